@@ -163,7 +163,7 @@ def _from_yaml(family: Family, path: Path) -> PartInfo | None:
     )
 
 
-def _foreign(family: Family) -> dict[str, PartInfo]:
+def _from_entry_points(family: Family) -> dict[str, PartInfo]:
     infos: dict[str, PartInfo] = {}
     for point in entry_points(group=f"medtest.{family}"):
         module_name = point.value.partition(":")[0]
@@ -202,7 +202,7 @@ def parts(family: Family) -> dict[str, PartInfo]:
         info = _from_yaml(family, path)
         if info is not None:
             infos[info.name] = info
-    for name, info in sorted(_foreign(family).items()):
+    for name, info in sorted(_from_entry_points(family).items()):
         if name in infos:
             raise MedtestError(
                 f"{info.origin} brings a {family} part called {name!r}, but {infos[name].origin} has one"

@@ -267,11 +267,11 @@ def write_manifest(folder: Path) -> Path:
             name = path.relative_to(folder).as_posix()
             own = not name.startswith((*PRIVATE, f"{SHARD_FOLDERS}/"))  # shards have their own manifests
             if name != MANIFEST and not name.endswith(".tmp") and own:
-                file.write(_line(file_sha256(path), name))
+                file.write(_manifest_line(file_sha256(path), name))
     return target
 
 
-def _line(digest: str, name: str) -> str:
+def _manifest_line(digest: str, name: str) -> str:
     # sha256sum marks lines whose name contains a backslash or a line feed, and escapes them
     escaped = name.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
     return f"{chr(92) if escaped != name else ''}{digest}  {escaped}\n"
@@ -316,7 +316,7 @@ class FolderLock:
                 holder = self._read(file)
                 if not sweep or holder.get("sweep") != sweep:
                     file.close()
-                    raise FolderInUse(self._words(holder)) from None
+                    raise FolderInUse(self._in_use_message(holder)) from None
                 time.sleep(_POLL)
             except OSError as error:
                 file.close()
@@ -339,7 +339,7 @@ class FolderLock:
         except BlockingIOError:
             holder = self._read(file)
             file.close()
-            raise FolderInUse(self._words(holder)) from None
+            raise FolderInUse(self._in_use_message(holder)) from None
         except OSError:
             file.close()  # a network share without locks
             return
@@ -402,7 +402,7 @@ class FolderLock:
             )
             self._file.flush()
 
-    def _words(self, holder: dict[str, object]) -> str:
+    def _in_use_message(self, holder: dict[str, object]) -> str:
         place = "/".join(self._folder.parts[-4:])
         holder_name = (
             f"process {holder['pid']} (since {holder.get('since', '?')})" if "pid" in holder else "another process"

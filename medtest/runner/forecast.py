@@ -62,7 +62,7 @@ def forecast(suite: Suite, invocation: Invocation) -> list[JudgedAgain]:
     if invocation.fresh or oracle.from_records or not _any_stale(above, JudgedBy.of(oracle)):
         return []
     try:
-        return list(_of_run(prepare_run(suite, invocation)))
+        return list(_preview_run(prepare_run(suite, invocation)))
     except (MedtestError, OSError):  # the run itself reports the error
         return []
 
@@ -79,7 +79,7 @@ def _any_stale(above: Path, judged: JudgedBy) -> bool:
     return False
 
 
-def _of_run(prepared: PreparedRun) -> Iterator[JudgedAgain]:
+def _preview_run(prepared: PreparedRun) -> Iterator[JudgedAgain]:
     oracle, plan = prepared.suite.build_oracle(), prepared.plan
     judged, places = JudgedBy.of(oracle), CasePlaces(plan, prepared.names)
     maps = prepared.suite.needs_maps

@@ -116,7 +116,7 @@ def prepare_run(suite: Suite, invocation: Invocation) -> PreparedRun:
     folders, aside, folder_notices = _folders(invocation, suite, systems, digests)
     notices += folder_notices
     _check_folders(list(systems), folders)
-    suite = _holding(suite, folders)
+    suite = _with_recorded_scores(suite, folders)
     strata = strata_of(refs)
     chosen = _chosen_places(plan, invocation, names)
     if not chosen.any():
@@ -165,7 +165,7 @@ def _digests(
     names: ShownNames,
 ) -> tuple[Digest, ...]:
     return tuple(
-        _with_privacy(
+        _privacy_digest(
             run_digest(suite, name, seeds=sources, relations=relations, system=system),
             seed_ids=names.key,
             prompts=names.word_key if suite.task.prompts else None,
@@ -201,7 +201,7 @@ def _folders(
     return tuple(folders), tuple(aside), messages
 
 
-def _holding(suite: Suite, folders: Sequence[Path]) -> Suite:
+def _with_recorded_scores(suite: Suite, folders: Sequence[Path]) -> Suite:
     """Return the suite with the scores that its folders' records already hold: none is ever emptied."""
     scores = suite.build_oracle().scores
     recorded = {name for folder in folders for name in columns_there(folder) if name in scores}
@@ -232,7 +232,7 @@ def _check_folders(names: Sequence[str], folders: Sequence[Path]) -> None:
         owners[folder] = name
 
 
-def _with_privacy(digest: Digest, *, seed_ids: bytes | None, prompts: bytes | None) -> Digest:
+def _privacy_digest(digest: Digest, *, seed_ids: bytes | None, prompts: bytes | None) -> Digest:
     """Return a separate digest for hashed records: a folder with plain ids is never continued with hashed ones."""
     hidden = {"seed_ids": seed_ids, "prompts": prompts}
     fingerprints = {name: f"hashed with key {key_fingerprint(key)}" for name, key in hidden.items() if key is not None}

@@ -185,9 +185,9 @@ class _Run:
         try:
             self._judge_again()
             if not self.interrupted and any(ledger.to_do for ledger in self.ledgers):
-                self._run_on(self._workplace(), self._unit_tasks())
+                self._run_tasks(self._workplace(), self._unit_tasks())
             if not self._merged and not self.interrupted:
-                self._run_on(self._local(), None)
+                self._run_tasks(self._local(), None)
         finally:
             with ExitStack() as all_of_them:  # a ledger on a full disk does not prevent the others from being flushed
                 for ledger in self.ledgers:
@@ -204,7 +204,7 @@ class _Run:
             self.interrupted = again.interrupted
             self.notices += again.notices
 
-    def _run_on(self, workplace: Workplace, tasks: Iterator[PoolTask] | None) -> None:
+    def _run_tasks(self, workplace: Workplace, tasks: Iterator[PoolTask] | None) -> None:
         """Run tasks in the workers of a workplace, and draw pictures if it can; None for pictures only."""
         self._place = workplace
         needs_device = any(type(system).needs_device for system in self.prepared.systems)
@@ -225,7 +225,7 @@ class _Run:
                 tick=self._tick,
                 layout=self._choose,
                 more=self._more,
-                told=self._told_calls,
+                told=self._update_calls,
             ),
         )
         try:
@@ -380,7 +380,7 @@ class _Run:
         line = progress if "stopping" in progress else f"stopping{': ' if progress else ''}{progress}"
         return f"{line} · {HALT_SECONDS:g} s at most; Ctrl-C again gives them up"
 
-    def _told_calls(self, report: Told) -> None:
+    def _update_calls(self, report: Told) -> None:
         name = f"{self.prepared.systems[report.system].record_name}: " if len(self.prepared.systems) > 1 else ""
         self._calls[report.system] = name + report.text
 

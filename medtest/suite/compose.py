@@ -196,8 +196,8 @@ def settle(
     draft.mistakes.extend(option_mistakes(options) if options is not None else ())
     judge = _judge(suite, draft, options) if options is not None and options.judge != JudgeBlock() else None
     if for_run and suite is not None and options is not None:
-        _fit_to_run(suite, options, judge, draft.mistakes)
-    requirements = _taken_out(draft.mistakes) if options is not None and options.plan else ()
+        _check_for_run(suite, options, judge, draft.mistakes)
+    requirements = _remove_run_requirements(draft.mistakes) if options is not None and options.plan else ()
     if draft.mistakes or suite is None or options is None:
         raise UserMistakes(_in_order(draft.mistakes))
     suite = named(suite, options.system_name)
@@ -256,7 +256,7 @@ def needs_data(suite: Suite) -> bool:
     return any(plan.info.load().needs_root for plan in suite.seeds)
 
 
-def _fit_to_run(suite: Suite, options: RunBlock, judge: Judge | None, mistakes: list[Mistake]) -> None:
+def _check_for_run(suite: Suite, options: RunBlock, judge: Judge | None, mistakes: list[Mistake]) -> None:
     if options.data is None and needs_data(suite):
         mistakes.append(
             Mistake(
@@ -273,7 +273,7 @@ def _fit_to_run(suite: Suite, options: RunBlock, judge: Judge | None, mistakes: 
         mistakes.extend(judge.check())
 
 
-def _taken_out(mistakes: list[Mistake]) -> tuple[tuple[str, str], ...]:
+def _remove_run_requirements(mistakes: list[Mistake]) -> tuple[tuple[str, str], ...]:
     """Remove requirements of a run from the mistakes of a plan, which sends nothing, and return them."""
     requirements = tuple((mistake.where, mistake.needed) for mistake in mistakes if mistake.needed)
     mistakes[:] = [mistake for mistake in mistakes if not mistake.needed]

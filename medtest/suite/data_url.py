@@ -136,11 +136,11 @@ def _fetch(url: str, folder: Path, most: int, key: str) -> None:
         raise Mistake(
             where="command line",
             key=key,
-            found=f"{url}: {len(remote_files):,} files of {_shown(total)}",
-            allowed=_shown(most),
+            found=f"{url}: {len(remote_files):,} files of {_format_size(total)}",
+            allowed=_format_size(most),
             fix="Give the disk more: executor.cache_gb=N; or name a smaller folder, or one on a shared path.",
         ).as_error()
-    index = _known(folder)
+    index = _read_index(folder)
     outdated = {
         place: remote
         for place, remote in remote_files.items()
@@ -170,12 +170,12 @@ def _fetch(url: str, folder: Path, most: int, key: str) -> None:
     except MedtestError:
         raise
     except Exception as error:
-        raise _refused(url, error, key) from error
+        raise _refusal(url, error, key) from error
     finally:
         _write_index(folder, new_index)
 
 
-def _shown(size: int) -> str:
+def _format_size(size: int) -> str:
     return f"{size / _GIB:.1f} GiB" if size >= _GIB / 10 else f"{size:,} bytes"
 
 
@@ -193,7 +193,7 @@ def _store(url: str, key: str) -> tuple[Any, str]:
             fix=f"pip install {PACKAGES[scheme]}",
         ).as_error() from error
     except Exception as error:
-        raise _refused(url, error, key) from error
+        raise _refusal(url, error, key) from error
     return store
 
 
@@ -202,7 +202,7 @@ def _listing(system: Any, root: str, url: str, key: str) -> dict[str, _Remote]:
     try:
         listed = system.find(root, detail=True)
     except Exception as error:
-        raise _refused(url, error, key) from error
+        raise _refusal(url, error, key) from error
     files: dict[str, _Remote] = {}
     head = root.rstrip("/") + "/"
     for name, facts in listed.items():
@@ -236,7 +236,7 @@ def _is_plain(place: str) -> bool:
     )
 
 
-def _refused(url: str, error: Exception, key: str) -> MedtestError:
+def _refusal(url: str, error: Exception, key: str) -> MedtestError:
     text = redact(next((line.strip() for line in str(error).splitlines() if line.strip()), ""))[:300]
     scheme = url.partition(":")[0].lower()
     variables = {
@@ -255,7 +255,7 @@ def _refused(url: str, error: Exception, key: str) -> MedtestError:
     ).as_error()
 
 
-def _known(folder: Path) -> dict[str, list[Any]]:
+def _read_index(folder: Path) -> dict[str, list[Any]]:
     try:
         content = json.loads((folder / _INDEX).read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -95,7 +95,7 @@ def settings_of(draft: Draft, key: Key, info: PartInfo, given: Mapping[str, Any]
         draft.wrong(key, found=info.name, allowed="an installed part that works", fix=str(error))
         return None
     for trusted in trusted_keys(model):
-        if _holds(given, trusted) and draft.from_suite((*key, *trusted)):
+        if _has_key(given, trusted) and draft.from_suite((*key, *trusted)):
             draft.wrong(
                 (*key, *trusted),
                 found="a value in a suite",
@@ -107,7 +107,7 @@ def settings_of(draft: Draft, key: Key, info: PartInfo, given: Mapping[str, Any]
 
     def origin(place: Key) -> Origin:
         inner = place[len(key) :]
-        if inner and not _holds(given, inner) and _holds(info.defaults, inner) and info.file is not None:
+        if inner and not _has_key(given, inner) and _has_key(info.defaults, inner) and info.file is not None:
             return Origin(where=f"{info.file.parent.name}/{info.file.name}")
         return draft.origin(place)
 
@@ -125,7 +125,7 @@ def settings_of(draft: Draft, key: Key, info: PartInfo, given: Mapping[str, Any]
     return settings
 
 
-def _holds(values: Any, key: Key) -> bool:
+def _has_key(values: Any, key: Key) -> bool:
     for part in key:
         items = list(enumerate(values)) if isinstance(values, list) else []
         items = list(values.items()) if isinstance(values, Mapping) else items

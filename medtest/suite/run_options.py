@@ -43,7 +43,7 @@ def _data_mistake(data: str) -> Mistake | None:
         folder = holds_pairs(path.parent.absolute()) or path.parent
         fix = "unpack it and type the folder that comes out" if packed else f"type the folder: data={folder}"
     else:
-        nearest = _like(path)
+        nearest = _similar_folder(path)
     return Mistake(
         where="command line",
         key="data",
@@ -54,7 +54,7 @@ def _data_mistake(data: str) -> Mistake | None:
     )
 
 
-def _like(path: Path) -> str | None:
+def _similar_folder(path: Path) -> str | None:
     """Return the folder beside a missing one with the most similar name, as typed."""
     names: dict[str, str] = {}
     try:

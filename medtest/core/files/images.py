@@ -185,7 +185,7 @@ def opened_picture(content: bytes, max_pixels: int, *, page: int | None = None) 
             if page is None:
                 _check_single(picture)
             else:
-                _turn_to(picture, page)
+                _seek_page(picture, page)
                 _check_bound(picture.size, max_pixels)
             yield picture
     except BadFileError:
@@ -193,9 +193,9 @@ def opened_picture(content: bytes, max_pixels: int, *, page: int | None = None) 
     except Pillow.DecompressionBombError as error:
         raise BadFileError(f"has more pixels than the bound of {max_pixels / 1e6:g} Mpixel") from error
     except UnidentifiedImageError as error:
-        raise BadFileError(_what_instead(content)) from error
+        raise BadFileError(_unsupported_reason(content)) from error
     except Exception as error:
-        raise BadFileError(_damage(error)) from error
+        raise BadFileError(_damage_reason(error)) from error
 
 
 def _check_bound(size: tuple[int, int], max_pixels: int) -> None:
@@ -217,14 +217,14 @@ def _check_single(picture: Pillow.Image) -> None:
     raise BadFileError(f"holds several pictures ({picture.format}); each file must hold one")
 
 
-def _turn_to(picture: Pillow.Image, page: int) -> None:
+def _seek_page(picture: Pillow.Image, page: int) -> None:
     try:
         picture.seek(page)
     except EOFError:
         raise BadFileError(f"has not {page + 1} pages") from None
 
 
-def _what_instead(content: bytes) -> str:
+def _unsupported_reason(content: bytes) -> str:
     for magic, name in ((b"GIF8", "a GIF"), (b"%PDF", "a PDF"), (b"PK\x03\x04", "a ZIP archive")):
         if content.startswith(magic):
             return f"is {name}, not one of {READABLE}"
@@ -244,7 +244,7 @@ def _what_instead(content: bytes) -> str:
     return f"is not one of {READABLE}, or its beginning is damaged"
 
 
-def _damage(error: Exception) -> str:
+def _damage_reason(error: Exception) -> str:
     text = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
     if isinstance(error, MemoryError):
         return "is too large for this machine's memory"

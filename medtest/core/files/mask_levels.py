@@ -78,20 +78,20 @@ def noise_beside(light: NDArray[np.uint8], counts: NDArray[np.intp], *, lossless
     if near:
         side = 2 * max(3, math.ceil(_REACH * min(light.shape))) + 1
         reach = np.ones((side, side), np.uint8)
-        noise = _NEAR_LEVELS[light] & (_reached_from(light >= WHITE, reach) | _among_others(light, reach))
+        noise = _NEAR_LEVELS[light] & (_near_white(light >= WHITE, reach) | _near_two_levels(light, reach))
         plain = np.where(noise, np.where(light > 127, np.uint8(255), np.uint8(0)), light)
         if _is_one_class(plateaus(plain, level_counts(plain), few=few)):
             return near / light.size
     raise BadFileError(f"holds several levels ({in_words(levels)}); {CURE}")
 
 
-def _reached_from(white: Mask, reach: NDArray[np.uint8]) -> Mask:
+def _near_white(white: Mask, reach: NDArray[np.uint8]) -> Mask:
     """Return the pixels within reach of white or of the picture's border, bool H×W."""
     framed = cv2.copyMakeBorder(white.astype(np.uint8), 1, 1, 1, 1, cv2.BORDER_CONSTANT, value=1)
     return np.asarray(cv2.dilate(framed, reach)[1:-1, 1:-1] > 0)
 
 
-def _among_others(light: NDArray[np.uint8], reach: NDArray[np.uint8]) -> Mask:
+def _near_two_levels(light: NDArray[np.uint8], reach: NDArray[np.uint8]) -> Mask:
     """Return the pixels within reach of two different levels that are close to black or white, bool H×W."""
     between = _BETWEEN[light]
     highest = cv2.dilate(np.where(between, light, np.uint8(0)), reach)

@@ -111,16 +111,16 @@ def decode_mask(content: bytes, *, max_pixels: int = MAX_PIXELS, values: Sequenc
                 mask = np.isin(mask, [bool(value) for value in values if isinstance(value, int)])
             return LesionMask(mask=mask, brightest=255 * int(mask.any()))
         raw, rgb = _pixels(picture)
-        light = _light(raw, rgb)
-        former = _bright(raw, light, palette=picture.mode == "P", lossless=lossless)
-        grey = _is_grey(_used(raw, picture), _TINT) if picture.mode == "P" and raw is not None else rgb is None
+        light = _brightness(raw, rgb)
+        former = _bright_mask(raw, light, palette=picture.mode == "P", lossless=lossless)
+        grey = _is_grey(_used_colours(raw, picture), _TINT) if picture.mode == "P" and raw is not None else rgb is None
         if picture.mode == "P" and raw is not None and (values or not grey):
-            reading = _Read(_of_palette(raw, _palette(picture), values))
+            reading = _Read(_mask_from_palette(raw, _palette(picture), values))
         elif rgb is not None and not grey and not _is_grey(rgb):
-            reading = _Read(_of_colours(rgb, values))
+            reading = _Read(_mask_from_colours(rgb, values))
         else:
             levels = light if raw is None or picture.mode == "P" else raw
-            reading = _of_levels(levels, light, values, lossless=lossless)
+            reading = _mask_from_levels(levels, light, values, lossless=lossless)
     mask = reading.mask
     return LesionMask(
         mask=np.ascontiguousarray(mask),
@@ -149,7 +149,9 @@ def read_bright(path: Path, *, max_pixels: int = MAX_PIXELS) -> Mask:
         lossless = picture.format not in LOSSY
         picture = upright(picture)
         raw, rgb = _pixels(picture)
-        return np.ascontiguousarray(_bright(raw, _light(raw, rgb), palette=picture.mode == "P", lossless=lossless))
+        return np.ascontiguousarray(
+            _bright_mask(raw, _brightness(raw, rgb), palette=picture.mode == "P", lossless=lossless)
+        )
 
 
 def _pixels(picture: Pillow.Image) -> tuple[NDArray[np.generic] | None, Image | None]:
@@ -160,7 +162,7 @@ def _pixels(picture: Pillow.Image) -> tuple[NDArray[np.generic] | None, Image | 
     return raw, None if plain else rgb_of(picture)
 
 
-def _light(raw: NDArray[np.generic] | None, rgb: Image | None) -> NDArray[np.uint8]:
+def _brightness(raw: NDArray[np.generic] | None, rgb: Image | None) -> NDArray[np.uint8]:
     """Return the brightness of each pixel: 8-bit values of grey pictures, luminance of others."""
     if rgb is not None:
         return cast("NDArray[np.uint8]", cv2.cvtColor(rgb, cv2.COLOR_RGB2GRAY))
@@ -171,7 +173,7 @@ def _light(raw: NDArray[np.generic] | None, rgb: Image | None) -> NDArray[np.uin
     return np.ascontiguousarray(raw) if raw.dtype == np.uint8 else to_eight_bits(raw)
 
 
-def _bright(raw: NDArray[np.generic] | None, light: NDArray[np.uint8], *, palette: bool, lossless: bool) -> Mask:
+def _bright_mask(raw: NDArray[np.generic] | None, light: NDArray[np.uint8], *, palette: bool, lossless: bool) -> Mask:
     """Return the mask without examining levels: labels up to ``MAX_LABEL``, else pixels above 127."""
     if raw is not None and lossless and raw.dtype.kind != "f" and (not palette or int(light.max()) <= 127):
         numbers = raw.astype(np.int64)
@@ -191,13 +193,13 @@ class _Read(NamedTuple):
     near: float = 0.0
 
 
-def _of_levels(
+def _mask_from_levels(
     levels: NDArray[np.generic], light: NDArray[np.uint8], values: Sequence[LabelValue], *, lossless: bool
 ) -> _Read:
     """Return the mask of a grey picture."""
     if values:
         chosen = [value if isinstance(value, int) else round(sum(value) / 3) for value in values]
-        return _Read(_nearest(levels, light, chosen, lossless=lossless))
+        return _Read(_nearest_to_values(levels, light, chosen, lossless=lossless))
     if int(light.max()) > 127:
         return _Read(light > 127, near=noise_beside(light, level_counts(light), lossless=lossless))
     numbers, counts = np.unique(levels, return_counts=True)
@@ -228,7 +230,9 @@ def _brightest(numbers: NDArray[np.generic]) -> str:
     return f"{float(numbers.max()):g}"
 
 
-def _nearest(levels: NDArray[np.generic], light: NDArray[np.uint8], values: Sequence[int], *, lossless: bool) -> Mask:
+def _nearest_to_values(
+    levels: NDArray[np.generic], light: NDArray[np.uint8], values: Sequence[int], *, lossless: bool
+) -> Mask:
     """Return pixels with one of the values; with noise around levels, pixels closer to them than to other levels."""
     numbers = np.unique(levels)
     if len(numbers) <= FEW and lossless:
@@ -252,12 +256,12 @@ def _palette(picture: Pillow.Image) -> NDArray[np.uint8]:
     return np.vstack([colours, np.zeros((256 - len(colours), 3), np.uint8)])
 
 
-def _used(indices: NDArray[np.generic], picture: Pillow.Image) -> Image:
+def _used_colours(indices: NDArray[np.generic], picture: Pillow.Image) -> Image:
     """Return the palette colours that occur, uint8 1×N×3."""
     return np.asarray(_palette(picture)[np.unique(indices)][None])
 
 
-def _of_palette(indices: NDArray[np.generic], palette: NDArray[np.uint8], values: Sequence[LabelValue]) -> Mask:
+def _mask_from_palette(indices: NDArray[np.generic], palette: NDArray[np.uint8], values: Sequence[LabelValue]) -> Mask:
     """Return the mask of a picture with a palette of classes."""
     if values:
         numbers = {value for value in values if isinstance(value, int)}
@@ -267,20 +271,22 @@ def _of_palette(indices: NDArray[np.generic], palette: NDArray[np.uint8], values
     counts = np.bincount(indices.ravel(), minlength=256)
     present = [int(n) for n in np.flatnonzero(counts) if n not in (0, VOID)]
     if counts[0] > 0 and int(palette[0].max()) > 127:
-        raise BadFileError(f"has a palette whose background is no black ({_entries([0, *present], palette)}); {CURE}")
+        raise BadFileError(
+            f"has a palette whose background is no black ({_format_entries([0, *present], palette)}); {CURE}"
+        )
     if not present and counts[VOID]:
         raise BadFileError(f"holds index {VOID} alone, which palettes have for void; {CURE}")
     if len(present) > 1:
-        raise BadFileError(f"holds several classes ({_entries(present, palette)}); {CURE}")
+        raise BadFileError(f"holds several classes ({_format_entries(present, palette)}); {CURE}")
     return np.asarray(indices == present[0] if present else np.zeros(indices.shape, np.bool_))
 
 
-def _entries(indices: Sequence[int], palette: NDArray[np.uint8]) -> str:
-    entries = [f"{n}: {_colour(palette[n])}" for n in indices[:MOST_SHOWN]]
+def _format_entries(indices: Sequence[int], palette: NDArray[np.uint8]) -> str:
+    entries = [f"{n}: {_format_colour(palette[n])}" for n in indices[:MOST_SHOWN]]
     return ", ".join(entries) + (f" and {len(indices) - MOST_SHOWN} more" * (len(indices) > MOST_SHOWN))
 
 
-def _colour(channels: Sequence[int] | NDArray[np.generic]) -> str:
+def _format_colour(channels: Sequence[int] | NDArray[np.generic]) -> str:
     return "#" + "".join(f"{int(channel):02x}" for channel in channels)
 
 
@@ -293,17 +299,17 @@ def _is_grey(rgb: Image, spread: int = _COLOURED) -> bool:
     return int(np.count_nonzero(coloured)) <= SHARE_FEW * max(1, lit)
 
 
-def _of_colours(rgb: Image, values: Sequence[LabelValue]) -> Mask:
+def _mask_from_colours(rgb: Image, values: Sequence[LabelValue]) -> Mask:
     """Return the mask of a coloured picture: its only colour on black, or pixels closest to the named colours."""
     lesions = [(value, value, value) if isinstance(value, int) else value for value in values]
     centres = _colours(rgb)
     if not lesions:
         lit = {colour: count for colour, count in centres.items() if max(colour) > _COLOURED}
         if len(lit) != 1:
-            names = ", ".join(f"{_colour(c)}" for c in list(lit)[:MOST_SHOWN]) or "none that holds together"
+            names = ", ".join(f"{_format_colour(c)}" for c in list(lit)[:MOST_SHOWN]) or "none that holds together"
             raise BadFileError(f"holds several colours ({names}); {CURE}")
         lesions = list(lit)
-    backgrounds = [c for c in ((0, 0, 0), *centres) if min(_apart(c, w) for w in lesions) > _COLOURED]
+    backgrounds = [c for c in ((0, 0, 0), *centres) if min(_channel_difference(c, w) for w in lesions) > _COLOURED]
     own = np.min([_distance(rgb, colour) for colour in lesions], axis=0)
     other_distance = (
         np.min([_distance(rgb, colour) for colour in backgrounds], axis=0) if backgrounds else np.full(own.shape, 1e9)
@@ -325,7 +331,7 @@ def _colours(rgb: Image) -> dict[tuple[int, int, int], int]:
             break
         part = packed == numbers[place]
         red, green, blue = (round(float(channel)) for channel in rgb[part].mean(axis=0))
-        near = next((other for other in merged if _apart((red, green, blue), other) <= _COLOURED), None)
+        near = next((other for other in merged if _channel_difference((red, green, blue), other) <= _COLOURED), None)
         if near is not None:
             merged[near] += count
         elif _holds_together(part, count):
@@ -340,7 +346,7 @@ def _packed(rgb: Image) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray
     return packed, numbers, counts
 
 
-def _apart(first: Sequence[int], second: Sequence[int]) -> int:
+def _channel_difference(first: Sequence[int], second: Sequence[int]) -> int:
     return max(abs(a - b) for a, b in zip(first, second, strict=True))
 
 
@@ -378,7 +384,7 @@ def lesion_values(content: bytes, *, max_pixels: int = MAX_PIXELS) -> tuple[Labe
         if rgb is not None and picture.mode != "P" and not _is_grey(rgb):
             values: tuple[LabelValue, ...] = tuple(colour for colour in _colours(rgb) if max(colour) > _COLOURED)
         else:
-            levels = _light(raw, rgb) if raw is None else raw
+            levels = _brightness(raw, rgb) if raw is None else raw
             numbers, counts = np.unique(levels, return_counts=True)
             least = _LEAST_SHARE * max(1, int(counts[numbers != 0].sum()))
             values = tuple(

@@ -57,7 +57,7 @@ def declared_rgb(content: bytes) -> bytes:
     if not is_tiff(content):
         return content
     try:
-        return _mended(content)
+        return _corrected(content)
     except struct.error:
         return content  # truncated inside its directory; decoders report it
 
@@ -88,7 +88,7 @@ def _directory(content: bytes) -> tuple[_Form, int, list[bytes]]:
     return form, start, [content[first + n * width : first + (n + 1) * width] for n in range(count)]
 
 
-def _mended(content: bytes) -> bytes:
+def _corrected(content: bytes) -> bytes:
     form, start, entries = _directory(content)
     by_tag = {_tag(form, entry): n for n, entry in enumerate(entries)}
     if PHOTOMETRIC not in by_tag or SAMPLES not in by_tag:

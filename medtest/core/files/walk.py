@@ -92,11 +92,11 @@ def walk(
         folder = WalkedFolder(path=current)
         place = os.path.join(root, current)
         try:
-            above = above | {_identity(os.stat(place))} if above else frozenset(_holders(place))
+            above = above | {_identity(os.stat(place))} if above else frozenset(_parent_identities(place))
             with os.scandir(place) as listing:
                 entries = sorted(islice(listing, most + 1), key=lambda entry: entry.name)
         except OSError as error:
-            folder.troubles.append(Trouble(path=current, reason=_why(Path(place), error)))
+            folder.troubles.append(Trouble(path=current, reason=_error_reason(Path(place), error)))
             yield folder
             continue
         count += len(entries)
@@ -150,7 +150,7 @@ def _is_file(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-def _why(place: Path, error: OSError) -> str:
+def _error_reason(place: Path, error: OSError) -> str:
     reason = unreadable(place, error)
     return f"folder {reason}" if reason.startswith("cannot") else reason
 
@@ -159,7 +159,7 @@ def _identity(status: os.stat_result) -> _Id:
     return status.st_dev, status.st_ino
 
 
-def _holders(place: str) -> Iterator[_Id]:
+def _parent_identities(place: str) -> Iterator[_Id]:
     """Yield device and inode of a folder and of all its parents, with links resolved."""
     real = Path(place).resolve(strict=True)
     yield from (_identity(folder.stat()) for folder in (real, *real.parents))

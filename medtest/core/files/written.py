@@ -93,12 +93,12 @@ class WrittenFiles:
         marks = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
         self._folder.mkdir(parents=True, exist_ok=True)
         self._clear_way(marks)
-        self._keep({name: [mark, *self._known.get(name, ())] for name, mark in marks.items()})
+        self._save_list({name: [mark, *self._known.get(name, ())] for name, mark in marks.items()})
         for name, content in files.items():
-            _put(self._folder / name, content)
+            _write_atomically(self._folder / name, content)
         for name in obsolete:
             (self._folder / name).unlink()
-        self._keep({name: [mark] for name, mark in marks.items()}, forget=obsolete)
+        self._save_list({name: [mark] for name, mark in marks.items()}, forget=obsolete)
         return [self._folder / name for name in files]
 
     def expect(self, names: Iterable[str]) -> None:
@@ -110,7 +110,7 @@ class WrittenFiles:
         names = list(names)
         self._folder.mkdir(parents=True, exist_ok=True)
         self._clear_way(dict.fromkeys(names, _ANY))
-        self._keep({name: [_ANY] for name in names})
+        self._save_list({name: [_ANY] for name in names})
 
     def adopt(self, names: Iterable[str]) -> None:
         """Register files by name in a folder without a list: those named by an index."""
@@ -122,7 +122,7 @@ class WrittenFiles:
         Raises:
             OSError: A file cannot be read, or the list cannot be written.
         """
-        self._keep({name: [file_sha256(self._folder / name)] for name in names})
+        self._save_list({name: [file_sha256(self._folder / name)] for name in names})
 
     def remove(self, names: Iterable[str]) -> None:
         """Remove those of the files that medtest wrote.
@@ -134,7 +134,7 @@ class WrittenFiles:
         for name in removable:
             (self._folder / name).unlink()
         if removable:
-            self._keep({}, forget=removable)
+            self._save_list({}, forget=removable)
 
     def _clear_way(self, marks: Mapping[str, str]) -> None:
         if not self._known:
@@ -147,7 +147,7 @@ class WrittenFiles:
                 number += 1
             path.rename(aside)
 
-    def _keep(self, marks: Mapping[str, list[str]], forget: Iterable[str] = ()) -> None:
+    def _save_list(self, marks: Mapping[str, list[str]], forget: Iterable[str] = ()) -> None:
         listed = {name: marks_of_name for name, marks_of_name in {**self._known, **marks}.items() if name not in forget}
         if listed == self._known and (self._folder / LIST).is_file():
             return
@@ -156,7 +156,7 @@ class WrittenFiles:
             (self._folder / LIST).unlink(missing_ok=True)
             return
         text = json.dumps({_KEY: dict(sorted(listed.items()))}, indent=0, ensure_ascii=False)
-        _put(self._folder / LIST, f"{text}\n".encode())
+        _write_atomically(self._folder / LIST, f"{text}\n".encode())
 
 
 def written_in(folder: Path) -> list[Path]:
@@ -168,7 +168,7 @@ def written_in(folder: Path) -> list[Path]:
     return [path for path in files if ledger.is_ours(path.name)]
 
 
-def _put(path: Path, content: bytes) -> None:
+def _write_atomically(path: Path, content: bytes) -> None:
     """Write a file atomically; a full disk leaves no draft."""
     draft = path.with_name(f".{path.name.lstrip('.')}.tmp")
     try:

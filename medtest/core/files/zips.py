@@ -93,7 +93,7 @@ class BoundedZip:
             raise RefusedZip(f"cannot be read: {error.strerror or error}") from error
         try:
             directory, count = _check_tail(self._file, bounds)
-            with _readable():
+            with _zip_errors():
                 self._zip = zipfile.ZipFile(self._file)
             infos = self._zip.infolist()
             if len(infos) != count:
@@ -121,7 +121,7 @@ class BoundedZip:
             RefusedZip: It is damaged, or its size differs from the declared one.
         """
         entry, count = self._entries[name], 0
-        with _readable(name), self._zip.open(entry) as member:
+        with _zip_errors(name), self._zip.open(entry) as member:
             while part := member.read(AT_ONCE):
                 count += len(part)
                 if count > entry.file_size:
@@ -142,7 +142,7 @@ class BoundedZip:
 
 
 @contextmanager
-def _readable(name: str = "") -> Iterator[None]:
+def _zip_errors(name: str = "") -> Iterator[None]:
     """Convert exceptions of Python's reader for damaged files to :class:`RefusedZip`."""
     try:
         yield
@@ -315,7 +315,7 @@ def _add(archive: zipfile.ZipFile, name: str, path: Path, bounds: ZipBounds) -> 
         raise RefusedZip(f"would hold {name!r} of {size:,} bytes; {bounds.entry:,} at most are read")
     entry = zipfile.ZipInfo(name, date_time=_EPOCH)
     entry.create_system, entry.external_attr = _UNIX, (stat.S_IFREG | 0o644) << 16
-    entry.compress_type = zipfile.ZIP_STORED if _swells(path, bounds) else zipfile.ZIP_DEFLATED
+    entry.compress_type = zipfile.ZIP_STORED if _compresses_too_well(path, bounds) else zipfile.ZIP_DEFLATED
     entry.file_size = size
     try:
         with path.open("rb") as source, archive.open(entry, "w") as member:
@@ -325,7 +325,7 @@ def _add(archive: zipfile.ZipFile, name: str, path: Path, bounds: ZipBounds) -> 
         raise RefusedZip("would be larger than 4 GB") from error
 
 
-def _swells(path: Path, bounds: ZipBounds) -> bool:
+def _compresses_too_well(path: Path, bounds: ZipBounds) -> bool:
     """Return True if a file compresses so well that a reader would take it for a ZIP bomb."""
     packer, packed = zlib.compressobj(wbits=-15), 0
     with path.open("rb") as source:

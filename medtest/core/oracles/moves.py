@@ -37,7 +37,7 @@ def move_mask(mask: Mask, matrix: Any, *, prepared: tuple[int, int] | None = Non
     height, width = mask.shape
     moved = cv2.warpPerspective(
         np.ascontiguousarray(mask).view(np.uint8),
-        _whole(matrix, (height, width), prepared),
+        _full_matrix(matrix, (height, width), prepared),
         (width, height),
         flags=cv2.INTER_NEAREST,
     )
@@ -61,11 +61,11 @@ def move_points(
     coordinates = np.asarray(points, dtype=np.float64)
     x, y = coordinates[..., 0], coordinates[..., 1]
     # Summed term by term, because the sum in a matrix product depends on the processor.
-    right, down, far = (row[0] * x + row[1] * y + row[2] for row in _whole(matrix, size, prepared))
+    right, down, far = (row[0] * x + row[1] * y + row[2] for row in _full_matrix(matrix, size, prepared))
     return np.stack([right / far, down / far], axis=-1)
 
 
-def _whole(matrix: Any, size: tuple[int, int] | None, prepared: tuple[int, int] | None) -> NDArray[np.float64]:
+def _full_matrix(matrix: Any, size: tuple[int, int] | None, prepared: tuple[int, int] | None) -> NDArray[np.float64]:
     """Return the 3×3 matrix scaled to a picture's size."""
     full = np.eye(3)
     core = np.asarray(matrix, dtype=np.float64)

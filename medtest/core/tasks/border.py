@@ -44,7 +44,7 @@ def check_mask(raw: Any, shape: tuple[int, int]) -> MaskOutput:
         BadOutput: The answer is invalid; the message gives the reason.
     """
     if _holds_maps(raw):
-        raise _several(raw, "the map")
+        raise _too_many_outputs(raw, "the map")
     own = _probability(_plane(as_array(raw)))
     if own.shape == tuple(shape):
         return MaskOutput(mask=own > CUT, probability=own)
@@ -83,7 +83,7 @@ def as_array(raw: Any, what: str = "a mask") -> NDArray[Any]:
         array = np.asarray(raw)
     except Exception as error:
         if _holds_maps(raw):
-            raise _several(raw, "the map" if what == "a mask" else what) from None
+            raise _too_many_outputs(raw, "the map" if what == "a mask" else what) from None
         raise BadOutput(f"gave {type(raw).__name__}, which is no array: {error}") from error
     if array.dtype == object:
         raise BadOutput(f"gave {type(raw).__name__}, which is no array of numbers")
@@ -95,7 +95,7 @@ def _holds_maps(raw: Any) -> bool:
     return isinstance(raw, list | tuple) and len(raw) > 1 and any(getattr(part, "ndim", 0) > 1 for part in raw)
 
 
-def _several(raw: Any, expected: str) -> BadOutput:
+def _too_many_outputs(raw: Any, expected: str) -> BadOutput:
     return BadOutput(f"gave a {type(raw).__name__} of {len(raw)}; return {expected} alone")
 
 

@@ -63,7 +63,7 @@ class Actor:
         self._begin: queue.SimpleQueue[HostStart | None] = queue.SimpleQueue()
         self._dropped = False
         self._unwanted = threading.Event()
-        self.thread = threading.Thread(target=self._live, name=f"actor-{number}", daemon=True)
+        self.thread = threading.Thread(target=self._run, name=f"actor-{number}", daemon=True)
         self.thread.start()
 
     def start(self, begin: HostStart) -> None:
@@ -109,7 +109,7 @@ class Actor:
         with suppress(Exception):
             remove_placement_group(self._group)
 
-    def _live(self) -> None:
+    def _run(self) -> None:
         ended = WorkerEnded(number=self._number, death="ended")
         try:
             ended = self._listen()
@@ -119,14 +119,14 @@ class Actor:
         except Exception as error:  # noqa: BLE001 - whatever Ray raises of an actor that is gone
             if not self._dropped:
                 self._driver.end_if_cut_off()
-                ended = self._why(error)
+                ended = self._end_report(error)
         self._driver.report(ended)
 
     def _listen(self) -> WorkerEnded:
         ray, number = self._driver.ray, self._number
-        node = self._reserved()
+        node = self._reserve_room()
         self._driver.report(WorkerReserved(number, node))
-        self._driver.report(WorkerPlaced(number, self._placed(node)))
+        self._driver.report(WorkerPlaced(number, self._place(node)))
         begin = self._begin.get()
         if begin is None:
             return WorkerEnded(number=number, death="was stopped")
@@ -140,7 +140,7 @@ class Actor:
             if heard.ended is not None:
                 return WorkerEnded(number=number, death=heard.ended[0], words=heard.ended[1])
 
-    def _reserved(self) -> str:
+    def _reserve_room(self) -> str:
         """Wait until a node has reserved room for the actor, and return the node's address."""
         from ray.util import placement_group
 
@@ -148,19 +148,19 @@ class Actor:
         resources = {"CPU": job.cpus, "GPU": job.gpus}
         self._group = placement_group([{name: share for name, share in resources.items() if share > 0}])
         while not self._group.wait(WAIT_SECONDS):
-            self._look_whether_wanted()
-        _, node_id = self._room()
+            self._check_still_needed()
+        _, node_id = self._find_room()
         nodes = {node["NodeID"]: str(node["NodeManagerAddress"]) for node in self._driver.ray.nodes()}
         return nodes.get(node_id, "")
 
-    def _room(self) -> tuple[bool, str]:
+    def _find_room(self) -> tuple[bool, str]:
         """Return whether a node has reserved room for the actor, and the node's id."""
         from ray.util import placement_group_table
 
         table = placement_group_table(self._group)
         return table.get("state") == "CREATED", str(table.get("bundles_to_node_id", {}).get(0, ""))
 
-    def _placed(self, node: str) -> NodeFacts:
+    def _place(self, node: str) -> NodeFacts:
         """Start the actor in the reserved room, wait until it answers, and return facts about its node."""
         from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
@@ -179,23 +179,25 @@ class Actor:
                 self._pass_on(place)
         facts = self._handle.facts.remote(node)
         while not ray.wait([facts], timeout=WAIT_SECONDS)[0]:
-            self._look_whether_wanted()
-            if not self._room()[0]:
+            self._check_still_needed()
+            if not self._find_room()[0]:
                 raise _RoomIsGone(f"{node} died before the worker was there")
         placed: NodeFacts = ray.get(facts)
         return placed
 
-    def _look_whether_wanted(self) -> None:
+    def _check_still_needed(self) -> None:
         if self._unwanted.is_set():
             raise _Unwanted
 
-    def _why(self, error: Exception) -> WorkerEnded:
+    def _end_report(self, error: Exception) -> WorkerEnded:
         import ray.exceptions as known
 
         lost = isinstance(error, known.RayActorError | known.NodeDiedError | known.ObjectLostError | _RoomIsGone)
         text = first_line(error)
         if "ModuleNotFoundError" in str(error) or "ImportError" in str(error):
-            return WorkerEnded(number=self._number, death="could not begin", problem=_no_medtest(str(error)))
+            return WorkerEnded(
+                number=self._number, death="could not begin", problem=_missing_medtest_advice(str(error))
+            )
         if isinstance(error, known.RuntimeEnvSetupError):
             return WorkerEnded(
                 number=self._number, death="could not begin", problem=f"a node cannot take the wheel: {text}"
@@ -217,6 +219,6 @@ def first_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}"[:400]
 
 
-def _no_medtest(text: str) -> str:
+def _missing_medtest_advice(text: str) -> str:
     last = text.strip().splitlines()[-1]
     return f"a node has not what it takes ({last[:200]}); install medtest there, or give executor.wheel=FILE.whl"

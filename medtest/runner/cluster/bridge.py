@@ -70,7 +70,7 @@ class Bridge:
 
     def open(self) -> bool:
         """Start or join the cluster and report success, or the reason for failure."""
-        _be_ordinary(self.job)
+        _restore_process_settings(self.job)
         started = time.monotonic()
         try:
             import ray
@@ -83,7 +83,7 @@ class Bridge:
             joined = ClusterJoined(
                 address=str(context.gcs_address),
                 here=next((str(node["NodeManagerAddress"]) for node in nodes if node["NodeID"] == self._node), ""),
-                seen=self._seen(nodes),
+                seen=self._summarise_nodes(nodes),
                 seconds=time.monotonic() - started,
             )
         except ImportError as error:
@@ -100,7 +100,7 @@ class Bridge:
         job = self.job
         options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
         if job.address:
-            _answers(job.address)
+            _check_listening(job.address)
             options["address"] = job.address
         else:
             options |= {"address": "local", "include_dashboard": False, "num_cpus": job.start_cpus}
@@ -124,7 +124,7 @@ class Bridge:
                     raise
                 self.ray.shutdown()
 
-    def _seen(self, nodes: Sequence[Mapping[str, Any]]) -> ClusterSeen:
+    def _summarise_nodes(self, nodes: Sequence[Mapping[str, Any]]) -> ClusterSeen:
         """Return a summary of the cluster's nodes from the list of :func:`ray.nodes`."""
         alive = [node["Resources"] for node in nodes if node["Alive"]]
         free = self.ray.available_resources()
@@ -146,7 +146,7 @@ class Bridge:
             time.sleep(WAIT_SECONDS)
             self.end_if_cut_off()
             with suppress(Exception):
-                now = self._seen(self.ray.nodes())
+                now = self._summarise_nodes(self.ray.nodes())
                 if now != seen:
                     seen = now
                     self._send(seen)
@@ -191,7 +191,7 @@ class Bridge:
                 nodes = self.ray.nodes()
                 if any(node["Alive"] and node["NodeID"] == self._node for node in nodes):
                     return
-                nodes_seen = self._seen(nodes)
+                nodes_seen = self._summarise_nodes(nodes)
             except Exception:  # noqa: BLE001 - whatever Ray raises of a head that is away; it ends this process itself
                 return
             self._send(CutOff(nodes_seen))
@@ -209,7 +209,7 @@ def _unpacked(wheel: Path, folder: Path) -> list[str]:
     return [str(path) for path in sorted(folder.iterdir()) if path.is_dir()]
 
 
-def _answers(address: str) -> None:
+def _check_listening(address: str) -> None:
     """Check that a server listens at an address; Ray itself would try for minutes.
 
     Raises:
@@ -220,7 +220,7 @@ def _answers(address: str) -> None:
         socket.create_connection((host.strip("[]"), int(port)), timeout=_ANSWER_SECONDS).close()
 
 
-def _be_ordinary(job: BridgeJob) -> None:
+def _restore_process_settings(job: BridgeJob) -> None:
     """Undo the settings of a worker process, which child processes would inherit."""
     for name, value in job.environment.items():
         if value is None:

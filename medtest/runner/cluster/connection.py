@@ -88,7 +88,7 @@ class Connection:
                 fix=answer.fix,
             ).as_error()
         self._take(answer)
-        self._thread = threading.Thread(target=self._live, name="cluster", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="cluster", daemon=True)
         self._thread.start()
         return answer
 
@@ -169,7 +169,7 @@ class Connection:
             self._job = replace(self._job, address=joined.address)
         self._joined, self._connected, self._cut_off, self._refusal = joined, True, None, ""
 
-    def _live(self) -> None:
+    def _run(self) -> None:
         while True:
             why = self._listen()
             if self._closing.is_set():
@@ -177,7 +177,7 @@ class Connection:
             self._connected = False
             self._lost_at = self._lost_at or time.monotonic()
             self._listener.lost(why)
-            if not self._join_again():
+            if not self._rejoin():
                 return
 
     def _listen(self) -> str:
@@ -193,9 +193,9 @@ class Connection:
                 case WorkerReserved() | WorkerPlaced() | Heard() | WorkerEnded():
                     self._listener.heard(report)
                 case Gone():
-                    return self._why()
+                    return self._loss_reason()
 
-    def _why(self) -> str:
+    def _loss_reason(self) -> str:
         if self._cut_off is not None:
             return "Ray's node on this machine died"
         bridge = self._bridge
@@ -204,7 +204,7 @@ class Connection:
             return f"the process that speaks to it {death}"
         return "its head died"
 
-    def _join_again(self) -> bool:
+    def _rejoin(self) -> bool:
         """Try until the cluster is rejoined and return True; False if the run ends first."""
         while True:
             self._end_bridge()

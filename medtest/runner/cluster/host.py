@@ -110,7 +110,7 @@ class WorkerHost:
             if begin.kept:
                 self._kept = Path(begin.kept)
                 self._kept.mkdir(parents=True, exist_ok=True)
-            _be_at_home(begin)
+            _prepare_environment(begin)
             self._worker = PackedWorker(begin, self._inbox)
             self._deliver()
         return ""
@@ -182,7 +182,7 @@ class WorkerHost:
         sys.stdout.flush()
 
 
-def _be_at_home(begin: HostStart) -> None:
+def _prepare_environment(begin: HostStart) -> None:
     """Prepare plug-ins and the working directory so that the process finds the same as the run's own."""
     if os.path.isdir(begin.folder):
         os.chdir(begin.folder)

@@ -102,11 +102,11 @@ class RayCluster(Workplace):
             raise self._mistake(
                 "executor",
                 f"{nodes_in_words(joined.seen)} in all",
-                f"nodes with {self._wanted()} for each worker",
+                f"nodes with {self._demand()} for each worker",
                 "Lower executor.cpus or executor.gpus, or start nodes that have them.",
             )
 
-    def _wanted(self) -> str:
+    def _demand(self) -> str:
         gpus = f" and {amount(self._settings.gpus, 'GPU')}" if self._settings.gpus else ""
         return f"{amount(self._settings.cpus, 'CPU')}{gpus}"
 
@@ -163,21 +163,21 @@ class RayCluster(Workplace):
                 f"{_HOST_SECONDS:g} s; the logs there say why (/tmp/ray/session_latest/logs). What is finished is kept."
             )
         if all(worker.waits > self._settings.wait_seconds for worker in workers):
-            raise MedtestError(self._no_room())
+            raise MedtestError(self._no_room_message())
 
-    def _no_room(self) -> str:
+    def _no_room_message(self) -> str:
         seconds, seen = f"{self._settings.wait_seconds:g} s", self._seen
         had = "" if seen is None else f": it has {nodes_in_words(seen)}"
         after = "What is finished is kept; the same command goes on from there once"
         if seen is None or not seen.room:
             return (
-                f"The cluster has had no node that can hold a worker ({self._wanted()}) for {seconds}{had}. "
+                f"The cluster has had no node that can hold a worker ({self._demand()}) for {seconds}{had}. "
                 f"{after} nodes are there (`ray status` lists them)."
             )
         gpus = f" and {amount(seen.free_gpus, 'GPU')}" if self._settings.gpus else ""
         return (
             f"No node of the cluster has had room for a worker for {seconds}{had}, of which "
-            f"{amount(seen.free_cpus, 'CPU')}{gpus} on all nodes together are free; a worker takes {self._wanted()} of "
+            f"{amount(seen.free_cpus, 'CPU')}{gpus} on all nodes together are free; a worker takes {self._demand()} of "
             f"one node. {after} other programs leave room, or with a smaller executor.cpus (`ray status` lists what is "
             "in use)."
         )
@@ -220,7 +220,7 @@ class RayCluster(Workplace):
         Raises:
             MedtestError: The node has another medtest, or lacks the data.
         """
-        self._look_at(facts)
+        self._check_node(facts)
         kept_folder, data = "", ""
         if not facts.shares:
             self.shared = False
@@ -238,7 +238,7 @@ class RayCluster(Workplace):
             job = replace(job, shared=f"{facts.cache}/answers" if job.shared else "")
         return packed_start(job, facts, kept=kept_folder, data=data, cache_bytes=int(self._settings.cache_gb * _BYTES))
 
-    def _look_at(self, facts: NodeFacts) -> None:
+    def _check_node(self, facts: NodeFacts) -> None:
         if facts.code != code_sha256():
             raise MedtestError(
                 f"The node {facts.node} has another medtest than this machine, so that records would be another's. "

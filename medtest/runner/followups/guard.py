@@ -70,14 +70,14 @@ class StoreLock:
         except OSError as error:
             raise OutputProblem(f"{self._name} cannot be written: {error.strerror or error}") from error
         try:
-            if not _taken(handle, kind):
+            if not _try_lock(handle, kind):
                 raise FolderInUse(words)
             yield
         finally:
             os.close(handle)
 
 
-def _taken(handle: int, kind: int) -> bool:
+def _try_lock(handle: int, kind: int) -> bool:
     """Try to take the lock several times: :meth:`StoreLock.is_free` of another process holds it for an instant."""
     for _ in range(_TRIES):
         try:

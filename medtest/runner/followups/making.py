@@ -57,7 +57,7 @@ class Making:
     def __post_init__(self) -> None:
         suite, invocation = self.suite, self.invocation
         parts = Parts(suite, invocation.data, invocation.batch_size)
-        crafted = self._crafted_wanted(parts)
+        crafted = self._requested_crafted(parts)
         read_from_runs(suite, invocation, parts, crafted)
         self._runs = parts.crafted
         self._left_out = tuple(sorted(crafted_of(parts) - crafted))
@@ -70,13 +70,13 @@ class Making:
         self.key = self._recipe.suite_key(suite, parts.sources)
         self.sources = self.total = self._started = 0
         for unit in self._plan.units():  # counted and not stored: a plan may hold a hundred thousand seeds
-            cases = len(self._chosen(unit))
+            cases = len(self._chosen_cases(unit))
             self.sources += cases > 0
             self.total += cases
         workers = invocation.workers if self.workers is None else self.workers
         self._processes = usable_cores() if workers is None else workers
 
-    def _crafted_wanted(self, parts: Parts) -> frozenset[str]:
+    def _requested_crafted(self, parts: Parts) -> frozenset[str]:
         """Return the crafted relations to store: those named by ``only=``, or without it those that a run has."""
         crafted, only = crafted_of(parts), self.invocation.only.relations
         if only:
@@ -93,7 +93,7 @@ class Making:
             raise Interrupted(
                 f"Interrupted: {finished:,} of {self.total:,} follow-ups are kept; the same command goes on from there."
             ) from None
-        self._tell()
+        self._report_progress()
 
     def _make(self, tasks: Iterator[MakeTask]) -> None:
         first = next(tasks, None)
@@ -143,7 +143,7 @@ class Making:
             workers=self._started,
         )
 
-    def _chosen(self, unit: Unit) -> tuple[tuple[int, Address], ...]:
+    def _chosen_cases(self, unit: Unit) -> tuple[tuple[int, Address], ...]:
         first = unit.index * self._plan.cases_per_seed
         only = self.invocation.only
         if self._names.key is not None and only.seeds:
@@ -159,7 +159,7 @@ class Making:
     def _tasks(self) -> Iterator[MakeTask]:
         """Yield the remaining tasks; a seed with all its follow-ups in the store is not even loaded."""
         for unit in self._plan.units():
-            cases = self._chosen(unit)
+            cases = self._chosen_cases(unit)
             if not cases:
                 continue
             stored = self.store.index.members(self.key, cases[0][0], cases[-1][0])
@@ -183,9 +183,9 @@ class Making:
     def _count(self, **numbers: int) -> None:
         for name, number in numbers.items():
             self.counts[name] += number
-        self._tell()
+        self._report_progress()
 
-    def _tell(self) -> None:
+    def _report_progress(self) -> None:
         if self.progress is not None:
             finished = sum(self.counts[name] for name in ("made", "reused", "skipped", "errors"))
             self.progress(min(finished, self.total), self.total)

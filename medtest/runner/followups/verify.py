@@ -99,7 +99,7 @@ def verify_store(
         MedtestError: The index is unreadable.
     """
     alone = StoreLock(store.folder).is_free()
-    report = _look(store, progress, workers or usable_cores())
+    report = _verify(store, progress, workers or usable_cores())
     if alone and StoreLock(store.folder).is_free():
         return report
     # another process is adding: pictures are in the folder before the index names them
@@ -126,14 +126,14 @@ def repair_store(store: FollowUpStore, *, progress: Callable[[int, int], None] |
         MedtestError: The index itself is damaged.
     """
     with StoreLock(store.folder).alone():
-        before = _look(store, progress, usable_cores())
+        before = _verify(store, progress, usable_cores())
         aside = _new_folder(store.folder / ASIDE / datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ"))
         moved = sum(
             _move(store.folder, f.file, aside) for f in before.findings if f.trouble in ("altered", "truncated")
         )
         lost = [f.file for f in before.findings if f.trouble in ("missing", "altered", "truncated")]
         forgotten = _forget(store, lost)
-        for stranger in _strangers(store):
+        for stranger in _orphans(store):
             if stranger.trouble == "draft":
                 _remove(store.folder / stranger.file)
             else:
@@ -141,12 +141,12 @@ def repair_store(store: FollowUpStore, *, progress: Callable[[int, int], None] |
     return replace(before, moved=moved, forgotten=forgotten)
 
 
-def _look(store: FollowUpStore, progress: Callable[[int, int], None] | None, workers: int) -> VerifyReport:
+def _verify(store: FollowUpStore, progress: Callable[[int, int], None] | None, workers: int) -> VerifyReport:
     findings = list(_index_findings(store))
     total = int(store.index.rows("SELECT count(*) FROM files")[0][0])
     entries = int(store.index.rows("SELECT count(*) FROM followups")[0][0])
     findings += _read_all(store, total, progress, workers)
-    findings += _strangers(store)
+    findings += _orphans(store)
     return VerifyReport(files=total, entries=entries, findings=tuple(findings))
 
 
@@ -171,7 +171,7 @@ def _read_all(
             progress(done, total)
 
     with ThreadPoolExecutor(workers, thread_name_prefix="verify") as pool:
-        for kind, sha256, size in _named(store):
+        for kind, sha256, size in _indexed_files(store):
             waiting.append(pool.submit(_check, store.folder, kind, sha256, size))
             if len(waiting) >= _AHEAD * workers:
                 settle()
@@ -180,7 +180,7 @@ def _read_all(
     return findings
 
 
-def _named(store: FollowUpStore) -> Iterator[tuple[Kind, str, int]]:
+def _indexed_files(store: FollowUpStore) -> Iterator[tuple[Kind, str, int]]:
     """Yield (kind, SHA-256, bytes) of every file of the index, page by page."""
     for kind in KINDS:
         last = ""
@@ -241,7 +241,7 @@ def _users(kind: str) -> str:
 # ------------------------------------------------------------------------------------------------- files and index
 
 
-def _strangers(store: FollowUpStore) -> Iterator[Finding]:
+def _orphans(store: FollowUpStore) -> Iterator[Finding]:
     """Yield files among the pictures that are not in the index."""
     for kind in KINDS:
         for file in _walk(store.folder / kind):

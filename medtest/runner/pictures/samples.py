@@ -161,7 +161,7 @@ def choose(
     records = candidates.read(rows, (*(task.word_columns if has_words else ()), ANSWER))
     sources = [candidates.source(row, record) for row, record in zip(rows, records, strict=True)]
     pairs = list(zip(records, sources, strict=True))
-    told_of = [_told(task, record, source) if has_words else ((), (None, None)) for record, source in pairs]
+    told_of = [_recorded_texts(task, record, source) if has_words else ((), (None, None)) for record, source in pairs]
     located = places.find({name: [r[name] for r in records] for name in CASE_COLUMNS})
     return [
         replace(
@@ -186,7 +186,7 @@ def score_columns(oracle: Oracle, primary: Criterion) -> tuple[str | None, str]:
     return before, after
 
 
-def _told(task: Task, record: Mapping[str, Any], source: Mapping[str, Any] | None) -> tuple[Words, Answers]:
+def _recorded_texts(task: Task, record: Mapping[str, Any], source: Mapping[str, Any] | None) -> tuple[Words, Answers]:
     """Return a task's texts of a record and its source's, and the answers in both."""
     recorded = (None if source is None else task.recorded(source), task.recorded(record))
     return _clipped(task.words(record, source), _MOST_WORDS), recorded

@@ -78,8 +78,8 @@ def draw_strips(parts: Parts, systems: Sequence[System], task: StripTask) -> tup
             if key not in cases_made:
                 cases_made[key] = parts.make(seed, cases[index], strip.system)
             if (strip.system, index) not in answers:
-                restored = _restored(stored, seed, cases_made[key])
-                answers[strip.system, index] = restored or _answer(systems[strip.system], cases_made[key])
+                restored = _restore_answer(stored, seed, cases_made[key])
+                answers[strip.system, index] = restored or _ask(systems[strip.system], cases_made[key])
         before, after = (
             answer if recorded is None else replace(answer, output=recorded)
             for answer, recorded in zip(
@@ -105,7 +105,7 @@ def draw_strips(parts: Parts, systems: Sequence[System], task: StripTask) -> tup
         drawn_systems = shown_systems(systems)
         for volume in task.volumes:
             case = parts.make(seed, cases[volume.case])
-            draw_volume(seed, case, drawn_systems, [_answer(system, case) for system in drawn_systems], volume)
+            draw_volume(seed, case, drawn_systems, [_ask(system, case) for system in drawn_systems], volume)
     return ()
 
 
@@ -115,7 +115,7 @@ def _draw_montage(systems: Sequence[System], seed: PreparedSeed, montage: Montag
             label="" if case.follow is None else f"{case.follow.scale:g}",
             image=None if case.follow is None else case.follow.image,
             effect=Effect() if case.follow is None else case.follow.effect,
-            answers=[_answer(system, case) for system in systems],
+            answers=[_ask(system, case) for system in systems],
         )
         for case in cases
     ]
@@ -123,7 +123,7 @@ def _draw_montage(systems: Sequence[System], seed: PreparedSeed, montage: Montag
     save(draw_montage(seed, rows, names, title=montage.title), Path(montage.file))
 
 
-def _restored(stored: bytes | None, seed: PreparedSeed, case: MadeCase) -> SystemAnswer | None:
+def _restore_answer(stored: bytes | None, seed: PreparedSeed, case: MadeCase) -> SystemAnswer | None:
     """Return an answer stored in the run's folder; None if there is none, or it is unreadable."""
     if stored is None or case.follow is None:
         return None
@@ -134,7 +134,7 @@ def _restored(stored: bytes | None, seed: PreparedSeed, case: MadeCase) -> Syste
         return None
 
 
-def _answer(system: System, case: MadeCase) -> SystemAnswer:
+def _ask(system: System, case: MadeCase) -> SystemAnswer:
     if case.follow is None or draws_calls(system):  # asking again would cost money and show nothing new
         return SystemAnswer(output=None, verdict=case.verdict, reason=case.reason)
     return answers(system, (case,), lambda: None)[0]
@@ -180,10 +180,10 @@ def draw_strip(
             pixels=pixels,
         )
     )
-    panels = [(part.name, _drawn(part)) for part in strip.panels]
+    panels = [(part.name, _draw_panel(part)) for part in strip.panels]
     if amplify and case.follow is not None:
         change = amplified(seed.image, case.follow.image)
-        panels[1:1] = [] if change is None else [(change.name, _drawn(change))]
+        panels[1:1] = [] if change is None else [(change.name, _draw_panel(change))]
     return _assemble(panels, title, detail, with_truth=strip.truth, outlines=strip.outlines)
 
 
@@ -205,7 +205,7 @@ def amplified(source: Image, followup: Image) -> Panel | None:
     return Panel(name=f"change, amplified {factor} times\nat most {largest} of 255", image=image)
 
 
-def _drawn(part: Panel) -> Picture:
+def _draw_panel(part: Panel) -> Picture:
     if part.lines:
         return _words_panel(part.lines)
     picture = panel(part.image, PANEL)

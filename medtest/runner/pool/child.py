@@ -66,8 +66,8 @@ def enter(entry: str, tasks: int, messages: int, parent: int) -> None:
 
 def main(inbound: int, outbound: int, parent: int) -> None:
     """Run the process: its first task is a job, which names the session for the other tasks; see :func:`fresh`."""
-    _die_with(parent)
-    _be_the_first_to_go()
+    _die_with_parent(parent)
+    _prefer_oom_kill()
     messages = _Messages(Connection(outbound, readable=False))
     tasks = _listen(Connection(inbound, writable=False))
     job = tasks.get()
@@ -143,7 +143,7 @@ def call_process(name: str) -> None:
         ctypes.CDLL(None).prctl(_PR_SET_NAME, name.encode(), 0, 0, 0)
 
 
-def _die_with(parent: int) -> None:
+def _die_with_parent(parent: int) -> None:
     """Ask Linux to kill this process with its parent; elsewhere the closing pipe reports the parent's end."""
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
@@ -151,7 +151,7 @@ def _die_with(parent: int) -> None:
         os._exit(0)
 
 
-def _be_the_first_to_go() -> None:
+def _prefer_oom_kill() -> None:
     """Make the kernel kill a worker, which is recoverable, and not the parent when memory runs out."""
     with suppress(OSError):  # not Linux, or not permitted; optional
         Path("/proc/self/oom_score_adj").write_text("800", encoding="ascii")

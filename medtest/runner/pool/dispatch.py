@@ -191,11 +191,11 @@ class Dispatcher:
                 except queue.Empty:
                     break
                 self._take(worker, message)
-        self._kill_the_late()
+        self._kill_overdue()
         self._workplace.check()
         self._call.tick()
 
-    def _kill_the_late(self) -> None:
+    def _kill_overdue(self) -> None:
         now = time.monotonic()
         paused = now - self._slept - 10 * _TICK
         self._slept = now
@@ -238,7 +238,7 @@ class Dispatcher:
             case Told():
                 self._call.told(message)
             case Gone():
-                self._gone(worker)
+                self._handle_death(worker)
 
     def _next(self, worker: Worker) -> None:
         while len(worker.tasks) < self._room:
@@ -314,7 +314,7 @@ class Dispatcher:
         worker.retire()
         self._fill()
 
-    def _gone(self, worker: Worker) -> None:
+    def _handle_death(self, worker: Worker) -> None:
         self._workers.remove(worker)
         self._leaking.discard(worker)
         if worker.vanished and not worker.retired:
@@ -326,20 +326,20 @@ class Dispatcher:
             worker.end(patience=1.0)
         else:
             if not worker.tasks and not worker.ready:
-                self._could_not_start(worker)
+                self._handle_failed_start(worker)
             for number, task in enumerate(worker.tasks):
                 if task.lost:
                     self.notices.append(f"{task.lost}: the worker {worker.death()}.")
                 elif self._ahead == 1 and number:
-                    self._hand_out_again(task)  # the task was only waiting
+                    self._reassign(task)  # the task was only waiting
                 else:
-                    self._hand_out_again(replace(task, given_up=self._blame.given_up(worker, task)))
+                    self._reassign(replace(task, given_up=self._blame.given_up(worker, task)))
             worker.end()
         self._fill()
         if self._exhausted and not self._again and not any(w.tasks for w in self._workers):
             self._all_done()
 
-    def _could_not_start(self, worker: Worker) -> None:
+    def _handle_failed_start(self, worker: Worker) -> None:
         if worker.vanished:
             return
         self._bad_starts += 1
@@ -352,7 +352,7 @@ class Dispatcher:
                 + (f" It said: {words}" if words and self._job.hash_key is None else "")
             )
 
-    def _hand_out_again(self, task: PoolTask) -> None:
+    def _reassign(self, task: PoolTask) -> None:
         """Give the unfinished part of a dead worker's task to another worker."""
         renewed = self._call.renew(task)
         if renewed is not None:

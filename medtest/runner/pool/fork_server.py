@@ -120,12 +120,12 @@ class Server:
                     request = self._received()
                     if request is not None and self._forked(request):
                         self._leave()
-                        _become(request, server, self._obstacle)
+                        _run_worker(request, server, self._obstacle)
                         return
                 elif descriptor in self._alive:
-                    self._tell_end(descriptor)
+                    self._report_end(descriptor)
                 elif descriptor in self._asked_for:
-                    self._let_go(descriptor)
+                    self._release(descriptor)
 
     def _received(self) -> ForkRequest | None:
         data, descriptors, _, _ = socket.recv_fds(self._control, 1, _DESCRIPTORS)
@@ -135,7 +135,7 @@ class Server:
 
     def _forked(self, request: ForkRequest) -> bool:
         """Fork a worker and report its process id, unless the requester is gone; return True in the worker."""
-        if _imported(request.modules):
+        if _import_new(request.modules):
             self._obstacle = obstacle()
         closed = select.poll()
         closed.register(request.status, select.POLLIN)
@@ -145,7 +145,7 @@ class Server:
                 pid = os.fork()
             except OSError as error:
                 os.write(request.log, f"no process can be started: {error.strerror}".encode())
-                _say(request.status, "end 1")
+                _report(request.status, "end 1")
         if pid == 0:
             return True
         request.close()
@@ -157,7 +157,7 @@ class Server:
         self._asked_for[request.status] = pid
         self._poll.register(process, select.POLLIN)
         self._poll.register(request.status, select.POLLIN)
-        _say(request.status, f"pid {pid}")
+        _report(request.status, f"pid {pid}")
         return False
 
     def _leave(self) -> None:
@@ -166,7 +166,7 @@ class Server:
         for descriptor in (self._parent, *self._alive, *self._asked_for):
             os.close(descriptor)
 
-    def _tell_end(self, process: int) -> None:
+    def _report_end(self, process: int) -> None:
         """Report the end of a worker and leave it a zombie; report nothing if the requester is gone."""
         pid, status = self._alive.pop(process)
         self._poll.unregister(process)
@@ -176,9 +176,9 @@ class Server:
             return
         ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
         if ended is not None:
-            _say(status, f"end {ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status}")
+            _report(status, f"end {ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status}")
 
-    def _let_go(self, status: int) -> None:
+    def _release(self, status: int) -> None:
         """Kill a worker without a requester, and its children."""
         pid = self._asked_for.pop(status)
         self._poll.unregister(status)
@@ -211,7 +211,7 @@ def _threads() -> list[str]:
     return [name for name in names if name not in _HARMLESS]
 
 
-def _imported(modules: list[str]) -> bool:
+def _import_new(modules: list[str]) -> bool:
     """Import modules; return True if any was new. A failing import fails again in the worker, which reports it."""
     new = [name for name in modules if name not in sys.modules]
     for name in new:
@@ -222,7 +222,7 @@ def _imported(modules: list[str]) -> bool:
     return bool(new)
 
 
-def _become(request: ForkRequest, server: int, hindrance: str) -> None:
+def _run_worker(request: ForkRequest, server: int, hindrance: str) -> None:
     """Become the requested worker."""
     os.setsid()
     os.fchdir(request.folder)
@@ -244,6 +244,6 @@ def _become(request: ForkRequest, server: int, hindrance: str) -> None:
     enter(request.entry, request.tasks, request.messages, server)
 
 
-def _say(status: int, text: str) -> None:
+def _report(status: int, text: str) -> None:
     with suppress(OSError):  # the requester is gone, which the socket reports
         os.write(status, f"{text}\n".encode())

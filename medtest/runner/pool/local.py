@@ -49,7 +49,7 @@ class LocalWorker(Worker):
 
     def _work(self, job: Job) -> None:
         threads = cv2.getNumThreads()
-        session = session_of(job)(job, self._tell, own_process=False)
+        session = session_of(job)(job, self._deliver, own_process=False)
         try:
             if session.open():
                 while not self._killed and (task := self._todo.get()) is not None:
@@ -61,7 +61,7 @@ class LocalWorker(Worker):
             cv2.setNumThreads(threads)
             self._inbox.put((self, Gone()))
 
-    def _tell(self, message: Message) -> None:
+    def _deliver(self, message: Message) -> None:
         if self._killed:
             raise _Killed
         if not isinstance(message, Begin):  # Begin messages carry a time limit

@@ -253,14 +253,14 @@ class _Forked:
     @property
     def pid(self) -> int:
         while self._pid is None and self._code is None:
-            self._hear(None)
+            self._read_reports(None)
         return self._pid or 0
 
     def wait(self, timeout: float | None = None) -> int:
         until = None if timeout is None else time.monotonic() + timeout
         while self._code is None:
             remaining = None if until is None else max(0.0, until - time.monotonic())
-            if not self._hear(remaining) and remaining is not None:
+            if not self._read_reports(remaining) and remaining is not None:
                 raise subprocess.TimeoutExpired(child.NAME, timeout or 0.0)
         return self._code
 
@@ -268,7 +268,7 @@ class _Forked:
         if self._closed:
             return
         if self._code is None:
-            self._hear(0.0)
+            self._read_reports(0.0)
         if self._pid is not None:
             _kill_group(self._pid)
         elif (
@@ -286,7 +286,7 @@ class _Forked:
     def loaded(self, modules: Iterable[str]) -> None:
         self._server.loaded(modules)
 
-    def _hear(self, timeout: float | None) -> bool:
+    def _read_reports(self, timeout: float | None) -> bool:
         """Read the server's reports for at most ``timeout`` seconds; return True if there were any."""
         poll = select.poll()
         poll.register(self._status, select.POLLIN)
@@ -371,7 +371,7 @@ def end_servers() -> None:
         _servers.clear()
 
 
-def _forget_all() -> None:
+def _reset_after_fork() -> None:
     """Close inherited server connections in a fork of this process."""
     global _lock
     _lock = threading.Lock()
@@ -382,4 +382,4 @@ def _forget_all() -> None:
 
 atexit.register(end_servers)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_all)
+    os.register_at_fork(after_in_child=_reset_after_fork)

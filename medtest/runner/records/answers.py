@@ -130,7 +130,7 @@ def damage(path: Path) -> str:
             for group in range(file.metadata.num_row_groups):
                 table = file.read_row_group(group, use_threads=False)
                 pairs = zip(table["sha256"].to_pylist(), table["answer"].to_pylist(), strict=True)
-                if not all(_whole(data, str(name).encode()) for name, data in pairs):
+                if not all(_is_intact(data, str(name).encode()) for name, data in pairs):
                     return "not what was written"
     except (pa.ArrowException, OSError):
         return "damaged"
@@ -203,7 +203,7 @@ class AnswerStore:
         if not name:
             return None
         first, end = (int(np.searchsorted(self._names, np.bytes_(name), side)) for side in ("left", "right"))
-        return next((data for at in range(first, end) if _whole(data := self._data(at), name)), None)
+        return next((data for at in range(first, end) if _is_intact(data := self._data(at), name)), None)
 
     def _data(self, at: int) -> bytes | None:
         group, row = int(self._places[at]) >> 32, int(self._places[at]) & 0xFFFFFFFF
@@ -217,7 +217,7 @@ class AnswerStore:
         return data
 
 
-def _whole(data: bytes | None, name: bytes) -> bool:
+def _is_intact(data: bytes | None, name: bytes) -> bool:
     return data is not None and hashlib.sha256(data).hexdigest().encode() == name
 
 
@@ -239,7 +239,7 @@ def tidy(folder: Path) -> None:
     small = [path for path in packs_of(folder) if path.stat().st_size < _LARGE]
     if len(small) <= _FEW:
         return
-    named = _named(folder)
+    named = _recorded_names(folder)
     if named is None:
         return
     new_packs: set[Path] = set()
@@ -251,7 +251,7 @@ def tidy(folder: Path) -> None:
         for _, table in _read_groups(path, _SCHEMA.names):
             is_named = np.isin(np.array(table["sha256"].to_pylist(), dtype=_NAME), named)
             for row in zip(*(column.to_pylist() for column in table.filter(pa.array(is_named)).columns), strict=True):
-                if row[:2] in written_answers or not _whole(row[2], row[0].encode()):
+                if row[:2] in written_answers or not _is_intact(row[2], row[0].encode()):
                     continue
                 written_answers.add(row[:2])
                 waiting.append(row)
@@ -267,7 +267,7 @@ def tidy(folder: Path) -> None:
                 path.unlink(missing_ok=True)
 
 
-def _named(folder: Path) -> Names | None:
+def _recorded_names(folder: Path) -> Names | None:
     """Return the names of the answers in a folder's merged records; None if they are unreadable."""
     try:
         with pq.ParquetFile(folder / RECORDS) as file:

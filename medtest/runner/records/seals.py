@@ -79,11 +79,11 @@ def fitted(table: pa.Table, schema: pa.Schema) -> pa.Table:
     A missing address is made from the key columns.
     """
     present = set(table.column_names)
-    columns = [table.column(field.name) if field.name in present else _made(table, field) for field in schema]
+    columns = [table.column(field.name) if field.name in present else _missing_column(table, field) for field in schema]
     return pa.Table.from_arrays(columns, schema=schema.remove_metadata())
 
 
-def _made(table: pa.Table, field: pa.Field) -> pa.Array:
+def _missing_column(table: pa.Table, field: pa.Field) -> pa.Array:
     if field.name == ADDRESS:
         return pa.array(addresses({name: table[name].to_pylist() for name in KEY_COLUMNS}), field.type)
     return pa.nulls(table.num_rows, field.type)

@@ -256,7 +256,7 @@ def merge(
     ):
         with pa_csv.CSVWriter(csv_file, full) as text:
             for table in reader.tables(order):
-                rows = (_called(table, system) if system else table).replace_schema_metadata(full.metadata)
+                rows = (_with_system_name(table, system) if system else table).replace_schema_metadata(full.metadata)
                 parquet.write_table(rows, row_group_size=_MERGED)
                 seal.add(rows)
                 text.write_table(table_for_csv(rows))
@@ -271,7 +271,7 @@ def merge(
     return counts
 
 
-def _called(table: pa.Table, system: str) -> pa.Table:
+def _with_system_name(table: pa.Table, system: str) -> pa.Table:
     place = table.schema.get_field_index("system")
     return table.set_column(place, table.schema.field(place), pa.array([system] * len(table), pa.string()))
 

@@ -79,12 +79,12 @@ def crafted_runs(suite: Suite, invocation: Invocation, parts: Parts, *, by_sourc
     return CraftedCases(
         folders=run_folders(suite, invocation, parts.sources, parts.relations),
         names=ShownNames.of(suite.privacy, invocation.home),
-        more=_crafted_alike(suite, invocation, parts),
+        more=_matching_runs(suite, invocation, parts),
         by_source=by_source,
     )
 
 
-def _crafted_alike(suite: Suite, invocation: Invocation, parts: Parts) -> dict[tuple[int, str], tuple[Path, ...]]:
+def _matching_runs(suite: Suite, invocation: Invocation, parts: Parts) -> dict[tuple[int, str], tuple[Path, ...]]:
     """Return folders in which relations were crafted alike, by system and relation; the newest first."""
     built, plans = suite.build_systems(), {plan.id: plan for plan in suite.relations}
     runs = list(_runs(invocation.home, suite.name))
@@ -132,10 +132,10 @@ def is_in_runs(suite: Suite, invocation: Invocation, parts: Parts, relation: str
     if relation not in suite.crafters and len(suite.systems) > 1:
         return False
     cases = crafted_runs(suite, invocation, parts)
-    return cases is not None and _there(cases, relation)
+    return cases is not None and _is_available(cases, relation)
 
 
-def _there(cases: CraftedCases, relation: str) -> bool:
+def _is_available(cases: CraftedCases, relation: str) -> bool:
     return bool(cases.more[0, relation]) or any(folder.is_dir() for folder in cases.folders)
 
 
@@ -160,7 +160,7 @@ def read_from_runs(suite: Suite, invocation: Invocation, parts: Parts, relations
     cases = crafted_runs(suite, invocation, parts)
     assert cases is not None  # noqa: S101 - it has such a relation
     parts.crafted = cases
-    mistakes = [not_crafted(suite, name) for name in names if not _there(cases, name)]
+    mistakes = [not_crafted(suite, name) for name in names if not _is_available(cases, name)]
     if mistakes:
         raise UserMistakes(mistakes)
 
@@ -256,7 +256,7 @@ def crafted_again(
             recorded=stored.record["followup_sha256"],
         )
     if isinstance(follow, str):
-        raise _refused(follow, stored.record["verdict"] if stored is not None else "SKIP", address)
+        raise _refusal(follow, stored.record["verdict"] if stored is not None else "SKIP", address)
     recorded = "" if stored is None else str(stored.record["followup_sha256"])
     if stored is not None:  # pixels depend on the batch in which they are crafted
         batch = read_object(stored.folder / RUN_FILE).get("batch_size")
@@ -266,7 +266,7 @@ def crafted_again(
         crafted = anew.look(0, seed, address)
         follow = anew.find(0, seed, address)
     if crafted is None or not isinstance(follow, FollowUp):
-        raise _refused(
+        raise _refusal(
             str(follow or "it could not be crafted"), crafted.record["verdict"] if crafted else "ERROR", address
         )
     return Crafted(
@@ -288,7 +288,7 @@ def _scratch(folder: Path | None) -> Iterator[Path]:
         yield Path(temporary)
 
 
-def _refused(reason: str, verdict: str, address: Address) -> MedtestError:
+def _refusal(reason: str, verdict: str, address: Address) -> MedtestError:
     if verdict == "SKIP":
         return Mistake(where="command line", key="address", found=f"a skipped case: {reason}").as_error()
     return MedtestError(f"{address}: {reason}")
@@ -323,7 +323,7 @@ def craft_anew(
     if (folder / RECORDS).is_file():
         return CraftedCases([folder], names)
     cases = [parts.unit(ref).cases[index] for index in indices]
-    alone = _alone(suite, on, {case.relation for case in cases})
+    alone = _crafting_suite(suite, on, {case.relation for case in cases})
     relations = {plan.id: parts.relations[plan.id] for plan in alone.relations}
     unit = Plan((ref,), relations, invocation.batch_size).unit(0, 0)
     batches = craft_batches(unit, set(relations), invocation.batch_size)
@@ -361,7 +361,7 @@ def craft_anew(
     return CraftedCases([folder], names)
 
 
-def _alone(suite: Suite, on: PartPlan, relations: Collection[str]) -> Suite:
+def _crafting_suite(suite: Suite, on: PartPlan, relations: Collection[str]) -> Suite:
     """Return a suite of some relations, with their crafting system in place of the systems under test."""
     return replace(
         suite,

@@ -120,7 +120,7 @@ def _export_unit(parts: Parts, source: int, unit: Unit, chosen: Sequence[int], t
         if case.follow is None:
             manifest.add(case, "", "", "")
             continue
-        image, ending = case.follow.image, _ending(case)
+        image, ending = case.follow.image, _suffix(case)
         stem = folder.parent / folder.name if case.address.is_source else folder / case.address.stem
         name = stem.with_name(f"{stem.name}{ending}")
         if case.task.series:
@@ -137,7 +137,7 @@ def _inside(name: Path) -> Path:
     return name
 
 
-def _ending(case: MadeCase) -> str:
+def _suffix(case: MadeCase) -> str:
     """Return the suffix of an exported image: PNG for flat pictures of 8 and 16 bits, otherwise ``.npy``."""
     if not case.task.series or case.follow is None:
         return ".png"

@@ -79,7 +79,7 @@ class JudgingAgain:
         finally:
             for ledger in self.ledgers:
                 ledger.flush()
-        self.notices += self._said()
+        self.notices += self._result_lines()
 
     def _restate(self) -> None:
         """Write today's revision to the records of cases without an answer."""
@@ -164,7 +164,7 @@ class JudgingAgain:
         for ledger in self.ledgers:
             ledger.tick()
 
-    def _said(self) -> Iterator[str]:
+    def _result_lines(self) -> Iterator[str]:
         oracle = self.prepared.suite.build_oracle()
         name = f"oracle {self.prepared.suite.oracle.part.info.name}, revision {oracle.revision}"
         for number, count in sorted(self._wanted.items()):

@@ -165,7 +165,7 @@ def find(suite: Suite, invocation: Invocation, parts: Parts, address: str | Addr
             return CasePlace(source=number, ref=ref, case=_case(parts, ref, key))
         shown_names.append(f"{ref.dataset}/{names.seed_id(ref.dataset, ref.seed_id)}")
     requested = f"{dataset}/{seed_id}"
-    raise _no_such(
+    raise _unknown(
         "seed",
         requested,
         f"one of {len(shown_names)} seeds, the first: {shown_names[0] if shown_names else 'none'}",
@@ -189,7 +189,7 @@ def _items(ref: SeedRef, address: str | Address) -> tuple[str, ...]:
     if not item:
         return questions
     if item not in questions:
-        raise _no_such("question", item, ", ".join(questions) or "no question", questions)
+        raise _unknown("question", item, ", ".join(questions) or "no question", questions)
     return (item,)
 
 
@@ -198,7 +198,7 @@ def _parsed(address: str | Address) -> tuple[str, str, tuple[str, int, int, int]
         return address.dataset, address.seed_id, (address.relation, address.severity, address.frame, address.repeat)
     match = _ADDRESS.fullmatch(address.strip().strip("/"))
     if match is None:
-        raise _no_such("address", address, "dataset/seed_id/relation_s<severity>_f<frame>_r<repeat>", ())
+        raise _unknown("address", address, "dataset/seed_id/relation_s<severity>_f<frame>_r<repeat>", ())
     key = (match["relation"], int(match["s"]), int(match["f"]), int(match["r"]))
     return match["dataset"], match["seed"], key
 
@@ -212,11 +212,11 @@ def _case(parts: Parts, ref: SeedRef, key: tuple[str, int, int, int]) -> int:
     requested = stem_text(*key)
     if key[0] == SOURCE or key[0] in parts.relations:
         same = [stem for stem in stems if stem.startswith(f"{key[0]}_s")]
-        raise _no_such("case", requested, f"{same[0]} … {same[-1]}", stems)
-    raise _no_such("relation", key[0], ", ".join(parts.relations), tuple(parts.relations))
+        raise _unknown("case", requested, f"{same[0]} … {same[-1]}", stems)
+    raise _unknown("relation", key[0], ", ".join(parts.relations), tuple(parts.relations))
 
 
-def _no_such(kind: str, name: str, allowed: str, names: Any) -> UserMistakes:
+def _unknown(kind: str, name: str, allowed: str, names: Any) -> UserMistakes:
     return Mistake(
         where="command line",
         key="address",

@@ -174,7 +174,7 @@ class Finisher:
             "error_percent": _error_percent(counts),
         }
 
-    def _of_source(self, number: int, row: dict[str, Any], oracle: Oracle) -> dict[str, Any]:
+    def _source_columns(self, number: int, row: dict[str, Any], oracle: Oracle) -> dict[str, Any]:
         """Return the columns that a follow-up's record copies from its source's, which may be in another file."""
         if not oracle.judging() or row["relation"] == SOURCE:
             return {}
@@ -211,14 +211,14 @@ class Finisher:
         names = oracle.judged_columns
         recomputed = ["verdict", "reason", *([*names, *oracle.texts] if oracle.judging() else [])]
         rows = table.select([*names, *oracle.texts, *_SEED, "relation", "verdict", "reason"]).to_pylist()
-        rows = [{**row, **self._of_source(number, row, oracle)} for row in self._read_again(rows)]
+        rows = [{**row, **self._source_columns(number, row, oracle)} for row in self._read_again(rows)]
         rows = [{**row, **oracle.judged_again(row)} for row in rows]
         for name in recomputed:
             at, field = table.schema.get_field_index(name), table.schema.field(name)
             table = table.set_column(at, field, pa.array([row[name] for row in rows], field.type))
         return revised(table, oracle.revision) if oracle.from_records else table
 
-    def _about_reader(self) -> dict[str, Any]:
+    def _reader_info(self) -> dict[str, Any]:
         """Return the reader's information for ``run.json``; empty for a reader that is part of its oracle."""
         reader = self.prepared.suite.build_reader()
         return {} if reader is None or reader.of_oracle else {"reader": reader.about()}
@@ -249,7 +249,7 @@ class Finisher:
             "error_percent": outcome.error_percent,
             "seeds": len(self.prepared.plan.refs),
             "classes": {name: asdict(classes) for name, classes in self.prepared.classes.items()},
-            **self._about_reader(),
+            **self._reader_info(),
             "notice": outcome.notice,
             "command": earlier.get("command", ""),
             "device": device if ran else earlier.get("device", device),

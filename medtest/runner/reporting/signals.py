@@ -113,7 +113,7 @@ def handled() -> Iterator[None]:
     earlier = {number: signal.getsignal(number) for number in NUMBERS}
     hook = sys.unraisablehook
     _STATE.begin()
-    sys.unraisablehook = _quiet(hook)
+    sys.unraisablehook = _quiet_hook(hook)
     for number in NUMBERS:
         signal.signal(number, _stop)
     try:
@@ -154,7 +154,7 @@ def _stop(number: int, frame: FrameType | None) -> None:
     _raise(frame)
 
 
-def _again() -> None:
+def _resend() -> None:
     """Send the signal again through the system, because a pending Python handler does not wake blocking calls."""
     if (
         _STATE.due and signal.getsignal(signal.SIGTERM) is _stop
@@ -169,7 +169,7 @@ def _raise(frame: FrameType | None) -> None:
         return
     _STATE.due = True
     if _importing(frame):
-        later = threading.Timer(_LATER_SECONDS, _again)
+        later = threading.Timer(_LATER_SECONDS, _resend)
         later.daemon = True
         later.start()
         return
@@ -191,7 +191,7 @@ def _end(number: int, frame: FrameType | None) -> None:
     os._exit(CODE)
 
 
-def _quiet(hook: Any) -> Any:
+def _quiet_hook(hook: Any) -> Any:
     """Return a hook that ignores interruptions where Python cannot raise them (in a destructor)."""
 
     def unraisable(unraised: sys.UnraisableHookArgs) -> None:

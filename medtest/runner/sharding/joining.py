@@ -116,7 +116,7 @@ def join(folders: Sequence[Path], *, home: Path, out: Path | None = None, fresh:
             )
         for part in parts:
             for name in BY_CONTENT:
-                _take_over(part.folder / name, target / name)
+                _copy_by_content(part.folder / name, target / name)
     return Joined(folder=target, shards=len(parts), cases=cases, planned=first.account.cases)
 
 
@@ -205,7 +205,7 @@ def _readable(folder: Path) -> Iterator[None]:
 # --- folder of the run -----------------------------------------------------------------------------------------------
 
 
-def _take_over(source: Path, target: Path) -> None:
+def _copy_by_content(source: Path, target: Path) -> None:
     """Copy missing files that are named by their content, by hard link on the same disk.
 
     Raises:

@@ -34,7 +34,7 @@ def choose_target(parts: Sequence[ShardPart], home: Path, out: Path | None) -> P
     """
     first = parts[0].run
     folder = _folder_at_home(parts, home) if out is None else out.expanduser().resolve()
-    if problem := _foreign(folder, parts):
+    if problem := _foreign_reason(folder, parts):
         raise Mistake(
             where="command line",
             key="FOLDER" if out is None else "--out",
@@ -55,7 +55,7 @@ def _folder_at_home(parts: Sequence[ShardPart], home: Path) -> Path:
     return system_folder(home, suite, system, digest)
 
 
-def _foreign(folder: Path, parts: Sequence[ShardPart]) -> str:
+def _foreign_reason(folder: Path, parts: Sequence[ShardPart]) -> str:
     """Return why a folder does not belong to this run, as a phrase that continues its name; "" if it does."""
     shards = [part.folder.resolve() for part in parts]
     real = folder.resolve()
@@ -125,7 +125,7 @@ def make_room(folder: Path, lock: FolderLock, parts: Sequence[ShardPart], *, fre
     Raises:
         UserMistakes: It has such cases; nothing was changed.
     """
-    lost = _lost(folder, parts)
+    lost = _lost_records(folder, parts)
     if lost and not fresh:
         raise folder_mistake(
             f"{folder}: it holds {lost}",
@@ -136,7 +136,7 @@ def make_room(folder: Path, lock: FolderLock, parts: Sequence[ShardPart], *, fre
         lock.move_aside(but=SHARD_FOLDERS)
 
 
-def _lost(folder: Path, parts: Sequence[ShardPart]) -> str:
+def _lost_records(folder: Path, parts: Sequence[ShardPart]) -> str:
     """Describe the records that would be lost from a folder; "" if none."""
     if _pending(folder):
         return "cases of a run that was interrupted"

@@ -110,18 +110,20 @@ def whole_run(folders: Sequence[Path]) -> list[ShardPart]:
     if mistakes:
         raise UserMistakes(mistakes)
     first = parts[0]
-    mistakes += [mistake for part in parts[1:] if (mistake := _other(first, part)) is not None]
-    mistakes = mistakes or [*_twice(parts), *_missing(parts), *_unfinished(parts)]
+    mistakes += [mistake for part in parts[1:] if (mistake := _other_run_mistake(first, part)) is not None]
+    mistakes = mistakes or [*_duplicates(parts), *_missing(parts), *_unfinished(parts)]
     if mistakes:
         raise UserMistakes(mistakes, f"nothing was joined: {len(mistakes)} mistake{'s' * (len(mistakes) > 1)}")
     return parts
 
 
-def _other(first: ShardPart, part: ShardPart) -> Mistake | None:
+def _other_run_mistake(first: ShardPart, part: ShardPart) -> Mistake | None:
     """Return the mistake if a shard belongs to another run than the first one, else None."""
     for key in ("suite", "digest"):
         if part.run.get(key) != first.run.get(key):
-            differing = _differing(first.run, part.run) if part.run.get("suite") == first.run.get("suite") else ""
+            differing = (
+                _describe_differences(first.run, part.run) if part.run.get("suite") == first.run.get("suite") else ""
+            )
             return folder_mistake(
                 f"{part.name}: of {key} {part.run.get(key)}, and {first.name} of {first.run.get(key)}{differing}",
                 "shards of one run of one system",
@@ -144,7 +146,7 @@ def _is_name(value: object) -> bool:
     return isinstance(value, str) and Path(value).name == value != ".." and value.isprintable()
 
 
-def _differing(first: Mapping[str, Any], second: Mapping[str, Any]) -> str:
+def _describe_differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> str:
     """Describe the differences between two digests' contents."""
     first_covers, second_covers = first.get("covers"), second.get("covers")
     if not (isinstance(first_covers, dict) and isinstance(second_covers, dict)):
@@ -153,7 +155,7 @@ def _differing(first: Mapping[str, Any], second: Mapping[str, Any]) -> str:
     return f"; they differ in {', '.join(names[:_NAMED])}" if names else ""
 
 
-def _twice(parts: Sequence[ShardPart]) -> Iterator[Mistake]:
+def _duplicates(parts: Sequence[ShardPart]) -> Iterator[Mistake]:
     for number, count in sorted(Counter(part.account.number for part in parts).items()):
         if count > 1:
             where = [part.name for part in parts if part.account.number == number]

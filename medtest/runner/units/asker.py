@@ -64,7 +64,7 @@ class Asker:
         self._silent = 0.0
         self._closed = False
         self._ended = self._halted = False
-        self._thread = threading.Thread(target=self._live, name=f"system-{number}", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"system-{number}", daemon=True)
         self._thread.start()
 
     @property
@@ -119,7 +119,7 @@ class Asker:
         self._shares.put(None)
         self._thread.join()
 
-    def _live(self) -> None:
+    def _run(self) -> None:
         reason = ""
         try:
             for answered in self._system.ask(self._stream()):
@@ -296,14 +296,14 @@ class Asker:
             reason: Why the system failed; "" if the run ended or a budget was reached, which records nothing.
         """
         self._closed = True
-        self._let_go(reason)
+        self._release_units(reason)
         while (share := self._shares.get()) is not None:
             with self._lock:
                 self._open.append(share)
-            self._let_go(reason)
-        self._let_go(reason)  # calls that another thread had drawn at that moment
+            self._release_units(reason)
+        self._release_units(reason)  # calls that another thread had drawn at that moment
 
-    def _let_go(self, reason: str) -> None:
+    def _release_units(self, reason: str) -> None:
         with self._lock:
             begun, self._open = self._open, []
             self._calls.clear()

@@ -79,12 +79,12 @@ class Crafter:
             self._unit, self._made = opened, {}
             crafted = {name for name, relation in self.parts.relations.items() if isinstance(relation, CraftedRelation)}
             self._batches = craft_batches(opened.unit, crafted, self.parts.batch_size)
-        crafted_case = self._of_batch(opened, system, case)
+        crafted_case = self._from_batch(opened, system, case)
         if crafted_case.follow is not None and self.folders and opened.task.todo[system][case]:
             keep(self.folders[system], crafted_case.sha256, crafted_case.follow.image)
         return crafted_case
 
-    def _of_batch(self, opened: OpenUnit, system: int, case: int) -> MadeCase:
+    def _from_batch(self, opened: OpenUnit, system: int, case: int) -> MadeCase:
         """Return a case of the current unit, crafting its batch once."""
         if case not in self._batches:
             return self.parts.make(opened.seed, opened.unit.cases[case])  # noise: no system is needed
@@ -103,7 +103,7 @@ class Crafter:
         relation = self.parts.relations[batch.relation]
         assert isinstance(relation, CraftedRelation)  # noqa: S101 - craft_batches takes no others
         images_beside = {
-            index: beside(self.parts.relations, opened.unit.cases, index, partial(self._of_batch, opened, place[0]))
+            index: beside(self.parts.relations, opened.unit.cases, index, partial(self._from_batch, opened, place[0]))
             for index in (addresses if relation.gathers else ())
         }
         return self.batch(relation, system, opened.seed, addresses, self._began(opened, place), images_beside)
@@ -160,13 +160,13 @@ class Crafter:
             except Exception as error:  # noqa: BLE001 - relation and network may be anybody's
                 results = [error]
                 if len(cases) > 1:
-                    results = [self._alone(relation, system, seed, case, began) for case in cases.values()]
+                    results = [self._craft_one(relation, system, seed, case, began) for case in cases.values()]
         return {
-            index: self._as_made(seed, addresses[index], result, system)
+            index: self._to_case(seed, addresses[index], result, system)
             for index, result in zip(cases, results, strict=True)
         }
 
-    def _alone(
+    def _craft_one(
         self, relation: CraftedRelation, system: System, seed: PreparedSeed, case: CraftCase, began: Callable[[], None]
     ) -> FollowUp | Exception:
         try:
@@ -204,7 +204,7 @@ class Crafter:
         probe: Probe = probe_of(system, classes=seed.classes, digest=self.digests.get(id(system), ""), began=began)
         return probe
 
-    def _as_made(self, seed: PreparedSeed, address: Address, result: FollowUp | Exception, system: System) -> MadeCase:
+    def _to_case(self, seed: PreparedSeed, address: Address, result: FollowUp | Exception, system: System) -> MadeCase:
         if isinstance(result, Exception):
             return _failed(address, result)
         try:

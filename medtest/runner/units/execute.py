@@ -43,7 +43,7 @@ class UnitRunner:
         if opened is not None:
             shares = [Share(opened, system) for system in range(len(self._recorder.systems))]
             for batch in range(len(opened.unit.batches)):
-                self._batch(opened, batch, [share for share in shares if _wanted(share, batch)])
+                self._batch(opened, batch, [share for share in shares if _is_needed(share, batch)])
         self._recorder.outbox.flush(now=True)
 
     def _batch(self, opened: OpenUnit, batch: int, shares: Sequence[Share]) -> None:
@@ -52,7 +52,7 @@ class UnitRunner:
         shared = self._make(opened, batch)
         start, _ = opened.unit.batches[batch]
         for share in shares:
-            cases = self._shown(opened, share, start, shared)
+            cases = self._batch_for_system(opened, share, start, shared)
             answered = self._recorder.parts.read(opened.seed, self._answers(share, batch, cases))
             self._check_first(share, answered)
             lost = (share.system, 0) in opened.task.given_up
@@ -70,7 +70,9 @@ class UnitRunner:
         system = self._recorder.systems[share.system]
         return answers(system, cases[:1], lambda: self._recorder.outbox.begin(share.open.task.index, place))[0]
 
-    def _shown(self, opened: OpenUnit, share: Share, start: int, shared: Sequence[MadeCase | None]) -> list[MadeCase]:
+    def _batch_for_system(
+        self, opened: OpenUnit, share: Share, start: int, shared: Sequence[MadeCase | None]
+    ) -> list[MadeCase]:
         """Return the batch for one system, including cases crafted on it or reused for it."""
         crafter = self._crafter
         if crafter is None:
@@ -115,7 +117,7 @@ class UnitRunner:
 
     def _answers(self, share: Share, batch: int, cases: list[MadeCase]) -> list[SystemAnswer]:
         opened, place, source = share.open, (share.system, batch), share.sources.get(0)
-        ready = [case for case in cases if case.follow is not None and not _is_the_source(case, opened)]
+        ready = [case for case in cases if case.follow is not None and not _equals_source(case, opened)]
         given_up = opened.task.given_up.get(place)
         if given_up is not None:
             results = [SystemAnswer(output=None, verdict=Verdict.ERROR, reason=given_up) for _ in ready]
@@ -129,7 +131,7 @@ class UnitRunner:
         for case in cases:
             if case.follow is None:
                 answered.append(SystemAnswer(output=None, verdict=case.verdict, reason=case.reason))
-            elif _is_the_source(case, opened):
+            elif _equals_source(case, opened):
                 first = answered[0] if source is None else source.answer
                 lost = Verdict.SKIP if first.output is None else first.verdict  # the system is blamed at the source
                 answered.append(replace(first, verdict=lost, elapsed_ms=None))
@@ -138,12 +140,12 @@ class UnitRunner:
         return answered
 
 
-def _wanted(share: Share, batch: int) -> bool:
+def _is_needed(share: Share, batch: int) -> bool:
     start, stop = share.open.unit.batches[batch]
     todo = share.open.task.todo[share.system]
     return any(todo[start:stop]) or (batch == 0 and any(todo))
 
 
-def _is_the_source(case: MadeCase, opened: OpenUnit) -> bool:
+def _equals_source(case: MadeCase, opened: OpenUnit) -> bool:
     """Return True if a follow-up equals the source image, as measured; the system has already answered that."""
     return not case.address.is_source and case.follow is not None and case.follow.image is opened.seed.image

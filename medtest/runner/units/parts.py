@@ -231,10 +231,10 @@ class Parts:
         """
         if address.is_source:
             follow = FollowUp(image=seed.image, prompt=seed.prompt, params={}, scale=0.0)
-            return _of(seed, address, follow, seed.sha256)
+            return _made_case(seed, address, follow, seed.sha256)
         relation = self.relations[address.relation]
         if isinstance(relation, CraftedRelation):
-            return self._kept_crafted(seed, address, system)
+            return self._stored_crafted(seed, address, system)
         try:
             stored = None if self._kept is None else self._kept.find(seed, address)
             if isinstance(stored, str):
@@ -250,7 +250,7 @@ class Parts:
         if stored is not None and relation.frames() > 1 and sha256 == seed.sha256:
             # A stored first frame is a copy; a made one is the source image itself, which is not asked about again.
             follow = replace(follow, image=seed.image)
-        return _of(seed, address, follow, sha256)
+        return _made_case(seed, address, follow, sha256)
 
     def pixels(self, sha256: str) -> Image | None:
         """Return a picture drawn by a system, uint8 H×W×3; None if no run's folder holds it any more."""
@@ -263,11 +263,11 @@ class Parts:
         """Return the system that a case belongs to: its own if it is crafted, else the first for all."""
         return system if isinstance(self.relations.get(address.relation), CraftedRelation) else 0
 
-    def _kept_crafted(self, seed: PreparedSeed, address: Address, system: int) -> MadeCase:
+    def _stored_crafted(self, seed: PreparedSeed, address: Address, system: int) -> MadeCase:
         crafted = None if self.crafted is None else self.crafted.find(system, seed, address)
         if isinstance(crafted, FollowUp):
             crafted.image.setflags(write=False)
-            return _of(seed, address, crafted, image_sha256(crafted.image))
+            return _made_case(seed, address, crafted, image_sha256(crafted.image))
         recorded = None if self.crafted is None or crafted else self.crafted.look(system, seed, address)
         reason = crafted or (
             NOT_KEPT if recorded is None or not recorded.problem else f"{NOT_KEPT}: {recorded.problem}"
@@ -283,7 +283,7 @@ def _read(answer: SystemAnswer, content: Any, facts: Any, reader: BatchReader[An
     return replace(answer, output=output, texts=reader.texts(content, facts))
 
 
-def _of(seed: PreparedSeed, address: Address, follow: FollowUp, sha256: str) -> MadeCase:
+def _made_case(seed: PreparedSeed, address: Address, follow: FollowUp, sha256: str) -> MadeCase:
     return MadeCase(address=address, follow=follow, sha256=sha256, kind=seed.kind, spec=seed.spec, classes=seed.classes)
 
 

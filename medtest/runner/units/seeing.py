@@ -146,7 +146,7 @@ class ReadingStage:
         self._lost = 0
         self._problem = ""
         self._ended = False
-        self._thread = threading.Thread(target=self._live, name="readers", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="readers", daemon=True)
         self._thread.start()
 
     @property
@@ -184,10 +184,10 @@ class ReadingStage:
 
     # ------------------------------------------------------------------------------------------- thread of the stage
 
-    def _live(self) -> None:
+    def _run(self) -> None:
         try:
             while not self._ended:
-                self._hear()
+                self._wait()
                 self._kill_overdue()
                 if self._problem:
                     self._give_up()
@@ -235,7 +235,7 @@ class ReadingStage:
             batch += self._waiting.popleft()
         return tuple(batch)
 
-    def _hear(self) -> None:
+    def _wait(self) -> None:
         """Wait for messages of the processes, and for new items."""
         seconds = _POLL_SECONDS
         while True:

@@ -53,7 +53,7 @@ class Session:
         try:
             self._load()
         except Exception as error:  # noqa: BLE001 - a plug-in may raise anything; the parent reports it
-            self.send(Failed(_portable(error, "a worker could not start")))
+            self.send(Failed(_picklable_error(error, "a worker could not start")))
             return False
         self.send(Ready(self._memory()))
         return True
@@ -71,7 +71,7 @@ class Session:
             shared = Path(job.shared) if job.shared else None
             self.parts.open_reader(device=device, threads=job.threads, shared=shared, cache=job.cache)
         except Exception as error:
-            raise _portable(error, "the suite's reader cannot be loaded") from error
+            raise _picklable_error(error, "the suite's reader cannot be loaded") from error
         self._use_threads(device)
         crafts = job.suite.crafts
         outbox = Outbox(self.send, job.send_seconds)
@@ -92,7 +92,7 @@ class Session:
                 system.keep_in(Path(job.folders[number]), Path(job.shared), budget=job.budget, cache=job.cache)
             system.open(device=device, threads=job.threads)
         except Exception as error:
-            raise _portable(error, f"The system {system.record_name!r} cannot be loaded") from error
+            raise _picklable_error(error, f"The system {system.record_name!r} cannot be loaded") from error
         self._use_threads(device)
 
     def _use_threads(self, device: str) -> None:
@@ -121,7 +121,11 @@ class Session:
             return None
         processes = 1 if device != "cpu" else max(1, job.readers or usable_cores())
         return ReadingStage(
-            reader, job, device=device, processes=processes, fail=lambda error: self.send(Failed(_portable(error, "")))
+            reader,
+            job,
+            device=device,
+            processes=processes,
+            fail=lambda error: self.send(Failed(_picklable_error(error, ""))),
         )
 
     def _build(self) -> None:
@@ -233,7 +237,7 @@ class _SystemsAsNeeded(Sequence[System]):
         return [*self._opened.values()]
 
 
-def _portable(error: Exception, context: str) -> Exception:
+def _picklable_error(error: Exception, context: str) -> Exception:
     """Return an error that can be pickled and has a readable message."""
     if isinstance(error, MedtestError):
         import pickle

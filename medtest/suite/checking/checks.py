@@ -48,7 +48,7 @@ def check(draft: Draft) -> Suite | None:
         systems = [*(plan for plan in systems if getattr(plan.settings, "target", None) != ""), *draft.objects]
     kind = _kinds_agree(draft, seeds, relations, systems)
     crafters = crafters_of(draft, relations, systems, kind)
-    oracle = oracle_plan(draft, kind or _kind_named(draft))
+    oracle = oracle_plan(draft, kind or _named_kind(draft))
     gates = gates_of(draft, oracle, [plan.id for plan in relations])
     privacy = _privacy(draft)
     exclude = _exclude(draft)
@@ -82,9 +82,9 @@ def check(draft: Draft) -> Suite | None:
 
 
 def _plans(draft: Draft, family: Family, known: Mapping[str, PartInfo]) -> list[PartPlan]:
-    given = draft.block(family)
+    block = draft.block(family)
     plans: list[PartPlan] = []
-    for name, settings in given.items():
+    for name, settings in block.items():
         if settings is False:
             continue
         plan = _plan(draft, family, known, str(name), settings)
@@ -94,14 +94,14 @@ def _plans(draft: Draft, family: Family, known: Mapping[str, PartInfo]) -> list[
     if not plans and not any(mistake.key.partition(".")[0] in families for mistake in draft.mistakes):
         names, fix = list(known), f"name at least one under {family}:"
         if family == "systems":
-            kind = _kind_named(draft)
-            names, fix = _that_answer(known, kind), Task.choose if kind is None else task_of(kind).choose
+            kind = _named_kind(draft)
+            names, fix = _answering_systems(known, kind), Task.choose if kind is None else task_of(kind).choose
         allowed = ", ".join(names) or "none is installed"
         draft.wrong((family,), found=NOTHING, allowed=allowed, fix=fix, misfit=family == "systems")
     return plans
 
 
-def _that_answer(known: Mapping[str, PartInfo], kind: str | None) -> list[str]:
+def _answering_systems(known: Mapping[str, PartInfo], kind: str | None) -> list[str]:
     """Return the names of systems that answer what the seeds expect; all if the kind is unknown."""
     names = []
     for name, info in known.items():
@@ -152,7 +152,7 @@ def _with_floor(relations: list[PartPlan], draft: Draft) -> list[PartPlan]:
     return [*floor, *others]
 
 
-def _kind_named(draft: Draft) -> str | None:
+def _named_kind(draft: Draft) -> str | None:
     """Return the kind of the first named source, even with wrong settings: an oracle's keys depend on it."""
     sources = draft.values.get("seeds")
     for part_id, settings in sources.items() if isinstance(sources, dict) else ():
@@ -183,8 +183,8 @@ def _kinds_agree(draft: Draft, seeds: list[PartPlan], relations: list[PartPlan],
             mixed = kind_of_source in infos and task_of(kind_of_source).prompts != task_of(kind).prompts
             draft.wrong(
                 ("seeds", name),
-                found=f"seeds that {_are(kind_of_source) if mixed else f'expect {noun(kind_of_source)}'}",
-                allowed=f"seeds that {_are(kind) if mixed else f'expect {noun(kind)}'}",
+                found=f"seeds that {_describe_seeds(kind_of_source) if mixed else f'expect {noun(kind_of_source)}'}",
+                allowed=f"seeds that {_describe_seeds(kind) if mixed else f'expect {noun(kind)}'}",
                 fix="prompts and images are tested by a suite each" if mixed else "",
             )
             if mixed:
@@ -195,16 +195,16 @@ def _kinds_agree(draft: Draft, seeds: list[PartPlan], relations: list[PartPlan],
             actual = f"a system that answers {' or '.join(map(noun, tasks))}"
             draft.wrong(("systems", plan.id), found=actual, allowed=f"one that answers {noun(kind)}", misfit=True)
     for plan in relations:
-        inputs_taken = plan.info.load().takes
-        if not task_of(kind).fits(inputs_taken):
+        taken_inputs = plan.info.load().takes
+        if not task_of(kind).fits(taken_inputs):
             inputs = {"picture": "images", "prompt": "prompts"}
             allowed = "relations of prompts" if task_of(kind).prompts else f"relations that suit {noun(kind)}"
-            actual = f"a relation of {' or '.join(inputs.get(name_taken, noun(name_taken)) for name_taken in sorted(inputs_taken))}"
+            actual = f"a relation of {' or '.join(inputs.get(name, noun(name)) for name in sorted(taken_inputs))}"
             draft.wrong(("relations", plan.id), found=actual, allowed=allowed)
     return kind
 
 
-def _are(kind: str) -> str:
+def _describe_seeds(kind: str) -> str:
     return f"are {'prompts' if task_of(kind).prompts else 'images'}"
 
 

@@ -30,17 +30,17 @@ def judge_of(block: JudgeBlock, suite: Suite | None, draft: Draft) -> Judge | No
         if options:
             key = next(iter(options))
             fix = f"say who reads too: {NAME}.use=gpt_4o"
-            _wrong(draft, key, found=f"{NAME}.{key} without {NAME}.use", fix=fix)
+            _add_mistake(draft, key, found=f"{NAME}.{key} without {NAME}.use", fix=fix)
         return None
     if suite is not None and not suite.task.stream:
         allowed = "suites whose seeds ask questions"
-        _wrong(draft, "use", found=f"suite={suite.name}, whose systems give no words", allowed=allowed)
+        _add_mistake(draft, "use", found=f"suite={suite.name}, whose systems give no words", allowed=allowed)
         return None
     info = draft.systems.get(block.use)
     loaded = None if info is None else info.load()
     if info is None or loaded is None or not _reads(loaded):
         names = [name for name, info in draft.systems.items() if _target_reads(info.target)]
-        _wrong(draft, "use", found=block.use, allowed=", ".join(names), nearest=nearest_name(block.use, names))
+        _add_mistake(draft, "use", found=block.use, allowed=", ".join(names), nearest=nearest_name(block.use, names))
         return None
     own = {_SETTINGS[name]: value for name, value in options.items() if name in _SETTINGS}
     before = len(draft.mistakes)
@@ -64,7 +64,9 @@ def _target_reads(target: str) -> bool:
     return target == f"{OpenAICompatible.__module__}:{OpenAICompatible.__name__}"
 
 
-def _wrong(draft: Draft, key: str, *, found: str, allowed: str = "", nearest: str | None = None, fix: str = "") -> None:
+def _add_mistake(
+    draft: Draft, key: str, *, found: str, allowed: str = "", nearest: str | None = None, fix: str = ""
+) -> None:
     draft.mistakes.append(
         Mistake(where="command line", key=f"{NAME}.{key}", found=found, allowed=allowed, nearest=nearest, fix=fix)
     )

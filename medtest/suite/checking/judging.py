@@ -60,7 +60,7 @@ def oracle_plan(draft: Draft, kind: str | None) -> OraclePlan | None:
         origin=info.origin,
         file=info.file,
     )
-    own_settings = _of_the_oracle(draft, info)
+    own_settings = _oracle_settings(draft, info)
     settings = settings_of(draft, ("oracles",), own, own_settings)
     _check_expectations(draft, settings)
     draft.mistakes.extend(info.load().check(settings) if settings is not None else ())
@@ -156,7 +156,7 @@ def _oracle_for(kind: str | None, infos: Mapping[str, PartInfo]) -> PartInfo | N
     return own or next((info for info in infos.values() if kind is None or info.load().task == kind), None)
 
 
-def _of_the_oracle(draft: Draft, info: PartInfo) -> dict[str, Any]:
+def _oracle_settings(draft: Draft, info: PartInfo) -> dict[str, Any]:
     """Return the settings of the oracle itself in a draft's ``oracles``; unknown keys become mistakes."""
     own = list(info.load().Settings.model_fields)
     settings: dict[str, Any] = {}

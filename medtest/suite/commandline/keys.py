@@ -116,7 +116,7 @@ def keep_chosen(values: dict[str, Any], source: Sources, mistakes: list[Mistake]
         block = values.get(family)
         block = block if isinstance(block, dict) else {}
         if family == "systems":
-            names = _that_exist(names, known, mistakes)
+            names = _existing_systems(names, known, mistakes)
         selected = {name: block.get(name) or {} for name in names}
         if family == "relations" and isinstance(block.get(UNCHANGED), dict):
             selected = {
@@ -144,7 +144,7 @@ def keep_chosen(values: dict[str, Any], source: Sources, mistakes: list[Mistake]
     return systems
 
 
-def _that_exist(names: list[str], known: Collection[str], mistakes: list[Mistake]) -> list[str]:
+def _existing_systems(names: list[str], known: Collection[str], mistakes: list[Mistake]) -> list[str]:
     """Return the names of existing systems; the others are mistakes of ``model=``."""
     for name in names:
         if name not in known:

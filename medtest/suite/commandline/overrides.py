@@ -116,7 +116,7 @@ def prepare(tokens: Sequence[str], *, multirun: bool = False, configs: Sequence[
     whole, split = split_by_spaces(tokens, holds_key)
     ready.mistakes.extend(split)
     for token in whole:
-        _one(token, ready, without, multirun=multirun)
+        _prepare_token(token, ready, without, multirun=multirun)
     if without:
         ready.overrides.append(f"++without=[{','.join(quote(key) for key in without)}]")
     return ready
@@ -143,7 +143,7 @@ def quote(value: str) -> str:
     return f"'{value}{chr(92) * tail}'"
 
 
-def _one(token: str, ready: Prepared, without: list[str], *, multirun: bool) -> None:
+def _prepare_token(token: str, ready: Prepared, without: list[str], *, multirun: bool) -> None:
     match = _TOKEN.fullmatch(token)
     if match is None or (match["value"] is None and match["sign"] != "~"):
         ready.mistakes.append(
@@ -174,7 +174,7 @@ def _one(token: str, ready: Prepared, without: list[str], *, multirun: bool) -> 
         _accept(token, f"++chosen.{key}={value}", ready)
     else:
         ready.keys.append(key)
-        _accept(token, f"++{_grammatical(key)}={_value(key, value, ready, multirun=multirun)}", ready)
+        _accept(token, f"++{_prefix_numeric_ids(key)}={_value(key, value, ready, multirun=multirun)}", ready)
 
 
 def _suite_name(value: str, ready: Prepared) -> str:
@@ -213,7 +213,7 @@ def _refuse_empty(key: str, value: str, ready: Prepared) -> None:
     )
 
 
-def _grammatical(key: str) -> str:
+def _prefix_numeric_ids(key: str) -> str:
     """Prefix ids that begin with a digit (``relations.3d``), which Hydra's grammar does not accept as names.
 
     Each key stays distinct, because Hydra's sweeper keeps one override per key.

@@ -40,7 +40,7 @@ def selection_of(only: Any, values: Mapping[str, Any], mistakes: list[Mistake]) 
         word, colon, value = item.strip().partition(":")
         word, value = word.strip(), value.strip()
         if word not in _ONLY or not colon or not value:
-            near = _meant(item.strip(), ids, sets)
+            near = _interpret(item.strip(), ids, sets)
             mistakes.append(
                 Mistake(
                     where="command line",
@@ -73,7 +73,7 @@ def selection_of(only: Any, values: Mapping[str, Any], mistakes: list[Mistake]) 
     return Selection(**{name: frozenset(chosen) for name, chosen in choices.items()})
 
 
-def _meant(item: str, relations: Sequence[str], datasets: Sequence[str]) -> str | None:
+def _interpret(item: str, relations: Sequence[str], datasets: Sequence[str]) -> str | None:
     """Return the interpretation of an item without a kind, or with a misspelled one: ``blur`` is ``relation:blur``."""
     for name, names in (("relation", relations), ("dataset", datasets)):
         if item in names:

@@ -60,7 +60,7 @@ def _rephrased(text: str, places: ConfigFolders) -> Mistake:
             key=key,
             found=short(sweep[2]),
             allowed="one value, or a list in brackets",
-            fix=_for_commas(key, sweep[2]),
+            fix=_comma_advice(key, sweep[2]),
         )
     lines = [line.strip() for line in text.splitlines() if line.strip() and "hydra.cc" not in line]
     group = re.search(r"[Cc]ould not override '([^']*)'", text)
@@ -72,7 +72,7 @@ def _rephrased(text: str, places: ConfigFolders) -> Mistake:
     )
 
 
-def _for_commas(key: str, value: str) -> str:
+def _comma_advice(key: str, value: str) -> str:
     """Return advice for a value with commas: a decimal point, or a list or a sweep."""
     whole = whole_key(key)
     field = RunBlock.model_fields.get(key)
