@@ -167,5 +167,5 @@ def did_you_mean(name: str, allowed: Iterable[str]) -> str:
         The end of the sentence; a full stop if no name is close.
     """
     by_lower = {candidate.lower(): candidate for candidate in reversed(list(allowed))}
-    near = nearest_name(name, by_lower)
-    return "." if near is None else f"; did you mean {by_lower[near]}?"
+    nearest = nearest_name(name, by_lower)
+    return "." if nearest is None else f"; did you mean {by_lower[nearest]}?"

@@ -79,10 +79,10 @@ def product(one: ArrayLike, other: ArrayLike) -> NDArray[np.float64]:
         one: n×k.
         other: k×m.
     """
-    left, right = np.asarray(one, np.float64), np.asarray(other, np.float64)
-    total = np.zeros((left.shape[0], right.shape[1]))
-    for index in range(len(right)):
-        total = fused(left[:, index, None], right[None, index], total)
+    left_matrix, right_matrix = np.asarray(one, np.float64), np.asarray(other, np.float64)
+    total = np.zeros((left_matrix.shape[0], right_matrix.shape[1]))
+    for index in range(len(right_matrix)):
+        total = fused(left_matrix[:, index, None], right_matrix[None, index], total)
     return total
 
 

@@ -261,8 +261,8 @@ def difference(before: Pool, after: Pool) -> dict[str, Any]:
         those classes, because the number removed is unknown.
     """
     names, triples = (before.names(), after.names()), (Counter(before.named()), Counter(after.named()))
-    vague = [{entity.name for entity in pool.entities if entity.count is None} for pool in (before, after)]
-    uncounted = sorted((vague[0] - vague[1]) & (names[0] - names[1]).keys() & names[1].keys())
+    uncounted_names = [{entity.name for entity in pool.entities if entity.count is None} for pool in (before, after)]
+    uncounted = sorted((uncounted_names[0] - uncounted_names[1]) & (names[0] - names[1]).keys() & names[1].keys())
     return {
         "pool": after.as_json(),
         "removed": {

@@ -265,8 +265,8 @@ def write_manifest(folder: Path) -> Path:
     with writing_text(target) as file:
         for path in sorted(p for p in folder.rglob("*") if p.is_file() and not p.is_symlink()):
             name = path.relative_to(folder).as_posix()
-            own = not name.startswith((*PRIVATE, f"{SHARD_FOLDERS}/"))  # shards have their own manifests
-            if name != MANIFEST and not name.endswith(".tmp") and own:
+            belongs = not name.startswith((*PRIVATE, f"{SHARD_FOLDERS}/"))  # shards have their own manifests
+            if name != MANIFEST and not name.endswith(".tmp") and belongs:
                 file.write(_manifest_line(file_sha256(path), name))
     return target
 

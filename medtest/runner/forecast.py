@@ -57,9 +57,9 @@ def forecast(suite: Suite, invocation: Invocation) -> list[JudgedAgain]:
         suite: The suite under its own oracle.
         invocation: How it would be run.
     """
-    above = invocation.home / OUTPUTS / suite.name
+    suite_folder = invocation.home / OUTPUTS / suite.name
     oracle = suite.build_oracle()
-    if invocation.fresh or oracle.from_records or not _any_stale(above, JudgedBy.of(oracle)):
+    if invocation.fresh or oracle.from_records or not _any_stale(suite_folder, JudgedBy.of(oracle)):
         return []
     try:
         return list(_preview_run(prepare_run(suite, invocation)))

@@ -187,17 +187,17 @@ def _folders(
     messages: list[str] = []
     part = None if invocation.shard is None else invocation.shard.folder
     for (key, system), digest in zip(systems.items(), digests, strict=True):
-        own = system_folder(invocation.home, suite.name, system.record_name, digest.value)
-        earlier = None if own.exists() else earlier_folder(invocation.home, suite.name, key, digest.value, names)
+        target = system_folder(invocation.home, suite.name, system.record_name, digest.value)
+        earlier = None if target.exists() else earlier_folder(invocation.home, suite.name, key, digest.value, names)
         if earlier is not None and not invocation.fresh:
             place = f"outputs/{suite.name}/{earlier.parent.name}/{earlier.name}"
             messages.append(
                 f"{system.record_name}: this run was begun as {earlier.parent.name} and goes on in {place}."
             )
-            own = earlier
+            target = earlier
         elif earlier is not None and part is None:
             aside.append(earlier)
-        folders.append(own if part is None else own / SHARD_FOLDERS / part)
+        folders.append(target if part is None else target / SHARD_FOLDERS / part)
     return tuple(folders), tuple(aside), messages
 
 
@@ -211,11 +211,11 @@ def _with_recorded_scores(suite: Suite, folders: Sequence[Path]) -> Suite:
 def _check_seeds(refs: Sequence[SeedRef]) -> None:
     if not refs:
         raise Mistake(where="suite", key="seeds", found="no seed at all", allowed="at least one").as_error()
-    twice = seeds_twice(refs)
-    if twice:
+    duplicates = seeds_twice(refs)
+    if duplicates:
         raise UserMistakes(
             Mistake(where="suite", key="seeds", found=f"{dataset}/{seed_id} twice", fix="Give each source another id.")
-            for dataset, seed_id in twice[:20]
+            for dataset, seed_id in duplicates[:20]
         )
 
 

@@ -173,9 +173,9 @@ class _Run:
     def announce(self, announce: Callable[[str], None] | None) -> None:
         """Pass on notices of systems and reader before any of them receives an image."""
         reader = self.prepared.suite.build_reader()
-        of_parts = [system.notice() for system in self.prepared.systems]
-        of_parts += [] if reader is None else [reader.notice()]
-        for notice in [*processor_notices(), *filter(None, of_parts)]:
+        part_notices = [system.notice() for system in self.prepared.systems]
+        part_notices += [] if reader is None else [reader.notice()]
+        for notice in [*processor_notices(), *filter(None, part_notices)]:
             self.notices.append(notice)
             if announce is not None:
                 announce(notice)
@@ -189,9 +189,9 @@ class _Run:
             if not self._merged and not self.interrupted:
                 self._run_tasks(self._local(), None)
         finally:
-            with ExitStack() as all_of_them:  # a ledger on a full disk does not prevent the others from being flushed
+            with ExitStack() as flushes:  # a ledger on a full disk does not prevent the others from being flushed
                 for ledger in self.ledgers:
-                    all_of_them.callback(ledger.flush)
+                    flushes.callback(ledger.flush)
         for system, folder in zip(self.prepared.systems, self.prepared.folders, strict=True):
             if draws_calls(system) and (account := system.account(folder)):
                 self.notices.append(account)
@@ -262,8 +262,8 @@ class _Run:
             return self._local()
         in_process = any(type(system).in_process for system in self.prepared.systems)
         if in_process or any(draws_calls(system) for system in self.prepared.systems):
-            why = "an object of this program" if in_process else "asked over an API, and keys do not travel"
-            self.notices.append(f"Workers stay on this machine: a system is {why}.")
+            reason = "an object of this program" if in_process else "asked over an API, and keys do not travel"
+            self.notices.append(f"Workers stay on this machine: a system is {reason}.")
             return self._local()
         from medtest.runner.cluster.ray_cluster import RayCluster
 
@@ -323,8 +323,10 @@ class _Run:
     def _choose(self, device: str) -> Layout:
         units = int(np.any([ledger.units_to_do() for ledger in self.ledgers], axis=0).sum())
         asking = any(draws_calls(system) for system in self.prepared.systems)
-        alone = asking or any(type(system).in_process for system in self.prepared.systems)
-        workers = 1 if alone else self.invocation.workers  # one rate limit per server, one ledger; one such object
+        single_worker = asking or any(type(system).in_process for system in self.prepared.systems)
+        workers = (
+            1 if single_worker else self.invocation.workers
+        )  # one rate limit per server, one ledger; one such object
         self.layout = self._place.layout(device=device, units=units, workers=workers, threads=self.invocation.threads)
         return self.layout
 

@@ -233,12 +233,12 @@ def _view(suite: Suite, draft: Draft, source: Sources) -> tuple[Suite, str]:
     """Return the suite under its own oracle, and the digest of the typed one if it judges otherwise, else ""."""
     if not any(key[:1] == ("oracles",) for key in source.typed):
         return suite, ""
-    alone = replace(draft, values={**draft.values, "oracles": source.tree.values.get("oracles")}, mistakes=[])
-    oracle = oracle_of(alone, suite)
+    own_draft = replace(draft, values={**draft.values, "oracles": source.tree.values.get("oracles")}, mistakes=[])
+    oracle = oracle_of(own_draft, suite)
     digest = oracle_digest(suite).value
     if oracle is None:  # the suite's own oracle has mistakes that the command line corrects
         return suite, digest
-    gates = gates_of(alone, oracle, [plan.id for plan in suite.relations])
+    gates = gates_of(own_draft, oracle, [plan.id for plan in suite.relations])
     own = with_composed(replace(suite, oracle=oracle, gates=gates))
     if oracle_digest(own).value == digest:
         return suite, ""

@@ -38,7 +38,9 @@ def with_composed(suite: Suite) -> Suite:
     for name, crafter in suite.crafters.items():
         if crafter not in suite.systems:
             relations[name]["crafted_on"] = {"use": crafter.info.name, **_without_empty(plain_settings(crafter))}
-    own = [gate for gate in suite.gates if not isinstance(gate, PairedGate)]  # paired gates name runs of this machine
+    portable_gates = [
+        gate for gate in suite.gates if not isinstance(gate, PairedGate)
+    ]  # paired gates name runs of this machine
     composed = {
         "name": suite.name,
         "version": suite.version,
@@ -56,7 +58,7 @@ def with_composed(suite: Suite) -> Suite:
             **_without_empty(plain_settings(oracle.part)),
             **_reader(oracle.reader),
         },
-        **({"gates": [_without_empty(_fields(gate)) for gate in own]} if own else {}),
+        **({"gates": [_without_empty(_fields(gate)) for gate in portable_gates]} if portable_gates else {}),
         "privacy": suite.privacy.stated(),
         "prepare": {**suite.prepare.covers(), "size": "native" if suite.prepare.size is None else suite.prepare.size},
         **({} if suite.answers == "compact" else {"answers": suite.answers}),

@@ -74,12 +74,12 @@ def url_mistake(text: str, key: str = "data") -> Mistake | None:
         )
     try:
         parts = urlsplit(text)
-        holds_more = bool(parts.password or parts.query or parts.fragment) or (
+        has_extras = bool(parts.password or parts.query or parts.fragment) or (
             scheme not in ("sftp", "abfs", "abfss") and bool(parts.username)
         )
     except ValueError:
-        parts, holds_more = urlsplit(""), False
-    if holds_more:
+        parts, has_extras = urlsplit(""), False
+    if has_extras:
         fix = "Credentials come from the environment alone; take them out of the URL."
         return Mistake(where="command line", key=key, found=shown_url, allowed=f"{scheme}://PLACE/FOLDER", fix=fix)
     if not parts.netloc:

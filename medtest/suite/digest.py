@@ -164,8 +164,8 @@ def entry_beside(
     """
 
     def entry(relation_plan: PartPlan) -> dict[str, Any]:
-        on = crafter_of(suite, relation_plan.id) or crafter
-        return relation_entry(relation_plan, relations[relation_plan.id], crafter=on, task=suite.kind)
+        on_system = crafter_of(suite, relation_plan.id) or crafter
+        return relation_entry(relation_plan, relations[relation_plan.id], crafter=on_system, task=suite.kind)
 
     names = feeding(relations, plan.id)
     if not names:

@@ -62,7 +62,9 @@ class Unit:
 
     def chosen(self, *, limit: int | None, only: Selection) -> list[int]:
         """Return the places of the cases chosen by a call; see :func:`is_chosen`."""
-        return [at for at, case in enumerate(self.cases) if is_chosen(case, self.position, limit=limit, only=only)]
+        return [
+            index for index, case in enumerate(self.cases) if is_chosen(case, self.position, limit=limit, only=only)
+        ]
 
 
 class ChosenSeed(NamedTuple):
@@ -112,8 +114,8 @@ class Plan:
     def unit(self, index: int, position: int) -> Unit:
         """Return one unit."""
         ref = self.refs[index]
-        once = (ref.source, *(step.address(ref) for step in self.shape))
-        cases = once if ref.items == ("",) else tuple(replace(case, item=i) for i in ref.items for case in once)
+        case_row = (ref.source, *(step.address(ref) for step in self.shape))
+        cases = case_row if ref.items == ("",) else tuple(replace(case, item=i) for i in ref.items for case in case_row)
         step = self.batch_size
         batches = tuple((start, min(start + step, len(cases))) for start in range(0, len(cases), step))
         return Unit(index=index, ref=ref, position=position, cases=cases, batches=batches, row=self.row)
@@ -153,7 +155,7 @@ class Plan:
                 ref.dataset, ref.seed_id, position, limit=limit, only=only
             ):
                 continue
-            items = [at for at, item in enumerate(ref.items) if not only.questions or item in only.questions]
+            items = [index for index, item in enumerate(ref.items) if not only.questions or item in only.questions]
             if items:
                 yield ChosenSeed(index, position, ref, items)
 

@@ -66,5 +66,5 @@ def _similar_folder(path: Path) -> str | None:
                     names[entry.name.lower()] = entry.name
     except OSError:
         return None
-    near = nearest_name(path.name, names)
-    return None if near is None else str(path.parent / names[near])
+    nearest = nearest_name(path.name, names)
+    return None if nearest is None else str(path.parent / names[nearest])

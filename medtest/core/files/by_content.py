@@ -78,13 +78,13 @@ def encode(kind: Kind, pixels: Image) -> bytes:
     if kind == "images":
         if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 3:
             raise ValueError(f"the store keeps uint8 H×W×3 images, not {pixels.dtype} of shape {pixels.shape}")
-        good, data = cv2.imencode(SUFFIX, cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR), IMAGE_PNG)
+        encoded, data = cv2.imencode(SUFFIX, cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR), IMAGE_PNG)
     else:
         if pixels.dtype != np.bool_ or pixels.ndim != 2:
             raise ValueError(f"the store keeps bool H×W masks, not {pixels.dtype} of shape {pixels.shape}")
         grey = np.ascontiguousarray(pixels).view(np.uint8) * np.uint8(255)
-        good, data = cv2.imencode(SUFFIX, grey, MASK_PNG)
-    if not good:
+        encoded, data = cv2.imencode(SUFFIX, grey, MASK_PNG)
+    if not encoded:
         raise ValueError(f"{pixels.shape} could not be encoded")
     return data.tobytes()
 
@@ -270,8 +270,8 @@ def forget_pictures(folder: Path) -> None:
         for path in (folder / kind).glob("[0-9a-f][0-9a-f]/*"):
             if path.suffix == DRAFT or _NAMED.fullmatch(path.name):
                 path.unlink(missing_ok=True)
-        for below in ((folder / kind).glob("[0-9a-f][0-9a-f]"), [folder / kind]):
-            for empty in below:
+        for folders in ((folder / kind).glob("[0-9a-f][0-9a-f]"), [folder / kind]):
+            for empty in folders:
                 with suppress(OSError):
                     empty.rmdir()
     with suppress(OSError):

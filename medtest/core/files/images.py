@@ -230,9 +230,9 @@ def _unsupported_reason(content: bytes) -> str:
             return f"is {name}, not one of {READABLE}"
     if content[128:132] == b"DICM":
         return f"is a DICOM file, not one of {READABLE}"
-    for start, name, mend in _POINTERS:
+    for start, name, advice in _POINTERS:
         if content.startswith(start):
-            return f"is {name} and not the picture itself; {mend}"
+            return f"is {name} and not the picture itself; {advice}"
     tiff = described(content)
     if tiff:
         return f"is a TIFF of {tiff}, which is not read; save it as RGB or grey of 8 bits"
@@ -312,8 +312,8 @@ def decode_size(content: bytes, *, max_pixels: int = MAX_PIXELS) -> tuple[int, i
     """
     with opened_picture(content, max_pixels) as picture:
         # To find EXIF data after the pixels Pillow would decode the whole PNG; hardly any PNG has them there.
-        look = picture.format != "PNG" or "exif" in picture.info
-        return _upright_size(picture, picture.size, look=look)
+        may_have_exif = picture.format != "PNG" or "exif" in picture.info
+        return _upright_size(picture, picture.size, look=may_have_exif)
 
 
 def _upright_size(picture: Pillow.Image, size: tuple[int, int], *, look: bool = True) -> tuple[int, int]:

@@ -31,8 +31,8 @@ def broken(path: Path) -> str:
         if error.errno == errno.ELOOP:
             return "is a link that leads to itself"
     leads = path.readlink().as_posix() if path.is_symlink() else ""
-    mend = next((advice for part, advice in _MENDS if part in leads), "bring back the file that it leads to")
-    return f"is a broken link; {mend}"
+    remedy = next((command for part, command in _MENDS if part in leads), "bring back the file that it leads to")
+    return f"is a broken link; {remedy}"
 
 
 def is_broken(path: Path) -> bool:

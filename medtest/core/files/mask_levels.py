@@ -70,25 +70,25 @@ def noise_beside(light: NDArray[np.uint8], counts: NDArray[np.intp], *, lossless
     fits = _is_one_class(levels)
     if fits and not few:
         return 0.0
-    near = int(counts[_IDS + 1 : _NEAR + 1].sum() + counts[255 - _NEAR : WHITE].sum())
-    if near and counts[0] + counts[WHITE:].sum() < _BLACK_AND_WHITE * light.size:
-        near = 0
+    near_count = int(counts[_IDS + 1 : _NEAR + 1].sum() + counts[255 - _NEAR : WHITE].sum())
+    if near_count and counts[0] + counts[WHITE:].sum() < _BLACK_AND_WHITE * light.size:
+        near_count = 0
     if fits:
-        return near / light.size
-    if near:
+        return near_count / light.size
+    if near_count:
         side = 2 * max(3, math.ceil(_REACH * min(light.shape))) + 1
         reach = np.ones((side, side), np.uint8)
         noise = _NEAR_LEVELS[light] & (_near_white(light >= WHITE, reach) | _near_two_levels(light, reach))
         plain = np.where(noise, np.where(light > 127, np.uint8(255), np.uint8(0)), light)
         if _is_one_class(plateaus(plain, level_counts(plain), few=few)):
-            return near / light.size
+            return near_count / light.size
     raise BadFileError(f"holds several levels ({in_words(levels)}); {CURE}")
 
 
 def _near_white(white: Mask, reach: NDArray[np.uint8]) -> Mask:
     """Return the pixels within reach of white or of the picture's border, bool H×W."""
-    framed = cv2.copyMakeBorder(white.astype(np.uint8), 1, 1, 1, 1, cv2.BORDER_CONSTANT, value=1)
-    return np.asarray(cv2.dilate(framed, reach)[1:-1, 1:-1] > 0)
+    bordered = cv2.copyMakeBorder(white.astype(np.uint8), 1, 1, 1, 1, cv2.BORDER_CONSTANT, value=1)
+    return np.asarray(cv2.dilate(bordered, reach)[1:-1, 1:-1] > 0)
 
 
 def _near_two_levels(light: NDArray[np.uint8], reach: NDArray[np.uint8]) -> Mask:

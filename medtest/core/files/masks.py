@@ -240,11 +240,11 @@ def _nearest_to_values(
     counts = level_counts(light)
     counted = plateaus(light, counts, few=lossless and is_drawn(counts))
     other_levels = [level for level in counted if min(abs(level - v) for v in values) > BLACK]
-    own = np.min([np.abs(EVERY - value) for value in values], axis=0)
+    value_distance = np.min([np.abs(EVERY - value) for value in values], axis=0)
     other_distance = (
         np.min([np.abs(EVERY - level) for level in other_levels], axis=0) if other_levels else np.full(256, 256)
     )
-    return np.asarray((own < other_distance)[light])
+    return np.asarray((value_distance < other_distance)[light])
 
 
 # ------------------------------------------------------------------------------------------------ palettes and colours
@@ -310,11 +310,13 @@ def _mask_from_colours(rgb: Image, values: Sequence[LabelValue]) -> Mask:
             raise BadFileError(f"holds several colours ({names}); {CURE}")
         lesions = list(lit)
     backgrounds = [c for c in ((0, 0, 0), *centres) if min(_channel_difference(c, w) for w in lesions) > _COLOURED]
-    own = np.min([_distance(rgb, colour) for colour in lesions], axis=0)
+    lesion_distance = np.min([_distance(rgb, colour) for colour in lesions], axis=0)
     other_distance = (
-        np.min([_distance(rgb, colour) for colour in backgrounds], axis=0) if backgrounds else np.full(own.shape, 1e9)
+        np.min([_distance(rgb, colour) for colour in backgrounds], axis=0)
+        if backgrounds
+        else np.full(lesion_distance.shape, 1e9)
     )
-    return np.asarray(own < other_distance)
+    return np.asarray(lesion_distance < other_distance)
 
 
 def _colours(rgb: Image) -> dict[tuple[int, int, int], int]:
@@ -331,9 +333,9 @@ def _colours(rgb: Image) -> dict[tuple[int, int, int], int]:
             break
         part = packed == numbers[place]
         red, green, blue = (round(float(channel)) for channel in rgb[part].mean(axis=0))
-        near = next((other for other in merged if _channel_difference((red, green, blue), other) <= _COLOURED), None)
-        if near is not None:
-            merged[near] += count
+        similar = next((other for other in merged if _channel_difference((red, green, blue), other) <= _COLOURED), None)
+        if similar is not None:
+            merged[similar] += count
         elif _holds_together(part, count):
             merged[red, green, blue] = count
     return merged
@@ -352,8 +354,8 @@ def _channel_difference(first: Sequence[int], second: Sequence[int]) -> int:
 
 def _distance(rgb: Image, colour: Sequence[int]) -> NDArray[np.int32]:
     """Return the squared distance of each pixel's colour to a colour, int32 H×W."""
-    apart = rgb.astype(np.int32) - np.array(colour, np.int32)
-    return np.asarray((apart * apart).sum(axis=2))
+    difference = rgb.astype(np.int32) - np.array(colour, np.int32)
+    return np.asarray((difference * difference).sum(axis=2))
 
 
 # ---------------------------------------------------------------------------------------------- suggested label values

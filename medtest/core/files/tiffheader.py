@@ -125,10 +125,10 @@ def _shorts(form: _Form, content: bytes, entry: bytes) -> list[int]:
     _, _, count = struct.unpack_from(form.order + form.entry, entry)
     if count > _MOST_ENTRIES:
         raise struct.error
-    where = form.size(form.entry)
+    value_start = form.size(form.entry)
     if 2 * count <= form.inline:
-        return list(struct.unpack_from(f"{form.order}{count}H", entry, where))
-    (offset,) = struct.unpack_from(form.order + form.offset, entry, where)
+        return list(struct.unpack_from(f"{form.order}{count}H", entry, value_start))
+    (offset,) = struct.unpack_from(form.order + form.offset, entry, value_start)
     return list(struct.unpack_from(f"{form.order}{count}H", content, offset))
 
 

@@ -88,11 +88,11 @@ def walk(
     waiting: list[tuple[PurePosixPath, int, frozenset[_Id]]] = [(start, 0, frozenset())]
     count = 0
     while waiting:
-        current, depth, above = waiting.pop()
+        current, depth, parents = waiting.pop()
         folder = WalkedFolder(path=current)
         place = os.path.join(root, current)
         try:
-            above = above | {_identity(os.stat(place))} if above else frozenset(_parent_identities(place))
+            parents = parents | {_identity(os.stat(place))} if parents else frozenset(_parent_identities(place))
             with os.scandir(place) as listing:
                 entries = sorted(islice(listing, most + 1), key=lambda entry: entry.name)
         except OSError as error:
@@ -109,12 +109,12 @@ def walk(
                 folder.files.append(entry.name)
                 if entry.is_symlink() and not _is_file(entry):
                     folder.broken.append(entry.name)
-            elif _identity(os.stat(entry.path)) in above:
+            elif _identity(os.stat(entry.path)) in parents:
                 folder.troubles.append(Trouble(path=current / entry.name, reason=LOOP, loses=False))
             elif depth >= deepest:
                 folder.troubles.append(Trouble(path=current / entry.name, reason=TOO_DEEP))
             else:
-                waiting.append((current / entry.name, depth + 1, above))
+                waiting.append((current / entry.name, depth + 1, parents))
         yield folder
 
 

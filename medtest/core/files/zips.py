@@ -147,8 +147,8 @@ def _zip_errors(name: str = "") -> Iterator[None]:
     try:
         yield
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError, RuntimeError, OSError) as error:
-        where = f" at {name!r}" if name else ""
-        raise RefusedZip(f"is damaged or no ZIP file{where}: {str(error)[:200] or type(error).__name__}") from error
+        place = f" at {name!r}" if name else ""
+        raise RefusedZip(f"is damaged or no ZIP file{place}: {str(error)[:200] or type(error).__name__}") from error
 
 
 def _check_tail(file: IO[bytes], bounds: ZipBounds) -> tuple[int, int]:
@@ -160,12 +160,12 @@ def _check_tail(file: IO[bytes], bounds: ZipBounds) -> tuple[int, int]:
     size = file.seek(0, 2)
     file.seek(max(0, size - _TAIL.size - _LONGEST_COMMENT))
     tail = file.read()
-    at = tail.rfind(_TAIL_SIGNATURE)
-    if at < 0 or len(tail) - at < _TAIL.size:
+    tail_start = tail.rfind(_TAIL_SIGNATURE)
+    if tail_start < 0 or len(tail) - tail_start < _TAIL.size:
         raise RefusedZip("is no ZIP file, or one that was cut off")
-    _, disk, of_directory, disk_entries, entries, length, start, comment = _TAIL.unpack_from(tail, at)
-    end = size - len(tail) + at
-    if disk or of_directory or disk_entries != entries or at + _TAIL.size + comment != len(tail):
+    _, disk, directory_disk, disk_entries, entries, length, start, comment = _TAIL.unpack_from(tail, tail_start)
+    end = size - len(tail) + tail_start
+    if disk or directory_disk or disk_entries != entries or tail_start + _TAIL.size + comment != len(tail):
         raise RefusedZip("is one part of several, or has something behind its end")
     if 0xFFFF in (disk_entries, entries) or 0xFFFFFFFF in (length, start):
         raise RefusedZip(f"is larger than what is read: {bounds.entries:,} entries and 4 GB at most")
@@ -196,10 +196,10 @@ def _checked(
         _check_entry(entry, bounds)
         key = _folded(name)
         if key in names_by_key:
-            twice = (
+            duplicate = (
                 name if names_by_key[key] == name else f"{names_by_key[key]!r} and {name!r}, one name to many systems"
             )
-            raise RefusedZip(f"holds a name twice: {twice}")
+            raise RefusedZip(f"holds a name twice: {duplicate}")
         names_by_key[key] = name
     files = {_folded(name) for name, entry in entries if not entry.is_dir()}
     for name, entry in entries:
@@ -226,8 +226,8 @@ def _check_places(infos: Sequence[zipfile.ZipInfo], directory: int) -> None:
 def _check_entry(entry: zipfile.ZipInfo, bounds: ZipBounds) -> None:
     name = entry.filename[:120]
     mode = stat.S_IFMT(entry.external_attr >> 16)
-    if why := name_refused(_name_of(entry.orig_filename)):
-        raise RefusedZip(f"holds the name {entry.orig_filename[:120]!r}, {why}")
+    if refusal := name_refused(_name_of(entry.orig_filename)):
+        raise RefusedZip(f"holds the name {entry.orig_filename[:120]!r}, {refusal}")
     if mode not in (0, stat.S_IFREG, stat.S_IFDIR):
         raise RefusedZip(f"holds {name!r}, a link or device and no file")
     if entry.flag_bits & _ENCRYPTED:
@@ -297,8 +297,8 @@ def write_zip(target: IO[bytes], files: Iterable[tuple[str, Path]], bounds: ZipB
     if pair := clashing(names):
         raise RefusedZip(f"would hold {pair[0]!r} and {pair[1]!r}, one name to many systems")
     for name in names:
-        if why := name_refused(name):
-            raise RefusedZip(f"would hold the name {name[:120]!r}, {why}")
+        if refusal := name_refused(name):
+            raise RefusedZip(f"would hold the name {name[:120]!r}, {refusal}")
     if len(names) > bounds.entries or total > bounds.total:
         raise RefusedZip(
             f"would hold {len(names):,} files, {total / 1e9:,.1f} GB; "

@@ -117,8 +117,8 @@ class Oracle(Part, ABC):
     @property
     def judged_columns(self) -> tuple[str, ...]:
         """Number columns of a record that hold the oracle's judgement of an answer."""
-        own = tuple(f"self_{name}" for name in self.self_scores)
-        return (*self.recorded, *(f"source_{name}" for name in self.recorded), *own)
+        self_columns = tuple(f"self_{name}" for name in self.self_scores)
+        return (*self.recorded, *(f"source_{name}" for name in self.recorded), *self_columns)
 
     def judging(self) -> dict[str, Json]:
         """Return the settings that affect scores and texts; records made under others are judged again.

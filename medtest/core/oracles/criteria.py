@@ -148,13 +148,13 @@ def judge(columns: Mapping[str, ArrayLike], *, score: str, threshold: float, aga
         answered = ~np.isnan(artefact)
         with np.errstate(invalid="ignore"):
             usable = answered & (original > 0)
-            worse = usable & loss_exceeds(original, artefact, limit)
+            is_worse = usable & loss_exceeds(original, artefact, limit)
         zero = answered & ~usable
         if applies is None or violated is None or failed is None:
-            applies, violated, failed = usable, worse, zero
+            applies, violated, failed = usable, is_worse, zero
         else:
             applies = applies & usable
-            violated = (violated | worse) if score == "either" else (violated & worse)
+            violated = (violated | is_worse) if score == "either" else (violated & is_worse)
             failed = failed | zero
     if applies is None or violated is None or failed is None:
         raise ValueError(f"the rule {score!r} looks at no score")

@@ -274,12 +274,12 @@ class Task(Part, ABC):
             ("follow-up", case.image, case.effect, case.after),
         ):
             words = self.answer_words(answer)
-            below = f"{name}\n{words}" if words else name
+            caption = f"{name}\n{words}" if words else name
             if image is None:
-                panels.append(Panel(name=below, words=case.reason))
+                panels.append(Panel(name=caption, words=case.reason))
                 continue
             marked = None if answer.output is None else self.region(answer.output)
-            panels.append(Panel(name=below, image=image, truth=self.expected_region(seed, effect), answer=marked))
+            panels.append(Panel(name=caption, image=image, truth=self.expected_region(seed, effect), answer=marked))
         panels += [Panel(name="", lines=case.words)] if case.words else []
         truth = any(panel.truth is not None for panel in panels)
         return Panels(panels=panels, outlines=truth or any(panel.answer is not None for panel in panels), truth=truth)

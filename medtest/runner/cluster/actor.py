@@ -134,11 +134,11 @@ class Actor:
         if problem:
             return WorkerEnded(number=number, death="could not begin", problem=problem)
         while True:
-            heard: HostHeard = ray.get(self._handle.take.remote(WAIT_SECONDS))
-            if heard.messages or heard.files:
-                self._driver.report(Heard(number, heard.messages, heard.files))
-            if heard.ended is not None:
-                return WorkerEnded(number=number, death=heard.ended[0], words=heard.ended[1])
+            result: HostHeard = ray.get(self._handle.take.remote(WAIT_SECONDS))
+            if result.messages or result.files:
+                self._driver.report(Heard(number, result.messages, result.files))
+            if result.ended is not None:
+                return WorkerEnded(number=number, death=result.ended[0], words=result.ended[1])
 
     def _reserve_room(self) -> str:
         """Wait until a node has reserved room for the actor, and return the node's address."""
@@ -192,7 +192,7 @@ class Actor:
     def _end_report(self, error: Exception) -> WorkerEnded:
         import ray.exceptions as known
 
-        lost = isinstance(error, known.RayActorError | known.NodeDiedError | known.ObjectLostError | _RoomIsGone)
+        is_lost = isinstance(error, known.RayActorError | known.NodeDiedError | known.ObjectLostError | _RoomIsGone)
         text = first_line(error)
         if "ModuleNotFoundError" in str(error) or "ImportError" in str(error):
             return WorkerEnded(
@@ -202,7 +202,7 @@ class Actor:
             return WorkerEnded(
                 number=self._number, death="could not begin", problem=f"a node cannot take the wheel: {text}"
             )
-        return WorkerEnded(number=self._number, death=f"was lost with its node ({text})"[:300], lost=lost)
+        return WorkerEnded(number=self._number, death=f"was lost with its node ({text})"[:300], lost=is_lost)
 
 
 class _Unwanted(Exception):

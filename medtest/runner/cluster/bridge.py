@@ -131,25 +131,26 @@ class Bridge:
         shares = {"CPU": self.job.cpus, "GPU": self.job.gpus}
         return ClusterSeen(
             nodes=len(alive),
-            cpus=sum(has.get("CPU", 0.0) for has in alive),
-            gpus=sum(has.get("GPU", 0.0) for has in alive),
+            cpus=sum(resources.get("CPU", 0.0) for resources in alive),
+            gpus=sum(resources.get("GPU", 0.0) for resources in alive),
             free_cpus=float(free.get("CPU", 0.0)),
             free_gpus=float(free.get("GPU", 0.0)),
             room=sum(
-                int(min(has.get(name, 0.0) // share for name, share in shares.items() if share > 0)) for has in alive
+                int(min(resources.get(name, 0.0) // share for name, share in shares.items() if share > 0))
+                for resources in alive
             ),
         )
 
-    def _watch(self, seen: ClusterSeen) -> None:
+    def _watch(self, previous: ClusterSeen) -> None:
         """Report nodes that come and go. If the head is silent, Ray itself ends this process."""
         while True:
             time.sleep(WAIT_SECONDS)
             self.end_if_cut_off()
             with suppress(Exception):
-                now = self._summarise_nodes(self.ray.nodes())
-                if now != seen:
-                    seen = now
-                    self._send(seen)
+                current = self._summarise_nodes(self.ray.nodes())
+                if current != previous:
+                    previous = current
+                    self._send(previous)
 
     def run(self, command: Command) -> None:
         """Execute a command of the run's process."""

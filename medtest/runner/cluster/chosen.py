@@ -25,8 +25,10 @@ def cluster_of(options: ExecutorBlock) -> ClusterSettings | None:
     if importlib.util.find_spec("ray") is None:
         mistakes.append(_mistake("executor", "ray, which is not installed", "", "pip install 'medtest[ray]'"))
     if options.address is not None and not _ADDRESS.fullmatch(options.address):
-        why = "" if "://" not in options.address else "Ray's client (ray://) is not used: type the head's own address."
-        mistakes.append(_mistake("executor.address", options.address[:80], "auto, or HOST:PORT of the cluster", why))
+        advice = (
+            "" if "://" not in options.address else "Ray's client (ray://) is not used: type the head's own address."
+        )
+        mistakes.append(_mistake("executor.address", options.address[:80], "auto, or HOST:PORT of the cluster", advice))
     wheel = None if options.wheel is None else Path(options.wheel).expanduser().resolve()
     if wheel is not None and not (wheel.suffix == ".whl" and wheel.name.startswith("medtest-") and wheel.is_file()):
         fix = "Make one: python -m build --wheel"

@@ -122,9 +122,9 @@ class Connection:
                 f"{nodes_in_words(rest)}, {amount(rest.free_cpus, 'CPU')} of them free. {advice} once a node runs here "
                 f"(`ray start --address={joined.address}`), or without executor=ray."
             )
-        where = f" at {joined.address}" if self._job.address else ""
+        address = f" at {joined.address}" if self._job.address else ""
         return (
-            f"The Ray cluster{where} is gone: its head has not answered for {seconds}"
+            f"The Ray cluster{address} is gone: its head has not answered for {seconds}"
             + (f" ({self._refusal})" if self._refusal else "")
             + f". {advice}, with executor=ray or without."
         )
@@ -171,12 +171,12 @@ class Connection:
 
     def _run(self) -> None:
         while True:
-            why = self._listen()
+            reason = self._listen()
             if self._closing.is_set():
                 return
             self._connected = False
             self._lost_at = self._lost_at or time.monotonic()
-            self._listener.lost(why)
+            self._listener.lost(reason)
             if not self._rejoin():
                 return
 

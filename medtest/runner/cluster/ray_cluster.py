@@ -138,8 +138,8 @@ class RayCluster(Workplace):
     def layout(self, *, device: str, units: int, workers: int | None, threads: int | None) -> Layout:
         """Return as many workers as the user chose, else as many as the nodes have room for."""
         room = 1 if self._seen is None else max(1, self._seen.room)
-        own = max(1, int(self._settings.cpus)) if device != "cpu" or workers is not None else 1
-        return Layout(workers=max(1, min(workers or room, units)), threads=threads or own)
+        cores = max(1, int(self._settings.cpus)) if device != "cpu" or workers is not None else 1
+        return Layout(workers=max(1, min(workers or room, units)), threads=threads or cores)
 
     def check(self) -> None:
         """Raise an error if no worker has started for long, naming the missing cluster, node, room or process.
@@ -156,10 +156,10 @@ class RayCluster(Workplace):
             workers = list(self._workers.values())
         if connection.lost or not workers or any(worker.node for worker in workers):
             return
-        slow = max(workers, key=lambda worker: worker.starts)
-        if slow.starts > _HOST_SECONDS:
+        slowest = max(workers, key=lambda worker: worker.starts)
+        if slowest.starts > _HOST_SECONDS:
             raise MedtestError(
-                f"The node {slow.reserved} has room for a worker, but Ray has started no process for it in "
+                f"The node {slowest.reserved} has room for a worker, but Ray has started no process for it in "
                 f"{_HOST_SECONDS:g} s; the logs there say why (/tmp/ray/session_latest/logs). What is finished is kept."
             )
         if all(worker.waits > self._settings.wait_seconds for worker in workers):
@@ -259,9 +259,9 @@ class RayCluster(Workplace):
 
     def joined(self, joined: ClusterJoined) -> None:
         """Request actors for the waiting workers after the cluster was rejoined."""
-        since, why = self._lost
+        since, reason = self._lost
         seconds = f"{time.monotonic() - since:.0f} s"
-        self.notices.append(f"The Ray cluster was lost ({why}) and joined again after {seconds}.")
+        self.notices.append(f"The Ray cluster was lost ({reason}) and joined again after {seconds}.")
         self._seen, self.joined_at = joined.seen, time.monotonic()
         with self._lock:
             workers = dict(self._workers)

@@ -121,10 +121,10 @@ def export_store(
     writer = _Writer(store, to)
     total = store.count(suite, skipped=True, **chosen)
     written_names: set[str] = set()
-    with writing_text(to / TABLE) as file, writing_text(to / METADATA) as beside:
+    with writing_text(to / TABLE) as file, writing_text(to / METADATA) as metadata_file:
         table = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         table.writeheader()
-        short = csv.writer(beside, lineterminator="\n")
+        short = csv.writer(metadata_file, lineterminator="\n")
         short.writerow(METADATA_COLUMNS)
         for number, entry in enumerate(store.entries(suite, skipped=True, **chosen), start=1):
             name = unique_name(entry)

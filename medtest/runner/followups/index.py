@@ -190,9 +190,9 @@ class Index:
         """Return the follow-ups that exist for these keys."""
         entries: dict[str, Entry] = {}
         for start in range(0, len(keys), _PAGE):
-            some = keys[start : start + _PAGE]
-            marks = ",".join("?" * len(some))
-            for row in self.rows(f"{ENTRY} WHERE f.key IN ({marks})", some):
+            page = keys[start : start + _PAGE]
+            marks = ",".join("?" * len(page))
+            for row in self.rows(f"{ENTRY} WHERE f.key IN ({marks})", page):
                 entries[row[0]] = entry_of(row)
         return entries
 
@@ -235,14 +235,14 @@ class Index:
 
     def count(self, suite: str, where: str, values: Sequence[object]) -> int:
         """Return the number of follow-ups that :meth:`pages` would yield."""
-        joined = "FROM followups f JOIN sources s ON s.id = f.source"
+        join = "FROM followups f JOIN sources s ON s.id = f.source"
         if suite:
             query = (
-                f"SELECT count(*) {joined} JOIN members m ON m.followup = f.id "
+                f"SELECT count(*) {join} JOIN members m ON m.followup = f.id "
                 f"JOIN suites u ON u.id = m.suite WHERE u.key = ? {where}"
             )
             return int(self.rows(query, (suite, *values))[0][0])
-        return int(self.rows(f"SELECT count(*) {joined} WHERE 1 {where}", values)[0][0])
+        return int(self.rows(f"SELECT count(*) {join} WHERE 1 {where}", values)[0][0])
 
 
 @contextmanager

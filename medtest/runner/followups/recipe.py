@@ -122,8 +122,8 @@ def _entry(suite: Suite, plan: PartPlan, relations: Mapping[str, Relation]) -> d
         entry["crafted_on"] = system_entry(*crafter, suite.task)
     names = feeding(relations, plan.id)
     if names:
-        fed = [plan_entry for plan_entry in suite.relations if plan_entry.id in names]
-        entry["beside"] = {plan_entry.id: digest_of(_entry(suite, plan_entry, relations)) for plan_entry in fed}
+        gathered = [plan_entry for plan_entry in suite.relations if plan_entry.id in names]
+        entry["beside"] = {plan_entry.id: digest_of(_entry(suite, plan_entry, relations)) for plan_entry in gathered}
     return entry
 
 

@@ -98,9 +98,9 @@ def verify_store(
     Raises:
         MedtestError: The index is unreadable.
     """
-    alone = StoreLock(store.folder).is_free()
+    undisturbed = StoreLock(store.folder).is_free()
     report = _verify(store, progress, workers or usable_cores())
-    if alone and StoreLock(store.folder).is_free():
+    if undisturbed and StoreLock(store.folder).is_free():
         return report
     # another process is adding: pictures are in the folder before the index names them
     settled = tuple(f for f in report.findings if f.trouble not in ("orphaned", "draft"))
@@ -131,13 +131,13 @@ def repair_store(store: FollowUpStore, *, progress: Callable[[int, int], None] |
         moved = sum(
             _move(store.folder, f.file, aside) for f in before.findings if f.trouble in ("altered", "truncated")
         )
-        lost = [f.file for f in before.findings if f.trouble in ("missing", "altered", "truncated")]
-        forgotten = _forget(store, lost)
-        for stranger in _orphans(store):
-            if stranger.trouble == "draft":
-                _remove(store.folder / stranger.file)
+        damaged = [f.file for f in before.findings if f.trouble in ("missing", "altered", "truncated")]
+        forgotten = _forget(store, damaged)
+        for orphan in _orphans(store):
+            if orphan.trouble == "draft":
+                _remove(store.folder / orphan.file)
             else:
-                moved += _move(store.folder, stranger.file, aside)
+                moved += _move(store.folder, orphan.file, aside)
     return replace(before, moved=moved, forgotten=forgotten)
 
 
@@ -221,10 +221,10 @@ def _check(folder: Path, kind: Kind, sha256: str, size: int) -> Finding | None:
 def _with_users(store: FollowUpStore, finding: Finding) -> Finding:
     """Add the follow-ups that need the file to a finding."""
     kind, sha256 = finding.file.partition("/")[0], Path(finding.file).stem
-    where = _users(kind)
+    condition = _users(kind)
     row = store.index.rows(
         "SELECT count(*), min(s.dataset || '/' || s.seed_id || '/' || f.relation || '_s' || f.severity || '_f' "  # noqa: S608 - our own words
-        f"|| f.frame || '_r' || f.repeat) FROM followups f JOIN sources s ON s.id = f.source WHERE {where}",
+        f"|| f.frame || '_r' || f.repeat) FROM followups f JOIN sources s ON s.id = f.source WHERE {condition}",
         (sha256, sha256),
     )[0]
     return Finding(

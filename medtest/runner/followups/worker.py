@@ -93,14 +93,14 @@ class _Unit:
 
     def run(self) -> UnitMade:
         """Make the missing follow-ups."""
-        at, task = self._at, self._task
-        at.send(Begin(task.index, (SHARED, SHARED)))
+        session, task = self._at, self._task
+        session.send(Begin(task.index, (SHARED, SHARED)))
         entries: list[tuple[int, Entry]] = []
         source_key = ""
         try:
             if (SHARED, SHARED) in task.given_up:
                 raise MedtestError("the seed could not be prepared: it hung or took its process down")
-            loaded = at.maker.load(task.source, task.ref)
+            loaded = session.maker.load(task.source, task.ref)
         except Exception as error:  # noqa: BLE001 - a seed source may be anybody's plug-in, a file may have changed
             self._failed(task.ref.source, f"the seed cannot be prepared: {describe(error)}")
         else:
@@ -116,9 +116,9 @@ class _Unit:
         )
 
     def _entries(self, loaded: LoadedSeed) -> list[tuple[int, Entry]]:
-        at, seed = self._at, loaded.seed
-        keys = [at.recipe.followup_key(loaded.key, address) for _, address in self._task.cases]
-        stored = at.store.index.by_key(keys)
+        session, seed = self._at, loaded.seed
+        keys = [session.recipe.followup_key(loaded.key, address) for _, address in self._task.cases]
+        stored = session.store.index.by_key(keys)
         self._keep("images", seed.sha256, seed.image)
         source_mask = self._keep_mask(seed.mask)
         entries: list[tuple[int, Entry]] = []

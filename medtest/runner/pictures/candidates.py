@@ -89,7 +89,7 @@ class Candidates:
         """
         lists = self._by_relation()
         failed = [rows[self._failed[rows]] for rows in lists]
-        first = [own if own.size else rows for own, rows in zip(failed, lists, strict=True)]
+        first = [non_empty if non_empty.size else rows for non_empty, rows in zip(failed, lists, strict=True)]
         chosen: list[int] = []
         self._in_turn(first, chosen, min(count, len(first)))
         for queues in (failed, lists):
@@ -109,11 +109,11 @@ class Candidates:
                 chosen.append(pick)
                 seeds.add((int(self._relation[pick]), int(self._seed[pick])))
 
-    def median(self, count: int, taken: set[int]) -> list[int]:
+    def median(self, count: int, excluded: set[int]) -> list[int]:
         """Return the median case of each relation."""
         chosen: list[int] = []
         for rows in self._by_relation():
-            remaining = [int(r) for r in rows if int(r) not in taken]
+            remaining = [int(r) for r in rows if int(r) not in excluded]
             if remaining and len(chosen) < count:
                 chosen.append(remaining[len(remaining) // 2])
         return chosen
@@ -130,8 +130,8 @@ class Candidates:
         number = self.relations.index(SOURCE) if SOURCE in self.relations else -1
         before = np.flatnonzero(self._relation[:row] == number)
         source = self.read([int(before[-1])], (*self._task.word_columns, ANSWER))[0] if before.size else None
-        same = source is not None and all(source[name] == record[name] for name in ("dataset", "seed_id", "item"))
-        return source if same else None
+        is_source = source is not None and all(source[name] == record[name] for name in ("dataset", "seed_id", "item"))
+        return source if is_source else None
 
     def read(self, rows: list[int], more: Sequence[str] = ()) -> list[dict[str, Any]]:
         """Return whole records of a few rows, with additional columns."""
@@ -150,9 +150,9 @@ class Candidates:
 
 def _drop(table: pa.Table, after: str, before: str | None) -> np.ndarray[Any, np.dtype[np.float64]]:
     """Return the decrease of each row's score, -inf if unknown."""
-    now = table[after].to_numpy().astype(np.float64)
-    then = np.ones_like(now) if before is None else table[before].to_numpy().astype(np.float64)
-    return np.asarray(np.nan_to_num(then - now, nan=-np.inf), dtype=np.float64)
+    score_after = table[after].to_numpy().astype(np.float64)
+    score_before = np.ones_like(score_after) if before is None else table[before].to_numpy().astype(np.float64)
+    return np.asarray(np.nan_to_num(score_before - score_after, nan=-np.inf), dtype=np.float64)
 
 
 def _codes(column: pa.ChunkedArray) -> tuple[np.ndarray[Any, np.dtype[np.int64]], list[str]]:

@@ -122,12 +122,12 @@ class Pictures:
         if not (task.series and task.masks) or self._none:
             return {}
         pictures: dict[int, list[VolumePicture]] = {}
-        for relation, which, place in extreme_cases(self.ledgers[0].folder, self.places, self.asked):
+        for relation, extreme, place in extreme_cases(self.ledgers[0].folder, self.places, self.asked):
             folder = series_folder(self.home, self.prepared.suite.name, self.view) / relation
-            if self.new or not (folder / f"{which}-slices.png").is_file():
+            if self.new or not (folder / f"{extreme}-slices.png").is_file():
                 unit, case = divmod(place, self.places.width)
                 title = f"{self._title(unit)}  ·  {relation.replace('_', ' ')}"
-                pictures.setdefault(unit, []).append(VolumePicture(case, str(folder.resolve()), which, title))
+                pictures.setdefault(unit, []).append(VolumePicture(case, str(folder.resolve()), extreme, title))
         return pictures
 
     @property

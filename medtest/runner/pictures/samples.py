@@ -89,10 +89,10 @@ class Sample:
 
     def caption(self, system: str) -> tuple[str, str]:
         """Return title and detail of the strip."""
-        where = f"{self.dataset}/{self.seed_id}"
+        shown_seed = f"{self.dataset}/{self.seed_id}"
         level = f"severity {self.severity}" if self.severity else f"draw {self.repeat}"
         level += f", frame {self.frame}" if self.frame else ""
-        title = f"{self.relation}, {level}  ·  {self.verdict}  ·  {where}  ·  {system}"
+        title = f"{self.relation}, {level}  ·  {self.verdict}  ·  {shown_seed}  ·  {system}"
         words = self._words()
         return title, f"{self.kind}: {words}" if self.kind and words != self.reason else words
 
@@ -161,7 +161,9 @@ def choose(
     records = candidates.read(rows, (*(task.word_columns if has_words else ()), ANSWER))
     sources = [candidates.source(row, record) for row, record in zip(rows, records, strict=True)]
     pairs = list(zip(records, sources, strict=True))
-    told_of = [_recorded_texts(task, record, source) if has_words else ((), (None, None)) for record, source in pairs]
+    texts_and_answers = [
+        _recorded_texts(task, record, source) if has_words else ((), (None, None)) for record, source in pairs
+    ]
     located = places.find({name: [r[name] for r in records] for name in CASE_COLUMNS})
     return [
         replace(
@@ -171,7 +173,7 @@ def choose(
             stored=(text_in(source or {}, ANSWER), text_in(record, ANSWER)),
         )
         for number, (row, (record, source), place, (words, answers)) in enumerate(
-            zip(rows, pairs, located, told_of, strict=True), start=1
+            zip(rows, pairs, located, texts_and_answers, strict=True), start=1
         )
     ]
 

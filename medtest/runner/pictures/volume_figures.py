@@ -89,8 +89,8 @@ def slices_figure(
     outlines = {TRUTH: truth, **answers}
     figure = Figure(figsize=(10.5, 2.5), layout="constrained")
     axes = figure.subplots(1, len(places))
-    for axis, (along, index) in zip(axes, places, strict=True):
-        _draw_plane(axis, volume, outlines, spacing, (along, index), window)
+    for axis, (plane_axis, index) in zip(axes, places, strict=True):
+        _draw_plane(axis, volume, outlines, spacing, (plane_axis, index), window)
     handles = [
         axes[0].plot([], [], color=colour, linewidth=1.5, label=_label(name, truth, mask))[0]
         for (name, mask), colour in zip(outlines.items(), COLOURS, strict=False)
@@ -161,23 +161,25 @@ def _draw_plane(
     place: tuple[int, int],
     window: tuple[float, float],
 ) -> None:
-    along, index = place
-    plane_axes = [n for n in range(3) if n != along]
+    plane_axis, index = place
+    plane_axes = [n for n in range(3) if n != plane_axis]
     low, high = window
     # z runs from foot to head: drawn with the head up.
-    up = along != 0
-    plane = np.take(volume, index, axis=along)
+    flipped = plane_axis != 0
+    plane = np.take(volume, index, axis=plane_axis)
     extent = (0.0, plane.shape[1] * spacing[plane_axes[1]], plane.shape[0] * spacing[plane_axes[0]], 0.0)
-    axis.imshow(plane[::-1] if up else plane, cmap="gray", vmin=low, vmax=high, extent=extent, interpolation="bilinear")
+    axis.imshow(
+        plane[::-1] if flipped else plane, cmap="gray", vmin=low, vmax=high, extent=extent, interpolation="bilinear"
+    )
     for number, (mask, colour) in enumerate(zip(outlines.values(), COLOURS, strict=False)):
-        section = np.take(mask, index, axis=along)
+        section = np.take(mask, index, axis=plane_axis)
         if section.any() and not section.all():
             y = (np.arange(section.shape[0]) + 0.5) * spacing[plane_axes[0]]
             x = (np.arange(section.shape[1]) + 0.5) * spacing[plane_axes[1]]
-            contour = (section[::-1] if up else section).astype(float)
+            contour = (section[::-1] if flipped else section).astype(float)
             width = 0.9 if number else 2.2  # correct answers coincide with the truth, whose wider line stays visible
             axis.contour(x, y, contour, levels=[0.5], colors=[colour], linewidths=width)
-    axis.set_title(("axial", "coronal", "sagittal")[along])
+    axis.set_title(("axial", "coronal", "sagittal")[plane_axis])
     axis.set_axis_off()
 
 
@@ -203,8 +205,8 @@ def _draw_surface(
         face = "#9a9a9a"
     else:
         distance = _distance(truth[::step, ::step, ::step], size)
-        at = [vertices[:, n] / size[n] for n in range(3)]
-        face_distance = ndimage.map_coordinates(distance, at, order=1, mode="nearest")[faces].mean(axis=1)
+        coordinates = [vertices[:, n] / size[n] for n in range(3)]
+        face_distance = ndimage.map_coordinates(distance, coordinates, order=1, mode="nearest")[faces].mean(axis=1)
         colours, norm = colouring
         face = colours(norm(face_distance))
     normal = np.cross(triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0])
@@ -235,11 +237,11 @@ def _distance(truth: Mask3, size: Sequence[float]) -> NDArray[np.float32]:
 
 def _limits(masks: Sequence[Mask3], spacing: Sequence[float]) -> list[tuple[float, float]]:
     """Return bounds along x, y, z that enclose all masks, millimetres."""
-    joined = np.logical_or.reduce(list(masks))
+    union = np.logical_or.reduce(list(masks))
     limits = []
     for axis in (2, 1, 0):
-        filled = np.flatnonzero(joined.any(axis=tuple(n for n in range(3) if n != axis)))
-        first, last = (int(filled[0]), int(filled[-1]) + 1) if filled.size else (0, joined.shape[axis])
+        filled = np.flatnonzero(union.any(axis=tuple(n for n in range(3) if n != axis)))
+        first, last = (int(filled[0]), int(filled[-1]) + 1) if filled.size else (0, union.shape[axis])
         limits.append((first * spacing[axis], last * spacing[axis]))
     return limits
 

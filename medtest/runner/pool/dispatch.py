@@ -155,9 +155,9 @@ class Dispatcher:
     def run_later_tasks(self) -> None:
         """Skip the tasks, because none is left, and run the later ones."""
         self._asked_for_more = True
-        later = self._call.more()
-        if later is not None:
-            self._tasks = later
+        later_tasks = self._call.more()
+        if later_tasks is not None:
+            self._tasks = later_tasks
             self.run()
 
     def _use(self, device: str) -> None:
@@ -197,13 +197,13 @@ class Dispatcher:
 
     def _kill_overdue(self) -> None:
         now = time.monotonic()
-        paused = now - self._slept - 10 * _TICK
+        pause = now - self._slept - 10 * _TICK
         self._slept = now
         for worker in self._workers:
             if worker.deadline is None:
                 continue
-            if paused > 0:  # this process was paused or starved, and perhaps the workers too
-                worker.deadline += paused
+            if pause > 0:  # this process was paused or starved, and perhaps the workers too
+                worker.deadline += pause
             if now > worker.deadline:
                 worker.doomed = "hung"
                 worker.deadline = None
@@ -264,9 +264,9 @@ class Dispatcher:
             self._asked_for_more = True
             if self._running_since is not None:
                 self.running_seconds = time.monotonic() - self._running_since
-            later = self._call.more()
-            if later is not None:
-                self._tasks = later
+            later_tasks = self._call.more()
+            if later_tasks is not None:
+                self._tasks = later_tasks
                 self._exhausted = False
                 for worker in [w for w in self._workers if w.ready and not w.retired and not w.doomed]:
                     self._next(worker)

@@ -86,29 +86,29 @@ class Process(Protocol):
         """Remember modules that it loaded: the next process of its kind starts with them."""
 
 
-def start(what: WorkerStart) -> Process:
+def start(parameters: WorkerStart) -> Process:
     """Start a worker process without waiting for it, forked if possible."""
     if not _can_fork():
-        return _Fresh(what)
+        return _Fresh(parameters)
     for _ in range(2):
-        server = _server(what)
+        server = _server(parameters)
         with suppress(ConnectionError):  # the server died unnoticed
-            return server.start(what)
+            return server.start(parameters)
         server.close()
-    return _Fresh(what)
+    return _Fresh(parameters)
 
 
 class _Fresh:
     """Fresh interpreter."""
 
-    def __init__(self, what: WorkerStart) -> None:
+    def __init__(self, parameters: WorkerStart) -> None:
         self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and our own code
-            child.fresh(what.entry, sys.path, what.tasks, what.messages, os.getpid()),
+            child.fresh(parameters.entry, sys.path, parameters.tasks, parameters.messages, os.getpid()),
             stdin=subprocess.DEVNULL,
-            stdout=what.log,
-            stderr=what.log,
-            env=what.environment,
-            pass_fds=(what.tasks, what.messages),
+            stdout=parameters.log,
+            stderr=parameters.log,
+            env=parameters.environment,
+            pass_fds=(parameters.tasks, parameters.messages),
             start_new_session=True,  # the parent handles a Ctrl-C at the terminal
         )
         self.pid = self._process.pid
@@ -155,7 +155,7 @@ class ForkServer:
         self.workers = 0
 
     @classmethod
-    def started(cls, what: WorkerStart) -> ForkServer:
+    def started(cls, parameters: WorkerStart) -> ForkServer:
         """Start a server for a worker; if it cannot start, the worker's log has the reason."""
         near_end, far_end = socket.socketpair()
         try:
@@ -163,9 +163,9 @@ class ForkServer:
                 process = subprocess.Popen(  # noqa: S603 - our own interpreter and our own code
                     [sys.executable, "-c", _SERVER, json.dumps(sys.path), str(far_end.fileno()), str(os.getpid())],
                     stdin=subprocess.DEVNULL,
-                    stdout=what.log,
-                    stderr=what.log,
-                    env=LIGHT | what.environment,
+                    stdout=parameters.log,
+                    stderr=parameters.log,
+                    env=LIGHT | parameters.environment,
                     pass_fds=(far_end.fileno(),),
                     start_new_session=True,
                 )
@@ -179,20 +179,25 @@ class ForkServer:
         """True if the server accepts no further requests."""
         return self._control.fileno() < 0
 
-    def start(self, what: WorkerStart) -> _Forked:
+    def start(self, parameters: WorkerStart) -> _Forked:
         """Request a worker.
 
         Raises:
             ConnectionError: The server is gone.
         """
-        self.loaded(what.modules)
+        self.loaded(parameters.modules)
         with self._lock:
-            plan = {"modules": self._new, "entry": what.entry, "path": sys.path, "environment": what.environment}
+            plan = {
+                "modules": self._new,
+                "entry": parameters.entry,
+                "path": sys.path,
+                "environment": parameters.environment,
+            }
             near_end, far_end = socket.socketpair()
             folder = os.open(".", os.O_PATH)
             try:
                 with far_end:
-                    sent = (folder, what.log.fileno(), what.tasks, what.messages, far_end.fileno())
+                    sent = (folder, parameters.log.fileno(), parameters.tasks, parameters.messages, far_end.fileno())
                     socket.send_fds(self._control, [b"w"], sent)
                 near_end.sendall(json.dumps(plan).encode() + b"\n")
             except BaseException:
@@ -315,16 +320,16 @@ _servers: dict[_Key, ForkServer] = {}
 _lock = threading.Lock()
 
 
-def _server(what: WorkerStart) -> ForkServer:
+def _server(parameters: WorkerStart) -> ForkServer:
     """Return a server whose workers inherit the same state as a fresh interpreter; start one if needed."""
-    key = _inherited(what.environment)
+    key = _inherited(parameters.environment)
     with _lock:
         server = _servers.pop(key, None)
         if server is None or server.closed:
             idle = [server_key for server_key, candidate in _servers.items() if not candidate.workers]
             for server_key in idle[: max(0, len(idle) + 1 - _SERVERS)]:
                 _servers.pop(server_key).close()
-            server = ForkServer.started(what)
+            server = ForkServer.started(parameters)
         _servers[key] = server
         return server
 

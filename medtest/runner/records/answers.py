@@ -194,16 +194,16 @@ class AnswerStore:
         """
         if not len(self._names):
             return np.zeros(len(names), np.bool_)
-        at = np.minimum(np.searchsorted(self._names, names), len(self._names) - 1)
-        stored = (self._names[at] == names) & (names != b"")
-        return np.asarray(stored & self._maps[at] if maps else stored)
+        positions = np.minimum(np.searchsorted(self._names, names), len(self._names) - 1)
+        stored = (self._names[positions] == names) & (names != b"")
+        return np.asarray(stored & self._maps[positions] if maps else stored)
 
     def read(self, name: bytes) -> bytes | None:
         """Return an answer, checked against its name; None if it is missing or was altered."""
         if not name:
             return None
         first, end = (int(np.searchsorted(self._names, np.bytes_(name), side)) for side in ("left", "right"))
-        return next((data for at in range(first, end) if _is_intact(data := self._data(at), name)), None)
+        return next((data for position in range(first, end) if _is_intact(data := self._data(position), name)), None)
 
     def _data(self, at: int) -> bytes | None:
         group, row = int(self._places[at]) >> 32, int(self._places[at]) & 0xFFFFFFFF

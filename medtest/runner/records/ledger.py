@@ -90,13 +90,13 @@ class CasePlaces:
 def seeds_twice(refs: Sequence[SeedRef]) -> list[tuple[str, str]]:
     """Return (data set, id) pairs that occur more than once."""
     pairs: set[tuple[str, str]] = set()
-    twice: list[tuple[str, str]] = []
+    duplicates: list[tuple[str, str]] = []
     for ref in refs:
         pair = (ref.dataset, ref.seed_id)
         if pair in pairs:
-            twice.append(pair)
+            duplicates.append(pair)
         pairs.add(pair)
-    return twice
+    return duplicates
 
 
 class RecordLedger:
@@ -159,8 +159,8 @@ class RecordLedger:
         if self.standing is not None:
             judge = self.standing.judge
             # cases that failed with their source run again with it, unless the source is judged again
-            spared = judge & ((self._codes != Code.SOURCE_FAILED) | judge[np.arange(total) // row * row])
-            again = (again & ~spared) | self.standing.ask
+            not_repeated = judge & ((self._codes != Code.SOURCE_FAILED) | judge[np.arange(total) // row * row])
+            again = (again & ~not_repeated) | self.standing.ask
         self._todo = (chosen & again).astype(np.uint8)
         self._chosen = chosen
         self._width = places.width

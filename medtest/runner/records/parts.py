@@ -91,7 +91,7 @@ def write_part(folder: Path, shard: Shard, prepared: PreparedRun, invocation: In
     arrays = [pa.array(column, type=field.type) for column, field in zip(columns, _SCHEMA, strict=True)]
     with writing(folder / SEEDS) as file:
         pq.write_table(pa.Table.from_arrays(arrays, schema=_SCHEMA), file, compression="zstd")
-    only = {name: sorted(getattr(invocation.only, name)) for name in _CHOOSING}
+    choice = {name: sorted(getattr(invocation.only, name)) for name in _CHOOSING}
     plain_ids = {prepared.names.seed_id(ref.dataset, ref.seed_id): ref.seed_id for ref in plan.refs}
     chosen_seeds = sorted(seed for seed, plain in plain_ids.items() if {seed, plain} & invocation.only.seeds)
     account = PartAccount(
@@ -101,7 +101,7 @@ def write_part(folder: Path, shard: Shard, prepared: PreparedRun, invocation: In
         cases=plan.total,
         asked=int(prepared.chosen.sum()),
         finished=finished,
-        chosen=digest_of({"limit": invocation.limit, "only": {**only, "seeds": chosen_seeds}}),
+        chosen=digest_of({"limit": invocation.limit, "only": {**choice, "seeds": chosen_seeds}}),
         limit=invocation.limit,
         command=invocation.command,
     )

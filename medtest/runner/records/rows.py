@@ -126,7 +126,7 @@ class RowMaker:
         strata, words = dict(ref.strata), self._words
         texts = words.texts(case.texts)
         shown_id = self._names.seed_id(address.dataset, address.seed_id)
-        case_of = (address.relation, address.severity, address.frame, address.repeat, address.item)
+        case_key = (address.relation, address.severity, address.frame, address.repeat, address.item)
         return (
             *self._suite,
             system,
@@ -140,7 +140,7 @@ class RowMaker:
             None if follow is None else float(follow.scale),
             address.frame,
             address.repeat,
-            address_text(address.dataset, shown_id, *case_of),
+            address_text(address.dataset, shown_id, *case_key),
             "" if follow is None else visible(params_text(words.value(self._scrub.params(follow.params, ref)))),
             words.sha256(source_sha),
             words.sha256(case.sha256),
@@ -186,8 +186,8 @@ def _kept(text: str | None) -> str | None:
 
 def restated(old: tuple[Any, ...], revision: int) -> tuple[Any, ...]:
     """Return the record of a case without an answer, under another revision of the oracle."""
-    at = COLUMN[REVISION]
-    return (*old[:at], revision, *old[at + 1 :])
+    index = COLUMN[REVISION]
+    return (*old[:index], revision, *old[index + 1 :])
 
 
 def params_text(params: Any) -> str:

@@ -79,13 +79,13 @@ def _open(path: Path, schema: pa.Schema, digest: str) -> OpenedRecords:
     seal = metadata.get(CONTENT, b"")
     lacking = [field.name for field in schema if field.name not in file_schema.names]
     additional = [field.name for field in file_schema if field.name not in schema.names]
-    same = all(
+    same_types = all(
         file_schema.field(name).type == schema.field(name).type for name in set(file_schema.names) & set(schema.names)
     )
     problem = ""
     if metadata.get(DIGEST, b"").decode(errors="replace") != digest:
         problem = "of another run"
-    elif not same or {*_NEEDED} & {*lacking} or (lacking and additional and not seal):
+    elif not same_types or {*_NEEDED} & {*lacking} or (lacking and additional and not seal):
         # Without a seal, a missing and an additional column may be one whose name was damaged.
         problem = "with other columns"
     if problem:

@@ -161,8 +161,8 @@ class ShardWriter:
 
     def tick(self) -> None:
         """Close the shard when its time limit is reached."""
-        waited = time.monotonic() - self._since >= self._seconds
-        if self._rows and (waited or len(self._rows) >= self._most or self._answers.full):
+        is_due = time.monotonic() - self._since >= self._seconds
+        if self._rows and (is_due or len(self._rows) >= self._most or self._answers.full):
             self.flush()
 
     def flush(self) -> None:
@@ -332,8 +332,8 @@ class _Reader:
                 selected = np.flatnonzero(position == number)
                 pieces.append(self._table(int(owner)).take(pa.array(chunk[selected] - self._first[owner])))
                 places.append(selected)
-            back = np.argsort(np.concatenate(places), kind="stable")
-            yield pa.concat_tables(pieces).take(pa.array(back)).combine_chunks()
+            inverse = np.argsort(np.concatenate(places), kind="stable")
+            yield pa.concat_tables(pieces).take(pa.array(inverse)).combine_chunks()
 
     def _table(self, owner: int) -> pa.Table:
         if owner in self._kept:

@@ -61,6 +61,6 @@ def table_for_csv(table: pa.Table) -> pa.Table:
         if not pc.any(formula).as_py():  # true for almost every column: nothing is copied
             continue
         number_like = pc.match_substring_regex(column, _NUMBER)
-        guarded = pc.binary_join_element_wise(pa.scalar("'"), column, pa.scalar(""))
-        table = table.set_column(number, field, pc.if_else(pc.and_(formula, pc.invert(number_like)), guarded, column))
+        escaped = pc.binary_join_element_wise(pa.scalar("'"), column, pa.scalar(""))
+        table = table.set_column(number, field, pc.if_else(pc.and_(formula, pc.invert(number_like)), escaped, column))
     return table

@@ -122,7 +122,7 @@ def old_records(
     order = newest(parts)
     places = np.concatenate([part.places for part in parts])[order] if parts else np.empty(0, np.int64)
     chosen = requested[places]
-    at = iter(places[chosen].tolist())
+    place_iterator = iter(places[chosen].tolist())
     for table in read_in_order(parts, schema, stamp, order[chosen]):
         for values in zip(*(column.to_pylist() for column in table.columns), strict=True):
-            yield OldRecord(next(at), values)
+            yield OldRecord(next(place_iterator), values)

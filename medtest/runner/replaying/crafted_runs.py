@@ -109,8 +109,8 @@ def _runs(home: Path, suite: str) -> Iterator[tuple[Path, Mapping[str, Any]]]:
         content = read_object(file)
         covers = content.get("covers")
         if isinstance(covers, dict) and (file.parent / RECORDS).is_file():
-            own = content.get("suite") == suite
-            runs.append((own, str(content.get("finished_at", "")), file.parent, covers))
+            is_same_suite = content.get("suite") == suite
+            runs.append((is_same_suite, str(content.get("finished_at", "")), file.parent, covers))
     for _, _, folder, covers in sorted(runs, key=lambda run: run[:3], reverse=True):
         yield folder, covers
 
@@ -119,11 +119,11 @@ def _crafted_in(covers: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     relations = covers.get("relations")
     for entry in relations.values() if isinstance(relations, dict) else ():
         if isinstance(entry, dict) and "crafted_on" in entry:
-            on = covers.get("system") if entry["crafted_on"] == EACH else entry["crafted_on"]
+            crafted_on = covers.get("system") if entry["crafted_on"] == EACH else entry["crafted_on"]
             yield {
                 "seed": covers.get("seed"),
                 "preparation": covers.get("preparation"),
-                "relation": {**entry, "crafted_on": on},
+                "relation": {**entry, "crafted_on": crafted_on},
             }
 
 
@@ -192,8 +192,8 @@ def crafted_facts(parts: Parts) -> dict[str, Json]:
     if parts.crafted is None:
         return {}
     built = suite.build_systems()
-    own = [(plan, built[plan.id]) for plan in suite.systems]
-    pairs = {name: crafter_of(suite, name) or own[0] for name in sorted(crafted_of(parts))}
+    tested = [(plan, built[plan.id]) for plan in suite.systems]
+    pairs = {name: crafter_of(suite, name) or tested[0] for name in sorted(crafted_of(parts))}
     return {"crafted_on": {name: system_entry(*pair, suite.task) for name, pair in pairs.items()}}
 
 
@@ -242,7 +242,7 @@ def crafted_again(
     """
     source, ref, case = place
     address = parts.unit(ref).cases[case]
-    on = crafting_system(suite, address.relation)
+    crafter = crafting_system(suite, address.relation)
     runs = crafted_runs(suite, invocation, parts)
     assert runs is not None  # noqa: S101 - the case is crafted
     stored = runs.look(0, seed, address)
@@ -262,9 +262,9 @@ def crafted_again(
         batch = read_object(stored.folder / RUN_FILE).get("batch_size")
         invocation = replace(invocation, batch_size=batch) if isinstance(batch, int) else invocation
     with _scratch(scratch) as folder:
-        anew = craft_anew(suite, invocation, parts, on, (source, ref, (case,)), folder)
-        crafted = anew.look(0, seed, address)
-        follow = anew.find(0, seed, address)
+        crafted_cases = craft_anew(suite, invocation, parts, crafter, (source, ref, (case,)), folder)
+        crafted = crafted_cases.look(0, seed, address)
+        follow = crafted_cases.find(0, seed, address)
     if crafted is None or not isinstance(follow, FollowUp):
         raise _refusal(
             str(follow or "it could not be crafted"), crafted.record["verdict"] if crafted else "ERROR", address
@@ -323,18 +323,24 @@ def craft_anew(
     if (folder / RECORDS).is_file():
         return CraftedCases([folder], names)
     cases = [parts.unit(ref).cases[index] for index in indices]
-    alone = _crafting_suite(suite, on, {case.relation for case in cases})
-    relations = {plan.id: parts.relations[plan.id] for plan in alone.relations}
+    crafting_suite = _crafting_suite(suite, on, {case.relation for case in cases})
+    relations = {plan.id: parts.relations[plan.id] for plan in crafting_suite.relations}
     unit = Plan((ref,), relations, invocation.batch_size).unit(0, 0)
     batches = craft_batches(unit, set(relations), invocation.batch_size)
     whole = {
         case_index for index, case in enumerate(unit.cases) if case in cases for case_index in batches[index].cases
     }
     todo = bytes(int(index in whole) for index in range(len(unit.cases)))
-    (system,) = alone.build_systems().values()
+    (system,) = crafting_suite.build_systems().values()
     device = device_is_certain(invocation.device, needed=type(system).needs_device) or "auto"
     job = Job.of(
-        alone, invocation, hash_key=names.key, device=device, strata=strata, folders=(str(folder),), shared=str(folder)
+        crafting_suite,
+        invocation,
+        hash_key=names.key,
+        device=device,
+        strata=strata,
+        folders=(str(folder),),
+        shared=str(folder),
     )
     rows: list[Row] = []
 

@@ -114,8 +114,8 @@ def _export_unit(parts: Parts, source: int, unit: Unit, chosen: Sequence[int], t
     for index in chosen:
         case = parts.make(seed, unit.cases[index])
         if case.reason.startswith(NOT_KEPT):
-            lost = case.reason != NOT_KEPT  # its record is final, and the same run does not craft it again
-            first = "Run the suite with fresh=true first" if lost else "Run the suite whole first"
+            unrecoverable = case.reason != NOT_KEPT  # its record is final, and the same run does not craft it again
+            first = "Run the suite with fresh=true first" if unrecoverable else "Run the suite whole first"
             raise MedtestError(f"{case.address}: {case.reason}. {first}, or choose less with only=.")
         if case.follow is None:
             manifest.add(case, "", "", "")
@@ -146,8 +146,8 @@ def _suffix(case: MadeCase) -> str:
 
 
 def _save(path: Path, image: Image) -> None:
-    good, data = cv2.imencode(".png", cv2.cvtColor(image, cv2.COLOR_RGB2BGR), _PNG)
-    if not good:
+    encoded, data = cv2.imencode(".png", cv2.cvtColor(image, cv2.COLOR_RGB2BGR), _PNG)
+    if not encoded:
         raise OutputProblem(f"{path.name} could not be encoded as PNG.")
     with writing(path) as file:
         file.write(data.tobytes())

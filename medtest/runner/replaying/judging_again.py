@@ -172,9 +172,9 @@ class JudgingAgain:
             if judged:
                 yield f"{system}: {_cases(judged)} judged again from stored answers ({name}); no system was asked."
             if judged < count and not self.interrupted:
-                why = f": {self._problems[0]}" if self._problems else ""
+                reason = f": {self._problems[0]}" if self._problems else ""
                 yield (
-                    f"{system}: {_cases(count - judged)} could not be judged again{why}. Their records stay as they "
+                    f"{system}: {_cases(count - judged)} could not be judged again{reason}. Their records stay as they "
                     "are, judged by an earlier revision; the same command tries again once the data are there."
                 )
 

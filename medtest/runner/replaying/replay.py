@@ -133,11 +133,11 @@ def replay_sequence(
     keys = [_parsed(address) for address in addresses]
     if len({(dataset, seed_id) for dataset, seed_id, _ in keys}) != 1:
         raise MedtestError("the frames of one sequence are of one seed")
-    own = parts or Parts(suite, invocation.data, invocation.batch_size)
-    case_place = find(suite, invocation, own, addresses[0])
-    seed = own.prepared(case_place.source, case_place.ref)
-    cases = own.unit(case_place.ref).cases
-    frames = [own.make(seed, cases[_case(own, case_place.ref, key)]) for _, _, key in keys]
+    used_parts = parts or Parts(suite, invocation.data, invocation.batch_size)
+    case_place = find(suite, invocation, used_parts, addresses[0])
+    seed = used_parts.prepared(case_place.source, case_place.ref)
+    cases = used_parts.unit(case_place.ref).cases
+    frames = [used_parts.make(seed, cases[_case(used_parts, case_place.ref, key)]) for _, _, key in keys]
     return tuple(None if case.follow is None else case.follow.image for case in frames)
 
 
@@ -211,8 +211,8 @@ def _case(parts: Parts, ref: SeedRef, key: tuple[str, int, int, int]) -> int:
     stems = [case.stem for case in cases]
     requested = stem_text(*key)
     if key[0] == SOURCE or key[0] in parts.relations:
-        same = [stem for stem in stems if stem.startswith(f"{key[0]}_s")]
-        raise _unknown("case", requested, f"{same[0]} … {same[-1]}", stems)
+        stems_of_relation = [stem for stem in stems if stem.startswith(f"{key[0]}_s")]
+        raise _unknown("case", requested, f"{stems_of_relation[0]} … {stems_of_relation[-1]}", stems)
     raise _unknown("relation", key[0], ", ".join(parts.relations), tuple(parts.relations))
 
 

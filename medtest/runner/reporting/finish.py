@@ -214,8 +214,8 @@ class Finisher:
         rows = [{**row, **self._source_columns(number, row, oracle)} for row in self._read_again(rows)]
         rows = [{**row, **oracle.judged_again(row)} for row in rows]
         for name in recomputed:
-            at, field = table.schema.get_field_index(name), table.schema.field(name)
-            table = table.set_column(at, field, pa.array([row[name] for row in rows], field.type))
+            index, field = table.schema.get_field_index(name), table.schema.field(name)
+            table = table.set_column(index, field, pa.array([row[name] for row in rows], field.type))
         return revised(table, oracle.revision) if oracle.from_records else table
 
     def _reader_info(self) -> dict[str, Any]:

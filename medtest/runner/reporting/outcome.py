@@ -113,8 +113,8 @@ class SystemOutcome:
         if not self.cases_reused:
             return ""
         cases = "case of" if self.cases_reused == 1 else "cases of"
-        are = "is" if self.cases_reused == 1 else "are"
-        return f"{self.record_name}: {self.cases_reused:,} finished {cases} {self.reused_from} {are} used again."
+        verb = "is" if self.cases_reused == 1 else "are"
+        return f"{self.record_name}: {self.cases_reused:,} finished {cases} {self.reused_from} {verb} used again."
 
     @property
     def partial(self) -> bool:

@@ -169,9 +169,9 @@ def _raise(frame: FrameType | None) -> None:
         return
     _STATE.due = True
     if _importing(frame):
-        later = threading.Timer(_LATER_SECONDS, _resend)
-        later.daemon = True
-        later.start()
+        timer = threading.Timer(_LATER_SECONDS, _resend)
+        timer.daemon = True
+        timer.start()
         return
     _STATE.due = False
     raise KeyboardInterrupt

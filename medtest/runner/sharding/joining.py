@@ -172,7 +172,7 @@ def _read(parts: Sequence[ShardPart]) -> tuple[pa.Schema, Stamp, list[RowGroup],
             continue
         rows = sum(len(group.places) for group in row_groups)
         units = [np.unique(group.places >> _PLACES) for group in row_groups]
-        if any(not part.account.shard.holds(int(unit)) for some in units for unit in some):
+        if any(not part.account.shard.holds(int(unit)) for part_units in units for unit in part_units):
             problem = f"{part.name}: cases of seeds that are another shard's"
             mistakes.append(folder_mistake(problem, f"every {part.account.of}th seed of the plan", again))
         if rows < part.account.finished:
@@ -212,18 +212,18 @@ def _copy_by_content(source: Path, target: Path) -> None:
         OutputProblem: A file cannot be written.
     """
     for path in sorted(source.rglob("*")) if source.is_dir() else ():
-        to = target / path.relative_to(source)
-        if path.is_symlink() or not path.is_file() or (to.is_file() and to.stat().st_size == path.stat().st_size):
+        copy = target / path.relative_to(source)
+        if path.is_symlink() or not path.is_file() or (copy.is_file() and copy.stat().st_size == path.stat().st_size):
             continue
-        with output_problems(to):
-            to.parent.mkdir(parents=True, exist_ok=True)
-            draft = to.with_name(f".{to.name}.tmp")
+        with output_problems(copy):
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            draft = copy.with_name(f".{copy.name}.tmp")
             draft.unlink(missing_ok=True)
             try:
                 os.link(path, draft)
             except OSError:
                 shutil.copyfile(path, draft)
-            draft.replace(to)
+            draft.replace(copy)
 
 
 def _account(parts: Sequence[ShardPart], cases: int) -> dict[str, Any]:

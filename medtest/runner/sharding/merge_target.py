@@ -47,9 +47,9 @@ def choose_target(parts: Sequence[ShardPart], home: Path, out: Path | None) -> P
 
 def _folder_at_home(parts: Sequence[ShardPart], home: Path) -> Path:
     suite, system, digest = (str(parts[0].run[key]) for key in RUN_NAMES)
-    above = {part.folder.resolve().parent for part in parts}
-    if len(above) == 1:  # the run was begun under another name of the system
-        run = above.pop().parent
+    run_folders = {part.folder.resolve().parent for part in parts}
+    if len(run_folders) == 1:  # the run was begun under another name of the system
+        run = run_folders.pop().parent
         if run.name == digest and run.parent.parent == (home / OUTPUTS / suite).resolve():
             return run
     return system_folder(home, suite, system, digest)
@@ -75,8 +75,8 @@ def _foreign_reason(folder: Path, parts: Sequence[ShardPart]) -> str:
         digests |= {_metadata(path).get(DIGEST, b"").decode(errors="replace")} - {""}
     if digests - {digest}:
         return f"a run of digest {min(digests - {digest})}"
-    beside = [] if digests else [path.name for path in sorted(folder.iterdir()) if not _ours(path.name)]
-    return f"which holds files that are no run's: {', '.join(beside[:3])}" if beside else ""
+    foreign_names = [] if digests else [path.name for path in sorted(folder.iterdir()) if not _ours(path.name)]
+    return f"which holds files that are no run's: {', '.join(foreign_names[:3])}" if foreign_names else ""
 
 
 def _pending(folder: Path) -> list[Path]:
@@ -146,9 +146,9 @@ def _lost_records(folder: Path, parts: Sequence[ShardPart]) -> str:
         return "cases of a run that was not made of shards, or that went on after a merge"
     keys = list(KEY_COLUMNS)
     try:
-        own = pq.read_table(folder / RECORDS, columns=keys)
+        target_keys = pq.read_table(folder / RECORDS, columns=keys)
         shard_keys = pa.concat_tables(pq.read_table(part.folder / RECORDS, columns=keys) for part in parts)
-        lost = own.join(shard_keys.replace_schema_metadata(), keys, join_type="left anti").num_rows
+        count = target_keys.join(shard_keys.replace_schema_metadata(), keys, join_type="left anti").num_rows
     except (pa.ArrowException, OSError):
         return "records that cannot be read"
-    return f"{lost:,} case{'s' * (lost != 1)} that no shard of these has" if lost else ""
+    return f"{count:,} case{'s' * (count != 1)} that no shard of these has" if count else ""

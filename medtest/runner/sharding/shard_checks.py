@@ -99,8 +99,8 @@ def whole_run(folders: Sequence[Path]) -> list[ShardPart]:
         if account is None or not (folder / RECORDS).is_file():
             problem = f"{folder}: no finished shard: its {RUN_FILE} or {RECORDS} is missing"
             mistakes.append(folder_mistake(problem, "finished shards", "run its command, which goes on from there"))
-        elif odd := [str(run.get(key)) for key in RUN_NAMES if not _is_name(run.get(key))]:
-            problem = f"{folder}: its {RUN_FILE} names {odd[0][:80]!r}, which is no name of a folder"
+        elif invalid := [str(run.get(key)) for key in RUN_NAMES if not _is_name(run.get(key))]:
+            problem = f"{folder}: its {RUN_FILE} names {invalid[0][:80]!r}, which is no name of a folder"
             mistakes.append(folder_mistake(problem, "shards as medtest made them", "run the shard's command again"))
         elif account.shard != _shard_of(folder):
             problem = f"{folder}: its {RUN_FILE} says that it is shard {account.shard}"
@@ -158,19 +158,19 @@ def _describe_differences(first: Mapping[str, Any], second: Mapping[str, Any]) -
 def _duplicates(parts: Sequence[ShardPart]) -> Iterator[Mistake]:
     for number, count in sorted(Counter(part.account.number for part in parts).items()):
         if count > 1:
-            where = [part.name for part in parts if part.account.number == number]
-            problem = f"shard {number}/{parts[0].account.of} {count} times: {', '.join(where)}"
+            paths = [part.name for part in parts if part.account.number == number]
+            problem = f"shard {number}/{parts[0].account.of} {count} times: {', '.join(paths)}"
             yield folder_mistake(problem, "every shard once", "name one of them")
 
 
 def _missing(parts: Sequence[ShardPart]) -> Iterator[Mistake]:
     total = parts[0].account.of
-    lost = sorted({*range(1, total + 1)} - {part.account.number for part in parts})
-    if lost:
-        numbers = ", ".join(f"{number}/{total}" for number in lost[:_NAMED])
-        suffix = f" and {len(lost) - _NAMED:,} more" if len(lost) > _NAMED else ""
-        fix = f"name the folders of shard{'s' * (len(lost) > 1)} {numbers}{suffix} too, or run shard={lost[0]}/{total}"
-        yield folder_mistake(f"{total - len(lost)} of {total} shards", f"all {total} shards", fix)
+    gaps = sorted({*range(1, total + 1)} - {part.account.number for part in parts})
+    if gaps:
+        numbers = ", ".join(f"{number}/{total}" for number in gaps[:_NAMED])
+        suffix = f" and {len(gaps) - _NAMED:,} more" if len(gaps) > _NAMED else ""
+        fix = f"name the folders of shard{'s' * (len(gaps) > 1)} {numbers}{suffix} too, or run shard={gaps[0]}/{total}"
+        yield folder_mistake(f"{total - len(gaps)} of {total} shards", f"all {total} shards", fix)
 
 
 def _unfinished(parts: Sequence[ShardPart]) -> Iterator[Mistake]:

@@ -283,10 +283,10 @@ class Asker:
 
     def _close_if_done(self, share: Share) -> None:
         with self._lock:
-            over = share.drawn and share.under_way == 0 and share in self._open
-            if over:
+            is_finished = share.drawn and share.under_way == 0 and share in self._open
+            if is_finished:
                 self._open.remove(share)
-        if over:
+        if is_finished:
             self._finished(share.open)
 
     def _give_up(self, reason: str) -> None:
@@ -313,11 +313,11 @@ class Asker:
             self._finished(share.open)
 
     def _fail(self, share: Share, reason: str) -> None:
-        lost = SourceAnswer(verdict=Verdict.ERROR, reason=reason)
+        lost_source = SourceAnswer(verdict=Verdict.ERROR, reason=reason)
         for case in sorted(share.left):
             case_made = share.open.made(case % share.open.unit.row)
             answer = SystemAnswer(output=None, verdict=Verdict.ERROR, reason=reason)
-            share.record(case, case_made, answer, share.sources.get(case // share.open.unit.row, lost))
+            share.record(case, case_made, answer, share.sources.get(case // share.open.unit.row, lost_source))
         self._recorder.outbox.flush()
 
 

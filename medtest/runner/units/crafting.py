@@ -89,10 +89,10 @@ class Crafter:
         if case not in self._batches:
             return self.parts.make(opened.seed, opened.unit.cases[case])  # noise: no system is needed
         batch = self._batches[case]
-        on = SHARED if batch.relation in self.named else system
-        if (on, batch.number) not in self._made:
-            self._made[on, batch.number] = self._craft(opened, (on, batch.number), batch)
-        return self._made[on, batch.number][case]
+        crafter = SHARED if batch.relation in self.named else system
+        if (crafter, batch.number) not in self._made:
+            self._made[crafter, batch.number] = self._craft(opened, (crafter, batch.number), batch)
+        return self._made[crafter, batch.number][case]
 
     def _craft(self, opened: OpenUnit, place: Place, batch: CraftBatch) -> dict[int, MadeCase]:
         given_up = opened.task.given_up.get(place)
@@ -190,8 +190,8 @@ class Crafter:
         from medtest.relations.adversarial.strongest.draws import seeded
 
         probe = self.probe(system, seed, began)
-        own = json.dumps([seed.sha256, *(dict(case.params) for case in cases)], sort_keys=True, default=str)
-        with probe.attached(), seeded(int(hashlib.sha256(own.encode()).hexdigest()[:12], 16), probe.device):
+        seed_text = json.dumps([seed.sha256, *(dict(case.params) for case in cases)], sort_keys=True, default=str)
+        with probe.attached(), seeded(int(hashlib.sha256(seed_text.encode()).hexdigest()[:12], 16), probe.device):
             followups = relation.craft(cases, probe)
         if len(followups) != len(cases):
             raise BadOutput(f"gave {len(followups)} follow-ups for {len(cases)} cases")

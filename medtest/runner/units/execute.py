@@ -55,13 +55,13 @@ class UnitRunner:
             cases = self._batch_for_system(opened, share, start, shared)
             answered = self._recorder.parts.read(opened.seed, self._answers(share, batch, cases))
             self._check_first(share, answered)
-            lost = (share.system, 0) in opened.task.given_up
+            is_lost = (share.system, 0) in opened.task.given_up
             if batch == 0 and self._crafter is not None:
                 again = partial(self._again, share, cases)
                 crafting = self._crafter.of_source(opened, share.system, answered[0], again)
                 cases = [replace(cases[0], crafting=crafting), *cases[1:]]
             for case, (case_made, answer) in enumerate(zip(cases, answered, strict=True), start):
-                share.take(case, case_made, answer, lost=lost)
+                share.take(case, case_made, answer, lost=is_lost)
             self._recorder.outbox.flush()
 
     def _again(self, share: Share, cases: Sequence[MadeCase]) -> SystemAnswer:
@@ -133,8 +133,8 @@ class UnitRunner:
                 answered.append(SystemAnswer(output=None, verdict=case.verdict, reason=case.reason))
             elif _equals_source(case, opened):
                 first = answered[0] if source is None else source.answer
-                lost = Verdict.SKIP if first.output is None else first.verdict  # the system is blamed at the source
-                answered.append(replace(first, verdict=lost, elapsed_ms=None))
+                verdict = Verdict.SKIP if first.output is None else first.verdict  # the system is blamed at the source
+                answered.append(replace(first, verdict=verdict, elapsed_ms=None))
             else:
                 answered.append(next(by_case))
         return answered

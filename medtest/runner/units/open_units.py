@@ -152,10 +152,10 @@ class OpenUnit:
 
     def record(self, system: int, case: int, finished: FinishedCase) -> None:
         """Pass on the result of a case of one system."""
-        at, address = self.recorder, self.unit.cases[case]
-        name = at.systems[system].record_name
-        row = at.maker.row(name, address, self.task.ref, self._factors, self._source_sha256, finished)
-        at.outbox.add(self.task.index, (system, case, row, finished.answer))
+        recorder, address = self.recorder, self.unit.cases[case]
+        name = recorder.systems[system].record_name
+        row = recorder.maker.row(name, address, self.task.ref, self._factors, self._source_sha256, finished)
+        recorder.outbox.add(self.task.index, (system, case, row, finished.answer))
 
 
 @dataclass(slots=True, eq=False)
@@ -213,8 +213,8 @@ class Share:
         self.left.discard(case)
         # All questions share one image, which was made under the first question's address.
         address = self.open.unit.cases[case]
-        own = case_made if case_made.address == address else replace(case_made, address=address)
+        own_case = case_made if case_made.address == address else replace(case_made, address=address)
         parts = self.open.recorder.parts
-        finished = finish(parts.oracle, self.open.seed, source, own, answer)
+        finished = finish(parts.oracle, self.open.seed, source, own_case, answer)
         stored = parts.keep(self.open.seed, answer.output)
         self.open.record(self.system, case, finished if stored is None else replace(finished, answer=stored))

@@ -284,10 +284,10 @@ class ReadingStage:
             if worker.ready and index == first and len(batch) == 1:
                 self._settle(batch[0], Unreadable(death))
                 continue
-            alone = worker.ready and index == first
+            was_alone = worker.ready and index == first
             with self._lock:
                 for item in reversed(batch):
-                    self._waiting.extendleft([(item,), ()] if alone else [(item,)])
+                    self._waiting.extendleft([(item,), ()] if was_alone else [(item,)])
 
     def _kill_overdue(self) -> None:
         now = time.monotonic()
@@ -304,8 +304,8 @@ class ReadingStage:
             self._open.pop(item.content, None)
             callbacks = list(item.taken)
         self._room.release()
-        for tell in callbacks:
-            tell(facts)
+        for callback in callbacks:
+            callback(facts)
 
     def _give_up(self) -> None:
         """Report to all waiting cases that nothing can be read."""

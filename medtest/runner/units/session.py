@@ -147,7 +147,7 @@ class Session:
         crafters: dict[str, System] = {}
         for name, system in suite.build_crafters().items():
             plan = suite.crafters[name]
-            tested = next((plans[own.id] for own in suite.systems if own == plan), None)
+            tested = next((plans[tested_plan.id] for tested_plan in suite.systems if tested_plan == plan), None)
             if tested is None and id(system) not in digests:
                 system.open(device=device, threads=job.threads)
                 self._extra.append(system)

@@ -81,30 +81,30 @@ def check(draft: Draft) -> Suite | None:
 # --- parts ------------------------------------------------------------------------------------------------------
 
 
-def _plans(draft: Draft, family: Family, known: Mapping[str, PartInfo]) -> list[PartPlan]:
+def _plans(draft: Draft, family: Family, infos: Mapping[str, PartInfo]) -> list[PartPlan]:
     block = draft.block(family)
     plans: list[PartPlan] = []
     for name, settings in block.items():
         if settings is False:
             continue
-        plan = _plan(draft, family, known, str(name), settings)
+        plan = _plan(draft, family, infos, str(name), settings)
         if plan is not None:
             plans.append(plan)
     families = {family, "model"} if family == "systems" else {family}
     if not plans and not any(mistake.key.partition(".")[0] in families for mistake in draft.mistakes):
-        names, fix = list(known), f"name at least one under {family}:"
+        names, fix = list(infos), f"name at least one under {family}:"
         if family == "systems":
             kind = _named_kind(draft)
-            names, fix = _answering_systems(known, kind), Task.choose if kind is None else task_of(kind).choose
+            names, fix = _answering_systems(infos, kind), Task.choose if kind is None else task_of(kind).choose
         allowed = ", ".join(names) or "none is installed"
         draft.wrong((family,), found=NOTHING, allowed=allowed, fix=fix, misfit=family == "systems")
     return plans
 
 
-def _answering_systems(known: Mapping[str, PartInfo], kind: str | None) -> list[str]:
+def _answering_systems(infos: Mapping[str, PartInfo], kind: str | None) -> list[str]:
     """Return the names of systems that answer what the seeds expect; all if the kind is unknown."""
     names = []
-    for name, info in known.items():
+    for name, info in infos.items():
         try:
             system = info.load()
         except MedtestError:
@@ -114,7 +114,7 @@ def _answering_systems(known: Mapping[str, PartInfo], kind: str | None) -> list[
     return names
 
 
-def _plan(draft: Draft, family: Family, known: Mapping[str, PartInfo], name: str, settings: Any) -> PartPlan | None:
+def _plan(draft: Draft, family: Family, infos: Mapping[str, PartInfo], name: str, settings: Any) -> PartPlan | None:
     key: Key = (family, name)
     if not ID_PATTERN.fullmatch(name) or name in _RESERVED.get(family, ()):
         reserved = ", ".join(_RESERVED.get(family, ()))
@@ -128,12 +128,12 @@ def _plan(draft: Draft, family: Family, known: Mapping[str, PartInfo], name: str
         return None
     uses = USES[family]
     used = settings.get(uses, name)
-    info = known.get(used) if isinstance(used, str) else None
+    info = infos.get(used) if isinstance(used, str) else None
     if info is None:
         place = (*key, uses) if uses in settings else key
-        nearest = nearest_name(str(used), known)
+        nearest = nearest_name(str(used), infos)
         fix = "" if uses in settings or nearest else f"if the id is meant, name the part too: {name}: {{{uses}: …}}"
-        draft.wrong(place, found=used, allowed=", ".join(known) or "none is installed", nearest=nearest, fix=fix)
+        draft.wrong(place, found=used, allowed=", ".join(infos) or "none is installed", nearest=nearest, fix=fix)
         return None
     validated = settings_of(draft, key, info, {k: v for k, v in settings.items() if k != uses})
     return None if validated is None else PartPlan(id=name, info=info, settings=validated)
@@ -222,10 +222,10 @@ def _check_altering(draft: Draft, seeds: list[PartPlan], relations: list[PartPla
         classes = source(dataset=plan.id, settings=plan.settings, root=None, suite_seed=0).classes()
         if classes is None:
             continue
-        for name, (actual, instead, fix) in altering(relations, allowed, classes):
+        for name, (actual, alternative, fix) in altering(relations, allowed, classes):
             if name not in reported:
                 reported.add(name)
-                draft.wrong(("relations", name), found=actual, allowed=instead, fix=fix)
+                draft.wrong(("relations", name), found=actual, allowed=alternative, fix=fix)
 
 
 # --- exclusion by a study ---------------------------------------------------------------------------------------
@@ -301,10 +301,10 @@ def _privacy(draft: Draft) -> Privacy:
         return Privacy()
     typed = {name for name in ("seed_ids", "images", "prompts") if draft.on_command_line(("privacy", name))}
     hashed = "hashed" in ((defaults.seed_ids,) if "seed_ids" in typed else (defaults.seed_ids, own.seed_ids))
-    none = "none" in ((defaults.images,) if "images" in typed else (defaults.images, own.images))
-    silent = "none" in ((defaults.prompts,) if "prompts" in typed else (defaults.prompts, own.prompts))
+    hides_images = "none" in ((defaults.images,) if "images" in typed else (defaults.images, own.images))
+    hides_prompts = "none" in ((defaults.prompts,) if "prompts" in typed else (defaults.prompts, own.prompts))
     return Privacy(
         seed_ids="hashed" if hashed else "plain",
-        images="none" if none else "samples",
-        prompts="none" if silent else "plain",
+        images="none" if hides_images else "samples",
+        prompts="none" if hides_prompts else "plain",
     )

@@ -51,7 +51,7 @@ def oracle_plan(draft: Draft, kind: str | None) -> OraclePlan | None:
     if kind is not None and info.load().task != kind:
         draft.wrong(("oracles", "oracle"), found=info.name, allowed=f"an oracle that judges {noun(kind)}")
     defaults = dict(info.defaults)
-    own = PartInfo(
+    oracle_info = PartInfo(
         family="oracles",
         name=info.name,
         target=info.target,
@@ -61,7 +61,7 @@ def oracle_plan(draft: Draft, kind: str | None) -> OraclePlan | None:
         file=info.file,
     )
     own_settings = _oracle_settings(draft, info)
-    settings = settings_of(draft, ("oracles",), own, own_settings)
+    settings = settings_of(draft, ("oracles",), oracle_info, own_settings)
     _check_expectations(draft, settings)
     draft.mistakes.extend(info.load().check(settings) if settings is not None else ())
     primary_given = block.get("primary") or {}
@@ -93,7 +93,7 @@ def oracle_plan(draft: Draft, kind: str | None) -> OraclePlan | None:
     for index, score in enumerate(tables.scores):
         _check_score(draft, ("oracles", "scores", index), score, names)
     return OraclePlan(
-        part=PartPlan(id=info.name, info=own, settings=settings),
+        part=PartPlan(id=info.name, info=oracle_info, settings=settings),
         primary=Criterion(score=primary.score, threshold=limit, against=primary.against),
         scores=_with_first(tables.scores, primary.score),
         thresholds=tuple(sorted({*tables.thresholds, *_shown_limit(primary.score, limit)})),
@@ -118,9 +118,9 @@ def _reader_plan(draft: Draft, oracle: PartInfo) -> PartPlan | None:
     name = (block or {}).get("use", judge.reads)
     info = parts("readers").get(str(name))
     if info is None or not _can_read(info, judge):
-        fit = [reader.name for reader in parts("readers").values() if _can_read(reader, judge)]
-        allowed = ", ".join(fit) or f"a reader of {noun(judge.task)} whose columns are texts of {oracle.name}"
-        draft.wrong((*at, "use"), found=name, allowed=allowed, nearest=nearest_name(str(name), fit))
+        fitting = [reader.name for reader in parts("readers").values() if _can_read(reader, judge)]
+        allowed = ", ".join(fitting) or f"a reader of {noun(judge.task)} whose columns are texts of {oracle.name}"
+        draft.wrong((*at, "use"), found=name, allowed=allowed, nearest=nearest_name(str(name), fitting))
         return None
     settings = settings_of(draft, at, info, reader_settings)
     if settings is None:
@@ -152,19 +152,19 @@ def criterion_names(info: PartInfo) -> tuple[str, ...]:
 
 def _oracle_for(kind: str | None, infos: Mapping[str, PartInfo]) -> PartInfo | None:
     """Return the oracle of a task: its default, else the first that judges it."""
-    own = None if kind is None else infos.get(task_of(kind).oracle)
-    return own or next((info for info in infos.values() if kind is None or info.load().task == kind), None)
+    default = None if kind is None else infos.get(task_of(kind).oracle)
+    return default or next((info for info in infos.values() if kind is None or info.load().task == kind), None)
 
 
 def _oracle_settings(draft: Draft, info: PartInfo) -> dict[str, Any]:
     """Return the settings of the oracle itself in a draft's ``oracles``; unknown keys become mistakes."""
-    own = list(info.load().Settings.model_fields)
+    setting_names = list(info.load().Settings.model_fields)
     settings: dict[str, Any] = {}
     for key, value in draft.block("oracles").items():
-        if key in own:
+        if key in setting_names:
             settings[key] = value
         elif key not in ("oracle", *_BESIDE):
-            names = ["oracle", *_BESIDE, *own]
+            names = ["oracle", *_BESIDE, *setting_names]
             draft.wrong(
                 ("oracles", key), found=f"the key {key}", allowed=", ".join(names), nearest=nearest_name(key, names)
             )
@@ -174,14 +174,14 @@ def _oracle_settings(draft: Draft, info: PartInfo) -> dict[str, Any]:
 def _check_expectations(draft: Draft, settings: Any) -> None:
     """Report expectations of relations that neither the suite nor medtest has, because they would be ignored."""
     stated = getattr(settings, "expectations", None) or {}
-    own = [str(name) for name in draft.block("relations")]
-    existing = [*own, *parts("relations")]
+    relation_ids = [str(name) for name in draft.block("relations")]
+    existing = [*relation_ids, *parts("relations")]
     for name in stated:
         if name not in existing:
             draft.wrong(
                 ("oracles", "expectations", name),
                 found=name,
-                allowed=", ".join(own) + ", or the name of a relation's part",
+                allowed=", ".join(relation_ids) + ", or the name of a relation's part",
                 nearest=nearest_name(name, existing),
             )
 
@@ -208,9 +208,9 @@ def _check_own_answer(draft: Draft, info: PartInfo, primary: PrimaryBlock) -> No
         )
 
 
-def _check_no_threshold(draft: Draft, key: Key, score: str, given: Mapping[str, Any]) -> None:
+def _check_no_threshold(draft: Draft, key: Key, score: str, block: Mapping[str, Any]) -> None:
     """Report a non-zero threshold of a rule without one."""
-    threshold = given.get("threshold")
+    threshold = block.get("threshold")
     if score in criteria.NO_THRESHOLD and threshold:
         explanation, alternative = _OTHER_SCORE.get(score, ("it holds or does not", ""))
         allowed = f"no threshold with {score} ({explanation})"

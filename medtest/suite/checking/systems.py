@@ -74,7 +74,7 @@ def text_keys(tokens: Sequence[str], known: Mapping[str, PartInfo]) -> set[str]:
     names = {name for token in tokens for name in _named(token)}
     infos = [known[name] for name in names] if names and names <= known.keys() else list(known.values())
     texts = (item for info in infos for item in typed_settings(info).items() if is_text(item[1][1]))
-    return {name for key, (own, _) in texts for name in (key, own)}
+    return {name for key, (field, _) in texts for name in (key, field)}
 
 
 def _named(token: str) -> list[str]:
@@ -85,38 +85,42 @@ def _named(token: str) -> list[str]:
     return re.findall(r"\buse\s*:\s*([\w-]+)", value) or [part[1]] if part else []
 
 
-def _from_team(path: Path, known: Mapping[str, PartInfo]) -> PartInfo:
+def _from_team(path: Path, systems: Mapping[str, PartInfo]) -> PartInfo:
     where = f"{path.parent.parent.name}/model/{path.name}"
     try:
         content: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise Mistake(where=where, found=str(error), allowed="a YAML file").as_error() from error
     content = content if isinstance(content, dict) else {}
-    own = {key: value for key, value in content.items() if key not in _OWN_KEYS}
+    settings = {key: value for key, value in content.items() if key not in _OWN_KEYS}
     summary = str(content.get("summary", ""))
     target, used = content.get("class"), content.get("use")
-    if isinstance(used, str) and used in known:
-        base = known[used]
+    if isinstance(used, str) and used in systems:
+        base = systems[used]
         return PartInfo(
             family="systems",
             name=path.stem,
             target=base.target,
             summary=summary or base.summary,
-            defaults={**base.defaults, **own},
+            defaults={**base.defaults, **settings},
             origin=where,
             file=path,
         )
     if isinstance(target, str) and ":" in target:
         return PartInfo(
-            family="systems", name=path.stem, target=target, summary=summary, defaults=own, origin=where, file=path
+            family="systems", name=path.stem, target=target, summary=summary, defaults=settings, origin=where, file=path
         )
     if used is not None:
         raise Mistake(
-            where=where, key="use", found=repr(used), allowed=", ".join(known), nearest=nearest_name(str(used), known)
+            where=where,
+            key="use",
+            found=repr(used),
+            allowed=", ".join(systems),
+            nearest=nearest_name(str(used), systems),
         ).as_error()
     raise Mistake(
         where=where,
         key="class",
         found="nothing" if target is None else repr(target),
-        allowed="class: package.module:Class, or use: one of " + ", ".join(known),
+        allowed="class: package.module:Class, or use: one of " + ", ".join(systems),
     ).as_error()

@@ -84,7 +84,7 @@ def validate(
 
 
 def _mistakes(
-    model: type[BaseModel], error: ValidationError, at: Key, origin: Originator, given: Mapping[str, Any]
+    model: type[BaseModel], error: ValidationError, at: Key, origin: Originator, stated: Mapping[str, Any]
 ) -> Iterator[Mistake]:
     grouped: dict[Key, list[ErrorDetails]] = {}
     for detail in error.errors(include_url=False):
@@ -102,7 +102,7 @@ def _mistakes(
             actual, allowed = f"the key {location[-1]}", ", ".join(names) or "no keys here"
             nearest = nearest_name(str(location[-1]), names)
         else:
-            actual = "nothing" if missing else short(_found(_blamed(first, location, given)))
+            actual = "nothing" if missing else short(_found(_blamed(first, location, stated)))
             allowed = " or ".join(dict.fromkeys(_allowed(detail) for detail in details))
             nearest = _nearest_literal(details)
         yield Mistake(
@@ -110,11 +110,11 @@ def _mistakes(
         )
 
 
-def _blamed(detail: ErrorDetails, location: Key, given: Mapping[str, Any]) -> object:
+def _blamed(detail: ErrorDetails, location: Key, stated: Mapping[str, Any]) -> object:
     """Return the user's value at the location of an error."""
     if detail["type"] == AT_KEY:
-        return given.get(str(location[0]), "its default")
-    return detail["input"] if location else dict(given)
+        return stated.get(str(location[0]), "its default")
+    return detail["input"] if location else dict(stated)
 
 
 def _found(value: object) -> str:

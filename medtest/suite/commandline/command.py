@@ -45,11 +45,11 @@ def typed_command(called: str, typed: Sequence[str], *, hide_paths: bool = False
 
 
 def _without_home(token: str) -> str:
-    working, own = str(Path.cwd()).rstrip("/\\"), str(Path.home()).rstrip("/\\")
-    if working and working != own:
+    working, home = str(Path.cwd()).rstrip("/\\"), str(Path.home()).rstrip("/\\")
+    if working and working != home:
         token = re.sub(rf"(?<![\w./~-]){re.escape(working)}/(?=[^/\s])", "", token)
-    if own:
-        token = re.sub(rf"(?<![\w./~-]){re.escape(own)}(?=[/\\\s,;:'\"\]}})]|$)", "~", token)
+    if home:
+        token = re.sub(rf"(?<![\w./~-]){re.escape(home)}(?=[/\\\s,;:'\"\]}})]|$)", "~", token)
     return _HOMES.sub(r"\1…", token)
 
 

@@ -144,20 +144,20 @@ def keep_chosen(values: dict[str, Any], source: Sources, mistakes: list[Mistake]
     return systems
 
 
-def _existing_systems(names: list[str], known: Collection[str], mistakes: list[Mistake]) -> list[str]:
+def _existing_systems(names: list[str], existing: Collection[str], mistakes: list[Mistake]) -> list[str]:
     """Return the names of existing systems; the others are mistakes of ``model=``."""
     for name in names:
-        if name not in known:
+        if name not in existing:
             mistakes.append(
                 Mistake(
                     where="command line",
                     key="model",
                     found=short(name),
-                    allowed=", ".join(known),
-                    nearest=nearest_name(name, known),
+                    allowed=", ".join(existing),
+                    nearest=nearest_name(name, existing),
                 )
             )
-    return [name for name in names if name in known]
+    return [name for name in names if name in existing]
 
 
 def _names_part(settings: Any, family: str) -> bool:
@@ -203,13 +203,13 @@ def to_only_system(
     values["systems"] = block
 
 
-def _typed_settings(systems: Sequence[str], block: Mapping[str, Any], known: Mapping[str, PartInfo]) -> dict[str, str]:
+def _typed_settings(systems: Sequence[str], block: Mapping[str, Any], infos: Mapping[str, PartInfo]) -> dict[str, str]:
     """Return the names of the settings of a call's systems by their command-line names."""
     names: dict[str, str] = {}
     for name in systems:
         stated = block.get(name)
-        info = known.get(str(stated.get("use", name) if isinstance(stated, dict) else name))
-        names |= {key: own for key, (own, _) in typed_settings(info).items()} if info else {}
+        info = infos.get(str(stated.get("use", name) if isinstance(stated, dict) else name))
+        names |= {key: field for key, (field, _) in typed_settings(info).items()} if info else {}
     return names
 
 

@@ -86,8 +86,8 @@ class Prepared:
         first, last = key.partition(".")[0], key.rpartition(".")[2]
         if holds_path(key) or (value.startswith(("~/", "/")) and "${" not in value):
             return True
-        of_system = first == "systems" or not (first in SUITE_KEYS or first in RunBlock.model_fields)
-        if not of_system or (_PLAIN.fullmatch(value) and not _NOT_READ_AS_TEXT.fullmatch(value)):
+        is_system_setting = first == "systems" or not (first in SUITE_KEYS or first in RunBlock.model_fields)
+        if not is_system_setting or (_PLAIN.fullmatch(value) and not _NOT_READ_AS_TEXT.fullmatch(value)):
             return False
         return value.startswith(("/", "~")) or last in self.texts()
 
@@ -112,13 +112,13 @@ def prepare(tokens: Sequence[str], *, multirun: bool = False, configs: Sequence[
         configs: A team's folders like ``conf/``, whose systems are also known.
     """
     ready = Prepared(texts=cache(lambda: text_keys(tokens, system_infos(configs))))
-    without: list[str] = []
+    removed: list[str] = []
     whole, split = split_by_spaces(tokens, holds_key)
     ready.mistakes.extend(split)
     for token in whole:
-        _prepare_token(token, ready, without, multirun=multirun)
-    if without:
-        ready.overrides.append(f"++without=[{','.join(quote(key) for key in without)}]")
+        _prepare_token(token, ready, removed, multirun=multirun)
+    if removed:
+        ready.overrides.append(f"++without=[{','.join(quote(key) for key in removed)}]")
     return ready
 
 

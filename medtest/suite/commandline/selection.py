@@ -40,15 +40,15 @@ def selection_of(only: Any, values: Mapping[str, Any], mistakes: list[Mistake]) 
         word, colon, value = item.strip().partition(":")
         word, value = word.strip(), value.strip()
         if word not in _ONLY or not colon or not value:
-            near = _interpret(item.strip(), ids, sets)
+            suggestion = _interpret(item.strip(), ids, sets)
             mistakes.append(
                 Mistake(
                     where="command line",
                     key="only",
                     found=short(item),
                     allowed="relation:ID, severity:N, dataset:ID, seed:ID, question:ID, several joined by commas",
-                    nearest=near,
-                    fix="" if near else f"an image is chosen with seed:{short(item, 40)}",
+                    nearest=suggestion,
+                    fix="" if suggestion else f"an image is chosen with seed:{short(item, 40)}",
                 )
             )
         elif word == "severity":
@@ -84,8 +84,8 @@ def _interpret(item: str, relations: Sequence[str], datasets: Sequence[str]) -> 
     kind = nearest_name(parsed[1], _ONLY) if parsed else None
     if parsed is not None and kind is not None:
         return f"{kind}:{parsed[2] or parsed[3]}"
-    near = nearest_name(item, relations)
-    return None if near is None else f"relation:{near}"
+    nearest = nearest_name(item, relations)
+    return None if nearest is None else f"relation:{nearest}"
 
 
 def check_selection(

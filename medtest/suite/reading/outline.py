@@ -168,7 +168,7 @@ def outline(suite: Suite, invocation: Invocation) -> Outline:
     )
     changed = sum(step_counts.values())  # number of follow-ups of one question, equal for all seeds
     questions_by_dataset: dict[str, int] = {}
-    of_seeds: dict[str, set[str]] = {}
+    clusters_by_dataset: dict[str, set[str]] = {}
     limits = invocation.limit, invocation.only, invocation.shard
     for seed in plan.chosen_seeds(limit=limits[0], only=limits[1], shard=limits[2]) if changed else ():
         dataset, items = seed.ref.dataset, seed.items
@@ -179,12 +179,12 @@ def outline(suite: Suite, invocation: Invocation) -> Outline:
             cases_by_question[question] = cases_by_question.get(question, 0) + 1 + changed
         seeds[dataset] = seeds.get(dataset, 0) + 1
         questions_by_dataset[dataset] = questions_by_dataset.get(dataset, 0) + len(items)
-        of_seeds.setdefault(dataset, set()).add(seed.ref.cluster)
+        clusters_by_dataset.setdefault(dataset, set()).add(seed.ref.cluster)
     follow_ups = sources * changed
     for (relation, severity), count in step_counts.items():
         for dataset, rows in questions_by_dataset.items():
             cells[relation, dataset, severity] = rows * count
-            clusters[relation, dataset, severity] = of_seeds[dataset]
+            clusters[relation, dataset, severity] = clusters_by_dataset[dataset]
     shares = tuple(
         RelationOutline(
             id=name,
@@ -232,7 +232,7 @@ def outline(suite: Suite, invocation: Invocation) -> Outline:
             *unneeded,
             *oracle.notices(),
         ),
-        clusters=sum(map(len, of_seeds.values())),
+        clusters=sum(map(len, clusters_by_dataset.values())),
         questions=len({item for _, item in cases_by_question if item}),
         disk=crafting.bytes_at_most(suite),
     )
@@ -287,7 +287,10 @@ def _as_cases(shares: Sequence[RelationOutline]) -> int:
 
 
 def _quotes(
-    suite: Suite, sources: Sequence[SeedSource], systems: Mapping[str, System], asked: Mapping[tuple[str, str], int]
+    suite: Suite,
+    sources: Sequence[SeedSource],
+    systems: Mapping[str, System],
+    cases_by_question: Mapping[tuple[str, str], int],
 ) -> dict[str, Quote]:
     """Return the quotes of the systems that are asked over an API.
 
@@ -296,26 +299,26 @@ def _quotes(
     asking = {name: system for name, system in systems.items() if draws_calls(system)}
     if not asking:
         return {}
-    calls = [call for source in sources for call in _example_calls(suite, source, asked)]
+    calls = [call for source in sources for call in _example_calls(suite, source, cases_by_question)]
     quotes = {name: system.quote(calls) for name, system in asking.items()}
     return {name: quote for name, quote in quotes.items() if quote is not None}
 
 
 def _example_calls(
-    suite: Suite, source: SeedSource, asked: Mapping[tuple[str, str], int]
+    suite: Suite, source: SeedSource, cases_by_question: Mapping[tuple[str, str], int]
 ) -> Iterator[tuple[Asking, int]]:
     """Yield a call for every question of a data set's seeds, with the number of such calls."""
-    remaining = {(dataset, item) for dataset, item in asked if dataset == source.dataset}
+    remaining = {(dataset, item) for dataset, item in cases_by_question if dataset == source.dataset}
     unusable = source.faults().of_seeds
     for ref in source.places():
         if (ref.dataset, ref.seed_id) in unusable:
             continue
-        fresh = [item for item in ref.items if (ref.dataset, item) in remaining]
-        if not fresh:
+        unasked = [item for item in ref.items if (ref.dataset, item) in remaining]
+        if not unasked:
             continue
         seed = prepare(source.load(ref), size=suite.prepare.size, resize=suite.prepare.resize)
         asks = {ask.item: ask for ask in seed.asks}
-        groups = [tuple(fresh)] if seed.together else [(item,) for item in fresh]
+        groups = [tuple(unasked)] if seed.together else [(item,) for item in unasked]
         for group in groups:
             remaining -= {(ref.dataset, item) for item in group}
             yield (
@@ -329,7 +332,7 @@ def _example_calls(
                     asks=tuple(asks[item] for item in group if item),
                     together=seed.together,
                 ),
-                max(asked[ref.dataset, item] for item in group),
+                max(cases_by_question[ref.dataset, item] for item in group),
             )
         if not remaining:
             return

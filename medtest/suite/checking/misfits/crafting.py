@@ -56,17 +56,21 @@ def crafters_of(
     return crafters
 
 
-def _crafter(draft: Draft, key: Key, given: str | Mapping[str, Any], systems: Sequence[PartPlan]) -> PartPlan | None:
+def _crafter(
+    draft: Draft, key: Key, crafted_on: str | Mapping[str, Any], systems: Sequence[PartPlan]
+) -> PartPlan | None:
     """Return the system of ``crafted_on``: one under test, another of the suite, or any installed one."""
-    settings = {} if isinstance(given, str) else {name: value for name, value in given.items() if name != "use"}
-    name = given if isinstance(given, str) else given.get("use")
-    if isinstance(given, str):
-        tested = next((plan for plan in systems if plan.id == given), None)
+    settings = (
+        {} if isinstance(crafted_on, str) else {name: value for name, value in crafted_on.items() if name != "use"}
+    )
+    name = crafted_on if isinstance(crafted_on, str) else crafted_on.get("use")
+    if isinstance(crafted_on, str):
+        tested = next((plan for plan in systems if plan.id == crafted_on), None)
         if tested is not None:
             return tested
-        own = _declared(draft, given)
-        settings = {key: value for key, value in own.items() if key != "use"}
-        name = own.get("use", given)
+        declared = _declared(draft, crafted_on)
+        settings = {key: value for key, value in declared.items() if key != "use"}
+        name = declared.get("use", crafted_on)
     info = draft.systems.get(name) if isinstance(name, str) else None
     if info is None:
         names = [EACH, *draft.systems]
@@ -125,10 +129,10 @@ def _crafted_relations() -> Iterator[tuple[str, Need]]:
             continue  # a part of another package that fails to load or needs settings
 
 
-def _offering(known: Mapping[str, PartInfo], needs: Need, kind: str | None) -> list[str]:
+def _offering(infos: Mapping[str, PartInfo], needs: Need, kind: str | None) -> list[str]:
     """Return the names of systems that offer the required access without further settings."""
     names = []
-    for name, info in known.items():
+    for name, info in infos.items():
         try:
             cls = info.load()
             if kind is not None and kind not in cls.tasks:
