@@ -27,7 +27,7 @@ class Entity:
 
     Attributes:
         name: Its class.
-        count: Number of instances; None if the prompt does not tell ("dogs", "several dogs", "grass").
+        count: Number of instances; None if the prompt does not specify it ("dogs", "several dogs", "grass").
         attributes: Its attributes ("red", "wooden"), in alphabetical order.
     """
 

@@ -63,7 +63,7 @@ def declared_rgb(content: bytes) -> bytes:
 
 
 def described(content: bytes) -> str:
-    """Describe a TIFF's pixels; "" if its directory does not tell or it is not a TIFF."""
+    """Describe a TIFF's pixels; "" if its directory does not specify them or it is not a TIFF."""
     if not is_tiff(content):
         return ""
     try:

@@ -152,7 +152,7 @@ class WrittenFiles:
         if listed == self._known and (self._folder / LIST).is_file():
             return
         self._known = listed
-        if not listed:  # no file of medtest's is left, so the list goes too
+        if not listed:  # no file of medtest is left, so the list is removed too
             (self._folder / LIST).unlink(missing_ok=True)
             return
         text = json.dumps({_KEY: dict(sorted(listed.items()))}, indent=0, ensure_ascii=False)

@@ -9,7 +9,7 @@ when it is worse than the input.
 The rules ``both`` (the report's prose: "both Dice and IoU") and ``either`` combine Dice and IoU. The rule ``label``
 applies to classifiers: the label changed (against ``source``), or is wrong although it was right on the source image
 (against ``truth``); it has no threshold. The rule ``answer`` is the same for text answers. The scores of :data:`ALONE`
-belong to cases with a truth of their own, whether or not the source was right.
+apply to cases with their own expected answer, whether or not the source was right.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ class Bridge:
         except ImportError as error:
             self._send(NoCluster(f"no Ray ({error})", "Install it: pip install 'medtest[ray]'."))
             return False
-        except Exception as error:  # noqa: BLE001 - Ray raises of every kind; the run's process says it in one message
+        except Exception as error:  # noqa: BLE001 - Ray raises many kinds; the run's process reports them in one message
             self._send(NoCluster(first_line(error), _advice(error, self.job)))
             return False
         self._send(joined)

@@ -101,7 +101,7 @@ class _Unit:
             if (SHARED, SHARED) in task.given_up:
                 raise MedtestError("the seed could not be prepared: it hung or took its process down")
             loaded = session.maker.load(task.source, task.ref)
-        except Exception as error:  # noqa: BLE001 - a seed source may be anybody's plug-in, a file may have changed
+        except Exception as error:  # noqa: BLE001 - a seed source may come from a plug-in, a file may have changed
             self._failed(task.ref.source, f"the seed cannot be prepared: {describe(error)}")
         else:
             source_key = loaded.key

@@ -56,12 +56,12 @@ class JudgingSession(Session):
         problems: list[str] = []
         try:
             again = _Again(self, task, self.parts.prepared(task.source, task.ref))
-        except Exception as error:  # noqa: BLE001 - a seed source may be anybody's plug-in, a file may be gone
+        except Exception as error:  # noqa: BLE001 - a seed source may come from a plug-in, a file may be gone
             return rows, [f"a seed cannot be prepared: {describe(error)}"]
         for stored in task.cases:
             try:
                 row = again.judged(stored)
-            except Exception as error:  # noqa: BLE001 - tasks and relations may be anybody's plug-ins
+            except Exception as error:  # noqa: BLE001 - tasks and relations may come from plug-ins
                 problems.append(describe(error))
                 continue
             if stored.wanted:

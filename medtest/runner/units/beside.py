@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def beside(
     relations: Mapping[str, Relation], cases: Sequence[Address], index: int, make: Callable[[int], MadeCase]
 ) -> list[tuple[str, Image]]:
-    """Return the images that noise and other attacks of no larger scale made of a case's image, each with its relation.
+    """Return the images that noise and other attacks of no larger scale made from a case's image, with relations.
 
     Args:
         relations: The suite's relations by id.

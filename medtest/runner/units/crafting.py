@@ -101,7 +101,7 @@ class Crafter:
             return {i: _without(address, Verdict.ERROR, f"relation: {given_up}") for i, address in addresses.items()}
         system = self.named.get(batch.relation) or self.systems[place[0]]
         relation = self.parts.relations[batch.relation]
-        assert isinstance(relation, CraftedRelation)  # noqa: S101 - craft_batches takes no others
+        assert isinstance(relation, CraftedRelation)  # noqa: S101 - craft_batches returns only these
         images_beside = {
             index: beside(self.parts.relations, opened.unit.cases, index, partial(self._from_batch, opened, place[0]))
             for index in (addresses if relation.gathers else ())
@@ -134,7 +134,7 @@ class Crafter:
                 rng = address.generator(self.parts.suite.seed)
                 params = relation.sample(seed, address.severity, rng)
                 cases[index] = CraftCase(seed=seed, params=params, beside=(images_beside or {}).get(index, ()))
-            except Exception as error:  # noqa: BLE001 - a relation may be anybody's plug-in
+            except Exception as error:  # noqa: BLE001 - a relation may come from a plug-in
                 made_cases[index] = _failed(address, error)
         if cases:
             made_cases |= self._crafted(relation, system, seed, addresses, cases, began)
@@ -157,7 +157,7 @@ class Crafter:
             began()
             try:
                 results = self.craft(relation, system, seed, list(cases.values()), began)
-            except Exception as error:  # noqa: BLE001 - relation and network may be anybody's
+            except Exception as error:  # noqa: BLE001 - relation and network may come from plug-ins
                 results = [error]
                 if len(cases) > 1:
                     results = [self._craft_one(relation, system, seed, case, began) for case in cases.values()]
@@ -257,7 +257,7 @@ class Crafter:
             with one_thread():
                 probe = self.probe(under_test, opened.seed, lambda: None)
                 gap = probe_gap(probe, opened.seed.image, answer.output).largest
-        except Exception:  # noqa: BLE001 - figures beside the answers; the answers say what broke
+        except Exception:  # noqa: BLE001 - additional figures; the answers report the failure
             return {}
         repeated = None if second is None else output_gap(answer.output, second).largest
         return {"probe_gap": gap, "repeat_gap": repeated}

@@ -33,7 +33,7 @@ class SourceAnswer:
             return
         try:
             self.scores = oracle.score(answer=answer.output, source=answer.output, seed=seed, effect=Effect())
-        except Exception as error:  # noqa: BLE001 - an oracle may be anybody's plug-in
+        except Exception as error:  # noqa: BLE001 - an oracle may come from a plug-in
             self.output, self.verdict, self.reason = None, Verdict.ERROR, f"oracle: {describe(error)}"
 
     @property
@@ -83,7 +83,7 @@ def finish(
             scores = oracle.score(answer=answer.output, source=source.output, seed=seed, effect=effect)
             before = {f"source_{k}": v for k, v in source.scores.items() if not k.startswith("self_")}
             verdict, reason = oracle.verdict({**scores, **before, **texts})
-        except Exception as error:  # noqa: BLE001 - an oracle may be anybody's plug-in
+        except Exception as error:  # noqa: BLE001 - an oracle may come from a plug-in
             verdict, reason, scores = Verdict.ERROR, f"oracle: {describe(error)}", {}
     if case.follow is not None and source.output is None and verdict != Verdict.ERROR:
         verdict, reason = Verdict.SKIP, source.blame()
@@ -112,7 +112,7 @@ def _texts(
     """Return the oracle's texts of an answer, completed by the reader's."""
     try:
         described = oracle.describe(answer=answer, source=source, seed=seed, effect=effect) if oracle.texts else {}
-    except Exception:  # noqa: BLE001 - an oracle may be anybody's plug-in; its texts are no verdict
+    except Exception:  # noqa: BLE001 - an oracle may come from a plug-in; its texts do not affect the verdict
         described = {}
     return {**described, **{name: text for name, text in reader_texts.items() if described.get(name) is None}}
 

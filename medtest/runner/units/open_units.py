@@ -94,7 +94,7 @@ class Recorder:
         else:
             try:
                 opened.prepare()
-            except Exception as error:  # noqa: BLE001 - a seed source may be anybody's plug-in, a file may have changed
+            except Exception as error:  # noqa: BLE001 - a seed source may come from a plug-in, a file may have changed
                 reason = f"{_UNPREPARED}{describe(error)}"
             else:
                 return opened

@@ -169,7 +169,7 @@ class Parts:
             return None
         try:
             data = task_of(seed.kind).keep(output, seed, maps=form == MAPS)
-        except Exception:  # noqa: BLE001 - a task may be anybody's plug-in; its case is asked again where that is needed
+        except Exception:  # noqa: BLE001 - a task may come from a plug-in; its case is asked again if needed
             return None
         return None if data is None else KeptAnswer.of(data, form)
 
@@ -243,7 +243,7 @@ class Parts:
             check_follow_up(follow, seed)
         except NotApplicable as reason:
             return MadeCase(address=address, follow=None, verdict=Verdict.SKIP, reason=str(reason) or "not applicable")
-        except Exception as error:  # noqa: BLE001 - a relation may be anybody's plug-in; its failure is a verdict
+        except Exception as error:  # noqa: BLE001 - a relation may come from a plug-in; its failure is a verdict
             return MadeCase(address=address, follow=None, verdict=Verdict.ERROR, reason=f"relation: {describe(error)}")
         follow.image.setflags(write=False)  # all systems share it
         sha256 = seed.sha256 if follow.prompt is None and follow.image is seed.image else follow.sha256

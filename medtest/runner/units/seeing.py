@@ -83,7 +83,7 @@ class ReadingSession:
             reader.keep_in(Path(folder) for folder in job.folders)
             self._reader = KeptReader(reader, shared=None)
             self._reader.open(device=job.device, threads=job.threads)
-        except Exception as error:  # noqa: BLE001 - the reader may be anybody's plug-in
+        except Exception as error:  # noqa: BLE001 - the reader may come from a plug-in
             expected = isinstance(error, MedtestError)
             message = str(error) if expected else f"The suite's reader cannot be loaded: {describe(error)}"
             self._send(Failed(MedtestError(message)))

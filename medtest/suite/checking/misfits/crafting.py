@@ -140,7 +140,7 @@ def _offering(infos: Mapping[str, PartInfo], needs: Need, kind: str | None) -> l
             plan = PartPlan(id=name, info=info, settings=cls.Settings.model_construct(**info.defaults))
             if _system(plan, kind).offers().rank >= needs.rank:
                 names.append(name)
-        except Exception:  # noqa: BLE001, S112 - a system that says nothing without settings is not named
+        except Exception:  # noqa: BLE001, S112 - a system that needs settings is not named
             continue
     return names
 
