@@ -1,1 +1,1 @@
-"""Vocabulary of the whole package: cases, outputs, records, errors, files, and the bases of tasks and oracles."""
+"""Base layer of the package: cases, outputs, records, errors, files, and the bases of tasks and oracles."""

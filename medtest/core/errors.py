@@ -107,39 +107,39 @@ class UserMistakes(MedtestError):
 
 
 class MissingSystemLibrary(MedtestError):
-    """A system library required by a dependency is not installed."""
+    """Raised if a system library required by a dependency is not installed."""
 
 
 class FolderInUse(MedtestError):
-    """Another process holds the lock of the output folder."""
+    """Raised if another process holds the lock of the output folder."""
 
 
 class OutputProblem(MedtestError):
-    """The output folder is not writable (full disk, read-only, not a folder)."""
+    """Raised if the output folder is not writable (full disk, read-only, not a folder)."""
 
 
 class NotTracked(MedtestError):
-    """The results are complete on disk, but MLflow could not record them."""
+    """Raised if the results are complete on disk, but MLflow could not record them."""
 
     exit_code = ExitCode.NOT_TRACKED
 
 
 class Interrupted(MedtestError):
-    """The user stopped the run; finished cases are kept."""
+    """Raised if the user stopped the run; finished cases are kept."""
 
     exit_code = ExitCode.INTERRUPTED
 
 
 class NotApplicable(Exception):
-    """A relation is not applicable to this seed; the case becomes SKIP with this reason."""
+    """Raised if a relation is not applicable to this seed; the case becomes SKIP with this reason."""
 
 
 class BadOutput(Exception):
-    """A system returned an invalid answer (wrong shape, NaN); the case becomes ERROR."""
+    """Raised for an invalid answer of a system (wrong shape, NaN); the case becomes ERROR."""
 
 
 class OtherClasses(BadOutput):
-    """A classifier returned scores for a different number of classes than requested.
+    """Raised if a classifier returns scores for a different number of classes than requested.
 
     Attributes:
         count: The number returned.

@@ -24,7 +24,7 @@ _KINDS = "biuf"
 
 
 class DamagedArrays(MedtestError):
-    """Bytes that were not written by :func:`packed`."""
+    """Raised for bytes that were not written by :func:`packed`."""
 
 
 def packed(arrays: Mapping[str, NDArray[Any]], words: Mapping[str, Any] | None = None) -> bytes:

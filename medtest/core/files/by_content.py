@@ -46,7 +46,7 @@ _COLOURS = {"images": 2, "masks": 0}  # IHDR's colour types: truecolour, greysca
 
 
 class DamagedFile(MedtestError):
-    """A stored picture is missing, truncated or altered."""
+    """Raised if a stored picture is missing, truncated or altered."""
 
 
 def relative_path(kind: Kind, sha256: str) -> str:

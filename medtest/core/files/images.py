@@ -83,7 +83,7 @@ warnings.simplefilter("ignore", Pillow.DecompressionBombWarning)
 
 
 class BadFileError(Exception):
-    """A file cannot be used; the message is the reason, a phrase without the file's name."""
+    """Raised if a file cannot be used; the message is the reason, a phrase without the file's name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

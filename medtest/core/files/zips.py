@@ -41,7 +41,7 @@ _UNIX = 3
 
 
 class RefusedZip(MedtestError):
-    """A ZIP file cannot be read or is not unpacked; the message continues its name ("holds a link")."""
+    """Raised if a ZIP file cannot be read or is not unpacked; the message continues its name ("holds a link")."""
 
 
 @dataclass(frozen=True, kw_only=True)

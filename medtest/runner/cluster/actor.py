@@ -206,11 +206,11 @@ class Actor:
 
 
 class _Unwanted(Exception):
-    """The worker is no longer needed."""
+    """Raised if the worker is no longer needed."""
 
 
 class _RoomIsGone(Exception):
-    """The node that had reserved room for the actor is gone; Ray looks for another."""
+    """Raised if the node that had reserved room for the actor is gone; Ray looks for another."""
 
 
 def first_line(error: BaseException) -> str:

@@ -97,7 +97,7 @@ class WorkerSession(Protocol):
     def __init__(self, job: Job, send: Callable[[Any], None], *, own_process: bool = True) -> None: ...
 
     def open(self) -> bool:
-        """Load what the work needs and return True, or report a failure and return False."""
+        """Load the resources of the session and return True, or report a failure and return False."""
 
     def run(self, task: Any) -> None:
         """Execute one task."""

@@ -24,7 +24,7 @@ _NEEDED = (*KEY_COLUMNS, "verdict", "reason")
 
 
 class ForeignFile(Exception):
-    """A file in the folder is not a complete file of this run."""
+    """Raised if a file in the folder is not a complete file of this run."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -27,7 +27,7 @@ _SHA = re.compile(r"[0-9a-f]{64}")
 
 
 class BadListError(Exception):
-    """A file is not a list of follow-ups; the message is the reason."""
+    """Raised if a file is not a list of follow-ups; the message is the reason."""
 
 
 @dataclass(frozen=True, kw_only=True)
