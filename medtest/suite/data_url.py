@@ -55,7 +55,7 @@ def is_url(text: str) -> bool:
 
 
 def url_mistake(text: str, key: str = "data") -> Mistake | None:
-    """Return the mistake in a URL, as far as it is visible without asking the store.
+    """Return the mistake in a URL, as far as the text itself shows it.
 
     Args:
         text: Text for which :func:`is_url` is True.

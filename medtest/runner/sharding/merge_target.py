@@ -56,7 +56,7 @@ def _folder_at_home(parts: Sequence[ShardPart], home: Path) -> Path:
 
 
 def _foreign_reason(folder: Path, parts: Sequence[ShardPart]) -> str:
-    """Return why a folder does not belong to this run, as a phrase that continues its name; "" if it does."""
+    """Explain why a folder does not belong to this run, as a phrase that continues its name; "" if it does."""
     shards = [part.folder.resolve() for part in parts]
     real = folder.resolve()
     if inside := next((shard for shard in shards if real.is_relative_to(shard)), None):

@@ -98,7 +98,7 @@ def holds_key(token: str) -> bool:
 
 
 def holds_path(key: str) -> bool:
-    """Return True if the value of a key is literal, whatever the key belongs to."""
+    """Return True if the value of a key is literal, regardless of its owner."""
     last = key.rpartition(".")[2]
     return last in PATH_KEYS or last.endswith(PATH_ENDINGS)
 

@@ -162,7 +162,7 @@ def _system(plan: PartPlan, kind: str | None) -> System:
 
 
 def missing_mistakes(suite: Suite, relations: Mapping[str, Relation], systems: Mapping[str, System]) -> list[Mistake]:
-    """Return what relations lack for crafting on their systems, e.g. generators that were not trained.
+    """Return missing requirements of relations for crafting on their systems, e.g. generators that were not trained.
 
     Args:
         suite: The suite.
