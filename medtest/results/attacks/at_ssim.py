@@ -1,9 +1,9 @@
-"""Which relations harm most at like similarity: ``tables/efr_at_ssim.csv``.
+"""Ranking of relations by error finding rate at equal image similarity: ``tables/efr_at_ssim.csv``.
 
-Severities of unlike relations are of unlike measures; how like a follow-up is to its source (mean structural
-similarity, Z. Wang et al., 2004) is one that all share. Cases fall into bands of SSIM; within a band relations are
-ranked by the error finding rate under the primary criterion, and the difference of each to the first has an interval
-(ends joined as G. Y. Zou and A. Donner, 2008: the cases of two relations in a band are not the same).
+Severities of different relations are not comparable; the mean structural similarity of a follow-up to its source (SSIM,
+Z. Wang et al., 2004) is. Cases are grouped into bands of SSIM. Within a band, relations are ranked by their error
+finding rate under the primary criterion, and the difference of each to the first has an interval (combined as in G. Y.
+Zou and A. Donner, 2008, since two relations in a band do not share their cases).
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ if TYPE_CHECKING:
 
 COLUMNS = columns_in(__file__, "efr_at_ssim")
 BANDS = (0.0, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 1.0)
-"""Ends of the bands; the last one holds 1, and the first what is below 0."""
+"""Edges of the bands; the first band also includes values below 0."""
 
 
 def ssim_table(records: Records, place: Axes, settings: Sequence[Setting], primary: Criterion) -> pd.DataFrame:
-    """Return the table, with :data:`COLUMNS`; one row for each relation in each band that holds cases of it.
+    """Return the table, with :data:`COLUMNS`; one row for each relation and band with cases.
 
     Args:
         records: Records of one system.
-        place: Their axes.
-        settings: What :func:`medtest.results.attacks.settings.settings_of` gave.
+        place: Axes of the records.
+        settings: Settings from :func:`medtest.results.attacks.settings.settings_of`.
         primary: The suite's primary criterion.
     """
     import pandas as pd
 
     role = {setting.relation: setting.role for setting in settings if setting.relation != UNCHANGED}
-    if len(role) < 2 or not {one for one in role.values() if one != NATURAL}:
+    if len(role) < 2 or not {name for name in role.values() if name != NATURAL}:
         return pd.DataFrame(columns=list(COLUMNS))
     ssim = records.floats("ssim")
-    found = status(records, score=primary.score, threshold=primary.threshold, against=primary.against)
-    rows = np.flatnonzero(~np.isnan(ssim) & found.case & place.pooled[place.relation])
+    state = status(records, score=primary.score, threshold=primary.threshold, against=primary.against)
+    rows = np.flatnonzero(~np.isnan(ssim) & state.case & place.pooled[place.relation])
     band = np.clip(np.searchsorted(BANDS, ssim[rows], side="right") - 1, 0, len(BANDS) - 2)
     inside = place.take(rows)
     places = Places(
@@ -57,7 +57,7 @@ def ssim_table(records: Records, place: Axes, settings: Sequence[Setting], prima
         cluster=inside.cluster,
         resamplers=inside.resamplers,
     )
-    made = rates(places, found.violated[rows], np.ones(len(rows)), independent=True)
+    efr = rates(places, state.violated[rows], np.ones(len(rows)), independent=True)
     means = places.totals(ssim[rows])
     out: list[dict[str, Any]] = []
     for dataset, name in enumerate((*place.datasets, ALL)):
@@ -65,16 +65,16 @@ def ssim_table(records: Records, place: Axes, settings: Sequence[Setting], prima
             cells = [
                 (relation, (dataset, at, number))
                 for at, relation in enumerate(place.relations)
-                if made.whole[dataset, at, number] > 0
+                if efr.whole[dataset, at, number] > 0
             ]
-            cells.sort(key=lambda pair: -float(made.rate[pair[1]]))
+            cells.sort(key=lambda pair: -float(efr.rate[pair[1]]))
             for rank, (relation, at) in enumerate(cells, 1):
                 first = cells[0][1]
                 low, high = joined(
-                    float(made.rate[at]),
-                    (float(made.low[at]), float(made.high[at])),
-                    float(made.rate[first]),
-                    (float(made.low[first]), float(made.high[first])),
+                    float(efr.rate[at]),
+                    (float(efr.low[at]), float(efr.high[at])),
+                    float(efr.rate[first]),
+                    (float(efr.low[first]), float(efr.high[first])),
                 )
                 alone = rank == 1
                 out.append(
@@ -89,15 +89,15 @@ def ssim_table(records: Records, place: Axes, settings: Sequence[Setting], prima
                         "score": primary.score,
                         "threshold": primary.threshold,
                         "against": primary.against,
-                        "cases": int(made.whole[at]),
-                        "clusters": int(made.clusters[at]),
-                        "violations": int(made.part[at]),
-                        "efr_percent": round(100 * float(made.rate[at]), 4),
-                        "ci_low": round(100 * float(made.low[at]), 4),
-                        "ci_high": round(100 * float(made.high[at]), 4),
-                        "ci_method": made.method[at],
-                        "ssim": round(float(means[at] / made.whole[at]), 6),
-                        "difference": None if alone else round(100 * float(made.rate[at] - made.rate[first]), 4),
+                        "cases": int(efr.whole[at]),
+                        "clusters": int(efr.clusters[at]),
+                        "violations": int(efr.part[at]),
+                        "efr_percent": round(100 * float(efr.rate[at]), 4),
+                        "ci_low": round(100 * float(efr.low[at]), 4),
+                        "ci_high": round(100 * float(efr.high[at]), 4),
+                        "ci_method": efr.method[at],
+                        "ssim": round(float(means[at] / efr.whole[at]), 6),
+                        "difference": None if alone else round(100 * float(efr.rate[at] - efr.rate[first]), 4),
                         "difference_low": None if alone else round(100 * low, 4),
                         "difference_high": None if alone else round(100 * high, 4),
                     }

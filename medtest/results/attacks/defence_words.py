@@ -1,4 +1,4 @@
-"""The table of defences as people read it: Markdown in the form of the paper's table 5, with what it leaves out."""
+"""Markdown form of the table of defences, laid out as table 5 of the paper with the columns that it omits."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ HEAD = (
 
 
 def markdown(table: pd.DataFrame) -> str:
-    """Return the table as Markdown, a table for each suite and network."""
+    """Return the table as Markdown, with one table for each suite and network."""
     return "\n".join(_lines(table)) + "\n"
 
 
@@ -45,12 +45,12 @@ def _lines(table: pd.DataFrame) -> Iterator[str]:
         for row in part.to_dict("records"):
             yield "| " + " | ".join(cells(row)) + " |"
         yield ""
-        yield from (f"- {one}" for one in remarks(part))
+        yield from (f"- {remark}" for remark in remarks(part))
         yield ""
 
 
 def cells(row: Mapping[Any, Any]) -> tuple[str, ...]:
-    """Return a row's cells, in the order of :data:`HEAD`: percent, points, 95 % intervals in brackets."""
+    """Return the cells of a row in the order of :data:`HEAD`: percent, points, 95 % intervals in brackets."""
     return (
         name_of(row),
         _percent(row, "accuracy", "ci_low", "ci_high"),
@@ -71,13 +71,13 @@ def cells(row: Mapping[Any, Any]) -> tuple[str, ...]:
 
 
 def name_of(row: Mapping[Any, Any]) -> str:
-    """Return what a row is called, with the defence's variant where it is not the paper's."""
+    """Return the name of a row, with the defence's variant if it differs from the paper's."""
     usual = _none(row["variant"]) or row["variant"] in ("paper", "")
     return str(row["defence"]) if usual else f"{row['defence']} ({row['variant']})"
 
 
 def flags(row: Mapping[Any, Any]) -> Iterator[str]:
-    """Yield what must be said of a row: ``masked``, the class that it mostly answers, chance level."""
+    """Yield the warnings of a row: ``masked``, the class it mostly answers, chance level."""
     if row["masked"] is True or (not _none(row["masked"]) and bool(row["masked"])):
         yield "masked"
     if not _none(row["warnings"]) and row["warnings"]:
@@ -85,7 +85,7 @@ def flags(row: Mapping[Any, Any]) -> Iterator[str]:
 
 
 def remarks(part: pd.DataFrame) -> Iterator[str]:
-    """Yield what a reader of one network's table must know."""
+    """Yield the notes below one network's table."""
     network = str(part["network"].iloc[0])
     yield (
         f"Percent. All rows but {NONE} are under PGD, ε = {EPSILON:g}/255, {STEPS} steps, made on the network of the "
@@ -95,11 +95,11 @@ def remarks(part: pd.DataFrame) -> Iterator[str]:
         "several labels each that is true. Flips: probability over sequences of small perturbations."
     )
     rows = part.to_dict("records")
-    said = [list(flags(row)) for row in rows]
-    if any("masked" in one for one in said):
+    warnings = [list(flags(row)) for row in rows]
+    if any("masked" in texts for texts in warnings):
         yield "masked: less than half of the gain under PGD is left under strongest; the defence hides the gradient."
-    for row, one in zip(rows, said, strict=True):
-        for words in one:
+    for row, texts in zip(rows, warnings, strict=True):
+        for words in texts:
             if words != "masked":
                 verb = "is " if words.startswith("at ") else ""
                 yield f"Warning: {name_of(row)} {verb}{words}. What withstands every attack may diagnose nothing."

@@ -1,9 +1,9 @@
-"""Whether a defended network still diagnoses: sensitivity, specificity and balanced accuracy, and what they warn of.
+"""Sensitivity, specificity and balanced accuracy of defended networks, with warnings.
 
-A network that answers melanoma to everything withstands every attack. Positive is every class but the first (benign,
-normal, no retinopathy), of several labels each one that is true. Balanced accuracy is the mean of the shares of right
-answers over the true classes, of several labels the mean of sensitivity and specificity; its interval joins those of
-the shares (G. Y. Zou and A. Donner, 2008).
+A network that answers melanoma to every image withstands every attack. Every class but the first is positive (the first
+is benign, normal or no retinopathy); with several labels, each true label is. Balanced accuracy is the mean over the
+true classes of the share of right answers; with several labels it is the mean of sensitivity and specificity. Its
+interval combines those of the shares (G. Y. Zou and A. Donner, 2008).
 """
 
 from __future__ import annotations
@@ -23,37 +23,37 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ONE_CLASS = 0.8
-"""Share of answers that are one and the same from which a network is warned of."""
+"""Share of identical answers from which a warning is given."""
 _ABOVE_TRUTH = 0.1
-"""By how much that share is above the share of images of which the answer is true, at least."""
+"""Smallest excess of that share over the share of images for which the answer is true."""
 _CLOSE = 0.1
-"""By how much balanced accuracy may be above what guessing has and still count as chance level."""
+"""Excess of balanced accuracy over guessing that still counts as chance level."""
 NOTHING = "no finding"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Share:
-    """A share in [0, 1] with the ends of its 95 % interval; NaN where nothing is there."""
+    """Share in [0, 1] with the ends of its 95 % interval; NaN without cases."""
 
     value: float
     low: float
     high: float
 
     def columns(self, name: str) -> dict[str, float]:
-        """Return it as columns of a table."""
+        """Return the share as columns of a table."""
         ends = {"": self.value, "_low": self.low, "_high": self.high}
         return {f"{name}{end}": round(value, 6) for end, value in ends.items()}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Diagnosis:
-    """How well some answers tell the classes apart.
+    """Sensitivity, specificity and balanced accuracy of a set of answers.
 
     Attributes:
-        sensitivity: Share of the positives that are found.
-        specificity: Share of the negatives that are cleared.
+        sensitivity: Share of positives that are detected.
+        specificity: Share of negatives that are cleared.
         balanced: Balanced accuracy.
-        chance: What guessing has of it.
+        chance: Balanced accuracy of guessing.
     """
 
     sensitivity: Share
@@ -63,12 +63,12 @@ class Diagnosis:
 
     @property
     def guessed(self) -> bool:
-        """Whether it is at chance level: close to what guessing has, which lies in the interval."""
+        """True if balanced accuracy is at chance level: close to guessing, with guessing inside its interval."""
         near = self.balanced.value <= self.chance + _CLOSE
         return near and self.balanced.low <= self.chance <= self.balanced.high
 
     def columns(self) -> dict[str, float]:
-        """Return it as columns of a table."""
+        """Return the diagnosis as columns of a table."""
         return {
             **self.sensitivity.columns("sensitivity"),
             **self.specificity.columns("specificity"),
@@ -77,7 +77,7 @@ class Diagnosis:
 
 
 def diagnosis_of(cases: pd.DataFrame) -> Diagnosis | None:
-    """Return how well answers tell classes apart; None without any.
+    """Return sensitivity, specificity and balanced accuracy; None without cases.
 
     Args:
         cases: Answered cases, with ``dataset``, ``cluster``, ``value``, ``expected``, ``chance`` and the counts
@@ -90,50 +90,52 @@ def diagnosis_of(cases: pd.DataFrame) -> Diagnosis | None:
     specificity = _share(cases, numbers["cleared"], numbers["negatives"])
     chance = float(cases["chance"].iloc[0])
     groups = [sensitivity, specificity]
-    if chance < 0.5:  # several exclusive classes: each has a share of its own
+    if chance < 0.5:  # exclusive classes: one share for each class
         expected, value = cases["expected"].astype(str).to_numpy(), cases["value"].to_numpy(np.float64)
         groups = [_share(cases, value * (expected == name), expected == name) for name in np.unique(expected)]
-    known = [one for one in groups if not np.isnan(one.value)]
-    return Diagnosis(sensitivity=sensitivity, specificity=specificity, balanced=_mean(known), chance=chance)
+    shares = [share for share in groups if not np.isnan(share.value)]
+    return Diagnosis(sensitivity=sensitivity, specificity=specificity, balanced=_mean(shares), chance=chance)
 
 
 def _mean(shares: Sequence[Share]) -> Share:
     if not shares:
         return Share(value=float("nan"), low=float("nan"), high=float("nan"))
-    count, mean = len(shares), float(np.mean([one.value for one in shares]))
-    below = np.sqrt(sum((one.value - one.low) ** 2 for one in shares)) / count
-    above = np.sqrt(sum((one.high - one.value) ** 2 for one in shares)) / count
+    count, mean = len(shares), float(np.mean([share.value for share in shares]))
+    below = np.sqrt(sum((share.value - share.low) ** 2 for share in shares)) / count
+    above = np.sqrt(sum((share.high - share.value) ** 2 for share in shares)) / count
     return Share(value=mean, low=max(0.0, mean - float(below)), high=min(1.0, mean + float(above)))
 
 
 def _share(cases: pd.DataFrame, part: object, whole: object) -> Share:
-    """Return a share of sums over cases, with the interval of all rates."""
+    """Return a ratio of sums over cases, with its interval."""
     parts, wholes = np.asarray(part, np.float64), np.asarray(whole, np.float64)
     if not wholes.any():
         return _mean(())
-    own = wholes > 0
-    measured = rates(place_of(cases.loc[own]), parts[own], wholes[own], independent=bool((wholes[own] == 1).all()))
+    counted = wholes > 0
+    measured = rates(
+        place_of(cases.loc[counted]), parts[counted], wholes[counted], independent=bool((wholes[counted] == 1).all())
+    )
     at = (-1, 0, 0)
     low, high = float(measured.low[at]), float(measured.high[at])
     if np.isnan(low):
-        low, high = wilson_of_rate(float(measured.rate[at]), float(own.sum()))
+        low, high = wilson_of_rate(float(measured.rate[at]), float(counted.sum()))
     return Share(value=float(measured.rate[at]), low=low, high=high)
 
 
 def place_of(cases: pd.DataFrame, roles: Sequence[str] = ()) -> Places:
-    """Return where cases stand, a cell a role; all in one without roles.
+    """Return the axes of cases, with one cell for each role; a single cell without roles.
 
     Args:
-        cases: With ``dataset``, ``cluster``, and ``role`` where there are roles.
-        roles: The roles, in the order of the cells.
+        cases: Cases with ``dataset``, ``cluster``, and ``role`` if there are roles.
+        roles: Roles in the order of the cells.
     """
     datasets = list(dict.fromkeys(cases["dataset"]))
     dataset = np.array([datasets.index(name) for name in cases["dataset"]], np.int64)
     cluster = np.zeros(len(cases), np.int64)
     counts: list[int] = []
     for number in range(len(datasets)):
-        here = dataset == number
-        cluster[here], count = group_numbers(cases["cluster"].to_numpy()[here].astype(str))
+        inside = dataset == number
+        cluster[inside], count = group_numbers(cases["cluster"].to_numpy()[inside].astype(str))
         counts.append(count)
     cell = [roles.index(name) for name in cases["role"]] if roles else [0] * len(cases)
     return Places(
@@ -146,24 +148,24 @@ def place_of(cases: pd.DataFrame, roles: Sequence[str] = ()) -> Places:
 
 
 def warnings_of(cases: pd.DataFrame, roles: Mapping[str, str]) -> Iterator[str]:
-    """Yield what must be said of a network whose answers hardly depend on the image, or are no better than guessing.
+    """Yield warnings for answers that barely depend on the image or are no better than guessing.
 
     Args:
         cases: Answered cases, with a column ``role`` and those of :func:`diagnosis_of`.
-        roles: The roles that count, with the words that say on which images.
+        roles: Roles to check, each with the name of its images.
     """
     mostly: dict[str, list[str]] = {}
     guessed: list[str] = []
     for role, where in roles.items():
-        own = cases.loc[cases["role"] == role]
-        if own["expected"].nunique() < 2:
+        inside = cases.loc[cases["role"] == role]
+        if inside["expected"].nunique() < 2:
             continue
-        names, counts = np.unique(own["answer"].astype(str).to_numpy(), return_counts=True)
-        most = int(counts.argmax())
-        share, true = counts[most] / len(own), float((own["expected"].astype(str) == names[most]).mean())
+        names, counts = np.unique(inside["answer"].astype(str).to_numpy(), return_counts=True)
+        top = int(counts.argmax())
+        share, true = counts[top] / len(inside), float((inside["expected"].astype(str) == names[top]).mean())
         if share >= ONE_CLASS and share >= true + _ABOVE_TRUTH:
-            mostly.setdefault(names[most] or NOTHING, []).append(f"{counts[most]:,} of {len(own):,} {where}")
-        diagnosis = diagnosis_of(own)
+            mostly.setdefault(names[top] or NOTHING, []).append(f"{counts[top]:,} of {len(inside):,} {where}")
+        diagnosis = diagnosis_of(inside)
         if diagnosis is not None and diagnosis.guessed:
             ends = f"{100 * diagnosis.balanced.low:.0f} to {100 * diagnosis.balanced.high:.0f}"
             guessed.append(f"{where} ({100 * diagnosis.balanced.value:.1f} %, {ends})")

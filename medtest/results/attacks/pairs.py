@@ -1,4 +1,4 @@
-"""Differences between two attack settings, or two answers of one, on the same source cases."""
+"""Differences on the same source cases between two attack settings, or between two answers of one setting."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ Integers: TypeAlias = NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """A difference of two shares over paired cases, first minus second.
+    """Difference of two shares over paired cases, first minus second.
 
     Attributes:
-        first: The first share, in [0, 1].
-        second: The second.
-        low: Lower end of the difference's 95 % interval; NaN with fewer than two clusters.
+        first: First share, in [0, 1].
+        second: Second share, in [0, 1].
+        low: Lower end of the 95 % interval of the difference; NaN with fewer than two clusters.
         high: Upper end.
-        cases: PairedCases.
+        cases: Number of paired cases.
     """
 
     first: float
@@ -39,33 +39,33 @@ class Difference:
 
     @property
     def value(self) -> float:
-        """The difference."""
+        """First share minus second."""
         return self.first - self.second
 
     @property
     def above(self) -> bool:
-        """Whether the first is shown to be larger: the interval lies above 0."""
+        """True if the first share is significantly larger: the interval is above 0."""
         return self.low > 0
 
     @property
     def below(self) -> bool:
-        """Whether the first is shown to be smaller."""
+        """True if the first share is significantly smaller."""
         return self.high < 0
 
     @property
     def words(self) -> str:
-        """The difference in points, with its interval."""
+        """The difference in points as text, with its interval."""
         ends = "" if np.isnan(self.low) else f" ({100 * self.low:+.1f} to {100 * self.high:+.1f})"
         return f"{100 * self.value:+.1f} points{ends}"
 
 
 class PairedCases:
-    """PairedCases the follow-ups of settings by their source case.
+    """Follow-ups of settings, paired by source case.
 
     Args:
         records: Records of one system.
-        place: Their axes.
-        graded: How right the answers are.
+        place: Axes of the records.
+        graded: Correctness of the answers.
     """
 
     def __init__(self, records: Records, place: Axes, graded: Graded) -> None:
@@ -77,21 +77,21 @@ class PairedCases:
                 self._key = self._key * (int(numbers.max(initial=0)) + 1) + numbers
 
     def between(self, first: Setting, second: Setting, dataset: int) -> Difference | None:
-        """Return by how much more is right under the first; None without a common case.
+        """Return the difference in correctness between two settings; None without a common case.
 
         Args:
             first: A setting.
-            second: Another one; its repeats are taken as they are, or its first draw where it has fewer.
-            dataset: Number of the data set.
+            second: Another setting; its repeats are paired, or its first draw if it has fewer.
+            dataset: Index of the data set.
         """
         return self.of_rows(*(setting.inside(self.place, dataset) for setting in (first, second)))
 
     def least_right(self, chosen: Sequence[Integers], dataset: int) -> Integers:
-        """Return, of follow-ups of several settings, the one that is least right of each source case; int64 places.
+        """Return the least correct follow-up of each source case among several settings; int64 indices.
 
         Args:
-            chosen: Places of follow-ups.
-            dataset: Number of the data set; those of others are left out.
+            chosen: Indices of follow-ups.
+            dataset: Index of the data set; follow-ups of others are ignored.
         """
         rows = np.concatenate([np.asarray(rows, np.int64) for rows in chosen])
         rows = self._judged(rows[self.place.dataset[rows] == dataset])
@@ -102,31 +102,31 @@ class PairedCases:
         return np.asarray(rows[first], np.int64)
 
     def of_rows(self, first: Integers, second: Integers) -> Difference | None:
-        """Return by how much more is right of the first follow-ups than of the second; None without a common case.
+        """Return the difference in correctness between two sets of follow-ups; None without a common case.
 
         Args:
-            first: Places, one for each source case.
-            second: Likewise.
+            first: Indices, one for each source case.
+            second: Indices, one for each source case.
         """
         first, second = self._judged(first), self._judged(second)
-        _, left, right = np.intersect1d(self._key[first], self._key[second], return_indices=True)
-        one, other = first[left], second[right]
-        return self._difference(self.graded.right[one], self.graded.right[other], one)
+        _, first_at, second_at = np.intersect1d(self._key[first], self._key[second], return_indices=True)
+        matched, partner = first[first_at], second[second_at]
+        return self._difference(self.graded.right[matched], self.graded.right[partner], matched)
 
     def rounding(self, setting: Setting, dataset: int) -> Difference | None:
-        """Return by how much more is right of the saved pixels than of those before rounding; None where unknown."""
+        """Return the change in correctness from rounding the pixels; None if unknown."""
         rows = self._judged(setting.inside(self.place, dataset))
         rows = rows[self.graded.unrounded_whole[rows] > 0]
         return self._difference(self.graded.right[rows], self.graded.unrounded[rows], rows)
 
     def judged(self, setting: Setting, dataset: int) -> Integers:
-        """Return the places of a setting's follow-ups that something is known of."""
+        """Return the indices of a setting's follow-ups with a graded answer."""
         return self._judged(setting.inside(self.place, dataset))
 
     def _judged(self, rows: Integers) -> Integers:
         return np.asarray(rows[self.graded.whole[rows] > 0], np.int64)
 
-    def _difference(self, one: Floats, other: Floats, rows: Integers) -> Difference | None:
+    def _difference(self, right: Floats, compared: Floats, rows: Integers) -> Difference | None:
         if not rows.size:
             return None
         inside = self.place.take(rows)
@@ -138,10 +138,10 @@ class PairedCases:
             resamplers=inside.resamplers,
         )
         counts = places.sums(
-            self.graded.whole[rows], one, other, np.maximum(one - other, 0), np.maximum(other - one, 0)
+            self.graded.whole[rows], right, compared, np.maximum(right - compared, 0), np.maximum(compared - right, 0)
         )
         drawn = np.sum(places.drawn(counts), axis=0)[:, :, 0]
-        found = difference_of(np.concatenate(counts)[:, :, 0], drawn)
-        low, high = (float(str(found[name])) / 100 for name in ("ci_low", "ci_high"))
-        shares = (float(str(found[name])) / 100 for name in ("first_percent", "second_percent"))
+        difference = difference_of(np.concatenate(counts)[:, :, 0], drawn)
+        low, high = (float(str(difference[name])) / 100 for name in ("ci_low", "ci_high"))
+        shares = (float(str(difference[name])) / 100 for name in ("first_percent", "second_percent"))
         return Difference(first=next(shares), second=next(shares), low=low, high=high, cases=len(rows))

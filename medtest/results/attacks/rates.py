@@ -1,8 +1,8 @@
-"""What attacks leave right: ``tables/attacks.csv``, a row for each setting.
+"""Accuracy and fooling rate under attack: ``tables/attacks.csv``, one row for each setting.
 
-``accuracy`` is the share of right answers (of decisions, where several labels may be true; of masks, Dice), ``clean``
-the same of the answers to the sources of the same cases; ``fooling``, the fooling rate, is the share of answers (or
-decisions) that are not those to the source. Intervals are those of all rates (:mod:`medtest.results.cube.rates`).
+``accuracy`` is the share of right answers (for several labels the share of right decisions, for masks the Dice score).
+``clean`` is the same on the sources of those cases. ``fooling``, the fooling rate, is the share of answers (or
+decisions) that differ from those to the source. Intervals follow :mod:`medtest.results.cube.rates`.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ def attacks_table(
 
     Args:
         records: Records of one system, with follow-ups.
-        place: Their axes.
-        settings: What :func:`medtest.results.attacks.settings.settings_of` gave.
-        graded: How right the answers are.
-        warn: What :func:`medtest.results.attacks.checking.checks.warner` gave.
+        place: Axes of the records.
+        settings: Settings from :func:`medtest.results.attacks.settings.settings_of`.
+        graded: Correctness of the answers.
+        warn: Function from :func:`medtest.results.attacks.checking.checks.warner`.
     """
     import pandas as pd
 
     right = rates(place, graded.right, graded.whole, independent=True)
     before = rates(place, graded.before, graded.whole, resampled=np.zeros(_shape(place), bool))
     fooled = rates(place, graded.changed, graded.compared, independent=True)
-    measured = {name: records.floats(name) for name in _MEANS}
+    averaged = {name: records.floats(name) for name in _MEANS}
     error = np.asarray(records.followups["verdict"].astype(str) == "ERROR", dtype=bool)
     areas = _areas(graded)
     rows = []
@@ -74,7 +74,7 @@ def attacks_table(
                 **_with_ends("accuracy", right, at),
                 **_with_ends("fooling", fooled, at),
                 **areas.get((name, setting.relation, str(setting.severity)), dict.fromkeys(_AREAS)),
-                **{key: _mean(values[rows_]) for key, values in measured.items()},
+                **{key: _mean(values[rows_]) for key, values in averaged.items()},
                 "checks_failed": " ".join(warn(setting.relation, str(setting.severity))),
                 "errors": broken,
                 "skipped": int((~judged).sum()) - broken,
@@ -89,14 +89,14 @@ def _shape(place: Axes) -> tuple[int, int]:
     return len(place.relations), len(place.severities) + 1
 
 
-def _with_ends(name: str, found: Rates, at: tuple[int, int, int]) -> dict[str, float]:
-    values = (found.rate[at], found.low[at], found.high[at])
+def _with_ends(name: str, measured: Rates, at: tuple[int, int, int]) -> dict[str, float]:
+    values = (measured.rate[at], measured.low[at], measured.high[at])
     return {f"{name}{end}": round(float(value), 6) for end, value in zip(("", "_low", "_high"), values, strict=True)}
 
 
 def _mean(values: NDArray[np.float64]) -> float:
-    known = values[~np.isnan(values)]
-    return round(float(known.mean()), 6) if known.size else float("nan")
+    valid = values[~np.isnan(values)]
+    return round(float(valid.mean()), 6) if valid.size else float("nan")
 
 
 def _areas(graded: Graded) -> dict[tuple[str, str, str], dict[str, Any]]:

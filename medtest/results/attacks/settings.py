@@ -1,8 +1,8 @@
-"""Attack settings of records: a relation at a severity, what it is by its role, and its cases.
+"""Attack settings of records: a relation at a severity, its role and its cases.
 
-Records tell the role. ``crafted_on`` names the system on which follow-ups were crafted: the system under test itself
-(white box, where gradients were looked at; black box, where none were), or another one (transfer). Follow-ups that
-were crafted on nothing are uniform noise, which is every attack's floor, or natural.
+The role follows from the records. ``crafted_on`` names the system on which follow-ups were crafted: the system under
+test (white box if gradients were used, black box if not) or another one (transfer). Follow-ups that were not crafted on
+a system are uniform noise, the baseline of every attack, or natural.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from medtest.results.records.records_io import Records
 Integers: TypeAlias = NDArray[np.int64]
 
 CRAFTED_ON = "crafted_on"
-"""The column that records have where any relation needs a system."""
+"""Column of records that is present if any relation needs a system."""
 WHITE, BLACK, GENERATOR, TRANSFER = "white box", "black box", "generator", "transfer"
 NOISE, NATURAL, FLOOR = "uniform noise", "natural", "unchanged"
 CRAFTED = (WHITE, BLACK, GENERATOR, TRANSFER)
 STRONGEST = "strongest"
 _OF_PARTS = {"uniform_noise": NOISE, "gap": GENERATOR, STRONGEST: WHITE}
-"""Relations whose columns alone do not tell the role."""
+"""Roles of parts that cannot be derived from columns alone."""
 L_INF = "linf"
 _FAMILY = {"norm": L_INF, "where": "field", "loss": None, "best": False, "restarts": 1, "variant": "paper"}
-"""Parameters that comparisons over ε and steps hold equal, each with what it is where a case does not say."""
+"""Parameters held equal when ε or steps are compared, each with its default."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -39,14 +39,14 @@ class Setting:
     """One relation at one severity.
 
     Attributes:
-        relation: Its id in the suite.
-        severity: The severity.
+        relation: Id of the relation in the suite.
+        severity: Severity.
         part: Name of the relation's part.
         role: One of this module's roles.
-        crafted_on: On which system it was crafted; "" on none.
-        epsilon: ε, the records' ``scale``; NaN of natural relations.
-        params: What was drawn for its first case.
-        rows: Places of its follow-ups among all.
+        crafted_on: System on which the follow-ups were crafted; "" if none.
+        epsilon: ε, the ``scale`` of the records; NaN for natural relations.
+        params: Parameters drawn for the first case.
+        rows: Indices of its follow-ups.
     """
 
     relation: str
@@ -60,52 +60,52 @@ class Setting:
 
     @property
     def crafted(self) -> bool:
-        """Whether its follow-ups were crafted on a system."""
+        """True if the follow-ups were crafted on a system."""
         return self.role in CRAFTED
 
     @property
     def steps(self) -> int | None:
-        """Steps of gradient descent; None where it has none."""
-        found = self.params.get("steps", 1 if self.part == "fgsm" else None)
-        return int(found) if isinstance(found, int | float) else None
+        """Number of gradient steps; None if there are none."""
+        steps = self.params.get("steps", 1 if self.part == "fgsm" else None)
+        return int(steps) if isinstance(steps, int | float) else None
 
     @property
     def step(self) -> float | None:
-        """Length of a step, in levels of 255; None where it has none."""
-        found = self.params.get("step")
-        return float(found) if isinstance(found, int | float) else None
+        """Length of a step, in levels of 255; None if there is none."""
+        step = self.params.get("step")
+        return float(step) if isinstance(step, int | float) else None
 
     @property
     def norm(self) -> str:
-        """``linf`` or ``l2``; "" of natural relations."""
+        """``linf`` or ``l2``; "" for natural relations."""
         return str(self.params.get("norm") or L_INF) if self.crafted or self.role == NOISE else ""
 
     @property
     def targeted(self) -> bool:
-        """Whether it leads towards an answer."""
+        """True if the attack aims at a target answer."""
         return bool(self.params.get("target"))
 
     @property
     def family(self) -> tuple[Any, ...]:
-        """What comparisons over ε and steps hold equal."""
-        told = tuple(json.dumps(self.params.get(name, usual), default=str) for name, usual in _FAMILY.items())
+        """Parameters held equal when ε or steps are compared."""
+        options = tuple(json.dumps(self.params.get(name, usual), default=str) for name, usual in _FAMILY.items())
         part = "pgd" if self.part == "fgsm" else self.part
-        return (part, self.role, self.crafted_on, self.targeted, *told)
+        return (part, self.role, self.crafted_on, self.targeted, *options)
 
     @property
     def words(self) -> str:
-        """Relation, ε and steps, in words."""
+        """Relation, ε and steps as text."""
         unit = " (L2)" if self.norm == "l2" else ""
         steps = "" if self.steps is None else f", {self.steps} step{'' if self.steps == 1 else 's'}"
         return f"{self.relation} at ε = {self.epsilon:g}/255{unit}{steps}"
 
     def inside(self, place: Axes, dataset: int) -> Integers:
-        """Return the places of its follow-ups on a data set."""
+        """Return the indices of the setting's follow-ups in a data set."""
         return np.asarray(self.rows[place.dataset[self.rows] == dataset], np.int64)
 
 
 def has_attacks(records: Records) -> bool:
-    """Say whether these are records of a suite with relations that need a system."""
+    """Return True if the suite of these records has relations that need a system."""
     return CRAFTED_ON in records.followups.columns
 
 
@@ -114,36 +114,36 @@ def settings_of(records: Records, place: Axes, relations: Mapping[str, str]) -> 
 
     Args:
         records: Records of one system, with follow-ups.
-        place: Their axes.
-        relations: Relation ids with the name of their part.
+        place: Axes of the records.
+        relations: Relation ids, each with the name of its part.
     """
     system = str(records.followups["system"].iloc[0])
     crafters = records.texts(CRAFTED_ON) if has_attacks(records) else np.full(len(records.followups), "", object)
     gradients, scale = ~np.isnan(records.floats("zero_gradient")), records.floats("scale")
     params = records.texts("params") if "params" in records.followups.columns else None
-    found = []
+    settings = []
     for number, name in enumerate(place.relations):
-        own = np.flatnonzero(place.relation == number)
-        crafter = next((str(one) for one in crafters[own] if one), "")
+        inside = np.flatnonzero(place.relation == number)
+        crafter = next((str(crafted_on) for crafted_on in crafters[inside] if crafted_on), "")
         part = relations.get(name, name)
-        role = _role(name, part, crafter, system, gradients=bool(gradients[own].any()))
+        role = _role(name, part, crafter, system, gradients=bool(gradients[inside].any()))
         for level, severity in enumerate(place.severities):
-            rows = own[place.severity[own] == level]
+            rows = inside[place.severity[inside] == level]
             if rows.size:
-                known = scale[rows][~np.isnan(scale[rows])]
-                found.append(
+                scales = scale[rows][~np.isnan(scale[rows])]
+                settings.append(
                     Setting(
                         relation=name,
                         severity=severity,
                         part=part,
                         role=role,
                         crafted_on=crafter,
-                        epsilon=float(np.median(known)) if known.size and role != NATURAL else float("nan"),
+                        epsilon=float(np.median(scales)) if scales.size and role != NATURAL else float("nan"),
                         params=_first(params, rows),
                         rows=rows.astype(np.int64),
                     )
                 )
-    return tuple(found)
+    return tuple(settings)
 
 
 def _role(name: str, part: str, crafter: str, system: str, *, gradients: bool) -> str:
@@ -157,12 +157,12 @@ def _role(name: str, part: str, crafter: str, system: str, *, gradients: bool) -
 
 
 def _first(params: NDArray[np.object_] | None, rows: Sequence[int] | Integers) -> Mapping[str, Any]:
-    """Return the parameters of the first case that has some."""
+    """Return the parameters of the first case that has any."""
     for row in rows if params is not None else ():
         try:
-            found = json.loads(params[row] or "{}") if params is not None else {}
+            values = json.loads(params[row] or "{}") if params is not None else {}
         except ValueError:
             continue
-        if isinstance(found, dict) and found:
-            return found
+        if isinstance(values, dict) and values:
+            return values
     return {}

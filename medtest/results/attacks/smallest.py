@@ -1,11 +1,10 @@
-"""How little flips an answer: ``tables/smallest_epsilon.csv`` and its curve, of attacks with ``minimal: true``.
+"""Smallest perturbation that flips an answer, and its curve: ``tables/smallest_epsilon.csv``.
 
-Each ε is an upper bound: the smallest at which this attack flips the answer, while another one may need less.
-
-An image that no ε within the bound flips is censored there, as a patient who leaves a study is: the share flipped up to
-ε is one less the product over smaller ε of 1 - flipped / at risk (E. L. Kaplan and P. Meier, 1958), the median the
-smallest ε at which it reaches one half. Intervals resample clusters; where fewer than ten clusters have flipped, or
-fewer than ten have not, they are Wilson's with every cluster counted as one case.
+Computed for attacks with ``minimal: true``. Each ε is an upper bound: another attack may need less. An image that does
+not flip within the bound is censored there. The share flipped up to ε is one minus the product over smaller ε of 1 -
+flipped / at risk (E. L. Kaplan and P. Meier, 1958); the median is the smallest ε at which it reaches one half.
+Intervals resample clusters; if fewer than ten clusters have flipped, or fewer than ten have not, they are Wilson
+intervals with every cluster counted as one case.
 """
 
 from __future__ import annotations
@@ -32,16 +31,16 @@ COLUMNS = columns_in(__file__, "smallest_epsilon")
 CURVE_COLUMNS = columns_in(__file__, "smallest_epsilon_curve")
 SMALLEST = "smallest_epsilon"
 MEASURE = "upper bound"
-"""What each smallest ε is."""
+"""Meaning of each smallest ε."""
 _DRAWS = 500
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Flipped:
-    """The share of images that flip up to each ε.
+    """Share of images that flip up to each ε.
 
     Attributes:
-        epsilon: float64 K, ascending: ε at which some image flips.
+        epsilon: float64 K, ascending: each ε at which some image flips.
         share: float64 K, in [0, 1].
     """
 
@@ -50,16 +49,16 @@ class Flipped:
 
     @property
     def median(self) -> float:
-        """Smallest ε at which half of the images flip; NaN where fewer do."""
-        there = np.flatnonzero(self.share >= 0.5 - 1e-12)
-        return float(self.epsilon[there[0]]) if there.size else float("nan")
+        """Smallest ε at which half of the images flip; NaN if fewer do."""
+        reached = np.flatnonzero(self.share >= 0.5 - 1e-12)
+        return float(self.epsilon[reached[0]]) if reached.size else float("nan")
 
 
 def flipped_share(epsilon: Floats, flipped: NDArray[np.bool_]) -> Flipped:
     """Return the share flipped up to each ε at which some image flips.
 
     Args:
-        epsilon: float64 N; smallest ε that flips, or the bound within which none does.
+        epsilon: float64 N; smallest ε that flips the image, or the bound within which none does.
         flipped: bool N.
     """
     grid = np.unique(epsilon[flipped])
@@ -67,19 +66,19 @@ def flipped_share(epsilon: Floats, flipped: NDArray[np.bool_]) -> Flipped:
 
 
 def drawn_shares(epsilon: Floats, flipped: NDArray[np.bool_], weights: Floats) -> Floats:
-    """Return the shares of images that count several times, float64 R×K at the ε of :func:`flipped_share`.
+    """Return weighted shares, float64 R×K, at the ε of :func:`flipped_share`.
 
     Args:
-        epsilon: As there.
-        flipped: As there.
-        weights: float64 R×N; how often each image counts.
+        epsilon: As in :func:`flipped_share`.
+        flipped: As in :func:`flipped_share`.
+        weights: float64 R×N; weight of each image in each replicate.
     """
     grid = np.unique(epsilon[flipped])
-    here = (epsilon[None, :] == grid[:, None]) & flipped  # K×N
-    # an image that is censored at the very ε of another's flip was still at risk there
+    events = (epsilon[None, :] == grid[:, None]) & flipped  # K×N
+    # An image censored at the ε at which another flips was still at risk there.
     at_risk = weights @ (epsilon[None, :] >= grid[:, None]).T
     with np.errstate(invalid="ignore", divide="ignore"):
-        hazard = np.where(at_risk > 0, (weights @ here.T) / at_risk, 0.0)
+        hazard = np.where(at_risk > 0, (weights @ events.T) / at_risk, 0.0)
     return np.asarray(1.0 - np.cumprod(1.0 - hazard, axis=1), np.float64)
 
 
@@ -88,8 +87,8 @@ def smallest_tables(records: Records, place: Axes, settings: Sequence[Setting]) 
 
     Args:
         records: Records of one system.
-        place: Their axes.
-        settings: What :func:`medtest.results.attacks.settings.settings_of` gave.
+        place: Axes of the records.
+        settings: Settings from :func:`medtest.results.attacks.settings.settings_of`.
     """
     import pandas as pd
 
@@ -98,10 +97,10 @@ def smallest_tables(records: Records, place: Axes, settings: Sequence[Setting]) 
     value = records.floats(SMALLEST)
     answered = np.asarray(records.followups["verdict"].isin(["PASS", "FAIL"]), dtype=bool)
     for setting in settings:
-        own = setting.rows[answered[setting.rows] | ~np.isnan(value[setting.rows])]
-        if not (bool(setting.params.get("minimal")) or bool((~np.isnan(value[own])).any())):
+        answered_rows = setting.rows[answered[setting.rows] | ~np.isnan(value[setting.rows])]
+        if not (bool(setting.params.get("minimal")) or bool((~np.isnan(value[answered_rows])).any())):
             continue
-        for name, rows in _by_dataset(place, own):
+        for name, rows in _by_dataset(place, answered_rows):
             median, curve = _one(value[rows], setting.epsilon, place, rows)
             head = {"dataset": name, "relation": setting.relation, "severity": str(setting.severity)}
             medians.append({**head, "crafted_on": setting.crafted_on, **median})
@@ -140,7 +139,7 @@ def _one(
         return row, []
     low, high = _band(curve, epsilon, flipped, place, rows, keys)
     if clusters > 1:
-        # ends of the median where the band leaves one half: Brookmeyer and Crowley's way, with this band
+        # The ends are where the band crosses one half, as in Brookmeyer and Crowley.
         row["median_low"] = Flipped(epsilon=curve.epsilon, share=high).median
         row["median_high"] = Flipped(epsilon=curve.epsilon, share=low).median
     points = [
@@ -163,11 +162,11 @@ def _band(
     rows: NDArray[np.int64],
     keys: NDArray[np.int64],
 ) -> tuple[Floats, Floats]:
-    """Return the ends of the interval at every point of the curve, NaN of one cluster alone."""
+    """Return the ends of the interval at every point of the curve; NaN for a single cluster."""
     clusters = len(np.unique(keys))
-    nothing = np.full(len(curve.share), np.nan)
+    empty = np.full(len(curve.share), np.nan)
     if clusters < 2:
-        return nothing, nothing
+        return empty, empty
     weights = np.zeros((_DRAWS, len(rows)))
     for number, resampler in enumerate(place.resamplers):
         inside = place.dataset[rows] == number
@@ -175,8 +174,8 @@ def _band(
             weights[:, inside] = resampler.weights(_DRAWS)[:, place.cluster[rows[inside]]]
     low, high = percentile_interval(drawn_shares(epsilon, flipped, weights))
     for number, (at, share) in enumerate(zip(curve.epsilon, curve.share, strict=True)):
-        gone = len(np.unique(keys[flipped & (epsilon <= at)]))
-        left = len(np.unique(keys[~(flipped & (epsilon <= at))]))
-        if gone < FEW_CLUSTERS or left < FEW_CLUSTERS:
+        flipped_clusters = len(np.unique(keys[flipped & (epsilon <= at)]))
+        unflipped_clusters = len(np.unique(keys[~(flipped & (epsilon <= at))]))
+        if flipped_clusters < FEW_CLUSTERS or unflipped_clusters < FEW_CLUSTERS:
             low[number], high[number] = wilson_of_rate(float(share), clusters)
     return low, high

@@ -1,4 +1,4 @@
-"""All tables on attacks of one system, made together from its records."""
+"""Tables on attacks of one system, built from its records."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def _none(relation: str, severity: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AttackTables:
-    """The tables on attacks of one system; without any row where its suite has none.
+    """Tables on attacks of one system; empty if its suite has no attacks.
 
     Attributes:
         settings: Relations at severities, with their roles.
-        named: The tables by file name.
-        warn: Gives the checks that a relation fails at a severity.
+        named: Tables by file name.
+        warn: Function that gives the checks that a relation fails at a severity.
     """
 
     settings: tuple[Setting, ...] = ()
@@ -42,7 +42,7 @@ class AttackTables:
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """A line for each relation with checks that failed."""
+        """One line for each relation with failed checks."""
         table = self.named.get("attack_checks.csv")
         if table is None or table.empty:
             return ()
@@ -54,18 +54,20 @@ class AttackTables:
         lines = []
         for relation, checks in by.items():
             if relation == SOURCE:
-                said = ", ".join(TITLES[check] for check in checks if check != MISLEADING)
-                lines += [f"A check of all attacks fails: {said}. tables/attack_checks.csv says why."] if said else []
+                titles = ", ".join(TITLES[check] for check in checks if check != MISLEADING)
+                lines += (
+                    [f"A check of all attacks fails: {titles}. tables/attack_checks.csv says why."] if titles else []
+                )
                 continue
-            said = "; ".join(f"{TITLES[check]} (severity {', '.join(levels)})" for check, levels in checks.items())
+            titles = "; ".join(f"{TITLES[check]} (severity {', '.join(levels)})" for check, levels in checks.items())
             kind = any(check in TOO_KIND and self.warn(relation, level) for check in checks for level in checks[check])
-            after = " Its rates may be too kind." if kind else ""
-            lines.append(f"{relation} fails a check of the attack itself: {said}.{after}")
+            suffix = " Its rates may be too kind." if kind else ""
+            lines.append(f"{relation} fails a check of the attack itself: {titles}.{suffix}")
         return (*((self.verdict,) if self.verdict else ()), *lines)
 
     @property
     def verdict(self) -> str:
-        """The one sentence on a network whose gradients mislead attacks; "" of others."""
+        """Sentence on gradients that mislead attacks; "" if they do not."""
         table = self.named.get("attack_checks.csv")
         if table is None or table.empty:
             return ""
@@ -79,14 +81,14 @@ class AttackTables:
 def attack_tables(
     records: Records, place: Axes, *, relations: Mapping[str, str], task: Task, primary: Criterion
 ) -> AttackTables:
-    """Return the tables on attacks; none of suites without a relation that needs a system.
+    """Return the tables on attacks; empty if the suite has no relation that needs a system.
 
     Args:
         records: Records of one system.
-        place: Their axes.
-        relations: Relation ids of the suite with the name of their part.
-        task: The task of the seeds.
-        primary: The suite's primary criterion.
+        place: Axes of the records.
+        relations: Relation ids of the suite, each with the name of its part.
+        task: Task of the seeds.
+        primary: Primary criterion of the suite.
     """
     if records.followups.empty or not has_attacks(records):
         return AttackTables()
@@ -95,12 +97,12 @@ def attack_tables(
     checks = checks_table(records, place, settings, graded)
     warn = warner(checks, settings, reached_settings(settings, graded))
     medians, curves = smallest_tables(records, place, settings)
-    named = {"attack_checks.csv": checks}
+    tables = {"attack_checks.csv": checks}
     if graded is not None:
-        named = {"attacks.csv": attacks_table(records, place, settings, graded, warn), **named}
-    named |= {
+        tables = {"attacks.csv": attacks_table(records, place, settings, graded, warn), **tables}
+    tables |= {
         "smallest_epsilon.csv": medians,
         "smallest_epsilon_curve.csv": curves,
         "efr_at_ssim.csv": ssim_table(records, place, settings, primary),
     }
-    return AttackTables(settings=settings, named=named, warn=warn)
+    return AttackTables(settings=settings, named=tables, warn=warn)

@@ -1,4 +1,4 @@
-"""Checks on attacks that need no other attack beside: on the sources' answers, on gradients, on what is saved."""
+"""Checks on a single attack: repeatability of answers, usable gradients, saved pixels."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ Integers: TypeAlias = NDArray[np.int64]
 
 
 def of_sources(records: Records, dataset: str) -> Iterator[Found]:
-    """Yield whether the system's answers to the sources repeat, and whether its probe gives them."""
-    own = records.sources.loc[(records.sources["dataset"].astype(str) == dataset).to_numpy(dtype=bool)]
+    """Yield checks that answers to the sources repeat and that the system's probe reproduces them."""
+    sources = records.sources.loc[(records.sources["dataset"].astype(str) == dataset).to_numpy(dtype=bool)]
     for check, column, bound, bad in (
         (
             REPEATS,
@@ -50,7 +50,7 @@ def of_sources(records: Records, dataset: str) -> Iterator[Found]:
             "what is attacked is not quite what answers: attacks may look weaker than they are",
         ),
     ):
-        gaps = own[column].to_numpy(dtype=np.float64, na_value=np.nan) if column in own.columns else np.zeros(0)
+        gaps = sources[column].to_numpy(dtype=np.float64, na_value=np.nan) if column in sources.columns else np.zeros(0)
         gaps = gaps[~np.isnan(gaps)]
         if not gaps.size:
             yield Found(check=check, verdict=NOT_CHECKED, why="nothing is known of it", bound=bound)
@@ -63,7 +63,7 @@ def of_sources(records: Records, dataset: str) -> Iterator[Found]:
 
 
 def of_setting(records: Records, setting: Setting, place: Axes, dataset: int, graded: Graded | None) -> Iterator[Found]:
-    """Yield what one setting's follow-ups tell without another to compare with."""
+    """Yield the checks that need only this setting's follow-ups."""
     rows = setting.inside(place, dataset)
     yield from _followed(records, setting, rows)
     if setting.role == WHITE:
@@ -82,25 +82,25 @@ def of_setting(records: Records, setting: Setting, place: Axes, dataset: int, gr
             yield Found(check=ZERO, verdict=OK if good else FAILS, why=words if good else bad, value=value, bound=0.01)
     norm = "linf" if setting.norm == L_INF else "l2"
     far, scale = records.floats(norm)[rows], records.floats("scale")[rows]
-    both = ~np.isnan(far) & ~np.isnan(scale)
-    if both.any():
-        reach = np.floor(scale[both]) if norm == L_INF else scale[both]
-        beyond = far[both] - reach
+    measured = ~np.isnan(far) & ~np.isnan(scale)
+    if measured.any():
+        reach = np.floor(scale[measured]) if norm == L_INF else scale[measured]
+        beyond = far[measured] - reach
         worst = int(beyond.argmax())
-        value, bound = float(far[both][worst]), float(reach[worst])
+        value, bound = float(far[measured][worst]), float(reach[worst])
         good = float(beyond.max()) <= (0.0 if norm == L_INF else 1e-6)
         words = f"the saved image that reaches furthest is {value:g} levels away, {bound:g} are allowed"
         yield Found(check=WITHIN, verdict=OK if good else FAILS, why=words, value=value, bound=bound)
 
 
 def _followed(records: Records, setting: Setting, rows: Integers) -> Iterator[Found]:
-    """Yield whether the network's gradients could be followed at all, where that is known."""
-    told = [
+    """Yield the check that the network's gradients can be followed, where the records show it."""
+    columns = [
         [text or "" for text in records.texts(name)[rows]]
         for name in ("attack_note", "reason")
         if name in records.followups.columns
     ]
-    texts = [" ".join(both) for both in zip(*told, strict=True)]
+    texts = [" ".join(parts) for parts in zip(*columns, strict=True)]
     for mark, words in (("not finite", "are not finite"), (NO_GRADIENT, "do not reach the pixels")):
         count = sum("gradient" in text and mark in text for text in texts)
         if count:

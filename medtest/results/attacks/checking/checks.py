@@ -1,11 +1,11 @@
 """Checks on attacks: ``tables/attack_checks.csv``.
 
-An attack that fails says nothing good of a network: the gradients may be of no use, the loop too coarse, the answers
-random (N. Carlini et al., "On evaluating adversarial robustness", 2019; A. Athalye et al., "Obfuscated gradients give a
-false sense of security", ICML 2018). Each check is a comparison that a sound attack holds. Comparisons of two rates are
-of the same source cases, with the interval of the difference (:mod:`medtest.results.rates.differences`): ``fails``
-where the wrong order is shown, ``ok`` where it is not, ``not checked`` where nothing is there to compare with, or too
-little.
+A failed attack is no evidence of robustness: the gradients may be useless, the steps too coarse or the answers random
+(N. Carlini et al., "On evaluating adversarial robustness", 2019; A. Athalye et al., "Obfuscated gradients give a false
+sense of security", ICML 2018). Each check is a comparison that a sound attack passes. Two rates are compared on the
+same source cases, with the interval of the difference (:mod:`medtest.results.rates.differences`): ``fails`` if the
+difference is significant in the wrong direction, ``ok`` if it is not, ``not checked`` if there are no or too few cases
+to compare.
 """
 
 from __future__ import annotations
@@ -63,43 +63,43 @@ COLUMNS = columns_in(__file__, "attack_checks")
 def checks_table(records: Records, place: Axes, settings: Sequence[Setting], graded: Graded | None) -> pd.DataFrame:
     """Return one row for each check of each setting on each data set, with :data:`COLUMNS`.
 
-    ``value``, ``ci_low``, ``ci_high`` and ``bound`` are fractions; of ``within_epsilon`` levels of 255.
+    ``value``, ``ci_low``, ``ci_high`` and ``bound`` are fractions; those of ``within_epsilon`` are levels of 255.
 
     Args:
         records: Records of one system, with follow-ups.
-        place: Their axes.
-        settings: What :func:`medtest.results.attacks.settings.settings_of` gave.
-        graded: How right the answers are; None where nothing says so: comparisons are not checked then.
+        place: Axes of the records.
+        settings: Settings from :func:`medtest.results.attacks.settings.settings_of`.
+        graded: Correctness of the answers; if None, comparisons are reported as not checked.
     """
     import pandas as pd
 
     rows: list[dict[str, Any]] = []
     crafted = [setting for setting in settings if setting.crafted]
     for number, name in enumerate(place.datasets if crafted else ()):
-        for found in of_sources(records, name):
-            rows.append(_row(name, SOURCE, ALL, found))
+        for finding in of_sources(records, name):
+            rows.append(_row(name, SOURCE, ALL, finding))
         checker = None if graded is None else _Checker(records, place, settings, graded, number)
         if checker is not None:
             rows.append(_row(name, SOURCE, ALL, checker.misleading()))
         for setting in crafted:
-            for found in of_setting(records, setting, place, number, graded):
-                rows.append(_row(name, setting.relation, str(setting.severity), found))
-            for found in () if checker is None else checker.compared(setting):
-                rows.append(_row(name, setting.relation, str(setting.severity), found))
+            for finding in of_setting(records, setting, place, number, graded):
+                rows.append(_row(name, setting.relation, str(setting.severity), finding))
+            for finding in () if checker is None else checker.compared(setting):
+                rows.append(_row(name, setting.relation, str(setting.severity), finding))
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
 def failed_checks(table: pd.DataFrame) -> dict[tuple[str, str], tuple[str, ...]]:
-    """Return the checks that fail, by relation and severity; those of sources stand at (``source``, ``all``).
+    """Return the failed checks by relation and severity; those of sources are under (``source``, ``all``).
 
-    Severity ``all`` of a relation holds what fails at any of its severities.
+    Severity ``all`` of a relation lists the checks that fail at any of its severities.
     """
-    found: dict[tuple[str, str], dict[str, None]] = {}
+    checks: dict[tuple[str, str], dict[str, None]] = {}
     bad = table.loc[(table["verdict"] == FAILS).to_numpy(dtype=bool)] if not table.empty else table
     for relation, severity, check in zip(bad["relation"], bad["severity"], bad["check"], strict=True):
         for level in dict.fromkeys((str(severity), ALL)):
-            found.setdefault((str(relation), level), {})[str(check)] = None
-    return {key: tuple(names) for key, names in found.items()}
+            checks.setdefault((str(relation), level), {})[str(check)] = None
+    return {key: tuple(names) for key, names in checks.items()}
 
 
 def _row(dataset: str, relation: str, severity: str, found: Found) -> dict[str, Any]:
@@ -118,14 +118,14 @@ def _row(dataset: str, relation: str, severity: str, found: Found) -> dict[str, 
 
 
 class _Checker:
-    """Compares settings on one data set.
+    """Compare attack settings on one data set.
 
     Args:
         records: Records of one system.
-        place: Their axes.
+        place: Axes of the records.
         settings: All settings.
-        graded: How right the answers are.
-        dataset: Number of the data set.
+        graded: Correctness of the answers.
+        dataset: Index of the data set.
     """
 
     def __init__(
@@ -136,11 +136,11 @@ class _Checker:
         self._records = records
 
     def misleading(self) -> Found:
-        """Return the verdict on the network: whether gradients lead an attack where answers change."""
+        """Return the check that gradients lead an attack to where answers change."""
         return misleading(self._records, self._settings, self._pairs, self._dataset)
 
     def compared(self, setting: Setting) -> Iterator[Found]:
-        """Yield the comparisons of one crafted setting with others."""
+        """Yield the checks that compare one crafted setting with others."""
         if not self._pairs.judged(setting, self._dataset).size:
             yield Found(check=EPSILON, verdict=NOT_CHECKED, why="no case of it was answered and judged")
             return
@@ -161,63 +161,72 @@ class _Checker:
         yield from self._rounding(setting)
 
     def _weaker_settings(self, setting: Setting) -> Iterator[Found]:
-        """Yield whether any setting of smaller ε, or the same attack with fewer steps, leaves less right."""
+        """Yield the checks that no smaller ε, and no run of the same attack with fewer steps, leaves less right."""
         alike = [
-            one
-            for one in self._settings
-            if (one.family == setting.family or one.relation == setting.relation)
-            and one is not setting
-            and not one.targeted
+            candidate
+            for candidate in self._settings
+            if (candidate.family == setting.family or candidate.relation == setting.relation)
+            and candidate is not setting
+            and not candidate.targeted
         ]
-        # whoever found it: what lies within a smaller ε on the same system lies within a white-box attack's larger one
-        near = alike if setting.role != WHITE else [one for one in self._settings if _beside(one, setting)]
-        smaller = [one for one in near if one.epsilon < setting.epsilon]
-        fewer = [one for one in alike if one.epsilon == setting.epsilon and (one.steps or 0) < (setting.steps or 0)]
+        # Any relation counts: an image within a smaller ε on the same system is also within a white-box attack's larger
+        # one.
+        near = (
+            alike
+            if setting.role != WHITE
+            else [candidate for candidate in self._settings if _beside(candidate, setting)]
+        )
+        smaller = [candidate for candidate in near if candidate.epsilon < setting.epsilon]
+        fewer = [
+            candidate
+            for candidate in alike
+            if candidate.epsilon == setting.epsilon and (candidate.steps or 0) < (setting.steps or 0)
+        ]
         for check, weaker, reason in (
             (EPSILON, smaller, "whatever lies within a smaller ε lies within a larger one"),
             (STEPS, fewer, "more steps can only find more"),
         ):
-            found = self._worst(setting, weaker)
-            if found is None:
+            worst = self._worst(setting, weaker)
+            if worst is None:
                 if check == EPSILON or setting.steps is not None:
-                    missing = (
+                    lacking = (
                         "attack of smaller ε" if check == EPSILON else "setting of the same attack with fewer steps"
                     )
-                    why = f"no {missing} stands beside it"
+                    why = f"no {lacking} stands beside it"
                     yield Found(check=check, verdict=NOT_CHECKED, why=why)
                 continue
-            other, difference = found
+            other, difference = worst
             wrong = f"; {reason}, so that this attack misses what is there: a smaller step or more of them may find it"
             yield self._ordered(check, setting, other, difference, wrong)
 
     def _strongest_of(self, setting: Setting, check: str, roles: tuple[str, ...], why: str) -> Found:
-        """Return whether an attack that knows less leaves less right at the same ε."""
+        """Return the check that no attack with less knowledge leaves less right at the same ε."""
         others = [
-            one
-            for one in self._settings
-            if one is not setting
-            and one.role in roles
-            and not one.targeted
-            and one.norm == setting.norm
-            and one.epsilon == setting.epsilon
+            candidate
+            for candidate in self._settings
+            if candidate is not setting
+            and candidate.role in roles
+            and not candidate.targeted
+            and candidate.norm == setting.norm
+            and candidate.epsilon == setting.epsilon
         ]
-        found = self._worst(setting, others)
-        if found is None:
+        worst = self._worst(setting, others)
+        if worst is None:
             return Found(check=check, verdict=NOT_CHECKED, why="nothing of the kind stands beside it at the same ε")
-        other, difference = found
+        other, difference = worst
         wrong = f"; {other.relation} {why}: the white-box attack is held up, by its gradients or by its steps"
         return self._ordered(check, setting, other, difference, wrong)
 
     def _worst(self, setting: Setting, others: Sequence[Setting]) -> tuple[Setting, Difference] | None:
-        """Return the setting that leaves most less right than this one, by the lower end of the interval."""
-        found = [(one, self._pairs.between(setting, one, self._dataset)) for one in others]
-        known = [(one, difference) for one, difference in found if difference is not None]
-        if not known:
+        """Return the other setting that beats this one most, by the lower end of the interval of the difference."""
+        differences = [(candidate, self._pairs.between(setting, candidate, self._dataset)) for candidate in others]
+        comparable = [(candidate, difference) for candidate, difference in differences if difference is not None]
+        if not comparable:
             return None
-        return max(known, key=lambda pair: (float(np.nan_to_num(pair[1].low, nan=-np.inf)), pair[1].value))
+        return max(comparable, key=lambda pair: (float(np.nan_to_num(pair[1].low, nan=-np.inf)), pair[1].value))
 
     def _ordered(self, check: str, setting: Setting, other: Setting, difference: Difference, wrong: str) -> Found:
-        """Return a comparison that holds unless more is shown to be right under the setting than under the other."""
+        """Return a check that fails if significantly more is right under the setting than under the other."""
         words = (
             f"{self._graded.measure} {difference.first:.3f} under {setting.words}, {difference.second:.3f} under "
             f"{other.words}: {difference.words}, {difference.cases:,} cases"
@@ -236,7 +245,7 @@ class _Checker:
         )
 
     def _unbounded(self, setting: Setting) -> Found:
-        """Return whether anything is right at an ε that leaves nothing of an image."""
+        """Return the check that nothing is right at an ε large enough to replace the image."""
         if setting.norm != L_INF or setting.epsilon < LARGE or setting.targeted:
             return Found(check=UNBOUNDED, verdict=NOT_CHECKED, why=f"ε is below {LARGE:g}/255 or of another kind")
         if setting.step is not None and setting.steps is not None and setting.step * setting.steps < setting.epsilon:
@@ -257,12 +266,16 @@ class _Checker:
         return Found(check=UNBOUNDED, verdict=OK if good else FAILS, why=why, value=value, bound=bound)
 
     def _noise(self, setting: Setting) -> Found:
-        """Return whether noise of the same ε leaves more right."""
-        same = [one for one in self._settings if one.role == NOISE and one.epsilon == setting.epsilon]
-        found = self._worst(setting, same) if setting.norm == L_INF else None
-        if found is None:
+        """Return the check that uniform noise of the same ε leaves more right."""
+        noises = [
+            candidate
+            for candidate in self._settings
+            if candidate.role == NOISE and candidate.epsilon == setting.epsilon
+        ]
+        worst = self._worst(setting, noises) if setting.norm == L_INF else None
+        if worst is None:
             return Found(check=FLOOR, verdict=NOT_CHECKED, why="no uniform noise of the same ε stands beside it")
-        other, difference = found
+        other, difference = worst
         words = (
             f"{self._graded.measure} {difference.first:.3f} under {setting.words}, {difference.second:.3f} under noise "
             f"of the same ε: {difference.words}, {difference.cases:,} cases"
@@ -278,9 +291,9 @@ class _Checker:
         return Found(check=FLOOR, verdict=NOT_CHECKED, why=f"{words}; too few cases to tell", **shown)
 
     def _rounding(self, setting: Setting) -> Iterator[Found]:
-        """Yield whether answers that were wrong before pixels were rounded to 8 bits are right after it."""
+        """Yield the check that answers wrong before rounding to 8 bits are not right after it."""
         if setting.role == TRANSFER:
-            return  # what was known before rounding is the answer of the system on which it was made
+            return  # for transfer, the answer before rounding is that of the system the attack was crafted on
         difference = self._pairs.rounding(setting, self._dataset)
         if difference is None:
             return
@@ -308,16 +321,16 @@ def _beside(one: Setting, other: Setting) -> bool:
 
 
 Warn = Callable[[str, str], tuple[str, ...]]
-"""Gives the titles of the checks that a relation fails at a severity."""
+"""Return the titles of the checks that a relation fails at a severity."""
 
 
 def warner(table: pd.DataFrame, settings: Sequence[Setting], reached: Collection[tuple[str, str]] = ()) -> Warn:
-    """Return what gives the failed checks beside a rate: those of the setting, and of the sources it rests on.
+    """Return a function that gives the failed checks of a setting, including those of its sources.
 
     Args:
-        table: What :func:`checks_table` gave.
+        table: Table from :func:`checks_table`.
         settings: All settings.
-        reached: Relations at severities under which nothing is right: a rate of those cannot be too kind.
+        reached: Relations at severities under which no answer is right: their rates cannot be too optimistic.
     """
     failed = failed_checks(table)
     shared = tuple(check for check in failed.get((SOURCE, ALL), ()) if check != MISLEADING)
@@ -328,9 +341,9 @@ def warner(table: pd.DataFrame, settings: Sequence[Setting], reached: Collection
     def warn(relation: str, severity: str) -> tuple[str, ...]:
         if relation not in crafted:
             return ()
-        found = (*shared, *failed.get((relation, severity), ()))
+        checks = (*shared, *failed.get((relation, severity), ()))
         all_reached = relation not in failing if severity == ALL else (relation, severity) in reached
-        return tuple(check for check in found if not (all_reached and check in TOO_KIND))
+        return tuple(check for check in checks if not (all_reached and check in TOO_KIND))
 
     return warn
 

@@ -1,4 +1,4 @@
-"""What a check on attacks finds, and what the checks are called."""
+"""Findings, names and bounds of the checks on attacks."""
 
 from __future__ import annotations
 
@@ -30,34 +30,38 @@ TITLES: Mapping[str, str] = {
     ROUNDING: "no success is lost by rounding",
     WITHIN: "pixels stay within ε",
 }
-"""What each check asks, in words."""
+"""Title of each check."""
 
 MOST_REPEAT = 1e-4
-"""Largest difference in probability of two askings about the same image; batches of a deterministic network differ by
-about 1e-6."""
+"""Largest allowed difference in probability between two predictions for one image.
+
+Batches of a deterministic network differ by about 1e-6.
+"""
 MOST_PROBE = 0.01
-"""Largest difference in probability between a probe and the answers."""
+"""Largest allowed difference in probability between a probe and the answers."""
 MOSTLY = 0.5
-"""A case whose gradients were zero in more than this share of pixels and steps had little to follow; cropping inside a
-network leaves up to 0.4 of the pixels without influence."""
+"""A case with zero gradients in more than this share of pixels and steps gave the attack little to follow.
+
+Cropping inside a network leaves up to 0.4 of the pixels without influence.
+"""
 MOST_ZERO = 0.01
-"""Largest share of such cases."""
+"""Largest allowed share of such cases."""
 LARGE = 64.0
-"""ε, in levels, that leaves no image what it was."""
+"""ε, in levels, at which no image remains recognizable."""
 LEFT_OF_MASKS = 0.05
-"""Mean Dice that may be left at :data:`LARGE`; of labels no image's whole answer may be right."""
+"""Largest mean Dice allowed at :data:`LARGE`; for labels, no answer may be right there."""
 TOO_KIND = frozenset(
     {REPEATS, PROBE, FOLLOWED, ZERO, EPSILON, STEPS, UNBOUNDED, BLACK_BOX, OTHERS, STRONG, STRONGER, FLOOR}
 )
-"""Checks that say of an attack which failed that its rate may be too kind; one that left nothing right cannot be."""
+"""Checks whose failure means that a rate may be too optimistic; not if the attack left nothing right."""
 MISLEADS = "gradients are misleading: read the strongest row"
 LITTLE = 0.1
-"""An attack that is shown to take less than this more than noise of the same ε, and not shown to take more, is idle."""
+"""An attack is idle if its advantage over noise of the same ε may be zero and is below this share."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """What a check found, a row of the table without its keys."""
+    """Result of one check: a row of the table without its keys."""
 
     check: str
     verdict: str

@@ -1,8 +1,9 @@
-"""One verdict per network: whether its gradients lead an attack where answers change.
+"""Check that a network's gradients lead an attack to where its answers change.
 
-All that attacks along plain gradients leave right within ε is set against what an attack leaves right at that ε which
-follows none of them: noise, a search on scores, an image made elsewhere, or what ``strongest`` finds by other means.
-A shown difference (paired, 95 %) says that gradients are misleading: the rates of white-box attacks say nothing then.
+The share that all attacks along plain gradients leave right within ε is compared with the share left right at the same
+ε by an attack that does not follow them: noise, a search on scores, an image crafted on another system, or what
+``strongest`` finds by other means. If the difference is significant (paired, 95 %), the gradients are misleading and
+the rates of white-box attacks are not evidence of robustness.
 """
 
 from __future__ import annotations
@@ -18,20 +19,21 @@ from medtest.results.attacks.settings import BLACK, GENERATOR, NOISE, STRONGEST,
 from medtest.results.records.records_io import Records
 
 PLAIN = "auto_pgd"
-"""What records call the part of ``strongest`` that follows plain gradients."""
+"""Name in records of the part of ``strongest`` that follows plain gradients."""
 _BY_OTHER_MEANS = 0.05
-"""Share of images that ``strongest`` must be shown to find by other means: a search on scores finds a few that a sound
-attack along gradients has just missed."""
+"""Share of images that ``strongest`` must significantly exceed by other means: a search on scores finds a few images that
+a sound gradient attack just missed.
+"""
 
 
 def misleading(records: Records, settings: Sequence[Setting], pairs: PairedCases, dataset: int) -> Found:
-    """Return the verdict on one data set.
+    """Return the check of one data set.
 
     Args:
         records: Records of one system, with follow-ups.
         settings: All settings.
-        pairs: Pairs their cases.
-        dataset: Number of the data set.
+        pairs: Pairs of cases with the same source.
+        dataset: Index of the data set.
     """
     compared = list(_compared(records, settings, pairs, dataset))
     if not compared:
@@ -48,29 +50,31 @@ def misleading(records: Records, settings: Sequence[Setting], pairs: PairedCases
         return Found(check=MISLEADING, verdict=NOT_CHECKED, why=f"{words}; one seed alone has no interval", **shown)
     if difference.low <= bound:
         return Found(check=MISLEADING, verdict=OK, why=words, **shown)
-    there = any(setting.part == STRONGEST and setting.crafted for setting in settings)
-    advice = MISLEADS if there else f"{MISLEADS.partition(':')[0]}: add strongest to the suite and read its row"
+    has_strongest = any(setting.part == STRONGEST and setting.crafted for setting in settings)
+    advice = MISLEADS if has_strongest else f"{MISLEADS.partition(':')[0]}: add strongest to the suite and read its row"
     return Found(check=MISLEADING, verdict=FAILS, why=f"{advice}. {words}", **shown)
 
 
 def _compared(
     records: Records, settings: Sequence[Setting], pairs: PairedCases, dataset: int
 ) -> Iterator[tuple[Setting, Difference, float]]:
-    """Yield each rival of the attacks along gradients with the difference, and the bound it must be shown to exceed."""
+    """Yield each rival of the gradient attacks with the difference and the bound that it must exceed."""
     columns = records.followups.columns
     by = records.texts("found_by") if "found_by" in columns else np.full(len(records.followups), "", object)
     plain = _plain(settings, by)
     for rival in settings:
-        known = rival.part == STRONGEST and rival.role == WHITE and bool((by[rival.rows] != "").any())
-        if rival.targeted or not (known or rival.role in (NOISE, BLACK, TRANSFER, GENERATOR) or _unknown(rival, by)):
+        attributed = rival.part == STRONGEST and rival.role == WHITE and bool((by[rival.rows] != "").any())
+        if rival.targeted or not (
+            attributed or rival.role in (NOISE, BLACK, TRANSFER, GENERATOR) or _unknown(rival, by)
+        ):
             continue
         within = [rows for white, rows in plain if white.epsilon <= rival.epsilon and white.norm == rival.norm]
         if not any(white.part != STRONGEST and white.epsilon <= rival.epsilon for white, _ in plain) or not within:
             continue
         gradients = pairs.least_right(within, dataset)
-        if known:
-            other = np.isin(by[rival.rows], [*_names(settings), ""], invert=True)
-            joined = pairs.least_right([gradients, rival.rows[other]], dataset)
+        if attributed:
+            otherwise = np.isin(by[rival.rows], [*_names(settings), ""], invert=True)
+            joined = pairs.least_right([gradients, rival.rows[otherwise]], dataset)
             difference, bound = pairs.of_rows(gradients, joined), _BY_OTHER_MEANS
         else:
             difference, bound = pairs.of_rows(gradients, rival.inside(pairs.place, dataset)), 0.0
@@ -79,7 +83,7 @@ def _compared(
 
 
 def _plain(settings: Sequence[Setting], by: NDArray[np.object_]) -> list[tuple[Setting, NDArray[np.int64]]]:
-    """Return the attacks along plain gradients with their follow-ups; of ``strongest`` those that it found so."""
+    """Return the plain gradient attacks with their follow-ups; of ``strongest``, only those found that way."""
     names = _names(settings)
     plain = []
     for setting in settings:
@@ -94,11 +98,11 @@ def _plain(settings: Sequence[Setting], by: NDArray[np.object_]) -> list[tuple[S
 
 
 def _names(settings: Sequence[Setting]) -> list[str]:
-    """Return what records call attacks along plain gradients."""
+    """Return the names of plain gradient attacks in records."""
     white = {setting.relation for setting in settings if setting.role == WHITE and setting.part != STRONGEST}
     return [PLAIN, *sorted(white)]
 
 
 def _unknown(setting: Setting, by: NDArray[np.object_]) -> bool:
-    """Return True for ``strongest`` of which nothing says by what means it found anything."""
+    """Return True for ``strongest`` if its records do not name the attack that succeeded."""
     return setting.part == STRONGEST and setting.role == WHITE and not bool((by[setting.rows] != "").any())
