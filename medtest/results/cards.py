@@ -1,4 +1,4 @@
-"""A reader's card as a table: sensitivity and specificity of each name, with Wilson's intervals."""
+"""Table of a reader's card: sensitivity and specificity of each name, with Wilson intervals."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ COLUMNS: Final = (
     "specificity_high",
     "told",
 )
-"""Counts; shares and the ends of their 95 % intervals, 0 to 1; whether the reader can tell the name."""
+"""Columns: counts; shares with the ends of their 95 % intervals, in [0, 1]; whether the reader reports the name."""
 
 
 def card_rows(card: Card) -> list[dict[str, Any]]:
-    """Return a card's rows under :data:`COLUMNS`; None where there is nothing to count."""
+    """Return the rows of a card under :data:`COLUMNS`; None for shares without cases."""
     rows = []
     for row in card.rows:
         low, high = wilson_ends(row.seen, row.present) if row.present else (None, None)
-        least, most = wilson_ends(row.absent - row.spurious, row.absent) if row.absent else (None, None)
+        spec_low, spec_high = wilson_ends(row.absent - row.spurious, row.absent) if row.absent else (None, None)
         values = (
             *(row.kind, row.name, row.present, row.seen, row.sensitivity, low, high),
-            *(row.absent, row.spurious, row.specificity, least, most, row.told),
+            *(row.absent, row.spurious, row.specificity, spec_low, spec_high, row.told),
         )
         rows.append(dict(zip(COLUMNS, values, strict=True)))
     return rows
 
 
 def write_card_table(rows: Sequence[dict[str, Any]], path: Path) -> None:
-    """Write rows of a card as CSV, shares with four decimals.
+    """Write the rows of a card as CSV, shares with four decimals.
 
     Raises:
         MedtestError: The file cannot be written.
@@ -54,7 +54,7 @@ def write_card_table(rows: Sequence[dict[str, Any]], path: Path) -> None:
             writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
             writer.writeheader()
             for row in rows:
-                shown = {name: round(value, 4) if isinstance(value, float) else value for name, value in row.items()}
-                writer.writerow(shown)
+                cells = {name: round(value, 4) if isinstance(value, float) else value for name, value in row.items()}
+                writer.writerow(cells)
     except OSError as error:
         raise MedtestError(f"{path.name}: cannot be written: {error.strerror}") from error

@@ -1,4 +1,4 @@
-"""The columns of the tables, in their order: ``columns.yaml`` of the folder lists them, or of one above."""
+"""Columns of tables, in order, read from ``columns.yaml`` in the module's folder or a parent folder."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ def columns_in(module: str, table: str) -> tuple[str, ...]:
     """Return the columns of a table.
 
     Args:
-        module: ``__file__`` of the module that makes it.
-        table: Its file's name without the ending.
+        module: ``__file__`` of the module that builds the table.
+        table: File name of the table without its suffix.
     """
     files = (folder / "columns.yaml" for folder in Path(module).parents)
     return next(tuple(_listed(file)[table].split()) for file in files if file.is_file() and table in _listed(file))
@@ -27,5 +27,5 @@ def _listed(file: Path) -> Mapping[str, str]:
 
 
 def seeds_of(*, phantom: bool) -> dict[str, str]:
-    """Return the last column of a task's tables: whether seeds are made images."""
+    """Return the last column of a task's tables: whether seeds are phantoms or images."""
     return {"seeds": "phantoms" if phantom else "images"}

@@ -1,9 +1,9 @@
-"""What further training changed: the same follow-ups asked of a network before and after, paired by case.
+"""Effect of further training: a network before and after, compared on the same follow-up cases.
 
 The table has the form of the MedTest slides (RQ2): mean Dice and IoU on the originals, on each relation, and the
-average of both (the slides' Average rows include the original). A row ``relations`` holds the mean over the relations
-alone. Intervals are 95 % percentile bootstraps of the *difference* that resample seeds (clusters where there are
-patients or videos) within each data set, so that before and after always share their images (Davison and Hinkley,
+average of both (the slides' Average rows include the original). Row ``relations`` is the mean over the relations
+without the originals. Intervals are 95 % percentile bootstraps of the *difference* that resample seeds (clusters if
+there are patients or videos) within each data set, so that before and after share their images (Davison and Hinkley,
 Bootstrap Methods, 1997, section 3.8; the pairing is that of Koehn, EMNLP 2004).
 """
 
@@ -33,19 +33,21 @@ if TYPE_CHECKING:
     import pandas as pd
 
 RELATIONS = "relations"
-"""Row of the mean over the relations, without the originals."""
+"""Row with the mean over the relations, without the originals."""
 SCORES = ("dice", "iou")
 COLUMNS = columns_in(__file__, "before_after")
-"""Columns of the long table, that of classifiers too (:mod:`medtest.tasks.classify.tables.before_after`). Scores and
-differences lie in [-1, 1]. ``published_before`` and ``published_after`` are there where the slides have this data set;
-``published_mean_difference`` is the mean over the slides' data sets."""
+"""Columns of the long table, shared with :mod:`medtest.tasks.classify.tables.before_after`.
+
+Scores and differences are in [-1, 1]. ``published_before`` and ``published_after`` are filled if the slides have this
+data set; ``published_mean_difference`` is the mean over the data sets of the slides.
+"""
 
 _HASH, _CRAFTED = "followup_sha256", "crafted_on"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SharedPlaces(Places):
-    """Where cases stand that both systems answered, a cell a row.
+    """Axes of the cases that both systems answered, with one cell for each row.
 
     Attributes:
         datasets: Data sets in order.
@@ -57,9 +59,9 @@ class SharedPlaces(Places):
 
     @property
     def pools(self) -> tuple[tuple[str, list[int]], ...]:
-        """Data sets by name, and all together where there are several: name and numbers."""
-        own = [(name, [number]) for number, name in enumerate(self.datasets)]
-        return (*own, (ALL, list(range(len(own))))) if len(own) > 1 else tuple(own)
+        """Data sets by name with their indices, followed by ``all`` if there are several."""
+        pools = [(name, [number]) for number, name in enumerate(self.datasets)]
+        return (*pools, (ALL, list(range(len(pools))))) if len(pools) > 1 else tuple(pools)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -69,7 +71,7 @@ class Paired(SharedPlaces):
     Attributes:
         before: Score before by name.
         after: Score after by name.
-        unpaired: Cases left out because one of the two had no score (ERROR, or SKIP of one side) or no record.
+        unpaired: Number of cases left out because one side has no score (ERROR, or SKIP on one side only) or no record.
     """
 
     before: dict[str, Floats]
@@ -78,93 +80,93 @@ class Paired(SharedPlaces):
 
 
 def pair(before: Records, after: Records, *, order: Sequence[str] = (), scores: Sequence[str] = SCORES) -> Paired:
-    """Bring the cases of two systems together.
+    """Pair the cases of two systems.
 
     Args:
-        before: Records of the network before.
-        after: Records of the network after.
-        order: Relation ids in the order wanted.
+        before: Records of the network before training.
+        after: Records of the network after training.
+        order: Relation ids in the desired order.
         scores: Score columns.
 
     Raises:
-        OutputProblem: They share no case, or an image differs between them.
+        OutputProblem: The systems share no case, or an image differs between them.
     """
     for side in (before, after):
-        missing = [score for score in scores if score not in side.followups.columns]
-        if missing:
-            raise OutputProblem(f"the records hold no {' and no '.join(missing)}: the seeds have no expected masks")
-    both, alone = joined(before, after, scores)
+        absent = [score for score in scores if score not in side.followups.columns]
+        if absent:
+            raise OutputProblem(f"the records hold no {' and no '.join(absent)}: the seeds have no expected masks")
+    cases, single = joined(before, after, scores)
     values = {
-        when: {score: both[f"{score}_{when}"].to_numpy(dtype=np.float64, na_value=np.nan) for score in scores}
+        when: {score: cases[f"{score}_{when}"].to_numpy(dtype=np.float64, na_value=np.nan) for score in scores}
         for when in ("before", "after")
     }
-    known = ~np.isnan(np.stack([column for side in values.values() for column in side.values()])).any(axis=0)
+    scored = ~np.isnan(np.stack([column for side in values.values() for column in side.values()])).any(axis=0)
     return Paired(
-        **vars(placed(both.loc[known], order)),
-        before={score: values["before"][score][known] for score in scores},
-        after={score: values["after"][score][known] for score in scores},
-        unpaired=unanswered(both.loc[~known]) + alone,
+        **vars(placed(cases.loc[scored], order)),
+        before={score: values["before"][score][scored] for score in scores},
+        after={score: values["after"][score][scored] for score in scores},
+        unpaired=unanswered(cases.loc[~scored]) + single,
     )
 
 
 def joined(before: Records, after: Records, columns: Sequence[str]) -> tuple[pd.DataFrame, int]:
-    """Return the cases that both have, with columns as ``<name>_before`` and ``<name>_after``, and how many one has.
+    """Return the common cases, with columns as ``<name>_before`` and ``<name>_after``, and the number of others.
 
     Args:
-        before: Records of the network before.
-        after: Records of the network after.
-        columns: What is wanted of each case; columns that the records lack are empty.
+        before: Records of the network before training.
+        after: Records of the network after training.
+        columns: Columns to include; those missing from the records are empty.
 
     Raises:
-        OutputProblem: They share no case, or an image differs between them.
+        OutputProblem: The systems share no case, or an image differs between them.
     """
     keys = list(KEY_COLUMNS)
     check_alike((before, after))
     sides = [_cases(side, columns) for side in (before, after)]
-    both = sides[0].merge(sides[1], on=keys, how="inner", suffixes=("_before", "_after"), sort=False)
-    if both.empty:
+    cases = sides[0].merge(sides[1], on=keys, how="inner", suffixes=("_before", "_after"), sort=False)
+    if cases.empty:
         raise OutputProblem("before and after have no case in common: were they run under the same suite and seeds?")
-    same = (both[f"{_HASH}_before"] == both[f"{_HASH}_after"]).to_numpy(dtype=bool)
-    same = same | _made_on_each(both)
-    if not same.all():
-        first = both.loc[~same].iloc[0]
+    equal = (cases[f"{_HASH}_before"] == cases[f"{_HASH}_after"]).to_numpy(dtype=bool)
+    equal = equal | _made_on_each(cases)
+    if not equal.all():
+        first = cases.loc[~equal].iloc[0]
         raise OutputProblem(
-            f"before and after did not see the same images: {int((~same).sum())} cases differ, the first is "
+            f"before and after did not see the same images: {int((~equal).sum())} cases differ, the first is "
             f"{first['dataset']}/{first['seed_id']}/{first['relation']}_s{first['severity']}"
         )
-    return both, len(sides[0]) + len(sides[1]) - 2 * len(both)
+    return cases, len(sides[0]) + len(sides[1]) - 2 * len(cases)
 
 
-def _made_on_each(both: pd.DataFrame) -> NDArray[np.bool_]:
-    """Say which cases were crafted on the one and on the other system, each for itself, and so are of two images."""
-    sides = [both[f"{_CRAFTED}_{when}"].astype(object) for when in ("before", "after")]
-    known = sides[0].notna() & sides[1].notna()
-    return np.asarray(known & (sides[0] != sides[1]), dtype=bool)
+def _made_on_each(cases: pd.DataFrame) -> NDArray[np.bool_]:
+    """Return a mask of the cases crafted separately on each system, whose images may therefore differ."""
+    sides = [cases[f"{_CRAFTED}_{when}"].astype(object) for when in ("before", "after")]
+    crafted = sides[0].notna() & sides[1].notna()
+    return np.asarray(crafted & (sides[0] != sides[1]), dtype=bool)
 
 
 def unanswered(unjudged: pd.DataFrame) -> int:
-    """Return how many of the cases that cannot be paired are no SKIP on both sides."""
+    """Return the number of unpaired cases, except those skipped on both sides."""
     neither = (unjudged["verdict_before"] == "SKIP") & (unjudged["verdict_after"] == "SKIP")
     return len(unjudged) - int(neither.sum())
 
 
 def placed(kept: pd.DataFrame, order: Sequence[str]) -> SharedPlaces:
-    """Return where paired cases stand.
+    """Return the axes of paired cases.
 
     Args:
         kept: Rows of :func:`joined`.
-        order: Relation ids in the order wanted.
+        order: Relation ids in the desired order.
     """
     datasets, dataset = _numbered(kept["dataset"])
     names = list(dict.fromkeys(kept["relation"]))
-    chosen = [name for name in order if name in names]
-    rows = [ORIGINAL, *chosen, *(name for name in names if name != ORIGINAL and name not in chosen)]
+    ordered = [name for name in order if name in names]
+    rows = [ORIGINAL, *ordered, *(name for name in names if name != ORIGINAL and name not in ordered)]
     place = {name: index for index, name in enumerate(rows)}
     cluster = np.zeros(len(kept), np.int64)
     counts: list[int] = []
     for number in range(len(datasets)):
-        here = dataset == number
-        cluster[here], count = group_numbers(kept["cluster_before"].to_numpy()[here].astype(str))
+        inside = dataset == number
+        cluster[inside], count = group_numbers(kept["cluster_before"].to_numpy()[inside].astype(str))
         counts.append(count)
     return SharedPlaces(
         shape=(len(rows),),
@@ -178,7 +180,7 @@ def placed(kept: pd.DataFrame, order: Sequence[str]) -> SharedPlaces:
 
 
 def _cases(records: Records, scores: Sequence[str]) -> pd.DataFrame:
-    """Return originals and follow-ups as one frame of plain types; ``unchanged`` is left out."""
+    """Return originals and follow-ups as one frame of plain types, without ``unchanged``."""
     import pandas as pd
 
     frame = pd.concat([records.sources.assign(relation=ORIGINAL), records.followups], ignore_index=True)
@@ -197,53 +199,53 @@ def _numbered(column: pd.Series) -> tuple[tuple[str, ...], NDArray[np.int64]]:
 def compare(
     before: Records, after: Records, *, task: Task, order: Sequence[str] = (), family: str = ""
 ) -> tuple[pd.DataFrame, int]:
-    """Return the long table of two systems, and how many cases only one of them answered.
+    """Return the long table of two systems, and the number of cases that only one of them answered.
 
     Args:
-        before: Records of the network before.
-        after: Records of the network after.
-        task: Their task; one without measures of its own has masks compared.
-        order: Relation ids in the order wanted.
-        family: Network whose published figures stand beside.
+        before: Records of the network before training.
+        after: Records of the network after training.
+        task: Task of both; without measures for this comparison, masks are compared.
+        order: Relation ids in the desired order.
+        family: Network whose published figures are included.
 
     Raises:
-        OutputProblem: The two did not see the same images, or nothing is expected of them.
+        OutputProblem: The two did not see the same images, or no answers are expected.
     """
-    own = task.before_after(before, after, order, family)
-    if own is not None:
-        return own
+    comparison = task.before_after(before, after, order, family)
+    if comparison is not None:
+        return comparison
     masks = pair(before, after, order=order)
     return table_of(masks, family), masks.unpaired
 
 
 def table_of(paired: Paired, family: str = "") -> pd.DataFrame:
-    """Return the long table: one row for each data set (and ``all`` where there are several), row and score.
+    """Return the long table: one row for each data set (and ``all`` if there are several), row and score.
 
     Args:
-        paired: The cases.
-        family: Network whose published figures stand beside.
+        paired: Paired cases.
+        family: Network whose published figures are included.
     """
     import pandas as pd
 
-    found: list[dict[str, object]] = []
+    rows: list[dict[str, object]] = []
     for score, before in paired.before.items():
         after = paired.after[score]
         sums = paired.sums(np.ones(len(before)), before, after, after - before)
-        drawn = paired.drawn([one[:, [0, 3]] for one in sums])
+        drawn = paired.drawn([block[:, [0, 3]] for block in sums])
         for dataset, numbers in paired.pools:
             shown = _sides([sums[number] for number in numbers], [drawn[number] for number in numbers])
-            found += difference_rows(paired.rows, shown, score=score, family=family, dataset=dataset)
-    return pd.DataFrame(found, columns=list(COLUMNS))
+            rows += difference_rows(paired.rows, shown, score=score, family=family, dataset=dataset)
+    return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
 def _sides(sums: Sequence[Floats], drawn: Sequence[Floats]) -> Sides:
-    """Return a score of some data sets together.
+    """Return a score over several data sets.
 
     Args:
-        sums: clusters × (cases, before, after, difference) × rows of each.
-        drawn: replicates × (cases, difference) × rows of each.
+        sums: For each data set, clusters × (cases, before, after, difference) × rows.
+        drawn: For each data set, replicates × (cases, difference) × rows.
     """
-    cases, before, after = np.sum([one.sum(0) for one in sums], axis=0)[:3]
+    cases, before, after = np.sum([block.sum(0) for block in sums], axis=0)[:3]
     draws = np.sum(drawn, axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
         return Sides(
@@ -251,20 +253,20 @@ def _sides(sums: Sequence[Floats], drawn: Sequence[Floats]) -> Sides:
             after=after / cases,
             differences=draws[:, 1] / draws[:, 0],
             cases=cases,
-            clusters=sum(len(one) for one in sums),
+            clusters=sum(len(block) for block in sums),
         )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Sides:
-    """A score of every row before and after.
+    """One score of every row, before and after.
 
     Attributes:
-        before: float64 rows; NaN where there is none.
+        before: float64 rows; NaN without cases.
         after: float64 rows.
-        differences: float64 replicates × rows, after minus before of resampled clusters.
-        cases: Cases of each row.
-        clusters: Clusters that were resampled.
+        differences: float64 replicates × rows, after minus before, on resampled clusters.
+        cases: Number of cases of each row.
+        clusters: Number of clusters that were resampled.
     """
 
     before: Floats
@@ -277,37 +279,37 @@ class Sides:
 def difference_rows(
     names: Sequence[str], shown: Sides, *, score: str, family: str, dataset: str
 ) -> Iterator[dict[str, object]]:
-    """Yield the long table's rows of one score and data set: each row, the mean of the relations, the average.
+    """Yield the rows of one score and data set: each row, the mean of the relations, the average.
 
     Args:
         names: ``original``, then the relations.
-        shown: The score.
-        score: Its name.
-        family: Network whose published figures stand beside.
+        shown: The score before and after.
+        score: Name of the score.
+        family: Network whose published figures are included.
         dataset: The data set.
     """
     relations = list(range(1, len(names)))
     rows = [(name, [index]) for index, name in enumerate(names)]
     rows += [(RELATIONS, relations), (AVERAGE, [0, *relations])]
     for name, members in rows:
-        known = ~np.isnan(shown.before) & ~np.isnan(shown.after)
-        there = [index for index in members if shown.cases[index] > 0 and known[index]]
-        if not there:
+        scored = ~np.isnan(shown.before) & ~np.isnan(shown.after)
+        usable = [index for index in members if shown.cases[index] > 0 and scored[index]]
+        if not usable:
             continue
-        low, high = percentile_interval(shown.differences[:, there].mean(axis=1))
+        low, high = percentile_interval(shown.differences[:, usable].mean(axis=1))
         published = retraining.figure(family, dataset, name, score)
         elsewhere = retraining.mean_difference(family, name, score)
         yield {
             "dataset": dataset,
             "relation": name,
             "score": score,
-            "before": round(float(shown.before[there].mean()), 6),
-            "after": round(float(shown.after[there].mean()), 6),
-            "difference": round(float((shown.after[there] - shown.before[there]).mean()), 6),
+            "before": round(float(shown.before[usable].mean()), 6),
+            "after": round(float(shown.after[usable].mean()), 6),
+            "difference": round(float((shown.after[usable] - shown.before[usable]).mean()), 6),
             "ci_low": None if shown.clusters < 2 else round(float(low), 6),
             "ci_high": None if shown.clusters < 2 else round(float(high), 6),
             "seeds": shown.clusters,
-            "cases": int(shown.cases[there].sum()),
+            "cases": int(shown.cases[usable].sum()),
             "published_before": None if published is None else published.before,
             "published_after": None if published is None else published.after,
             "published_difference": None if published is None else published.difference,
@@ -324,15 +326,15 @@ def row_of(
         table: The long table.
         relation: Relation id, ``original``, ``relations`` or ``average``.
         score: Score; None for the table's first one (Dice, accuracy).
-        dataset: Data set; None for the pool, which is the only data set where there is one.
+        dataset: Data set; None for all data sets together.
     """
     names = list(dict.fromkeys(table["dataset"]))
-    wanted = dataset if dataset is not None else (ALL if ALL in names else (names[0] if names else ""))
+    pool = dataset if dataset is not None else (ALL if ALL in names else (names[0] if names else ""))
     shown = score if score is not None else headline(table)
-    chosen = (table["dataset"] == wanted) & (table["relation"] == relation) & (table["score"] == shown)
-    return None if not chosen.any() else table.loc[chosen].iloc[0]
+    matches = (table["dataset"] == pool) & (table["relation"] == relation) & (table["score"] == shown)
+    return None if not matches.any() else table.loc[matches].iloc[0]
 
 
 def headline(table: pd.DataFrame) -> str:
-    """Return the score that a table leads with, or "" where it is empty."""
+    """Return the leading score of a table, or "" if it is empty."""
     return "" if table.empty else str(table["score"].iloc[0])

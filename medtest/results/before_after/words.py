@@ -1,4 +1,4 @@
-"""The comparison of before and after as people read it: the slides' form, Markdown, differences in points."""
+"""Display forms of the comparison before and after training: the layout of the slides, and Markdown."""
 
 from __future__ import annotations
 
@@ -11,17 +11,20 @@ if TYPE_CHECKING:
 
 
 def slides_table(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the table in the slides' form: relations down; data set, score, before, after and difference across."""
+    """Return the table in the layout of the slides.
+
+    Rows are relations; columns are data set, score, before, after and difference.
+    """
     import pandas as pd
 
     names = list(dict.fromkeys(table["relation"]))
-    found: dict[str, list[object]] = {"relation": list(names)}
+    columns: dict[str, list[object]] = {"relation": list(names)}
     for (dataset, score), part in table.groupby(["dataset", "score"], sort=False):
         indexed = part.set_index("relation")
         for column in ("before", "after", "difference", "ci_low", "ci_high"):
             values = [indexed[column].get(name) for name in names]
-            found[f"{dataset} {score} {column}"] = values
-    return pd.DataFrame(found)
+            columns[f"{dataset} {score} {column}"] = values
+    return pd.DataFrame(columns)
 
 
 def markdown(table: pd.DataFrame, *, title: str = "") -> str:
@@ -29,7 +32,7 @@ def markdown(table: pd.DataFrame, *, title: str = "") -> str:
 
     Args:
         table: The long table.
-        title: A line in bold above; none when empty.
+        title: Title in bold above the table; none if empty.
     """
     pairs = list(dict.fromkeys(zip(table["dataset"], table["score"], strict=True)))
     head = ["", *(f"{dataset} {score_words(score)} before | after | points (95 %)" for dataset, score in pairs)]
@@ -50,11 +53,11 @@ def markdown(table: pd.DataFrame, *, title: str = "") -> str:
 
 
 def retraining_points(table: pd.DataFrame, relation: str) -> float | None:
-    """Return the slides' mean difference of the leading score in points for a row; None where they have none."""
+    """Return the mean difference of the leading score in the slides, in points; None if they have none."""
     leading = (table["relation"] == relation) & (table["score"] == headline(table))
-    chosen = table.loc[leading, "published_mean_difference"]
-    known = chosen.dropna()
-    return None if known.empty else 100 * float(known.iloc[0])
+    published = table.loc[leading, "published_mean_difference"]
+    values = published.dropna()
+    return None if values.empty else 100 * float(values.iloc[0])
 
 
 def points(row: pd.Series) -> str:
@@ -69,6 +72,6 @@ def _signed(value: float) -> str:
 
 
 def score_words(name: str) -> str:
-    """Return a score as people say it."""
+    """Return the display name of a score."""
     words = {"dice": "Dice", "iou": "IoU", "kappa": "Cohen's κ", "f1": "weighted F1", "auroc": "mean AUROC"}
     return words.get(name, name.replace("_", " "))

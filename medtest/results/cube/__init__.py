@@ -1,8 +1,8 @@
-"""The one engine of counts, rates, differences and intervals; tables are declarations over it.
+"""Engine for counts, rates, differences and intervals, shared by all tables.
 
-- :mod:`.axes`: where cases stand (data set, cell, cluster), their sums over cells and clusters, and margins.
-- :mod:`.resampling`: the draws of clusters that all figures of a table share.
+- :mod:`.axes`: data set, cell and cluster of cases; sums over cells and clusters; margins.
+- :mod:`.resampling`: cluster draws shared by all figures of a table.
 - :mod:`.rates`: rates with intervals over cells and pools.
 - :mod:`.intervals`: intervals of single rates and differences.
-- :mod:`.paired`: tests of paired cases, and the correction for their number.
+- :mod:`.paired`: tests of paired cases, with correction for multiple tests.
 """

@@ -1,4 +1,4 @@
-"""Where cases stand: their data set, their cell of the other axes, and their cluster, which intervals resample."""
+"""Axes of cases: their data set, their cell on the other axes, and the cluster that intervals resample."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
 
 ALL, OVERALL, OVERALL_CELLS = "all", "overall", "overall_cells"
-"""What margins are called: data sets or severities together, relations together, and the mean of cells."""
+"""Names of margins: data sets or severities together, relations together, and the mean of cells."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Places:
-    """Where N cases (or sequences, answers, comparisons) stand.
+    """Data set, cell and cluster of N cases (or sequences, answers, comparisons).
 
     Attributes:
         shape: Lengths of the axes of a data set's cells.
-        dataset: int64 N; number of the data set.
-        cell: int64 N; number of the cell, the last axis fastest.
-        cluster: int64 N; number of the cluster within its data set.
-        resamplers: One for each data set; all that is resampled here is of the same draws.
+        dataset: int64 N; index of the data set.
+        cell: int64 N; index of the cell, the last axis fastest.
+        cluster: int64 N; index of the cluster within its data set.
+        resamplers: One for each data set; all resampling uses the same draws.
     """
 
     shape: tuple[int, ...]
@@ -40,71 +40,74 @@ class Places:
 
     @property
     def clusters(self) -> tuple[int, ...]:
-        """How many clusters each data set has."""
-        return tuple(one.clusters for one in self.resamplers)
+        """Number of clusters of each data set."""
+        return tuple(resampler.clusters for resampler in self.resamplers)
 
     def take(self, rows: NDArray[np.bool_] | Integers) -> Self:
-        """Return the places of some cases, in their order."""
+        """Return the places of selected cases, in the given order."""
         return replace(self, dataset=self.dataset[rows], cell=self.cell[rows], cluster=self.cluster[rows])
 
     def totals(self, values: ArrayLike, add: np.ufunc = np.add) -> Floats:
         """Return the sums of a value over the cells of each data set, and of all, (data sets + 1) × shape.
 
         Args:
-            values: A number, or truth value, of each case.
-            add: ``np.maximum`` gives maxima in place of sums, 0 where there is no case.
+            values: A number or truth value for each case.
+            add: Pass ``np.maximum`` for maxima instead of sums; 0 without a case.
         """
         size = int(np.prod(self.shape))
-        found = np.zeros(len(self.resamplers) * size)
-        add.at(found, self.dataset * size + self.cell, np.asarray(values, np.float64))
-        return with_all(found.reshape(-1, *self.shape), 0, add)
+        sums = np.zeros(len(self.resamplers) * size)
+        add.at(sums, self.dataset * size + self.cell, np.asarray(values, np.float64))
+        return with_all(sums.reshape(-1, *self.shape), 0, add)
 
     def sums(self, *values: ArrayLike) -> list[Floats]:
         """Return the sums of K values by cluster: for each data set float64 clusters × K × shape.
 
         Args:
-            values: A number, or truth value, of each case.
+            values: A number or truth value for each case.
         """
         size = int(np.prod(self.shape))
-        numbers = [np.asarray(one, np.float64) for one in values]
-        found = []
+        numbers = [np.asarray(value, np.float64) for value in values]
+        by_dataset = []
         for number, clusters in enumerate(self.clusters):
-            here = np.flatnonzero(self.dataset == number)
-            flat = self.cluster[here] * size + self.cell[here]
-            sums = [np.bincount(flat, weights=one[here], minlength=clusters * size) for one in numbers]
-            found.append(np.stack(sums, dtype=np.float64).reshape(len(sums), clusters, *self.shape).swapaxes(0, 1))
-        return found
+            inside = np.flatnonzero(self.dataset == number)
+            flat = self.cluster[inside] * size + self.cell[inside]
+            sums = [np.bincount(flat, weights=value[inside], minlength=clusters * size) for value in numbers]
+            by_dataset.append(np.stack(sums, dtype=np.float64).reshape(len(sums), clusters, *self.shape).swapaxes(0, 1))
+        return by_dataset
 
     def drawn(self, sums: Sequence[Floats]) -> list[Floats]:
         """Return sums of resampled clusters: for each data set float64 replicates × K × shape.
 
         Args:
-            sums: What :meth:`sums` gave.
+            sums: Sums from :meth:`sums`.
         """
         return self.drawn_of_each([sums])[0]
 
     def drawn_of_each(self, sums: Sequence[Sequence[Floats]]) -> list[list[Floats]]:
-        """Return what :meth:`drawn` gives of each of several sums, in one pass over the draws."""
-        found = [one.drawn_of_each([own[number] for own in sums]) for number, one in enumerate(self.resamplers)]
-        return [[own[number] for own in found] for number in range(len(sums))]
+        """Return :meth:`drawn` for each of several sums, in one pass over the draws."""
+        by_dataset = [
+            resampler.drawn_of_each([blocks[number] for blocks in sums])
+            for number, resampler in enumerate(self.resamplers)
+        ]
+        return [[blocks[number] for blocks in by_dataset] for number in range(len(sums))]
 
 
 def with_all(values: Floats, axis: int, add: np.ufunc = np.add) -> Floats:
-    """Return values with their sum (or what ``add`` makes of them) at the end of an axis."""
+    """Return values with their sum (or the reduction by ``add``) appended along an axis."""
     return np.concatenate([values, add.reduce(values, axis=axis, keepdims=True, initial=0)], axis=axis)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Axes(Places):
-    """How follow-ups fall into cells of relations × severities.
+    """Axes of follow-ups: cells are relations × severities.
 
     Attributes:
         datasets: Names, in order.
         relations: Names, in order.
         groups: Group of each relation.
         severities: Levels, ascending.
-        pooled: bool R; the relation enters ``overall`` rows.
-        seed: Number of each follow-up's source case, over all data sets.
+        pooled: bool R; True if the relation counts in ``overall`` rows.
+        seed: Index of each follow-up's source case, over all data sets.
     """
 
     datasets: tuple[str, ...]
@@ -116,23 +119,23 @@ class Axes(Places):
 
     @property
     def relation(self) -> Integers:
-        """Number of each follow-up's relation."""
+        """Index of each follow-up's relation."""
         return self.cell // len(self.severities)
 
     @property
     def severity(self) -> Integers:
-        """Number of each follow-up's severity."""
+        """Index of each follow-up's severity."""
         return self.cell % len(self.severities)
 
     def take(self, rows: NDArray[np.bool_] | Integers) -> Self:
-        """Return the places of some follow-ups, in their order."""
+        """Return the places of selected follow-ups, in the given order."""
         return replace(super().take(rows), seed=self.seed[rows])
 
     def names(self, *pools: str) -> tuple[dict[str, tuple[object, ...]], ...]:
-        """Return what the cells of a table with margins are called, a mapping from column to names for each axis.
+        """Return the labels of a table's cells with margins: for each axis, a mapping from column to labels.
 
         Args:
-            pools: Rows below the relations.
+            pools: Labels of the rows below the relations.
         """
         return (
             {"dataset": (*self.datasets, ALL)},
@@ -144,22 +147,22 @@ class Axes(Places):
 def _ordered(
     codes: NDArray[np.int64], unique: Sequence[str], first: Sequence[str]
 ) -> tuple[tuple[str, ...], NDArray[np.int64]]:
-    """Return distinct names, those of ``first`` in its order before the others, and each value's number among them.
+    """Return the distinct names, those of ``first`` leading in its order, and the index of each value among them.
 
     Args:
-        codes: Number of each value in ``unique``.
-        unique: Names in the order of their first values.
-        first: Names, some of which may not be there.
+        codes: Index of each value in ``unique``.
+        unique: Names in order of first occurrence.
+        first: Names to put first; some may not occur.
     """
-    there, before = set(unique), set(first)
-    order = [name for name in first if name in there] + [name for name in unique if name not in before]
+    present, leading = set(unique), set(first)
+    order = [name for name in first if name in present] + [name for name in unique if name not in leading]
     number = {name: place for place, name in enumerate(order)}
     place = np.array([number[name] for name in unique], dtype=np.int64)
     return tuple(order), place[codes] if len(unique) else codes
 
 
 def axes(records: Records, relation_order: Sequence[str] = ()) -> Axes:
-    """Return how the follow-ups fall into cells; relations follow ``relation_order``."""
+    """Return the axes of the follow-ups; relations follow ``relation_order``."""
     import pandas as pd
 
     datasets, dataset = _ordered(*records.codes("dataset"), ())
@@ -190,7 +193,7 @@ def axes(records: Records, relation_order: Sequence[str] = ()) -> Axes:
 
 
 def _last_group(records: Records) -> dict[str, str]:
-    """Return each relation's group, of its last follow-up."""
+    """Return the group of each relation, taken from its last follow-up."""
     relation, names = records.codes("relation")
     group, groups = records.codes("group")
     last = np.zeros(len(names), np.int64)

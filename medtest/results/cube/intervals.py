@@ -1,7 +1,7 @@
-"""Intervals that the result tables share. Pure functions of counts; NumPy alone.
+"""Confidence intervals shared by the result tables; pure functions of counts that need only NumPy.
 
-Wilson's is written out here, and not taken from SciPy or statsmodels, whose import takes seconds: commands that plan a
-run show it, and rates of clusters are of expected counts that are no whole numbers. Tests hold it against both.
+The Wilson interval is implemented here because importing SciPy or statsmodels takes seconds, commands that plan a run
+show it, and rates of clusters have expected counts that are not whole numbers. Tests compare it with both libraries.
 
 Rates of independent cases get Wilson's score interval (E. B. Wilson, 1927, JASA 22, 209–212). Rates that pool several
 cases of one cluster (a patient, a video, a seed under several relations) get a percentile bootstrap that resamples
@@ -22,14 +22,16 @@ Z95 = 1.959963984540054
 """0.975 quantile of the normal distribution: all intervals here are 95 % intervals."""
 
 FEW_CLUSTERS = 10
-"""Below this many clusters with (or without) a violation the bootstrap is too narrow: resampling cannot invent a rare
-event that it has not seen. Such pools get Wilson's interval with every cluster counted as one case, which errs towards
-being wide. In simulations (6 to 100 clusters of 45 cases, rates of 2 to 15 %) the nominal 95 % intervals then held the
-true rate in 88 to 100 % of the repetitions, against 87 to 99 % with 5 in place of 10."""
+"""Number of clusters with (or without) a violation below which the bootstrap is too narrow.
+
+Resampling cannot produce a rare event that it has not seen. Such pools get Wilson's interval with every cluster counted
+as one case, which is conservative. In simulations (6 to 100 clusters of 45 cases, rates of 2 to 15 %) the nominal 95 %
+intervals then covered the true rate in 88 to 100 % of the repetitions, against 87 to 99 % with 5 in place of 10.
+"""
 
 
 def wilson(successes: ArrayLike, cases: ArrayLike) -> tuple[Floats, Floats]:
-    """Return the ends of Wilson's 95 % interval as fractions; NaN where there is no case.
+    """Return the ends of Wilson's 95 % interval as fractions; NaN without cases.
 
     Args:
         successes: Counts, or expected counts, in [0, cases].
@@ -48,18 +50,18 @@ def wilson(successes: ArrayLike, cases: ArrayLike) -> tuple[Floats, Floats]:
 
 
 def wilson_ends(successes: float, cases: float) -> tuple[float, float]:
-    """Return the ends of :func:`wilson` of one count, as fractions."""
+    """Return the ends of :func:`wilson` for one count, as fractions."""
     low, high = wilson(successes, cases)
     return float(low), float(high)
 
 
 def wilson_of_rate(rate: float, cases: float) -> tuple[float, float]:
-    """Return the ends of :func:`wilson` of one rate in [0, 1]; NaN, the rate of no case, counts as 0."""
+    """Return the ends of :func:`wilson` for one rate in [0, 1]; a rate of NaN (no cases) counts as 0."""
     return wilson_ends(float(np.nan_to_num(rate)) * cases, cases)
 
 
 def newcombe(k: float, n: float, k0: float, n0: float) -> tuple[float, float]:
-    """Return the ends of Newcombe's 95 % interval for k / n - k0 / n0; NaN where there is no case.
+    """Return the ends of Newcombe's 95 % interval for k / n - k0 / n0; NaN without cases.
 
     R. G. Newcombe, Statistics in Medicine 17, 1998, 873-890, method 10.
 
@@ -75,9 +77,9 @@ def newcombe(k: float, n: float, k0: float, n0: float) -> tuple[float, float]:
 
 
 def joined(rate: float, ends: tuple[float, float], rate0: float, ends0: tuple[float, float]) -> tuple[float, float]:
-    """Return the ends of the interval for ``rate - rate0`` from those of both, as Newcombe joins them.
+    """Return the ends of the interval for ``rate - rate0``, combined from both intervals as by Newcombe.
 
-    The method for any two intervals: G. Y. Zou and A. Donner, Statistics in Medicine 27, 2008.
+    The method applies to any two intervals: G. Y. Zou and A. Donner, Statistics in Medicine 27, 2008.
     """
     below = float(np.hypot(rate - ends[0], ends0[1] - rate0))
     above = float(np.hypot(ends[1] - rate, rate0 - ends0[0]))
@@ -91,8 +93,8 @@ def paired_score(only_first: float, only_second: float, cases: float) -> tuple[f
     likelihood, is the normal quantile (T. Tango, Statistics in Medicine 17, 1998, 891-908, equations 4 to 6).
 
     Args:
-        only_first: Count, or expected count, of pairs where the first alone is a success, at least 0.
-        only_second: The same of the second; both together at most ``cases``.
+        only_first: Count, or expected count, of pairs where only the first is a success, at least 0.
+        only_second: The same for the second; both sum to at most ``cases``.
         cases: Number of independent pairs, above 0.
 
     Returns:
@@ -109,7 +111,7 @@ def paired_score(only_first: float, only_second: float, cases: float) -> tuple[f
         return gap / math.sqrt(variance) if variance > 0 else math.copysign(math.inf, gap) if gap else 0.0
 
     def end(inside: float, outside: float) -> float:
-        for _ in range(60):  # the statistic falls as the difference grows
+        for _ in range(60):  # the statistic decreases as the difference grows
             middle = (inside + outside) / 2
             inside, outside = (middle, outside) if abs(statistic(middle)) < Z95 else (inside, middle)
         return inside
@@ -118,38 +120,39 @@ def paired_score(only_first: float, only_second: float, cases: float) -> tuple[f
 
 
 def percentile_interval(draws: ArrayLike, axis: int = 0) -> tuple[Floats, Floats]:
-    """Return the 2.5 % and 97.5 % quantiles of bootstrap draws; NaN draws (empty resamples) are left out.
+    """Return the 2.5 % and 97.5 % quantiles of bootstrap draws; NaN draws (empty resamples) are ignored.
 
-    Between two draws it interpolates linearly (Hyndman and Fan, The American Statistician 50, 1996: definition 7).
+    Values between two draws are interpolated linearly (Hyndman and Fan, The American Statistician 50, 1996: definition
+    7).
 
     Args:
         draws: Numbers of any shape, at least one draw along ``axis``.
-        axis: The axis of the draws.
+        axis: Axis of the draws.
 
     Returns:
         Lower and upper ends, float64 each, of the shape of ``draws`` without ``axis``; NaN where every draw is NaN.
     """
     values = np.moveaxis(np.asarray(draws, dtype=np.float64), axis, -1)
     flat = np.ascontiguousarray(values.reshape(-1, values.shape[-1]))
-    missing = np.isnan(flat).sum(1)
+    nan_count = np.isnan(flat).sum(1)
     low, high = np.full(len(flat), np.nan), np.full(len(flat), np.nan)
-    whole = missing == 0
-    if whole.any():
-        low[whole], high[whole] = _ends(flat if whole.all() else flat[whole])
-    for row in np.flatnonzero(~whole & (missing < flat.shape[1])):
-        kept = flat[row, ~np.isnan(flat[row])]
-        low[row], high[row] = (float(end[0]) for end in _ends(kept[None]))
+    complete = nan_count == 0
+    if complete.any():
+        low[complete], high[complete] = _ends(flat if complete.all() else flat[complete])
+    for row in np.flatnonzero(~complete & (nan_count < flat.shape[1])):
+        valid = flat[row, ~np.isnan(flat[row])]
+        low[row], high[row] = (float(end[0]) for end in _ends(valid[None]))
     return low.reshape(values.shape[:-1]), high.reshape(values.shape[:-1])
 
 
 def percentile_ends(draws: ArrayLike) -> tuple[float, float]:
-    """Return the ends of :func:`percentile_interval` of one row of draws."""
+    """Return the ends of :func:`percentile_interval` for one row of draws."""
     low, high = percentile_interval(draws)
     return float(low), float(high)
 
 
 def _ends(rows: Floats) -> tuple[Floats, Floats]:
-    """Return both quantiles of every row, as numpy.quantile interpolates them; several times as fast."""
+    """Return both quantiles of every row with the interpolation of numpy.quantile, several times faster."""
     last = rows.shape[1] - 1
     places = [0.025 * last, 0.975 * last]
     below = [int(place) for place in places]
@@ -163,7 +166,7 @@ def _ends(rows: Floats) -> tuple[Floats, Floats]:
 
 
 def smallest_upper_bound(cases: int) -> float:
-    """Return the upper end of the interval, in percent, that this many independent cases reach without a violation."""
+    """Return the upper end of the interval, in percent, for this many independent cases without a violation."""
     if cases <= 0:
         return 100.0
     return float(100 * wilson(0, cases)[1])

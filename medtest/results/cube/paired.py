@@ -1,11 +1,11 @@
-"""Tests of paired cases: McNemar's exact test, also for several pairs a cluster, and the correction for many tests.
+"""Tests of paired cases: McNemar's exact test, its extension to clusters, and correction for multiple tests.
 
-With one pair a cluster: b sources right and follow-ups wrong, c the other way round; under the hypothesis that it makes
-no matter which of the two is the follow-up, b is binomial with b + c draws and 1/2 (Q. McNemar, Psychometrika 1947; the
-two-sided p doubles the smaller tail). With several pairs a cluster (severities, frames, images of a patient) the pairs
-are not independent: clusters are exchanged whole, so that the net number b - c of each gets a random sign (a
-permutation test; P. Good, Permutation, Parametric and Bootstrap Tests of Hypotheses, 2005, section 3.7). The first is
-the second with one pair a cluster.
+With one pair per cluster, b pairs have a right source and a wrong follow-up and c the reverse; under the hypothesis
+that source and follow-up are exchangeable, b is binomial with b + c draws and probability 1/2 (Q. McNemar,
+Psychometrika 1947; the two-sided p doubles the smaller tail). With several pairs per cluster (severities, frames,
+images of a patient) the pairs are not independent: whole clusters are exchanged, so that the net number b - c of each
+gets a random sign (a permutation test; P. Good, Permutation, Parametric and Bootstrap Tests of Hypotheses, 2005,
+section 3.7). With one pair per cluster both tests agree.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 SMALLEST = 1e-12
-"""Smaller p than this are rounding errors of the transform, and are given as this."""
+"""Smallest p reported; smaller values are rounding errors of the transform."""
 
 
 def exact(b: int, c: int) -> float:
     """Return the two-sided exact p of McNemar's test.
 
     Args:
-        b: Pairs that changed one way.
-        c: Pairs that changed the other way.
+        b: Number of pairs that changed one way.
+        c: Number of pairs that changed the other way.
     """
     from scipy.stats import binom
 
@@ -34,10 +34,10 @@ def exact(b: int, c: int) -> float:
 
 
 def clustered(net: ArrayLike) -> float:
-    """Return the two-sided exact p of clusters exchanged whole.
+    """Return the two-sided exact p of the permutation test that exchanges whole clusters.
 
     Args:
-        net: int; b - c of each cluster. With values of -1, 0 and 1 alone the p is :func:`exact`'s.
+        net: int; b - c of each cluster. If all are -1, 0 or 1, the p is that of :func:`exact`.
     """
     values = np.asarray(net, dtype=np.int64)
     sizes = np.abs(values[values != 0])
@@ -54,21 +54,22 @@ def clustered(net: ArrayLike) -> float:
 
 
 def _sums(sizes: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the chances of Σ ±size from -Σ size to Σ size, by the inverse of their characteristic function."""
+    """Return the probabilities of Σ ±size from -Σ size to Σ size, by inverting their characteristic function."""
     total = int(sizes.sum())
     length = 2 * total + 1
     angle = 2 * np.pi * np.arange(length) / length
     product = np.ones(length)
     for size, number in zip(*np.unique(sizes, return_counts=True), strict=True):
         product *= np.cos(size * angle) ** number
-    around = np.fft.ifft(product).real  # chance of a sum s at s modulo length
+    around = np.fft.ifft(product).real  # probability of a sum s at s modulo length
     return np.maximum(np.roll(around, total), 0.0)
 
 
 def holm(values: Sequence[float]) -> list[float]:
-    """Return p values corrected for their number (S. Holm, 1979), in their order.
+    """Return p values corrected for multiple tests (S. Holm, 1979), in their order.
 
-    ``multipletests`` of statsmodels gives the same; it collects garbage at each call, which takes 50 ms of every table.
+    ``multipletests`` of statsmodels gives the same, but it collects garbage at each call, which adds 50 ms to every
+    table.
     """
     order = np.argsort(values, kind="stable")
     corrected = np.zeros(len(values))

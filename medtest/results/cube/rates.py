@@ -1,12 +1,12 @@
-"""Rates with intervals, over cells and over pools of them.
+"""Rates with intervals, over cells and over pools of cells.
 
-A pool of relations is one of three: its ``cases`` together; the mean of its ``cells``, one relation on one data set
-each; the ``mean`` of its relations, data sets together. Cells without a case are in no mean.
+There are three kinds of pool: ``cases`` takes all cases together; ``cells`` is the mean of the cells, each one relation
+on one data set; ``mean`` is the mean of the relations over all data sets. Cells without a case are in no mean.
 
-One draw resamples the clusters (seeds, patients) of each data set with replacement and takes all their cases along, so
-that pools have intervals of their own. Where fewer than ten clusters have a hit, or fewer than ten a miss, resampling
-cannot invent what it has not seen: Wilson's interval stands there, every cluster counted as one case. A rate in [0, 1]
-varies no more than a yes or no of the same mean, so that this errs towards being wide.
+Each draw resamples the clusters (seeds, patients) of each data set with replacement, with all their cases, which gives
+pools their own intervals. If fewer than ten clusters have a hit, or fewer than ten a miss, Wilson's interval is used
+instead, with every cluster counted as one case, since resampling cannot produce events it has not seen. A rate in [0,
+1] varies no more than a binary value of the same mean, so this interval is conservative.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ class Rates:
         part: Numerators.
         whole: Denominators.
         clusters: Clusters with a denominator.
-        rate: ``part / whole`` or a mean of such, NaN where there is no denominator; and likewise the following.
+        rate: ``part / whole`` or a mean of such rates; NaN without a denominator, as are the following.
         low: Lower end of the 95 % interval.
         high: Upper end.
-        method: How the interval was made.
+        method: Method of the interval.
     """
 
     part: Floats
@@ -65,27 +65,27 @@ def rates(
     """Return the rates of every cell of relations × severities, and of pools.
 
     Args:
-        place: Where the N cases stand; its shape has two axes.
+        place: Places of the N cases; the shape has two axes.
         part: N numerators in [0, whole].
         whole: N denominators.
         pools: Pools of relations to append: ``cases``, ``cells``, ``mean``.
         pooled: bool R; relations in the pools, None for all.
-        independent: Cells whose clusters hold one case each have Wilson's interval and no bootstrap.
-        resampled: bool (relations + pools) × (severities + all); the others have Wilson's interval with every cluster
-            counted as one case and are not drawn. None resamples all; else pools are of ``cases`` alone.
-        scale: Multiplies the rates of each relation; None for 1.
+        independent: If True, cells with one case per cluster get Wilson's interval without a bootstrap.
+        resampled: bool (relations + pools) × (severities + all); the others are not resampled and get Wilson's interval
+            with every cluster counted as one case. None resamples all; otherwise only pools of ``cases`` are allowed.
+        scale: Factor for the rates of each relation; None for 1.
     """
     pooling = _Pooling(pools, np.ones(place.shape[0], bool) if pooled is None else pooled, scale)
     sums = place.sums(part, whole)
-    totals = np.stack([one.sum(0) for one in sums])
+    totals = np.stack([block.sum(0) for block in sums])
     sets = [[number] for number in range(len(sums))]
     sets.append(sets[0] if len(sums) == 1 else [number for (number,) in sets])
-    rate = np.stack([pooling.rates(totals[one]) for one in sets])
+    rate = np.stack([pooling.rates(totals[numbers]) for numbers in sets])
     if resampled is None:
         drawn = place.drawn(sums)
-        ends = [percentile_interval(pooling.rates(np.stack([drawn[n] for n in one], axis=1))) for one in sets]
+        ends = [percentile_interval(pooling.rates(np.stack([drawn[n] for n in numbers], axis=1))) for numbers in sets]
     else:
-        ends = _ends_of_some(place, [pooling.margins(one) for one in sums], sets, resampled)
+        ends = _ends_of_some(place, [pooling.margins(block) for block in sums], sets, resampled)
     counts = [with_all(pooling.margins(totals[:, which]), 0) for which in (0, 1)]
     steady = np.zeros(rate.shape[1:], bool) if resampled is None else ~resampled
     return _with_intervals(pooling, rate, ends, counts, pooling.clusters(sums), independent=independent, steady=steady)
@@ -94,21 +94,21 @@ def rates(
 def _ends_of_some(
     place: Places, sums: Sequence[Floats], sets: Sequence[Sequence[int]], chosen: NDArray[np.bool_]
 ) -> list[tuple[Floats, Floats]]:
-    """Return the ends of the chosen rates of each set of data sets, NaN for the others.
+    """Return the ends of selected rates for each set of data sets; NaN for the others.
 
     Args:
-        place: Where the cases stand.
+        place: Places of the cases.
         sums: clusters × 2 × cells and pools of each data set.
-        sets: Numbers of the data sets.
-        chosen: Which cells and pools.
+        sets: Indices of the data sets.
+        chosen: Mask of the selected cells and pools.
     """
-    found = [(np.full(chosen.shape, np.nan), np.full(chosen.shape, np.nan)) for _ in sets]
+    ends = [(np.full(chosen.shape, np.nan), np.full(chosen.shape, np.nan)) for _ in sets]
     if chosen.any():
-        drawn = place.drawn([one[..., chosen] for one in sums])
-        for (low, high), numbers in zip(found, sets, strict=True):
+        drawn = place.drawn([block[..., chosen] for block in sums])
+        for (low, high), numbers in zip(ends, sets, strict=True):
             part, whole = np.sum([drawn[number] for number in numbers], axis=0).swapaxes(0, 1)
             low[chosen], high[chosen] = percentile_interval(_rate(part, whole))
-    return found
+    return ends
 
 
 @dataclass(frozen=True)
@@ -129,8 +129,8 @@ class _Pooling:
         rows = [rate]
         for pool in self.pools:
             if pool == CASES:
-                both = together[..., self.pooled, :].sum(-2, keepdims=True)
-                rows.append(_rate(both[..., 0, :, :], both[..., 1, :, :]))
+                pooled = together[..., self.pooled, :].sum(-2, keepdims=True)
+                rows.append(_rate(pooled[..., 0, :, :], pooled[..., 1, :, :]))
             elif pool == CELLS:
                 cells = with_all(sums[..., self.pooled, :], -1)
                 rows.append(_mean(_rate(cells[..., 0, :, :], cells[..., 1, :, :]), (-3, -2))[..., None, :])
@@ -139,22 +139,22 @@ class _Pooling:
         return np.concatenate(rows, axis=-2)
 
     def clusters(self, sums: Sequence[Floats]) -> Floats:
-        """Return how many clusters have a denominator, a numerator, and a denominator above it, 3 × cells and pools."""
-        found = []
-        for one in sums:
-            part, whole = self.margins(one[:, 0]), self.margins(one[:, 1])
-            found.append(np.stack([(whole > 0).sum(0), (part > 0).sum(0), (part < whole).sum(0)]))
-        return with_all(np.stack(found, axis=1).astype(np.float64), 1)
+        """Return the numbers of clusters with a denominator, a numerator, and a smaller numerator, 3 × cells and pools."""
+        counts = []
+        for block in sums:
+            part, whole = self.margins(block[:, 0]), self.margins(block[:, 1])
+            counts.append(np.stack([(whole > 0).sum(0), (part > 0).sum(0), (part < whole).sum(0)]))
+        return with_all(np.stack(counts, axis=1).astype(np.float64), 1)
 
     def largest(self, totals: Floats) -> Floats:
-        """Return what a rate of 1 is multiplied with in every cell; in pools the mean over the relations there."""
+        """Return the largest possible rate of every cell; in pools the mean over the relations present."""
         scale = np.ones(totals.shape)
         if self.scale is not None:
             size = len(self.scale)
-            own = np.maximum(self.scale, 1.0)
-            there = totals[-1, :size, -1] > 0
-            scale[:, :size] = own[:, None]
-            scale[:, size:] = float(own[there].mean()) if there.any() else 1.0
+            largest = np.maximum(self.scale, 1.0)
+            present = totals[-1, :size, -1] > 0
+            scale[:, :size] = largest[:, None]
+            scale[:, size:] = float(largest[present].mean()) if present.any() else 1.0
         return scale
 
 
@@ -171,14 +171,14 @@ def _with_intervals(
     low, high = (np.stack([end[side] for end in ends]) for side in (0, 1))
     method = np.full(rate.shape, BOOTSTRAP, dtype=object)
     part, whole = counts
-    there, hit, missed = clusters
+    nonempty, hit, missed = clusters
     few = steady | (hit < FEW_CLUSTERS) | (missed < FEW_CLUSTERS)
     largest = pooling.largest(whole)
-    wide = wilson(np.clip(rate / largest, 0.0, 1.0) * there, there)
+    wide = wilson(np.clip(rate / largest, 0.0, 1.0) * nonempty, nonempty)
     low, high = np.where(few, wide[0] * largest, low), np.where(few, wide[1] * largest, high)
     method[few] = WILSON_CLUSTERS
     if independent:
-        one_each = whole == there
+        one_each = whole == nonempty
         for number, pool in enumerate(pooling.pools, len(pooling.pooled)):
             one_each[:, number] &= pool == CASES
         plain = wilson(part, whole)
@@ -188,7 +188,7 @@ def _with_intervals(
     return Rates(
         part=part,
         whole=whole,
-        clusters=there,
+        clusters=nonempty,
         rate=rate,
         low=np.where(unknown, np.nan, low),
         high=np.where(unknown, np.nan, high),
@@ -197,45 +197,45 @@ def _with_intervals(
 
 
 def margins(values: Floats, pooled: NDArray[np.bool_] | None = None, pools: int = 1, add: np.ufunc = np.add) -> Floats:
-    """Return … × relations × severities sums with all severities, and with pools below the relations.
+    """Return … × relations × severities sums with all severities together, and with pools below the relations.
 
     Args:
-        values: The sums, or maxima with ``np.maximum``.
+        values: Sums, or maxima with ``np.maximum``.
         pooled: bool R; relations in the pools, None for all.
-        pools: How many pools; they are alike.
+        pools: Number of pools; all are equal.
         add: As in :meth:`Places.totals`.
     """
     levels = with_all(values, -1, add)
-    chosen = levels if pooled is None else levels[..., pooled, :]
-    return np.concatenate([levels, *[add.reduce(chosen, axis=-2, keepdims=True, initial=0)] * pools], axis=-2)
+    selected = levels if pooled is None else levels[..., pooled, :]
+    return np.concatenate([levels, *[add.reduce(selected, axis=-2, keepdims=True, initial=0)] * pools], axis=-2)
 
 
 def table(
     names: Sequence[Mapping[str, Sequence[object]]], columns: Mapping[str, Any], keep: NDArray[np.bool_]
 ) -> pd.DataFrame:
-    """Return one row for each cell that is kept, the last axis fastest.
+    """Return one row for each selected cell, the last axis fastest.
 
     Args:
-        names: For each axis its columns, with a name for each place along it.
-        columns: By name: one number a cell, or what all rows share.
-        keep: bool; which cells.
+        names: For each axis its columns, with a label for each position.
+        columns: By name: one number for each cell, or a value shared by all rows.
+        keep: bool; mask of the selected cells.
     """
     import pandas as pd
 
     at = np.nonzero(keep)
-    named = {
+    labels = {
         name: np.array([*values], dtype=object)[along]
         for axis, along in zip(names, at, strict=True)
         for name, values in axis.items()
     }
     cells = {name: value[keep] if np.ndim(value) else value for name, value in columns.items()}
-    return pd.DataFrame(named | cells)
+    return pd.DataFrame(labels | cells)
 
 
 def decimals(values: ArrayLike, digits: int = 6) -> Floats:
-    """Return numbers rounded as Python rounds, by their exact value; ``numpy.round`` scales them first."""
+    """Return numbers rounded as by Python, by their exact value; ``numpy.round`` scales them first."""
     numbers = np.asarray(values, dtype=np.float64)
-    return np.array([round(one, digits) for one in numbers.ravel().tolist()]).reshape(numbers.shape)
+    return np.array([round(number, digits) for number in numbers.ravel().tolist()]).reshape(numbers.shape)
 
 
 def _rate(part: Floats, whole: Floats) -> Floats:
@@ -244,8 +244,8 @@ def _rate(part: Floats, whole: Floats) -> Floats:
 
 
 def _mean(rate: Floats, axes: int | tuple[int, ...]) -> Floats:
-    """Return the mean over the rates that are known, NaN where none is."""
-    known = ~np.isnan(rate)
-    number = known.sum(axes)
+    """Return the mean over the rates that are not NaN; NaN if all are."""
+    valid = ~np.isnan(rate)
+    number = valid.sum(axes)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(number > 0, np.where(known, rate, 0.0).sum(axes) / number, np.nan)
+        return np.where(number > 0, np.where(valid, rate, 0.0).sum(axes) / number, np.nan)

@@ -1,5 +1,5 @@
-"""Figures of pictures that records name: how like real ones they look, how varied they are, how well they fit words.
+"""Measures of generated pictures: realism, variety and agreement with their prompts.
 
-Everything here is a pure function of records, of features of the pictures that they name
-(:mod:`medtest.readers.embeddings`), and of what a reader saw in them.
+All are pure functions of records, of features of the recorded pictures (:mod:`medtest.readers.embeddings`), and of what
+a reader detected in them.
 """

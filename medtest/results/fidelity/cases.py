@@ -1,4 +1,4 @@
-"""The cases of one system whose pictures figures are made of: sources and follow-ups in one table."""
+"""Cases of one system with generated pictures: sources and follow-ups in one table."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PICTURE = "picture"
 TAG = "stratum_tag"
 _TEXTS = ("dataset", "seed_id", "cluster", "relation", "verdict", PICTURE, "prompt", "pool", "scene", "tells", TAG)
 EVERY, VIOLATED, HELD = "all", "violated", "held"
-"""What a picture was found to be: whatever, FAIL or PASS under the suite's primary criterion."""
+"""Subsets of cases: all, FAIL, or PASS under the suite's primary criterion."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -31,10 +31,10 @@ class DrawnCases:
     """Cases of one system, sources first.
 
     Attributes:
-        columns: Text columns, "" where a record holds nothing.
-        addresses: Address of each.
-        prompts: What tells prompts apart: the words, or where records hold none the SHA-256 of the prompt.
-        origin: int64 N; the row of each case's source, its own row for a source, -1 where the records hold none.
+        columns: Text columns, "" if a record has no value.
+        addresses: Address of each case.
+        prompts: Identity of the prompt: its text, or its SHA-256 if records have no text.
+        origin: int64 N; row of each case's source, its own row for a source, -1 if the source is not recorded.
     """
 
     columns: dict[str, NDArray[np.object_]]
@@ -49,16 +49,16 @@ class DrawnCases:
 
         frame = pd.concat([records.sources, records.followups], ignore_index=True)
         columns = {name: _texts(frame, name) for name in _TEXTS}
-        kept = _texts(frame, ADDRESS)
-        if not all(kept) and len(frame):
-            kept = np.array(addresses({name: frame[name].tolist() for name in KEY_COLUMNS}), dtype=object)
+        case_addresses = _texts(frame, ADDRESS)
+        if not all(case_addresses) and len(frame):
+            case_addresses = np.array(addresses({name: frame[name].tolist() for name in KEY_COLUMNS}), dtype=object)
         is_source = columns["relation"] == SOURCE
         hashed = np.where(is_source, _texts(frame, "source_sha256"), _texts(frame, "followup_sha256"))
         seeds = list(zip(columns["dataset"], columns["seed_id"], strict=True))
         source_of = {seed: row for row, seed in enumerate(seeds) if is_source[row]}
         return cls(
             columns=columns,
-            addresses=[str(one) for one in kept],
+            addresses=[str(address) for address in case_addresses],
             prompts=np.where(columns["prompt"] != "", columns["prompt"], hashed),
             origin=np.array([source_of.get(seed, -1) for seed in seeds], dtype=np.int64),
         )
@@ -72,54 +72,54 @@ class DrawnCases:
 
     @cached_property
     def drawn(self) -> NDArray[np.bool_]:
-        """Whether a picture was drawn."""
+        """Mask of the cases with a picture."""
         return np.asarray(self.texts(PICTURE) != "", dtype=bool)
 
     @cached_property
     def datasets(self) -> tuple[str, ...]:
         """Names of data sets, in order."""
-        return tuple(dict.fromkeys(str(one) for one in self.texts("dataset")))
+        return tuple(dict.fromkeys(str(name) for name in self.texts("dataset")))
 
     @cached_property
     def relations(self) -> tuple[str, ...]:
         """Relations in the order of the records, ``source`` first."""
-        return tuple(dict.fromkeys(str(one) for one in self.texts("relation")))
+        return tuple(dict.fromkeys(str(name) for name in self.texts("relation")))
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """Data sets, and all of them where they are several."""
+        """Data sets, followed by ``all`` if there are several."""
         return (*self.datasets, ALL) if len(self.datasets) > 1 else self.datasets
 
     @cached_property
     def clusters(self) -> NDArray[np.object_]:
-        """The cluster of each case, by its data set and name."""
+        """Cluster of each case, by its data set and name."""
         pairs = zip(self.texts("dataset"), self.texts("cluster"), strict=True)
         return np.array([f"{dataset}/{cluster}" for dataset, cluster in pairs], dtype=object)
 
     def of_seeds(self, most: int | None) -> NDArray[np.bool_]:
-        """Return which cases belong to at most so many seeds of each data set, the same ones under every relation.
+        """Return a mask of the cases of at most ``most`` seeds of each data set, the same under every relation.
 
-        Which seeds they are depends on their ids alone.
+        The selection depends only on the ids of the seeds.
         """
         if most is None:
             return np.ones(len(self), bool)
-        kept: set[tuple[str, str]] = set()
+        selected: set[tuple[str, str]] = set()
         seeds = list(zip(self.texts("dataset"), self.texts("seed_id"), strict=True))
         for dataset in self.datasets:
-            own = {seed for seed in seeds if seed[0] == dataset}
-            kept.update(
-                sorted(own, key=lambda seed: hashlib.sha256("\0".join(map(str, seed)).encode()).digest())[:most]
+            candidates = {seed for seed in seeds if seed[0] == dataset}
+            selected.update(
+                sorted(candidates, key=lambda seed: hashlib.sha256("\0".join(map(str, seed)).encode()).digest())[:most]
             )
-        return np.array([seed in kept for seed in seeds], dtype=bool)
+        return np.array([seed in selected for seed in seeds], dtype=bool)
 
     def chosen(self, group: str, relation: str, finding: str = EVERY) -> NDArray[np.bool_]:
-        """Return the cases of a data set (or ``all``) and a relation with a finding."""
-        found = self.texts("relation") == relation
+        """Return a mask of the cases of a data set (or ``all``) and a relation with a finding."""
+        mask = self.texts("relation") == relation
         if group != ALL:
-            found = found & (self.texts("dataset") == group)
+            mask = mask & (self.texts("dataset") == group)
         if finding != EVERY:
-            found = found & (self.texts("verdict") == {VIOLATED: "FAIL", HELD: "PASS"}[finding])
-        return np.asarray(found, dtype=bool)
+            mask = mask & (self.texts("verdict") == {VIOLATED: "FAIL", HELD: "PASS"}[finding])
+        return np.asarray(mask, dtype=bool)
 
     def findings(self, relation: str) -> Sequence[str]:
         """Return the findings that the cases of a relation can have."""
@@ -129,5 +129,5 @@ class DrawnCases:
 def _texts(frame: pd.DataFrame, name: str) -> NDArray[np.object_]:
     if name not in frame.columns:
         return np.full(len(frame), "", dtype=object)
-    found: NDArray[np.object_] = frame[name].astype(object).fillna("").to_numpy(dtype=object)
-    return found
+    texts: NDArray[np.object_] = frame[name].astype(object).fillna("").to_numpy(dtype=object)
+    return texts

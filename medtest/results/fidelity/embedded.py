@@ -1,4 +1,4 @@
-"""The features that figures of one run are made of: what is lacking is embedded first, what is kept is read."""
+"""Features of one run's pictures: cached ones are read, missing ones are computed first."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ _ENDINGS: Final = (".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".bmp", ".dib", ".t
 
 @dataclass(kw_only=True)
 class EmbeddedRun:
-    """Features of a run's pictures, of other folders' and of captions.
+    """Features of a run's pictures, of pictures in other folders, and of captions.
 
     Attributes:
-        store: The file that holds them.
-        net: Key of the network of distances and scores.
-        words: Key of the network that compares with captions; "" without one.
-        rows: int64 N; where each case's picture is among the embedded ones, -1 where it was not embedded.
-        pictures: Names of the embedded pictures, each once.
-        real: Names of the reference's pictures; empty where the sources are the reference.
-        training: Names of the training pictures, and their files below the folder.
-        labelled: Names of pictures whose classes are known, and those.
-        notices: What the reader of a report has to know, a line each.
+        store: File that holds the features.
+        net: Key of the network for distances and scores.
+        words: Key of the network that compares pictures with captions; "" without one.
+        rows: int64 N; index of each case's picture among the embedded ones, -1 if it was not embedded.
+        pictures: Names of the embedded pictures, without repeats.
+        real: Names of the reference pictures; empty if the sources are the reference.
+        training: Names of the training pictures, with their files relative to the folder.
+        labelled: Names of pictures with known classes, with their classes.
+        notices: Notices for the report, one line each.
     """
 
     store: FeatureFile
@@ -66,13 +66,13 @@ class EmbeddedRun:
         self.store.close()
 
     def without_names(self) -> EmbeddedRun:
-        """Return the same, its training pictures called by the SHA-256 of their files."""
+        """Return a copy whose training pictures are named by the SHA-256 of their files."""
         return replace(self, training={name: name for name in self.training})
 
     def of(
         self, cases: NDArray[np.bool_] | Integers, *, net: str | None = None, scores: bool = False
     ) -> PictureFeatures:
-        """Return features, or scores, of the pictures of cases that were embedded."""
+        """Return features, or scores, of the embedded pictures of cases."""
         key = (net or self.net, scores)
         if key not in self._kept:
             self._kept[key] = KeptFeatures(self.store, key[0], self.pictures, scores=scores)
@@ -85,16 +85,16 @@ class EmbeddedRun:
 
     def hashes(self, names: Sequence[str]) -> list[bytes]:
         """Return the perceptual hashes of pictures."""
-        found = self.store.read(HASH, names)
-        return [found[name][0].astype(np.uint8).tobytes() for name in names]
+        values = self.store.read(HASH, names)
+        return [values[name][0].astype(np.uint8).tobytes() for name in names]
 
     def aspects(self, names: Sequence[str]) -> dict[str, float]:
-        """Return width by height of those pictures that are known."""
+        """Return width / height of the pictures whose size is known."""
         return {name: float(row[1][0]) for name, row in self.store.read(HASH, list(names)).items()}
 
 
 def text_name(text: str) -> str:
-    """Return what the features of a text are kept under."""
+    """Return the key under which the features of a text are stored."""
     return f"text:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
@@ -106,30 +106,33 @@ def embedded_run(
     shared: Path,
     progress: Callable[[str], None] = lambda line: None,
 ) -> EmbeddedRun:
-    """Return the features of a run, embedding what is lacking.
+    """Return the features of a run, computing those that are missing.
 
     Args:
-        cases: Its cases.
-        settings: What figures are made with.
-        folder: The run's folder.
-        shared: The folder that all runs share.
-        progress: Is told how far it is.
+        cases: Cases of the run.
+        settings: Settings of the figures.
+        folder: Folder of the run.
+        shared: Folder shared by all runs.
+        progress: Called with progress messages.
 
     Raises:
         MedtestError: A network cannot be loaded.
         OutputProblem: The file of features cannot be used.
     """
     store = shared / FILE
-    wanted = cases.drawn & cases.of_seeds(settings.most)
-    names = list(dict.fromkeys(str(one) for one in cases.texts(PICTURE)[wanted]))
+    selected = cases.drawn & cases.of_seeds(settings.most)
+    names = list(dict.fromkeys(str(name) for name in cases.texts(PICTURE)[selected]))
     outside = {key: _files(settings.folder(key)) for key in FOLDERS}
     files = {key: by_content(paths) for key, paths in outside.items()}
     texts = {text_name(text): text for text in _captions(cases)} if settings.words else {}
-    made = embed(
+    embedding = embed(
         EmbeddingJob(
             store=str(store),
             nets=settings.nets,
-            pictures=[*(PictureJob(name=name) for name in names), *(one for key in FOLDERS for one in files[key])],
+            pictures=[
+                *(PictureJob(name=name) for name in names),
+                *(picture for key in FOLDERS for picture in files[key]),
+            ],
             folder=str(folder / PICTURES),
             texts=texts,
             device=settings.device,
@@ -137,32 +140,38 @@ def embedded_run(
         ),
         progress,
     )
-    bad = made.failed
-    there = [name for name in names if name not in bad]
-    place = {name: row for row, name in enumerate(there)}
+    bad = embedding.failed
+    embedded_names = [name for name in names if name not in bad]
+    place = {name: row for row, name in enumerate(embedded_names)}
     notices = []
-    if len(there) < len(names):
+    if len(embedded_names) < len(names):
         reason = next(bad[name] for name in names if name in bad)
-        notices.append(f"{len(names) - len(there):,} of {len(names):,} pictures are in no figure of pictures: {reason}")
-    lost = [one for key in files for one in files[key] if one.name in bad]
+        notices.append(
+            f"{len(names) - len(embedded_names):,} of {len(names):,} pictures are in no figure of pictures: {reason}"
+        )
+    lost = [picture for key in files for picture in files[key] if one.name in bad]
     if lost:
         notices.append(f"{len(lost):,} files of the folders given for figures are left out: {bad[lost[0].name]}")
     pictures = cases.texts(PICTURE)
-    rows = [place.get(str(name), -1) if use else -1 for name, use in zip(pictures, wanted, strict=True)]
+    rows = [place.get(str(name), -1) if use else -1 for name, use in zip(pictures, selected, strict=True)]
     root = settings.folder("training")
     return EmbeddedRun(
         store=FeatureFile(store),
         net=net_key(settings.embedder.fingerprint()),
         words=net_key(embedder_of(settings.words).fingerprint()) if settings.words else "",
         rows=np.array(rows, dtype=np.int64),
-        pictures=there,
-        real=[one.name for one in files["real"] if one.name not in bad],
+        pictures=embedded_names,
+        real=[picture.name for picture in files["real"] if picture.name not in bad],
         training={
-            one.name: str(Path(one.path or "").relative_to(root))
-            for one in files["training"]
-            if root is not None and one.name not in bad
+            picture.name: str(Path(picture.path or "").relative_to(root))
+            for picture in files["training"]
+            if root is not None and picture.name not in bad
         },
-        labelled={one.name: _class_of(Path(one.path or "")) for one in files["labelled"] if one.name not in bad},
+        labelled={
+            picture.name: _class_of(Path(picture.path or ""))
+            for picture in files["labelled"]
+            if picture.name not in bad
+        },
         notices=notices,
     )
 
@@ -172,10 +181,10 @@ def _captions(cases: DrawnCases) -> list[str]:
 
 
 def _class_of(path: Path) -> int:
-    """Return the class that a picture's folder is named by.
+    """Return the class number in the name of a picture's folder.
 
     Raises:
-        MedtestError: It is named by no number.
+        MedtestError: The folder's name is not a number.
     """
     name = path.parent.name
     if not name.isdecimal():
@@ -184,16 +193,16 @@ def _class_of(path: Path) -> int:
 
 
 def _files(folder: Path | None) -> list[Path]:
-    """Return the pictures of a folder and those below, in the order of their names.
+    """Return the pictures below a folder, sorted by name.
 
     Raises:
         MedtestError: There are none.
     """
     if folder is None:
         return []
-    found = sorted(
+    pictures = sorted(
         path for path in files_below(folder) if path.suffix.lower() in _ENDINGS and not path.name.startswith(".")
     )
-    if not found:
+    if not pictures:
         raise MedtestError(f"{folder.name} holds no pictures ({', '.join(_ENDINGS)})")
-    return found
+    return pictures

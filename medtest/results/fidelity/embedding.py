@@ -1,4 +1,4 @@
-"""Embedding what is not kept yet, in a worker process: a fork of one that has loaded torch, where a run had such."""
+"""Embedding of pictures in a worker process, forked from one that has loaded torch if the run had one."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _PATIENCE: Final = 5.0
 
 
 def embed(job: EmbeddingJob, progress: Callable[[str], None] = lambda line: None) -> Embedding:
-    """Embed what is not kept yet; no process is started where all is.
+    """Embed the pictures and texts that are not cached; no process is started if all are.
 
     Raises:
         MedtestError: A network cannot be loaded, or the process died.
         OutputProblem: The file of features cannot be used.
     """
-    rest = lacking(job)
-    if not rest.pictures and not rest.texts:
+    pending = lacking(job)
+    if not pending.pictures and not pending.texts:
         return Embedding()
     inbox: queue.SimpleQueue[tuple[Worker, Any]] = queue.SimpleQueue()
-    worker = ProcessWorker(rest, inbox)
+    worker = ProcessWorker(pending, inbox)
     worker.give("embed")
     try:
         while True:
@@ -38,8 +38,8 @@ def embed(job: EmbeddingJob, progress: Callable[[str], None] = lambda line: None
                     raise MedtestError(message.problem)
                 return message
             elif isinstance(message, Gone):
-                said = worker.last_words().splitlines()[-1:]
-                raise MedtestError(" ".join(["pictures cannot be embedded: the process", worker.death(), *said]))
+                last_line = worker.last_words().splitlines()[-1:]
+                raise MedtestError(" ".join(["pictures cannot be embedded: the process", worker.death(), *last_line]))
     finally:
         worker.retire()
         worker.end(patience=_PATIENCE)

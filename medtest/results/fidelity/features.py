@@ -1,4 +1,4 @@
-"""Features of pictures as figures take them: a chunk of rows at a time, so that memory does not grow with pictures."""
+"""Features of pictures, read in chunks of rows so that memory does not grow with the number of pictures."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
 
 CHUNK: Final = 1024
-"""Rows that are in memory at once."""
+"""Number of rows held in memory at once."""
 
 
 class PictureFeatures(Protocol):
-    """N rows of D numbers each, read again and again in one order."""
+    """N rows of D numbers each, which can be read repeatedly in one order."""
 
     @property
     def count(self) -> int:
-        """N."""
+        """Number of rows N."""
 
     @property
     def dimension(self) -> int:
-        """D."""
+        """Number of columns D."""
 
     def chunks(self) -> Iterator[Rows]:
         """Yield the rows in order, at most :data:`CHUNK` at once."""
 
     def rows(self, numbers: Integers) -> Rows:
-        """Return some rows, in the order of their numbers.
+        """Return selected rows, in the given order.
 
         Args:
             numbers: int64 n in [0, N).
@@ -39,13 +39,13 @@ class PictureFeatures(Protocol):
 
 
 class ArrayFeatures:
-    """Features that lie in one array, in memory or mapped from a file.
+    """Features in one array, in memory or mapped from a file.
 
     Args:
         values: float32 or float64 N×D.
 
     Raises:
-        ValueError: It is something else.
+        ValueError: The array has another dtype or shape.
     """
 
     def __init__(self, values: Rows) -> None:
@@ -55,12 +55,12 @@ class ArrayFeatures:
 
     @property
     def count(self) -> int:
-        """N."""
+        """Number of rows N."""
         return len(self._values)
 
     @property
     def dimension(self) -> int:
-        """D."""
+        """Number of columns D."""
         return int(self._values.shape[1])
 
     def chunks(self) -> Iterator[Rows]:
@@ -69,16 +69,16 @@ class ArrayFeatures:
             yield self._values[start : start + CHUNK]
 
     def rows(self, numbers: Integers) -> Rows:
-        """Return some rows, in the order of their numbers."""
+        """Return selected rows, in the given order."""
         return self._values[numbers]
 
 
 class Chosen:
-    """Some rows of other features, in an order of their own.
+    """Selection of rows of other features, in any order.
 
     Args:
-        features: All of them.
-        numbers: int64 n in [0, N): which ones.
+        features: All features.
+        numbers: int64 n in [0, N); indices of the selected rows.
     """
 
     def __init__(self, features: PictureFeatures, numbers: Integers) -> None:
@@ -86,12 +86,12 @@ class Chosen:
 
     @property
     def count(self) -> int:
-        """How many."""
+        """Number of selected rows."""
         return len(self._numbers)
 
     @property
     def dimension(self) -> int:
-        """D."""
+        """Number of columns D."""
         return self._features.dimension
 
     def chunks(self) -> Iterator[Rows]:
@@ -100,5 +100,5 @@ class Chosen:
             yield self._features.rows(self._numbers[start : start + CHUNK])
 
     def rows(self, numbers: Integers) -> Rows:
-        """Return some rows, in the order of their numbers."""
+        """Return selected rows, in the given order."""
         return self._features.rows(self._numbers[numbers])

@@ -1,8 +1,8 @@
-"""The table ``fidelity.csv``: distances, inception score and R-precision of every relation, and per finding.
+"""Table ``fidelity.csv``: distances, inception score and R-precision of every relation and finding.
 
-A distance is to a folder of real pictures where one is given, else to the pictures of the sources' prompts: what
-``unchanged`` shows then is how far two askings of the same prompts lie apart, and no relation's distance means anything
-below that. A figure that is not made with the network it is named after has another name.
+Distances are to a folder of real pictures if one is configured, otherwise to the pictures of the sources' prompts;
+``unchanged`` then shows the distance between two sets of answers to the same prompts, and smaller distances of
+relations are not meaningful. A figure that is not computed with its standard network has a different name.
 """
 
 from __future__ import annotations
@@ -40,29 +40,29 @@ STRUCTURAL = "RP-struct"
 SOURCES, REAL = "sources", "real"
 _NO_NET = "structure"
 _SPLIT_FROM = 100
-"""Pictures from which on scores are means over splits: of fewer a split holds next to none, and its score is 1."""
+"""Smallest number of pictures for which scores are means over splits; splits of fewer would be nearly empty."""
 
 
 def fidelity_table(cases: DrawnCases, settings: FigureSettings, embedded: EmbeddedRun | None) -> pd.DataFrame:
     """Return every figure of every data set, relation and finding.
 
     Args:
-        cases: The cases of one system.
-        settings: What figures are made with.
-        embedded: Features of their pictures; None makes what needs none.
+        cases: Cases of one system.
+        settings: Settings of the figures.
+        embedded: Features of the pictures; None to compute only figures that need no features.
 
     Returns:
-        A table with exactly :data:`COLUMNS`; R-precision in per cent, the others as they are.
+        A table with exactly :data:`COLUMNS`; R-precision in percent, the others in their own units.
     """
     import pandas as pd
 
     rows = [] if embedded is None or not embedded.pictures else list(_distances(cases, settings, embedded))
     rows += _precision(cases, settings, embedded)
-    made = pd.DataFrame(rows, columns=list(COLUMNS))
+    table = pd.DataFrame(rows, columns=list(COLUMNS))
     order = {name: n for n, name in enumerate(cases.relations)}
     sets = {name: n for n, name in enumerate(cases.groups)}
     key = {"dataset": sets, "relation": order}
-    return made.sort_values(
+    return table.sort_values(
         ["dataset", "relation"], key=lambda column: column.map(key[str(column.name)]), kind="stable", ignore_index=True
     )
 
@@ -74,31 +74,31 @@ def _distances(cases: DrawnCases, settings: FigureSettings, embedded: EmbeddedRu
     names = settings.embedder.figures
     temperature = _temperature(settings, embedded)
     real = embedded.others(embedded.real) if embedded.real else None
-    there = embedded.rows >= 0
+    available = embedded.rows >= 0
     for group in cases.groups:
-        base = np.flatnonzero(cases.chosen(group, SOURCE) & there)
+        base = np.flatnonzero(cases.chosen(group, SOURCE) & available)
         features = embedded.of(base) if real is None else real
         clusters = None if real is not None else list(cases.clusters[base])
         reference = FrechetReference(features, clusters) if features.count >= 2 else None
         for relation in cases.relations:
             compared = reference if real is not None or relation != SOURCE else None
             for finding in cases.findings(relation):
-                chosen = np.flatnonzero(cases.chosen(group, relation, finding) & there)
-                if not chosen.size:
+                selected = np.flatnonzero(cases.chosen(group, relation, finding) & available)
+                if not selected.size:
                     continue
-                own, drawn = list(cases.clusters[chosen]), embedded.of(chosen)
-                found: list[tuple[str, Estimate]] = []
+                clusters_of_drawn, drawn = list(cases.clusters[selected]), embedded.of(selected)
+                estimates: list[tuple[str, Estimate]] = []
                 if compared is not None:
-                    found.append((names.frechet, frechet(drawn, compared, own)))
+                    estimates.append((names.frechet, frechet(drawn, compared, clusters_of_drawn)))
                     kernel = kernel_distance(
-                        drawn, compared.features, clusters=own, reference_clusters=list(compared.clusters)
+                        drawn, compared.features, clusters=clusters_of_drawn, reference_clusters=list(compared.clusters)
                     )
-                    found.append((names.kernel, kernel))
-                scores = embedded.of(chosen, scores=True)
+                    estimates.append((names.kernel, kernel))
+                scores = embedded.of(selected, scores=True)
                 splits = SPLITS if scores.count >= _SPLIT_FROM else 1
-                score = inception_score(scores, temperature=temperature, splits=splits, clusters=own)
-                found.append((names.score, score))
-                for name, estimate in found:
+                score = inception_score(scores, temperature=temperature, splits=splits, clusters=clusters_of_drawn)
+                estimates.append((names.score, score))
+                for name, estimate in estimates:
                     to = compared if name != names.score else None
                     yield {
                         **_row(group, relation, finding, name, estimate),
@@ -111,10 +111,10 @@ def _distances(cases: DrawnCases, settings: FigureSettings, embedded: EmbeddedRu
 
 
 def _temperature(settings: FigureSettings, embedded: EmbeddedRun) -> float:
-    """Return what scores are divided by: what is given, else fitted on labelled pictures, else the network's own.
+    """Return the temperature of scores: from the settings, else fitted on labelled pictures, else the network's.
 
     Raises:
-        MedtestError: None can be fitted.
+        MedtestError: No temperature can be fitted.
     """
     if settings.temperature is not None:
         return settings.temperature
@@ -154,16 +154,16 @@ def _rounded(value: float) -> float:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Asked:
-    """Pictures and the captions that they are to find.
+    """Pictures of a relation and the captions to retrieve for them.
 
     Attributes:
-        figure: What it is called.
-        net: What encodes.
+        figure: Name of the figure.
+        net: Name of the encoder.
         rows: int64 N; the cases.
-        own: int64 N; the number of each one's caption.
-        meanings: What each of M captions means.
-        fits: How well pictures fit captions.
-        dimension: Numbers of a feature; None where there are none.
+        own: int64 N; index of each case's caption.
+        meanings: Meaning of each of M captions.
+        fits: Similarity of pictures and captions.
+        dimension: Length of a feature; None without features.
     """
 
     figure: str
@@ -176,42 +176,42 @@ class _Asked:
 
 
 def _precision(cases: DrawnCases, settings: FigureSettings, embedded: EmbeddedRun | None) -> list[dict[str, Any]]:
-    made = []
+    rows = []
     for group in cases.groups:
-        won, against, asked = np.full(len(cases), np.nan), np.zeros(len(cases), np.int64), None
+        won, against, last = np.full(len(cases), np.nan), np.zeros(len(cases), np.int64), None
         for relation in cases.relations:
-            here = _asked(cases, settings, embedded, cases.chosen(group, relation))
-            if here is not None:
-                asked = here
-                names = [cases.addresses[row] for row in here.rows]
-                won[here.rows], against[here.rows] = r_precision(here.fits, here.own, here.meanings, names)
-        if asked is not None:
-            made += _precision_rows(cases, group, won, against, asked, settings)
-    return made
+            query = _asked(cases, settings, embedded, cases.chosen(group, relation))
+            if query is not None:
+                last = query
+                names = [cases.addresses[row] for row in query.rows]
+                won[query.rows], against[query.rows] = r_precision(query.fits, query.own, query.meanings, names)
+        if last is not None:
+            rows += _precision_rows(cases, group, won, against, last, settings)
+    return rows
 
 
 def _asked(
     cases: DrawnCases, settings: FigureSettings, embedded: EmbeddedRun | None, chosen: NDArray[np.bool_]
 ) -> _Asked | None:
-    """Return the pictures of a relation with the captions they are to find; None where nothing can be asked."""
+    """Return the pictures of a relation with the captions to retrieve; None if there are none."""
     captioned = np.arange(len(cases)) if settings.captions == "mutated" else cases.origin
-    known = chosen & cases.drawn & (captioned >= 0)
+    usable = chosen & cases.drawn & (captioned >= 0)
     words = settings.words is not None and embedded is not None
     if words and embedded is not None:
-        known &= (embedded.rows >= 0) & (cases.texts("prompt")[captioned] != "")
+        usable &= (embedded.rows >= 0) & (cases.texts("prompt")[captioned] != "")
     else:
-        known &= (cases.texts("scene") != "") & (cases.texts("pool")[captioned] != "")
-    rows = np.flatnonzero(known)
+        usable &= (cases.texts("scene") != "") & (cases.texts("pool")[captioned] != "")
+    rows = np.flatnonzero(usable)
     if not rows.size:
         return None
-    prompts = [str(one) for one in cases.prompts[captioned[rows]]]
-    pools = [str(one) for one in cases.texts("pool")[captioned[rows]]]
-    listed = dict.fromkeys(zip(prompts, pools, strict=True))
-    number = {one: n for n, one in enumerate(listed)}
-    own = np.array([number[one] for one in zip(prompts, pools, strict=True)], dtype=np.int64)
-    meanings = [_meaning(pool) or prompt for prompt, pool in listed]
+    prompts = [str(prompt) for prompt in cases.prompts[captioned[rows]]]
+    pools = [str(pool) for pool in cases.texts("pool")[captioned[rows]]]
+    distinct = dict.fromkeys(zip(prompts, pools, strict=True))
+    number = {pair: n for n, pair in enumerate(distinct)}
+    own = np.array([number[pair] for pair in zip(prompts, pools, strict=True)], dtype=np.int64)
+    meanings = [_meaning(pool) or prompt for prompt, pool in distinct]
     if words and embedded is not None:
-        captions = embedded.others([text_name(prompt) for prompt, _ in listed], net=embedded.words)
+        captions = embedded.others([text_name(prompt) for prompt, _ in distinct], net=embedded.words)
         pictures = embedded.of(rows, net=embedded.words)
         net = embedder_of(settings.words or {})
         return _Asked(
@@ -223,36 +223,36 @@ def _asked(
             fits=cosine(pictures, captions),
             dimension=pictures.dimension,
         )
-    scenes, tells = ([str(one) for one in cases.texts(name)[rows]] for name in ("scene", "tells"))
-    fits = StructuralFit(scenes, tells, [pool for _, pool in listed]).fits()
+    scenes, tells = ([str(text) for text in cases.texts(name)[rows]] for name in ("scene", "tells"))
+    fits = StructuralFit(scenes, tells, [pool for _, pool in distinct]).fits()
     return _Asked(figure=STRUCTURAL, net=_NO_NET, rows=rows, own=own, meanings=meanings, fits=fits)
 
 
 def _meaning(pool: str) -> str:
-    """Return what a pool says in one order, "" where it says nothing."""
+    """Return the canonical form of a pool's content; "" if it is empty."""
     if not pool:
         return ""
     value = json.loads(pool)
     entities, triples = value.get("entities", ()), value.get("triples", ())
     if not entities:
         return ""
-    named = [[entities[one[0]][0], one[1], entities[one[2]][0]] for one in triples]
-    return json.dumps([sorted(entities, key=str), sorted(named)], sort_keys=True)
+    triple_names = [[entities[triple[0]][0], triple[1], entities[triple[2]][0]] for triple in triples]
+    return json.dumps([sorted(entities, key=str), sorted(triple_names)], sort_keys=True)
 
 
 def _precision_rows(
     cases: DrawnCases, group: str, won: Floats, against: Integers, asked: _Asked, settings: FigureSettings
 ) -> list[dict[str, Any]]:
-    judged = ~np.isnan(won)
+    scored = ~np.isnan(won)
     every = [(relation, finding) for relation in cases.relations for finding in cases.findings(relation)]
-    found = [(one, np.flatnonzero(cases.chosen(group, *one) & judged)) for one in every]
-    cells = [(one, rows) for one, rows in found if rows.size]
-    made = []
+    selections = [(key, np.flatnonzero(cases.chosen(group, *key) & scored)) for key in every]
+    cells = [(key, rows) for key, rows in selections if rows.size]
+    rows_out = []
     shares = shares_of(cases, [(rows, won[rows]) for _, rows in cells])
     for ((relation, finding), rows), share in zip(cells, shares, strict=True):
         fewest = int(against[rows].min())
         note = "" if fewest == DISTRACTORS else f"{fewest} other captions, not {DISTRACTORS}: it is easier"
-        made.append(
+        rows_out.append(
             {
                 "dataset": group,
                 "relation": relation,
@@ -272,4 +272,4 @@ def _precision_rows(
                 "note": note,
             }
         )
-    return made
+    return rows_out

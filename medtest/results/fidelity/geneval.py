@@ -1,9 +1,9 @@
-"""GenEval's rule: does a picture show what its prompt says (D. Ghosh et al., GenEval, NeurIPS 2023).
+"""GenEval's rule for whether a picture shows its prompt (D. Ghosh et al., GenEval, NeurIPS 2023).
 
 After ``evaluate`` and ``relative_position`` of its evaluation/evaluate_images.py (github.com/djghosh13/geneval, commit
-af4902f, MIT licence), written anew for pools and scenes. Each thing that the prompt names is there at least as often as
-it says, under the tag ``counting`` exactly so often; colours and places are judged on the things that the reader is
-surest of. Its own reader is Mask2Former with CLIP for colours: with another reader the figures are that reader's.
+af4902f, MIT licence), reimplemented for pools and scenes. Each object in the prompt must occur at least as often as the
+prompt says, under the tag ``counting`` exactly as often; colours and positions are judged on the objects with the
+highest reader scores. GenEval's reader is Mask2Former, with CLIP for colours; figures depend on the reader.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _SAME: Final = {"under": "below", "beneath": "below", "over": "above"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenEvalRule:
-    """What GenEval leaves open.
+    """Parameters of GenEval's rule.
 
     Attributes:
-        score: Things that the reader is less sure of do not count. GenEval takes 0.3 for its detector; by default the
-            reader itself decides what it saw.
+        score: Smallest reader score of an object that counts. GenEval uses 0.3 for its detector; by default the reader
+            decides.
         counting_score: The same under the tag ``counting``: 0.9 in GenEval.
-        most: Things of one class that count at most.
+        most: Largest number of objects of one class that count.
     """
 
     score: float = 0.0
@@ -38,11 +38,11 @@ class GenEvalRule:
 
 @dataclass(frozen=True, slots=True)
 class ShownPicture:
-    """Whether a picture shows what its prompt says.
+    """Result of the rule for one picture.
 
     Attributes:
-        correct: None where the reader cannot tell, or where the rule does not speak of what the prompt says.
-        why: What is missing or cannot be told, the first thing found; "" where all is there.
+        correct: None if the reader cannot judge the picture, or the rule does not cover the prompt.
+        why: First reason why the picture is wrong or cannot be judged; "" if it is correct.
     """
 
     correct: bool | None
@@ -55,29 +55,29 @@ def shown(
     """Judge one picture.
 
     Args:
-        scene: What the reader saw.
-        pool: What the prompt says.
-        tag: The prompt's kind, one of :data:`TAGS`.
-        rule: What GenEval leaves open.
-        aspect: Width of the picture divided by its height: boxes are fractions, places are judged in pixels.
+        scene: Scene that the reader detected.
+        pool: Content of the prompt.
+        tag: Kind of the prompt, one of :data:`TAGS`.
+        rule: Parameters of the rule.
+        aspect: Width of the picture divided by its height: boxes are fractions, positions are judged in pixels.
     """
     untold = _untold(scene, pool, tag)
     if untold:
         return ShownPicture(None, untold)
     least = rule.counting_score if tag == EXACT else rule.score
-    found = [_found(scene, entity.name, least, rule.most) for entity in pool.entities]
+    detected = [_found(scene, entity.name, least, rule.most) for entity in pool.entities]
     groups: list[list[SeenEntity] | None] = []
     wrong = []
-    for entity, things in zip(pool.entities, found, strict=True):
-        why = _wrong(entity, things, exact=tag == EXACT)
+    for entity, objects in zip(pool.entities, detected, strict=True):
+        why = _wrong(entity, objects, exact=tag == EXACT)
         wrong += [why] if why else []
-        groups.append(None if why and not why.startswith("more") else things[: _count(entity)])
+        groups.append(None if why and not why.startswith("more") else objects[: _count(entity)])
     for triple in pool.triples:
         ends = groups[triple.subject], groups[triple.object]
         predicate = _SAME.get(triple.predicate, triple.predicate)
         if ends[0] is None or ends[1] is None:
-            continue  # what is not there is told of above
-        pairs = ((one, two) for one in ends[0] for two in ends[1])
+            continue  # missing objects are reported above
+        pairs = ((subject_box, two) for subject_box in ends[0] for two in ends[1])
         if not all(_stands(one, predicate, two, aspect) for one, two in pairs):
             subject, target = pool.entities[triple.subject].name, pool.entities[triple.object].name
             wrong.append(f"{subject} not {predicate} {target}")
@@ -85,20 +85,20 @@ def shown(
 
 
 def _untold(scene: Scene, pool: Pool, tag: str) -> str:
-    """Return what of a prompt neither rule nor reader can judge, or ""."""
+    """Return the part of a prompt that neither rule nor reader can judge, or ""."""
     tells = scene.tells
     for entity in pool.entities:
         if not tells.names(entity.name):
             return f"the reader cannot tell {entity.name}"
-        for said in entity.attributes:
-            if not tells.describes(said):
-                return f"the reader cannot tell {said}"
+        for attribute in entity.attributes:
+            if not tells.describes(attribute):
+                return f"the reader cannot tell {attribute}"
         if not tells.counts and (tag == EXACT or _count(entity) > 1):
             return "the reader cannot count"
     for triple in pool.triples:
         if _SAME.get(triple.predicate, triple.predicate) not in POSITIONS:
             return f"the rule does not speak of {triple.predicate}"
-        if any(one.box is None for one in scene.entities):
+        if any(entity.box is None for entity in scene.entities):
             return "the reader does not say where things are"
     return ""
 
@@ -108,22 +108,26 @@ def _count(entity: Entity) -> int:
 
 
 def _found(scene: Scene, name: str, least: float, most: int) -> list[SeenEntity]:
-    """Return the things of a class, those that the reader is surest of first."""
-    things = [one for one in scene.entities if one.name == name and one.score >= least]
-    return sorted(things, key=lambda one: -one.score)[:most]
+    """Return the objects of a class, highest score first."""
+    objects = [entity for entity in scene.entities if entity.name == name and entity.score >= least]
+    return sorted(objects, key=lambda one: -one.score)[:most]
 
 
-def _wrong(entity: Entity, things: list[SeenEntity], *, exact: bool) -> str:
-    """Return what is wrong with the things of one entity, or ""."""
+def _wrong(entity: Entity, objects: list[SeenEntity], *, exact: bool) -> str:
+    """Return an error in the objects of one entity, or ""."""
     count = _count(entity)
-    if len(things) < count:
-        return f"{len(things)} of {count} {entity.name}"
-    for said in entity.attributes:
-        right = sum(said in one.attributes for one in things[:count])
+    if len(objects) < count:
+        return f"{len(objects)} of {count} {entity.name}"
+    for attribute in entity.attributes:
+        right = sum(attribute in seen.attributes for seen in objects[:count])
         if right < count:
-            return f"{right} of {count} {entity.name} {said}"
-    return f"more than {count} {entity.name}" if exact and len(things) > count else ""
+            return f"{right} of {count} {entity.name} {attribute}"
+    return f"more than {count} {entity.name}" if exact and len(objects) > count else ""
 
 
-def _stands(one: SeenEntity, predicate: str, two: SeenEntity, aspect: float) -> bool:
-    return one.box is not None and two.box is not None and predicate in relative_positions(one.box, two.box, aspect)
+def _stands(subject: SeenEntity, predicate: str, two: SeenEntity, aspect: float) -> bool:
+    return (
+        subject.box is not None
+        and two.box is not None
+        and predicate in relative_positions(subject.box, two.box, aspect)
+    )

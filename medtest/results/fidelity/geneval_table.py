@@ -1,4 +1,4 @@
-"""The table ``geneval.csv``: GenEval's rule by tag, for seeds that have one (stratum ``tag``)."""
+"""Table ``geneval.csv``: GenEval's rule by tag, for seeds that have one (stratum ``tag``)."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ COLUMNS = columns_in(__file__, "geneval")
 
 
 def geneval_table(cases: DrawnCases, settings: FigureSettings, embedded: EmbeddedRun | None = None) -> pd.DataFrame:
-    """Return how many pictures show what their prompts say, by relation and tag.
+    """Return the share of pictures that show their prompt, by relation and tag.
 
-    ``overall`` is the mean over the tags, as GenEval's own score. A case that no picture was drawn for is not correct;
-    one that the reader cannot judge, or of which the rule does not speak, is in no denominator and is counted.
+    ``overall`` is the mean over the tags, as in GenEval. A case without a picture is not correct; a case that the
+    reader cannot judge, or that the rule does not cover, is excluded from rates and counted separately.
 
     Args:
-        cases: The cases of one system.
-        settings: Below which score things do not count.
-        embedded: Knows the pictures' shapes; without it they are taken for squares.
+        cases: Cases of one system.
+        settings: Settings with the smallest scores of objects that count.
+        embedded: Gives the shapes of pictures; without it they are assumed to be square.
 
     Returns:
-        A table with exactly :data:`COLUMNS`; without a row where no seed has a tag.
+        A table with exactly :data:`COLUMNS`; empty if no seed has a tag.
     """
     import pandas as pd
 
@@ -45,42 +45,42 @@ def geneval_table(cases: DrawnCases, settings: FigureSettings, embedded: Embedde
         return pd.DataFrame(columns=list(COLUMNS))
     rule = GenEvalRule(score=settings.geneval_score, counting_score=settings.geneval_counting_score)
     drawn = cases.drawn[rows]
-    names = dict.fromkeys(str(one) for one in cases.texts(PICTURE)[rows[drawn]])
+    names = dict.fromkeys(str(name) for name in cases.texts(PICTURE)[rows[drawn]])
     aspects = {} if embedded is None else embedded.aspects(list(names))
-    judged = [_shown(cases, int(row), rule, aspects) for row in rows]
-    told = np.array([one.correct is not None for one in judged])
-    correct = np.array([bool(one.correct) for one in judged])
+    results = [_shown(cases, int(row), rule, aspects) for row in rows]
+    judgeable = np.array([result.correct is not None for result in results])
+    correct = np.array([bool(result.correct) for result in results])
     relations = cases.relations
-    tag = np.array([tags.index(one) for one in cases.texts(TAG)[rows]], dtype=np.int64)
-    relation = np.array([relations.index(one) for one in cases.texts("relation")[rows]], dtype=np.int64)
+    tag = np.array([tags.index(name) for name in cases.texts(TAG)[rows]], dtype=np.int64)
+    relation = np.array([relations.index(name) for name in cases.texts("relation")[rows]], dtype=np.int64)
     place = places_of(cases, rows, tag * len(relations) + relation, (len(tags), len(relations)))
-    found = rates(place, correct, told, pools=(MEAN,), independent=True)
-    untold = rates(place, ~told, np.ones(len(rows)), pools=(MEAN,)).part
+    shares = rates(place, correct, judgeable, pools=(MEAN,), independent=True)
+    untold = rates(place, ~judgeable, np.ones(len(rows)), pools=(MEAN,)).part
     without = rates(place, ~drawn, np.ones(len(rows)), pools=(MEAN,)).part
     datasets = [*dict.fromkeys(sorted(map(str, cases.texts("dataset")[rows]))), ALL]
-    keep = (found.whole + untold) > 0
+    keep = (shares.whole + untold) > 0
     keep[..., -1] = False
     if len(datasets) == 2:
-        keep[-1] = False  # all of one data set is that data set
-    named = (
+        keep[-1] = False  # a single data set needs no row for all
+    labels = (
         {"dataset": datasets},
         {"tag": [*tags, OVERALL]},
         {"relation": [*relations, ALL]},
     )
     columns = {
-        "cases": found.whole.astype(np.int64),
-        "correct": found.part.astype(np.int64),
-        "percent": decimals(100 * found.rate),
-        "ci_low": decimals(100 * found.low),
-        "ci_high": decimals(100 * found.high),
-        "ci_method": found.method,
+        "cases": shares.whole.astype(np.int64),
+        "correct": shares.part.astype(np.int64),
+        "percent": decimals(100 * shares.rate),
+        "ci_low": decimals(100 * shares.low),
+        "ci_high": decimals(100 * shares.high),
+        "ci_method": shares.method,
         "untold": untold.astype(np.int64),
         "without_picture": without.astype(np.int64),
     }
-    made = table(named, columns, keep)
+    frame = table(labels, columns, keep)
     order = {name: n for n, name in enumerate(relations)}
-    made = made.sort_values(["dataset", "relation"], key=lambda c: c.map(order) if c.name == "relation" else c)
-    return made.reset_index(drop=True)[list(COLUMNS)]
+    frame = frame.sort_values(["dataset", "relation"], key=lambda c: c.map(order) if c.name == "relation" else c)
+    return frame.reset_index(drop=True)[list(COLUMNS)]
 
 
 def _shown(cases: DrawnCases, row: int, rule: GenEvalRule, aspects: dict[str, float]) -> ShownPicture:

@@ -1,4 +1,4 @@
-"""What the report says of pictures: their figures by relation and finding, GenEval's tags, near-duplicates."""
+"""Report sections on pictures: figures by relation and finding, GenEval's tags, near-duplicates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _SHOWN_PAIRS: Final = 30
 _BY_DIMENSION: Final = ("FI", "FD", "IS")
-"""How figures begin that need more pictures than features, or than classes."""
+"""Prefixes of figures that need more pictures than features, or than classes."""
 _DISTANCE_WORDS: Final = (
     "Each figure stands with its number of pictures, for it depends on that: distances fall and scores rise as pictures"
     " grow more. Compare rows of like numbers alone, and none with a figure published for another number. N < D marks"
@@ -34,15 +34,15 @@ _STRUCTURE_WORDS: Final = (
 
 
 def sections(frames: Mapping[str, pd.DataFrame], notices: Sequence[str] = ()) -> list[Section]:
-    """Return sections of tables on pictures, those without a row left out.
+    """Return the report sections on pictures, without empty ones.
 
     Args:
-        frames: The tables by file name.
-        notices: What is missing from them and why.
+        frames: Tables by file name.
+        notices: Notices on missing figures.
     """
-    made = [_figures(frames["fidelity.csv"], notices), _geneval(frames["geneval.csv"])]
-    made += [_duplicates(frames["duplicates.csv"], frames["duplicate_shares.csv"])]
-    return [one for one in made if one is not None]
+    candidates = [_figures(frames["fidelity.csv"], notices), _geneval(frames["geneval.csv"])]
+    candidates += [_duplicates(frames["duplicates.csv"], frames["duplicate_shares.csv"])]
+    return [section for section in candidates if section is not None]
 
 
 def _figures(frame: pd.DataFrame, notices: Sequence[str]) -> Section | None:
@@ -52,10 +52,10 @@ def _figures(frame: pd.DataFrame, notices: Sequence[str]) -> Section | None:
     several = frame["dataset"].nunique() > 1
     rows = []
     for (dataset, relation, finding), cells in frame.groupby(["dataset", "relation", "finding"], sort=False):
-        found = {str(row["figure"]): row for row in cells.to_dict("records")}
-        usual = max(int(row["pictures"]) for row in found.values())
+        by_figure = {str(row["figure"]): row for row in cells.to_dict("records")}
+        usual = max(int(row["pictures"]) for row in by_figure.values())
         head = (*((str(dataset),) if several else ()), str(relation), str(finding), f"{usual:,}")
-        rows.append((*head, *(_cell(found.get(name), usual) for name in names)))
+        rows.append((*head, *(_cell(by_figure.get(name), usual) for name in names)))
     head = (*(("data set",) if several else ()), "relation", "cases", "pictures")
     return Section(
         name="picture-figures",
@@ -80,20 +80,24 @@ def _figure_words(frame: pd.DataFrame, notices: Sequence[str]) -> str:
     )
     temperatures = frame["temperature"].dropna().unique()
     words += f" Scores are divided by T = {float(temperatures[0]):g} before the softmax." if len(temperatures) else ""
-    return " ".join([words, *(_sentence(one) for one in notices)])
+    return " ".join([words, *(_sentence(notice) for notice in notices)])
 
 
 def _cell(row: Mapping[Any, Any] | None, usual: int) -> str:
-    """Return a figure with its interval, and what to know of it: few pictures, another number of them than usual."""
+    """Return a figure with its interval and notes on few pictures or an unusual number of pictures."""
     if row is None or row["value"] != row["value"]:
         return ""
     interval = _interval(row)
-    said = _number(row["value"], str(row["figure"])) + (f" [{interval}]" if interval else "")
+    text = _number(row["value"], str(row["figure"])) + (f" [{interval}]" if interval else "")
     count = int(row["pictures"])
-    said += "" if count == usual else f", {count:,} pictures"
+    text += "" if count == usual else f", {count:,} pictures"
     smallest = count if not row["reference"] else min(count, int(row["reference_pictures"]))
-    few = row["dimension"] == row["dimension"] and row["dimension"] is not None and smallest < row["dimension"]
-    return f"{said}, N < {int(row['dimension'])}" if few and str(row["figure"])[:2] in _BY_DIMENSION else said
+    below_dimension = (
+        row["dimension"] == row["dimension"] and row["dimension"] is not None and smallest < row["dimension"]
+    )
+    return (
+        f"{text}, N < {int(row['dimension'])}" if below_dimension and str(row["figure"])[:2] in _BY_DIMENSION else text
+    )
 
 
 def _geneval(frame: pd.DataFrame) -> Section | None:
@@ -129,8 +133,8 @@ def _duplicates(pairs: pd.DataFrame, shares: pd.DataFrame) -> Section | None:
         return None
     words = []
     for kind, of in (("answers", "answers to other prompts"), ("training", "pictures of the training folder")):
-        whole = shares[(shares["kind"] == kind) & (shares["relation"] == ALL)].tail(1)
-        for row in whole.to_dict("records"):
+        totals = shares[(shares["kind"] == kind) & (shares["relation"] == ALL)].tail(1)
+        for row in totals.to_dict("records"):
             words.append(
                 f"{int(row['near_duplicates']):,} of {int(row['pictures']):,} pictures ({row['percent']:.1f} %,"
                 f" {row['ci_low']:.1f} to {row['ci_high']:.1f}) are nearly the same as {of}"

@@ -1,4 +1,4 @@
-"""What figures of pictures are made with: a block of the oracle's settings, ``oracles.figures``."""
+"""Settings of figures of pictures: block ``oracles.figures`` of the oracle's settings."""
 
 from __future__ import annotations
 
@@ -22,23 +22,22 @@ class FigureSettings(PartSettings):
     """Settings of figures of pictures.
 
     Attributes:
-        pictures: Whether pictures are embedded at all, for figures and near-duplicates: ``embedded`` or ``none``.
-            What needs no network, R-precision by structure and GenEval's rule, is made in either case.
-        inception: Weights of Inception-v3 (2015-12-05): FID, KID and IS in place of ours.
-        clip: A Hugging Face folder of CLIP: RP in place of ours.
-        real: A folder of real pictures that distances are to; none for the answers to the sources' prompts.
-        training: A folder of pictures in which near-duplicates of answers are looked for.
-        temperature: What scores are divided by for the inception score; none for one that is fitted on ``labelled``,
-            or the network's own.
-        most: Seeds of each data set whose pictures are embedded, drawn by their ids; none for all.
-        captions: What R-precision asks for: the ``mutated`` caption of each case, or its source's (``original``), as
-            the paper's released code does.
-        labelled: A folder of pictures whose classes are known, in subfolders named by the class's number: the
-            temperature is fitted on them.
-        similarity: Cosine of features from which on two pictures with near hashes are near-duplicates.
-        geneval_score: Things of which the reader is less sure do not count under GenEval's rule (0.3 there).
-        geneval_counting_score: The same for its prompts that count (0.9 there).
-        device: ``auto``, ``cpu`` or ``cuda:N``: where networks run.
+        pictures: ``embedded`` or ``none``: whether pictures are embedded for figures and near-duplicates. Structural
+            R-precision and GenEval's rule need no network and are always computed.
+        inception: Weights of Inception-v3 (2015-12-05), to compute FID, KID and IS in place of the bundled network.
+        clip: Hugging Face folder of CLIP, to compute RP in place of structural R-precision.
+        real: Folder of real pictures as reference of distances; none for the answers to the sources' prompts.
+        training: Folder of pictures to search for near-duplicates of answers.
+        temperature: Divisor of scores in the inception score; none for one fitted on ``labelled``, or the network's
+            own.
+        most: Number of seeds of each data set whose pictures are embedded, selected by their ids; none for all.
+        captions: Caption to retrieve in R-precision: the ``mutated`` caption of each case, or its source's
+            (``original``), as in the paper's released code.
+        labelled: Folder of pictures with known classes, in subfolders named by class number, to fit the temperature.
+        similarity: Cosine of features from which two pictures with similar hashes are near-duplicates.
+        geneval_score: Smallest reader score of objects that count under GenEval's rule (0.3 in GenEval).
+        geneval_counting_score: The same for prompts that count (0.9 in GenEval).
+        device: Device of the networks: ``auto``, ``cpu`` or ``cuda:N``.
     """
 
     pictures: Literal["embedded", "none"] = "embedded"
@@ -57,17 +56,17 @@ class FigureSettings(PartSettings):
 
     @classmethod
     def of(cls, judging: Mapping[str, Any]) -> FigureSettings:
-        """Return the settings that an oracle's settings hold (``Context.judging``); the defaults where it has none."""
+        """Return the figure settings in an oracle's settings (``Context.judging``), or the defaults."""
         return cls.model_validate(judging.get("figures") or {})
 
     @property
     def pixels(self) -> Mapping[str, Any]:
-        """The network that distances and scores are made with."""
+        """Network for distances and scores."""
         return {"net": "inception", "place": self.inception} if self.inception else {"net": "bundled"}
 
     @property
     def words(self) -> Mapping[str, Any] | None:
-        """The network that compares pictures with captions; None where structure does."""
+        """Network that compares pictures with captions; None to compare by structure."""
         return {"net": "clip", "place": self.clip} if self.clip else None
 
     @property
@@ -77,17 +76,17 @@ class FigureSettings(PartSettings):
 
     @property
     def embedder(self) -> Embedder:
-        """The network that distances and scores are made with, not opened."""
+        """Network for distances and scores, not opened."""
         return embedder_of(self.pixels)
 
     def check(self) -> list[Mistake]:
-        """Return what is wrong with the paths."""
-        found = [mistake for net in self.nets for mistake in embedder_of(net).check()]
+        """Return the mistakes in the paths."""
+        mistakes = [mistake for net in self.nets for mistake in embedder_of(net).check()]
         for key in FOLDERS:
             place = getattr(self, key)
             if place is not None:
-                found += folder_mistakes(place, where="oracles.figures", key=key)
-        return found
+                mistakes += folder_mistakes(place, where="oracles.figures", key=key)
+        return mistakes
 
     def folder(self, key: str) -> Path | None:
         """Return one of the folders of pictures."""

@@ -1,8 +1,8 @@
-"""Captions and pictures as what they name: the encoder of ``RP-struct``, which needs no network.
+"""Structural encoding of captions and pictures, used for ``RP-struct`` without a network.
 
-A caption is encoded by its pool and a picture by the scene that a reader saw: each class as often as it is there, each
-attribute of a class, each relation between classes. A fit is the cosine between the two; what the reader cannot tell
-is left out of the caption, for it could find none of it.
+A caption is encoded by its pool and a picture by the scene that a reader detected: each class with its count, each
+attribute of a class, each relation between classes. Their similarity is the cosine. Terms that the reader cannot detect
+are left out of the caption.
 """
 
 from __future__ import annotations
@@ -19,61 +19,64 @@ from medtest.results.fidelity.features import Floats, Integers
 from medtest.results.fidelity.measures.retrieval import Fits
 
 _MOST_OF_A_CLASS: Final = 20
-"""A class counts so often at most."""
+"""Largest count of a class."""
 
 
 _EVERYTHING: Final = Tells()
 
 
 def pool_terms(pool: Pool, tells: Tells = _EVERYTHING) -> Counter[Hashable]:
-    """Return what a pool names, as far as a reader could tell it, each term once for every time it is named."""
-    found: Counter[Hashable] = Counter()
+    """Return the terms of a pool that the reader can detect, each counted as often as it occurs."""
+    terms: Counter[Hashable] = Counter()
     total: Counter[str] = Counter()
     for entity in pool.entities:
         if not tells.names(entity.name):
             continue
         total[entity.name] += 1 if entity.count is None or not tells.counts else entity.count
-        found.update(("is", entity.name, said) for said in set(entity.attributes) if tells.describes(said))
-    found.update(_each(total))
-    found.update(("does", *triple) for triple in set(pool.named()) if tells.relates(triple))
-    return found
+        terms.update(
+            ("is", entity.name, attribute) for attribute in set(entity.attributes) if tells.describes(attribute)
+        )
+    terms.update(_each(total))
+    terms.update(("does", *triple) for triple in set(pool.named()) if tells.relates(triple))
+    return terms
 
 
 def scene_terms(scene: Any) -> set[Hashable]:
-    """Return what a scene shows, in the terms of :func:`pool_terms`.
+    """Return the terms of a scene, in the form of :func:`pool_terms`.
 
     Args:
-        scene: As :meth:`medtest.core.scenes.Scene.as_json` gives it; there are many, and no objects are made of them.
+        scene: JSON value from :meth:`medtest.core.scenes.Scene.as_json`; no objects are built, as there are many
+            scenes.
 
     Raises:
-        ValueError: It is something else.
+        ValueError: The value is not a scene.
     """
     try:
         entities = scene["entities"]
-        names = [str(one[0]) for one in entities]
-        found = set(_each(Counter(names)))
-        found.update(("is", str(one[0]), str(said)) for one in entities for said in one[3])
-        found.update(("does", names[one[0]], str(one[1]), names[one[2]]) for one in scene["triples"])
+        names = [str(entity[0]) for entity in entities]
+        terms = set(_each(Counter(names)))
+        terms.update(("is", str(entity[0]), str(attribute)) for entity in entities for attribute in entity[3])
+        terms.update(("does", names[triple[0]], str(triple[1]), names[triple[2]]) for triple in scene["triples"])
     except (TypeError, KeyError, IndexError) as error:
         raise ValueError(f"no scene of entities and triples ({error})") from None
-    return found
+    return terms
 
 
 def _each(names: Counter[str]) -> Iterable[Hashable]:
-    """Return a term for the first of a class, another for the second, and so on."""
+    """Return one term for the first of a class, another for the second, and so on."""
     return (("is there", name, n) for name, count in names.items() for n in range(min(count, _MOST_OF_A_CLASS)))
 
 
 class StructuralFit:
-    """How well scenes fit pools.
+    """Similarity of scenes and pools.
 
     Args:
         scenes: JSON text of each picture's scene (:meth:`medtest.core.scenes.Scene.as_json`).
-        tells: JSON text of what its reader can tell.
+        tells: JSON text of what its reader can detect.
         pools: JSON text of each caption's pool (:meth:`medtest.core.scenes.Pool.as_json`).
 
     Raises:
-        ValueError: A text is something else.
+        ValueError: A text has another form.
     """
 
     def __init__(self, scenes: Sequence[str], tells: Sequence[str], pools: Sequence[str]) -> None:
@@ -82,33 +85,33 @@ class StructuralFit:
         self._known: dict[str, tuple[dict[Hashable, int], Integers, Floats]] = {}
 
     def fits(self) -> Fits:
-        """Return the function that compares them."""
+        """Return the similarity function."""
         return self._fit
 
-    def _fit(self, rows: Integers, asked: Integers) -> Floats:
-        found = np.zeros(asked.shape)
-        for at, (row, captions) in enumerate(zip(rows, asked, strict=True)):
+    def _fit(self, rows: Integers, captions_of: Integers) -> Floats:
+        cosines = np.zeros(captions_of.shape)
+        for at, (row, captions) in enumerate(zip(rows, captions_of, strict=True)):
             numbers, terms, weights = self._captions(self._tells[row])
-            seen = np.zeros(len(numbers) + 1)  # the last stands for no term
+            seen = np.zeros(len(numbers) + 1)  # the last entry is for padding
             for term in scene_terms(json.loads(self._scenes[row])):
                 if term in numbers:
                     seen[numbers[term]] = 1.0
-            found[at] = (seen[terms[captions]] * weights[captions]).sum(1)
-        return found
+            cosines[at] = (seen[terms[captions]] * weights[captions]).sum(1)
+        return cosines
 
     def _captions(self, tells: str) -> tuple[dict[Hashable, int], Integers, Floats]:
-        """Return the terms of captions by number, captions × most terms, and their weights, for one sort of reader."""
+        """Return the terms of captions by index, captions × most terms, and their weights, for one kind of reader."""
         if tells not in self._known:
-            told = Tells.of_json(json.loads(tells)) if tells else Tells()
-            listed = [list(pool_terms(pool, told)) for pool in self._pools]
+            reader = Tells.of_json(json.loads(tells)) if tells else Tells()
+            terms_by_pool = [list(pool_terms(pool, reader)) for pool in self._pools]
             numbers: dict[Hashable, int] = {}
-            for terms in listed:
+            for terms in terms_by_pool:
                 for term in terms:
                     numbers.setdefault(term, len(numbers))
-            width = max((len(terms) for terms in listed), default=0)
-            places = np.full((len(listed), max(1, width)), len(numbers), np.int64)
+            width = max((len(terms) for terms in terms_by_pool), default=0)
+            places = np.full((len(terms_by_pool), max(1, width)), len(numbers), np.int64)
             weights = np.zeros(places.shape)
-            for row, terms in enumerate(listed):
+            for row, terms in enumerate(terms_by_pool):
                 places[row, : len(terms)] = [numbers[term] for term in terms]
                 weights[row, : len(terms)] = 1 / np.sqrt(max(1, len(terms)))
             self._known[tells] = numbers, places, weights

@@ -1,4 +1,4 @@
-"""All tables on pictures of one run, and what its report says of them."""
+"""Tables on the pictures of one run, and their report sections."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 NAMES = ("fidelity.csv", "geneval.csv", "duplicates.csv", "duplicate_shares.csv")
-"""Names of the tables."""
+"""File names of the tables."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,15 +30,15 @@ class PictureTables:
     """Tables on pictures.
 
     Attributes:
-        frames: By file name; :data:`NAMES`.
-        notices: What is missing from them and why, a line each.
+        frames: Tables by file name; :data:`NAMES`.
+        notices: Notices on missing figures, one line each.
     """
 
     frames: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
 
     def sections(self) -> Sequence[Section]:
-        """Return their sections of the report."""
+        """Return the report sections of the tables."""
         return sections(self.frames, self.notices)
 
 
@@ -51,18 +51,18 @@ def picture_tables(
     hashed: bool = False,
     progress: Callable[[str], None] = lambda line: None,
 ) -> PictureTables:
-    """Return the tables on the pictures that the records of one system name.
+    """Return the tables on the recorded pictures of one system.
 
-    Pictures are embedded in a process of its own, those that are kept since an earlier call left out. What goes wrong
-    with it is a notice: what needs no network is made in any case.
+    Pictures that are not cached are embedded in a separate process. If that fails, a notice says so; figures that need
+    no network are computed in any case.
 
     Args:
         records: Records of one system.
-        settings: What figures are made with.
-        folder: The run's folder, which keeps the pictures; None makes what needs none.
-        shared: The folder that all runs share, where features are kept; None for the run's own.
-        hashed: Show no names of files of the training folder.
-        progress: Is told how far the embedding is.
+        settings: Settings of the figures.
+        folder: Folder of the run with its pictures; None to compute only figures that need no pictures.
+        shared: Folder shared by all runs, for features; None for the run's own.
+        hashed: If True, hide the file names of the training folder.
+        progress: Called with progress messages.
     """
     cases = DrawnCases.of(records)
     notices: list[str] = []
@@ -74,8 +74,8 @@ def picture_tables(
                 with embedded_run(
                     cases, settings, folder=folder, shared=shared or folder, progress=progress
                 ) as embedded:
-                    made = _frames(cases, settings, embedded.without_names() if hashed else embedded)
-                    return PictureTables(frames=made, notices=tuple(embedded.notices))
+                    frames = _frames(cases, settings, embedded.without_names() if hashed else embedded)
+                    return PictureTables(frames=frames, notices=tuple(embedded.notices))
             except MedtestError as error:
                 notices = [f"figures that need a network of pictures are missing: {error}"]
     return PictureTables(frames=_frames(cases, settings, None), notices=tuple(notices))
@@ -83,10 +83,10 @@ def picture_tables(
 
 def _frames(cases: DrawnCases, settings: FigureSettings, embedded: EmbeddedRun | None) -> dict[str, Any]:
     duplicates = duplicate_tables(cases, embedded, settings.similarity)
-    made = (
+    frames = (
         fidelity_table(cases, settings, embedded),
         geneval_table(cases, settings, embedded),
         duplicates.pairs,
         duplicates.shares,
     )
-    return dict(zip(NAMES, made, strict=True))
+    return dict(zip(NAMES, frames, strict=True))

@@ -21,8 +21,9 @@ from medtest.results.records.records_io import Records
 PLAIN = "auto_pgd"
 """Name in records of the part of ``strongest`` that follows plain gradients."""
 _BY_OTHER_MEANS = 0.05
-"""Share of images that ``strongest`` must significantly exceed by other means: a search on scores finds a few images that
-a sound gradient attack just missed.
+"""Share of images that ``strongest`` must significantly exceed by other means.
+
+A search on scores finds a few images that a sound gradient attack just missed.
 """
 
 

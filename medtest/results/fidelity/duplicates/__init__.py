@@ -1,1 +1,1 @@
-"""Near-duplicates among the pictures of a run, and to a training folder."""
+"""Near-duplicates among the pictures of a run, and between them and a training folder."""

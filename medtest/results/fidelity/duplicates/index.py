@@ -1,9 +1,9 @@
-"""Pictures that are nearly the same: answers to different prompts among themselves, or answers and training pictures.
+"""Search for near-duplicate pictures: answers to different prompts, or answers and training pictures.
 
-A picture has a perceptual hash of 256 bits (:mod:`medtest.readers.embeddings.hashes`). Two whose hashes differ in few
-bits are compared by a second measure, features of a network; where both agree they are near-duplicates. Hashes that
-differ in at most 15 bits share one of 16 bands of 16 bits, so that no picture is compared with every other, and nothing
-but hashes is in memory.
+A picture has a perceptual hash of 256 bits (:mod:`medtest.readers.embeddings.hashes`). Two pictures whose hashes differ
+in few bits are compared by a second measure, the features of a network; if both agree, they are near-duplicates. Hashes
+that differ in at most 15 bits share one of 16 bands of 16 bits, so pictures need not be compared pairwise and only
+hashes are held in memory.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from medtest.readers.embeddings.hashes import BITS
 from medtest.results.fidelity.features import PictureFeatures
 
 MOST_BITS: Final = 15
-"""Hashes of near-duplicates differ in so many bits at most: one less than there are bands."""
+"""Largest number of bits in which hashes of near-duplicates differ: one less than the number of bands."""
 _BANDS: Final = 16
 _LOOKED_AT: Final = 64
-"""So many of the nearest are compared by the second measure: pictures without any structure share one hash."""
+"""Number of nearest pictures compared by the second measure: pictures without structure share one hash."""
 
 Alike = Callable[[int, int], float]
-"""How alike two pictures are by a second measure, 1 for the same: numbers of both in."""
+"""Second measure of similarity, called with the indices of two pictures; 1 if they are equal."""
 
 
 @dataclass(frozen=True, slots=True)
 class Near:
-    """A picture that is nearly the same as another.
+    """Near-duplicate of a picture.
 
     Attributes:
-        number: Number of the other.
-        bits: How many of 256 bits of their hashes differ.
-        similarity: How alike they are by the second measure, 1 for the same; NaN without one.
+        number: Index of the other picture.
+        bits: Number of the 256 hash bits that differ.
+        similarity: Similarity by the second measure, 1 if equal; NaN without one.
     """
 
     number: int
@@ -45,13 +45,13 @@ class Near:
 
 
 class HashIndex:
-    """Hashes that others are looked up in.
+    """Index of hashes for near-duplicate search.
 
     Args:
-        most: Bits that may differ.
+        most: Largest number of bits that may differ.
 
     Raises:
-        ValueError: They are more than :data:`MOST_BITS`.
+        ValueError: ``most`` exceeds :data:`MOST_BITS`.
     """
 
     def __init__(self, most: int = MOST_BITS) -> None:
@@ -62,19 +62,19 @@ class HashIndex:
         self._bands: dict[tuple[int, bytes], list[int]] = defaultdict(list)
 
     def add(self, number: int, content: bytes) -> None:
-        """Take the hash of a picture in."""
+        """Add the hash of a picture."""
         self._hashes[number] = int.from_bytes(content, "big")
         for key in _keys(content):
             self._bands[key].append(number)
 
     def near(self, content: bytes) -> list[tuple[int, int]]:
-        """Return pictures whose hashes differ in few bits, and in how many: the nearest :data:`_LOOKED_AT` at most."""
-        own = int.from_bytes(content, "big")
+        """Return pictures with similar hashes and the number of differing bits, at most :data:`_LOOKED_AT`."""
+        value = int.from_bytes(content, "big")
         bits: dict[int, int] = {}
         for key in _keys(content):
             for number in self._bands.get(key, ()):
                 if number not in bits:
-                    bits[number] = (own ^ self._hashes[number]).bit_count()
+                    bits[number] = (value ^ self._hashes[number]).bit_count()
         near = [(count, number) for number, count in bits.items() if count <= self._most]
         return [(number, count) for count, number in heapq.nsmallest(_LOOKED_AT, near)]
 
@@ -84,50 +84,50 @@ def _keys(content: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def representatives(hashes: Sequence[bytes], alike: Alike | None, least: float) -> list[Near]:
-    """Return for each of N different pictures the first one that it is nearly the same as, itself where there is none.
+    """Return for each of N distinct pictures the first one it nearly duplicates, or itself.
 
-    A picture that is near no representative becomes one. What is near another picture of a group and not its
-    representative is so a group of its own: groups do not grow along chains of small steps.
+    A picture that is not close to a representative becomes one. A picture close to another member of a group but not to
+    its representative therefore starts a group, so groups do not grow along chains of small differences.
 
     Args:
         hashes: 32 bytes each.
-        alike: The second measure; None for the hash alone.
-        least: How alike two of a group are at least.
+        alike: Second measure; None to use hashes only.
+        least: Smallest similarity within a group.
     """
     index = HashIndex()
-    found: list[Near] = []
+    nearest_pictures: list[Near] = []
     for number, content in enumerate(hashes):
         nearest = nearest_of(index, number, content, alike, least)
         if nearest is None:
             index.add(number, content)
-        found.append(nearest or Near(number, 0, 1.0))
-    return found
+        nearest_pictures.append(nearest or Near(number, 0, 1.0))
+    return nearest_pictures
 
 
 def nearest_of(index: HashIndex, number: int, content: bytes, alike: Alike | None, least: float) -> Near | None:
-    """Return the nearest picture of an index that both measures call nearly the same.
+    """Return the nearest picture of an index that is a near-duplicate by both measures.
 
     Args:
-        index: Where it is looked up.
-        number: The picture, as ``alike`` knows it.
-        content: Its hash.
-        alike: The second measure; None for the hash alone.
-        least: How alike the two are at least.
+        index: Index to search.
+        number: Index of the picture, as passed to ``alike``.
+        content: Hash of the picture.
+        alike: Second measure; None to use hashes only.
+        least: Smallest similarity.
     """
-    for other, bits in index.near(content):
-        similarity = float("nan") if alike is None else alike(other, number)
+    for candidate, bits in index.near(content):
+        similarity = float("nan") if alike is None else alike(candidate, number)
         if alike is None or similarity >= least:
-            return Near(other, bits, similarity)
+            return Near(candidate, bits, similarity)
     return None
 
 
 def cosine_of(features: PictureFeatures, others: PictureFeatures | None = None) -> Alike:
-    """Return the second measure by features: the cosine between two rows, of two sets where two are given."""
+    """Return the second measure by features: the cosine between two rows, of two sets if both are passed."""
 
     def alike(first: int, second: int) -> float:
-        one = features.rows(np.array([first]))[0].astype(np.float64)
+        left = features.rows(np.array([first]))[0].astype(np.float64)
         two = (others or features).rows(np.array([second]))[0].astype(np.float64)
-        lengths = float(np.linalg.norm(one) * np.linalg.norm(two))
-        return float(one @ two) / lengths if lengths > 0 else float(np.array_equal(one, two))
+        lengths = float(np.linalg.norm(left) * np.linalg.norm(two))
+        return float(left @ two) / lengths if lengths > 0 else float(np.array_equal(left, two))
 
     return alike

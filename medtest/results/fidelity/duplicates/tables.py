@@ -1,8 +1,8 @@
-"""Tables of near-duplicates: ``duplicates.csv``, pairs by address, and ``duplicate_shares.csv``, how many there are.
+"""Tables of near-duplicates: ``duplicates.csv``, pairs by address, and ``duplicate_shares.csv``, their shares.
 
-Pictures whose pixels are the same are found among all cases, without a network; near-duplicates among those that were
-embedded. Answers to the same prompt (another asking of it, a source and its ``unchanged``) are no pair: they may well
-be alike. Of a group of alike pictures the first is paired with every answer to another prompt.
+Identical pixels are detected among all cases without a network; near-duplicates among the embedded pictures. Answers to
+the same prompt (a repeat, or a source and its ``unchanged``) are not paired, since they may be alike. In a group of
+similar pictures, the first is paired with every answer to another prompt.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ COLUMNS = columns_in(__file__, "duplicates")
 SHARE_COLUMNS = columns_in(__file__, "duplicate_shares")
 ANSWERS, TRAINING = "answers", "training"
 MOST: Final = 1000
-"""Pairs of a kind that are listed; all are counted."""
+"""Largest number of pairs listed for each kind; all are counted."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Duplicates:
-    """Near-duplicates of one system's answers.
+    """Near-duplicates among one system's answers.
 
     Attributes:
-        pairs: The columns of ``duplicates.csv``.
-        shares: The columns of ``duplicate_shares.csv``.
+        pairs: Table with the columns of ``duplicates.csv``.
+        shares: Table with the columns of ``duplicate_shares.csv``.
     """
 
     pairs: pd.DataFrame
@@ -50,9 +50,9 @@ def duplicate_tables(cases: DrawnCases, embedded: EmbeddedRun | None, similarity
     """Return the near-duplicates among answers to different prompts, and of training pictures.
 
     Args:
-        cases: The cases of one system.
-        embedded: Features and hashes of their pictures; None for pictures of the same pixels alone.
-        similarity: Cosine of features from which on two are near-duplicates.
+        cases: Cases of one system.
+        embedded: Features and hashes of their pictures; None to detect identical pixels only.
+        similarity: Cosine of features from which two pictures are near-duplicates.
     """
     import pandas as pd
 
@@ -74,27 +74,29 @@ def duplicate_tables(cases: DrawnCases, embedded: EmbeddedRun | None, similarity
         owner[rows] = number
     shares = _shares(cases, ANSWERS, cases.drawn, hit, owner, size)
     if embedded is not None and embedded.training:
-        known = _training(embedded, similarity)
-        own = [
+        matches = _training(embedded, similarity)
+        training_pairs = [
             {
                 "kind": TRAINING,
                 "first": cases.addresses[row],
-                "second": embedded.training[known[str(names[row])][0]],
-                "bits": known[str(names[row])][1].bits,
-                "similarity": _known(known[str(names[row])][1].similarity),
+                "second": embedded.training[matches[str(names[row])][0]],
+                "bits": matches[str(names[row])][1].bits,
+                "similarity": _known(matches[str(names[row])][1].similarity),
                 "same_pixels": None,
             }
             for row in np.flatnonzero(cases.drawn)
-            if str(names[row]) in known
+            if str(names[row]) in matches
         ]
-        pairs = pairs[:MOST] + sorted(own, key=_nearest_first)[:MOST]
-        looked = cases.drawn & (embedded.rows >= 0)
-        hit = np.array([str(name) in known for name in names])
-        codes = {name: n for n, name in enumerate(dict.fromkeys(one for one, _ in known.values()))}
-        owner = np.array([codes[known[str(name)][0]] if str(name) in known else -1 for name in names], dtype=np.int64)
+        pairs = pairs[:MOST] + sorted(training_pairs, key=_nearest_first)[:MOST]
+        searched = cases.drawn & (embedded.rows >= 0)
+        hit = np.array([str(name) in matches for name in names])
+        codes = {name: n for n, name in enumerate(dict.fromkeys(match for match, _ in matches.values()))}
+        owner = np.array(
+            [codes[matches[str(name)][0]] if str(name) in matches else -1 for name in names], dtype=np.int64
+        )
         sizes = np.bincount(owner[owner >= 0], minlength=len(codes))
         size = np.where(owner >= 0, sizes[owner] if len(sizes) else 0, 0)
-        shares += _shares(cases, TRAINING, looked, hit & looked, owner, size)
+        shares += _shares(cases, TRAINING, searched, hit & searched, owner, size)
     return Duplicates(
         pairs=pd.DataFrame(pairs[: 2 * MOST], columns=list(COLUMNS)),
         shares=pd.DataFrame(shares, columns=list(SHARE_COLUMNS)),
@@ -106,12 +108,14 @@ def _nearest_first(pair: Mapping[str, Any]) -> tuple[int, float]:
 
 
 def _near(embedded: EmbeddedRun | None, similarity: float) -> Mapping[str, tuple[str, Near]]:
-    """Return for each embedded picture the first one that it is nearly the same as, by name."""
+    """Return for each embedded picture the first one it nearly duplicates, by name."""
     if embedded is None or not embedded.pictures:
         return {}
     hashes = embedded.hashes(embedded.pictures)
-    found = representatives(hashes, cosine_of(embedded.others(embedded.pictures)), similarity)
-    return {name: (embedded.pictures[one.number], one) for name, one in zip(embedded.pictures, found, strict=True)}
+    nearest = representatives(hashes, cosine_of(embedded.others(embedded.pictures)), similarity)
+    return {
+        name: (embedded.pictures[match.number], match) for name, match in zip(embedded.pictures, nearest, strict=True)
+    }
 
 
 def _pairs(cases: DrawnCases, rows: Sequence[int], near: Mapping[str, tuple[str, Near]]) -> Any:
@@ -121,59 +125,59 @@ def _pairs(cases: DrawnCases, rows: Sequence[int], near: Mapping[str, tuple[str,
     for row in rows[1:]:
         if cases.prompts[row] == cases.prompts[first]:
             continue
-        same = names[row] == names[first]
-        one = near.get(str(names[row]))
+        identical = names[row] == names[first]
+        match = near.get(str(names[row]))
         yield {
             "kind": ANSWERS,
             "first": cases.addresses[first],
             "second": cases.addresses[row],
-            "bits": 0 if same or one is None else one[1].bits,
-            "similarity": 1.0 if same or one is None else _known(one[1].similarity),
-            "same_pixels": bool(same),
+            "bits": 0 if identical or match is None else match[1].bits,
+            "similarity": 1.0 if identical or match is None else _known(match[1].similarity),
+            "same_pixels": bool(identical),
         }
 
 
 def _training(embedded: EmbeddedRun, similarity: float) -> Mapping[str, tuple[str, Near]]:
-    """Return for each answer that is near a training picture which one, the nearest: by names.
+    """Return for each answer close to a training picture the nearest one, by names.
 
-    Answers are what is held in memory; training pictures are gone through one after another.
+    Answers are held in memory; training pictures are read one batch after another.
     """
     index = HashIndex()
     for number, content in enumerate(embedded.hashes(embedded.pictures)):
         index.add(number, content)
     names = list(embedded.training)
     alike = cosine_of(embedded.others(embedded.pictures), embedded.others(names))
-    found: dict[str, tuple[str, Near]] = {}
+    matches: dict[str, tuple[str, Near]] = {}
     for start in range(0, len(names), 512):
-        some = names[start : start + 512]
-        for number, (name, content) in enumerate(zip(some, embedded.hashes(some), strict=True), start):
-            for one in _all_near(index, number, content, alike, similarity):
-                answer = embedded.pictures[one.number]
-                if answer not in found or (one.bits, -one.similarity) < (
-                    found[answer][1].bits,
-                    -found[answer][1].similarity,
+        batch = names[start : start + 512]
+        for number, (name, content) in enumerate(zip(batch, embedded.hashes(batch), strict=True), start):
+            for near in _all_near(index, number, content, alike, similarity):
+                answer = embedded.pictures[near.number]
+                if answer not in matches or (near.bits, -near.similarity) < (
+                    matches[answer][1].bits,
+                    -matches[answer][1].similarity,
                 ):
-                    found[answer] = (name, one)
-    return found
+                    matches[answer] = (name, near)
+    return matches
 
 
 def _all_near(index: HashIndex, number: int, content: bytes, alike: Alike, least: float) -> Sequence[Near]:
-    near = (Near(other, bits, alike(other, number)) for other, bits in index.near(content))
-    return [one for one in near if one.similarity >= least]
+    near = (Near(candidate, bits, alike(candidate, number)) for candidate, bits in index.near(content))
+    return [match for match in near if match.similarity >= least]
 
 
 def _shares(cases: DrawnCases, kind: str, looked: Any, hit: Any, owner: Any, size: Any) -> list[dict[str, Any]]:
-    """Return a row for each data set and relation, and one for all relations together."""
-    made = []
+    """Return one row for each data set and relation, and one for all relations together."""
+    rows_out = []
     for group in cases.groups:
         inside = np.ones(len(cases), bool) if group == ALL else cases.texts("dataset") == group
         every = {relation: inside & (cases.texts("relation") == relation) for relation in cases.relations}
-        found = [(name, np.flatnonzero(here & looked)) for name, here in {**every, ALL: inside}.items()]
-        cells = [(name, rows) for name, rows in found if rows.size]
+        selections = [(name, np.flatnonzero(mask & looked)) for name, mask in {**every, ALL: inside}.items()]
+        cells = [(name, rows) for name, rows in selections if rows.size]
         shares = shares_of(cases, [(rows, hit[rows]) for _, rows in cells])
         for (relation, rows), share in zip(cells, shares, strict=True):
             percent, low, high = decimals([100 * share.rate, 100 * share.low, 100 * share.high]).tolist()
-            made.append(
+            rows_out.append(
                 {
                     "kind": kind,
                     "dataset": group,
@@ -188,7 +192,7 @@ def _shares(cases: DrawnCases, kind: str, looked: Any, hit: Any, owner: Any, siz
                     "largest_group": int(size[rows].max(initial=0)),
                 }
             )
-    return made
+    return rows_out
 
 
 def _known(value: float) -> float | None:

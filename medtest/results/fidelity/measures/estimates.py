@@ -1,10 +1,10 @@
-"""A figure with its interval, and how intervals are made of the influence of single pictures.
+"""Figures with intervals computed from the influence of single pictures.
 
-FID, IS and KID are no means over pictures, but each changes by a known amount when one picture counts a little more:
-its influence (infinitesimal jackknife: L. A. Jaeckel, Bell Laboratories memorandum 72-1215-11, 1972; B. Efron and
-R. J. Tibshirani, An Introduction to the Bootstrap, 1993, chapter 11). The influences of one cluster (a seed with all
-that was drawn of it, in both sets where both hold some) are added before they are squared. A bootstrap would do for the
-mean of a score but not here: a resampled set of N pictures holds fewer different ones, and FID grows as N falls.
+FID, IS and KID are not means over pictures, but each changes by a known amount when the weight of one picture changes:
+its influence (infinitesimal jackknife: L. A. Jaeckel, Bell Laboratories memorandum 72-1215-11, 1972; B. Efron and R. J.
+Tibshirani, An Introduction to the Bootstrap, 1993, chapter 11). The influences within a cluster (a seed with all
+pictures drawn from it, in both sets if both have some) are added before they are squared. A bootstrap would be biased
+here: a resampled set of N pictures has fewer distinct ones, and FID grows as N falls.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from medtest.results.cube.resampling import group_numbers
 from medtest.results.fidelity.features import Floats, Integers
 
 INFLUENCE, GROUPS = "infinitesimal_jackknife", "group_jackknife"
-"""Methods of intervals, beside those of :mod:`medtest.results.cube.rates`."""
+"""Methods of intervals, in addition to those of :mod:`medtest.results.cube.rates`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """A figure.
+    """A figure with its interval.
 
     Attributes:
-        value: What it is; NaN where it is not defined.
-        low: Lower end of its 95 % interval; NaN where there is none (one cluster).
+        value: The figure; NaN if it is not defined.
+        low: Lower end of its 95 % interval; NaN without one (one cluster).
         high: Upper end.
-        method: How the interval was made; "" where there is none.
-        spread: Standard deviation over splits or subsets, as other tools print it; NaN where there are none.
-        count: Pictures.
-        clusters: Clusters of those pictures.
-        warning: What to know before reading it; "" for nothing.
+        method: Method of the interval; "" without one.
+        spread: Standard deviation over splits or subsets, as other tools print it; NaN without them.
+        count: Number of pictures.
+        clusters: Number of clusters of those pictures.
+        warning: Caveat for readers of the figure, or "".
     """
 
     value: float
@@ -48,7 +48,7 @@ class Estimate:
 
 
 def cluster_numbers(*sides: Sequence[Hashable]) -> tuple[list[Integers], int]:
-    """Return the numbers of clusters of several sets of pictures, the same name the same number, and their count.
+    """Return the cluster indices of several sets of pictures, equal for equal names, and the number of clusters.
 
     Args:
         sides: The cluster of each picture of a set.
@@ -64,14 +64,14 @@ def interval_of_influence(value: float, influences: Sequence[tuple[Floats, Integ
     Args:
         value: The figure.
         influences: For each set its pictures' influences, divided by the number of pictures of the set, with the
-            numbers of their clusters. Numbers are shared among sets.
+            indices of their clusters, which are shared among sets.
     """
     count = max((int(codes.max()) + 1 for _, codes in influences if codes.size), default=0)
-    sums, there = np.zeros(count), np.zeros(count, bool)
-    for one, codes in influences:
-        np.add.at(sums, codes, one)
-        there[codes] = True
-    clusters = int(there.sum())
+    sums, present = np.zeros(count), np.zeros(count, bool)
+    for influence, codes in influences:
+        np.add.at(sums, codes, influence)
+        present[codes] = True
+    clusters = int(present.sum())
     if clusters < 2 or not np.isfinite(value):
         return float("nan"), float("nan")
     error = float(np.sqrt((sums**2).sum() * clusters / (clusters - 1)))

@@ -1,6 +1,6 @@
 """Fréchet distance between two sets of features (ACTesting, equation 15; M. Heusel et al., NeurIPS 2017).
 
-It is FID where the features are those of Inception-v3 (2015-12-05, pool 3), and nowhere else.
+It is FID only if the features are those of Inception-v3 (2015-12-05, pool 3).
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ from medtest.results.fidelity.measures.estimates import INFLUENCE, Estimate, clu
 from medtest.results.fidelity.measures.moments import Moments
 
 _SMALLEST = 16
-"""Eigenvalues below so many roundings of the largest, times the dimension, are zero."""
+"""Factor of the threshold below which eigenvalues are zero, in roundings of the largest, times the dimension."""
 
 
 class FrechetReference:
-    """What sets are compared with: its moments, and the root of its covariance, which is dear and taken once.
+    """Reference set: its moments and the root of its covariance, which is expensive and computed once.
 
     Args:
-        features: Features of the reference's pictures.
-        clusters: The cluster of each; a name that a compared set has too is one cluster. None for each its own.
+        features: Features of the reference pictures.
+        clusters: The cluster of each; a name that also occurs in a compared set is one cluster. None if each picture is
+            its own cluster.
 
     Raises:
         ValueError: Fewer than two pictures.
@@ -38,10 +39,10 @@ class FrechetReference:
 
 
 def frechet_distance(pictures: Moments, reference: Moments) -> float:
-    """Return the distance, never complex: |m₁ - m₂|² + tr(S₁ + S₂ - 2 (S₁S₂)^½).
+    """Return the distance, which is always real: |m₁ - m₂|² + tr(S₁ + S₂ - 2 (S₁S₂)^½).
 
-    The trace of the root is that of the symmetric (S₂^½ S₁ S₂^½)^½, whose eigenvalues are real and not negative, also
-    where there are fewer pictures than dimensions.
+    The trace of the root is that of the symmetric (S₂^½ S₁ S₂^½)^½, whose eigenvalues are real and not negative, even
+    with fewer pictures than dimensions.
 
     Raises:
         ValueError: A set has fewer than two rows.
@@ -59,20 +60,20 @@ def frechet(
     """Return the distance with its interval.
 
     Args:
-        pictures: Features of what was drawn.
-        reference: What it is compared with.
-        clusters: The cluster of each picture; None for each its own.
+        pictures: Features of the generated pictures.
+        reference: The reference set.
+        clusters: The cluster of each picture; None if each is its own.
 
     Returns:
-        The distance; its interval is of drawing other clusters, and says nothing of the distance's growth as N falls.
+        The distance; its interval covers the choice of clusters, not the growth of the distance as N falls.
     """
     count = pictures.count
     if count < 2:
         return Estimate(value=float("nan"), count=count, warning="fewer than two pictures")
-    own, other = Moments.of(pictures), reference.moments
-    values, vectors = np.linalg.eigh(_between(reference.root, own.covariance))
-    value = _distance(own, other, _positive(values))
-    # derivatives of the trace part: I less the map that carries one covariance to the other
+    moments, reference_moments = Moments.of(pictures), reference.moments
+    values, vectors = np.linalg.eigh(_between(reference.root, moments.covariance))
+    value = _distance(moments, reference_moments, _positive(values))
+    # Derivatives of the trace part: I minus the map from one covariance to the other.
     root, inverse = _powers_of(values, vectors, 0.5, -0.5)
     unit = np.eye(pictures.dimension)
     slope = unit - reference.root @ inverse @ reference.root
@@ -82,8 +83,12 @@ def frechet(
     low, high = interval_of_influence(
         value,
         [
-            (_influence(pictures, own, own.mean - other.mean, slope) / count, codes[0]),
-            (_influence(reference.features, other, other.mean - own.mean, back) / other.count, codes[1]),
+            (_influence(pictures, moments, moments.mean - reference_moments.mean, slope) / count, codes[0]),
+            (
+                _influence(reference.features, reference_moments, reference_moments.mean - moments.mean, back)
+                / reference_moments.count,
+                codes[1],
+            ),
         ],
     )
     return Estimate(
@@ -93,7 +98,7 @@ def frechet(
         method=INFLUENCE if low == low else "",
         count=count,
         clusters=len(np.unique(codes[0])),
-        warning=few(min(count, other.count), pictures.dimension),
+        warning=few(min(count, reference_moments.count), pictures.dimension),
     )
 
 
@@ -105,14 +110,14 @@ def few(count: int, dimension: int) -> str:
 
 
 def _positive(values: Floats) -> Floats:
-    """Return eigenvalues with those that are rounding errors made zero."""
+    """Return eigenvalues with rounding errors set to zero."""
     limit = float(np.abs(values).max(initial=0.0)) * len(values) * np.finfo(np.float64).eps * _SMALLEST
     return np.where(values > limit, values, 0.0)
 
 
-def _distance(own: Moments, other: Moments, values: Floats) -> float:
-    gap = own.mean - other.mean
-    traces = np.trace(own.covariance) + np.trace(other.covariance)
+def _distance(moments: Moments, reference: Moments, values: Floats) -> float:
+    gap = moments.mean - reference.mean
+    traces = np.trace(moments.covariance) + np.trace(reference.covariance)
     return float(gap @ gap + traces - 2 * np.sqrt(values).sum())
 
 
@@ -122,21 +127,21 @@ def _between(root: Floats, covariance: Floats) -> Floats:
 
 
 def _powers(matrix: Floats, *powers: float) -> tuple[Floats, ...]:
-    """Return powers of a symmetric matrix; of its zero eigenvalues none is inverted."""
+    """Return powers of a symmetric matrix; zero eigenvalues are not inverted."""
     return _powers_of(*np.linalg.eigh(matrix), *powers)
 
 
 def _powers_of(values: Floats, vectors: Floats, *powers: float) -> tuple[Floats, ...]:
-    kept = _positive(values)
-    there = kept > 0
-    return tuple((vectors[:, there] * kept[there] ** power) @ vectors[:, there].T for power in powers)
+    positive = _positive(values)
+    nonzero = positive > 0
+    return tuple((vectors[:, nonzero] * positive[nonzero] ** power) @ vectors[:, nonzero].T for power in powers)
 
 
-def _influence(features: PictureFeatures, own: Moments, gap: Floats, slope: Floats) -> Floats:
-    """Return N times by how much the distance grows with the weight of each row."""
-    found = []
-    level = float((slope * own.covariance).sum())
+def _influence(features: PictureFeatures, moments: Moments, gap: Floats, slope: Floats) -> Floats:
+    """Return N times the derivative of the distance with respect to the weight of each row."""
+    influences = []
+    level = float((slope * moments.covariance).sum())
     for chunk in features.chunks():
-        rows = chunk.astype(np.float64) - own.mean
-        found.append(2 * rows @ gap + np.einsum("nd,nd->n", rows @ slope, rows) - level)
-    return np.concatenate(found)
+        rows = chunk.astype(np.float64) - moments.mean
+        influences.append(2 * rows @ gap + np.einsum("nd,nd->n", rows @ slope, rows) - level)
+    return np.concatenate(influences)

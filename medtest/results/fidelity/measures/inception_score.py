@@ -1,9 +1,9 @@
-"""Inception score with a temperature (ACTesting, equation 16), and how the temperature is fitted.
+"""Inception score with a temperature (ACTesting, equation 16), and fitting of the temperature.
 
 T. Salimans et al., NeurIPS 2016; the temperature: TISE (T. Dinh et al., ECCV 2022) after C. Guo et al., ICML 2017.
 
-It is IS where the scores are those of Inception-v3, and nowhere else. A classifier that is too sure of itself rates
-pictures higher than it should; its scores are divided by T before the softmax. T = 1 is the plain score.
+It is IS only if the scores are those of Inception-v3. An overconfident classifier rates pictures too high; its scores
+are divided by T before the softmax. T = 1 is the plain score.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from medtest.results.fidelity.measures.estimates import INFLUENCE, Estimate, clu
 SPLITS: Final = 10
 _NOTHING: Final = 1e-300
 SHUFFLED_BY: Final = 2020
-"""Seed of the shuffle before the splits: torch-fidelity's, so that its figure and ours are of the same splits."""
+"""Seed of the shuffle before the splits: that of torch-fidelity, so that both use the same splits."""
 
 
 def inception_score(
@@ -33,15 +33,15 @@ def inception_score(
 ) -> Estimate:
     """Return the mean over splits of exp(mean KL(p(y|x) ‖ p(y))).
 
-    Two passes over the scores; what stays in memory are splits × classes sums and one number a picture.
+    It takes two passes over the scores; memory holds splits × classes sums and one number per picture.
 
     Args:
         scores: Scores of C classes before the softmax.
-        temperature: What they are divided by, above 0.
-        splits: How many parts of nearly one size; fewer where there are fewer pictures.
-        shuffle: Whether pictures are shuffled before they are split.
-        seed: Of the shuffle.
-        clusters: The cluster of each picture; None for each its own.
+        temperature: Divisor of the scores, above 0.
+        splits: Number of parts of nearly equal size; fewer if there are fewer pictures.
+        shuffle: If True, shuffle the pictures before splitting.
+        seed: Seed of the shuffle.
+        clusters: The cluster of each picture; None if each is its own.
 
     Raises:
         ValueError: The temperature is not above 0.
@@ -55,35 +55,37 @@ def inception_score(
     split = _splits(count, parts, shuffle=shuffle, seed=seed)
     sizes = np.bincount(split, minlength=parts)
     mean = np.zeros((parts, classes))
-    own = np.zeros(count)  # Σ p log p of each picture
+    entropy = np.zeros(count)  # Σ p log p of each picture
     for start, chunk in _numbered(scores):
         log = _log_softmax(chunk, temperature)
         chances = np.exp(log)
-        here = split[start : start + len(chunk)]
-        np.add.at(mean, here, chances)
-        own[start : start + len(chunk)] = _product(chances, log).sum(1)
+        parts_here = split[start : start + len(chunk)]
+        np.add.at(mean, parts_here, chances)
+        entropy[start : start + len(chunk)] = _product(chances, log).sum(1)
     mean /= sizes[:, None]
     with np.errstate(divide="ignore"):
         log_mean = np.log(mean)
     gains = np.zeros(count)
     for start, chunk in _numbered(scores):
-        here = split[start : start + len(chunk)]
+        parts_here = split[start : start + len(chunk)]
         chances = np.exp(_log_softmax(chunk, temperature))
-        gains[start : start + len(chunk)] = own[start : start + len(chunk)] - _product(chances, log_mean[here]).sum(1)
+        gains[start : start + len(chunk)] = entropy[start : start + len(chunk)] - _product(
+            chances, log_mean[parts_here]
+        ).sum(1)
     means = np.bincount(split, weights=gains, minlength=parts) / sizes
-    found = np.exp(means)
-    value = float(found.mean())
-    codes, known = cluster_numbers(range(count) if clusters is None else clusters)
-    influence = found[split] * (gains - means[split]) / (sizes[split] * parts)
+    split_scores = np.exp(means)
+    value = float(split_scores.mean())
+    codes, cluster_count = cluster_numbers(range(count) if clusters is None else clusters)
+    influence = split_scores[split] * (gains - means[split]) / (sizes[split] * parts)
     low, high = interval_of_influence(value, [(influence, codes[0])])
     return Estimate(
         value=value,
         low=max(low, 1.0) if low == low else low,
         high=high,
         method=INFLUENCE if low == low else "",
-        spread=float(found.std()),
+        spread=float(split_scores.std()),
         count=count,
-        clusters=known,
+        clusters=cluster_count,
         warning=_few(count, classes, parts),
     )
 
@@ -95,16 +97,16 @@ def _few(count: int, classes: int, parts: int) -> str:
 
 
 def _splits(count: int, parts: int, *, shuffle: bool, seed: int) -> Integers:
-    """Return the number of each picture's split, as torch-fidelity cuts a shuffled array into runs."""
+    """Return the split index of each picture; splits are runs of the shuffled array, as in torch-fidelity."""
     order = np.random.RandomState(seed).permutation(count) if shuffle else np.arange(count)
-    found = np.zeros(count, np.int64)
+    split = np.zeros(count, np.int64)
     for number in range(parts):
-        found[order[number * count // parts : (number + 1) * count // parts]] = number
-    return found
+        split[order[number * count // parts : (number + 1) * count // parts]] = number
+    return split
 
 
 def _numbered(scores: PictureFeatures) -> Iterator[tuple[int, Rows]]:
-    """Yield chunks with the number of their first row."""
+    """Yield chunks with the index of their first row."""
     start = 0
     for chunk in scores.chunks():
         yield start, chunk
@@ -119,7 +121,7 @@ def _log_softmax(chunk: Rows, temperature: float) -> Floats:
 
 
 def _product(chances: Floats, logs: Floats) -> Floats:
-    """Return p · log q, 0 where p is next to 0, for log q may then be minus infinity."""
+    """Return p · log q, with 0 for p near 0, where log q may be minus infinity."""
     return np.multiply(chances, logs, out=np.zeros_like(chances), where=chances > _NOTHING)
 
 
@@ -130,18 +132,17 @@ def negative_log_likelihood(scores: Rows, labels: Integers, temperature: float) 
 
 
 def fit_temperature(scores: Rows, labels: Integers) -> float:
-    """Return the temperature of the least negative log-likelihood (C. Guo et al., ICML 2017, section 4.2).
+    """Return the temperature that minimizes the negative log-likelihood (C. Guo et al., ICML 2017, section 4.2).
 
-    The likelihood is concave in 1/T, so that its slope has one zero: it is found by halving, without an optimizer whose
-    steps decide.
+    The likelihood is concave in 1/T, so its slope has one zero, which bisection finds without optimizer settings.
 
     Args:
         scores: N×C, before the softmax, of pictures whose classes are known.
         labels: int64 N in [0, C).
 
     Raises:
-        ValueError: Shapes do not fit, or a label is no class, or no temperature in [0.01, 100] is best: every picture
-            is right by a margin, or scores tell nothing of the labels.
+        ValueError: Shapes do not match, a label is not a class, or no temperature in [0.01, 100] is best: every picture
+            is right by a margin, or scores are unrelated to labels.
     """
     if scores.ndim != 2 or labels.shape != (len(scores),) or not len(scores):
         raise ValueError(f"scores of shape {scores.shape} and labels of shape {labels.shape} do not fit")

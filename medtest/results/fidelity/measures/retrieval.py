@@ -1,7 +1,6 @@
-"""R-precision: whether a picture finds its own caption among 99 others (ACTesting, section 4.3).
+"""R-precision: retrieval of a picture's own caption among 99 others (ACTesting, section 4.3).
 
-T. Xu et al., AttnGAN, CVPR 2018.
-It is RP where pictures and captions are encoded by CLIP, and nowhere else.
+T. Xu et al., AttnGAN, CVPR 2018. It is RP only if pictures and captions are encoded by CLIP.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ DISTRACTORS: Final = 99
 _TOGETHER: Final = 256
 
 Fits = Callable[[Integers, Integers], Floats]
-"""How well pictures fit captions: numbers of n pictures and n×m of captions in, float64 n×m out, more is better."""
+"""Similarity of pictures and captions: n indices of pictures and n×m of captions give float64 n×m; higher is better."""
 
 
 def r_precision(
@@ -26,50 +25,51 @@ def r_precision(
 ) -> tuple[Floats, Integers]:
     """Return for each picture whether its own caption fits it best.
 
-    Which captions stand against it is drawn from the picture's name (its address) and the captions alone, so that
-    another selection of cases that holds the same captions gives the same. A caption that means the same as its own is
-    no mismatch and stands against no picture.
+    The other captions are drawn from the picture's name (its address) and the captions only, so that any selection of
+    cases with the same captions gives the same result. Captions with the same meaning as the picture's own are
+    excluded.
 
     Args:
-        fits: How well pictures fit captions.
-        own: int64 N; the number of each picture's own caption, in [0, M).
-        meanings: What each of M captions means: captions that mean the same are equal.
-        names: What each picture is called.
-        distractors: How many captions stand against it at most; fewer where there are fewer.
+        fits: Similarity of pictures and captions.
+        own: int64 N; index of each picture's own caption, in [0, M).
+        meanings: Meaning of each of M captions: equal for captions that mean the same.
+        names: Name of each picture.
+        distractors: Largest number of other captions.
 
     Returns:
-        float64 N in [0, 1], 1 / k where k captions fit best alike and its own is one of them, NaN where no other
-        caption is there; and int64 N, how many stood against it.
+        float64 N in [0, 1], 1 / k if k captions including its own tie for the best, NaN without other captions; and
+            int64
+        N, the number of other captions.
     """
     codes = np.unique(np.asarray(meanings, dtype=object).astype(str), return_inverse=True)[1].astype(np.int64)
-    found, against = np.full(len(own), np.nan), np.zeros(len(own), np.int64)
+    won, against = np.full(len(own), np.nan), np.zeros(len(own), np.int64)
     for start in range(0, len(own), _TOGETHER):
-        here = np.arange(start, min(start + _TOGETHER, len(own)))
-        others = [_drawn(codes, int(own[n]), names[int(n)], distractors) for n in here]
-        against[here] = [len(one) for one in others]
-        for count in np.unique(against[here]):
-            rows = here[against[here] == count]
+        batch = np.arange(start, min(start + _TOGETHER, len(own)))
+        distractor_numbers = [_drawn(codes, int(own[n]), names[int(n)], distractors) for n in batch]
+        against[batch] = [len(numbers) for numbers in distractor_numbers]
+        for count in np.unique(against[batch]):
+            rows = batch[against[batch] == count]
             if count:
-                asked = np.stack([np.concatenate([[own[n]], others[n - start]]) for n in rows])
-                found[rows] = _won(fits(rows, asked))
-    return found, against
+                candidates = np.stack([np.concatenate([[own[n]], distractor_numbers[n - start]]) for n in rows])
+                won[rows] = _won(fits(rows, candidates))
+    return won, against
 
 
 def _drawn(codes: Integers, own: int, name: str, count: int) -> Integers:
-    """Return the numbers of captions that mean something else, drawn without replacement."""
+    """Return the indices of captions with another meaning, drawn without replacement."""
     rng = generator("r-precision", name)
-    if len(codes) > 4 * count:  # few of those drawn mean the same; a second draw is next to never needed
+    if len(codes) > 4 * count:  # few of those drawn have the same meaning; a second draw is almost never needed
         first = rng.choice(len(codes), 2 * count, replace=False)
-        kept = first[codes[first] != codes[own]]
-        if len(kept) >= count:
-            return np.asarray(kept[:count], np.int64)
-    others = np.flatnonzero(codes != codes[own])
-    drawn: Integers = rng.permutation(others)[:count].astype(np.int64)
-    return drawn
+        different = first[codes[first] != codes[own]]
+        if len(different) >= count:
+            return np.asarray(different[:count], np.int64)
+    candidates = np.flatnonzero(codes != codes[own])
+    numbers: Integers = rng.permutation(candidates)[:count].astype(np.int64)
+    return numbers
 
 
 def _won(values: Floats) -> Floats:
-    """Return of each row whether the first value is the largest; a share where others are as large."""
+    """Return 1 for each row whose first value is the largest, or a share in case of ties."""
     best = values.max(1)
     alike = (values == best[:, None]).sum(1)
     won: Floats = np.where(values[:, 0] == best, 1.0 / alike, 0.0)
@@ -77,18 +77,18 @@ def _won(values: Floats) -> Floats:
 
 
 def cosine(pictures: PictureFeatures, captions: PictureFeatures) -> Fits:
-    """Return how well pictures fit captions by the cosine between their features.
+    """Return a function that compares pictures and captions by the cosine between their features.
 
     Args:
         pictures: N×D.
-        captions: M×D of the same encoder; they are held in memory.
+        captions: M×D of the same encoder; held in memory.
     """
     encoded = np.concatenate(list(_units(captions))) if captions.count else np.zeros((0, captions.dimension))
 
-    def fits(rows: Integers, asked: Integers) -> Floats:
+    def fits(rows: Integers, numbers: Integers) -> Floats:
         units = _unit(pictures.rows(rows).astype(np.float64))
-        found: Floats = np.einsum("nd,nmd->nm", units, encoded[asked])
-        return found
+        cosines: Floats = np.einsum("nd,nmd->nm", units, encoded[numbers])
+        return cosines
 
     return fits
 

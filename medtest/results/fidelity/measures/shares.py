@@ -1,4 +1,4 @@
-"""Shares of cases with their intervals, by the engine of rates (:mod:`medtest.results.cube`)."""
+"""Shares of cases with intervals from :mod:`medtest.results.cube`."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from medtest.results.fidelity.features import Integers
 
 @dataclass(frozen=True, slots=True)
 class PictureShare:
-    """A share of cases.
+    """Share of cases with its interval.
 
     Attributes:
         rate: In [0, 1].
-        low: Lower end of its 95 % interval.
+        low: Lower end of the 95 % interval.
         high: Upper end.
-        method: How that was made.
-        clusters: Clusters of the cases.
+        method: Method of the interval.
+        clusters: Number of clusters of the cases.
     """
 
     rate: float
@@ -35,11 +35,11 @@ class PictureShare:
 
 
 def places_of(cases: DrawnCases, rows: Integers, cell: Integers, shape: tuple[int, int]) -> Places:
-    """Return where some cases stand.
+    """Return the axes of selected cases.
 
     Args:
         cases: All cases.
-        rows: int64 n; which ones.
+        rows: int64 n; indices of the selected cases.
         cell: int64 n; the cell of each.
         shape: Lengths of the cells' axes.
     """
@@ -47,8 +47,8 @@ def places_of(cases: DrawnCases, rows: Integers, cell: Integers, shape: tuple[in
     dataset, count = group_numbers(sets.astype(str))
     number = np.zeros(len(rows), np.int64)
     resamplers = []
-    for one in range(count):
-        inside = dataset == one
+    for index in range(count):
+        inside = dataset == index
         number[inside], size = group_numbers(clusters[inside].astype(str))
         resamplers.append(Resampler(size, str(sets[inside][0])))
     return Places(shape=shape, dataset=dataset, cell=cell, cluster=number, resamplers=tuple(resamplers))
@@ -59,7 +59,7 @@ def shares_of(cases: DrawnCases, cells: Sequence[tuple[Integers, ArrayLike]]) ->
 
     Args:
         cases: All cases.
-        cells: Of each set which cases, int64 n of at least one, and n numbers.
+        cells: For each set the indices of its cases, int64 n with n at least 1, and n values.
     """
     if not cells:
         return []
@@ -67,14 +67,14 @@ def shares_of(cases: DrawnCases, cells: Sequence[tuple[Integers, ArrayLike]]) ->
     values = np.concatenate([np.asarray(values, np.float64) for _, values in cells])
     cell = np.repeat(np.arange(len(cells)), [len(rows) for rows, _ in cells])
     place = places_of(cases, rows, cell, (len(cells), 1))
-    found = rates(place, values, np.ones(len(rows)), independent=True)
+    means = rates(place, values, np.ones(len(rows)), independent=True)
     return [
         PictureShare(
-            float(found.rate[-1, at, -1]),
-            float(found.low[-1, at, -1]),
-            float(found.high[-1, at, -1]),
-            str(found.method[-1, at, -1]),
-            int(found.clusters[-1, at, -1]),
+            float(means.rate[-1, at, -1]),
+            float(means.low[-1, at, -1]),
+            float(means.high[-1, at, -1]),
+            str(means.method[-1, at, -1]),
+            int(means.clusters[-1, at, -1]),
         )
         for at in range(len(cells))
     ]
