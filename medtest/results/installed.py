@@ -1,7 +1,7 @@
-"""Tables that other installed packages bring: one class each, found by the entry-point group ``medtest.tables``.
+"""Tables of other installed packages: one class each, from the entry-point group ``medtest.tables``.
 
-They are made of the records of every run whose task they fit and stand wherever medtest's own do. No suite names them
-and no digest covers them. What one of them does wrong costs that table alone.
+They are built from the records of every run with a matching task and appear wherever medtest's own tables do. Suites do
+not name them and digests do not cover them. A failure affects only that table.
 """
 
 from __future__ import annotations
@@ -28,42 +28,42 @@ OURS: tuple[str, ...] = (
     *("worst", "violations", "images", "gates", "gate_conditions", "seeds", "excluded", "paper_*"),
     *("attacks", "attack_checks", "smallest_epsilon*", "efr_at_ssim"),
 )
-"""Names of the tables of every task; ``*`` stands for any ending."""
+"""Names of the tables of every task; ``*`` matches any suffix."""
 
 
 class Table(Part, ABC):
-    """A table of another package, a pure function of the records of one system.
+    """Table of another package, a pure function of the records of one system.
 
     Attributes:
-        tasks: Names of the tasks whose records it reads; empty for those of any.
+        tasks: Names of the tasks whose records it reads; empty for any task.
     """
 
     tasks: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def make(self, records: RunRecords) -> pd.DataFrame:
-        """Return the table, which is ``tables/NAME.csv``; one without rows is not written.
+        """Return the table, written as ``tables/NAME.csv`` unless it is empty.
 
-        No system is asked and no image is read. The records are a copy of its own.
+        No system may be called and no image read. The records are a copy.
         """
 
     def section(self, table: pd.DataFrame) -> Section | None:
-        """Return a section of the report that shows it; None, the default, for no section.
+        """Return a report section for the table; None, the default, for no section.
 
         Args:
-            table: What :meth:`make` gave, the names of its index among the columns.
+            table: Table from :meth:`make`, with the names of its index among the columns.
         """
         return None
 
 
 @dataclass(frozen=True, kw_only=True)
 class InstalledTables:
-    """What installed tables give of one system's records.
+    """Tables and report sections of installed packages for one system's records.
 
     Attributes:
         frames: Tables by file name.
-        sections: Sections of the report, one each at most.
-        notices: Which tables are not there and why, a line each.
+        sections: Report sections, at most one for each table.
+        notices: Reasons for missing tables, one line each.
     """
 
     frames: Mapping[str, pd.DataFrame] = field(default_factory=dict)
@@ -72,12 +72,12 @@ class InstalledTables:
 
 
 def installed_tables(task: str, records: Records, taken: Container[str]) -> InstalledTables:
-    """Make every installed table that fits a task; what fails is a notice that names its package.
+    """Build every installed table that fits a task; a failure becomes a notice that names its package.
 
     Args:
         task: Name of the seeds' task.
         records: Records of one system.
-        taken: File names of the tables that are there already.
+        taken: File names of existing tables.
     """
     frames: dict[str, pd.DataFrame] = {}
     sections: list[Section] = []
@@ -104,43 +104,45 @@ def _notice(info: PartInfo, error: BaseException) -> str:
 
 
 class _NotATableError(Exception):
-    """What a package brings cannot stand among the tables; the words say why."""
+    """The object from a package is not a valid table; the message says why."""
 
 
 def _check_name(name: str, taken: Container[str]) -> None:
-    if f"{name}.csv" in taken or any(fnmatchcase(name, known) for known in (*OURS, *_of_tasks())):
+    if f"{name}.csv" in taken or any(fnmatchcase(name, pattern) for pattern in (*OURS, *_of_tasks())):
         raise _NotATableError("the name is that of a table of medtest's; give it another in its entry point.")
     if not ID_PATTERN.fullmatch(name):
         raise _NotATableError("the name of its entry point is no id: small letters, digits, - and _ are allowed.")
 
 
 def _of_tasks() -> Iterator[str]:
-    """Yield the names of the tables that the installed tasks have of their own."""
+    """Yield the names of the tables of installed tasks."""
     for info in parts("tasks").values():
-        with suppress(MedtestError):  # a package that cannot be loaded has no tables either
+        with suppress(MedtestError):  # a package that cannot be loaded has no tables
             yield from info.load().table_names
 
 
 def _copied(records: Records) -> Records:
-    """Return records that may be written to without changing what others read."""
+    """Return a copy of records that can be modified safely."""
     return replace(copy(records), followups=records.followups.copy(), sources=records.sources.copy())
 
 
 def _plain(frame: Any) -> pd.DataFrame:
-    """Return a table of numbers and texts: what CSV, MLflow and a report can hold alike."""
+    """Return a table of numbers and texts only, as CSV, MLflow and reports require."""
     import pandas as pd
 
     if not isinstance(frame, pd.DataFrame):
         raise _NotATableError(f"make gave {type(frame).__name__}; a pandas.DataFrame is expected.")
-    made = frame.reset_index() if any(name is not None for name in frame.index.names) else frame.reset_index(drop=True)
-    made.columns = pd.Index([str(name) for name in made.columns])
-    if not made.columns.is_unique:
-        twice = sorted(set(made.columns[made.columns.duplicated()]))
+    frame_out = (
+        frame.reset_index() if any(name is not None for name in frame.index.names) else frame.reset_index(drop=True)
+    )
+    frame_out.columns = pd.Index([str(name) for name in frame_out.columns])
+    if not frame_out.columns.is_unique:
+        twice = sorted(set(frame_out.columns[frame_out.columns.duplicated()]))
         raise _NotATableError(f"two columns have one name: {', '.join(twice)}.")
-    for name in made.columns:
-        if not (pd.api.types.is_numeric_dtype(made[name]) and made[name].dtype.kind != "c"):
-            made[name] = [_cell(cell) for cell in made[name].tolist()]
-    return made
+    for name in frame_out.columns:
+        if not (pd.api.types.is_numeric_dtype(frame_out[name]) and frame_out[name].dtype.kind != "c"):
+            frame_out[name] = [_cell(cell) for cell in frame_out[name].tolist()]
+    return frame_out
 
 
 def _cell(cell: Any) -> Any:
@@ -148,11 +150,11 @@ def _cell(cell: Any) -> Any:
 
 
 def _as_text(section: Section) -> Section:
-    """Return a section all of whose parts are texts already, so that nothing of it can fail on the page."""
+    """Return a section with all parts converted to text, so that rendering cannot fail."""
     return Section(
         name=str(section.name),
         title=str(section.title),
         words=str(section.words),
-        columns=tuple(str(one) for one in section.columns),
+        columns=tuple(str(column) for column in section.columns),
         rows=tuple(tuple(str(cell) for cell in row) for row in section.rows),
     )

@@ -1,4 +1,4 @@
-"""All tables of one system's folder, as a pure function of its records and of what the suite wants shown."""
+"""Tables of one system's folder, a pure function of its records and the suite's display settings."""
 
 from __future__ import annotations
 
@@ -39,24 +39,24 @@ if TYPE_CHECKING:
 
 FOLDER = "tables"
 SHARED = ".answers"
-"""Folder beside those of the suites that all runs share, :attr:`medtest.suite.model.Invocation.shared`."""
+"""Folder next to those of the suites that all runs share, :attr:`medtest.suite.model.Invocation.shared`."""
 NO_QUALITY = (*COUNTED, "confidence")
-"""Scores whose curves over severities say nothing of quality."""
+"""Scores whose curves over severities do not measure quality."""
 SEED_FACTS = ("dataset", "seed_id", "cluster", "source_sha256", "verdict")
 """Columns of ``seeds.csv`` before the scores."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Counts:
-    """What the folder holds, of follow-ups and sources.
+    """Counts of a folder's follow-ups and sources.
 
     Attributes:
-        verdicts: Follow-ups by verdict, ``unchanged`` among them.
+        verdicts: Follow-ups by verdict, including ``unchanged``.
         sources: Source cases.
-        source_errors: Source cases that are ERROR.
+        source_errors: Source cases with an ERROR.
         seeds: Source cases or, without those, seeds by data set.
         reasons: The most frequent reasons of ERROR and SKIP: (verdict, reason, count), most frequent first.
-        images: Seeds, whether or not several questions are asked of one.
+        images: Seeds, each counted once even with several questions.
     """
 
     verdicts: Mapping[str, int]
@@ -68,23 +68,24 @@ class Counts:
 
     @property
     def cases(self) -> int:
-        """All cases, sources among them."""
+        """Number of cases, including sources."""
         return sum(self.verdicts.values()) + self.sources
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Context:
-    """What a task is told of a run beside its records (:meth:`medtest.core.tasks.base.Task.results`).
+    """Information on a run for its task, in addition to records (:meth:`medtest.core.tasks.base.Task.results`).
 
     Attributes:
         place: Axes of the follow-ups.
-        phantom: Whether any of the seeds are made images.
-        reference: What :meth:`medtest.core.tasks.base.Task.reference` made of the system that figures are relative to.
-        label_thresholds: Where a probability of one of several labels becomes a yes, in tables on attacks.
+        phantom: True if any seeds are phantoms.
+        reference: Value from :meth:`medtest.core.tasks.base.Task.reference` for the system that figures are relative
+            to.
+        label_thresholds: Probability thresholds for multi-label answers in tables on attacks.
         judging: Settings of the oracle by name, JSON values.
-        folder: The run's folder, for what records name by SHA-256; None where the records are of none.
-        shared: The folder that all runs share, for what is kept by content; None likewise.
-        hashed: Whether names of files may tell of patients, so that no table shows them.
+        folder: Folder of the run, for files that records name by SHA-256; None if the records have no folder.
+        shared: Folder shared by all runs, for files stored by content; None if the records have no folder.
+        hashed: True if file names may identify patients and must not appear in tables.
     """
 
     place: Axes
@@ -99,29 +100,29 @@ class Context:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Tables:
-    """The tables of one system.
+    """Tables of one system.
 
     Attributes:
-        system: The system's name in its records.
-        trained_on: Data sets it was trained on.
-        efr: Error finding rates, the columns of the results contract.
-        pivots: Tables in the report's form by file name.
+        system: Name of the system in its records.
+        trained_on: Data sets on which it was trained.
+        efr: Error finding rates, with the columns of the results contract.
+        pivots: Tables in the report's layout by file name.
         severity: Mean scores by severity.
         alpha_sigma: (α,σ) of each relation.
         factors: Rates by quartile of each factor.
-        model: The logistic model of all factors.
+        model: Logistic model of all factors.
         strata: Rates by metadata column.
-        worst: The largest losses under the primary criterion, with their addresses.
-        violations: Every violation under it, likewise.
-        images: An image a row, the one with most violations first.
-        warnings: Data sets whose source cases score low, a line each.
-        gates: What became of the suite's gates.
-        seeds: The seeds that were used, one row each.
+        worst: Largest losses under the primary criterion, with their addresses.
+        violations: Every violation under the primary criterion, with its address.
+        images: One row for each image, the one with most violations first.
+        warnings: Data sets whose source cases score low, one line each.
+        gates: Results of the suite's gates.
+        seeds: Seeds that were used, one row each.
         counts: Verdicts and seeds.
-        paper: The MedTest report's own tables, where the suite repeats its study.
-        excluded: What of the follow-ups people judged unfit, where the suite leaves them out.
-        attacks: Tables on attacks, where the suite has relations that need a system.
-        own: What the task makes of the records beside these.
+        paper: Tables of the MedTest report, if the suite repeats its study.
+        excluded: Follow-ups that people judged unfit, if the suite excludes them.
+        attacks: Tables on attacks, if the suite has relations that need a system.
+        own: Tables and sections of the task.
         installed: Tables of other packages.
     """
 
@@ -149,11 +150,11 @@ class Tables:
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """What the user should read before any figure, a line each."""
+        """Notices to read before any figure, one line each."""
         return (*self.warnings, *self.attacks.notices, *self.installed.notices)
 
     def frames(self) -> dict[str, pd.DataFrame]:
-        """Return every table by its file name, those without a row left out."""
+        """Return the tables by file name, without empty ones."""
         return {name: frame for name, frame in self.named().items() if name == "efr.csv" or not frame.empty}
 
     def named(self) -> dict[str, pd.DataFrame]:
@@ -180,10 +181,10 @@ class Tables:
         }
 
     def write(self, folder: Path) -> tuple[Path, ...]:
-        """Write ``tables/*.csv`` (the report's as LaTeX too) below a folder and remove tables that no longer exist.
+        """Write ``tables/*.csv`` (the report's also as LaTeX) below a folder and remove tables that no longer exist.
 
-        Files in it that medtest did not write stay as they are. An apostrophe stands before texts that a spreadsheet
-        would take for formulas.
+        Files that medtest did not write stay as they are. Texts that a spreadsheet would take for formulas get an
+        apostrophe in front.
 
         Raises:
             OutputProblem: A file cannot be written.
@@ -215,56 +216,56 @@ def make_tables(
     asked: CaseSet | None = None,
     shared: Path | None = None,
 ) -> Tables:
-    """Make every table of one system's folder from its records; nothing is written in it and no system is run.
+    """Build the tables of one system's folder from its records; nothing is written and no system is run.
 
     Args:
         folder: ``outputs/<suite>/<system>/<digest>``.
-        suite: The suite, or what is wanted of it; None reads the folder's ``suite.yaml``.
-        system_id: The system's id in the suite, for ``trained_on``.
-        reference: What some of the task's figures are relative to (:meth:`medtest.core.tasks.base.Task.reference`).
-        oracle: Judges the records anew, where it is not the one that judged them; None takes them as they are.
-        readings: What another reader read of them; needs ``oracle``.
-        asked: The cases that the tables cover; None for all that the folder holds.
-        shared: The folder that all runs share; None for the one beside the suites' folders.
+        suite: The suite, or its display settings; None reads the folder's ``suite.yaml``.
+        system_id: Id of the system in the suite, for ``trained_on``.
+        reference: Reference of some of the task's figures (:meth:`medtest.core.tasks.base.Task.reference`).
+        oracle: Oracle that re-evaluates the records; None keeps their verdicts.
+        readings: Readings of another reader; requires ``oracle``.
+        asked: Selection of cases; None for all in the folder.
+        shared: Folder shared by all runs; None for the one next to the suites' folders.
 
     Raises:
-        OutputProblem: The folder holds no readable records, or no ``suite.yaml`` where it is needed.
+        OutputProblem: The folder has no readable records, or no ``suite.yaml`` where it is needed.
     """
     if suite is None:
-        wanted = Wanted.from_folder(folder)
+        settings = Wanted.from_folder(folder)
     else:
-        wanted = Wanted.of(suite, system_id) if isinstance(suite, Suite) else suite
-    extra = ["followup_sha256"] if wanted.exclude is not None else []
+        settings = Wanted.of(suite, system_id) if isinstance(suite, Suite) else suite
+    extra = ["followup_sha256"] if settings.exclude is not None else []
     records = Records.read(folder, [*make_columns(folder), *extra], asked)
     files = (folder, shared or folder.resolve().parent.parent.parent / SHARED)
-    made = tables_of(judged_records(records, oracle, readings), wanted, reference=reference, files=files)
+    tables = tables_of(judged_records(records, oracle, readings), settings, reference=reference, files=files)
     if oracle is None or readings is None or not readings.marks:
-        return made
-    return replace(made, own=made.own.read_by(records, readings))
+        return tables
+    return replace(tables, own=tables.own.read_by(records, readings))
 
 
 def tables_of(
     records: Records, wanted: Wanted, *, reference: Any = None, files: tuple[Path, Path] | None = None
 ) -> Tables:
-    """Make every table from records that are read already.
+    """Build the tables from records in memory.
 
     Args:
         records: Records of one system.
-        wanted: What is wanted of the suite.
+        wanted: Display settings of the suite.
         reference: As in :func:`make_tables`.
-        files: The run's folder and the one that all runs share; None where the records are of no folder.
+        files: Folder of the run and the one shared by all runs; None if the records have no folder.
     """
     counts = counts_of(records)
     excluded = None
     if wanted.exclude is not None:
         records, excluded = leave_out(records, wanted.exclude)
-    primary, shown = wanted.primary, wanted.criteria
+    primary, selected = wanted.primary, wanted.criteria
     order = list(wanted.relations)
     place = axes(records, order)
-    rates = efr.efr_table(records, shown, place)
-    references = [name for name in shown.against if name in wanted.references] or list(wanted.references)
+    rates = efr.efr_table(records, selected, place)
+    references = [name for name in selected.against if name in wanted.references] or list(wanted.references)
     curve_scores = [s for s in dict.fromkeys((*records.scores, *records.self_scores)) if s not in NO_QUALITY]
-    measured = [
+    property_rows = [
         row for score in curve_scores for row in measured_rows(records, score, CurveSettings(min_step=wanted.min_step))
     ]
     pivots = {
@@ -272,10 +273,10 @@ def tables_of(
             rates, threshold=threshold, against=against, scores=scores, trained_on=wanted.trained_on
         )
         for against in dict.fromkeys(rates["against"])
-        for threshold, scores in _pages(shown)
+        for threshold, scores in _pages(selected)
     }
     system = str(records.followups["system"].iloc[0]) if not records.followups.empty else ""
-    made = Tables(
+    tables = Tables(
         system=system,
         trained_on=wanted.trained_on,
         efr=rates,
@@ -285,7 +286,7 @@ def tables_of(
             alpha_sigma.alpha_sigma_table(
                 records, curve_scores, references, place, include_source=wanted.include_source
             ),
-            measured,
+            property_rows,
         ),
         factors=factors.factor_table(records, primary, place),
         model=factors.factor_model(records, primary, place),
@@ -298,7 +299,7 @@ def tables_of(
         counts=counts,
         gates=gates.evaluate(wanted.gates, rates),
         paper=paper_of(
-            rates, system=system, seeds=counts.seeds, relations=wanted.relations, thresholds=shown.thresholds
+            rates, system=system, seeds=counts.seeds, relations=wanted.relations, thresholds=selected.thresholds
         ),
         excluded=excluded,
         attacks=attack_tables(records, place, relations=wanted.relations, task=wanted.task, primary=primary),
@@ -316,7 +317,7 @@ def tables_of(
             ),
         ),
     )
-    return replace(made, installed=installed_tables(wanted.kind, records, made.named()))
+    return replace(tables, installed=installed_tables(wanted.kind, records, tables.named()))
 
 
 def _with_measured(table: pd.DataFrame, rows: list[dict[str, object]]) -> pd.DataFrame:
@@ -325,12 +326,12 @@ def _with_measured(table: pd.DataFrame, rows: list[dict[str, object]]) -> pd.Dat
 
     if not rows:
         return table
-    more = pd.DataFrame(rows, columns=list(alpha_sigma.COLUMNS))
-    return more if table.empty else pd.concat([table, more], ignore_index=True)
+    added = pd.DataFrame(rows, columns=list(alpha_sigma.COLUMNS))
+    return added if table.empty else pd.concat([table, added], ignore_index=True)
 
 
 def _pages(shown: efr.Criteria) -> list[tuple[float | None, list[str]]]:
-    """Return the thresholds of pivots with the scores across; rules that have none share one, without threshold."""
+    """Return the thresholds of pivots with their scores; rules without a threshold share one page."""
     free = [score for score in shown.scores if score in criteria.NO_THRESHOLD]
     bound = _across(tuple(score for score in shown.scores if score not in free))
     pages: list[tuple[float | None, list[str]]] = [(None, free)] if free else []
@@ -338,20 +339,20 @@ def _pages(shown: efr.Criteria) -> list[tuple[float | None, list[str]]]:
 
 
 def _across(scores: tuple[str, ...]) -> list[str]:
-    """Return the scores of a pivot: the report's two, then the rest."""
+    """Return the scores of a pivot: the report's two, then the others."""
     first = [score for score in ("dice", "iou") if score in scores]
     return first + [score for score in scores if score not in first]
 
 
 def seeds_table(records: Records) -> pd.DataFrame:
-    """Return one row for each source case: what was tested, for MLflow's data set and for readers."""
+    """Return one row for each source case, for MLflow's data set and for readers."""
     names = [*SEED_FACTS, *records.scores]
     frame = records.sources
-    kept = frame[[name for name in names if name in frame.columns]].copy()
-    for name in kept.columns:
-        if str(kept[name].dtype) == "category":
-            kept[name] = kept[name].astype(str)
-    return kept
+    table = frame[[name for name in names if name in frame.columns]].copy()
+    for name in table.columns:
+        if str(table[name].dtype) == "category":
+            table[name] = table[name].astype(str)
+    return table
 
 
 def counts_of(records: Records, most: int = 12) -> Counts:

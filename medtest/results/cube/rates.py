@@ -139,7 +139,10 @@ class _Pooling:
         return np.concatenate(rows, axis=-2)
 
     def clusters(self, sums: Sequence[Floats]) -> Floats:
-        """Return the numbers of clusters with a denominator, a numerator, and a smaller numerator, 3 × cells and pools."""
+        """Return the numbers of clusters with a denominator, with a numerator, and with a smaller numerator.
+
+        The result is 3 × cells and pools.
+        """
         counts = []
         for block in sums:
             part, whole = self.margins(block[:, 0]), self.margins(block[:, 1])

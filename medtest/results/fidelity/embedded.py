@@ -149,7 +149,7 @@ def embedded_run(
         notices.append(
             f"{len(names) - len(embedded_names):,} of {len(names):,} pictures are in no figure of pictures: {reason}"
         )
-    lost = [picture for key in files for picture in files[key] if one.name in bad]
+    lost = [picture for key in files for picture in files[key] if picture.name in bad]
     if lost:
         notices.append(f"{len(lost):,} files of the folders given for figures are left out: {bad[lost[0].name]}")
     pictures = cases.texts(PICTURE)

@@ -1,4 +1,4 @@
-"""Evaluations of gates, kept beside the records that they are of: ``gates.jsonl``, a line each, never rewritten."""
+"""Log of gate evaluations, stored next to their records: ``gates.jsonl``, append-only, one line each."""
 
 from __future__ import annotations
 
@@ -31,19 +31,20 @@ def append(
     cases: int,
     command: str,
 ) -> None:
-    """Append one evaluation of a set of gates; nothing where no gate is set.
+    """Append one evaluation of a set of gates; without gates, do nothing.
 
-    The line is written at once and synced. Where the file's last line is torn, the new one begins below it.
+    The line is written at once and synced. If the last line of the file is incomplete, the new one starts on its own
+    line.
 
     Args:
-        folder: The system's folder, of whose records the gates were judged.
-        results: What became of each gate.
+        folder: Folder of the system whose records were judged.
+        results: Result of each gate.
         suite: Name of the suite.
-        version: Its version.
+        version: Version of the suite.
         view: Digest of the view, "" for the folder's own tables.
-        shown: How much of the suite was judged, as ``3 of 30 images``; "" for all of it.
-        cases: Cases that the tables cover, sources among them.
-        command: What was typed, without keys and paths.
+        shown: Part of the suite that was judged, such as ``3 of 30 images``; "" for all of it.
+        cases: Number of cases in the tables, including sources.
+        command: Command line, without keys and paths.
 
     Raises:
         OutputProblem: The file cannot be written.
@@ -59,17 +60,17 @@ def append(
         "cases": cases,
         "gates": [
             {
-                **asdict(one.gate),
-                "held": one.held,
-                "verdict": one.verdict,
-                "percent": _number(one.percent),
-                "cases": one.cases,
-                "conditions": [condition.facts() for condition in one.conditions],
-                "said": one.sentence,
+                **asdict(result.gate),
+                "held": result.held,
+                "verdict": result.verdict,
+                "percent": _number(result.percent),
+                "cases": result.cases,
+                "conditions": [condition.facts() for condition in result.conditions],
+                "said": result.sentence,
             }
-            for one in results
+            for result in results
         ],
-        "result": HELD if all(one.held for one in results) else NOT_HELD,
+        "result": HELD if all(result.held for result in results) else NOT_HELD,
         "command": command,
         "medtest": __version__,
     }
@@ -77,7 +78,7 @@ def append(
     with output_problems(path):
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
         try:
-            fcntl.flock(file, fcntl.LOCK_EX)  # given back when the file is closed
+            fcntl.flock(file, fcntl.LOCK_EX)  # released when the file is closed
             size = os.fstat(file).st_size
             torn = size > 0 and os.pread(file, 1, size - 1) != b"\n"
             text = json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n"
@@ -88,7 +89,7 @@ def append(
 
 
 def read(folder: Path) -> list[dict[str, Any]]:
-    """Return a folder's evaluations, oldest first; lines that are torn or no evaluation are left out."""
+    """Return the evaluations in a folder, oldest first; incomplete or invalid lines are ignored."""
     path = folder / FILE
     try:
         if path.stat().st_size > _MOST_BYTES:
@@ -100,7 +101,7 @@ def read(folder: Path) -> list[dict[str, Any]]:
 
 
 def lost(folder: Path) -> str:
-    """Return which lines of a folder's evaluations cannot be read, in words; "" for none."""
+    """Return a message on the unreadable lines of a folder's log; "" if there are none."""
     try:
         lines = (folder / FILE).read_bytes().split(b"\n")
     except OSError:
@@ -124,10 +125,10 @@ def _entry(line: bytes) -> dict[str, Any] | None:
 
 
 def last_of_each(entries: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return the last evaluation of each set of gates under each view, the newest first.
+    """Return the last evaluation of each set of gates under each view, newest first.
 
     Args:
-        entries: What :func:`read` gave.
+        entries: Entries from :func:`read`.
     """
     last: dict[tuple[str, str], Mapping[str, Any]] = {}
     for entry in entries:
@@ -138,8 +139,8 @@ def last_of_each(entries: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]
 
 
 def is_set(entry: Mapping[str, Any], results: Sequence[GateResult]) -> bool:
-    """Whether an evaluation was of these gates."""
-    return _set_of(entry["gates"]) == _set_of([asdict(one.gate) for one in results])
+    """Return True if an evaluation was of these gates."""
+    return _set_of(entry["gates"]) == _set_of([asdict(result.gate) for result in results])
 
 
 def _number(percent: float | None) -> float | None:
@@ -147,7 +148,7 @@ def _number(percent: float | None) -> float | None:
 
 
 def _set_of(gates: Sequence[Mapping[str, Any]]) -> str:
-    """Return what names a set of gates, whatever their order and what became of them."""
+    """Return the identity of a set of gates, independent of their order and results."""
     became = {"held", "verdict", "percent", "cases", "conditions", "said"}
     return "\n".join(
         sorted(json.dumps({k: v for k, v in gate.items() if k not in became}, sort_keys=True) for gate in gates)

@@ -1,4 +1,4 @@
-"""Does the run hold the suite's gates?"""
+"""Evaluation of a suite's gates on a run."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ _FACTS = tuple(name for name in Condition.__dataclass_fields__ if name not in ("
 
 @dataclass(frozen=True, kw_only=True)
 class GateResult:
-    """What became of one gate.
+    """Result of one gate.
 
     Attributes:
         gate: The gate.
-        held: Whether it held; a gate that too few cases speak to is not held.
-        percent: The figure of violations that was compared, or None where there is none.
-        cases: Cases behind it.
-        reason: The figures beside their bounds, in words.
-        conditions: What became of each of its conditions; none of a gate whose finished run says nothing.
-        unlike: Whether the run that it names shares no judged case: a mistake of the call.
+        held: True if the gate passed; a gate with too few cases does not pass.
+        percent: Rate of violations that was compared, or None.
+        cases: Number of cases.
+        reason: The figures and their bounds as text.
+        conditions: Results of its conditions; empty if the finished run cannot be compared.
+        unlike: True if the named run shares no judged case, which is a usage error.
     """
 
     gate: Gate
@@ -58,12 +58,12 @@ class GateResult:
 
     @property
     def verdict(self) -> Verdict:
-        """``passed``, ``failed``, or ``not shown`` where too few cases speak to it; a gate not shown is not held."""
+        """``passed``, ``failed``, or ``not shown`` if there are too few cases; a gate not shown does not pass."""
         return PASSED if self.held else verdict_of(self.conditions)
 
     @property
     def sentence(self) -> str:
-        """Which gate, which figures and which bounds, as one full sentence."""
+        """The gate, its figures and its bounds as one sentence."""
         return f"{describe(self.gate)}: {self.reason}"
 
     @property
@@ -76,46 +76,46 @@ class GateResult:
 
 
 def describe(gate: Gate) -> str:
-    """Return which gate it is, in words: ``dice>0.25 against truth, all relations, all severities, all data sets``."""
+    """Return a description of a gate: ``dice>0.25 against truth, all relations, all severities, all data sets``."""
     relation = {"overall": "all relations", "overall_cells": "mean of the cells"}.get(gate.relation, gate.relation)
     severity = "all severities" if gate.severity == "all" else f"severity {gate.severity}"
     dataset = "all data sets" if gate.dataset == "all" else gate.dataset
     criterion = criterion_name(gate.score, gate.threshold)
     if isinstance(gate, PairedGate):
-        what = f"no worse than {gate.no_worse_than} by {gate.margin_percent:g} points or more"
-        return f"{what}: EFR by {criterion} against {gate.against}, {relation}, {severity}, {dataset}"
+        condition = f"no worse than {gate.no_worse_than} by {gate.margin_percent:g} points or more"
+        return f"{condition}: EFR by {criterion} against {gate.against}, {relation}, {severity}, {dataset}"
     return f"EFR by {criterion} against {gate.against}, {relation}, {severity}, {dataset}"
 
 
 def evaluate(gates: Iterable[Gate], table: pd.DataFrame) -> tuple[GateResult, ...]:
-    """Judge every gate.
+    """Evaluate gates that are not paired.
 
     Args:
-        gates: The suite's gates.
-        table: What :func:`medtest.results.rates.efr.efr_table` gave, covering their scores and thresholds.
+        gates: Gates of the suite.
+        table: Table from :func:`medtest.results.rates.efr.efr_table` that covers their scores and thresholds.
     """
     return tuple(_one(gate, table) for gate in gates if not isinstance(gate, PairedGate))
 
 
 def evaluate_paired(gate: PairedGate, base: Records, own: Records, called: str) -> GateResult:
-    """Judge a gate that names a finished run, on the cases that both have.
+    """Evaluate a gate that names a finished run, on the common cases.
 
     Args:
         gate: The gate.
         base: Records of the finished run.
-        own: Records of this one.
-        called: What the finished run is called.
+        own: Records of this run.
+        called: Display name of the finished run.
     """
-    gate = replace(gate, no_worse_than=called)  # what is typed may be a path of this machine
+    gate = replace(gate, no_worse_than=called)  # the configured value may be a local path
     first, second = common_cases([own, base]).records
     criterion = Criterion(score=gate.score, threshold=gate.threshold, against=gate.against)
     margins = Margins(percent=gate.margin_percent, source_percent=gate.source_margin_percent)
-    chosen = Chosen(dataset=gate.dataset, relation=gate.relation, severity=gate.severity)
-    conditions = paired_conditions(first, second, criterion, margins, chosen)
+    selection = Chosen(dataset=gate.dataset, relation=gate.relation, severity=gate.severity)
+    conditions = paired_conditions(first, second, criterion, margins, selection)
     if not conditions:
         reason = f"no case of {called} is shared that either was judged on, so nothing can be said"
         return no_answer(gate, f"{reason}: run both under the same seeds, relations and preparation")
-    violations = next(one for one in conditions if one.name == VIOLATIONS)
+    violations = next(condition for condition in conditions if condition.name == VIOLATIONS)
     return GateResult(
         gate=gate,
         held=verdict_of(conditions) == PASSED,
@@ -127,20 +127,24 @@ def evaluate_paired(gate: PairedGate, base: Records, own: Records, called: str) 
 
 
 def in_words(conditions: Sequence[Condition]) -> str:
-    """Return what became of conditions, the gravest first; where one is not met, those that are met by name alone."""
-    kinds = {verdict: [one for one in conditions if one.verdict == verdict] for verdict in (FAILED, NOT_SHOWN, PASSED)}
+    """Return the results of conditions as text, worst first; if one is not met, passed ones are only named."""
+    kinds = {
+        verdict: [condition for condition in conditions if condition.verdict == verdict]
+        for verdict in (FAILED, NOT_SHOWN, PASSED)
+    }
     lost = bool(kinds[FAILED] or kinds[NOT_SHOWN])
     parts = [
-        f"{verdict}: " + "; ".join(one.name if lost and verdict == PASSED else one.sentence for one in found)
-        for verdict, found in kinds.items()
-        if found
+        f"{verdict}: "
+        + "; ".join(condition.name if lost and verdict == PASSED else condition.sentence for condition in members)
+        for verdict, members in kinds.items()
+        if members
     ]
     parts += [helps] if (helps := what_helps(conditions)) else []
     return ". ".join(part[0].upper() + part[1:] if number else part for number, part in enumerate(parts))
 
 
 def no_answer(gate: PairedGate, reason: str) -> GateResult:
-    """Return what becomes of a gate whose finished run says nothing about this one: a mistake of the call."""
+    """Return the result of a gate whose finished run cannot be compared: a usage error."""
     return GateResult(gate=gate, held=False, percent=None, cases=0, reason=reason, unlike=True)
 
 
@@ -162,11 +166,13 @@ def _one(gate: Gate, table: pd.DataFrame) -> GateResult:
     violations, sources = _violations(gate, row), _source_failed(gate, row)
     conditions = (violations,) if sources is None else (violations, sources)
     words = [
-        one.words for one in (sources, violations) if one is not None and (one is violations or one.verdict == FAILED)
+        condition.words
+        for condition in (sources, violations)
+        if condition is not None and (condition is violations or condition.verdict == FAILED)
     ]
     return GateResult(
         gate=gate,
-        held=all(one.verdict == PASSED for one in conditions),
+        held=all(condition.verdict == PASSED for condition in conditions),
         percent=violations.figure,
         cases=violations.cases,
         reason="; ".join(words),
@@ -181,23 +187,23 @@ def _violations(gate: Gate, row: Mapping[str, Any]) -> Condition:
         reason = "no case speaks to it, so it is not held"
         return Condition(name=VIOLATIONS, verdict=NOT_SHOWN, words=reason, limit=gate.max_percent, cases=0)
     percent, rate = float(row[gate.bound]), float(row["efr_percent"])
-    held = percent <= gate.max_percent
-    compared = f"is {'not ' if held else ''}above {gate.max_percent:g} %"
-    counted = f"{int(row['violations']):,} of {cases:,} cases"
+    passes = percent <= gate.max_percent
+    comparison = f"is {'not ' if passes else ''}above {gate.max_percent:g} %"
+    counts = f"{int(row['violations']):,} of {cases:,} cases"
     if gate.bound == "efr_percent":
-        reason = f"the rate, {_beside(percent, gate.max_percent)} % ({counted}), {compared}"
+        reason = f"the rate, {_beside(percent, gate.max_percent)} % ({counts}), {comparison}"
     else:
-        reason = f"the upper end of the 95 % interval, {_beside(percent, gate.max_percent)} %, {compared}"
-        reason += f"; the rate itself is {_beside(rate, gate.max_percent)} % ({counted})"
-    few = not held and rate <= gate.max_percent
-    if few:
+        reason = f"the upper end of the 95 % interval, {_beside(percent, gate.max_percent)} %, {comparison}"
+        reason += f"; the rate itself is {_beside(rate, gate.max_percent)} % ({counts})"
+    inconclusive = not passes and rate <= gate.max_percent
+    if inconclusive:
         reason += ", too few cases for this bound"
         least = smallest_upper_bound(cases)
         if rate > 0 and least > gate.max_percent:
             reason += f": even without a violation the interval would reach {_beside(least, gate.max_percent)} %"
     return Condition(
         name=VIOLATIONS,
-        verdict=PASSED if held else NOT_SHOWN if few else FAILED,
+        verdict=PASSED if passes else NOT_SHOWN if inconclusive else FAILED,
         words=reason,
         figure=percent,
         limit=gate.max_percent,
@@ -216,10 +222,10 @@ def _source_bound(gate: Gate) -> float | None:
 
 
 def _source_failed(gate: Gate, row: Mapping[str, Any]) -> Condition | None:
-    """Return the condition on cases that could not be judged since their source failed; None where none is set.
+    """Return the condition on cases that lost their verdict because their source failed, or None if it is not set.
 
-    The share is that of the cases that could have been judged: errors, and cases skipped for a reason of their own, are
-    left out of it.
+    The share is relative to the cases that could have been judged: errors, and cases skipped for other reasons, are
+    excluded.
     """
     most = _source_bound(gate)
     if most is None:
@@ -227,18 +233,18 @@ def _source_failed(gate: Gate, row: Mapping[str, Any]) -> Condition | None:
     lost = int(row["source_failed"])
     cases = int(row["cases"]) + lost
     if not cases:
-        return Condition(name=FAILED_SOURCES, verdict=NOT_SHOWN, words="no case speaks to it", limit=most, cases=0)
+        return Condition(name=FAILED_SOURCES, verdict=NOT_SHOWN, words="no case speaks to it", limit=limit, cases=0)
     share = 100 * lost / cases
-    held = share <= most
-    shown = _beside(share, most) if share < 100 else "100"
-    compared = f"{'not ' if held else ''}above {most:g} %"
-    words = f"{lost:,} of {cases:,} cases ({shown} %) have no source to compare with, {compared}"
+    passes = share <= limit
+    share_text = _beside(share, limit) if share < 100 else "100"
+    comparison = f"{'not ' if passes else ''}above {limit:g} %"
+    words = f"{lost:,} of {cases:,} cases ({share_text} %) have no source to compare with, {comparison}"
     return Condition(
         name=FAILED_SOURCES,
-        verdict=PASSED if held else FAILED,
+        verdict=PASSED if passes else FAILED,
         words=words,
         figure=share,
-        limit=most,
+        limit=limit,
         cases=cases,
         own=share,
         newly=lost,
@@ -246,7 +252,7 @@ def _source_failed(gate: Gate, row: Mapping[str, Any]) -> Condition | None:
 
 
 def _beside(percent: float, limit: float) -> str:
-    """Return a percentage with as many decimals as it takes to tell it from a limit that it differs from."""
+    """Return a percentage with enough decimals to distinguish it from a different limit."""
     for decimals in range(1, 7):
         text = f"{percent:.{decimals}f}"
         if percent == limit or float(text) != limit:
@@ -255,11 +261,11 @@ def _beside(percent: float, limit: float) -> str:
 
 
 def gates_table(results: Iterable[GateResult]) -> pd.DataFrame:
-    """Return gates and what became of them as a table."""
+    """Return gates and their results as a table."""
     import pandas as pd
 
-    judged = tuple(results)
-    paired = any(isinstance(result.gate, PairedGate) for result in judged)
+    evaluated = tuple(results)
+    paired = any(isinstance(result.gate, PairedGate) for result in evaluated)
     return pd.DataFrame(
         [
             {
@@ -272,25 +278,25 @@ def gates_table(results: Iterable[GateResult]) -> pd.DataFrame:
                 "cases": result.cases,
                 "reason": result.reason,
             }
-            for result in judged
+            for result in evaluated
         ]
     )
 
 
 def conditions_table(results: Iterable[GateResult]) -> pd.DataFrame:
-    """Return the conditions of gates, a row each; ``gate`` counts from 1 in the order of :func:`gates_table`."""
+    """Return the conditions of gates, one row each; ``gate`` counts from 1 in the order of :func:`gates_table`."""
     import pandas as pd
 
     return pd.DataFrame(
         [
             {
                 "gate": number,
-                "condition": one.name,
-                **{name: getattr(one, name) for name in _FACTS},
-                "words": one.words,
+                "condition": condition.name,
+                **{name: getattr(condition, name) for name in _FACTS},
+                "words": condition.words,
             }
             for number, result in enumerate(results, start=1)
-            for one in result.conditions
+            for condition in result.conditions
         ]
     )
 

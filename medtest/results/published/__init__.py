@@ -1,1 +1,1 @@
-"""Published figures that stand beside ours."""
+"""Published figures for comparison."""

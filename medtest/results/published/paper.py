@@ -1,7 +1,7 @@
-"""Tables 2 to 9 of the MedTest report, filled with the user's own rates and the published ones beside them.
+"""Tables 2 to 9 of the MedTest report, with the user's rates next to the published ones.
 
-They are made where they mean something: data sets that the report used, artefacts drawn from ranges (severity 0), and
-the expected mask as the reference. A network of the report stands beside its own table; others stand alone.
+They are built only when comparable: data sets that the report used, artefacts drawn from ranges (severity 0), and the
+expected mask as the reference. Published figures are included for networks of the report.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NUMBERS: dict[tuple[str, float], int] = {
     ("SSFormer", 0.25): 8,
     ("TGANet", 0.25): 9,
 }
-"""The report's number of the table of a network and a threshold."""
+"""Table number in the report for a network and a threshold."""
 
 SCORES: dict[str, str] = {"dice": "Dice", "iou": "IoU"}
 COVERAGE = "paper_coverage.csv"
@@ -38,15 +38,14 @@ PUBLISHED = "published"
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Paper:
-    """The report's tables of one system.
+    """The report's tables for one system.
 
     Attributes:
         model: The report's network that the system is, or "".
-        tables: By threshold: columns ``artefact``, ``relation``, then for each of the report's four data sets and
-            both scores ``<set> <score>`` and ``<set> <score> published`` in percent, and ``<set> cases``; one row for
-            each artefact in the report's order, then all cases and the mean of the cells. Cells without cases are
-            empty.
-        coverage: One row for each data set: images used, images published, whether it is whole.
+        tables: By threshold: columns ``artefact``, ``relation``, then for each of the report's four data sets and both
+            scores ``<set> <score>`` and ``<set> <score> published`` in percent, and ``<set> cases``; one row for each
+            artefact in the report's order, then all cases and the mean of the cells. Cells without cases are empty.
+        coverage: One row for each data set: images used, images published, whether it is complete.
     """
 
     model: str
@@ -55,17 +54,17 @@ class Paper:
 
     def frames(self) -> dict[str, pd.DataFrame]:
         """Return the tables by file name."""
-        named = {f"paper_t{threshold:g}.csv": table for threshold, table in self.tables.items()}
-        return {**named, COVERAGE: self.coverage} if named else {}
+        frames = {f"paper_t{threshold:g}.csv": table for threshold, table in self.tables.items()}
+        return {**frames, COVERAGE: self.coverage} if frames else {}
 
     def title(self, threshold: float) -> str:
-        """Return what a table is called."""
+        """Return the title of a table."""
         number = NUMBERS.get((self.model, threshold))
         return f"t = {threshold:g}" + (f" (table {number} of the report)" if number else "")
 
     @property
     def partial(self) -> str:
-        """Which data sets are missing or not whole, in words, or ""."""
+        """Message on data sets that are missing or incomplete, or ""."""
         rows = self.coverage.to_dict("records")
         lacking = [f"{r['dataset']} {r['images']:,} of {r['published']:,}" for r in rows if not r["whole"]]
         return f"partial: {', '.join(lacking)} images" if lacking else ""
@@ -95,17 +94,17 @@ class Paper:
         return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
 
 
-def _latex_cell(own: object, published: object) -> str:
-    return f"{number(own) or '--'}{f' ({number(published)})' if number(published) else ''}"
+def _latex_cell(rate: object, published: object) -> str:
+    return f"{number(rate) or '--'}{f' ({number(published)})' if number(published) else ''}"
 
 
 def number(value: object) -> str:
-    """Return a rate with the report's one decimal, or "" where there is none."""
+    """Return a rate with one decimal as in the report, or "" if there is none."""
     return f"{value:.1f}" if isinstance(value, float) and value == value else ""
 
 
 def model_of(system: str) -> str:
-    """Return the report's network that a system's name begins with (``pranet-compact`` is PraNet), or ""."""
+    """Return the report's network that prefixes a system's name (``pranet-compact`` is PraNet), or ""."""
     return next((name for name in models() if plain(system).startswith(plain(name))), "")
 
 
@@ -117,28 +116,28 @@ def paper_of(
     relations: Mapping[str, str],
     thresholds: Sequence[float],
 ) -> Paper | None:
-    """Return the report's tables, or None where a run has nothing to do with them.
+    """Return the report's tables, or None if they do not apply to the run.
 
     Args:
-        rates: What :func:`medtest.results.rates.efr.efr_table` gave.
-        system: The system's name in its records.
-        seeds: Source images by data set.
-        relations: Relation ids of the suite, with the name of the part.
-        thresholds: Thresholds shown.
+        rates: Table from :func:`medtest.results.rates.efr.efr_table`.
+        system: Name of the system in its records.
+        seeds: Number of source images by data set.
+        relations: Relation ids of the suite, each with the name of its part.
+        thresholds: Thresholds to show.
     """
     import pandas as pd
 
     names = {plain(name): name for name in DATASET_SIZES}
-    sets = {names[plain(own)]: own for own in seeds if plain(own) in names}
+    sets = {names[plain(dataset)]: dataset for dataset in seeds if plain(dataset) in names}
     levels = {str(level) for level in rates["severity"].unique()} - {str(efr.ALL), "0"}
-    known = {part: own for own, part in relations.items() if part in ARTEFACTS.values()}
-    shown = [t for t in thresholds if any(t == cell.threshold for cell in cells())]
-    if not sets or levels or not known or not shown:
+    relation_of = {part: relation for relation, part in relations.items() if part in ARTEFACTS.values()}
+    selected = [t for t in thresholds if any(t == cell.threshold for cell in cells())]
+    if not sets or levels or not relation_of or not selected:
         return None
     truth = rates.loc[((rates["against"] == "truth") & (rates["severity"].astype(str) == str(efr.ALL))).to_numpy()]
     if truth.empty:
         return None
-    own = {
+    measured = {
         (str(r.dataset), str(r.relation), str(r.score), float(str(r.threshold))): (float(str(r.efr_percent)), r.cases)
         for r in truth.itertuples(index=False)
     }
@@ -154,12 +153,12 @@ def paper_of(
             for name, size in DATASET_SIZES.items()
         ]
     )
-    tables = {threshold: _table(own, sets, known, model, threshold) for threshold in shown}
+    tables = {threshold: _table(measured, sets, relation_of, model, threshold) for threshold in selected}
     return Paper(model=model, tables=tables, coverage=coverage)
 
 
 def _table(
-    own: Mapping[tuple[str, str, str, float], tuple[float, object]],
+    measured: Mapping[tuple[str, str, str, float], tuple[float, object]],
     sets: Mapping[str, str],
     relations: Mapping[str, str],
     model: str,
@@ -180,7 +179,7 @@ def _table(
         for name in DATASET_SIZES:
             cases = 0
             for score, title in SCORES.items():
-                rate, cases_ = own.get((sets.get(name, ""), relation, score, threshold), (float("nan"), 0))
+                rate, cases_ = measured.get((sets.get(name, ""), relation, score, threshold), (float("nan"), 0))
                 cases = int(str(cases_))
                 row[f"{name} {title}"] = rate if cases else float("nan")
                 row[f"{name} {title} {PUBLISHED}"] = _published(published, name, part, score)
@@ -189,9 +188,9 @@ def _table(
     return pd.DataFrame(rows)
 
 
-def _published(found: Mapping[tuple[str, str, str], float], dataset: str, part: str, score: str) -> float:
-    """Return a published cell, or over all artefacts of a data set their mean: every image got each one once."""
+def _published(values_of: Mapping[tuple[str, str, str], float], dataset: str, part: str, score: str) -> float:
+    """Return a published cell, or the unweighted mean over all artefacts of a data set: every image got each once."""
     if part in (efr.OVERALL, efr.OVERALL_CELLS):
-        values = [rate for (name, _, kind), rate in found.items() if (name, kind) == (dataset, score)]
+        values = [rate for (name, _, kind), rate in values_of.items() if (name, kind) == (dataset, score)]
         return sum(values) / len(values) if values else float("nan")
-    return found.get((dataset, part, score), float("nan"))
+    return values_of.get((dataset, part, score), float("nan"))

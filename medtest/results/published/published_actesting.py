@@ -1,9 +1,9 @@
-"""ACTesting's published figures, to stand beside the user's own.
+"""ACTesting's published figures, for comparison with the user's.
 
 S. Gu, "Automated Testing Method for Text-to-Image Software" (2023; arXiv 2312.12933): ``actesting_errors.csv`` is
 figure 6 (Error_e and Error_r by operator, read from the figure in the authors' repository), ``actesting_fidelity.csv``
-table 1 (I-FID, I-IS, RP), ``actesting_miss.csv`` table 2 (Miss_e and Miss_r). What the text says of them is rebuilt
-from the cells, never stored; :data:`STATED` has what it states.
+table 1 (I-FID, I-IS, RP), ``actesting_miss.csv`` table 2 (Miss_e and Miss_r). Derived values are computed from the
+cells and not stored; :data:`STATED` has those stated in the text.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ OPERATORS: dict[str, str] = {
     "EC+ER_R": "ec_er_r",
     "EC+ER_A": "ec_er_a",
 }
-"""The paper's words, and the relation that stands for each; its source is the picture of the seed's own prompt."""
+"""Operator names in the paper with their relations; the source is the picture of the seed's own prompt."""
 
 STATED: dict[str, float] = {
     "Miss_e EC+ER_A over EC": 26.0,
@@ -41,12 +41,14 @@ STATED: dict[str, float] = {
     "Miss_r EC+ER_R over EC": 1.8,
     "Miss_r EC+ER_R over ER_R": 10.8,
 }
-"""What section 5.3 (RQ3) states, in percent: means over the four software of the ratios of two cells, less one. All but
-the first are; that one is 26.7."""
+"""Values stated in section 5.3 (RQ3), in percent: means over the four software of the ratio of two cells, minus one.
+
+The cells reproduce all but the first, for which they give 26.7.
+"""
 STATED_EFFICIENCY = 1.75
-"""How many times SS's errors ER_A is said to find (section 5.2); figure 6 gives 1.51 of entities, 1.91 of relations."""
+"""Stated increase of I-FID by ER_A in percent (section 5.1); table 1 gives 11.1."""
 STATED_FID_RISE = 5.0
-"""By how many percent ER_A is said to raise I-FID (section 5.1); table 1 gives 11.1."""
+"""Stated increase of I-FID by ER_A in percent (section 5.1); table 1 gives 11.1."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,9 +56,9 @@ class PublishedCell:
     """Figures of one software under one operator.
 
     Attributes:
-        software: As the paper writes it.
-        operator: The paper's word; ``Orig`` for the seeds' own prompts.
-        values: By the file's column; rates in [0, 1], ``rp_percent`` in percent.
+        software: Name in the paper.
+        operator: Name in the paper; ``Orig`` for the seeds' own prompts.
+        values: By column of the file; rates in [0, 1], ``rp_percent`` in percent.
     """
 
     software: str
@@ -80,38 +82,40 @@ def cells(table: str) -> tuple[PublishedCell, ...]:
 
 @cache
 def value(table: str, software: str, operator: str, column: str) -> float | None:
-    """Return one figure; None where there is none."""
-    found = [one for one in cells(table) if (one.software, one.operator) == (software, operator)]
-    return found[0].values[column] if found else None
+    """Return one figure, or None."""
+    matches = [cell for cell in cells(table) if (cell.software, cell.operator) == (software, operator)]
+    return matches[0].values[column] if matches else None
 
 
 @cache
 def software() -> tuple[str, ...]:
-    """Return the four software that were tested, in the paper's order."""
-    return tuple(dict.fromkeys(one.software for one in cells("errors")))
+    """Return the four software under test, in the paper's order."""
+    return tuple(dict.fromkeys(cell.software for cell in cells("errors")))
 
 
 def mean_of(table: str, operator: str, column: str) -> float:
     """Return the mean of a figure over the four software."""
-    return fmean(one.values[column] for one in cells(table) if one.operator == operator and one.software in software())
+    return fmean(
+        cell.values[column] for cell in cells(table) if cell.operator == operator and cell.software in software()
+    )
 
 
 def mean_ratio(table: str, column: str, over: str, base: str) -> float:
     """Return the mean over the four software of one operator's figure divided by another's."""
-    return fmean(_known(table, one, over, column) / _known(table, one, base, column) for one in software())
+    return fmean(_known(table, name, over, column) / _known(table, name, base, column) for name in software())
 
 
 def rebuilt() -> dict[str, float]:
-    """Return what :data:`STATED` states, as the cells give it, in percent."""
-    found = {}
+    """Return the values of :data:`STATED` computed from the cells, in percent."""
+    percents = {}
     for name in STATED:
         column, over, _, base = name.split()
-        found[name] = 100 * (mean_ratio("miss", column.lower(), over, base) - 1)
-    return found
+        percents[name] = 100 * (mean_ratio("miss", column.lower(), over, base) - 1)
+    return percents
 
 
 def _known(table: str, software_: str, operator: str, column: str) -> float:
-    found = value(table, software_, operator, column)
-    if found is None:
+    figure = value(table, software_, operator, column)
+    if figure is None:
         raise ValueError(f"nothing was published of {software_} under {operator}")
-    return found
+    return figure

@@ -1,6 +1,6 @@
-"""GPT-4V's published accuracies on the 18 questions, to stand beside the user's own.
+"""GPT-4V's published accuracies on the 18 questions, for comparison with the user's.
 
-From the MedTest slides, over 182 images of CLEF 2023 MEDVQA-GI; averages are rebuilt from the questions, never stored.
+From the MedTest slides, over 182 images of CLEF 2023 MEDVQA-GI; averages are computed from the questions, not stored.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from medtest.language.questions.questions import find
 
 FILE = package_folder() / "results" / "published" / "medtest_vqa_gpt4v.csv"
 IMAGES = 182
-"""Images that the slides asked about."""
+"""Number of images in the slides."""
 SOURCE = "MedTest slides, RQ1: GPT-4V on 182 images of CLEF 2023 MEDVQA-GI"
 
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedAccuracy:
-    """One row of the slides' table.
+    """One row of the table in the slides.
 
     Attributes:
         question: Name of the question.
         source: Accuracy on the originals, rounded to three decimals by its authors.
         perturbed: Mean accuracy on the perturbed images.
-        difference: ``source - perturbed`` as they print it.
-        kept: Whether it is among the 14 that they keep.
+        difference: ``source - perturbed`` as printed.
+        kept: True for the 14 questions that the authors keep.
     """
 
     question: str
@@ -41,7 +41,7 @@ class PublishedAccuracy:
 
 @cache
 def published() -> Mapping[str, PublishedAccuracy]:
-    """Return the 18 rows by the questions' names, in the slides' order."""
+    """Return the 18 rows by question name, in the slides' order."""
     rows: dict[str, PublishedAccuracy] = {}
     with FILE.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
@@ -62,7 +62,7 @@ def averages(*, kept_only: bool) -> tuple[float, float]:
     """Return the mean accuracies on originals and on perturbed images.
 
     Args:
-        kept_only: Over the 14 kept questions in place of all 18.
+        kept_only: Average over the 14 kept questions instead of all 18.
     """
     rows = [row for row in published().values() if row.kept or not kept_only]
     return fmean(row.source for row in rows), fmean(row.perturbed for row in rows)

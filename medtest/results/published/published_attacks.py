@@ -1,4 +1,4 @@
-"""Published figures on attacks and defences of three classifiers, to stand beside the user's own.
+"""Published figures on attacks and defences of three classifiers, for comparison with the user's.
 
 - ``attacks.csv``: tables 1 and 2 of M. Xu et al., "Towards evaluating the robustness of deep diagnostic models by
   adversarial attack" (Medical Image Analysis, 2021): accuracy, area under the ROC curve and fooling rate on clean
@@ -6,9 +6,9 @@
 - ``defense_accuracy.csv``: its table 5, accuracy by defence. All rows but ``None`` are under PGD, ε = 4/255, 4 steps.
 - Tables 3 and 4 are read by :mod:`medtest.results.published.published_labels`.
 
-Where the paper contradicts itself: AttnMel's fooling rates under PGD (74.7 and 85.5 %) are smaller than its accuracy
-falls (76.7 and 87.5 points), which cannot be of the same images; CheXNet under attack is 45.5 % in table 2 and 45.0 %
-in table 5. On training images the fooling rates under GAP are 100 % less the accuracy: the networks were right on all.
+Contradictions in the paper: AttnMel's fooling rates under PGD (74.7 and 85.5 %) are smaller than its accuracy falls
+(76.7 and 87.5 points), which is impossible on the same images; CheXNet under attack is 45.5 % in table 2 and 45.0 % in
+table 5. On training images the fooling rates under GAP are 100 % minus the accuracy: the networks were right on all.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 FOLDER = Path(__file__).parent
 PAPER = 'M. Xu et al., "Towards evaluating the robustness of deep diagnostic models by adversarial attack" (2021)'
 TABLES: dict[str, int] = {"IPMI2019-AttnMel": 1, "Inception v3": 1, "CheXNet": 2}
-"""The paper's networks, and the number of the table that holds their accuracy under attack."""
+"""The paper's networks, each with the number of the table of its accuracy under attack."""
 CLEAN = "clean"
 CONTRADICTION: dict[str, str] = {
     "IPMI2019-AttnMel": (
@@ -30,19 +30,21 @@ CONTRADICTION: dict[str, str] = {
     ),
     "CheXNet": "Under PGD 4/255, 4 steps, table 2 has 45.5 % and table 5 has 45.0 %.",
 }
-"""Where a network's published figures do not agree with one another."""
+"""Contradictions between a network's published figures."""
 
 NORMALISED: dict[str, str] = {
     "IPMI2019-AttnMel": "0.09 to 0.15",
     "Inception v3": "about 0.2",
     "CheXNet": "about 0.225",
 }
-"""What the paper's ε is to be multiplied with to be one of pixels: its code applies ε and α after normalisation, so
-that the budget of a channel is ε times the channel's standard deviation."""
+"""Factor that converts the paper's ε to pixels.
+
+The paper's code applies ε and α after normalisation, so that the budget of a channel is ε times its standard deviation.
+"""
 
 
 def gap_words(model: str) -> str:
-    """Return how far the published ε and ours are apart, as sentences; of all networks for a name not known."""
+    """Return sentences on the gap between the published ε and ours; on all networks if the name is unknown."""
     factor = NORMALISED.get(model)
     factors = f"\N{MULTIPLICATION SIGN} {factor}" if factor else _every_factor()
     return (
@@ -58,15 +60,15 @@ def _every_factor() -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedAttack:
-    """A network under one attack.
+    """Published figures of a network under one attack.
 
     Attributes:
         model: Network, as the paper writes it.
         attack: ``clean``, ``PGD`` or ``GAP``.
-        setting: As the paper's heads say it: ``eps=4/255 t=4``, ``Linf=11 val``; "" of clean images.
-        accuracy_percent: Accuracy; of several labels the share of right decisions.
-        auc: Area under the ROC curve, of several labels their mean.
-        fooling_percent: Share of answers that differ from those to the clean images; None of clean images.
+        setting: As in the paper's headers: ``eps=4/255 t=4``, ``Linf=11 val``; "" for clean images.
+        accuracy_percent: Accuracy; for several labels the share of right decisions.
+        auc: Area under the ROC curve; for several labels the mean.
+        fooling_percent: Share of answers that differ from those to the clean images; None for clean images.
     """
 
     model: str
@@ -78,11 +80,11 @@ class PublishedAttack:
 
     @property
     def name(self) -> str:
-        """Attack and setting as people read them: ``PGD, ε = 4/255, t = 4``."""
+        """Display name of attack and setting: ``PGD, ε = 4/255, t = 4``."""
         if self.attack == CLEAN:
             return "clean images"
-        said = self.setting.replace("eps=", "ε = ").replace(" t=", ", t = ").replace("Linf=", "L∞ = ")
-        return f"{self.attack}, {said.replace(' train', ', training images').replace(' val', ', validation images')}"
+        setting = self.setting.replace("eps=", "ε = ").replace(" t=", ", t = ").replace("Linf=", "L∞ = ")
+        return f"{self.attack}, {setting.replace(' train', ', training images').replace(' val', ', validation images')}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +93,7 @@ class Defended:
 
     Attributes:
         defence: ``None`` (clean images), ``Attack`` (no defence), ``Standard``, ``MPAdvT`` or ``MAAdvT``.
-        accuracy_percent: By network, as the paper writes it; a network that has no such defence is left out.
+        accuracy_percent: By network, as the paper writes it; networks without this defence are left out.
     """
 
     defence: str
@@ -132,12 +134,12 @@ def defended() -> tuple[Defended, ...]:
 
 
 def attacked_of(model: str) -> tuple[PublishedAttack, ...]:
-    """Return what the paper has of a network under attack; nothing of a name it does not know."""
-    return tuple(one for one in attacked() if one.model == model)
+    """Return the paper's figures for a network under attack; empty for an unknown name."""
+    return tuple(row for row in attacked() if row.model == model)
 
 
 def under(model: str, attack: str, epsilon: float, steps: int | None = None) -> PublishedAttack | None:
-    """Return the published figure of a network at a written ε, on validation images where there are two.
+    """Return the published figure of a network at a nominal ε; if there are two, the one on validation images.
 
     Args:
         model: Network, as the paper writes it.
@@ -145,5 +147,5 @@ def under(model: str, attack: str, epsilon: float, steps: int | None = None) -> 
         epsilon: ε or L∞ as written, in 1/255.
         steps: Steps of PGD; None for GAP.
     """
-    wanted = f"eps={epsilon:g}/255 t={steps}" if attack == "PGD" else f"Linf={epsilon:g} val"
-    return next((one for one in attacked_of(model) if (one.attack, one.setting) == (attack, wanted)), None)
+    setting = f"eps={epsilon:g}/255 t={steps}" if attack == "PGD" else f"Linf={epsilon:g} val"
+    return next((row for row in attacked_of(model) if (row.attack, row.setting) == (attack, setting)), None)

@@ -1,12 +1,13 @@
-"""Published figures of classifiers, to stand beside the user's own.
+"""Published figures of classifiers, for comparison with the user's.
 
 - ``medtest_wce_classification.csv``: MedTest slides, RQ1 (capsule endoscopy): accuracy, Cohen's κ and F1 of AGDN and
-  DSI-Net on 600 frames of CAD-CAP and KID, on the originals and on eight artefacts. Its Average rows leave the original
-  out. The slides state that accuracy falls by at most 0.229 and 0.144; their own table gives 0.361 (AGDN, 0.893 to
+  DSI-Net on 600 frames of CAD-CAP and KID, on the originals and on eight artefacts. Its Average rows exclude the
+      original. The slides state that accuracy falls by at most 0.229 and 0.144; their own table gives 0.361 (AGDN,
+      0.893 to
   0.532) and 0.212 (DSI-Net, 0.940 to 0.728), both under white balance.
 - ``robust_benchmark.csv`` and ``relative_flip_probability_melanoma.csv``: tables 3 and 4 of M. Xu et al., "Towards
-  evaluating the robustness of deep diagnostic models by adversarial attack" (Medical Image Analysis, 2021). The
-  38.09 % of CheXNet are its figure in table 3 and, in the text, that of the type Scale alone. Its code does not divide
+  evaluating the robustness of deep diagnostic models by adversarial attack" (Medical Image Analysis, 2021). The 38.09 %
+      of CheXNet is its figure in table 3, but in the text that of the type Scale only. Its code does not divide
   the flips of several labels by n - 1 (rule ``released``), nor does it average over types.
 
 ``medtest_retraining_classification.csv`` is read by :mod:`medtest.results.published.retraining`.
@@ -26,16 +27,16 @@ FOLDER = Path(__file__).parent
 SLIDES = "MedTest slides, RQ1 (classification of capsule endoscopy, 600 frames of CAD-CAP and KID)"
 PAPER = 'M. Xu et al., "Towards evaluating the robustness of deep diagnostic models by adversarial attack" (2021)'
 STATED_FALLS: dict[str, float] = {"AGDN": 0.229, "DSI-Net": 0.144}
-"""Maximum falls of accuracy that the slides state in words; see above for those that their table gives."""
+"""Maximum decreases of accuracy stated in the slides; the module's docstring gives those in their table."""
 
 FAMILIES: dict[str, str] = {"agdn": "AGDN", "dsinet": "DSI-Net"}
-"""``model=`` names and the slides' words for them."""
+"""``model=`` names with their names in the slides."""
 BENCHMARKED: dict[str, str] = {
     "attnmel": "IPMI2019-AttnMel",
     "inceptionv3_dr": "Inception v3",
     "chexnet": "CheXNet",
 }
-"""``model=`` names and the paper's words for them."""
+"""``model=`` names with their names in the paper."""
 
 _ROWS = {**ARTEFACTS, "Original": ORIGINAL, "Average": WITHOUT}
 
@@ -46,8 +47,8 @@ class Scores:
 
     Attributes:
         model: Network, as the slides write it.
-        relation: The relation that stands for the artefact; ``original`` or ``average_without_original``.
-        accuracy: In [0, 1], rounded to three decimals by its authors, and likewise the following.
+        relation: Relation that corresponds to the artefact; ``original`` or ``average_without_original``.
+        accuracy: In [0, 1], rounded to three decimals by its authors, as are the following.
         kappa: Cohen's κ.
         f1: F1.
     """
@@ -112,13 +113,13 @@ def scores() -> tuple[Scores, ...]:
 
 
 def scores_of(model: str, relation: str) -> Scores | None:
-    """Return what the slides have for a network and a row; None where they have nothing.
+    """Return the figures in the slides for a network and a row, or None.
 
     Args:
         model: Network, as the slides write it.
         relation: Name of the relation's part, ``original`` or ``average_without_original``.
     """
-    return next((one for one in scores() if (one.model, one.relation) == (model, relation)), None)
+    return next((row for row in scores() if (row.model, row.relation) == (model, relation)), None)
 
 
 @cache

@@ -1,7 +1,7 @@
-"""The MedTest report's published error finding rates, to stand beside the user's own.
+"""Published error finding rates of the MedTest report, for comparison with the user's.
 
 ``published/medtest_efr.csv`` holds every figure of the report's tables 2 to 9 (four networks, four data sets, nine
-artefacts, Dice and IoU, two thresholds). The pools below are rebuilt from those cells, never stored.
+artefacts, Dice and IoU, two thresholds). The pools below are computed from those cells, not stored.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ FILE = Path(__file__).parent / "medtest_efr.csv"
 SOURCE = "MedTest report, tables 2-9 (segmentation of polyps)"
 
 DATASET_SIZES: dict[str, int] = {"CVC-300": 60, "CVC-ClinicDB": 612, "CVC-ColonDB": 380, "Kvasir": 1000}
-"""Images of each data set (report, section 4.1.1); every image got every artefact once."""
+"""Number of images in each data set (report, section 4.1.1); every artefact was applied once to every image."""
 
 ARTEFACTS: dict[str, str] = {
     "Blood": "blood",
@@ -28,10 +28,10 @@ ARTEFACTS: dict[str, str] = {
     "Blur": "blur",
     "Text": "text",
 }
-"""The report's words, and the relation that stands for each."""
+"""Names of artefacts in the report, with their relations."""
 
 OUTSIDE_TRAINING: tuple[str, ...] = ("CVC-300", "CVC-ColonDB")
-"""The two data sets that none of the four networks was trained on."""
+"""Data sets on which none of the four networks was trained."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +43,7 @@ class Cell:
         threshold: t of equation 6.
         dataset: Data set, as the report writes it.
         artefact: Artefact, as the report writes it.
-        relation: The relation that stands for it.
+        relation: Relation that corresponds to it.
         score: ``dice`` or ``iou``.
         efr_percent: The figure, rounded to one decimal by its authors.
     """
@@ -81,15 +81,15 @@ def models() -> tuple[str, ...]:
 
 
 def _chosen(model: str, score: str, threshold: float, datasets: tuple[str, ...] | None) -> list[Cell]:
-    found = [
+    matches = [
         cell
         for cell in cells()
         if (cell.model, cell.score, cell.threshold) == (model, score, threshold)
         and (datasets is None or cell.dataset in datasets)
     ]
-    if not found:
+    if not matches:
         raise KeyError(f"nothing published for {model}, {score}, t = {threshold}, {datasets}")
-    return found
+    return matches
 
 
 def overall(model: str, *, score: str, threshold: float, datasets: tuple[str, ...] | None = None) -> float:
@@ -99,26 +99,26 @@ def overall(model: str, *, score: str, threshold: float, datasets: tuple[str, ..
         model: Network, as the report writes it.
         score: ``dice`` or ``iou``.
         threshold: 0.25 or 0.5.
-        datasets: Which data sets; None for all four.
+        datasets: Data sets; None for all four.
 
     Raises:
-        KeyError: Nothing was published for it.
+        KeyError: Nothing was published for these arguments.
     """
-    found = _chosen(model, score, threshold, datasets)
-    weights = [DATASET_SIZES[cell.dataset] for cell in found]
-    return sum(w * cell.efr_percent for w, cell in zip(weights, found, strict=True)) / sum(weights)
+    matches = _chosen(model, score, threshold, datasets)
+    weights = [DATASET_SIZES[cell.dataset] for cell in matches]
+    return sum(w * cell.efr_percent for w, cell in zip(weights, matches, strict=True)) / sum(weights)
 
 
 def overall_cells(model: str, *, score: str, threshold: float, datasets: tuple[str, ...] | None = None) -> float:
-    """Return the mean of the cells in percent; arguments and errors as :func:`overall`."""
-    found = _chosen(model, score, threshold, datasets)
-    return sum(cell.efr_percent for cell in found) / len(found)
+    """Return the mean of the cells in percent; arguments and errors as in :func:`overall`."""
+    matches = _chosen(model, score, threshold, datasets)
+    return sum(cell.efr_percent for cell in matches) / len(matches)
 
 
 def relation_rate(model: str, relation: str, *, score: str, threshold: float) -> float | None:
-    """Return a relation's published rate over all cases of the four data sets in percent; None where there is none."""
-    found = [cell for cell in _chosen(model, score, threshold, None) if cell.relation == relation]
-    if not found:
+    """Return a relation's published rate over all cases of the four data sets in percent, or None."""
+    matches = [cell for cell in _chosen(model, score, threshold, None) if cell.relation == relation]
+    if not matches:
         return None
-    weights = [DATASET_SIZES[cell.dataset] for cell in found]
-    return sum(w * cell.efr_percent for w, cell in zip(weights, found, strict=True)) / sum(weights)
+    weights = [DATASET_SIZES[cell.dataset] for cell in matches]
+    return sum(w * cell.efr_percent for w, cell in zip(weights, matches, strict=True)) / sum(weights)

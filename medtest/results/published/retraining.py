@@ -1,4 +1,4 @@
-"""The published figures of further training, to stand beside the user's own.
+"""Published figures of further training, for comparison with the user's.
 
 ``published/medtest_retraining_segmentation.csv`` holds the tables of the MedTest slides (RQ2, segmentation): Dice and
 IoU of three networks on two data sets, before and after, on the originals, on nine artefacts, and their average.
@@ -24,12 +24,12 @@ SOURCE = "MedTest slides, RQ2 (further training, segmentation of polyps)"
 ORIGINAL = "original"
 """Row of the unchanged source images."""
 AVERAGE = "average"
-"""Row of the mean of the originals and the nine relations, as the slides' Average rows have it."""
+"""Row with the mean of the originals and the nine relations, as in the slides' Average rows."""
 WITHOUT = "average_without_original"
-"""Row of the mean of the relations alone, as the slides' tables of classifiers have it."""
+"""Row with the mean of the relations only, as in the slides' tables of classifiers."""
 
 CAPSULE = "CAD-CAP and KID"
-"""The slides' 600 frames of capsule endoscopy, pooled."""
+"""The 600 frames of capsule endoscopy in the slides, pooled."""
 
 NETWORKS: dict[str, str] = {
     "pranet": "PraNet",
@@ -38,7 +38,7 @@ NETWORKS: dict[str, str] = {
     "agdn": "AGDN",
     "dsinet": "DSI-Net",
 }
-"""Families of networks, and the slides' words for them; TGANet was not trained further."""
+"""Families of networks with their names in the slides; TGANet was not trained further."""
 
 _ROWS = {**ARTEFACTS, "Original": ORIGINAL, "Average": AVERAGE}
 
@@ -50,7 +50,7 @@ class Figure:
     Attributes:
         model: Network, as the slides write it.
         dataset: Data set, as the slides write it.
-        relation: The relation that stands for the artefact; ``original`` or ``average``.
+        relation: Relation that corresponds to the artefact; ``original`` or ``average``.
         score: ``dice``, ``iou`` or ``accuracy``.
         before: Mean score before, in [0, 1], rounded to three decimals by its authors.
         after: Mean score after further training.
@@ -65,7 +65,7 @@ class Figure:
 
     @property
     def difference(self) -> float:
-        """After minus before, rounded as the figures are."""
+        """After minus before, rounded like the figures."""
         return round(self.after - self.before, 3)
 
 
@@ -104,26 +104,26 @@ def label_figures() -> tuple[Figure, ...]:
 
 
 def datasets(family: str = "pranet") -> tuple[str, ...]:
-    """Return the data sets that the slides have for a network.
+    """Return the data sets in the slides for a network.
 
     Args:
-        family: As :func:`figure`.
+        family: As in :func:`figure`.
     """
     model = NETWORKS.get(family)
-    return tuple(dict.fromkeys(one.dataset for one in _all() if one.model == model))
+    return tuple(dict.fromkeys(row.dataset for row in _all() if row.model == model))
 
 
 def figure(family: str, dataset: str, relation: str, score: str) -> Figure | None:
-    """Return what the slides have for a network, a data set, a row and a score; None where they have nothing.
+    """Return the figures in the slides for a network, a data set, a row and a score, or None.
 
     Args:
         family: A key of :data:`NETWORKS`.
-        dataset: Data set; case, ``-`` and ``_`` do not matter.
+        dataset: Data set; case, ``-`` and ``_`` are ignored.
         relation: Relation id, ``original`` or ``average``.
         score: ``dice``, ``iou`` or ``accuracy``.
     """
-    wanted = (NETWORKS.get(family, ""), plain(dataset), relation, score)
-    return next((f for f in _all() if (f.model, plain(f.dataset), f.relation, f.score) == wanted), None)
+    key = (NETWORKS.get(family, ""), plain(dataset), relation, score)
+    return next((f for f in _all() if (f.model, plain(f.dataset), f.relation, f.score) == key), None)
 
 
 def _all() -> tuple[Figure, ...]:
@@ -131,16 +131,16 @@ def _all() -> tuple[Figure, ...]:
 
 
 def mean_difference(family: str, relation: str, score: str) -> float | None:
-    """Return the mean of the slides' differences over their data sets; None where they have nothing.
+    """Return the mean of the slides' differences over their data sets, or None.
 
     For ``average`` and ``dice`` this is the improvement that the slides state for a network: 4.9 points for PraNet, 1.6
     for SANet, 0.8 for SSFormer. For ``average`` and ``accuracy``: 6.0 points for AGDN, 3.7 for DSI-Net.
 
     Args:
-        family: As :func:`figure`.
-        relation: As :func:`figure`.
-        score: As :func:`figure`.
+        family: As in :func:`figure`.
+        relation: As in :func:`figure`.
+        score: As in :func:`figure`.
     """
     model = NETWORKS.get(family)
-    found = [one.difference for one in _all() if (one.model, one.relation, one.score) == (model, relation, score)]
-    return sum(found) / len(found) if found else None
+    differences = [row.difference for row in _all() if (row.model, row.relation, row.score) == (model, relation, score)]
+    return sum(differences) / len(differences) if differences else None

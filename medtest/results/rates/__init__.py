@@ -1,1 +1,1 @@
-"""Error finding rates and the tables made of them."""
+"""Error finding rates and tables derived from them."""

@@ -1,4 +1,4 @@
-"""Which cases fail in one run and not in the other: violations that came and went, and what only one run lost."""
+"""Cases whose verdict changed between two runs: new and resolved violations, errors, skips and failed sources."""
 
 from __future__ import annotations
 
@@ -18,43 +18,43 @@ if TYPE_CHECKING:
     import pandas as pd
 
 COLUMNS = columns_in(__file__, "comparison_changed")
-"""``first`` and ``second`` are the scores after the change of the image, ``source_…`` those on the source."""
+"""Columns; ``first`` and ``second`` are scores after the perturbation, ``source_…`` those on the source."""
 FAILING, PASSING, BROKEN = "newly failing", "newly passing", "newly an error"
 SKIPPED, SOURCE_LOST = "newly skipped", "newly failed source"
 KINDS = (SOURCE_LOST, FAILING, PASSING, BROKEN, SKIPPED)
-"""What may have changed, in the order of the table."""
+"""Kinds of changes, in the order of the table."""
 
 
 def changed_table(first: Records, second: Records, primary: Criterion) -> pd.DataFrame:
     """Return the cases whose verdict changed from the first run to the second, with :data:`COLUMNS`.
 
-    Newly failing and newly passing ones lie in a denominator of both; a case that broke or was skipped is in none and
-    is listed apart, and so are source cases that fail: their follow-ups are judged no more. Within each kind the case
-    whose loss changed most stands first, of sources the one whose score fell most.
+    Newly failing and newly passing cases are in the denominator of both runs. Cases that became errors or were skipped
+    are listed separately, as are failed source cases, whose follow-ups are no longer judged. Each kind is sorted by the
+    change in loss, sources by the decrease of their score.
 
     Args:
-        first: Records of the run that is compared with, row by row the same cases as ``second``.
+        first: Records of the reference run, with the same cases row by row as ``second``.
         second: Records of the other run.
-        primary: The criterion of a violation.
+        primary: Criterion of a violation.
     """
     import pandas as pd
 
-    before, after = (
-        status(one, score=primary.score, threshold=primary.threshold, against=primary.against)
-        for one in (first, second)
+    old, new = (
+        status(run, score=primary.score, threshold=primary.threshold, against=primary.against)
+        for run in (first, second)
     )
-    both = before.case & after.case
+    shared = old.case & new.case
     change = np.full(len(first.followups), "", dtype=object)
-    change[both & ~before.violated & after.violated] = FAILING
-    change[both & before.violated & ~after.violated] = PASSING
-    change[~before.error & after.error] = BROKEN
-    change[~before.skipped & after.skipped] = SKIPPED
+    change[shared & ~old.violated & new.violated] = FAILING
+    change[shared & old.violated & ~new.violated] = PASSING
+    change[~old.error & new.error] = BROKEN
+    change[~old.skipped & new.skipped] = SKIPPED
     score = criteria.components(primary.score)[0]
     name = f"self_{score}" if primary.against == "source" else score
-    losses = [case_losses(one, primary) for one in (first, second)]
-    with np.errstate(invalid="ignore"):  # of a source that scores 0 every loss is infinite
+    losses = [case_losses(run, primary) for run in (first, second)]
+    with np.errstate(invalid="ignore"):  # losses are infinite for sources that score 0
         moved = np.nan_to_num(np.abs(losses[1] - losses[0]), posinf=0.0)
-    kinds = np.array([KINDS.index(one) if one in KINDS else len(KINDS) for one in change], dtype=np.int64)
+    kinds = np.array([KINDS.index(kind) if kind in KINDS else len(KINDS) for kind in change], dtype=np.int64)
     rows = np.lexsort((np.arange(len(kinds)), -moved, kinds))
     rows = rows[: int((kinds < len(KINDS)).sum())]
     table = pd.DataFrame(
@@ -71,18 +71,18 @@ def changed_table(first: Records, second: Records, primary: Criterion) -> pd.Dat
             "second": np.round(second.floats(name), 6),
         }
     )
-    sources = _sources(first, second, (before, after), primary)
+    sources = _sources(first, second, (old, new), primary)
     parts = [part for part in (sources, table.iloc[rows]) if not part.empty] or [table.iloc[:0]]
     return pd.concat(parts, ignore_index=True)[list(COLUMNS)]
 
 
-def _sources(first: Records, second: Records, judged: tuple[Status, Status], primary: Criterion) -> pd.DataFrame:
-    """Return the source cases that fail in the second run alone, those whose score fell most first."""
+def _sources(first: Records, second: Records, states: tuple[Status, Status], primary: Criterion) -> pd.DataFrame:
+    """Return the source cases that fail only in the second run, by decreasing loss of score."""
     import pandas as pd
 
-    lost = failed_in_pair((first, second), judged, score=primary.score, against=primary.against)
+    lost = failed_in_pair((first, second), states, score=primary.score, against=primary.against)
     score = criteria.components(primary.score)[0]
-    scores = [source_scores(one, score) for one in (first, second)]
+    scores = [source_scores(run, score) for run in (first, second)]
     fell = np.nan_to_num(scores[0]) - np.nan_to_num(scores[1])
     rows = [at for at in np.argsort(-fell, kind="stable") if lost[1][at] and not lost[0][at]]
     keys = {name: first.sources[name].astype(object).fillna("").iloc[rows].tolist() for name in KEY_COLUMNS}

@@ -1,8 +1,8 @@
-"""How often labels are given together, on sources and on follow-ups: of classifiers where several may be true.
+"""Co-occurrence of labels on sources and follow-ups, for multi-label classifiers.
 
 Figure 8 of Xu et al., "Towards evaluating the robustness of deep diagnostic models by adversarial attack", Medical
-Image Analysis 2021, shows CheXNet's labels on ChestX-ray14 as a chord diagram: pairs that 3,000 of its 22,433 test
-images have or more.
+Image Analysis 2021, shows CheXNet's labels on ChestX-ray14 as a chord diagram: pairs that occur in at least 3,000 of
+its 22,433 test images.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PUBLISHED_SHARE = 3000 / 22433
-"""Least share of images at which the paper draws a pair."""
+"""Smallest share of images for which the paper draws a pair."""
 JOINT = "|"
-"""Stands between labels in records (:mod:`medtest.tasks.classify.oracle`)."""
+"""Separator of labels in records (:mod:`medtest.tasks.classify.oracle`)."""
 
 
 def cooccurrences(answers: Iterable[str | None], names: Sequence[str]) -> tuple[NDArray[np.int64], int]:
-    """Return how many answers hold each pair of labels, int64 C×C, and how many answers there are.
+    """Return the number of answers with each pair of labels, int64 C×C, and the number of answers.
 
     Args:
-        answers: Labels joined by ``|``, "" for none; None, which counts for nothing, where there is no answer.
+        answers: Labels joined by ``|``, "" for no label; None, which is not counted, without an answer.
         names: The classes.
 
     Returns:
@@ -39,52 +39,53 @@ def cooccurrences(answers: Iterable[str | None], names: Sequence[str]) -> tuple[
     number = 0
     for text, times in Counter(answer for answer in answers if isinstance(answer, str)).items():
         number += times
-        given = sorted({place[name] for name in text.split(JOINT) if name in place})
-        for one in given:
-            counts[one, one] += times
-        for one, other in combinations(given, 2):
-            counts[one, other] += times
-            counts[other, one] += times
+        labels = sorted({place[name] for name in text.split(JOINT) if name in place})
+        for first in labels:
+            counts[first, first] += times
+        for first, second in combinations(labels, 2):
+            counts[first, second] += times
+            counts[second, first] += times
     return counts, number
 
 
 def cooccurrence_table(records: Any, names: Sequence[str], column: str = "label") -> pd.DataFrame:
-    """Return the pairs of labels of a run's records, a row each.
+    """Return the pairs of labels in a run's records, one row each.
 
     Args:
         records: :class:`medtest.results.records.records_io.Records` with ``label``, ``relation`` and ``severity``.
         names: The classes.
-        column: ``label`` for what was answered.
+        column: Column of the answers, ``label`` by default.
 
     Returns:
         ``relation`` ("source" for the clean images), ``severity``, ``one``, ``other``, ``count``, ``answers``,
-        ``share`` of the answers; pairs that never occur are left out.
+            ``share`` of
+        the answers; pairs that never occur are left out.
     """
     import pandas as pd
 
     groups: list[tuple[str, int, Any]] = [("source", 0, records.sources)]
     if len(records.followups):
-        found = records.followups.groupby(["relation", "severity"], observed=True, sort=False)
-        groups += [(str(relation), int(severity), rows) for (relation, severity), rows in found]
-    made: list[dict[str, Any]] = []
+        grouped = records.followups.groupby(["relation", "severity"], observed=True, sort=False)
+        groups += [(str(relation), int(severity), rows) for (relation, severity), rows in grouped]
+    pairs: list[dict[str, Any]] = []
     for relation, severity, rows in groups:
         texts = [None if value is None or value != value else str(value) for value in rows[column].tolist()]
         counts, number = cooccurrences(texts, names)
-        made += [
+        pairs += [
             {
                 "relation": relation,
                 "severity": severity,
-                "one": names[one],
-                "other": names[other],
-                "count": int(counts[one, other]),
+                "one": names[first],
+                "other": names[second],
+                "count": int(counts[first, second]),
                 "answers": number,
-                "share": int(counts[one, other]) / number,
+                "share": int(counts[first, second]) / number,
             }
-            for one, other in combinations(range(len(names)), 2)
-            if counts[one, other]
+            for first, second in combinations(range(len(names)), 2)
+            if counts[first, second]
         ]
     columns = ["relation", "severity", "one", "other", "count", "answers", "share"]
-    return pd.DataFrame(made, columns=columns)
+    return pd.DataFrame(pairs, columns=columns)
 
 
 def counts_of(table: pd.DataFrame, names: Sequence[str], relation: str, severity: int) -> NDArray[np.int64]:
@@ -93,6 +94,6 @@ def counts_of(table: pd.DataFrame, names: Sequence[str], relation: str, severity
     counts = np.zeros((len(names), len(names)), np.int64)
     for row in table.to_dict("records"):
         if (row["relation"], int(row["severity"])) == (relation, severity):
-            one, other = place[str(row["one"])], place[str(row["other"])]
-            counts[one, other] = counts[other, one] = int(row["count"])
+            first, second = place[str(row["one"])], place[str(row["other"])]
+            counts[first, second] = counts[second, first] = int(row["count"])
     return counts

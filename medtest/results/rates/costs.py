@@ -1,4 +1,4 @@
-"""What answers of systems over an API cost: tokens, dollars, seconds, calls; for every task that asks."""
+"""Cost of answers from API systems: tokens, dollars, seconds, calls; for every task that asks questions."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ MEASURES = ("prompt_tokens", "completion_tokens", "cost_usd", "seconds", "attemp
 
 
 def cost_rows(frames: Sequence[pd.DataFrame], by: Sequence[str], columns: Sequence[str]) -> pd.DataFrame:
-    """Return sums over answers, in all and by the values of some columns.
+    """Return sums over answers, in total and by the values of some columns.
 
     Args:
-        frames: Records that hold an answer.
-        by: Columns after which rows are made; a value's row names it as ``by`` and ``name``.
-        columns: The table's columns in their order.
+        frames: Records with an answer.
+        by: Columns to group by; a row names the column as ``by`` and its value as ``name``.
+        columns: Columns of the table, in order.
     """
     import pandas as pd
 
@@ -32,18 +32,18 @@ def cost_rows(frames: Sequence[pd.DataFrame], by: Sequence[str], columns: Sequen
     cases = pd.concat([frame[names].astype(dict.fromkeys(by, object)) for frame in frames])
     numbers = {name: cases[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in MEASURES}
     rows: list[dict[str, object]] = [{"by": ALL, "name": ALL, **_costs(numbers)}]
-    for one in by:
-        codes, unique = pd.factorize(cases[one].to_numpy(dtype=object))
+    for column in by:
+        codes, unique = pd.factorize(cases[column].to_numpy(dtype=object))
         for code, name in enumerate(unique):
-            chosen = np.flatnonzero(codes == code)
-            rows.append({"by": one, "name": name, **_costs({key: value[chosen] for key, value in numbers.items()})})
+            matches = np.flatnonzero(codes == code)
+            rows.append({"by": column, "name": name, **_costs({key: value[matches] for key, value in numbers.items()})})
     return pd.DataFrame(rows, columns=list(columns))
 
 
 def _costs(numbers: Mapping[str, NDArray[np.float64]]) -> dict[str, object]:
     def total(name: str, digits: int = 6) -> float:
-        known = numbers[name][~np.isnan(numbers[name])]
-        return round(float(known.sum()), digits) if known.size else float("nan")
+        values = numbers[name][~np.isnan(numbers[name])]
+        return round(float(values.sum()), digits) if values.size else float("nan")
 
     seconds = numbers["seconds"][numbers["attempts"] > 0]
     seconds = seconds[~np.isnan(seconds)]

@@ -33,45 +33,46 @@ def severity_table(
 ) -> pd.DataFrame:
     """Return the mean of each score at each severity, with a bootstrap interval over clusters.
 
-    Only cases count whose source was scored too, so that ``source_mean`` is the mean of the same seeds.
+    Only cases with a scored source count, so that ``source_mean`` is the mean of the same seeds.
 
     Args:
         records: Records of one system.
         scores: Score columns.
-        against: ``truth`` (the score itself) and ``source`` (``self_<score>``, where the source's mean is 1, or
-            what :data:`medtest.core.oracles.criteria.ORIGINALS` names).
-        place: What :func:`medtest.results.cube.axes.axes` gave for these records; None makes it.
+        against: ``truth`` (the score itself) and ``source`` (``self_<score>``, where the mean of the source is 1, or
+            the
+            column in :data:`medtest.core.oracles.criteria.ORIGINALS`).
+        place: Axes of these records from :func:`medtest.results.cube.axes.axes`; None computes them.
     """
     import pandas as pd
 
     if records.followups.empty:
         return pd.DataFrame(columns=list(SEVERITY_COLUMNS))
-    found = axes(records) if place is None else place
+    cells = axes(records) if place is None else place
     scale = records.floats("scale")
-    measured: list[tuple[dict[str, str], _Sums]] = []
+    sums_of: list[tuple[dict[str, str], _Sums]] = []
     for reference in against:
         for score in scores:
             name, origin = compared_columns(score, reference)
-            after = records.floats(name)
-            before = np.ones_like(after) if origin is None else records.floats(origin)
-            known = ~np.isnan(after) & ~np.isnan(before)
-            if known.any():
-                made = _Sums.of(found.take(known), after[known], before[known], scale[known])
-                measured.append(({"score": score, "against": reference}, made))
-    drawn = found.drawn_of_each([made.clusters for _, made in measured])
-    rows = [_means(found, made, own).assign(**head) for (head, made), own in zip(measured, drawn, strict=True)]
+            scores_after = records.floats(name)
+            scores_before = np.ones_like(scores_after) if origin is None else records.floats(origin)
+            scored = ~np.isnan(scores_after) & ~np.isnan(scores_before)
+            if scored.any():
+                sums = _Sums.of(cells.take(scored), scores_after[scored], scores_before[scored], scale[scored])
+                sums_of.append(({"score": score, "against": reference}, sums))
+    drawn = cells.drawn_of_each([sums.clusters for _, sums in sums_of])
+    rows = [_means(cells, sums, draws).assign(**head) for (head, sums), draws in zip(sums_of, drawn, strict=True)]
     empty = pd.DataFrame(columns=list(SEVERITY_COLUMNS))
     return pd.concat(rows, ignore_index=True)[list(SEVERITY_COLUMNS)] if rows else empty
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Sums:
-    """Sums of the cases of one score.
+    """Sums over the cases of one score.
 
     Attributes:
-        clusters: For each data set clusters × 2 × cells: the cases and their scores.
-        scale: Of the scales, (data sets + all) × cells.
-        before: Of the sources' scores, likewise.
+        clusters: For each data set clusters × 2 × cells: the number of cases and the sum of their scores.
+        scale: Sums of the scales, (data sets + all) × cells.
+        before: Sums of the sources' scores, (data sets + all) × cells.
     """
 
     clusters: list[Floats]
@@ -85,21 +86,23 @@ class _Sums:
 
 
 def _means(place: Axes, sums: _Sums, drawn: Sequence[Floats]) -> pd.DataFrame:
-    """Return a row for each cell of each data set, and of all together."""
-    total = with_all(np.stack([one.sum(0) for one in sums.clusters]), 0)
+    """Return one row for each cell of each data set, and of all together."""
+    total = with_all(np.stack([block.sum(0) for block in sums.clusters]), 0)
     number, means = total[:, 0], total[:, 1]
     with np.errstate(invalid="ignore", divide="ignore"):
-        ends = [percentile_interval(one[:, 1] / one[:, 0]) for one in (*drawn, sum(drawn[1:], drawn[0]))]
-        shown = {
+        ends = [percentile_interval(draws[:, 1] / draws[:, 0]) for draws in (*drawn, sum(drawn[1:], drawn[0]))]
+        means_by_name = {
             name: decimals(value / number)
             for name, value in (("scale", sums.scale), ("mean", means), ("source_mean", sums.before))
         }
-    several = np.array([*place.clusters, sum(place.clusters)])[:, None, None] > 1
-    low, high = (np.where(several, decimals(np.stack([end[side] for end in ends])), np.nan) for side in (0, 1))
+    has_interval = np.array([*place.clusters, sum(place.clusters)])[:, None, None] > 1
+    low, high = (np.where(has_interval, decimals(np.stack([end[side] for end in ends])), np.nan) for side in (0, 1))
     datasets, relations, _ = place.names()
     names = (datasets, relations, {"severity": place.severities})
-    made = table(names, {**shown, "cases": number.astype(np.int64), "ci_low": low, "ci_high": high}, number > 0)
-    return made.astype({"severity": np.int64})
+    frame = table(
+        names, {**means_by_name, "cases": number.astype(np.int64), "ci_low": low, "ci_high": high}, number > 0
+    )
+    return frame.astype({"severity": np.int64})
 
 
 def strata_table(records: Records, primary: Criterion, relation_order: Sequence[str] = ()) -> pd.DataFrame:
@@ -107,24 +110,24 @@ def strata_table(records: Records, primary: Criterion, relation_order: Sequence[
 
     Args:
         records: Records of one system, with ``stratum_`` columns.
-        primary: The criterion.
+        primary: Criterion of a violation.
         relation_order: Ids in the suite's order.
     """
     import pandas as pd
 
-    wanted = efr.Criteria(scores=(primary.score,), thresholds=(primary.threshold,), against=(primary.against,))
+    selected = efr.Criteria(scores=(primary.score,), thresholds=(primary.threshold,), against=(primary.against,))
     parts: list[pd.DataFrame] = []
     for stratum in records.strata:
         column = records.texts(f"stratum_{stratum}")
         for value in sorted({str(text) for text in column}):
-            chosen = Records(
+            subset = Records(
                 followups=records.followups.loc[column == value].reset_index(drop=True), sources=records.sources
             )
-            if chosen.followups.empty:
+            if subset.followups.empty:
                 continue
-            made = efr.efr_table(chosen, wanted, axes(chosen, relation_order))
-            kept = made.loc[((made["severity"] == efr.ALL) & (made["relation"] != UNCHANGED)).to_numpy()]
-            parts.append(kept.assign(stratum=stratum, value=value or "(empty)"))
+            frame = efr.efr_table(subset, selected, axes(subset, relation_order))
+            pooled = frame.loc[((frame["severity"] == efr.ALL) & (frame["relation"] != UNCHANGED)).to_numpy()]
+            parts.append(pooled.assign(stratum=stratum, value=value or "(empty)"))
     if not parts:
         return pd.DataFrame(columns=list(STRATA_COLUMNS))
     return pd.concat(parts, ignore_index=True)[list(STRATA_COLUMNS)]

@@ -1,7 +1,7 @@
-"""Which of two systems is better? Paired differences of rates over the cases that both were judged on.
+"""Paired differences of rates between systems, over the cases on which both were judged.
 
-Rates are shares of cases that violate their relation, or of what a task compares besides (of sequences: comparisons of
-frames that flipped). Two systems that were shown the same follow-ups are compared case by case:
+Rates are shares of cases that violate their relation, or other measures of a task (for sequences, compared frames that
+flipped). Two systems with the same follow-ups are compared case by case:
 
 - The interval is that of the difference itself, first minus second: a percentile bootstrap that resamples clusters
   (seeds, patients, videos) within each data set with both systems' cases together (Davison and Hinkley, Bootstrap
@@ -43,18 +43,21 @@ VIOLATIONS = "violations"
 RELATION, ITEM, CELL = "relation", "item", "cell"
 COLUMNS = columns_in(__file__, "comparison")
 CELL_COLUMNS = columns_in(__file__, "comparison_cells")
-"""``difference`` and its ends are in points, first minus second: below 0 the first violates less. ``only_first`` are
-cases that the first alone violates. ``better`` names a system, or is empty where no difference is shown."""
+"""Columns; ``difference`` and its ends are in points, first minus second: below 0 the first violates less.
+
+``only_first`` counts the cases that only the first violates. ``better`` names a system, or is empty without a
+significant difference.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SystemCases:
-    """One system's cases under one measure, in the order that all systems share.
+    """One system's cases under one measure, in the order shared by all systems.
 
     Attributes:
-        name: The system.
+        name: Name of the system.
         part: float64 N; violations, or flipped decisions, in [0, whole].
-        whole: float64 N; cases, or decisions compared; 0 where there is no verdict.
+        whole: float64 N; cases, or decisions compared; 0 without a verdict.
     """
 
     name: str
@@ -64,14 +67,14 @@ class SystemCases:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Grouping:
-    """How the cases of a measure fall into rows and clusters.
+    """Rows and clusters of a measure's cases.
 
     Attributes:
         measure: ``violations``, or one of the task's (:attr:`medtest.core.tasks.base.Task.measures`).
-        by: What rows are: ``relation`` or ``item``.
+        by: Kind of the rows: ``relation`` or ``item``.
         names: Names of the rows.
-        place: Where the cases stand, a cell a name.
-        counted: bool N; which cases enter a row.
+        place: Places of the cases, one cell for each name.
+        counted: bool N; mask of the cases that enter a row.
     """
 
     measure: str
@@ -84,17 +87,17 @@ class Grouping:
     def of(
         cls, measure: str, by: str, names: Iterable[object], row: NDArray[np.int64], place: Axes, times: int = 1
     ) -> Grouping:
-        """Group the cases of axes by a row's number, each of them several times where it holds several comparisons."""
+        """Group cases by row index, each repeated if it has several comparisons."""
         titles = tuple(str(name) for name in names)
-        own = Places(
+        places = Places(
             shape=(len(titles),),
             dataset=np.repeat(place.dataset, times),
             cell=np.repeat(row, times),
             cluster=np.repeat(place.cluster, times),
             resamplers=place.resamplers,
         )
-        counted = np.repeat(place.pooled[place.relation], times)
-        return cls(measure=measure, by=by, names=titles, place=own, counted=counted)
+        pooled = np.repeat(place.pooled[place.relation], times)
+        return cls(measure=measure, by=by, names=titles, place=places, counted=pooled)
 
 
 def difference_table(
@@ -103,11 +106,11 @@ def difference_table(
     """Return the differences of every pair of systems, with :data:`COLUMNS`.
 
     Args:
-        sides: Records of each system's common cases, row by row the same, as
-            :func:`medtest.results.records.common_cases.common_cases` returns them.
-        primary: The criterion of a violation.
-        order: Relation ids in the order wanted.
-        task: Their task, which may have measures of its own.
+        sides: Records of each system's common cases, the same row by row, from
+            :func:`medtest.results.records.common_cases.common_cases`.
+        primary: Criterion of a violation.
+        order: Relation ids in the desired order.
+        task: Task of the systems, which may have measures of its own.
     """
     import pandas as pd
 
@@ -115,9 +118,9 @@ def difference_table(
     records = list(sides.values())
     if len(sides) > 1 and not records[0].followups.empty:
         place = axes(records[0], order)
-        own = () if task is None else task.differences(sides, place)
-        for grouping, found in (*_measures(sides, place, primary), *own):
-            rows += _corrected([row for pair in combinations(found, 2) for row in _pair(grouping, *pair)])
+        task_measures = () if task is None else task.differences(sides, place)
+        for grouping, systems in (*_measures(sides, place, primary), *task_measures):
+            rows += _corrected([row for pair in combinations(systems, 2) for row in _pair(grouping, *pair)])
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
@@ -125,23 +128,23 @@ def cell_table(sides: Mapping[str, Records], primary: Criterion, order: Sequence
     """Return the differences of two systems in every cell (data set, relation, severity), with :data:`CELL_COLUMNS`.
 
     Args:
-        sides: Records of both systems' common cases, row by row the same.
-        primary: The criterion of a violation.
-        order: Relation ids in the order wanted.
+        sides: Records of both systems' common cases, the same row by row.
+        primary: Criterion of a violation.
+        order: Relation ids in the desired order.
     """
     import pandas as pd
 
-    (first, one), (second, other) = sides.items()
+    (first, first_records), (second, second_records) = sides.items()
     rows: list[dict[str, object]] = []
-    if not one.followups.empty:
-        place = axes(one, order)
+    if not first_records.followups.empty:
+        place = axes(first_records, order)
         cells = [(d, r, s) for d in place.datasets for r in place.relations for s in place.severities]
         number = place.dataset * int(np.prod(place.shape)) + place.cell
         grouping = Grouping.of("", CELL, range(len(cells)), number, place)
-        judged = _violations({first: one, second: other}, primary)
-        found = _corrected(list(_pair(grouping, *judged)))
+        systems = _violations({first: first_records, second: second_records}, primary)
+        corrected = _corrected(list(_pair(grouping, *systems)))
         names = ("dataset", "relation", "severity")
-        rows = [dict(zip(names, cells[int(str(row["name"]))], strict=True)) | row for row in found]
+        rows = [dict(zip(names, cells[int(str(row["name"]))], strict=True)) | row for row in corrected]
     return pd.DataFrame(rows, columns=list(CELL_COLUMNS))
 
 
@@ -150,16 +153,16 @@ class PairedChange:
     """Shares of the same cases in two runs, and their difference.
 
     Attributes:
-        cases: Cases.
-        clusters: Patients, videos or seeds that they are of.
-        first: Share in the first run, in percent; NaN without a case, as the following.
-        second: The same of the second.
-        difference: First less second, in points.
-        low: Lower end of the 95 % interval of the difference; NaN of one cluster.
-        high: Its upper end.
-        method: How the interval was made, "" for none.
-        only_first: Cases in which the first alone has more.
-        only_second: Cases in which the second alone has more.
+        cases: Number of cases.
+        clusters: Number of their patients, videos or seeds.
+        first: Share in the first run, in percent; NaN without a case, as are the following.
+        second: Share in the second run.
+        difference: First minus second, in points.
+        low: Lower end of the 95 % interval of the difference; NaN for one cluster.
+        high: Upper end.
+        method: Method of the interval, "" without one.
+        only_first: Number of cases in which the first run has more.
+        only_second: Number of cases in which the second run has more.
     """
 
     cases: int = 0
@@ -175,24 +178,27 @@ class PairedChange:
 
 
 def paired_change(place: Axes, first: ArrayLike, second: ArrayLike, *, noise: float = 0.0) -> PairedChange:
-    """Return the shares of paired cases and their difference, with an interval as :func:`difference_table` makes it.
+    """Return the shares of paired cases and their difference, with an interval as in :func:`difference_table`.
 
     Args:
-        place: Where the N cases stand.
+        place: Places of the N cases.
         first: N values in [0, 1], or truth values, of one run.
-        second: Those of the other.
-        noise: A cluster tells the runs apart where its mean differs by more than this.
+        second: Values of the other run.
+        noise: A cluster counts as different if its mean differs by more than this.
     """
-    one, other = np.asarray(first, np.float64), np.asarray(second, np.float64)
-    if not len(one):
+    first_values, second_values = np.asarray(first, np.float64), np.asarray(second, np.float64)
+    if not len(first_values):
         return PairedChange()
-    more, less = np.maximum(one - other, 0), np.maximum(other - one, 0)
-    counts = [cells.sum((2, 3)) for cells in place.sums(np.ones(len(one)), one, other, more, less)]
+    gains, losses = np.maximum(first_values - second_values, 0), np.maximum(second_values - first_values, 0)
+    counts = [
+        cells.sum((2, 3))
+        for cells in place.sums(np.ones(len(first_values)), first_values, second_values, gains, losses)
+    ]
     total, draws = np.concatenate(counts), np.sum(place.drawn(counts), axis=0)
     whole, a, b, _, _ = total.sum(0)
     low, high, method = _interval(total[total[:, 0] > 0], draws, noise)
     return PairedChange(
-        cases=len(one),
+        cases=len(first_values),
         clusters=int((total[:, 0] > 0).sum()),
         first=round(100 * a / whole, 4),
         second=round(100 * b / whole, 4),
@@ -200,26 +206,26 @@ def paired_change(place: Axes, first: ArrayLike, second: ArrayLike, *, noise: fl
         low=round(100 * low, 4),
         high=round(100 * high, 4),
         method=method,
-        only_first=int((more > 0).sum()),
-        only_second=int((less > 0).sum()),
+        only_first=int((gains > 0).sum()),
+        only_second=int((losses > 0).sum()),
     )
 
 
 def _violations(sides: Mapping[str, Records], primary: Criterion) -> tuple[SystemCases, ...]:
-    judged = {
-        name: status(one, score=primary.score, threshold=primary.threshold, against=primary.against)
-        for name, one in sides.items()
+    states = {
+        name: status(records, score=primary.score, threshold=primary.threshold, against=primary.against)
+        for name, records in sides.items()
     }
     return tuple(
-        SystemCases(name=name, part=one.violated.astype(np.float64), whole=one.case.astype(np.float64))
-        for name, one in judged.items()
+        SystemCases(name=name, part=state.violated.astype(np.float64), whole=state.case.astype(np.float64))
+        for name, state in states.items()
     )
 
 
 def _measures(
     sides: Mapping[str, Records], place: Axes, primary: Criterion
 ) -> Iterator[tuple[Grouping, tuple[SystemCases, ...]]]:
-    """Yield what is compared: violations by relation, and by question where several are asked."""
+    """Yield the compared measures: violations by relation, and by question if there are several."""
     first = next(iter(sides.values()))
     violations = _violations(sides, primary)
     items, item = np.unique(first.texts("item").astype(str), return_inverse=True)
@@ -230,14 +236,20 @@ def _measures(
 
 def _pair(grouping: Grouping, first: SystemCases, second: SystemCases) -> Iterator[dict[str, object]]:
     """Yield the rows of one pair: all together, then each name with cases."""
-    both = (first.whole > 0) & (second.whole > 0) & grouping.counted
-    one, other = first.part[both], second.part[both]
-    place = grouping.place.take(both)
-    counts = place.sums(first.whole[both], one, other, np.maximum(one - other, 0), np.maximum(other - one, 0))
+    shared = (first.whole > 0) & (second.whole > 0) & grouping.counted
+    first_part, second_part = first.part[shared], second.part[shared]
+    place = grouping.place.take(shared)
+    counts = place.sums(
+        first.whole[shared],
+        first_part,
+        second_part,
+        np.maximum(first_part - second_part, 0),
+        np.maximum(second_part - first_part, 0),
+    )
     total, drawn = np.concatenate(counts), np.sum(place.drawn(counts), axis=0)
     for number, name in enumerate((OVERALL, *grouping.names)):
         if number == 0 and grouping.by != RELATION:
-            continue  # it stands among the rows by relation
+            continue  # already among the rows by relation
         column = slice(None) if number == 0 else slice(number - 1, number)
         per_cluster = total[:, :, column].sum(2)
         if per_cluster[:, 0].any():
@@ -277,12 +289,12 @@ def difference_of(counts: Floats, draws: Floats) -> dict[str, object]:
 
 
 def _interval(counts: Floats, draws: Floats, noise: float = 0.0) -> tuple[float, float, str]:
-    """Return the ends of the 95 % interval of a difference of paired shares and how it was made; NaN of one cluster.
+    """Return the ends and method of the 95 % interval of a difference of paired shares; NaN for one cluster.
 
     Args:
         counts: clusters × (whole, first, second, only first, only second), whole above 0.
         draws: replicates × the same five.
-        noise: A cluster tells the runs apart where its mean differs by more than this.
+        noise: A cluster counts as different if its mean differs by more than this.
     """
     clusters = len(counts)
     if clusters < 2:
@@ -292,25 +304,25 @@ def _interval(counts: Floats, draws: Floats, noise: float = 0.0) -> tuple[float,
         with np.errstate(invalid="ignore", divide="ignore"):
             low, high = percentile_ends((draws[:, 1] - draws[:, 2]) / draws[:, 0])
         return low, high, BOOTSTRAP
-    # Where few clusters differ, or nearly all differ alike, resampling sees too little.
+    # If few clusters differ, or nearly all differ equally, resampling underestimates the variance.
     whole, _, _, only_first, only_second = counts.sum(0)
     low, high = paired_score(clusters * only_first / whole, clusters * only_second / whole, clusters)
     return low, high, SCORE_CLUSTERS
 
 
 def _spread(moved: Floats) -> int:
-    """Return how many clusters differ otherwise than most do; all of them where no two differ alike."""
+    """Return the number of clusters that deviate from the most common difference; all if no two are equal."""
     _, alike = np.unique(moved, return_counts=True)
     return len(moved) if alike.max() == 1 else len(moved) - int(alike.max())
 
 
 def _corrected(rows: Sequence[dict[str, object]]) -> list[dict[str, object]]:
-    """Return the rows of one measure with corrected p and who is better; those over all are a family of their own."""
+    """Return the rows of one measure with corrected p and the better system; rows over all are a separate family."""
     for pooled in (True, False):
         family = [row for row in rows if (row["name"] == OVERALL) == pooled]
         for row, p in zip(family, holm([float(str(row["p"])) for row in family]), strict=True):
             row["p_holm"] = float(f"{p:.6g}")
             low, high = float(str(row["ci_low"])), float(str(row["ci_high"]))
-            shown = p < LEVEL and (low > 0 or high < 0)
-            row["better"] = "" if not shown else row["first"] if high < 0 else row["second"]
+            significant = p < LEVEL and (low > 0 or high < 0)
+            row["better"] = "" if not significant else row["first"] if high < 0 else row["second"]
     return list(rows)

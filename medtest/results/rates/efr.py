@@ -1,14 +1,14 @@
 """Error finding rates (MedTest report, equation 3) from records: ``tables/efr.csv``.
 
-Every executed follow-up of a row is counted once: ``generated = cases + errors + skipped + source_failed``.
+Every executed follow-up of a row is counted exactly once: ``generated = cases + errors + skipped + source_failed``.
 
-- ``errors``: the system or the relation broke.
-- ``source_failed``: the follow-up was answered, but the source case is an ERROR or its score is zero, so that
-  equation 6 has nothing to divide by.
+- ``errors``: the system or the relation failed.
+- ``source_failed``: the follow-up was answered, but the source case is an ERROR or its score is zero, so that equation
+    6 would divide by zero.
 - ``skipped``: everything else without a verdict (no room for the object, no prediction, no expected answer).
 
 Pools: ``overall`` over all cases of all relations but ``unchanged``; ``overall_cells`` the mean of the cells'
-percentages, a cell being one relation on one data set (at one severity, or at all); data sets pooled are ``all``.
+percentages, where a cell is one relation on one data set (at one severity, or at all); pooled data sets are ``all``.
 Intervals: see :mod:`medtest.results.cube`.
 """
 
@@ -50,9 +50,9 @@ __all__ = [
 
 @dataclass(frozen=True, kw_only=True)
 class Criteria:
-    """What an EFR table covers: every score at every threshold against every reference.
+    """Criteria of an EFR table: every score at every threshold against every reference.
 
-    A rule that has no threshold is covered once, at 0; the table leaves its threshold empty.
+    A rule without a threshold is covered once, at 0; its threshold is empty in the table.
     """
 
     scores: tuple[str, ...]
@@ -67,21 +67,21 @@ class Criteria:
 
 
 def available(records: Records, wanted: Criteria) -> Iterator[tuple[str, float, str]]:
-    """Yield the criteria whose columns hold any number at all."""
-    known: dict[str, bool] = {}
+    """Yield the criteria whose columns contain any number."""
+    has_values: dict[str, bool] = {}
     for score, threshold, against in wanted:
         for name in criteria.columns_needed(score, against):
-            if name not in known:
-                known[name] = bool((~np.isnan(records.floats(name))).any())
-        if all(known[name] for name in criteria.columns_needed(score, against)):
+            if name not in has_values:
+                has_values[name] = bool((~np.isnan(records.floats(name))).any())
+        if all(has_values[name] for name in criteria.columns_needed(score, against)):
             yield score, threshold, against
 
 
 def of_criterion(table: pd.DataFrame, score: str, threshold: float) -> NDArray[np.bool_]:
-    """Return which rows of a table are of a score at a threshold; a rule that has none has an empty one there."""
+    """Return a mask of the rows with a score at a threshold; rules without one have an empty threshold."""
     limits = table["threshold"].to_numpy(dtype=np.float64)
-    same = np.isnan(limits) if score in criteria.NO_THRESHOLD else np.isclose(limits, threshold, rtol=0, atol=1e-12)
-    return np.asarray((table["score"] == score).to_numpy(dtype=bool) & same, dtype=np.bool_)
+    matches = np.isnan(limits) if score in criteria.NO_THRESHOLD else np.isclose(limits, threshold, rtol=0, atol=1e-12)
+    return np.asarray((table["score"] == score).to_numpy(dtype=bool) & matches, dtype=np.bool_)
 
 
 def efr_table(records: Records, wanted: Criteria, place: Axes | None = None) -> pd.DataFrame:
@@ -90,34 +90,34 @@ def efr_table(records: Records, wanted: Criteria, place: Axes | None = None) -> 
     Args:
         records: Records of one system.
         wanted: Scores, thresholds and references.
-        place: What :func:`medtest.results.cube.axes.axes` gave for these records; None makes it.
+        place: Axes of these records from :func:`medtest.results.cube.axes.axes`; None computes them.
     """
     import pandas as pd
 
     if records.followups.empty:
         return pd.DataFrame(columns=list(COLUMNS))
-    found = axes(records) if place is None else place
-    known: dict[bytes, Rates] = {}
-    parts = [_one_criterion(records, found, known, *criterion) for criterion in available(records, wanted)]
+    cells = axes(records) if place is None else place
+    cache: dict[bytes, Rates] = {}
+    parts = [_one_criterion(records, cells, cache, *criterion) for criterion in available(records, wanted)]
     return pd.concat(parts, ignore_index=True)[list(COLUMNS)] if parts else pd.DataFrame(columns=list(COLUMNS))
 
 
 def _one_criterion(
-    records: Records, place: Axes, known: dict[bytes, Rates], score: str, threshold: float, against: str
+    records: Records, place: Axes, cache: dict[bytes, Rates], score: str, threshold: float, against: str
 ) -> pd.DataFrame:
-    found = status(records, score=score, threshold=threshold, against=against)
-    # "both" is often what one of the two scores says alone: intervals are made once for the same violations
-    key = hashlib.sha256(found.case.tobytes() + found.violated.tobytes()).digest()
-    if key not in known:
-        known[key] = rates(
-            place, found.violated, found.case, pools=(CASES, CELLS), pooled=place.pooled, independent=True
+    state = status(records, score=score, threshold=threshold, against=against)
+    # Two scores often yield the same violations as one of them; equal violations share their intervals.
+    key = hashlib.sha256(state.case.tobytes() + state.violated.tobytes()).digest()
+    if key not in cache:
+        cache[key] = rates(
+            place, state.violated, state.case, pools=(CASES, CELLS), pooled=place.pooled, independent=True
         )
-    made = known[key]
+    efr = cache[key]
     lost = {
         name: margins(place.totals(where), place.pooled, pools=2).astype(np.int64)
-        for name, where in (("errors", found.error), ("skipped", found.skipped), ("source_failed", found.source_failed))
+        for name, where in (("errors", state.error), ("skipped", state.skipped), ("source_failed", state.source_failed))
     }
-    cases, violations = made.whole.astype(np.int64), made.part.astype(np.int64)
+    cases, violations = efr.whole.astype(np.int64), efr.part.astype(np.int64)
     generated = cases + sum(lost.values())
     columns = {
         "score": score,
@@ -125,10 +125,10 @@ def _one_criterion(
         "against": against,
         "cases": cases,
         "violations": violations,
-        "efr_percent": np.round(100 * made.rate, 4),
-        "ci_low": np.round(100 * made.low, 4),
-        "ci_high": np.round(100 * made.high, 4),
-        "ci_method": np.where(cases > 0, made.method, ""),
+        "efr_percent": np.round(100 * efr.rate, 4),
+        "ci_low": np.round(100 * efr.low, 4),
+        "ci_high": np.round(100 * efr.high, 4),
+        "ci_method": np.where(cases > 0, efr.method, ""),
         "generated": generated,
         "efr_generated_percent": np.round(100 * violations / np.maximum(generated, 1), 4),
         **lost,

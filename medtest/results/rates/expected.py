@@ -1,4 +1,4 @@
-"""How two runs are expected to differ: shares and clustering from finished runs, or the worst case."""
+"""Expected differences between two runs: shares and clustering from finished runs, or the worst case."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from medtest.suite.model import Criterion
 
 @dataclass(frozen=True, kw_only=True)
 class ExpectedDifferences:
-    """What is expected of two runs of one suite.
+    """Expected differences between two runs of one suite.
 
     Attributes:
         overall: Over all relations.
-        relations: By relation, where a finished run has cases of it.
-        percent: The rates that finished runs had, in percent, over all relations.
-        cases: Cases behind it; 0 for the worst case.
-        clusters: Clusters behind it.
-        measured: Whether ``discordant`` was counted between two runs, and not derived from one run's rate.
+        relations: By relation, if a finished run has cases of it.
+        percent: Rates of the finished runs, in percent, over all relations.
+        cases: Number of cases behind the estimate; 0 for the worst case.
+        clusters: Number of clusters behind the estimate.
+        measured: True if ``discordant`` was counted between two runs, False if it was derived from one run's rate.
     """
 
     overall: PairedShares = PairedShares()
@@ -38,56 +38,56 @@ class ExpectedDifferences:
     measured: bool = False
 
     def of(self, relation: str) -> PairedShares:
-        """Return what is expected of a relation; of one that was never run, what all have together."""
+        """Return the expectation for a relation; the overall one if it was never run."""
         return self.relations.get(relation, self.overall)
 
 
 def expected_of_one(run: Records, primary: Criterion) -> ExpectedDifferences | None:
-    """Return what is expected of two runs that err as often as a finished one, each for itself.
+    """Return the expected differences of two independent runs with the error rate of a finished one.
 
-    Two runs with a rate p that err independently differ on 2 p (1 - p) of the cases; systems that err on the same
-    cases differ on fewer. Differences are taken to be alike within a cluster as violations are.
+    Two runs with a rate p that err independently differ on 2 p (1 - p) of the cases; systems that err on the same cases
+    differ on fewer. Differences are assumed to be correlated within clusters as violations are.
 
     Args:
-        run: Its records.
-        primary: When a case is a violation.
+        run: Records of the finished run.
+        primary: Criterion of a violation.
 
     Returns:
-        None where no case has a verdict.
+        None if no case has a verdict.
     """
-    judged = status(run, score=primary.score, threshold=primary.threshold, against=primary.against)
-    found = _expected(run, judged.case, judged.violated.astype(np.float64), one_run=True)
-    if found is None:
+    state = status(run, score=primary.score, threshold=primary.threshold, against=primary.against)
+    expected = _expected(run, state.case, state.violated.astype(np.float64), one_run=True)
+    if expected is None:
         return None
-    pooled = judged.case & _pooled(run)
-    return replace(found, percent=(100.0 * float(judged.violated[pooled].mean()),))
+    pooled = state.case & _pooled(run)
+    return replace(expected, percent=(100.0 * float(state.violated[pooled].mean()),))
 
 
 def expected_of_two(first: Records, second: Records, primary: Criterion) -> ExpectedDifferences | None:
-    """Return how two finished runs differ on the cases that both have.
+    """Return the differences of two finished runs on their common cases.
 
     Args:
         first: Records of one run.
-        second: Those of the other.
-        primary: When a case is a violation.
+        second: Records of the other run.
+        primary: Criterion of a violation.
 
     Returns:
-        None where no case has a verdict in both.
+        None if no case has a verdict in both.
     """
-    one, other = common_cases([first, second]).records
-    if one.followups.empty:
+    left, right = common_cases([first, second]).records
+    if left.followups.empty:
         return None
     sides = [
-        status(run, score=primary.score, threshold=primary.threshold, against=primary.against) for run in (one, other)
+        status(run, score=primary.score, threshold=primary.threshold, against=primary.against) for run in (left, right)
     ]
-    both = sides[0].case & sides[1].case
+    shared = sides[0].case & sides[1].case
     values = sides[0].violated.astype(np.float64) - sides[1].violated
-    found = _expected(one, both, values, one_run=False)
-    if found is None:
+    expected = _expected(left, shared, values, one_run=False)
+    if expected is None:
         return None
-    pooled = both & _pooled(one)
+    pooled = shared & _pooled(left)
     percent = tuple(100.0 * float(side.violated[pooled].mean()) for side in sides)
-    return replace(found, percent=percent, measured=True)
+    return replace(expected, percent=percent, measured=True)
 
 
 def _pooled(run: Records) -> NDArray[np.bool_]:
@@ -102,9 +102,9 @@ def _expected(run: Records, counted: NDArray[np.bool_], values: Floats, *, one_r
     if not pooled.any():
         return None
     by_relation = {
-        name: _paired(values[here], cluster[here], one_run=one_run)
+        name: _paired(values[inside], cluster[inside], one_run=one_run)
         for number, name in enumerate(place.relations)
-        if (here := counted & (place.relation == number)).any()
+        if (inside := counted & (place.relation == number)).any()
     }
     return ExpectedDifferences(
         overall=_paired(values[pooled], cluster[pooled], one_run=one_run),
@@ -115,10 +115,10 @@ def _expected(run: Records, counted: NDArray[np.bool_], values: Floats, *, one_r
 
 
 def _paired(values: Floats, cluster: NDArray[np.int64], *, one_run: bool) -> PairedShares:
-    """Return shares of cases; where none was seen, what as many clusters without any leave possible (Wilson's end)."""
+    """Return the shares of differing cases; without any, the upper Wilson end for as many clusters."""
     net = np.bincount(np.unique(cluster, return_inverse=True)[1], weights=values)
-    none = wilson_ends(0.0, len(net))[1]
-    share, touched = float((values != 0).mean()) or none, float((net != 0).mean()) or none
+    upper = wilson_ends(0.0, len(net))[1]
+    share, touched = float((values != 0).mean()) or upper, float((net != 0).mean()) or upper
     return PairedShares(
         discordant=2 * share * (1 - share) if one_run else share,
         clustering=clustering_of(values, cluster),

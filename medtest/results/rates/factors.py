@@ -1,8 +1,7 @@
-"""What makes a case fail (MedTest report, section 4.5, RQ4): ``tables/factors.csv`` and ``factors_model.csv``.
+"""Factors of failing cases (MedTest report, section 4.5, RQ4): ``tables/factors.csv`` and ``factors_model.csv``.
 
 Rates under the suite's primary criterion by quartile of each factor, and one logistic model of a violation on all
-factors at once, with relations and severity beside them and standard errors that allow for cases of one cluster being
-alike. ``unchanged`` is left out.
+factors, adjusted for relations and severity, with cluster-robust standard errors. ``unchanged`` is excluded.
 """
 
 from __future__ import annotations
@@ -34,14 +33,16 @@ Bools: TypeAlias = NDArray[np.bool_]
 COLUMNS = columns_in(__file__, "factors")
 MODEL_COLUMNS = columns_in(__file__, "factors_model")
 EVENTS_PER_TERM = 5
-"""The model is not fitted with fewer violations (or cases without one) for each of its terms: too little to tell."""
+"""Smallest number of violations (and of other cases) for each term of the model; with fewer it is not fitted."""
 
 MANY_CASES = 200_000
-"""From here on the model's maximum is found by Newton's steps from what every few cases say, and not by least squares
-of all from nothing: the same maximum (estimates and errors agree to eleven digits at a million cases) in a fifth of the
-time and half of the memory."""
+"""Number of cases from which the model is fitted by Newton's method, started from a fit to a subset.
+
+The maximum is the same as with iterated least squares (estimates and errors agree to eleven digits at a million cases),
+in a fifth of the time and half of the memory.
+"""
 FAR = 20
-"""Logarithm of an odds ratio that no finite estimate reaches: the outcomes are separated."""
+"""Log odds ratio beyond any finite estimate: the outcomes are separated."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,10 +50,10 @@ class Factor:
     """One factor.
 
     Attributes:
-        name: What tables call it.
+        name: Name in tables.
         column: Column of the records.
         unit: Unit of its values.
-        label: What figures call it.
+        label: Label in figures.
     """
 
     name: str
@@ -62,7 +63,7 @@ class Factor:
 
 
 def all_factors(score: str) -> tuple[Factor, ...]:
-    """Return every factor; ``score`` is the one whose original value counts."""
+    """Return every factor; ``score`` is the one whose original value is a factor."""
     return (
         Factor(name="polyp_area", column="factor_polyp_area", unit="fraction of the field", label="polyp size"),
         Factor(name="polyp_count", column="factor_polyp_count", unit="lesions", label="number of polyps"),
@@ -87,28 +88,28 @@ def all_factors(score: str) -> tuple[Factor, ...]:
 
 
 def bins_of(values: Floats) -> tuple[NDArray[np.int64], int]:
-    """Return each value's quartile from 0 (-1 where NaN) and how many bins there are.
+    """Return each value's quartile from 0 (-1 for NaN) and the number of bins.
 
-    Values that are equal share a bin, so there may be fewer than four; with four or fewer distinct values each is one.
+    Equal values share a bin, so there may be fewer than four; with up to four distinct values each is a bin.
     """
-    known = ~np.isnan(values)
+    valid = ~np.isnan(values)
     codes = np.full(values.shape, -1, np.int64)
-    distinct = np.unique(values[known])
+    distinct = np.unique(values[valid])
     if distinct.size <= 1:
         return codes, 0
     if distinct.size <= 4:
-        codes[known] = np.searchsorted(distinct, values[known])
+        codes[valid] = np.searchsorted(distinct, values[valid])
         return codes, int(distinct.size)
-    edges = np.unique(np.quantile(values[known], (0.25, 0.5, 0.75)))
-    found = np.searchsorted(edges, values[known], side="left")
-    _, numbered = np.unique(found, return_inverse=True)
-    codes[known] = numbered.ravel()
+    edges = np.unique(np.quantile(values[valid], (0.25, 0.5, 0.75)))
+    quartiles = np.searchsorted(edges, values[valid], side="left")
+    _, numbered = np.unique(quartiles, return_inverse=True)
+    codes[valid] = numbered.ravel()
     return codes, int(numbered.max()) + 1
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Cases:
-    """The cases in the denominator of the primary criterion, without ``unchanged``."""
+    """Cases in the denominator of the primary criterion, without ``unchanged``."""
 
     rows: pd.DataFrame
     violated: Bools
@@ -116,16 +117,16 @@ class _Cases:
     criterion: dict[str, object]
 
 
-def _cases(records: Records, primary: Criterion, given: Axes | None) -> _Cases:
-    place = axes(records) if given is None else given
-    found = status(records, score=primary.score, threshold=primary.threshold, against=primary.against)
-    chosen = found.case & (records.followups["relation"] != UNCHANGED).to_numpy(dtype=bool)
+def _cases(records: Records, primary: Criterion, supplied: Axes | None) -> _Cases:
+    place = axes(records) if supplied is None else supplied
+    state = status(records, score=primary.score, threshold=primary.threshold, against=primary.against)
+    selected = state.case & (records.followups["relation"] != UNCHANGED).to_numpy(dtype=bool)
     needed = ["severity", *(factor.column for factor in all_factors(_original(primary)))]
-    rows = records.followups[[name for name in needed if name in records.followups.columns]].loc[chosen]
+    rows = records.followups[[name for name in needed if name in records.followups.columns]].loc[selected]
     return _Cases(
         rows=rows,
-        violated=found.violated[chosen],
-        place=place.take(chosen),
+        violated=state.violated[selected],
+        place=place.take(selected),
         criterion={
             "score": primary.score,
             "threshold": None if primary.score in criteria.NO_THRESHOLD else primary.threshold,
@@ -139,7 +140,7 @@ def _original_words(score: str) -> str:
 
 
 def _original(primary: Criterion) -> str:
-    """Return the score whose original value is a factor; of a rule its first score."""
+    """Return the score whose original value is a factor; for a rule its first score."""
     return criteria.components(primary.score)[0]
 
 
@@ -156,17 +157,17 @@ def factor_table(records: Records, primary: Criterion, place: Axes | None = None
             continue
         values = cases.rows[factor.column].to_numpy(dtype=np.float64, na_value=np.nan)
         codes, count = bins_of(values)
-        found = _rates(cases, codes, count)
+        bin_rates = _rates(cases, codes, count)
         for code in range(count):
             inside = values[codes == code]
             ends = {"from": float(f"{inside.min():.6g}"), "to": float(f"{inside.max():.6g}")}
             head = {"factor": factor.name, "unit": factor.unit, "quartile": code + 1}
-            rows.append({**head, **ends, **cases.criterion, **found[code]})
+            rows.append({**head, **ends, **cases.criterion, **bin_rates[code]})
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
 def _rates(cases: _Cases, codes: NDArray[np.int64], bins: int) -> list[dict[str, object]]:
-    """Return counts, rate and interval of each bin, data sets together, by the rules of the EFR table."""
+    """Return counts, rate and interval of each bin, data sets together, as in the EFR table."""
     if not bins:
         return []
     inside = codes >= 0
@@ -178,29 +179,28 @@ def _rates(cases: _Cases, codes: NDArray[np.int64], bins: int) -> list[dict[str,
         cluster=place.cluster,
         resamplers=place.resamplers,
     )
-    made = rates(binned, cases.violated[inside], np.ones(len(place.cell)), independent=True)
+    efr = rates(binned, cases.violated[inside], np.ones(len(place.cell)), independent=True)
     at = [(-1, code, -1) for code in range(bins)]
     return [
         {
-            "cases": int(made.whole[one]),
-            "clusters": int(made.clusters[one]),
-            "violations": int(made.part[one]),
-            "efr_percent": round(100 * float(made.rate[one]), 4),
-            "ci_low": round(100 * float(made.low[one]), 4),
-            "ci_high": round(100 * float(made.high[one]), 4),
-            "ci_method": made.method[one],
+            "cases": int(efr.whole[cell]),
+            "clusters": int(efr.clusters[cell]),
+            "violations": int(efr.part[cell]),
+            "efr_percent": round(100 * float(efr.rate[cell]), 4),
+            "ci_low": round(100 * float(efr.low[cell]), 4),
+            "ci_high": round(100 * float(efr.high[cell]), 4),
+            "ci_method": efr.method[cell],
         }
-        for one in at
+        for cell in at
     ]
 
 
 def factor_model(records: Records, primary: Criterion, place: Axes | None = None) -> pd.DataFrame:
-    """Return one logistic model of a violation on all factors, with :data:`MODEL_COLUMNS`.
+    """Return a logistic model of a violation on all factors, with :data:`MODEL_COLUMNS`.
 
-    Factors are standardised: an odds ratio is that of one standard deviation. A factor that some cases lack (object
-    size without an object) is 0 there, its mean; the relations beside it take up the difference. Relations without a
-    violation, or with nothing else, tell nothing of factors and are left out. One row with a note says why there is no
-    model where there is none.
+    Factors are standardised: an odds ratio is for one standard deviation. A factor missing in some cases (object size
+    without an object) is 0 there, its mean; the relation terms absorb the difference. Relations with only one outcome
+    are uninformative and excluded. If there is no model, a single row with a note gives the reason.
     """
     import pandas as pd
 
@@ -219,14 +219,16 @@ def factor_model(records: Records, primary: Criterion, place: Axes | None = None
         terms = 0 if design is None else design.matrix.shape[1] - 1
         note = f"not fitted: {rare} rarer outcomes for {terms} terms, at least {EVENTS_PER_TERM} each are needed"
         return pd.DataFrame([{"term": "", "kind": "none", **facts, "note": note}], columns=list(MODEL_COLUMNS))
-    if facts["clusters"] < FEW_CLUSTERS:  # the variance of so few clusters is far too small
+    if facts["clusters"] < FEW_CLUSTERS:  # the variance estimate of so few clusters is far too small
         note = f"not fitted: {facts['clusters']} clusters, at least {FEW_CLUSTERS} are needed"
         return pd.DataFrame([{"term": "", "kind": "none", **facts, "note": note}], columns=list(MODEL_COLUMNS))
-    return _fit(replace(cases, rows=cases.rows.iloc[:0]), design, facts)  # a copy less while it is fitted
+    return _fit(
+        replace(cases, rows=cases.rows.iloc[:0]), design, facts
+    )  # dropping the rows saves a copy during the fit
 
 
 def _cluster_of_all(cases: _Cases) -> NDArray[np.int64]:
-    """Return cluster numbers that no two data sets share."""
+    """Return cluster indices that are unique across data sets."""
     offsets = np.concatenate([[0], np.cumsum(cases.place.clusters)])[:-1]
     return np.asarray(cases.place.cluster + offsets[cases.place.dataset], dtype=np.int64)
 
@@ -238,7 +240,7 @@ class _Design:
 
 
 def _informative(cases: _Cases) -> _Cases:
-    """Keep the relations that have cases of both outcomes."""
+    """Keep the relations with cases of both outcomes."""
     codes, count = group_numbers(cases.place.relation)
     hit = np.bincount(codes, weights=cases.violated, minlength=count)
     total = np.bincount(codes, minlength=count)
@@ -252,13 +254,13 @@ def _informative(cases: _Cases) -> _Cases:
 
 
 def _standardised(values: Floats) -> tuple[Floats, float] | None:
-    known = ~np.isnan(values)
-    if not known.any():
+    valid = ~np.isnan(values)
+    if not valid.any():
         return None
-    spread = float(values[known].std())
-    if spread <= 1e-12 * max(1.0, abs(float(values[known].mean()))):
+    spread = float(values[valid].std())
+    if spread <= 1e-12 * max(1.0, abs(float(values[valid].mean()))):
         return None
-    return np.where(known, (values - values[known].mean()) / spread, 0.0), spread
+    return np.where(valid, (values - values[valid].mean()) / spread, 0.0), spread
 
 
 def _design(cases: _Cases, score: str) -> _Design | None:
@@ -268,39 +270,39 @@ def _design(cases: _Cases, score: str) -> _Design | None:
     for name, column, unit in numbers:
         if column not in cases.rows.columns:
             continue
-        made = _standardised(cases.rows[column].to_numpy(dtype=np.float64, na_value=np.nan))
-        if made is not None:
-            columns.append(made[0])
-            terms.append((name, "factor" if name != "severity" else "adjustment", f"{made[1]:.4g} {unit}"))
+        scaled = _standardised(cases.rows[column].to_numpy(dtype=np.float64, na_value=np.nan))
+        if scaled is not None:
+            columns.append(scaled[0])
+            terms.append((name, "factor" if name != "severity" else "adjustment", f"{scaled[1]:.4g} {unit}"))
     if not any(kind == "factor" for _, kind, _ in terms):
         return None
     for field, codes, texts in (
         ("relation", cases.place.relation, cases.place.relations),
         ("dataset", cases.place.dataset, cases.place.datasets),
     ):
-        there, firsts = np.unique(codes, return_index=True)
-        ordered = there[np.argsort(firsts)].tolist()  # in the order of their first cases
+        levels, firsts = np.unique(codes, return_index=True)
+        ordered = levels[np.argsort(firsts)].tolist()  # in order of first occurrence
         for number in ordered[1:]:
             columns.append((codes == number).astype(np.float64))
             terms.append((f"{field} {texts[number]}", "adjustment", f"against {texts[ordered[0]]}"))
     matrix = np.column_stack([np.ones(len(cases.violated)), *columns])
-    kept = _independent(matrix)
-    return _Design(matrix=matrix[:, kept], terms=tuple(terms[index - 1] for index in kept[1:]))
+    columns_kept = _independent(matrix)
+    return _Design(matrix=matrix[:, columns_kept], terms=tuple(terms[index - 1] for index in columns_kept[1:]))
 
 
 def _independent(matrix: Floats) -> list[int]:
-    """Return the columns that are not sums of earlier ones."""
-    kept: list[int] = []
+    """Return the indices of the linearly independent columns, earlier ones first."""
+    selected: list[int] = []
     basis = np.zeros(matrix.shape, order="F")
     for index in range(matrix.shape[1]):
         column = matrix[:, index]
-        found = basis[:, : len(kept)]
-        rest = column - found @ (found.T @ column)
-        size = float(np.linalg.norm(rest))
+        spanned = basis[:, : len(selected)]
+        residual = column - spanned @ (spanned.T @ column)
+        size = float(np.linalg.norm(residual))
         if size > 1e-6 * float(np.linalg.norm(column)):
-            basis[:, len(kept)] = rest / size
-            kept.append(index)
-    return kept
+            basis[:, len(selected)] = residual / size
+            selected.append(index)
+    return selected
 
 
 def _fit(cases: _Cases, design: _Design, facts: dict[str, int]) -> pd.DataFrame:
@@ -321,7 +323,7 @@ def _fit(cases: _Cases, design: _Design, facts: dict[str, int]) -> pd.DataFrame:
             if len(violated) >= MANY_CASES:
                 step = len(violated) // (MANY_CASES // 2)
                 start = sm.GLM(violated[::step], design.matrix[::step], family=family).fit().params
-            if start is None or not np.abs(start).max() < FAR:  # few cases may be separated where all are not
+            if start is None or not np.abs(start).max() < FAR:  # a subset may be separated although all cases are not
                 fitted = model.fit(**spread_by)
                 converged = fitted.converged
             else:

@@ -1,7 +1,7 @@
-"""Which cases and which images fail: violations with their addresses, an image a row, and data sets that prove little.
+"""Failing cases and images: violations with their addresses, one row for each image, and warnings on data sets.
 
-One engine for masks, labels, answers and series: what a case lost, and whether that is a violation, is the primary
-criterion's matter. Addresses hold what records hold, hashed ids where the suite hashes them.
+One implementation serves masks, labels, answers and series: the primary criterion defines the loss of a case and
+whether it is a violation. Addresses are as in records, with hashed ids if the suite hashes them.
 """
 
 from __future__ import annotations
@@ -25,28 +25,30 @@ if TYPE_CHECKING:
     import pandas as pd
 
 COUNTED = ("missed_lesions", "false_regions")
-"""Scores that count what went wrong; of the others, higher is better."""
+"""Scores that count errors; for all others, higher is better."""
 CASE_COLUMNS = columns_in(__file__, "violations")
 VIOLATIONS = "violations_"
-"""How the column of an image's violations under a relation begins."""
+"""Prefix of the column of an image's violations under a relation."""
 LOW_SOURCE = 0.5
-"""A data set whose source cases score less on average is warned of: what a system cannot do it cannot lose."""
+"""Mean score of source cases below which a data set gets a warning, since there is little left to lose."""
 
 
 def worst_table(records: Records, primary: Criterion, most: int = 30) -> pd.DataFrame:
-    """Return the cases that lost most under a criterion, the worst first, ``unchanged`` left out.
+    """Return the cases that lost most under a criterion, worst first, without ``unchanged``.
 
     Args:
         records: Records of one system.
-        primary: The criterion; a rule over several scores ranks by its first one, and labels that changed (or did
-            not) rank among themselves by the fall of their probability.
-        most: How many.
+        primary: The criterion; a rule over several scores ranks by its first one, and labels that changed (or did not)
+            rank
+            by the decrease of their probability.
+        most: Largest number of cases.
     """
     return _Cases(records, primary).table(changed_only=True, most=most)
 
 
 def violations_table(records: Records, primary: Criterion) -> pd.DataFrame:
-    """Return every violation under a criterion, those of ``unchanged`` too, columns as ``worst.csv``, the worst first.
+    """Return every violation under a criterion, including ``unchanged``, worst first, with the columns of
+    ``worst.csv``.
 
     Args:
         records: Records of one system.
@@ -56,17 +58,17 @@ def violations_table(records: Records, primary: Criterion) -> pd.DataFrame:
 
 
 def images_table(records: Records, primary: Criterion, place: Axes | None = None) -> pd.DataFrame:
-    """Return one row for each source image, the worst first: most violations by its cases, then the largest loss.
+    """Return one row for each source image, worst first: by violations among its cases, then by the largest loss.
 
     Args:
         records: Records of one system.
         primary: As in :func:`worst_table`.
-        place: The cells of the records; relations follow its order.
+        place: Axes of the records; relations follow its order.
 
     Returns:
         ``dataset``, ``seed_id``, ``source_score`` (mean over its questions), ``cases``, ``violations`` and
-        ``violation_percent`` without ``unchanged``, ``worst_loss_percent`` and the ``worst_address`` it is of, then
-        ``violations_<relation>`` for each relation, empty where the image has no case of it.
+        ``violation_percent`` without ``unchanged``, ``worst_loss_percent`` and its ``worst_address``, then
+        ``violations_<relation>`` for each relation, empty if the image has no case of it.
     """
     return _Cases(records, primary).images(axes(records) if place is None else place)
 
@@ -78,28 +80,28 @@ _NOTHING = (
 
 
 def source_warnings(records: Records, primary: Criterion) -> tuple[str, ...]:
-    """Return a line for each data set whose source cases score below 0.5 on average under a criterion.
+    """Return a line for each data set whose source cases have a mean score below 0.5 under a criterion.
 
     Args:
         records: Records of one system.
-        primary: Its first score, against the truth, is looked at; scores that count mistakes, and data without truth,
-            have no warning.
+        primary: Its first score, against the truth, is used; scores that count errors, and data without truth, have no
+            warning.
     """
     score = criteria.components(primary.score)[0]
     frame = records.sources
     if score in COUNTED or score not in frame.columns or frame.empty:
         return ()
     cases = _Cases(records, primary)
-    judged = set(zip(cases.texts("dataset")[cases.counted], cases.texts("seed_id")[cases.counted], strict=True))
-    known = frame.assign(dataset=frame["dataset"].astype(str), seed_id=frame["seed_id"].astype(str))
+    judged_images = set(zip(cases.texts("dataset")[cases.counted], cases.texts("seed_id")[cases.counted], strict=True))
+    sources = frame.assign(dataset=frame["dataset"].astype(str), seed_id=frame["seed_id"].astype(str))
     lines = []
-    for name, rows in known.groupby("dataset", sort=False):
+    for name, rows in sources.groupby("dataset", sort=False):
         mean = float(np.nanmean(values)) if not np.isnan(values := rows[score].to_numpy(np.float64)).all() else np.nan
         if mean < LOW_SOURCE:
             images = set(rows["seed_id"])
-            rest = sum((name, one) in judged for one in images)
-            rests = f"these figures rest on {rest:,} of {len(images):,} images"
-            if rest == len(images):
+            judged_count = sum((name, image) in judged_images for image in images)
+            rests = f"these figures rest on {judged_count:,} of {len(images):,} images"
+            if judged_count == len(images):
                 rests = "all of them are judged, and what is that bad has little left to lose"
             hint = _NOTHING if mean == 0 and score in ("dice", "iou") else ""
             lines.append(f"{name}: the mean {score} of unchanged images is {mean:.2f}; {rests}.{hint}")
@@ -107,25 +109,25 @@ def source_warnings(records: Records, primary: Criterion) -> tuple[str, ...]:
 
 
 def case_losses(records: Records, criterion: Criterion) -> Floats:
-    """Return what each follow-up lost of its score under a criterion, a share in (-inf, 1]; NaN where unknown."""
+    """Return the relative loss of each follow-up's score under a criterion, in (-inf, 1]; NaN if unknown."""
     return _losses(records, criteria.components(criterion.score)[0], criterion.against)[2]
 
 
 class _Cases:
-    """The follow-ups of one system's records under one criterion."""
+    """Follow-ups of one system's records under one criterion."""
 
     def __init__(self, records: Records, primary: Criterion) -> None:
         self.records, self.primary = records, primary
-        found = status(records, score=primary.score, threshold=primary.threshold, against=primary.against)
-        self.case, self.violated = found.case, found.violated
-        self.counted: NDArray[np.bool_] = found.case & (records.texts("relation") != UNCHANGED)
+        state = status(records, score=primary.score, threshold=primary.threshold, against=primary.against)
+        self.case, self.violated = state.case, state.violated
+        self.counted: NDArray[np.bool_] = state.case & (records.texts("relation") != UNCHANGED)
         self.before, self.after, self.loss = _losses(records, criteria.components(primary.score)[0], primary.against)
 
     def texts(self, name: str) -> NDArray[np.object_]:
         return self.records.texts(name)
 
     def ranked(self, chosen: NDArray[np.bool_]) -> NDArray[np.intp]:
-        """Return the places of chosen follow-ups, the largest loss first; what ties stays in the records' order."""
+        """Return the indices of selected follow-ups by decreasing loss; ties keep the records' order."""
         places = np.flatnonzero(chosen)
         keys = [-self.loss[places]]
         second = criteria.TIE_BREAKERS.get(self.primary.score)
@@ -135,7 +137,7 @@ class _Cases:
         return places[np.lexsort(keys)]
 
     def addresses(self, rows: NDArray[np.intp]) -> list[str]:
-        """Return the addresses of follow-ups, by their places; made of the keys where the records lack them."""
+        """Return the addresses of follow-ups by index, built from the keys if the records have none."""
         frame = self.records.followups
         if ADDRESS in frame.columns:
             return [str(text) for text in frame[ADDRESS].iloc[rows]]
@@ -146,8 +148,8 @@ class _Cases:
     ) -> pd.DataFrame:
         import pandas as pd
 
-        chosen = self.counted if changed_only else self.case
-        places = self.ranked(chosen & self.violated if violated_only else chosen)[:most]
+        eligible = self.counted if changed_only else self.case
+        places = self.ranked(eligible & self.violated if violated_only else eligible)[:most]
         if not places.size:
             return pd.DataFrame()
         columns = (
@@ -169,7 +171,7 @@ class _Cases:
         codes, unique = pd.factorize(dataset * max(1, len(seeds)) + seed)
         if not len(unique):
             return pd.DataFrame()
-        names = [(datasets[one // len(seeds)], seeds[one % len(seeds)]) for one in unique.tolist()]
+        names = [(datasets[code // len(seeds)], seeds[code % len(seeds)]) for code in unique.tolist()]
         scores = self._source_scores()
         failed = self.violated & self.counted
         cases = np.bincount(codes[self.counted], minlength=len(unique))
@@ -184,8 +186,8 @@ class _Cases:
         largest[failing] = self.loss[worst]
         address = np.full(len(unique), "", dtype=object)
         address[failing] = self.addresses(worst)
-        shown = np.full(len(unique), np.nan)
-        shown[failing] = decimals(100 * self.loss[worst], 4)
+        largest_percent = np.full(len(unique), np.nan)
+        largest_percent[failing] = decimals(100 * self.loss[worst], 4)
         with np.errstate(invalid="ignore", divide="ignore"):
             share = np.where(cases > 0, 100.0 * violations / cases, np.nan)
         order = np.lexsort([-np.nan_to_num(largest, nan=-np.inf), -np.nan_to_num(share, nan=-1.0)])
@@ -196,17 +198,19 @@ class _Cases:
             "cases": cases,
             "violations": violations,
             "violation_percent": decimals(share, 4),
-            "worst_loss_percent": shown,
+            "worst_loss_percent": largest_percent,
             "worst_address": address,
         }
         for number, name in enumerate(place.relations):
-            there = cell[0, :, number] > 0
-            own = cell[1, :, number]
-            columns[f"{VIOLATIONS}{name}"] = own if there.all() else np.where(there, own, np.nan)
+            present = cell[0, :, number] > 0
+            violations_here = cell[1, :, number]
+            columns[f"{VIOLATIONS}{name}"] = (
+                violations_here if present.all() else np.where(present, violations_here, np.nan)
+            )
         return pd.DataFrame({name: column[order] for name, column in columns.items()})
 
     def _source_scores(self) -> dict[tuple[str, str], float]:
-        """Return each image's mean score on the source case, over its questions; none where there is no such score."""
+        """Return each image's mean score on the source case, over its questions; empty without such a score."""
         score, frame = criteria.components(self.primary.score)[0], self.records.sources
         if score not in frame.columns:
             return {}
@@ -219,7 +223,7 @@ class _Cases:
 
 
 def _losses(records: Records, score: str, against: str) -> tuple[Floats, Floats, Floats]:
-    """Return a score before, after, and the fall relative to what it was."""
+    """Return a score before and after, and its relative decrease."""
     name, origin = criteria.compared_columns(score, against)
     after = records.floats(name)
     before = np.ones_like(after) if origin is None else records.floats(origin)

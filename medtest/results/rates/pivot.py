@@ -1,4 +1,7 @@
-"""Rates in the form of the report's tables 2 to 9: relations down, data sets and scores across, one a threshold."""
+"""Rates in the layout of the report's tables 2 to 9: rows of relations, columns of data sets and scores.
+
+There is one table for each threshold.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +18,9 @@ TRAINED_ON_MARK = " (trained on)"
 
 
 def marked(dataset: str, trained_on: Collection[str]) -> str:
-    """Return the data set's name, marked if the system was trained on it (names meet without case, ``-``, ``_``)."""
-    seen = {plain(name) for name in trained_on}
-    return dataset + TRAINED_ON_MARK if plain(dataset) in seen else dataset
+    """Return the data set's name, marked if the system was trained on it (ignoring case, ``-`` and ``_``)."""
+    training = {plain(name) for name in trained_on}
+    return dataset + TRAINED_ON_MARK if plain(dataset) in training else dataset
 
 
 def pivot_table(
@@ -28,21 +31,21 @@ def pivot_table(
     scores: Sequence[str],
     trained_on: Collection[str] = (),
 ) -> pd.DataFrame:
-    """Return one table in the report's form, percentages over all severities.
+    """Return one table in the layout of the report, percentages over all severities.
 
     Args:
-        table: What :func:`medtest.results.rates.efr.efr_table` gave.
-        threshold: t of equation 6; None for rules that have none.
+        table: Table from :func:`medtest.results.rates.efr.efr_table`.
+        threshold: t of equation 6; None for rules without one.
         against: ``truth`` or ``source``.
-        scores: Scores across, in order.
-        trained_on: Data sets the system has seen.
+        scores: Score columns, in order.
+        trained_on: Data sets on which the system was trained.
 
     Returns:
         Columns ``relation``, ``group``, then ``<data set> <score>`` in the order of the records, pooled last.
     """
     import pandas as pd
 
-    chosen = table.loc[
+    selected = table.loc[
         (
             (table["threshold"].isna() if threshold is None else table["threshold"] == threshold)
             & (table["against"] == against)
@@ -56,9 +59,10 @@ def pivot_table(
         name for name in (efr.OVERALL, efr.OVERALL_CELLS) if name in relations
     ]
     rates = {
-        (str(row.dataset), str(row.relation), str(row.score)): row.efr_percent for row in chosen.itertuples(index=False)
+        (str(row.dataset), str(row.relation), str(row.score)): row.efr_percent
+        for row in selected.itertuples(index=False)
     }
-    group_of = {str(row.relation): str(row.group) for row in chosen.itertuples(index=False)}
+    group_of = {str(row.relation): str(row.group) for row in selected.itertuples(index=False)}
     rows = []
     for relation in order:
         if relation not in group_of:
@@ -72,5 +76,5 @@ def pivot_table(
 
 
 def file_name(threshold: float | None, against: str) -> str:
-    """Return the pivot's file name, e.g. ``pivot_truth_t0.25.csv``, or ``pivot_source.csv`` without threshold."""
+    """Return the pivot's file name, e.g. ``pivot_truth_t0.25.csv``, or ``pivot_source.csv`` without a threshold."""
     return f"pivot_{against}.csv" if threshold is None else f"pivot_{against}_t{threshold:g}.csv"

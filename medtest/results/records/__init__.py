@@ -1,1 +1,1 @@
-"""What tables start from: records of a folder, what of them counts, and what a suite wants shown."""
+"""Input of tables: the records in a folder, their status, and the suite's display settings."""

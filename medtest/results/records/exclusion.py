@@ -1,6 +1,6 @@
-"""Leaves follow-ups that people judged unfit out of every rate, and counts them: ``tables/excluded.csv``.
+"""Exclusion of follow-ups that people judged unfit, with counts: ``tables/excluded.csv``.
 
-The records keep their verdicts; a suite without ``exclude:`` shows the rates over all of them again.
+Records keep their verdicts; without ``exclude:`` in the suite, rates cover all follow-ups again.
 """
 
 from __future__ import annotations
@@ -21,15 +21,16 @@ COLUMNS = ("dataset", "relation", "severity", "excluded", "executed")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Excluded:
-    """What was left out.
+    """Follow-ups that were left out.
 
     Attributes:
         file: Name of the list.
-        listed: Follow-ups on it.
-        found: Listed follow-ups that the records hold.
-        cases: Records that were left out.
-        table: Cases left out by data set, relation and severity, with the cases executed; rows without any are not
-            there, the last row is over all.
+        listed: Number of follow-ups on the list.
+        found: Number of listed follow-ups in the records.
+        cases: Number of records that were left out.
+        table: Cases left out by data set, relation and severity, with the cases executed; rows without any are omitted,
+            the
+            last row is the total.
     """
 
     file: str
@@ -40,19 +41,19 @@ class Excluded:
 
     @property
     def words(self) -> str:
-        """One sentence for reports."""
-        said = f"{self.cases:,} follow-ups that people flagged in a study ({self.file}) are left out of every rate."
-        missing = self.listed - self.found
-        if not missing:
-            return said
+        """Sentence for reports."""
+        sentence = f"{self.cases:,} follow-ups that people flagged in a study ({self.file}) are left out of every rate."
+        absent = self.listed - self.found
+        if not absent:
+            return sentence
         return (
-            f"{said} {missing:,} of the {self.listed:,} on that list are not among this run's follow-ups: they were "
+            f"{sentence} {absent:,} of the {self.listed:,} on that list are not among this run's follow-ups: they were "
             "not executed, or their pixels differ."
         )
 
 
 def leave_out(records: Records, exclusion: Exclusion) -> tuple[Records, Excluded]:
-    """Return the records without the listed follow-ups, and what was left out.
+    """Return the records without the listed follow-ups, and a summary of the exclusion.
 
     Args:
         records: Records of one system, with ``followup_sha256``.
@@ -62,13 +63,13 @@ def leave_out(records: Records, exclusion: Exclusion) -> tuple[Records, Excluded
 
     keys = list(zip(records.texts("relation"), records.texts("followup_sha256"), strict=True))
     out = np.fromiter((key in exclusion.cases for key in keys), dtype=bool, count=len(keys))
-    found = len({key for key, leave in zip(keys, out, strict=True) if leave})
+    present = len({key for key, leave in zip(keys, out, strict=True) if leave})
     frame = records.followups
     places = pd.DataFrame(
         {name: frame[name].astype(str).to_numpy(dtype=object) for name in ("dataset", "relation", "severity")}
     )
-    counted = places.assign(excluded=out.astype(np.int64), executed=1)
-    table = counted.groupby(["dataset", "relation", "severity"], sort=False, as_index=False)[
+    counts = places.assign(excluded=out.astype(np.int64), executed=1)
+    table = counts.groupby(["dataset", "relation", "severity"], sort=False, as_index=False)[
         ["excluded", "executed"]
     ].sum()
     table = table.loc[(table["excluded"] > 0).to_numpy(dtype=bool)]
@@ -76,9 +77,9 @@ def leave_out(records: Records, exclusion: Exclusion) -> tuple[Records, Excluded
     excluded = Excluded(
         file=exclusion.file,
         listed=len(exclusion.cases),
-        found=found,
+        found=present,
         cases=int(out.sum()),
         table=pd.concat([table[list(COLUMNS)], total], ignore_index=True),
     )
-    kept = frame.loc[~out].reset_index(drop=True)
-    return replace(records, followups=kept), excluded
+    remaining = frame.loc[~out].reset_index(drop=True)
+    return replace(records, followups=remaining), excluded

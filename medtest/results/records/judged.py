@@ -1,4 +1,4 @@
-"""Records as tables and comparisons take them: the columns they need, under the oracle that is asked for."""
+"""Records for tables and comparisons: the columns that are needed, judged by the requested oracle."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ _KEYS = tuple(name for name, _ in FIXED_COLUMNS if name in {*REPEATED, *KEY_COLU
 
 
 def make_columns(folder: Path) -> list[str]:
-    """Return the columns that tables need; hashes and times are not read, nor parameters but those of attacks."""
-    there = column_names(folder)
+    """Return the columns that tables need, without hashes and times, and without parameters except for attacks."""
+    present = column_names(folder)
     unread = {"followup_sha256", ANSWER, "elapsed_ms", *_KEYS, *SEED_FACTORS, *CASE_FACTORS}
-    unread |= set() if "crafted_on" in there else {"params"}
-    if "picture" in there:  # what tells prompts apart where records hold no words
+    unread |= set() if "crafted_on" in present else {"params"}
+    if "picture" in present:  # identifies the prompt if records have no text
         unread.discard("followup_sha256")
-    rest = [name for name in there if name not in unread]
-    return [*_KEYS, *SEED_FACTORS, *CASE_FACTORS, *rest]
+    needed = [name for name in present if name not in unread]
+    return [*_KEYS, *SEED_FACTORS, *CASE_FACTORS, *needed]
 
 
 def judged_records(records: Records, oracle: Oracle | None = None, readings: Readings | None = None) -> Records:
-    """Return records as an oracle judges them, with what another reader read laid over.
+    """Return records as judged by an oracle, with the readings of another reader applied.
 
     Args:
         records: Records of one system.
-        oracle: The oracle; None leaves them as they are.
-        readings: What it read; needs ``oracle``.
+        oracle: The oracle; None returns the records unchanged.
+        readings: Readings to apply; requires ``oracle``.
     """
     if oracle is None:
         return records
@@ -50,18 +50,18 @@ def compared_records(
     readings: Readings | None = None,
     asked: CaseSet | None = None,
 ) -> Records:
-    """Read what a comparison of systems needs: the records that tables are made of, with what tells cases apart.
+    """Read the records for a comparison of systems: the columns of tables and those that identify cases.
 
     Args:
         folder: ``outputs/<suite>/<system>/<digest>``.
-        wanted: What is wanted of the suite; follow-ups that people judged unfit are left out.
+        wanted: Display settings of the suite; follow-ups that people judged unfit are left out.
         oracle: As in :func:`make_tables`.
         readings: As in :func:`make_tables`.
-        asked: The cases; None for all.
+        asked: Selection of cases; None for all.
 
     Raises:
-        OutputProblem: The folder holds no readable records.
+        OutputProblem: The folder has no readable records.
     """
     records = Records.read(folder, [*make_columns(folder), "source_sha256", "followup_sha256", "question"], asked)
-    kept = records if wanted.exclude is None else leave_out(records, wanted.exclude)[0]
-    return judged_records(kept, oracle, readings)
+    remaining = records if wanted.exclude is None else leave_out(records, wanted.exclude)[0]
+    return judged_records(remaining, oracle, readings)

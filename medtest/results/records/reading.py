@@ -1,7 +1,7 @@
-"""After a run, before its tables: records are read by another reader than the one that read them in the run.
+"""Reading of records by another reader, after a run and before its tables.
 
-It may be a judge, which reads what the suite's own reader could not, or a reader in its place. No system is asked and
-no record changes: what was read is laid over them for a view.
+The reader may be a judge, for answers that the suite's reader could not read, or a replacement. No system is called and
+no record changes: the readings are applied to the records in a view.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from medtest.runner.pool.layout import resolve_device
 from medtest.runner.privacy.hidden_words import HiddenWords
 
 READINGS = "readings.json"
-"""What was read, in the folder of its view."""
+"""File with the readings, in the folder of the view."""
 
 if TYPE_CHECKING:
     from medtest.readers.base import Reader
@@ -39,26 +39,26 @@ def read_records(
     progress: Progress,
     words: HiddenWords | None = None,
 ) -> tuple[dict[str, Readings], RunOutcome]:
-    """Return what a reader read of each system's records, by the system's name, and the outcome with what it says.
+    """Return a reader's readings of each system's records, by system name, and the outcome with added notices.
 
     Args:
         reader: The reader.
-        invocation: How the run was called.
-        outcome: What the runner gave; its folders are locked.
-        tell: Is told who reads how much, and that it is being stopped.
-        progress: Is told how far it is.
-        words: How records keep words, by which what is read is kept too; as they are where it is None.
+        invocation: Invocation of the run.
+        outcome: Outcome of the runner, with locked folders.
+        tell: Called with messages on the amount of reading and on stopping.
+        progress: Receives progress updates.
+        words: Hides words as in the records, also in readings; None keeps them.
 
     Raises:
         MedtestError: The reader cannot be loaded.
     """
-    found: dict[str, Readings] = {}
+    by_system: dict[str, Readings] = {}
     notices, stopped = list(outcome.notices), outcome.stopped
     for system in outcome.systems:
         name = system.record_name
         records = Records.read(system.folder, reader.needs, outcome.asked)
         contents = sorted(contents_in(records, reader.needs, reader.recorded), key=content_key)
-        found[name] = Readings(reader=reader.name, recorded=reader.recorded, marks=reader.second)
+        by_system[name] = Readings(reader=reader.name, recorded=reader.recorded, marks=reader.second)
         if contents and stopped is ExitCode.INTERRUPTED:
             notices.append(f"{name}: {reader.name} was stopped before it.")
             continue
@@ -77,30 +77,30 @@ def read_records(
         )
         readings = reader.readings(contents, job)
         if words is not None:
-            shown = {key: words.texts(texts) for key, texts in readings.columns.items()}
-            readings = replace(readings, columns=shown)
-        found[name] = readings
+            hidden = {key: words.texts(texts) for key, texts in readings.columns.items()}
+            readings = replace(readings, columns=hidden)
+        by_system[name] = readings
         notices.append(f"{name}: {reader.summary(readings, len(contents))}")
         notices += [f"{name}: {line}" for line in (readings.account, readings.problem) if line]
         if readings.problem:
             stopped = min(stopped, readings.code, key=SEVERITY_ORDER.index)
-    return found, replace(outcome, notices=tuple(notices), stopped=stopped)
+    return by_system, replace(outcome, notices=tuple(notices), stopped=stopped)
 
 
 def readings_text(readings: Readings) -> str:
-    """Return readings as a view's folder keeps them: with them tables are made again without a reader."""
+    """Return readings as JSON text for the folder of a view, so that tables can be rebuilt without a reader."""
     content: dict[str, Any] = {"reader": readings.reader, "columns": dict(readings.columns)}
     if readings.marks:
-        found = [[asdict(unread), asdict(reading)] for unread, reading in sorted(readings.found.items())]
-        content = {"judge": readings.reader, "cost_usd": readings.cost_usd, "found": found}
+        pairs = [[asdict(unread), asdict(reading)] for unread, reading in sorted(readings.found.items())]
+        content = {"judge": readings.reader, "cost_usd": readings.cost_usd, "found": pairs}
     return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
 
 
 def kept_readings(target: Path) -> Readings | None:
-    """Return what was read for a view, or None where nothing was.
+    """Return the readings stored for a view, or None.
 
     Args:
-        target: The view's folder.
+        target: Folder of the view.
     """
     try:
         content = json.loads((target / READINGS).read_text(encoding="utf-8"))
@@ -108,15 +108,15 @@ def kept_readings(target: Path) -> Readings | None:
             reader = reader_in(target)
             recorded = (lambda row: None) if reader is None else reader.recorded
             return Readings(reader=str(content["reader"]), recorded=recorded, columns=content["columns"])
-        found = {
+        by_content = {
             Unread(**unread): Reading(**{**reading, "state": State(reading["state"])})
             for unread, reading in content["found"]
         }
         return Readings(
             reader=str(content["judge"]),
             recorded=unread_of,
-            columns=columns_of(found),
-            found=found,
+            columns=columns_of(by_content),
+            found=by_content,
             marks=True,
             cost_usd=content["cost_usd"],
         )

@@ -1,4 +1,4 @@
-"""What systems answered to one case, from the records that lie in ``outputs/``: nothing is asked again."""
+"""Recorded answers of systems to one case, read from ``outputs/`` without calling a system."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class Recorded:
     """One answer of one system.
 
     Attributes:
-        system: The system's name in its records.
-        digest: Of the run.
+        system: Name of the system in its records.
+        digest: Digest of the run.
         item: The question.
         verdict: The verdict.
-        words: What was asked, answered and expected, as headings and texts.
+        words: Question, answer and expected answer, as headings and texts.
     """
 
     system: str
@@ -39,17 +39,17 @@ class Recorded:
 def recorded(
     home: Path, suite: str, task: Task, address: Address, shown_id: str, items: Sequence[str]
 ) -> list[Recorded]:
-    """Return what systems answered to the questions of a case, from the newest run of each.
+    """Return the answers of systems to the questions of a case, from the newest run of each.
 
     Args:
-        home: Folder that holds ``outputs/``.
-        suite: The suite's name.
-        task: The suite's task, which puts records into words.
-        address: The case; its item is not looked at.
-        shown_id: The seed's id as records show it.
+        home: Folder that contains ``outputs/``.
+        suite: Name of the suite.
+        task: Task of the suite, which formats records as text.
+        address: The case; its item is ignored.
+        shown_id: Id of the seed in records.
         items: The questions.
     """
-    found: list[Recorded] = []
+    answers: list[Recorded] = []
     state = task.state_column
     for folder in _newest(home / OUTPUTS / suite):
         try:
@@ -58,17 +58,17 @@ def recorded(
             table = read_table(folder, [*KEY_COLUMNS, "verdict", *task.word_columns])
         except OutputProblem:
             continue
-        own = table.filter(
+        seed_rows = table.filter(
             pc.and_(pc.equal(table["dataset"], address.dataset), pc.equal(table["seed_id"], shown_id))
         ).to_pylist()
         for item in items:
-            rows = [row for row in own if row["item"] == item]
+            rows = [row for row in seed_rows if row["item"] == item]
             case = next((row for row in rows if _is(row, address)), None)
             if case is not None and case[state] is not None:
                 source = next((row for row in rows if row["relation"] == SOURCE and row[state] is not None), None)
                 beside = None if address.is_source else source
                 words = task.words(case, beside)
-                found.append(
+                answers.append(
                     Recorded(
                         system=folder.parent.name,
                         digest=folder.name,
@@ -77,7 +77,7 @@ def recorded(
                         words=words,
                     )
                 )
-    return found
+    return answers
 
 
 def _is(row: dict[str, object], address: Address) -> bool:
@@ -85,7 +85,7 @@ def _is(row: dict[str, object], address: Address) -> bool:
 
 
 def _newest(folder: Path) -> list[Path]:
-    """Return the newest run's folder of every system."""
+    """Return the folder of the newest run of every system."""
     if not folder.is_dir():
         return []
     runs = [sorted(system.glob("*/run.json"), key=lambda file: file.stat().st_mtime) for system in folder.iterdir()]

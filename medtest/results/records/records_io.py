@@ -1,4 +1,4 @@
-"""Reading records: only the columns that are asked for, from ``records.parquet`` or from the shards of a run."""
+"""Reading of selected columns of records, from ``records.parquet`` or the shards of a run."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ REPEATED = (
     "verdict",
     "reason",
 )
-"""Texts that many records share; kept once each while records are in memory."""
+"""Text columns with many repeated values, stored as categories in memory."""
 
 
 def record_files(folder: Path) -> list[Path]:
-    """Return the files that hold a folder's records, from the oldest to the newest: the finished file, then shards.
+    """Return the files with a folder's records, oldest first: the finished file, then shards.
 
     Raises:
         OutputProblem: There are none.
     """
-    whole = folder / RECORDS
-    files = [whole] if whole.is_file() else []
+    finished = folder / RECORDS
+    files = [finished] if finished.is_file() else []
     files += sorted((folder / SHARDS).glob("shard-*.parquet"))
     if not files:
         raise OutputProblem(f"{folder.name} holds no records: neither {RECORDS} nor {SHARDS}/shard-*.parquet")
@@ -63,32 +63,32 @@ def read_table(folder: Path, columns: Iterable[str] | None = None) -> pa.Table:
     """Read records as an Arrow table.
 
     Args:
-        folder: A run's folder.
-        columns: Names; those that the records lack are left out. None reads all.
+        folder: Folder of a run.
+        columns: Column names; missing ones are ignored. None reads all.
 
     Raises:
         OutputProblem: There are no records, or a file is not Parquet.
     """
     files = record_files(folder)
     try:
-        there = pq.read_schema(files[0]).names
-        wanted = there if columns is None else [name for name in dict.fromkeys(columns) if name in there]
+        available = pq.read_schema(files[0]).names
+        selected = available if columns is None else [name for name in dict.fromkeys(columns) if name in available]
         if len(files) == 1:
-            return _read(files[0], wanted)
-        both = pa.concat_tables(_read(file, list(dict.fromkeys([*wanted, *KEY_COLUMNS]))) for file in files)
-        return _newest(both).select(wanted)
+            return _read(files[0], selected)
+        combined = pa.concat_tables(_read(file, list(dict.fromkeys([*selected, *KEY_COLUMNS]))) for file in files)
+        return _newest(combined).select(selected)
     except (pa.ArrowException, OSError) as error:
         raise OutputProblem(f"the records of {folder.name} cannot be read: {error}") from error
 
 
 def _read(file: Path, columns: list[str]) -> pa.Table:
-    # not read_table, which imports pandas
+    # read_table would import pandas
     with pq.ParquetFile(file) as opened:
         return opened.read(columns=columns).replace_schema_metadata(None).select(columns)
 
 
 def _newest(table: pa.Table) -> pa.Table:
-    """Keep the last row of every case: a case that was run again stands in an older file too."""
+    """Keep the last row of every case: a repeated case is also in an older file."""
     numbered = table.append_column("_row", pa.array(np.arange(table.num_rows)))
     last = numbered.group_by(list(KEY_COLUMNS)).aggregate([("_row", "max")])["_row_max"]
     return table.take(pa.array(np.sort(last.to_numpy())))
@@ -99,37 +99,37 @@ def _is_source(relations: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _frame(table: pa.Table) -> pd.DataFrame:
-    """Return a table as a frame, column by column; the table may not be used afterwards."""
+    """Return a table as a frame, column by column; the table must not be used afterwards."""
     frame: pd.DataFrame = table.to_pandas(split_blocks=True, self_destruct=True)
     return frame
 
 
 def classes_in(folder: Path) -> dict[str, Classes]:
-    """Return the classes of each data set as a folder's ``run.json`` has them; none where it does not say."""
+    """Return the classes of each data set from a folder's ``run.json``; empty if it has none."""
     try:
-        given = json.loads((folder / _RUN_FILE).read_text(encoding="utf-8"))["classes"]
+        classes = json.loads((folder / _RUN_FILE).read_text(encoding="utf-8"))["classes"]
         return {
-            str(name): Classes(names=tuple(str(one) for one in found["names"]), multi=bool(found["multi"]))
-            for name, found in given.items()
+            str(name): Classes(names=tuple(str(name) for name in entry["names"]), multi=bool(entry["multi"]))
+            for name, entry in classes.items()
         }
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}
 
 
 def reader_of(folder: Path) -> dict[str, Any]:
-    """Return what a folder's ``run.json`` says of who read the answers; empty where it says nothing."""
+    """Return the information in a folder's ``run.json`` on the reader of the answers; empty if there is none."""
     try:
-        given = json.loads((folder / _RUN_FILE).read_text(encoding="utf-8"))["reader"]
+        about = json.loads((folder / _RUN_FILE).read_text(encoding="utf-8"))["reader"]
     except (OSError, ValueError, KeyError, TypeError):
         return {}
-    return given if isinstance(given, dict) else {}
+    return about if isinstance(about, dict) else {}
 
 
 def column_names(folder: Path) -> list[str]:
-    """Return the columns that a folder's records have.
+    """Return the columns of a folder's records.
 
     Raises:
-        OutputProblem: As :func:`read_table`.
+        OutputProblem: As for :func:`read_table`.
     """
     files = record_files(folder)
     try:
@@ -140,14 +140,15 @@ def column_names(folder: Path) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Records:
-    """Records of one system's folder, apart as follow-ups and sources.
+    """Records of one system's folder, split into follow-ups and sources.
 
     Attributes:
-        followups: One row per follow-up case, in the order of the file.
-        sources: One row per source case.
-        classes: Of classifiers, the classes of each data set where ``run.json`` tells them: labels alone do not name
-            those that were never answered or expected.
-        reader: What is known of who read the answers (:meth:`medtest.readers.base.Reader.about`), where one did.
+        followups: One row for each follow-up case, in the order of the file.
+        sources: One row for each source case.
+        classes: For classifiers, the classes of each data set if ``run.json`` lists them: labels alone do not name
+            classes
+            that were never answered or expected.
+        reader: Information on the reader of the answers (:meth:`medtest.readers.base.Reader.about`), if there was one.
     """
 
     followups: pd.DataFrame
@@ -160,13 +161,14 @@ class Records:
         """Read a folder's records; repeated texts become categories.
 
         Args:
-            folder: A run's folder.
-            columns: As :func:`read_table`; ``relation`` is always read.
-            asked: The cases that are read; None for all.
+            folder: Folder of a run.
+            columns: As in :func:`read_table`; ``relation`` is always read.
+            asked: Selection of cases; None for all.
 
         Raises:
-            OutputProblem: As :func:`read_table`; a :class:`~medtest.results.records.revisions.MixedRevisions` where
-                several revisions of the oracle judged the records.
+            OutputProblem: As for :func:`read_table`; a :class:`~medtest.results.records.revisions.MixedRevisions` if
+                several
+                revisions of the oracle judged the records.
         """
         keys = () if asked is None else KEY_COLUMNS
         names = None if columns is None else ["relation", *columns, *keys, REVISION]
@@ -183,7 +185,7 @@ class Records:
         is_source = _is_source(table.column("relation"))
         sources = table.filter(is_source)
         followups = table.filter(pc.invert(is_source))
-        del table  # a million records take hundreds of megabytes: each copy goes before the next is made
+        del table  # a million records take hundreds of megabytes, so each copy is freed before the next is made
         frames = _frame(followups), _frame(sources)
         pa.default_memory_pool().release_unused()
         return cls(followups=frames[0], sources=frames[1], classes=classes_in(folder), reader=reader_of(folder))
@@ -206,7 +208,7 @@ class Records:
 
     @property
     def scores(self) -> tuple[str, ...]:
-        """Score columns (numbers, not texts) that have a ``source_`` column beside them."""
+        """Numeric score columns that have a corresponding ``source_`` column."""
         names = [str(name) for name in self.followups.columns]
         return tuple(name for name in names if f"source_{name}" in names and self._is_number(name))
 
@@ -228,13 +230,13 @@ class Records:
         return tuple(name.removeprefix("stratum_") for name in names if name.startswith("stratum_"))
 
     def floats(self, name: str) -> Floats:
-        """Return a column of the follow-ups as float64, NaN where empty or absent."""
+        """Return a column of the follow-ups as float64, NaN if empty or absent."""
         if name not in self.followups.columns:
             return np.full(len(self.followups), np.nan)
         return self.followups[name].to_numpy(dtype=np.float64, na_value=np.nan)
 
     def texts(self, name: str) -> NDArray[np.object_]:
-        """Return a text column of the follow-ups, "" where empty."""
+        """Return a text column of the follow-ups, "" if empty."""
         column = self.followups[name]
         if str(column.dtype) == "category" and len(column):
             codes, names = self.codes(name)
@@ -242,9 +244,9 @@ class Records:
         return column.astype(object).fillna("").to_numpy(dtype=object)
 
     def codes(self, name: str) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-        """Return a text column of the follow-ups as numbers: int64 N, and the texts in the order of their first rows.
+        """Return a text column of the follow-ups as codes, int64 N, and its distinct texts by first occurrence.
 
-        Empty ones are "".
+        Empty values are "".
         """
         if name not in self._codes:
             import pandas as pd
@@ -255,11 +257,11 @@ class Records:
                 first, unique = pd.factorize(column.cat.codes.to_numpy())
                 names = ["" if code < 0 else str(texts[code]) for code in unique.tolist()]
             else:
-                first, found = pd.factorize(column.astype(object).fillna("").to_numpy(dtype=object))
-                names = [str(text) for text in found]
-            if len(set(names)) < len(names):  # an empty text beside none
-                again, found = pd.factorize(np.array(names, dtype=object))
-                first, names = again[first], [str(text) for text in found]
+                first, distinct = pd.factorize(column.astype(object).fillna("").to_numpy(dtype=object))
+                names = [str(text) for text in distinct]
+            if len(set(names)) < len(names):  # an empty text and a missing value
+                merged, distinct = pd.factorize(np.array(names, dtype=object))
+                first, names = merged[first], [str(text) for text in distinct]
             self._codes[name] = (first.astype(np.int64), tuple(names))
         return self._codes[name]
 
@@ -269,12 +271,12 @@ class Records:
 
     @cached_property
     def source_broken(self) -> NDArray[np.bool_]:
-        """Whether the source case of each follow-up is an ERROR."""
+        """Mask of the follow-ups whose source case is an ERROR."""
         import pandas as pd
 
         keys = ["dataset", "seed_id", "item"]
         bad = self.sources.loc[(self.sources["verdict"] == "ERROR").to_numpy(), keys].astype(str)
         if bad.empty:
             return np.zeros(len(self.followups), bool)
-        wanted = pd.MultiIndex.from_frame(self.followups[keys].astype(str))
-        return np.asarray(wanted.isin(pd.MultiIndex.from_frame(bad)), dtype=bool)
+        sources_of = pd.MultiIndex.from_frame(self.followups[keys].astype(str))
+        return np.asarray(sources_of.isin(pd.MultiIndex.from_frame(bad)), dtype=bool)

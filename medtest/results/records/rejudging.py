@@ -1,4 +1,4 @@
-"""Records judged anew by an oracle under other settings than they were made with: for views, from records alone."""
+"""Re-evaluation of records by an oracle with other settings, for views and without running systems."""
 
 from __future__ import annotations
 
@@ -26,30 +26,32 @@ if TYPE_CHECKING:
 Content = TypeVar("Content", bound=Hashable)
 
 _SEED = ("dataset", "seed_id", "item")
-"""Columns that a follow-up's record and its source's have in common."""
+"""Columns shared by the records of a follow-up and its source."""
 _SUITE_FILE = "suite.yaml"
 _SHOWN = ("oracle", "primary", "reader", "scores", "thresholds", "against")
-"""Keys of a suite's ``oracles`` that are no settings of the oracle."""
+"""Keys of a suite's ``oracles`` that are not settings of the oracle."""
 
 
 def oracle_in(folder: Path) -> Oracle:
-    """Return the oracle that the ``suite.yaml`` of a run's folder, or of a view in it, describes.
+    """Return the oracle described by the ``suite.yaml`` of a run's folder or of a view in it.
 
     Args:
-        folder: Where ``suite.yaml`` lies.
+        folder: Folder with ``suite.yaml``.
 
     Raises:
-        OutputProblem: It cannot be read, or names an oracle that is not installed.
+        OutputProblem: The file cannot be read, or names an oracle that is not installed.
     """
     try:
         content = yaml.safe_load((folder / _SUITE_FILE).read_text(encoding="utf-8"))
         block = content["oracles"]
         info = parts("oracles")[str(block["oracle"])]
-        given = {name: value for name, value in block.items() if name not in _SHOWN}
+        settings = {name: value for name, value in block.items() if name not in _SHOWN}
         defaults = {name: value for name, value in dict(info.defaults).items() if name not in _SHOWN}
         loaded = info.load()
-        oracle: Oracle = loaded(loaded.Settings(**deep_merge(defaults, given)), primary=Criterion(**block["primary"]))
-        oracle.relations = {name: str(one["relation"]) for name, one in content["relations"].items()}
+        oracle: Oracle = loaded(
+            loaded.Settings(**deep_merge(defaults, settings)), primary=Criterion(**block["primary"])
+        )
+        oracle.relations = {name: str(entry["relation"]) for name, entry in content["relations"].items()}
         oracle.effects = _effects(oracle.relations)
     except OSError as error:
         raise OutputProblem(f"{folder.name}/{_SUITE_FILE} cannot be read: {error.strerror}") from error
@@ -59,48 +61,48 @@ def oracle_in(folder: Path) -> Oracle:
 
 
 def reader_in(folder: Path) -> BatchReader[Any, Any] | None:
-    """Return the reader that the ``suite.yaml`` of a run's folder, or of a view in it, names; None where it names none.
+    """Return the reader named in the ``suite.yaml`` of a run's folder or of a view in it, or None.
 
     Args:
-        folder: Where ``suite.yaml`` lies.
+        folder: Folder with ``suite.yaml``.
 
     Raises:
-        KeyError: It is not installed.
+        KeyError: The reader is not installed.
     """
     block = yaml.safe_load((folder / _SUITE_FILE).read_text(encoding="utf-8"))["oracles"]
-    given = dict(block.get("reader") or {})
-    name = str(given.pop("use", parts("oracles")[str(block["oracle"])].load().reads))
+    settings = dict(block.get("reader") or {})
+    name = str(settings.pop("use", parts("oracles")[str(block["oracle"])].load().reads))
     if not name:
         return None
     info = parts("readers")[name]
     part = info.load()
-    reader: BatchReader[Any, Any] = part(name, part.Settings(**deep_merge(info.defaults, given)))
+    reader: BatchReader[Any, Any] = part(name, part.Settings(**deep_merge(info.defaults, settings)))
     return reader
 
 
 def _effects(relations: Mapping[str, str]) -> dict[str, frozenset[str]]:
-    """Return what relations say that they do to a picture, by id; those that cannot be loaded here are left out."""
-    there = parts("relations")
-    found: dict[str, frozenset[str]] = {}
+    """Return the declared effects of relations on a picture, by id, for relations that can be loaded."""
+    installed = parts("relations")
+    effects: dict[str, frozenset[str]] = {}
     for name, part in relations.items():
         with suppress(KeyError, MedtestError):
-            found[name] = there[part].load().effects
-    return found
+            effects[name] = installed[part].load().effects
+    return effects
 
 
 def rejudged_records(records: Records, oracle: Oracle, readings: Readings | None = None) -> Records:
-    """Return records as an oracle judges them; those of an oracle whose scores depend on no setting as they are.
+    """Return records as judged by an oracle; unchanged if its scores depend on no setting.
 
     Args:
         records: Records with the oracle's scores and texts.
-        oracle: The oracle, under the settings that are wanted.
-        readings: What a reader made of what they hold, in the place of what stands in them; None leaves that.
+        oracle: The oracle, with the new settings.
+        readings: Readings that replace those in the records; None keeps them.
     """
     texts_there = set(oracle.texts) <= set(records.followups.columns)
     if not oracle.judging() or not texts_there:
         return records
     sources: dict[tuple[Any, ...], dict[str, Any]] = {}
-    return Records(  # sources first: follow-ups take over what was read of theirs
+    return Records(  # sources first: follow-ups use the readings of their sources
         sources=_frame(records.sources, oracle, readings, sources),
         followups=_frame(records.followups, oracle, readings, sources),
         classes=records.classes,
@@ -109,7 +111,7 @@ def rejudged_records(records: Records, oracle: Oracle, readings: Readings | None
 
 
 def rows_of(frame: pd.DataFrame, names: Iterable[str]) -> list[dict[str, Any]]:
-    """Return records as dictionaries of the columns that are there, None for what is missing."""
+    """Return records as dictionaries of the available columns, None for missing values."""
     plain = frame[[name for name in dict.fromkeys(names) if name in frame.columns]].astype(object)
     rows: list[dict[str, Any]] = plain.where(plain.notna(), None).to_dict("records")  # type: ignore[assignment]
     return rows
@@ -118,11 +120,11 @@ def rows_of(frame: pd.DataFrame, names: Iterable[str]) -> list[dict[str, Any]]:
 def contents_in(
     records: Records, needs: Iterable[str], recorded: Callable[[Mapping[str, Any]], Content | None]
 ) -> Counter[Content]:
-    """Return what a reader finds to read in records, each content with the number of records that hold it.
+    """Return the contents that a reader can read in records, each with its number of records.
 
     Args:
         records: Records of one system.
-        needs: Columns that ``recorded`` looks at.
+        needs: Columns that ``recorded`` uses.
         recorded: Returns the content of a record, or None.
     """
     names = tuple(needs)
@@ -137,7 +139,7 @@ def _frame(
     readings: Readings | None,
     sources: dict[tuple[Any, ...], dict[str, Any]],
 ) -> pd.DataFrame:
-    """Return records judged anew; what was read of sources is noted for their follow-ups."""
+    """Return re-evaluated records; readings of sources are stored for their follow-ups."""
     if frame.empty:
         return frame if readings is None or not readings.marks else frame.assign(**{READ_BY: ""})
     scores = oracle.judged_columns
@@ -147,21 +149,21 @@ def _frame(
     rows, marks = rows_of(frame, (*names, *_SEED)), [""] * len(frame)
     if readings is not None:
         for number, row in enumerate(rows):
-            read = readings.of(row)
-            row.update(read)
+            reading = readings.of(row)
+            row.update(reading)
             seed = tuple(row[name] for name in _SEED)
             if row["relation"] != SOURCE:
                 row.update(sources.get(seed, {}))
-            elif read:
+            elif reading:
                 sources[seed] = oracle.of_source(row)
-            marks[number] = JUDGE if read else ""
-    made = [{**row, **oracle.judged_again(row)} for row in rows]
+            marks[number] = JUDGE if reading else ""
+    judged = [{**row, **oracle.judged_again(row)} for row in rows]
     new = frame.copy()
     if readings is not None and readings.marks:
         new[READ_BY] = marks
     for name in names:
         if name in scores:
-            new[name] = [float("nan") if row[name] is None else float(row[name]) for row in made]
+            new[name] = [float("nan") if row[name] is None else float(row[name]) for row in judged]
         elif name not in ("relation", "item"):
-            new[name] = [row[name] for row in made]
+            new[name] = [row[name] for row in judged]
     return new

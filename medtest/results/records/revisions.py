@@ -1,4 +1,4 @@
-"""Records of one revision of their oracle make a table together, and no others."""
+"""Check that only records judged by one revision of their oracle are combined."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ FIX = "type the command of the run again: it judges stored answers again, and ru
 
 
 class MixedRevisions(OutputProblem):
-    """Records that several revisions of an oracle judged."""
+    """Records were judged by several revisions of an oracle."""
 
 
 def check_revisions(folder: str, records: Mapping[int | None, int]) -> None:
-    """Refuse records of a folder that several revisions of the oracle judged.
+    """Reject records of a folder that several revisions of the oracle judged.
 
     Args:
-        folder: Its name.
-        records: How many each revision judged; None stands for records that state none.
+        folder: Name of the folder.
+        records: Number of records that each revision judged; None for records without a revision.
 
     Raises:
-        MixedRevisions: They did.
+        MixedRevisions: Several revisions judged them.
     """
     counts = {revision: count for revision, count in records.items() if revision is not None}
     if len(counts) > 1:

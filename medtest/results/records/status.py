@@ -1,4 +1,4 @@
-"""What each follow-up counts as under a criterion: a case, a violation, or which of the reasons for neither."""
+"""Status of each follow-up under a criterion: case, violation, or the reason for neither."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from medtest.results.records.records_io import Records
 
 @dataclass(frozen=True, kw_only=True)
 class Status:
-    """What each follow-up counts as under one criterion; every follow-up is exactly one of the four.
+    """Status of each follow-up under one criterion: exactly one of case, error, skipped and source_failed.
 
     Attributes:
-        case: It is in the denominator.
-        error: The system or the relation broke.
-        skipped: There is no verdict for a reason of the case's own.
-        source_failed: The source case gives nothing to compare with.
-        violated: It is in the denominator and a violation.
+        case: The follow-up is in the denominator.
+        error: The system or the relation failed.
+        skipped: There is no verdict for a reason specific to the case.
+        source_failed: The source case allows no comparison.
+        violated: The follow-up is in the denominator and a violation.
     """
 
     case: NDArray[np.bool_]
@@ -32,23 +32,23 @@ class Status:
 
 
 def source_scores(records: Records, score: str) -> NDArray[np.float64]:
-    """Return a score of each source case, NaN where it has none: float64, one for each source."""
+    """Return a score of each source case, float64; NaN if it has none."""
     if score not in records.sources.columns:
         return np.full(len(records.sources), np.nan)
     return records.sources[score].to_numpy(dtype=np.float64, na_value=np.nan)
 
 
 def failed_sources(records: Records, judged: Status, *, score: str, against: str) -> NDArray[np.bool_]:
-    """Return which source cases give nothing to compare with under one criterion: bool, one for each source.
+    """Return a mask of the source cases that allow no comparison under one criterion.
 
-    Those that are an ERROR; against ``truth`` those that score zero (or below) in any component of the criterion;
-    against ``truth`` and ``source`` those of which a follow-up says so.
+    These are cases with an ERROR; against ``truth``, cases with a score of zero (or below) in any component of the
+    criterion; against ``truth`` and ``source``, cases with a follow-up that says so.
 
     Args:
         records: Records of one system.
-        judged: What :func:`status` gave for its follow-ups.
+        judged: Status of its follow-ups from :func:`status`.
         score: As in :func:`status`.
-        against: As in :func:`status`. Against ``input`` a follow-up is held against its own input and no source.
+        against: As in :func:`status`. Against ``input`` a follow-up is compared with its own input, not with a source.
     """
     import pandas as pd
 
@@ -62,46 +62,46 @@ def failed_sources(records: Records, judged: Status, *, score: str, against: str
     lost = records.followups.loc[judged.source_failed, keys].astype(str)
     if lost.empty:
         return failed
-    own = pd.MultiIndex.from_frame(records.sources[keys].astype(str))
-    return np.asarray(failed | own.isin(pd.MultiIndex.from_frame(lost)), dtype=np.bool_)
+    source_keys = pd.MultiIndex.from_frame(records.sources[keys].astype(str))
+    return np.asarray(failed | source_keys.isin(pd.MultiIndex.from_frame(lost)), dtype=np.bool_)
 
 
 def failed_in_pair(
     sides: tuple[Records, Records], judged: tuple[Status, Status], *, score: str, against: str
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return which source cases fail in each of two runs: bool, one for each source.
+    """Return a mask of the failed source cases for each of two runs.
 
-    Those of :func:`failed_sources`, and those without a score where the other run has one, as where a system has no
-    answer.
+    These are the cases of :func:`failed_sources`, and cases without a score where the other run has one, for example
+    because a system gave no answer.
 
     Args:
-        sides: Records of two runs; row by row the same source cases.
-        judged: What :func:`status` gave for each.
+        sides: Records of two runs, with the same source cases row by row.
+        judged: Status from :func:`status` for each run.
         score: As in :func:`status`.
         against: As in :func:`status`.
     """
-    unknown = tuple(np.isnan(source_scores(one, criteria.components(score)[0])) for one in sides)
+    unknown = tuple(np.isnan(source_scores(run, criteria.components(score)[0])) for run in sides)
     first, second = (
-        failed_sources(one, of, score=score, against=against) for one, of in zip(sides, judged, strict=True)
+        failed_sources(run, of, score=score, against=against) for run, of in zip(sides, judged, strict=True)
     )
     return first | (unknown[0] & ~unknown[1]), second | (unknown[1] & ~unknown[0])
 
 
 def status(records: Records, *, score: str, threshold: float, against: str) -> Status:
-    """Return what each follow-up counts as under one criterion."""
+    """Return the status of each follow-up under one criterion."""
     columns = {name: records.floats(name) for name in criteria.columns_needed(score, against)}
-    judged = criteria.judge(columns, score=score, threshold=threshold, against=against)
+    outcome = criteria.judge(columns, score=score, threshold=threshold, against=against)
     error = (records.followups["verdict"] == Verdict.ERROR.value).to_numpy(dtype=bool)
-    case = judged.applies & ~error
-    lost = judged.source_failed | records.source_broken
+    case = outcome.applies & ~error
+    lost = outcome.source_failed | records.source_broken
     if against == "source":
-        # an answer that is scored against the truth and not against the source: there is no answer to the source
-        lost = lost | (~np.isnan(records.floats(criteria.components(score)[0])) & ~judged.applies)
+        # Scored against the truth but not against the source: there is no answer to the source.
+        lost = lost | (~np.isnan(records.floats(criteria.components(score)[0])) & ~outcome.applies)
     source_failed = lost & ~case & ~error
     return Status(
         case=case,
         error=error,
         skipped=~(case | error | source_failed),
         source_failed=source_failed,
-        violated=judged.violated & case,
+        violated=outcome.violated & case,
     )

@@ -1,4 +1,4 @@
-"""What tables and reports need to know of a suite; from a suite, or from the ``suite.yaml`` that a run left."""
+"""Settings of a suite that tables and reports need, from a suite or from the ``suite.yaml`` of a run."""
 
 from __future__ import annotations
 
@@ -21,36 +21,36 @@ from medtest.suite.model import Criterion, Gate, Suite
 SUITE_FILE = "suite.yaml"
 RUN_FILE = "run.json"
 _BESIDE = ("oracle", "primary", "scores", "thresholds", "against", "reader")
-"""Keys of the block ``oracles`` that are no settings of the oracle."""
+"""Keys of the block ``oracles`` that are not settings of the oracle."""
 LABEL_THRESHOLDS = (0.5, 0.7)
-"""Where a probability becomes a yes, in tables on attacks: those of the paper's code (M. Xu et al., 2021)."""
+"""Probability thresholds in tables on attacks: those of the paper's code (M. Xu et al., 2021)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """What of a suite its tables and report show.
+    """Settings of a suite for its tables and report.
 
     Attributes:
         suite: Name.
         version: Version.
-        description: What it is for.
-        seeds: Data set ids of the suite, with the name of their source.
-        relations: Relation ids, in order, with the name of the part.
+        description: Purpose of the suite.
+        seeds: Data set ids of the suite, each with the name of its source.
+        relations: Relation ids, in order, each with the name of its part.
         systems: System ids, in order.
-        primary: The criterion of the verdicts.
-        scores: Scores and rules shown.
-        thresholds: Thresholds shown.
-        against: References shown.
-        gates: Bounds.
-        trained_on: Data sets the system was trained on.
-        max_error_percent: Above it the run ends with exit code 3.
+        primary: Criterion of the verdicts.
+        scores: Scores and rules to show.
+        thresholds: Thresholds to show.
+        against: References to show.
+        gates: Gates of the suite.
+        trained_on: Data sets on which the system was trained.
+        max_error_percent: Percentage of errors above which the run ends with exit code 3.
         images: ``samples`` or ``none``.
-        hashed: Whether seed ids are hashed.
+        hashed: True if seed ids are hashed.
         exclude: Follow-ups that people judged unfit.
-        include_source: Curves over scales begin with the source, at scale 0.
-        min_step: Neighbouring scales of a measured property that are nearer are merged.
+        include_source: True if curves over scales start with the source, at scale 0.
+        min_step: Distance below which neighbouring scales of a measured property are merged.
         kind: Name of the seeds' task.
-        label_thresholds: Where a probability of one of several labels becomes a yes, in tables on attacks.
+        label_thresholds: Probability thresholds for multi-label answers in tables on attacks.
         judging: Settings of the oracle by name, JSON values, for tables of the task.
     """
 
@@ -78,11 +78,11 @@ class Wanted:
 
     @classmethod
     def of(cls, suite: Suite, system_id: str | None = None) -> Wanted:
-        """Return what is wanted of a system under a suite.
+        """Return the settings for a system under a suite.
 
         Args:
             suite: The suite.
-            system_id: The system's id in it; None where it does not matter.
+            system_id: Id of the system in the suite; None if irrelevant.
         """
         trained: Sequence[str] = ()
         for plan in suite.systems:
@@ -115,19 +115,19 @@ class Wanted:
 
     @classmethod
     def from_folder(cls, folder: Path, system_id: str = "") -> Wanted:
-        """Return what is wanted of the system whose results lie in a folder.
+        """Return the settings for the system whose results are in a folder.
 
         Args:
             folder: ``outputs/<suite>/<system>/<digest>``, with ``suite.yaml`` and ``run.json``, or a view in it.
-            system_id: The system's id in the suite; "" for the one that ``run.json`` names.
+            system_id: Id of the system in the suite; "" for the one in ``run.json``.
 
         Raises:
-            OutputProblem: ``suite.yaml`` is missing or is not what a run writes.
+            OutputProblem: ``suite.yaml`` is missing or was not written by a run.
         """
         try:
             content = yaml.safe_load((folder / SUITE_FILE).read_text(encoding="utf-8"))
-            wanted = cls._of_composed(content, _trained_on(content, folder, system_id))
-            return replace(wanted, exclude=read_exclusion(folder / COPY)) if content.get("exclude") else wanted
+            settings = cls._of_composed(content, _trained_on(content, folder, system_id))
+            return replace(settings, exclude=read_exclusion(folder / COPY)) if content.get("exclude") else settings
         except BadListError as error:
             raise OutputProblem(f"{folder.name}/{COPY} {error}") from error
         except OSError as error:
@@ -157,16 +157,18 @@ class Wanted:
             include_source=bool(oracles.get("include_source", False)),
             min_step=float(oracles.get("min_step", 0.0)),
             kind=_judged_kind(oracles.get("oracle")),
-            label_thresholds=tuple(float(one) for one in oracles.get("label_thresholds") or LABEL_THRESHOLDS),
+            label_thresholds=tuple(
+                float(threshold) for threshold in oracles.get("label_thresholds") or LABEL_THRESHOLDS
+            ),
             judging={name: value for name, value in oracles.items() if name not in _BESIDE},
         )
 
     @property
     def criteria(self) -> Criteria:
-        """What the EFR table covers: what the suite shows, its primary criterion and what its gates speak of."""
+        """Criteria of the EFR table: those shown, the primary criterion and those of the gates."""
         primary = self.primary
-        stated: list[Criterion | Gate] = [primary, *self.gates]
-        limits = {one.threshold for one in stated if one.score not in NO_THRESHOLD}
+        sources: list[Criterion | Gate] = [primary, *self.gates]
+        limits = {source.threshold for source in sources if source.score not in NO_THRESHOLD}
         return Criteria(
             scores=tuple(dict.fromkeys([*self.scores, primary.score, *(gate.score for gate in self.gates)])),
             thresholds=tuple(sorted({*self.thresholds, *limits})),
@@ -175,35 +177,35 @@ class Wanted:
 
     @property
     def references(self) -> tuple[str, ...]:
-        """What curves of mean scores are against; a criterion against the input is a verdict and no curve."""
-        kept = tuple(
+        """References of curves of mean scores; a criterion against the input has no curve."""
+        references = tuple(
             dict.fromkeys("truth" if name == "input" else name for name in (self.primary.against, *self.against))
         )
-        return tuple(name for name in ("truth", "source") if name in kept)
+        return tuple(name for name in ("truth", "source") if name in references)
 
     @property
     def curve_against(self) -> str:
-        """What the curves of the primary criterion are against."""
+        """Reference of the curves of the primary criterion."""
         return "truth" if self.primary.against == "input" else self.primary.against
 
     @property
     def task(self) -> Task:
-        """The task of the seeds."""
+        """Task of the seeds."""
         return task_of(self.kind)
 
     @property
     def series(self) -> bool:
-        """Whether the seeds are of a series, whose systems are compared over scales."""
+        """True if the seeds form a series, whose systems are compared over scales."""
         return self.task.series
 
     @property
     def phantom(self) -> bool:
-        """Whether any of the seeds are made images."""
+        """True if any seeds are phantoms."""
         return any(bool(self._source(name, "phantom")) for name in self.seeds.values())
 
     @property
     def needs_root(self) -> bool:
-        """Whether any of the seeds come from the user's folder."""
+        """True if any seeds come from the user's folder."""
         return any(bool(self._source(name, "needs_root")) for name in self.seeds.values())
 
     @staticmethod
@@ -218,7 +220,7 @@ class Wanted:
 
 
 def _judged_kind(oracle: object) -> str:
-    """Return the kind of answer that an oracle judges; a mask where it is not installed."""
+    """Return the kind of answer that an oracle judges; mask if it is not installed."""
     info = parts("oracles").get(str(oracle))
     try:
         return "mask" if info is None else str(info.load().task)
@@ -227,11 +229,11 @@ def _judged_kind(oracle: object) -> str:
 
 
 def _trained_on(content: Mapping[str, Any], folder: Path, system_id: str) -> tuple[str, ...]:
-    """Return ``trained_on`` of the system of a folder, which its ``run.json`` names by its id in the suite."""
+    """Return ``trained_on`` of a folder's system, which ``run.json`` identifies by its id in the suite."""
     systems: Mapping[str, Any] = content.get("systems") or {}
     try:
-        named = system_id or json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))["system_id"]
+        system_name = system_id or json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))["system_id"]
     except (OSError, ValueError, KeyError, TypeError):
-        named = next(iter(systems)) if len(systems) == 1 else None
-    settings = systems.get(named) or {}
+        system_name = next(iter(systems)) if len(systems) == 1 else None
+    settings = systems.get(system_name) or {}
     return tuple(str(name) for name in settings.get("trained_on", ()))

@@ -1,1 +1,1 @@
-"""Quality over scales of uncertainty: curves, (α,σ) and its companions, tests of pairs."""
+"""Quality over scales of uncertainty: curves, (α,σ) and related measures, paired tests."""

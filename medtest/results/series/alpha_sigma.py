@@ -1,13 +1,13 @@
 """(α,σ)-robustness of each system over each relation's scales: ``tables/alpha_sigma.csv``.
 
-The definition stands here once (Vacavant et al., "(α,σ)-robustness", definition 1 and equation 6): over the scales
-σ_1 < … < σ_m of a disturbance with qualities Q_1 … Q_m, α is the steepest loss per unit of scale,
-``max_k (Q_k - Q_{k+1}) / (σ_{k+1} - σ_k)``, and σ the scale σ_k where that step begins. The paper writes the difference
-of qualities the other way round and means a drop; its own published values are those of the drop. Equal steps (within
-floating error) go to the larger scale. α ≤ 0 says that quality never falls, and is kept as it is.
+Definition 1 and equation 6 of Vacavant et al., "(α,σ)-robustness": over the scales σ_1 < … < σ_m of a disturbance with
+qualities Q_1 … Q_m, α is the steepest loss per unit of scale, ``max_k (Q_k - Q_{k+1}) / (σ_{k+1} - σ_k)``, and σ the
+scale σ_k at which that step begins. The paper prints the difference of qualities with the opposite sign but means a
+decrease, as its published values show. Equal steps (within floating-point error) resolve to the larger scale. α ≤ 0
+means that quality never decreases, and is reported as is.
 
-Scales are the follow-ups' physical ``scale``, never their severity. The curve is the mean over the seeds that were
-scored at every scale, so that no step of it comes from seeds that dropped out.
+Scales are the physical ``scale`` of the follow-ups, not their severity. The curve is the mean over the seeds that were
+scored at every scale, so that no step is caused by seeds that dropped out.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ class AlphaSigma:
     """(α,σ) of one curve.
 
     Attributes:
-        alpha: Steepest loss of quality per unit of scale; at or below 0 when quality never falls.
-        sigma: Scale where that step begins.
-        step: Number of that step, from 0.
+        alpha: Steepest loss of quality per unit of scale; at or below 0 if quality never decreases.
+        sigma: Scale at which that step begins.
+        step: Index of that step, from 0.
     """
 
     alpha: float
@@ -61,7 +61,7 @@ def alpha_sigma(scales: ArrayLike, qualities: ArrayLike) -> AlphaSigma:
 
     Args:
         scales: m distinct scales in any order, m ≥ 2.
-        qualities: The quality at each, higher is better.
+        qualities: Quality at each scale, higher is better.
 
     Raises:
         ValueError: Fewer than two scales, scales that are not distinct, or a number that is not finite.
@@ -81,7 +81,7 @@ def alpha_sigma(scales: ArrayLike, qualities: ArrayLike) -> AlphaSigma:
 
 
 def steepest(sigma: Floats, curves: Floats) -> tuple[Floats, NDArray[np.int64]]:
-    """Return α and the step's number of many curves (N×m) over the same ascending scales."""
+    """Return α and the step's index for many curves (N×m) over the same ascending scales."""
     slopes = -np.diff(curves, axis=1) / np.diff(sigma)
     alphas = slopes.max(axis=1)
     slack = TIE * np.abs(slopes).max(axis=1)
@@ -98,72 +98,76 @@ def alpha_sigma_table(
     *,
     include_source: bool = False,
 ) -> pd.DataFrame:
-    """Return (α,σ) for every data set (and all of them), relation, score and reference, with :data:`COLUMNS`.
+    """Return (α,σ) for every data set (and all together), relation, score and reference, with :data:`COLUMNS`.
 
-    ``unchanged`` and relations in published mode (whose scales differ from seed to seed) are left out; measured
-    properties are in :mod:`medtest.results.series.measured`.
+    ``unchanged`` and relations in published mode (whose scales differ between seeds) are excluded; measured properties
+    are in :mod:`medtest.results.series.measured`.
 
     Args:
         records: Records of one system.
         scores: Score columns.
         against: ``truth`` and ``source``.
-        place: What :func:`medtest.results.cube.axes.axes` gave for these records; None makes it.
-        include_source: The source's quality, at scale 0, is the first point of the curves.
+        place: Axes of these records from :func:`medtest.results.cube.axes.axes`; None computes them.
+        include_source: If True, the source's quality, at scale 0, is the first point of the curves.
     """
     import pandas as pd
 
     curves: list[tuple[dict[str, object], _Curves]] = []
     if records.followups.empty:
         return pd.DataFrame(columns=list(COLUMNS))
-    found = axes(records) if place is None else place
-    leveled = np.array([level > 0 for level in found.severities], dtype=bool)[found.severity]
+    cells = axes(records) if place is None else place
+    leveled = np.array([level > 0 for level in cells.severities], dtype=bool)[cells.severity]
     scale = records.floats("scale")
     follows: dict[int, _Follows] = {}
-    rows_of = [np.flatnonzero((found.relation == number) & leveled) for number in range(len(found.relations))]
+    rows_of = [np.flatnonzero((cells.relation == number) & leveled) for number in range(len(cells.relations))]
     for reference in against:
         for score in scores:
             name, origin = compared_columns(score, reference)
-            after = records.floats(name)
-            before = np.ones_like(after) if origin is None else records.floats(origin)
-            if np.isnan(after).all() or np.isnan(before).all():
+            scores_after = records.floats(name)
+            scores_before = np.ones_like(scores_after) if origin is None else records.floats(origin)
+            if np.isnan(scores_after).all() or np.isnan(scores_before).all():
                 continue
-            for number, relation in enumerate(found.relations):
+            for number, relation in enumerate(cells.relations):
                 rows_here = rows_of[number]
                 if relation == UNCHANGED or rows_here.size == 0:
                     continue
                 head: dict[str, object] = {
                     "relation": relation,
-                    "group": found.groups[number],
+                    "group": cells.groups[number],
                     "score": score,
                     "against": reference,
                 }
                 if number not in follows:
-                    follows[number] = _Follows(found, rows_here, found.severity, scale)
-                curves.append((head, _Curves(follows[number], after, before, include_source=include_source)))
-    _draw(found, [one for _, one in curves])
-    rows = [{**head, **row} for head, one in curves for row in one.rows()]
+                    follows[number] = _Follows(cells, rows_here, cells.severity, scale)
+                curves.append(
+                    (head, _Curves(follows[number], scores_after, scores_before, include_source=include_source))
+                )
+    _draw(cells, [curve for _, curve in curves])
+    rows = [{**head, **row} for head, curve in curves for row in curve.rows()]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
 def _draw(place: Axes, curves: Sequence[_Curves]) -> None:
-    """Resample all curves of each data set together: the draws are made, and read, once."""
+    """Resample all curves of each data set together, so that draws are made and read once."""
     for number, resampler in enumerate(place.resamplers):
-        here = [one for one in curves if one.draws(number)]
-        for one, drawn in zip(here, resampler.drawn_of_each([one.sums(number) for one in here]), strict=True):
-            one.drawn[number] = drawn
+        selected = [curve for curve in curves if curve.draws(number)]
+        for curve, drawn in zip(
+            selected, resampler.drawn_of_each([curve.sums(number) for curve in selected]), strict=True
+        ):
+            curve.drawn[number] = drawn
 
 
 def _known_median(scales: Floats) -> float:
-    """Return the median scale of a severity; cases that do not apply have none, and NaN is the answer without any."""
-    known = scales[~np.isnan(scales)]
-    return float(np.median(known)) if known.size else float("nan")
+    """Return the median scale of a severity, ignoring NaN; NaN if all are."""
+    valid = scales[~np.isnan(scales)]
+    return float(np.median(valid)) if valid.size else float("nan")
 
 
 class _Follows:
-    """Where the follow-ups of one relation stand on its curves, whatever the score.
+    """Positions of one relation's follow-ups on its curves, independent of the score.
 
     Args:
-        place: The axes of all follow-ups.
+        place: Axes of all follow-ups.
         rows: Follow-ups of the relation.
         severity: Severity of every follow-up.
         scale: Scale of every follow-up.
@@ -171,12 +175,12 @@ class _Follows:
 
     def __init__(self, place: Axes, rows: NDArray[np.int64], severity: NDArray[np.int64], scale: Floats) -> None:
         self.place, self.rows = place, rows
-        own = severity[rows]
-        levels = np.unique(own)
-        scales = np.array([_known_median(scale[rows][own == level]) for level in levels])
+        severities = severity[rows]
+        levels = np.unique(severities)
+        scales = np.array([_known_median(scale[rows][severities == level]) for level in levels])
         order = np.argsort(scales, kind="stable")
         self.scales = scales[order]
-        self.position = np.argmax(own[:, None] == levels[order], axis=1)
+        self.position = np.argmax(severities[:, None] == levels[order], axis=1)
         seeds, self.numbers = np.unique(place.seed[rows], return_inverse=True)
         self.shape = (seeds.size, levels.size)
         self.first = np.zeros(seeds.size, np.int64)
@@ -185,65 +189,67 @@ class _Follows:
 
 
 class _Curves:
-    """The curves of one relation and one score, seed by seed.
+    """Curves of one relation and one score, by seed.
 
     Args:
-        follows: The follow-ups of the relation.
+        follows: Follow-ups of the relation.
         after: Quality of every follow-up.
         before: Quality of its source.
-        include_source: Whether curves begin with the source, at scale 0.
+        include_source: If True, curves start with the source, at scale 0.
     """
 
     def __init__(self, follows: _Follows, after: Floats, before: Floats, *, include_source: bool = False) -> None:
         place, first = follows.place, follows.first
         self._place, self._scales, self._present = place, follows.scales, follows.present
         quality = after[follows.rows]
-        known = ~np.isnan(quality)
-        sums, seen = np.zeros(follows.shape), np.zeros(follows.shape)
-        at = (follows.numbers[known], follows.position[known])
-        np.add.at(sums, at, quality[known])
-        np.add.at(seen, at, 1.0)
+        scored = ~np.isnan(quality)
+        sums, counts = np.zeros(follows.shape), np.zeros(follows.shape)
+        at = (follows.numbers[scored], follows.position[scored])
+        np.add.at(sums, at, quality[scored])
+        np.add.at(counts, at, 1.0)
         source = before[first]
-        whole = (seen > 0).all(1) & ~np.isnan(source)
-        self._curves = sums[whole] / seen[whole]
-        self._sources = source[whole]
+        complete = (counts > 0).all(1) & ~np.isnan(source)
+        self._curves = sums[complete] / counts[complete]
+        self._sources = source[complete]
         if include_source:
             self._scales = np.concatenate([[0.0], self._scales])
             self._curves = np.concatenate([self._sources[:, None], self._curves], axis=1)
-        self._dataset = place.dataset[first][whole]
-        self._cluster = place.cluster[first][whole]
+        self._dataset = place.dataset[first][complete]
+        self._cluster = place.cluster[first][complete]
         self.drawn: dict[int, Floats] = {}
-        """For each data set replicates × (scales + 1): sums of the curves of resampled clusters, and their seeds."""
+        """For each data set replicates × (scales + 1): sums of the curves of resampled clusters, and their numbers of
+        seeds.
+        """
 
     def rows(self) -> list[dict[str, object]]:
-        """Return a row for each data set and one for all."""
+        """Return one row for each data set and one for all."""
         names = [(self._place.datasets[number], [number]) for number in self._present]
         return [{"dataset": name, **self._one(numbers)} for name, numbers in [*names, (ALL, self._present)]]
 
     def _one(self, datasets: list[int]) -> dict[str, object]:
         scales = self._scales
-        listed = " ".join(f"{value:g}" for value in scales)
-        if scales.size < 2 or (np.diff(scales) <= 0).any():  # NaN compares false and is dealt with below
-            return {"seeds": 0, "scales": listed, "note": TOO_FEW_SCALES}
+        scale_text = " ".join(f"{value:g}" for value in scales)
+        if scales.size < 2 or (np.diff(scales) <= 0).any():  # NaN compares false and is handled below
+            return {"seeds": 0, "scales": scale_text, "note": TOO_FEW_SCALES}
         inside = np.isin(self._dataset, datasets)
-        if not inside.any() or np.isnan(scales).any():  # a scale at which no case could be made: no seed is complete
-            return {"seeds": 0, "scales": listed, "note": TOO_FEW_SEEDS}
+        if not inside.any() or np.isnan(scales).any():  # a scale without any case: no seed is complete
+            return {"seeds": 0, "scales": scale_text, "note": TOO_FEW_SEEDS}
         mean = self._curves[inside].mean(0)
-        found = alpha_sigma(scales, mean)
+        robustness = alpha_sigma(scales, mean)
         source = float(self._sources[inside].mean())
         row: dict[str, object] = {
             "seeds": int(inside.sum()),
-            "scales": listed,
+            "scales": scale_text,
             "qualities": " ".join(f"{quality:.4f}" for quality in mean),
             "source_quality": round(source, 6),
-            "alpha": _places(found.alpha),
-            "sigma": float(f"{found.sigma:.9g}"),
+            "alpha": _places(robustness.alpha),
+            "sigma": float(f"{robustness.sigma:.9g}"),
             "alpha_from_source": _places((source - float(mean[0])) / float(scales[0])) if scales[0] > 0 else None,
-            "note": NO_LOSS if found.alpha <= 0 else "",
+            "note": NO_LOSS if robustness.alpha <= 0 else "",
         }
-        return row | self._intervals(datasets, found)
+        return row | self._intervals(datasets, robustness)
 
-    def _intervals(self, datasets: list[int], found: AlphaSigma) -> dict[str, object]:
+    def _intervals(self, datasets: list[int], robustness: AlphaSigma) -> dict[str, object]:
         if sum(self._place.clusters[number] for number in datasets) < 2:
             return {}
         drawn = np.sum([self.drawn[number] for number in datasets], axis=0)
@@ -261,22 +267,22 @@ class _Curves:
             "alpha_high": _places(float(high)),
             "sigma_low": float(f"{sigma_low:.9g}"),
             "sigma_high": float(f"{sigma_high:.9g}"),
-            "sigma_share": round(float((sigmas == found.sigma).mean()), 4),
+            "sigma_share": round(float((sigmas == robustness.sigma).mean()), 4),
         }
 
     def draws(self, number: int) -> bool:
-        """Say whether any row needs the resampled curves of a data set."""
+        """Return True if any row needs the resampled curves of a data set."""
         scales = self._scales
         usable = scales.size >= 2 and not np.isnan(scales).any() and not (np.diff(scales) <= 0).any()
         return usable and number in self._present and self._dataset.size > 0
 
     def sums(self, number: int) -> Floats:
-        """Return clusters × (scales + 1) of a data set: the sums of their curves, and how many seeds they hold."""
+        """Return clusters × (scales + 1) for a data set: the sums of their curves, and their numbers of seeds."""
         inside = self._dataset == number
-        # float32 sums of thousands of scores keep six digits: ample for the ends of an interval
+        # float32 sums of thousands of scores keep six digits, enough for the ends of an interval
         return sums_by_cluster(self._curves[inside], self._cluster[inside], self._place.clusters[number])
 
 
 def _places(number: float) -> float:
-    """Return eight decimals, no negative zero."""
+    """Return a number rounded to eight decimals, without negative zero."""
     return round(number, 8) + 0.0

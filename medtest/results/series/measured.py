@@ -1,7 +1,7 @@
-"""(α,σ) over a measured property, where every seed stands at a scale of its own: rows of ``tables/alpha_sigma.csv``.
+"""(α,σ) over a measured property, with a separate scale for every seed: rows of ``tables/alpha_sigma.csv``.
 
-Each cluster (a liver with its noise repeats) is one point. There is one case a scale, so that no interval can be had; a
-permutation p says how often chance alone gives an α as large.
+Each cluster (a liver with its noise repeats) is one point. With one case per scale there is no interval; a permutation
+p gives the probability of an α as large by chance.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ TOO_FEW_POINTS = "fewer than two distinct values of the property"
 
 
 def measured_rows(records: Records, score: str, shape: CurveSettings) -> Iterator[dict[str, object]]:
-    """Yield a row for each measured relation on each data set and on all together.
+    """Yield one row for each measured relation on each data set and on all together.
 
     Args:
         records: Records of one system.
         score: Score column, against the truth.
-        shape: ``min_step`` counts.
+        shape: Curve settings, of which ``min_step`` is used.
     """
     frame = records.followups
     inside = frame.loc[(frame["group"].astype(str) == MEASURED).to_numpy(dtype=bool)]
@@ -31,23 +31,23 @@ def measured_rows(records: Records, score: str, shape: CurveSettings) -> Iterato
         rows = inside.loc[(inside["relation"].astype(str) == relation).to_numpy(dtype=bool)]
         datasets = list(dict.fromkeys(rows["dataset"].astype(str)))
         for dataset in [*datasets, ALL]:
-            here = rows if dataset == ALL else rows.loc[(rows["dataset"].astype(str) == dataset).to_numpy(dtype=bool)]
-            known = here.dropna(subset=["scale", score])
-            curve = curve_of("", Records(followups=here, sources=records.sources), relation, score, shape)
+            subset = rows if dataset == ALL else rows.loc[(rows["dataset"].astype(str) == dataset).to_numpy(dtype=bool)]
+            scored = subset.dropna(subset=["scale", score])
+            curve = curve_of("", Records(followups=subset, sources=records.sources), relation, score, shape)
             head = {"dataset": dataset, "relation": relation, "group": MEASURED, "score": score, "against": "truth"}
-            yield {**head, "seeds": int(known["seed_id"].astype(str).nunique()), **_numbers(curve)}
+            yield {**head, "seeds": int(scored["seed_id"].astype(str).nunique()), **_numbers(curve)}
 
 
 def _numbers(curve: Series | None) -> dict[str, object]:
     if curve is None:
         return {"seeds": 0, "note": TOO_FEW_POINTS}
-    found = robustness_of(curve)
-    p = "" if found.p is None else f"one case a scale: permutation p {found.p:.3g}"
+    robustness = robustness_of(curve)
+    p = "" if robustness.p is None else f"one case a scale: permutation p {robustness.p:.3g}"
     return {
         "scales": " ".join(f"{value:g}" for value in curve.scales),
         "qualities": " ".join(f"{quality:.4f}" for quality in curve.qualities),
-        "source_quality": round(found.mean_quality, 6),
-        "alpha": round(found.alpha, 8),
-        "sigma": float(f"{found.sigma:.9g}"),
-        "note": "; ".join(part for part in (found.note, p) if part),
+        "source_quality": round(robustness.mean_quality, 6),
+        "alpha": round(robustness.alpha, 8),
+        "sigma": float(f"{robustness.sigma:.9g}"),
+        "note": "; ".join(part for part in (robustness.note, p) if part),
     }

@@ -1,17 +1,18 @@
-"""(α,σ) of a curve and what its paper's discussion asks to see beside it, with intervals where images allow them.
+"""(α,σ) of a curve and the related measures suggested in its paper, with intervals if images allow them.
 
-For qualities Q_1 … Q_m over ascending scales σ_1 … σ_m (losses and signs change place where lower is better):
+For qualities Q_1 … Q_m over ascending scales σ_1 … σ_m (signs are reversed if lower is better):
 
-- ``alpha``, ``sigma``: :func:`medtest.results.series.alpha_sigma.alpha_sigma`. α ≤ 0 says that the quality never falls.
-- ``mean_quality``: Σ Q_k / m. A constant picture has α = 0 and is useless; this column shows it.
-- ``area``: area under the curve by trapezoids, divided by σ_m - σ_1: the mean height between the outer scales.
+- ``alpha``, ``sigma``: :func:`medtest.results.series.alpha_sigma.alpha_sigma`. α ≤ 0 means that the quality never
+    decreases.
+- ``mean_quality``: Σ Q_k / m. A constant output has α = 0 but is useless; this column shows it.
+- ``area``: area under the curve by trapezoids, divided by σ_m - σ_1, i.e. the mean height between the outer scales.
 - ``sum_of_falls``: Σ max(0, Q_k - Q_(k+1)).
-- ``worst_loss``: max over j < k of Q_j - Q_k, the worst total loss from a scale to any larger one; below 0 where the
-  quality rises throughout.
+- ``worst_loss``: max over j < k of Q_j - Q_k, the worst total loss from a scale to any larger one; below 0 if the
+    quality rises throughout.
 
-Intervals: 95 % percentile bootstrap over clusters of images, as everywhere (:mod:`medtest.results.cube`). Where
-there is one case a scale there is no interval but a permutation p: how often α is at least as large when the qualities
-are dealt to the scales at random.
+Intervals: 95 % percentile bootstrap over clusters of images, as everywhere (:mod:`medtest.results.cube`). With one case
+per scale there is a permutation p instead: how often α is at least as large when the qualities are assigned to the
+scales at random.
 """
 
 from __future__ import annotations
@@ -42,33 +43,33 @@ ROBUST_IS_HIGH: dict[str, bool] = {
     "sum_of_falls": False,
     "worst_loss": False,
 }
-"""Whether a large value speaks for an algorithm (qualities, higher is better)."""
+"""For each measure, whether large values indicate robustness (for qualities, higher is better)."""
 
 NO_RISE = "the error never rises over these scales"
 DRAWS = 9_999
-"""Random permutations where there are too many to go through them all."""
+"""Number of random permutations if there are too many to enumerate."""
 _ALL_PERMUTATIONS = 5_040
 _EVEN = 0.05
 
 
 @dataclass(frozen=True, kw_only=True)
 class Robustness:
-    """The measures of one algorithm.
+    """Robustness measures of one algorithm.
 
     Attributes:
-        name: The algorithm.
+        name: Name of the algorithm.
         alpha: Steepest loss per unit of scale.
-        sigma: Scale where that step begins.
-        sigma_label: That scale as its source wrote it.
-        step: Number of that step, from 0.
+        sigma: Scale at which that step begins.
+        sigma_label: That scale as written in its source.
+        step: Index of that step, from 0.
         mean_quality: Mean over scales.
         area: Normalised area under the curve.
         sum_of_falls: Sum of losses between neighbours.
         worst_loss: Worst total loss.
         intervals: Lower and upper end by measure; empty without images.
-        sigma_share: Share of the bootstrap's draws with this σ; None without images.
-        p: Permutation p of α; None where there are images.
-        note: What a reader must know: quality never falls.
+        sigma_share: Share of the bootstrap draws with this σ; None without images.
+        p: Permutation p of α; None with images.
+        note: Remark for the reader, such as that quality never decreases.
     """
 
     name: str
@@ -90,9 +91,9 @@ def robustness_of(one: Series, *, lower_is_better: bool = False, name: str = "im
     """Return every measure of one curve.
 
     Args:
-        one: The curve, of two scales or more.
-        lower_is_better: Whether a rise is the loss.
-        name: Fixes the bootstrap's random numbers; the same for all algorithms, which then see the same draws.
+        one: Curve with at least two scales.
+        lower_is_better: True if a rise is the loss.
+        name: Seeds the bootstrap's random numbers; use the same for all algorithms, so that they share the draws.
 
     Raises:
         ValueError: There are fewer than two scales.
@@ -100,30 +101,30 @@ def robustness_of(one: Series, *, lower_is_better: bool = False, name: str = "im
     if one.scales.size < 2:
         raise ValueError(f"{one.name}: two scales or more are needed, got {one.scales.size}")
     values, steps = measures(one.scales, one.qualities[None], lower_is_better=lower_is_better)
-    found = {key: float(value[0]) for key, value in values.items()}
+    by_measure = {key: float(value[0]) for key, value in values.items()}
     step = int(steps[0])
-    intervals, share = _intervals(one, found["sigma"], lower_is_better=lower_is_better, name=name)
+    intervals, share = _intervals(one, by_measure["sigma"], lower_is_better=lower_is_better, name=name)
     return Robustness(
         name=one.name,
-        **found,
+        **by_measure,
         sigma_label=one.labels[step],
         step=step,
         intervals=intervals,
         sigma_share=share,
         p=None if one.clustered else permutation_p(one.scales, one.qualities, lower_is_better=lower_is_better),
-        note="" if found["alpha"] > 0 else NO_RISE if lower_is_better else NO_LOSS,
+        note="" if by_measure["alpha"] > 0 else NO_RISE if lower_is_better else NO_LOSS,
     )
 
 
 def measures(
     scales: Floats, curves: Floats, *, lower_is_better: bool = False
 ) -> tuple[dict[str, Floats], NDArray[np.int64]]:
-    """Return every measure of many curves, and the number of the worst step of each.
+    """Return every measure of many curves, and the index of the worst step of each.
 
     Args:
         scales: m ascending, distinct scales, m ≥ 2.
         curves: N × m.
-        lower_is_better: Whether a rise is the loss.
+        lower_is_better: True if a rise is the loss.
     """
     sign = -1.0 if lower_is_better else 1.0
     good = sign * np.asarray(curves, dtype=np.float64)
@@ -145,40 +146,40 @@ def measures(
 
 
 def _intervals(
-    one: Series, sigma: float, *, lower_is_better: bool, name: str
+    curve: Series, sigma: float, *, lower_is_better: bool, name: str
 ) -> tuple[dict[str, tuple[float, float]], float | None]:
-    if not one.clustered or one.images is None or one.clusters is None:
+    if not curve.clustered or curve.images is None or curve.clusters is None:
         return {}, None
-    drawn = resampled(one.images, one.clusters, name)
-    values, _ = measures(one.scales, drawn, lower_is_better=lower_is_better)
-    found: dict[str, tuple[float, float]] = {}
+    drawn = resampled(curve.images, curve.clusters, name)
+    values, _ = measures(curve.scales, drawn, lower_is_better=lower_is_better)
+    intervals: dict[str, tuple[float, float]] = {}
     for key, draws in values.items():
         if key == "sigma":
             low, high = np.quantile(draws, (0.025, 0.975), method="nearest")
         else:
             low, high = (end for end in percentile_interval(draws))
-        found[key] = (float(low), float(high))
-    return found, float((values["sigma"] == sigma).mean())
+        intervals[key] = (float(low), float(high))
+    return intervals, float((values["sigma"] == sigma).mean())
 
 
 def resampled(images: Floats, clusters: NDArray[np.int64], name: str) -> Floats:
-    """Return mean curves of resampled clusters, draws × m; draws that hold no image are left out.
+    """Return mean curves of resampled clusters, draws × m, without draws that contain no image.
 
     Args:
         images: N × m.
         clusters: Cluster of each image.
-        name: Fixes the random numbers.
+        name: Seeds the random numbers.
     """
     numbers, count = group_numbers(clusters)
     drawn = Resampler(count, name).drawn(sums_by_cluster(images, numbers, count))
-    kept = drawn[drawn[:, -1] > 0]
-    return np.asarray(kept[:, :-1] / kept[:, -1:])
+    nonempty = drawn[drawn[:, -1] > 0]
+    return np.asarray(nonempty[:, :-1] / nonempty[:, -1:])
 
 
 def permutation_p(scales: Floats, qualities: Floats, *, lower_is_better: bool = False) -> float:
-    """Return how likely an α at least this large is when the qualities are dealt to the scales at random.
+    """Return the probability of an α at least this large when qualities are assigned to scales at random.
 
-    Up to seven scales every permutation is counted, the observed one among them; above, 9,999 are drawn and the
+    Up to seven scales every permutation is enumerated, including the observed one; above, 9,999 are drawn and the
     observed one is added (B. Phipson and G. K. Smyth, 2010).
     """
     sign = -1.0 if lower_is_better else 1.0
@@ -196,23 +197,32 @@ def permutation_p(scales: Floats, qualities: Floats, *, lower_is_better: bool = 
 
 
 def irregular(scales: Floats) -> bool:
-    """Whether the steps between scales differ by more than a twentieth of their mean: α is then mostly noise."""
+    """Return True if the steps between scales differ by more than 5 % of their mean, which makes α mostly noise."""
     steps = np.diff(scales)
     return bool(steps.size and np.ptp(steps) > _EVEN * steps.mean())
 
 
-def robustness_table(found: SeriesSet, *, name: str = "images") -> pd.DataFrame:
-    """Return one row an algorithm, by descending α as the paper's program orders them, with intervals or p."""
+def robustness_table(curves: SeriesSet, *, name: str = "images") -> pd.DataFrame:
+    """Return one row for each algorithm, by descending α as in the paper's program, with intervals or p."""
     import pandas as pd
 
     rows = []
-    for one in ranked([robustness_of(s, lower_is_better=found.lower_is_better, name=name) for s in found.series]):
-        row: dict[str, object] = {"algorithm": one.name}
+    for robustness in ranked(
+        [robustness_of(s, lower_is_better=curves.lower_is_better, name=name) for s in curves.series]
+    ):
+        row: dict[str, object] = {"algorithm": robustness.name}
         for key in MEASURES:
-            row[key] = _round(getattr(one, key))
-            low, high = one.intervals.get(key, (None, None))
+            row[key] = _round(getattr(robustness, key))
+            low, high = robustness.intervals.get(key, (None, None))
             row[f"{key}_low"], row[f"{key}_high"] = _round(low), _round(high)
-        rows.append({**row, "sigma_share": _round(one.sigma_share), "permutation_p": _round(one.p), "note": one.note})
+        rows.append(
+            {
+                **row,
+                "sigma_share": _round(robustness.sigma_share),
+                "permutation_p": _round(robustness.p),
+                "note": robustness.note,
+            }
+        )
     return pd.DataFrame(rows)
 
 
@@ -226,11 +236,12 @@ def ranked(found: Sequence[Robustness]) -> list[Robustness]:
 
 
 def agreement(found: Sequence[Robustness], *, lower_is_better: bool = False) -> pd.DataFrame:
-    """Return Kendall's τ-b between the rankings that the measures give, each turned so that high is robust.
+    """Return Kendall's τ-b between the rankings by each measure, oriented so that high is robust.
 
     Args:
-        found: The algorithms, three or more; fewer give an empty table, for two rankings of two say nothing.
-        lower_is_better: Whether ``mean_quality`` and ``area`` are errors.
+        found: Measures of three or more algorithms; fewer give an empty table, since two rankings of two are
+            uninformative.
+        lower_is_better: True if ``mean_quality`` and ``area`` are errors.
     """
     import pandas as pd
     from scipy.stats import kendalltau
@@ -239,7 +250,7 @@ def agreement(found: Sequence[Robustness], *, lower_is_better: bool = False) -> 
         return pd.DataFrame(columns=["measure", *MEASURES])
     turned = {"mean_quality", "area"} if lower_is_better else set()
     values = {
-        key: np.array([getattr(one, key) for one in found]) * (1 if high != (key in turned) else -1)
+        key: np.array([getattr(robustness, key) for robustness in found]) * (1 if high != (key in turned) else -1)
         for key, high in ROBUST_IS_HIGH.items()
     }
     rows = []

@@ -1,7 +1,7 @@
-"""Quality over scales of uncertainty: the curves that (α,σ) and its companions are taken from.
+"""Quality over scales of uncertainty: the curves from which (α,σ) and related measures are computed.
 
 A :class:`Series` is one algorithm's curve, a :class:`SeriesSet` those of several algorithms over one uncertainty, from
-whatever source: the published text format, CSV, or the records of a run.
+any source: the published text format, CSV, or the records of a run.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ class Series:
     """One algorithm's quality over scales.
 
     Attributes:
-        name: The algorithm.
+        name: Name of the algorithm.
         scales: m ascending, distinct scales.
-        qualities: Mean quality at each.
-        labels: Each scale as its source wrote it; a merged scale's own number.
-        images: N × m, the quality of each image at each scale; None where only means are known, or where every image
-            stands at a scale of its own (a measured property).
-        clusters: Number of each image's cluster (patient, film); intervals resample these.
-        seeds: Name of each image, where the records of several systems are compared on the same ones.
+        qualities: Mean quality at each scale.
+        labels: Each scale as written in its source; the number itself for a merged scale.
+        images: N × m, the quality of each image at each scale; None if only means are known, or if every image has its
+            own
+            scale (a measured property).
+        clusters: Index of each image's cluster (patient, film); intervals resample these.
+        seeds: Name of each image, if the records of several systems are compared on the same ones.
     """
 
     name: str
@@ -41,7 +42,7 @@ class Series:
 
     @property
     def clustered(self) -> bool:
-        """Whether there are enough images for an interval."""
+        """True if there are enough images for an interval."""
         return self.images is not None and self.clusters is not None and np.unique(self.clusters).size > 1
 
 
@@ -50,12 +51,12 @@ class SeriesSet:
     """Curves of several algorithms over one uncertainty.
 
     Attributes:
-        title: What it is called: the file's stem, or suite and relation.
+        title: Title: the file's stem, or suite and relation.
         quality: Name of the quality measure.
         scale: Name of the uncertainty.
-        series: One an algorithm, in the source's order.
-        lower_is_better: Whether a rise is the loss (an error in place of a quality).
-        notes: What was read with a grain of salt: sorted columns, merged scales.
+        series: One curve for each algorithm, in the source's order.
+        lower_is_better: True if a rise is the loss (an error instead of a quality).
+        notes: Adjustments made while reading: sorted columns, merged scales.
     """
 
     title: str
@@ -66,28 +67,28 @@ class SeriesSet:
     notes: tuple[str, ...] = field(default=())
 
     def merged(self, min_step: float) -> SeriesSet:
-        """Return the set with neighbouring scales merged that are nearer than ``min_step``."""
+        """Return the set with neighbouring scales merged if they are closer than ``min_step``."""
         if min_step <= 0:
             return self
-        kept = tuple(merged_series(one, min_step) for one in self.series)
-        fewer = [(before, after) for before, after in zip(self.series, kept, strict=True)]
-        changed = any(before.scales.size != after.scales.size for before, after in fewer)
+        merged = tuple(merged_series(curve, min_step) for curve in self.series)
+        pairs = [(original, reduced) for original, reduced in zip(self.series, merged, strict=True)]
+        changed = any(original.scales.size != reduced.scales.size for original, reduced in pairs)
         note = (f"scales nearer than {min_step:g} were merged to their mean",) if changed else ()
-        return replace(self, series=kept, notes=(*self.notes, *note))
+        return replace(self, series=merged, notes=(*self.notes, *note))
 
 
 def groups_of(scales: ArrayLike, min_step: float = 0.0, weights: ArrayLike | None = None) -> list[NDArray[np.int64]]:
-    """Return which scales become one: equal ones, and neighbours nearer than ``min_step``.
+    """Return the groups of scales to merge: equal ones, and neighbours closer than ``min_step``.
 
-    The nearest two neighbours are merged first, into their weighted mean, until no two stand nearer than ``min_step``.
+    The closest two neighbours are merged first, into their weighted mean, until none are closer than ``min_step``.
 
     Args:
         scales: In any order.
-        min_step: 0 merges equal scales only.
-        weights: How many cases each stands for; 1 each by default.
+        min_step: 0 merges only equal scales.
+        weights: Number of cases of each scale; 1 each by default.
 
     Returns:
-        Positions in ``scales`` of each group, groups by ascending mean.
+        Indices into ``scales`` of each group, groups by ascending mean.
     """
     values = np.asarray(scales, dtype=np.float64)
     counts = np.ones_like(values) if weights is None else np.asarray(weights, dtype=np.float64)
@@ -123,19 +124,19 @@ def make_series(
     clusters: NDArray[np.int64] | None = None,
     min_step: float = 0.0,
 ) -> Series:
-    """Return a curve with ascending, distinct scales: columns are sorted, equal scales become their mean.
+    """Return a curve with ascending, distinct scales: columns are sorted, equal scales averaged.
 
     Args:
-        name: The algorithm.
+        name: Name of the algorithm.
         scales: m scales in any order.
-        qualities: The quality at each.
+        qualities: Quality at each scale.
         labels: Each scale as written.
         images: N × m.
         clusters: Cluster of each image.
         min_step: See :func:`groups_of`.
     """
     sigma, quality = np.asarray(scales, dtype=np.float64), np.asarray(qualities, dtype=np.float64)
-    written = tuple(labels) or tuple(f"{value:.9g}" for value in sigma)
+    texts = tuple(labels) or tuple(f"{value:.9g}" for value in sigma)
     groups = groups_of(sigma, min_step)
     centres = [sigma[group] for group in groups]
     return Series(
@@ -143,7 +144,7 @@ def make_series(
         scales=np.array([float(values[0]) if np.ptp(values) == 0 else float(values.mean()) for values in centres]),
         qualities=np.array([float(quality[group].mean()) for group in groups]),
         labels=tuple(
-            written[group[0]] if np.ptp(values) == 0 else f"{float(values.mean()):.6g}"
+            texts[group[0]] if np.ptp(values) == 0 else f"{float(values.mean()):.6g}"
             for group, values in zip(groups, centres, strict=True)
         ),
         images=None if images is None else np.stack([images[:, group].mean(1) for group in groups], axis=1),
@@ -152,8 +153,8 @@ def make_series(
 
 
 def merged_series(one: Series, min_step: float) -> Series:
-    """Return a curve with neighbouring scales merged that are nearer than ``min_step``."""
-    made = make_series(
+    """Return a curve with neighbouring scales merged if they are closer than ``min_step``."""
+    merged = make_series(
         one.name,
         one.scales,
         one.qualities,
@@ -162,9 +163,9 @@ def merged_series(one: Series, min_step: float) -> Series:
         clusters=one.clusters,
         min_step=min_step,
     )
-    return replace(made, seeds=one.seeds)
+    return replace(merged, seeds=one.seeds)
 
 
 def names_of(series: Iterable[Series]) -> tuple[str, ...]:
     """Return the algorithms' names in order."""
-    return tuple(one.name for one in series)
+    return tuple(curve.name for curve in series)

@@ -1,4 +1,4 @@
-"""Quality over scales as CSV: wide (a line an algorithm) or long (a line a measurement)."""
+"""Quality over scales as CSV: wide (one line per algorithm) or long (one line per measurement)."""
 
 from __future__ import annotations
 
@@ -23,10 +23,12 @@ _LINES_LOOKED_AT, _LOOKED_AT = 5, 1 << 20
 
 
 def read_csv(reading: SeriesReading, text: str, *, title: str) -> SeriesSet:
-    """Read a CSV file's text; tabs, semicolons or commas separate cells. Where commas do not, they may be decimal.
+    """Read the text of a CSV file with tabs, semicolons or commas as separators.
+
+    Decimal commas are allowed unless commas separate cells.
 
     Raises:
-        UserMistakes: It is neither of the two tables.
+        UserMistakes: The file has neither of the two layouts.
     """
     delimiter = _delimiter(text)
     reading.commas = delimiter != ","
@@ -41,7 +43,7 @@ def read_csv(reading: SeriesReading, text: str, *, title: str) -> SeriesSet:
 
 
 def _delimiter(text: str) -> str:
-    """Return what separates cells: what stands equally often, and at all, in each of the first lines."""
+    """Return the cell separator: a character that occurs equally often in each of the first lines."""
     start = text[:_LOOKED_AT].splitlines()[: _LINES_LOOKED_AT + 1]
     lines = [line for line in start if line.strip() and not line.startswith("#")][:_LINES_LOOKED_AT]
     for sign in "\t;,":
@@ -54,9 +56,9 @@ def _delimiter(text: str) -> str:
 def _rows(text: str, delimiter: str) -> Iterator[Line]:
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
     for cells in reader:
-        kept = tuple(cell.strip() for cell in cells)
-        if any(kept) and not kept[0].startswith("#"):
-            yield Line(reader.line_num, kept)
+        stripped = tuple(cell.strip() for cell in cells)
+        if any(stripped) and not stripped[0].startswith("#"):
+            yield Line(reader.line_num, stripped)
 
 
 def _place(head: Sequence[str], names: Sequence[str]) -> int | None:
@@ -77,12 +79,12 @@ def _long(reading: SeriesReading, first: Line, rows: Iterable[Line], head: Seque
     line = first.line
     algorithm, scale = _place(head, _ALGORITHM), _place(head, _SCALE)
     image, cluster = _place(head, _IMAGE), _place(head, _CLUSTER)
-    rest = [n for n in range(len(head)) if n not in (algorithm, scale, image, cluster)]
-    if algorithm is None or scale is None or len(rest) != 1:
-        names = ", ".join(first.cells[n] for n in rest) or "none"
+    remaining = [n for n in range(len(head)) if n not in (algorithm, scale, image, cluster)]
+    if algorithm is None or scale is None or len(remaining) != 1:
+        names = ", ".join(first.cells[n] for n in remaining) or "none"
         allowed = "one column of qualities beside algorithm, scale, image and cluster"
         raise reading.wrong(line, None, f"columns of qualities: {names}", allowed)
-    found: dict[str, _Measured] = {}
+    by_algorithm: dict[str, _Measured] = {}
     for row in rows:
         check_width(reading, row.line, row.cells, len(head))
         name = row.cells[algorithm]
@@ -91,32 +93,32 @@ def _long(reading: SeriesReading, first: Line, rows: Iterable[Line], head: Seque
         picture = "" if image is None else row.cells[image]
         group = picture if cluster is None else row.cells[cluster]
         sigma = reading.number(row.cells[scale], row.line, scale + 1)
-        value = reading.number(row.cells[rest[0]], row.line, rest[0] + 1)
-        found.setdefault(name, _Measured()).add(picture, group, sigma, row.cells[scale], value)
-    series = tuple(one.series(name) for name, one in found.items())
-    for one in series:
-        if one.scales.size < 2:
-            raise reading.wrong(None, None, f"{one.name} at one scale", "two different scales or more")
-    if any(one.left_out for one in found.values()):
+        value = reading.number(row.cells[remaining[0]], row.line, remaining[0] + 1)
+        by_algorithm.setdefault(name, _Measured()).add(picture, group, sigma, row.cells[scale], value)
+    series = tuple(measured.series(name) for name, measured in by_algorithm.items())
+    for curve in series:
+        if curve.scales.size < 2:
+            raise reading.wrong(None, None, f"{curve.name} at one scale", "two different scales or more")
+    if any(measured.left_out for measured in by_algorithm.values()):
         reading.note("images that lack a scale were left out of an algorithm's curve")
-    return SeriesSet(title=title, quality=first.cells[rest[0]], scale=first.cells[scale], series=series)
+    return SeriesSet(title=title, quality=first.cells[remaining[0]], scale=first.cells[scale], series=series)
 
 
 class _Measured:
-    """The measurements of one algorithm: mean of repeats, then of the images that have every scale."""
+    """Measurements of one algorithm: repeats are averaged, then the images that have every scale."""
 
     def __init__(self) -> None:
         self._images: dict[str, int] = {}
         self._scales: dict[float, int] = {}
         self._labels: list[str] = []
         self._groups: list[str] = []
-        # A million measurements as numbers: three arrays of them instead of a million objects.
+        # Arrays of numbers, since there may be a million measurements.
         self._at = (array("q"), array("q"))
         self._values = array("d")
         self.left_out = 0
 
     def add(self, image: str, cluster: str, scale: float, label: str, value: float) -> None:
-        """Take one measurement."""
+        """Add one measurement."""
         if image not in self._images:
             self._images[image] = len(self._groups)
             self._groups.append(cluster)
@@ -137,23 +139,23 @@ class _Measured:
         image, values = np.array(self._at[0]), np.array(self._values)
         cells, cell = np.unique(image * len(scales) + place, return_inverse=True)
         means = np.bincount(cell, weights=values) / np.bincount(cell)
-        # np.unique is sorted: the cells of an image that has every scale stand together, scale by scale.
+        # np.unique sorts: the cells of a complete image are adjacent, in the order of scales.
         complete = np.bincount(cells // len(scales), minlength=len(self._groups)) == len(scales)
-        if not complete.any():  # every image stands at a scale of its own
+        if not complete.any():  # every image has its own scale
             return make_series(name, scales, np.bincount(place, weights=values) / np.bincount(place), labels=labels)
         self.left_out = int(np.count_nonzero(~complete))
-        # Sorted, so that algorithms are compared image by image in whatever order their lines stand.
-        whole = sorted(image for image, number in self._images.items() if complete[number])
-        numbers = np.array([self._images[image] for image in whole])
+        # Sorted, so that algorithms are compared image by image independent of line order.
+        complete_images = sorted(image for image, number in self._images.items() if complete[number])
+        numbers = np.array([self._images[image] for image in complete_images])
         images = means[np.searchsorted(cells, numbers[:, None] * len(scales) + np.arange(len(scales)))]
         _, clusters = np.unique([self._groups[number] for number in numbers], return_inverse=True)
-        several = len(whole) > 1
-        made = make_series(
+        clustered = len(complete_images) > 1
+        curve = make_series(
             name,
             scales,
             images.mean(0),
             labels=labels,
-            images=images if several else None,
-            clusters=clusters.astype(np.int64) if several else None,
+            images=images if clustered else None,
+            clusters=clusters.astype(np.int64) if clustered else None,
         )
-        return replace(made, seeds=tuple(whole)) if several else made
+        return replace(curve, seeds=tuple(complete_images)) if clustered else curve

@@ -1,16 +1,16 @@
-"""Reads quality over scales from files: the format of the (α,σ) paper's program, and CSV.
+"""Reading of quality over scales from files: the format of the (α,σ) paper's program, and CSV.
 
 The published format (A. Vacavant, robustimageprocessing): lines that begin with ``#`` are comments; the first other
 line names the quality, the second names the uncertainty and gives its scales, every further one names an algorithm and
 gives its quality at each scale; cells are separated by tabs.
 
-CSV is wide (a head of the uncertainty's name and the scales, a line an algorithm) or long (columns ``algorithm``,
-``scale``, one of qualities under its name, and, where there are several images, ``image`` and perhaps ``cluster``).
+CSV is wide (a header with the uncertainty's name and the scales, one line per algorithm) or long (columns
+``algorithm``, ``scale``, one of qualities under its name, and, with several images, ``image`` and optionally
+``cluster``).
 
-What is plain is read and said: columns out of order are sorted, equal scales become their mean, spaces in place of
-tabs, decimal commas where no comma separates cells, Windows line ends, byte order marks, UTF-16 and Windows-1252.
-Everything else is one mistake with its line and
-column.
+Unambiguous deviations are accepted and noted: unsorted columns are sorted, equal scales averaged; spaces instead of
+tabs, decimal commas where no comma separates cells, Windows line ends, byte order marks, UTF-16 and Windows-1252 are
+read. Anything else is reported as one mistake with its line and column.
 """
 
 from __future__ import annotations
@@ -26,37 +26,37 @@ from medtest.results.series.series_lines import NUMBER, Line, SeriesReading, ass
 
 MAX_BYTES = 16 * 2**20
 MAX_CSV_BYTES = 512 * 2**20
-"""Larger files are no tables of qualities; a CSV may have a line a measurement."""
+"""Larger files are not tables of qualities; a CSV may have one line per measurement."""
 MAX_SCALES = 100_000
 
 _LINE = re.compile(r"\r\n|\r|\n")
 
 
 def read_series_file(path: Path, *, lower_is_better: bool = False) -> SeriesSet:
-    """Read one file; the ending ``.csv`` tells CSV from the published format.
+    """Read one file; the suffix ``.csv`` distinguishes CSV from the published format.
 
     Args:
         path: The file.
-        lower_is_better: Whether its numbers are errors and no qualities.
+        lower_is_better: True if its numbers are errors instead of qualities.
 
     Raises:
-        UserMistakes: It cannot be read, or is not such a table: one message with line and column.
+        UserMistakes: The file cannot be read, or has another format: one message with line and column.
     """
     reading = SeriesReading(where=path.name)
     is_csv = path.suffix.lower() == ".csv"
     text = _text(path, reading, MAX_CSV_BYTES if is_csv else MAX_BYTES)
     if is_csv:
-        found = read_csv(reading, text, title=path.stem)
+        curves = read_csv(reading, text, title=path.stem)
     else:
         reading.commas = True
         lines = [(number, line) for number, line in enumerate(_LINE.split(text), start=1) if line.strip()]
-        kept = [(number, line) for number, line in lines if not line.lstrip().startswith("#")]
-        found = _read_published(reading, kept, title=path.stem)
+        content_lines = [(number, line) for number, line in lines if not line.lstrip().startswith("#")]
+        curves = _read_published(reading, content_lines, title=path.stem)
     return SeriesSet(
-        title=found.title,
-        quality=found.quality,
-        scale=found.scale,
-        series=found.series,
+        title=curves.title,
+        quality=curves.quality,
+        scale=curves.scale,
+        series=curves.series,
         lower_is_better=lower_is_better,
         notes=tuple(reading.notes),
     )
@@ -64,8 +64,8 @@ def read_series_file(path: Path, *, lower_is_better: bool = False) -> SeriesSet:
 
 def _text(path: Path, reading: SeriesReading, most: int) -> str:
     if not path.is_file():
-        found = "a folder" if path.is_dir() else "no such file"
-        raise reading.wrong(None, None, found, "a file of qualities: .dat, .csv or records.parquet")
+        problem = "a folder" if path.is_dir() else "no such file"
+        raise reading.wrong(None, None, problem, "a file of qualities: .dat, .csv or records.parquet")
     try:
         content = path.read_bytes() if path.stat().st_size <= most else b""
     except OSError as error:
@@ -96,10 +96,10 @@ def _decoded(content: bytes, name: str, reading: SeriesReading) -> str:
 
 def _read_published(reading: SeriesReading, lines: Sequence[tuple[int, str]], *, title: str) -> SeriesSet:
     if len(lines) < 3:
-        what = ("the name of the quality", "the scales", "at least one algorithm")[len(lines)]
+        lacking = ("the name of the quality", "the scales", "at least one algorithm")[len(lines)]
         last = lines[-1][0] if lines else None
         allowed = "a line with the quality's name, one with the scales, and one for each algorithm"
-        raise reading.wrong(last, None, f"a file that ends before {what}", allowed)
+        raise reading.wrong(last, None, f"a file that ends before {lacking}", allowed)
     quality = _quality_name(reading, *lines[0])
     head = _head(reading, *lines[1])
     width = len(head.cells)
@@ -145,8 +145,8 @@ def _row(reading: SeriesReading, number: int, line: str, width: int) -> Line:
         words = line.split()
         values = words[1 - width :] if len(words) >= width else []
         if not values or not all(NUMBER.fullmatch(word) for word in values):
-            found = f"{len(words)} words between spaces: {line.strip()[:60]!r}"
-            raise reading.wrong(number, None, found, f"an algorithm and {width - 1} qualities, between tabs")
+            problem = f"{len(words)} words between spaces: {line.strip()[:60]!r}"
+            raise reading.wrong(number, None, problem, f"an algorithm and {width - 1} qualities, between tabs")
         cells = [" ".join(words[: 1 - width]), *values]
         reading.note("spaces were read as tabs")
     check_width(reading, number, cells, width)
@@ -154,7 +154,7 @@ def _row(reading: SeriesReading, number: int, line: str, width: int) -> Line:
 
 
 def _cells(line: str, width: int = 0) -> list[str]:
-    """Return the cells of a line; empty ones at its end, beyond ``width``, are what editors leave."""
+    """Return the cells of a line, without the empty ones that editors leave at its end beyond ``width``."""
     cells = [cell.strip() for cell in line.split("\t")]
     while len(cells) > max(width, 1) and not cells[-1]:
         cells.pop()

@@ -1,4 +1,4 @@
-"""A file of quality over scales while it is read: its mistakes and notes, its lines, and the curves made of them.
+"""State of reading a file of quality over scales: mistakes, notes, lines, and the resulting curves.
 
 :mod:`medtest.results.series.series_file` reads the published format into these lines,
 :mod:`medtest.results.series.series_csv` CSV.
@@ -14,7 +14,7 @@ from medtest.core.errors import Mistake, UserMistakes
 from medtest.results.series.series import SeriesSet, make_series
 
 MAX_SIZE = 1e100
-"""Numbers beyond cannot be squared, and measure nothing."""
+"""Largest absolute value; larger numbers overflow when squared."""
 
 NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 FORM = "a number with a decimal point, as 0.9131"
@@ -22,12 +22,12 @@ FORM = "a number with a decimal point, as 0.9131"
 
 @dataclass(kw_only=True)
 class SeriesReading:
-    """A file while it is read.
+    """A file being read.
 
     Attributes:
-        where: Its name, for messages.
-        notes: What was read with a grain of salt.
-        commas: Whether a comma may stand for the decimal point, since none separates cells.
+        where: Name of the file, for messages.
+        notes: Adjustments made while reading.
+        commas: True if a comma may be the decimal point, because none separates cells.
     """
 
     where: str
@@ -35,12 +35,12 @@ class SeriesReading:
     notes: list[str] = field(default_factory=list)
 
     def wrong(self, line: int | None, column: int | None, found: str, allowed: str, fix: str = "") -> UserMistakes:
-        """Return the error of one mistake; lines and columns count from 1."""
+        """Return the error for one mistake; lines and columns count from 1."""
         key = "" if column is None else f"column {column}"
         return Mistake(where=self.where, line=line, key=key, found=found, allowed=allowed, fix=fix).as_error()
 
     def note(self, text: str) -> None:
-        """Keep a note once."""
+        """Add a note unless it exists."""
         if text not in self.notes:
             self.notes.append(text)
 
@@ -63,7 +63,7 @@ class SeriesReading:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of a table: its number in the file and its cells, each with its column."""
+    """Line of a table: its number in the file and its cells, one for each column."""
 
     line: int
     cells: tuple[str, ...]
@@ -73,24 +73,24 @@ def check_width(reading: SeriesReading, number: int, cells: Sequence[str], width
     """Check that a line has a cell for each scale.
 
     Raises:
-        UserMistakes: It has more or fewer.
+        UserMistakes: The line has more or fewer.
     """
     if len(cells) != width:
-        found = f"{len(cells) - 1} qualities for {width - 1} scales"
-        raise reading.wrong(number, min(len(cells), width) + 1, found, f"{width - 1} qualities, one for each scale")
+        problem = f"{len(cells) - 1} qualities for {width - 1} scales"
+        raise reading.wrong(number, min(len(cells), width) + 1, problem, f"{width - 1} qualities, one for each scale")
 
 
 def assemble(
     reading: SeriesReading, *, title: str, quality: str, head: Line, scales: Sequence[float], rows: Sequence[Line]
 ) -> SeriesSet:
-    """Return the curves of a table of one line an algorithm, its columns sorted and equal scales merged.
+    """Return the curves of a table with one line per algorithm, with sorted columns and equal scales merged.
 
     Raises:
-        UserMistakes: A name is missing or stands twice, a cell is no number, or there are fewer than two scales.
+        UserMistakes: A name is missing or repeated, a cell is not a number, or there are fewer than two scales.
     """
     if len(set(scales)) < 2:
-        found = "one scale" if scales else "no scale"
-        raise reading.wrong(head.line, 2, found, "two different scales or more: α is a loss between neighbours")
+        problem = "one scale" if scales else "no scale"
+        raise reading.wrong(head.line, 2, problem, "two different scales or more: α is a loss between neighbours")
     if list(scales) != sorted(scales):
         reading.note("the scales were not ascending; their columns were sorted")
     if len(set(scales)) != len(scales):

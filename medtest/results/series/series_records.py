@@ -1,8 +1,8 @@
-"""Quality over scales from the records of runs: one :class:`SeriesSet` for each relation, an algorithm for each system.
+"""Quality over scales from records: one :class:`SeriesSet` for each relation, one algorithm for each system.
 
-A relation with levels gives every seed a quality at every scale; only seeds that were scored at all scales count, as
-in ``tables/alpha_sigma.csv``. A measured property (``group == "measured"``) puts every seed at a scale of its own: each
-cluster (a liver) is one point, its repeats (noise) averaged.
+A relation with levels gives every seed a quality at every scale; only seeds scored at all scales count, as in
+``tables/alpha_sigma.csv``. A measured property (``group == "measured"``) gives every seed its own scale: each cluster
+(a liver) is one point, its repeats (noise) averaged.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MEASURED = "measured"
-"""Group of relations that change nothing and whose scale was measured."""
+"""Group of relations that measure a scale and change nothing."""
 
 _NEEDED = ("dataset", "seed_id", "cluster", "relation", "group", "severity", "scale")
 
 
 @dataclass(frozen=True, kw_only=True)
 class CurveSettings:
-    """How curves are made of records.
+    """Settings for curves from records.
 
     Attributes:
-        include_source: Whether the source case, at scale 0, is the first point.
-        min_step: Neighbouring scales nearer than this are merged; 0 merges equal ones.
+        include_source: If True, the source case, at scale 0, is the first point.
+        min_step: Neighbouring scales closer than this are merged; 0 merges only equal ones.
     """
 
     include_source: bool = False
@@ -48,35 +48,35 @@ def series_sets(
     Args:
         records: Records by system.
         score: Score column, higher is better.
-        title: Put before each relation's name.
-        shape: How curves are made.
+        title: Prefix of each relation's name.
+        shape: Settings of the curves.
     """
-    how = shape or CurveSettings()
-    names = list(dict.fromkeys(str(name) for one in records.values() for name in one.followups["relation"].unique()))
-    found = []
+    settings = shape or CurveSettings()
+    names = list(dict.fromkeys(str(name) for run in records.values() for name in run.followups["relation"].unique()))
+    sets = []
     for name in names:
         if name == UNCHANGED:
             continue
-        curves = [curve_of(system, one, name, score, how) for system, one in records.items()]
-        kept = _over_the_same_seeds([curve for curve in curves if curve is not None])
-        if kept:
-            found.append(
-                SeriesSet(title=f"{title}-{name}" if title else name, quality=score, scale=name, series=tuple(kept))
+        curves = [curve_of(system, run, name, score, settings) for system, run in records.items()]
+        common = _over_the_same_seeds([curve for curve in curves if curve is not None])
+        if common:
+            sets.append(
+                SeriesSet(title=f"{title}-{name}" if title else name, quality=score, scale=name, series=tuple(common))
             )
-    return found
+    return sets
 
 
 def curve_of(system: str, records: Records, relation: str, score: str, shape: CurveSettings) -> Series | None:
-    """Return one system's curve under one relation; None where fewer than two scales were scored."""
+    """Return one system's curve under one relation; None if fewer than two scales were scored."""
     frame = records.followups
     rows = frame.loc[(frame["relation"].astype(str) == relation).to_numpy(dtype=bool)]
     if rows.empty or score not in rows.columns:
         return None
-    measured = str(rows["group"].iloc[0]) == MEASURED
+    is_measured = str(rows["group"].iloc[0]) == MEASURED
     values = rows[[*_NEEDED, score]].dropna(subset=["scale", score])
     if values.empty:
         return None
-    if measured:
+    if is_measured:
         return _measured(system, values, score, shape)
     values = values.loc[(values["severity"] > 0).to_numpy(dtype=bool)]
     return None if values.empty else _leveled(system, values, records, score, shape)
@@ -100,11 +100,11 @@ def _leveled(system: str, values: pd.DataFrame, records: Records, score: str, sh
     cluster_of = dict(zip(seeds, clusters, strict=True))
     if shape.include_source and f"source_{score}" in records.followups.columns:
         table, scales = _with_source(table, scales, records, score)
-    whole = table.dropna()
-    if whole.empty or scales.size < 2:
+    complete = table.dropna()
+    if complete.empty or scales.size < 2:
         return None
-    images = whole.to_numpy(dtype=np.float64)
-    _, numbers = np.unique([cluster_of[str(seed)] for seed in whole.index], return_inverse=True)
+    images = complete.to_numpy(dtype=np.float64)
+    _, numbers = np.unique([cluster_of[str(seed)] for seed in complete.index], return_inverse=True)
     curve = make_series(
         system,
         scales,
@@ -113,11 +113,11 @@ def _leveled(system: str, values: pd.DataFrame, records: Records, score: str, sh
         clusters=numbers.astype(np.int64),
         min_step=shape.min_step,
     )
-    return replace(curve, seeds=tuple(str(seed) for seed in whole.index)) if curve.scales.size > 1 else None
+    return replace(curve, seeds=tuple(str(seed) for seed in complete.index)) if curve.scales.size > 1 else None
 
 
 def _with_source(table: pd.DataFrame, scales: Floats, records: Records, score: str) -> tuple[pd.DataFrame, Floats]:
-    """Put the source's quality, at scale 0, before the others."""
+    """Prepend the source's quality, at scale 0."""
     frame = records.followups
     seeds = frame["dataset"].astype(str) + "\x1f" + frame["seed_id"].astype(str)
     source = frame.assign(seed=seeds).groupby("seed", sort=False)[f"source_{score}"].first()
@@ -127,18 +127,18 @@ def _with_source(table: pd.DataFrame, scales: Floats, records: Records, score: s
 
 
 def _over_the_same_seeds(curves: Sequence[Series]) -> list[Series]:
-    """Keep the seeds that every system was scored on, so that systems are compared on the same images."""
-    known = [set(curve.seeds) for curve in curves if curve.seeds]
-    if not known:
+    """Keep the seeds on which every system was scored, so that systems are compared on the same images."""
+    seed_sets = [set(curve.seeds) for curve in curves if curve.seeds]
+    if not seed_sets:
         return list(curves)
-    common = set.intersection(*known)
-    kept = []
+    common = set.intersection(*seed_sets)
+    restricted = []
     for curve in curves:
         if curve.images is None or curve.clusters is None or not common:
-            kept.append(curve)
+            restricted.append(curve)
             continue
         rows: NDArray[np.int64] = np.array([n for n, seed in enumerate(curve.seeds) if seed in common], np.int64)
-        kept.append(
+        restricted.append(
             replace(
                 curve,
                 images=curve.images[rows],
@@ -147,4 +147,4 @@ def _over_the_same_seeds(curves: Sequence[Series]) -> list[Series]:
                 seeds=tuple(curve.seeds[int(n)] for n in rows),
             )
         )
-    return kept
+    return restricted
