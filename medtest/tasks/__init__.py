@@ -1,1 +1,1 @@
-"""Kinds of answers, a folder each; engines import :mod:`medtest.core.tasks.base` alone and ask the task object."""
+"""Kinds of answers, one package each; engines import only :mod:`medtest.core.tasks.base` and use the task object."""

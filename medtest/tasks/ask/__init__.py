@@ -1,1 +1,1 @@
-"""The task ask: questions about a picture, answered in words."""
+"""Task ask: questions about a picture, answered in words."""

@@ -1,20 +1,21 @@
-"""The oracle of answers in words: did the model's own answer flip, and was it right?
+"""Oracle of answers in words: whether the model's own answer flipped, and whether it was right.
 
-An answer's words are typed (:mod:`medtest.language.questions.answers`): a value with the place in the text that it
-rests on, "not relevant", a refusal, or unparsed. What a relation may do to it says the matrix question × relation
-(:mod:`medtest.language.questions.matrix`), which a suite may override. A refusal or content filter of the server is a
-refusal whatever the words; an answer that was cut off or malformed counts as unparsed.
+An answer's text is parsed into a typed answer (:mod:`medtest.language.questions.answers`): a value with the span of
+text that supports it, "not relevant", a refusal, or unparsed. The matrix question × relation
+(:mod:`medtest.language.questions.matrix`), which a suite may override, defines how a relation may change it. A refusal
+or content filter of the server is a refusal whatever the text; a cut-off or malformed answer counts as unparsed.
 
 Scores of a case, each against the truth and, as ``self_…``, against the model's own answer to the source:
 
-- ``agreement``: against the truth 1 where the answer has something in common with it (any-hit; the primary accuracy).
-  Against the source 1 where the answer did not flip: the same set of names, intervals that do not exclude one another,
-  or what it had to become; 0 where it flipped.
-- ``exact``, ``jaccard``: the same, and Jaccard's index; ``self_any_hit``: something in common with the source's.
+- ``agreement``: against the truth 1 if the answer shares a value with it (any-hit; the primary accuracy). Against the
+  source 1 if the answer did not flip: the same set of names, intervals that do not exclude one another, or the required
+  value; 0 if it flipped.
+- ``exact``, ``jaccard``: equality, and Jaccard's index; ``self_any_hit``: a value shared with the source's answer.
 
-A refusal where the source was answered is 0 throughout. What the relation may change or takes away, what is unparsed on
-either side, and a source that refused is not judged (SKIP). The criterion ``answer`` is a loss of agreement and has no
-threshold: against ``source`` the answer flipped, against ``truth`` it is wrong while it was right on the source image.
+A refusal scores 0 throughout if the source was answered. Answers that the relation may change or makes irrelevant,
+unparsed answers on either side, and answers to a refused source are not judged (SKIP). The criterion ``answer`` is a
+loss of agreement and has no threshold: against ``source`` the answer flipped, against ``truth`` it is wrong although it
+was right on the source image.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ _DECIDE = (
     *("relation", "item", "kind", "state", "said", "reply", "truth", "source_state", "source_said", "inserted"),
     *("rule", "verdict", "reason", "agreement", "self_agreement"),
 )
-"""Columns of a record on which its judgement rests, and those that say whether it was judged at all."""
+"""Columns of a record that determine its judgement, including those that decide whether it was judged."""
 
 WHY: dict[str, str] = {
     "may change": "the relation may rightly change this answer",
@@ -70,16 +71,16 @@ WHY: dict[str, str] = {
     "no truth": "no expected answer to compare with",
     "source wrong": "the answer to the source image is wrong already",
 }
-"""Reasons of a SKIP by the code that stands in ``why``."""
+"""Reasons of a SKIP by their code in ``why``."""
 
 
 class AnswersSettings(PartSettings):
     """Settings of ``answers``.
 
     Attributes:
-        expectations: Relation (its id in the suite, or the name of its part), then question (its name, ``all``
-            or ``all_<type>``), then what is expected, where it is another than medtest's own matrix says.
-        tolerance: King moves on the 3 × 3 grid within which places count as the same.
+        expectations: Relation (its id in the suite, or the name of its part), then question (its name, ``all`` or
+            ``all_<type>``), then the expectation that replaces the one in medtest's matrix.
+        tolerance: King moves on the 3 × 3 grid within which places count as equal.
     """
 
     expectations: dict[str, dict[str, str]] = Field(default_factory=dict)
@@ -92,17 +93,17 @@ class AnswersSettings(PartSettings):
             overridden(given)
         except UserMistakes as error:
             lines = [
-                f"{one.key.removeprefix('expectations.')}: {one.found!r}"
-                + (f" (did you mean {one.nearest}?)" if one.nearest else "")
-                + f" is not one of: {one.allowed}"
-                for one in error.mistakes
+                f"{mistake.key.removeprefix('expectations.')}: {mistake.found!r}"
+                + (f" (did you mean {mistake.nearest}?)" if mistake.nearest else "")
+                + f" is not one of: {mistake.allowed}"
+                for mistake in error.mistakes
             ]
             raise ValueError("; ".join(lines)) from None
         return given
 
 
 class Answers(Oracle):
-    """Judges answers in words; see the module for what each score means."""
+    """Judge answers in words; the module's docstring defines the scores."""
 
     Settings = AnswersSettings
     task: ClassVar[str] = "answer"
@@ -142,51 +143,51 @@ class Answers(Oracle):
     def score(
         self, *, answer: Output, source: Output | None, seed: PreparedSeed, effect: Effect
     ) -> dict[str, float | None]:
-        """Return the score columns of one case; None where there is no truth, no source answer, or no judgement."""
+        """Return the score columns of one case; None without truth, source answer or judgement."""
         if not isinstance(answer, AnswerOutput) or not isinstance(source, AnswerOutput | None):
             raise TypeError(f"answers judges answers, not an answer of kind {answer.kind}")
         ask = _ask(seed, answer)
-        found = self._judged(ask, answer, source, effect)
-        return _against_truth(found) | {f"self_{name}": value for name, value in _against_source(found).items()}
+        judged = self._judged(ask, answer, source, effect)
+        return _against_truth(judged) | {f"self_{name}": value for name, value in _against_source(judged).items()}
 
     def describe(
         self, *, answer: Output | None, source: Output | None, seed: PreparedSeed, effect: Effect
     ) -> dict[str, str | None]:
-        """Return the words, what was read from them, and how it was judged."""
+        """Return the texts, the values parsed from them, and the judgement."""
         columns: dict[str, str | None] = dict.fromkeys(self.texts)
         if not isinstance(answer, AnswerOutput):
             return columns
         ask = _ask(seed, answer)
-        before = source if isinstance(source, AnswerOutput) and not answer.address.is_source else None
-        read, truth = _facts(ask, answer), truth_of(ask)
-        of_source = None if before is None else _facts(ask, before)
+        source_answer = source if isinstance(source, AnswerOutput) and not answer.address.is_source else None
+        facts, truth = _facts(ask, answer), truth_of(ask)
+        of_source = None if source_answer is None else _facts(ask, source_answer)
         expected = self._expected(ask, answer)
-        judged = self._judged(ask, answer, before, effect)
-        compared = None if judged.by_source is None else judged.by_source.comparison
-        start, end = read.span
+        judged = self._judged(ask, answer, source_answer, effect)
+        comparison = None if judged.by_source is None else judged.by_source.comparison
+        start, end = facts.span
         return {
             "question": clean(ask.text, MOST_WORDS),
             "kind": ask.kind,
             "answer": clean(answer.text, MOST_WORDS),
             "evidence": clean(answer.text[start:end], MOST_EVIDENCE),
-            "said": said(read),
+            "said": said(facts),
             "source_said": None if of_source is None else said(of_source),
             "truth": None if truth is None else said(truth),
-            "wanted": wanted_text(expected, read, of_source, inserted_of(effect)),
-            "state": read.state.value,
+            "wanted": wanted_text(expected, facts, of_source, inserted_of(effect)),
+            "state": facts.state.value,
             "source_state": None if of_source is None else of_source.state.value,
             "reply": answer.state,
             "mode": answer.mode,
             "stage": stage_of(answer),
             "rule": str(expected),
-            "change": compared.change.value if compared is not None else "",
-            "distance": "" if compared is None or compared.distance is None else str(compared.distance),
+            "change": comparison.change.value if comparison is not None else "",
+            "distance": "" if comparison is None or comparison.distance is None else str(comparison.distance),
             "why": _why(judged, answer.state),
             "inserted": _inserted_text(inserted_of(effect)),
         }
 
     def measure(self, answer: Output) -> dict[str, float | None]:
-        """Return tokens, cost in US dollars, seconds and calls sent."""
+        """Return tokens, cost in US dollars, seconds and number of calls."""
         if not isinstance(answer, AnswerOutput):
             return dict.fromkeys(self.measures)
         return {
@@ -198,46 +199,46 @@ class Answers(Oracle):
         }
 
     def verdict(self, row: Mapping[str, Any]) -> tuple[Verdict, str]:
-        """Return the verdict under the suite's primary criterion; a SKIP says what the matrix or the answer says."""
+        """Return the verdict under the suite's primary criterion; the reason of a SKIP is that of the matrix or answer."""
         score, against = self.primary.score, self.primary.against
-        found, reason = criteria.verdict(row, score=score, threshold=self.primary.threshold, against=against)
-        if found != Verdict.SKIP:
-            return found, ""
+        verdict, reason = criteria.verdict(row, score=score, threshold=self.primary.threshold, against=against)
+        if verdict != Verdict.SKIP:
+            return verdict, ""
         why = str(row.get("why") or "")
         if against == "truth":
-            judged = row.get(criteria.components(score)[0]) is not None
+            is_judged = row.get(criteria.components(score)[0]) is not None
             closed = why in ("may change", "skip", "unparsed", "length", "malformed", "nothing inserted")
-            why = why if closed else "source wrong" if judged else "no truth"
-        return found, WHY.get(why, reason)
+            why = why if closed else "source wrong" if is_judged else "no truth"
+        return verdict, WHY.get(why, reason)
 
     def judging(self) -> dict[str, Json]:
-        """Return tolerance, revision, and a digest of the whole matrix, medtest's own part of it too."""
+        """Return tolerance, revision, and a digest of the complete matrix, including medtest's defaults."""
         digest = hashlib.sha256(json.dumps(sorted(self._matrix.cells())).encode()).hexdigest()[:16]
         return {"revision": self.revision, "tolerance": self.settings.tolerance, "matrix": digest}
 
     def unknown_items(self, items: Collection[str]) -> list[Mistake]:
-        """Return a mistake for every expectation of a question of the user's own that the seeds do not ask."""
-        there = set(items)
-        own = sorted(name for name in there if by_name(name) is None)
+        """Return a mistake for each expectation of a user-defined question that the seeds do not ask."""
+        available = set(items)
+        custom = sorted(name for name in available if by_name(name) is None)
         return [
             Mistake(
                 where="suite",
                 key=f"oracles.expectations.{relation}.{name}",
                 found=f"{name}, which is asked of no image",
-                allowed=", ".join(own[:20]) or "names of the 18 questions: these seeds ask no other",
-                nearest=nearest_name(name, own),
+                allowed=", ".join(custom[:20]) or "names of the 18 questions: these seeds ask no other",
+                nearest=nearest_name(name, custom),
             )
             for relation, name in own_questions(self._matrix)
-            if name not in there
+            if name not in available
         ]
 
     def notices(self) -> list[str]:
-        """Return a line for every relation whose effects on answers are not known."""
+        """Return a line for each relation whose effects on answers are unknown."""
         lines = []
         for relation, effects in self.effects.items():
-            own = {relation, self.relations.get(relation, relation)} & set(self._matrix.stated)
+            covered = {relation, self.relations.get(relation, relation)} & set(self._matrix.stated)
             unknown = sorted(set(effects or ()) - set(self._matrix.shipped))
-            if own or not (unknown or effects is None):
+            if covered or not (unknown or effects is None):
                 continue
             lines.append(
                 f"Relation {relation} does not say what it does to the picture (`effects` of its class): "
@@ -249,14 +250,14 @@ class Answers(Oracle):
         return lines
 
     def of_source(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the source's reading as its follow-ups hold it."""
+        """Return the source's reading in the columns of its follow-ups."""
         return {} if row["state"] is None else {"source_state": row["state"], "source_said": row["said"]}
 
     def rejudged(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """Return a record's scores and texts under this matrix and tolerance, from its canonical values."""
         kind, relation = row["kind"], str(row["relation"])
-        read = None if not kind else _recorded(kind, row["state"], row["said"])
-        if read is None:
+        reading = None if not kind else _recorded(kind, row["state"], row["said"])
+        if reading is None:
             return {}
         truth = _recorded_truth(kind, row["truth"])
         source = _recorded(kind, row["source_state"], row["source_said"])
@@ -265,25 +266,25 @@ class Answers(Oracle):
         invariant = Expectation(rule=Rule.INVARIANT)
         expected = invariant if relation == SOURCE else self._expectation(relation, question, str(row["rule"] or ""))
         tolerance = self.settings.tolerance
-        found = judge(expected, read, source=source, truth=truth, inserted=inserted, tolerance=tolerance)
-        before = found
+        judged = judge(expected, reading, source=source, truth=truth, inserted=inserted, tolerance=tolerance)
+        at_source = judged
         if relation != SOURCE and source is not None:
-            before = judge(invariant, source, source=None, truth=truth, tolerance=tolerance)
-        compared = None if found.by_source is None else found.by_source.comparison
-        known = relation == SOURCE or source is not None
+            at_source = judge(invariant, source, source=None, truth=truth, tolerance=tolerance)
+        comparison = None if judged.by_source is None else judged.by_source.comparison
+        has_source = relation == SOURCE or source is not None
         return {
-            **_against_truth(found),
-            **{f"source_{name}": value if known else None for name, value in _against_truth(before).items()},
-            **{f"self_{name}": value for name, value in _against_source(found).items()},
-            "wanted": wanted_text(expected, read, source, inserted),
+            **_against_truth(judged),
+            **{f"source_{name}": value if has_source else None for name, value in _against_truth(at_source).items()},
+            **{f"self_{name}": value for name, value in _against_source(judged).items()},
+            "wanted": wanted_text(expected, reading, source, inserted),
             "rule": str(expected),
-            "change": compared.change.value if compared is not None else "",
-            "distance": "" if compared is None or compared.distance is None else str(compared.distance),
-            "why": _why(found, str(row["reply"])),
+            "change": comparison.change.value if comparison is not None else "",
+            "distance": "" if comparison is None or comparison.distance is None else str(comparison.distance),
+            "why": _why(judged, str(row["reply"])),
         }
 
     def judged_again(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a record's columns under these settings; records that say the same are judged once."""
+        """Return a record's columns under these settings; equal records are judged once."""
         key = tuple(row[name] for name in _DECIDE)
         if key not in self._again:
             if len(self._again) >= _MOST_KEPT:
@@ -297,10 +298,10 @@ class Answers(Oracle):
         return self._expectation(answer.address.relation, question_of_ask(ask))
 
     def _expectation(self, relation: str, question: Question, recorded: str = "") -> Expectation:
-        """Return what is expected; what was ``recorded`` of a relation that is not installed, if nothing is stated."""
+        """Return the expectation; for a relation that is not installed, the stated or else the ``recorded`` one."""
         if recorded and relation not in self.effects:
-            said = stated(self._matrix, relation, question, relations=self.relations)
-            return said or Expectation.read(recorded)
+            explicit = stated(self._matrix, relation, question, relations=self.relations)
+            return explicit or Expectation.read(recorded)
         effects = self.effects.get(relation) or frozenset()
         return expectation(self._matrix, relation, question, effects=effects, relations=self.relations)
 
@@ -317,61 +318,61 @@ class Answers(Oracle):
 
 def _ask(seed: PreparedSeed, answer: AnswerOutput) -> Ask:
     item = answer.address.item
-    found = next((ask for ask in seed.asks if ask.item == item), None)
-    if found is None:
+    matching = next((ask for ask in seed.asks if ask.item == item), None)
+    if matching is None:
         raise ValueError(f"the seed does not ask {item!r}")
-    return found
+    return matching
 
 
 def _facts(ask: Ask, answer: AnswerOutput) -> Answer:
-    """Return what the reader tells of an answer; where none has read it, what the rules do."""
+    """Return the reader's facts about an answer; if none has read it, those of the rules."""
     return answer.facts if isinstance(answer.facts, Answer) else read_answer(ask, answer)
 
 
-def _against_truth(found: Judged) -> dict[str, float | None]:
-    return {"agreement": found.right, "exact": found.exact, "jaccard": found.jaccard}
+def _against_truth(judged: Judged) -> dict[str, float | None]:
+    return {"agreement": judged.right, "exact": judged.exact, "jaccard": judged.jaccard}
 
 
-def _against_source(found: Judged) -> dict[str, float | None]:
-    same, judged = found.same, found.by_source
-    if same is None or judged is None:
+def _against_source(verdicts: Judged) -> dict[str, float | None]:
+    same, metamorphic = verdicts.same, verdicts.by_source
+    if same is None or metamorphic is None:
         return dict.fromkeys(Answers.self_scores)
-    compared = judged.comparison
-    if compared is None or found.expected.rule == Rule.MUST_BECOME:
+    comparison = metamorphic.comparison
+    if comparison is None or verdicts.expected.rule == Rule.MUST_BECOME:
         return dict.fromkeys(Answers.self_scores, same)
     return {
         "agreement": same,
-        "any_hit": float(compared.any_hit),
-        "exact": float(compared.exact),
-        "jaccard": compared.jaccard,
+        "any_hit": float(comparison.any_hit),
+        "exact": float(comparison.exact),
+        "jaccard": comparison.jaccard,
     }
 
 
 def _why(judged: Judged, reply: str) -> str:
-    """Return the code of the judgement: the metamorphic one, of a source that against the truth."""
+    """Return the reason code of the metamorphic judgement; for a source, of that against the truth."""
     reason = (judged.by_source or judged.by_truth).reason
     broken = reply not in (ANSWERED, *REFUSALS)
     return reply if reason == "unparsed" and broken else reason
 
 
-def _inserted_text(found: Inserted | None) -> str:
-    """Return what was inserted as records hold it, ``count@cells@names``; "" for nothing."""
-    if found is None:
+def _inserted_text(inserted: Inserted | None) -> str:
+    """Return the inserted objects in the form of records, ``count@cells@names``; "" for none."""
+    if inserted is None:
         return ""
-    return f"{found.count}@{';'.join(sorted(found.cells))}@{';'.join(sorted(found.names))}"
+    return f"{inserted.count}@{';'.join(sorted(inserted.cells))}@{';'.join(sorted(inserted.names))}"
 
 
 def _inserted_of_text(text: str) -> Inserted | None:
     if not text:
         return None
     count, cells, names = text.split("@", 2)
-    parts = [frozenset(part for part in one.split(";") if part) for one in (cells, names)]
+    parts = [frozenset(part for part in text_part.split(";") if part) for text_part in (cells, names)]
     return Inserted(count=int(count), cells=parts[0], names=parts[1])
 
 
 @lru_cache(maxsize=8192)
 def _recorded(kind: str, state: str | None, text: str | None) -> Answer | None:
-    """Return the answer, or the truth, that a record's canonical columns stand for; None where there is none."""
+    """Return the answer, or truth, of a record's canonical columns; None if there is none."""
     if state is None:
         return None
     value = read_value(Kind(kind), text or "") if state == State.VALUE else None

@@ -1,4 +1,4 @@
-"""What is made of the records of a system that answers questions, and what people read of it."""
+"""Results of a system that answers questions: tables and report."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class AskResults(TaskResults):
         tables: The tables.
     """
 
-    mean_card: ClassVar[bool] = False  # the card of accuracies has it, weighed as its table weighs
+    mean_card: ClassVar[bool] = False  # included in the card of accuracies, weighted as in its table
 
     def __init__(self, tables: AnswerTables) -> None:
         super().__init__()
@@ -44,18 +44,18 @@ class AskResults(TaskResults):
 
     @property
     def reader(self) -> str:
-        """The judge that read answers in which no value was found; "" for nobody."""
+        """Judge that read unparsed answers; "" for none."""
         return self.tables.judge
 
     def frames(self) -> Mapping[str, pd.DataFrame]:
-        """Return its tables by file name."""
+        """Return the tables by file name."""
         return self.tables.frames()
 
     def read_by(self, records: Records, readings: Readings) -> AskResults:
-        """Return the same with the table of what a judge read."""
-        judged = judged_table(records, readings.found)
+        """Return a copy with the table of a judge's readings."""
+        readings_table = judged_table(records, readings.found)
         cost = readings.cost_usd
-        return AskResults(replace(self.tables, judge=readings.reader, judged=judged, judge_cost_usd=cost))
+        return AskResults(replace(self.tables, judge=readings.reader, judged=readings_table, judge_cost_usd=cost))
 
     def page(self, material: Material) -> TaskPage:
         """Return accuracy, flips, refusals, the worst images and costs."""
@@ -63,8 +63,8 @@ class AskResults(TaskResults):
         first = [("accuracy", "Accuracy")] if values["hidden"] else []
         first += [("flips", "Flips"), ("refusals", "Refusals")]
         first += [("images", "One image")] if values["worst"] else []
-        after = [("cost", "Cost")] if values["costs"] else []
-        return TaskPage(template=TEMPLATE, values=values, first=first, after=after)
+        last = [("cost", "Cost")] if values["costs"] else []
+        return TaskPage(template=TEMPLATE, values=values, first=first, after=last)
 
     def cards(self) -> list[dict[str, Any]]:
         """Return cards with accuracy, refusals and cost."""
@@ -91,17 +91,17 @@ class AskResults(TaskResults):
         return cards
 
     def sources(self, seeds: pd.DataFrame, trained_on: Sequence[str]) -> str:
-        """Return how many images there are, by data set, and the questions that were asked of them."""
+        """Return the number of images by data set, and the number of questions."""
         images = seeds[["dataset", "seed_id"]].drop_duplicates()["dataset"].astype(str).value_counts(sort=False)
-        named = ", ".join(f"{marked(str(name), trained_on)} {count:,}" for name, count in images.items())
-        asked = self.tables.by_relation["item"].nunique()
+        listing = ", ".join(f"{marked(str(name), trained_on)} {count:,}" for name, count in images.items())
+        question_count = self.tables.by_relation["item"].nunique()
         return (
-            f"{len(seeds):,}: {counted(int(images.sum()), 'image')} ({named}), {counted(asked, 'question')}; a case is "
+            f"{len(seeds):,}: {counted(int(images.sum()), 'image')} ({listing}), {counted(question_count, 'question')}; a case is "
             "an image with a question"
         )
 
     def lines(self) -> list[str]:
-        """Return what is worth a line: flips net of the floor, accuracy both ways, refusals, cost."""
+        """Return summary lines: flips net of the floor, accuracy before and after, refusals, cost."""
         lines = [floor_words(self.tables.flips), hidden_words(self.tables)]
         row, total = self._state(), self._total()
         if row and (row["refusal"] or row["unparsed"]):
@@ -115,21 +115,21 @@ class AskResults(TaskResults):
         return [line for line in lines if line]
 
     def metrics(self) -> dict[str, float]:
-        """Return what the calls of a model over an API took."""
+        """Return the costs of API calls as metrics."""
         total = self._total()
-        found = {f"cost/{name}": float(total[name]) for name in _COSTS if name in total and total[name] == total[name]}
+        values = {f"cost/{name}": float(total[name]) for name in _COSTS if name in total and total[name] == total[name]}
         if self.tables.judge_cost_usd is not None:
-            found["cost/judge_usd"] = self.tables.judge_cost_usd
-        return found
+            values["cost/judge_usd"] = self.tables.judge_cost_usd
+        return values
 
     def pictures(self, system: str) -> Sequence[tuple[PictureKind, Sequence[ReplayedPicture]]]:
-        """Return sheets of the images that flip most."""
+        """Return sheets of the images with most flips."""
         return [(SHEETS, sheet_pictures(self.tables.worst))]
 
     def _state(self) -> Mapping[Any, Any]:
-        """Return states over all questions and relations; empty where nothing was asked under any."""
+        """Return states over all questions and relations; empty without follow-ups."""
         return next(iter(rows_of(self.tables.states, item=ALL, relation=OVERALL)), {})
 
     def _total(self) -> Mapping[Any, Any]:
-        """Return the costs of all answers; empty where records hold none."""
+        """Return the costs of all answers; empty if records have none."""
         return next(iter(rows_of(self.tables.costs)), {})

@@ -1,4 +1,4 @@
-"""Questions about a picture, answered in words."""
+"""Task of questions about a picture, answered in words."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from medtest.tasks.ask.words import COLUMNS, READ_TABLE, Words, words_of
 class AskTask(Task):
     """Systems draw questions from a stream and yield answers, see :mod:`medtest.systems.answering.asking`.
 
-    Nothing is kept beside the records: they hold an answer's words, which a later revision reads again.
+    Only records are stored: they contain the texts of answers, which a later revision can parse again.
     """
 
     name: ClassVar[str] = "answer"
@@ -36,47 +36,47 @@ class AskTask(Task):
     )
 
     def factors(self, seed: PreparedSeed) -> dict[str, float | None]:
-        """Return those of a classifier's picture; the lesion is what must not be covered."""
+        """Return the factors of a classifier's picture; the lesion is the region that must not be covered."""
         return picture_factors(seed)
 
     def check(self, raw: Any, shown: SystemInput, system: AskedSystem) -> AnswerOutput:
         """Return an answer that a system yielded.
 
         Raises:
-            BadOutput: It is none.
+            BadOutput: The value is not an answer.
         """
         if not isinstance(raw, AnswerOutput):
             raise BadOutput(f"gave {type(raw).__name__} where an answer in words is expected")
         return raw
 
     def expected_words(self, seed: PreparedSeed) -> str:
-        """Return what a seed's mask stands for."""
+        """Return the meaning of a seed's mask."""
         return "kept free of objects"
 
     def panels(self, case: Case) -> Panels:
-        """Return source and follow-up, and beside them the words."""
-        found = [
+        """Return panels of source and follow-up, with the texts."""
+        panels = [
             Panel(name="source", image=case.seed.image),
             Panel(name="follow-up", image=case.image, words=case.reason),
         ]
-        found += [Panel(name="", lines=case.words)] if case.words else []
-        return Panels(panels=found, outlines=False)
+        panels += [Panel(name="", lines=case.words)] if case.words else []
+        return Panels(panels=panels, outlines=False)
 
     def words(self, record: Mapping[str, Any], source: Mapping[str, Any] | None) -> Words:
-        """Return the question, both answers with what was read from them, and what was expected."""
+        """Return the question, both answers with the values parsed from them, and the expected answer."""
         return words_of(record, source)
 
     def results(self, records: Any, context: Any) -> TaskResults:
-        """Return flips, accuracy, states and costs; nothing of records without any answer."""
+        """Return flips, accuracy, states and costs; empty for records without answers."""
         from medtest.tasks.ask.results import AskResults
         from medtest.tasks.ask.tables.results import answer_tables
 
-        found = answer_tables(records, phantom=context.phantom)
-        return TaskResults() if found is None else AskResults(found)
+        tables = answer_tables(records, phantom=context.phantom)
+        return TaskResults() if tables is None else AskResults(tables)
 
     def side_by_side(self, systems: Sequence[tuple[str, TaskResults]]) -> Sequence[Mapping[str, Any]]:
         """Return flips and accuracy of all systems by question."""
         from medtest.tasks.ask.report.heat import system_heats
         from medtest.tasks.ask.results import AskResults
 
-        return system_heats([(name, one.tables) for name, one in systems if isinstance(one, AskResults)])
+        return system_heats([(name, result.tables) for name, result in systems if isinstance(result, AskResults)])

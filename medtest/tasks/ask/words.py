@@ -1,4 +1,4 @@
-"""What stands beside a picture that a question was asked of: the words, what was read from them, what was expected."""
+"""Texts next to a picture with a question: answers, parsed values, expected answer."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ COLUMNS: tuple[str, ...] = (
     "rule",
     "kind",
 )
-"""Text columns of the oracle of answers that the words are made of."""
+"""Text columns of the oracle of answers from which the texts are built."""
 
 READ_TABLE = "answers_judged.csv"
-"""The table of a judge's readings."""
+"""Table of a judge's readings."""
 
 Words = tuple[tuple[str, str], ...]
 """Headings and texts, in order."""
@@ -41,19 +41,19 @@ _WHY = {
 
 
 def words_of(record: Mapping[str, Any], source: Mapping[str, Any] | None) -> Words:
-    """Return the words of a follow-up's case, its source's beside them.
+    """Return the texts of a follow-up's case, with those of its source.
 
     Args:
-        record: Its record, with :data:`COLUMNS`.
-        source: The source's record; None where it is not known.
+        record: Record of the follow-up, with :data:`COLUMNS`.
+        source: Record of the source; None if unknown.
     """
     pairs = [("question", text_in(record, "question"))]
     if source is not None:
         pairs.append(("source", _answer(source)))
     pairs.append(("follow-up", _answer(record)))
-    wanted, truth, kind = text_in(record, "wanted"), record.get("truth"), text_in(record, "kind")
-    if text_in(record, "rule").startswith("must become") and wanted:
-        pairs.append(("must become", plain_value(wanted, kind)))
+    expected, truth, kind = text_in(record, "wanted"), record.get("truth"), text_in(record, "kind")
+    if text_in(record, "rule").startswith("must become") and expected:
+        pairs.append(("must become", plain_value(expected, kind)))
     if truth is not None:
         pairs.append(("truth of the source", plain_value(str(truth), kind) or "could not be read"))
     why = _WHY.get(text_in(record, "why"))
@@ -63,9 +63,9 @@ def words_of(record: Mapping[str, Any], source: Mapping[str, Any] | None) -> Wor
 
 
 def _answer(record: Mapping[str, Any]) -> str:
-    """Return an answer's words with the value that was read from them."""
+    """Return an answer's text with the value parsed from it."""
     words = text_in(record, "answer")
     state = text_in(record, "state")
-    said = _STATES.get(state) or plain_value(text_in(record, "said"), text_in(record, "kind"))
-    shown = f"\N{LEFT DOUBLE QUOTATION MARK}{words}\N{RIGHT DOUBLE QUOTATION MARK}" if words else "no words"
-    return f"{shown} (read as: {said})" if said else shown
+    reading = _STATES.get(state) or plain_value(text_in(record, "said"), text_in(record, "kind"))
+    quoted = f"\N{LEFT DOUBLE QUOTATION MARK}{words}\N{RIGHT DOUBLE QUOTATION MARK}" if words else "no words"
+    return f"{quoted} (read as: {reading})" if reading else quoted

@@ -1,1 +1,1 @@
-"""The task classify: labels of a picture."""
+"""Task classify: labels of a picture."""

@@ -1,19 +1,19 @@
-"""The border of labels: what a classifier may answer, checked once for all of them.
+"""Validation of a classifier's answers.
 
-An answer is one of these, or a :class:`~medtest.systems.base.LabelAnswer` of one of these and a mask:
+An answer has one of these forms, or is a :class:`~medtest.systems.base.LabelAnswer` of one of them and a mask:
 
-* ``probabilities``: C floats in [0, 1], in the order of the system's classes. Where exactly one class is true they sum
-  to 1 (± 0.001).
-* ``logits``: C finite floats, of which softmax (one class is true) or the logistic function (several may be) is taken
-  here, in double precision.
-* Of either, also an object of name and number, whose order does not matter.
-* ``labels``: the index or the name of a class; where several may be true, a list of them or C booleans.
+* ``probabilities``: C floats in [0, 1], in the order of the system's classes. For exclusive classes they sum to 1
+  (± 0.001).
+* ``logits``: C finite floats; softmax (exclusive classes) or the logistic function (several labels) is applied here, in
+  double precision.
+* Either of these as an object of name and number, in any order.
+* ``labels``: the index or the name of a class; with several labels, a list of them or C booleans.
 
-Axes of length 1 at either end are dropped. The class with the largest score is the label; two with the same largest
-score are no decision. Where several may be true, those above 0.5 are.
+Axes of length 1 at either end are dropped. The class with the largest score is the label; a tie for the largest score
+is not a decision. With several labels, those above 0.5 are true.
 
-Everything else (another length, NaN, a name that is none, a tie, an exception) is a fault of the system under test: the
-case becomes ERROR with the reason.
+Anything else (another length, NaN, an unknown name, a tie, an exception) is a fault of the system under test: the case
+becomes an ERROR with the reason.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from medtest.phantoms.classes import in_words_of, places
 from medtest.systems.base import LabelAnswer
 
 SUM_SLACK = 1e-3
-"""How far the probabilities of exclusive classes may sum from 1."""
+"""Largest deviation of the sum of probabilities of exclusive classes from 1."""
 
 
 def check_label(
@@ -40,14 +40,14 @@ def check_label(
     """Return a system's raw answer as a classification in the seeds' classes.
 
     Args:
-        raw: The answer, see the module's text.
-        asked: The seeds' classes.
-        own: The system's classes, whose order its scores have; None where it takes the seeds'.
+        raw: The answer, in a form described in the module's docstring.
+        asked: Classes of the seeds.
+        own: Classes of the system, in the order of its scores; None for those of the seeds.
         form: One of :data:`medtest.systems.base.ANSWER_FORMS`.
         shape: Height and width of the prepared image, for masks.
 
     Raises:
-        BadOutput: It is not an answer; the message says why.
+        BadOutput: It is not a valid answer; the message gives the reason.
     """
     scores, given_mask = (raw.scores, raw.mask) if isinstance(raw, LabelAnswer) else (raw, None)
     classes = asked if own is None else in_words_of(own, asked)
@@ -67,22 +67,22 @@ def check_label(
 
 
 def classes_misfit(own: Classes | None, asked: Classes) -> str:
-    """Return why a system's classes cannot answer for the seeds', or "". Case does not count.
+    """Return the reason why a system's classes do not match the seeds', or "". Case is ignored.
 
-    Of exclusive classes both must have the same; where several may be true, the system may know more.
+    Exclusive classes must be the same; with several labels, the system may have more.
     """
     if own is None:
         return ""
     own = in_words_of(own, asked)
     if own.multi != asked.multi:
-        one, several = "exactly one is true", "several may be true"
-        return f"has classes of which {several if own.multi else one}; of the seeds' {several if asked.multi else one}"
-    missing = [name for name in asked.names if name not in own.names]
-    more = [] if asked.multi else [name for name in own.names if name not in asked.names]
-    if not missing and not more:
+        exclusive, multiple = "exactly one is true", "several may be true"
+        return f"has classes of which {multiple if own.multi else exclusive}; of the seeds' {multiple if asked.multi else exclusive}"
+    absent = [name for name in asked.names if name not in own.names]
+    extra = [] if asked.multi else [name for name in own.names if name not in asked.names]
+    if not absent and not extra:
         return ""
-    parts = [f"does not know {', '.join(missing)}"] if missing else []
-    parts += [f"knows {', '.join(more)}, which the seeds do not have"] if more else []
+    parts = [f"does not know {', '.join(absent)}"] if absent else []
+    parts += [f"knows {', '.join(extra)}, which the seeds do not have"] if extra else []
     return f"{' and '.join(parts)} (its classes: {_shown(own)}; the seeds': {_shown(asked)})"
 
 
@@ -94,40 +94,40 @@ def _shown(classes: Classes) -> str:
 
 
 def _scores(raw: Any, count: int) -> NDArray[np.float64]:
-    found = as_array(raw, f"{count} scores")
-    flat = np.squeeze(found)
+    array = as_array(raw, f"{count} scores")
+    flat = np.squeeze(array)
     flat = flat.reshape(1) if flat.ndim == 0 else flat
     if flat.shape != (count,):
-        reason = f"gave shape {found.shape}; one score for each of {count} classes is expected"
+        reason = f"gave shape {array.shape}; one score for each of {count} classes is expected"
         raise OtherClasses(reason, flat.size) if flat.ndim == 1 and flat.size else BadOutput(reason)
     if not np.issubdtype(flat.dtype, np.floating):
-        raise BadOutput(f"gave dtype {found.dtype}; floats are expected (labels are another form of answer)")
+        raise BadOutput(f"gave dtype {array.dtype}; floats are expected (labels are another form of answer)")
     values = flat.astype(np.float64)
     if not np.isfinite(values).all():
         raise BadOutput("gave NaN" if np.isnan(values).any() else "gave an infinite value")
     return values
 
 
-def _in_order(values: NDArray[np.float64], own: Classes, asked: Classes) -> NDArray[np.float64]:
-    return values[list(places(own, asked))]
+def _in_order(values: NDArray[np.float64], own: Classes, target: Classes) -> NDArray[np.float64]:
+    return values[list(places(own, target))]
 
 
-def _decided(values: NDArray[np.float64], asked: Classes, form: str) -> tuple[tuple[str, ...], NDArray[np.float32]]:
+def _decided(values: NDArray[np.float64], classes: Classes, form: str) -> tuple[tuple[str, ...], NDArray[np.float32]]:
     if form == "logits":
-        # Ties are looked for among the logits: large ones may round to the same probability.
-        probabilities = _logistic(values) if asked.multi else _softmax(values)
-        chosen = values > 0
+        # Ties are checked on the logits, because large ones may round to the same probability.
+        probabilities = _logistic(values) if classes.multi else _softmax(values)
+        is_true = values > 0
     else:
-        probabilities = _probabilities(values, exclusive=not asked.multi)
-        chosen = probabilities > CUT
-    if asked.multi:
-        labels = tuple(name for name, yes in zip(asked.names, chosen, strict=True) if yes)
+        probabilities = _probabilities(values, exclusive=not classes.multi)
+        is_true = probabilities > CUT
+    if classes.multi:
+        labels = tuple(name for name, yes in zip(classes.names, is_true, strict=True) if yes)
         return labels, probabilities.astype(np.float32)
     best = np.flatnonzero(values == values.max())
     if len(best) > 1:
-        tied = ", ".join(asked.names[index] for index in best[:4])
+        tied = ", ".join(classes.names[index] for index in best[:4])
         raise BadOutput(f"gave the same largest score to {len(best)} classes ({tied}): that is no decision")
-    return (asked.names[int(best[0])],), probabilities.astype(np.float32)
+    return (classes.names[int(best[0])],), probabilities.astype(np.float32)
 
 
 def _probabilities(values: NDArray[np.float64], *, exclusive: bool) -> NDArray[np.float64]:
@@ -149,7 +149,7 @@ def _softmax(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _logistic(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    # exp of a number that is never above 0 cannot overflow
+    # exp of a number that is never positive cannot overflow
     small: NDArray[np.float64] = np.exp(-np.abs(values))
     return np.where(values >= 0, 1.0, small) / (1.0 + small)
 
@@ -158,7 +158,7 @@ def _logistic(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _named(raw: Any, classes: Classes) -> list[str]:
-    """Return the names that an answer of form ``labels`` states."""
+    """Return the names in an answer of form ``labels``."""
     if classes.multi:
         return _several(raw, classes)
     items = _items(raw)
@@ -181,15 +181,15 @@ def _items(raw: Any) -> Sequence[Any]:
         return [raw]
     if isinstance(raw, list | tuple | set | frozenset):
         return list(raw)
-    found = np.asarray(as_array(raw, "a label"))
-    return list(np.atleast_1d(np.squeeze(found)))
+    array = np.asarray(as_array(raw, "a label"))
+    return list(np.atleast_1d(np.squeeze(array)))
 
 
 def _name(item: Any, classes: Classes) -> str:
-    if isinstance(item, str):  # numpy.str_ is one too
-        found = [name for name in classes.names if name.casefold() == item.casefold()]
-        if item not in classes.names and len(found) == 1:
-            return found[0]
+    if isinstance(item, str):  # includes numpy.str_
+        matches = [name for name in classes.names if name.casefold() == item.casefold()]
+        if item not in classes.names and len(matches) == 1:
+            return matches[0]
         if item not in classes.names:
             near = nearest_name(item, classes.names)
             hint = f" (did it mean {near}?)" if near else ""

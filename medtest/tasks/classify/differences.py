@@ -1,4 +1,4 @@
-"""Which of two systems' answers flip less from frame to frame: a measure of :mod:`differences`."""
+"""Differences in flips between frames of two systems: a measure of :mod:`differences`."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from medtest.tasks.classify.words import FLIPS
 
 
 def flip_differences(sides: Mapping[str, Records], place: Axes) -> Iterator[tuple[Grouping, tuple[SystemCases, ...]]]:
-    """Yield the comparisons of frames of every system, by type; nothing where one has no sequences.
+    """Yield the comparisons of frames of every system, by type; empty if one has no sequences.
 
     Args:
         sides: Records of each system's common cases.
-        place: Their axes.
+        place: Axes of the records.
     """
-    found = {name: sequences_of(one, place) for name, one in sides.items()}
-    there = {name: one for name, one in found.items() if one is not None}
-    if len(there) < len(sides):
+    sequences = {name: sequences_of(records, place) for name, records in sides.items()}
+    available = {name: frames for name, frames in sequences.items() if frames is not None}
+    if len(available) < len(sides):
         return
-    first = next(iter(there.values()))
+    first = next(iter(available.values()))
     flips = []
-    for name, one in there.items():
-        value, known = one.changes(AUTO)
-        size = one.sizes[:, None] if one.multi else 1.0
-        whole = np.asarray(known * size, np.float64).ravel()
+    for name, frames in available.items():
+        value, valid = frames.changes(AUTO)
+        size = frames.sizes[:, None] if frames.multi else 1.0
+        whole = np.asarray(valid * size, np.float64).ravel()
         flips.append(SystemCases(name=name, part=np.rint(value * size).ravel(), whole=whole))
     place, repeated = first.place, first.rows.shape[1] - 1
     yield Grouping.of(FLIPS, RELATION, place.relations, place.relation, place, repeated), tuple(flips)

@@ -1,20 +1,20 @@
-"""The oracle of classifications: did the label change, was it right, and how sure was the system?
+"""Oracle of classifications: label changes, correctness and confidence.
 
 Scores of a case (``p`` are the probabilities of the answer, ``e`` the expected labels):
 
-- ``agreement``: 1 where the answered label (of several that may be true, the whole set) is the expected one, else 0.
-- ``label_share``: share of the classes' yes-or-no decisions that are as expected where several may be true; the
-  agreement where exactly one is.
-- ``probability``: probability given to the expected label; where several may be true the mean over classes of the
-  probability given to the class's true state (``p`` where it is true, 1 - ``p`` where it is not).
-- ``confidence``: the same of the system's own answer: probability given to its own label, or to its own decisions.
-- ``dice``, ``iou``: of the lesion's mask, where the system gives one and the seed has one (see
+- ``agreement``: 1 if the answered label (with several labels, the whole set) is the expected one, else 0.
+- ``label_share``: with several labels, share of the classes' yes-or-no decisions that are as expected; for exclusive
+  classes the agreement.
+- ``probability``: probability of the expected label; with several labels the mean over classes of the probability of
+  the class's true state (``p`` if it is true, 1 - ``p`` if not).
+- ``confidence``: the same for the system's own answer: probability of its own label, or of its own decisions.
+- ``dice``, ``iou``: scores of the lesion's mask, if the system gives one and the seed has one (see
   :mod:`medtest.tasks.segment.oracle`).
-- ``self_agreement``, ``self_label_share``, ``self_probability``: the first three with the answer to the source image in
-  place of the expected one. A fall of ``self_probability`` is measured from the ``confidence`` of that answer.
+- ``self_agreement``, ``self_label_share``, ``self_probability``: the first three with the answer to the source image as
+  the expected one. A decrease of ``self_probability`` is measured from the ``confidence`` of that answer.
 
 The criterion ``label`` is a loss of agreement: against ``source`` the label changed (metamorphic), against ``truth`` it
-is wrong while it was right on the source image.
+is wrong although it was right on the source image.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ from medtest.core.records import LABEL_FACTORS
 from medtest.tasks.segment.oracle import overlap
 
 JOINT = "|"
-"""Stands between labels in the text columns."""
+"""Separator of labels in the text columns."""
 
 
 class LabelsSettings(PartSettings):
-    """Settings of ``labels``; none of them goes into a score.
+    """Settings of ``labels``; none of them affects a score.
 
     Attributes:
-        label_thresholds: Where a probability of one of several labels becomes a yes, in tables on attacks. Decisions
-            in records are at 0.5.
+        label_thresholds: Probability thresholds for multi-label answers in tables on attacks. Decisions in records use
+            0.5.
     """
 
     label_thresholds: list[Annotated[float, Field(gt=0.0, lt=1.0)]] = Field(default=[0.5, 0.7], min_length=1)
 
 
 class Labels(Oracle):
-    """Judges classifications; see the module for what each score means."""
+    """Judge classifications; the module's docstring defines the scores."""
 
     Settings: ClassVar[type[PartSettings]] = LabelsSettings
     task: ClassVar[str] = "label"
@@ -63,7 +63,7 @@ class Labels(Oracle):
     def score(
         self, *, answer: Output, source: Output | None, seed: PreparedSeed, effect: Effect
     ) -> dict[str, float | None]:
-        """Return the score columns of one case; None where there is no truth, no source answer, no probabilities."""
+        """Return the score columns of one case; None without truth, source answer or probabilities."""
         if not isinstance(answer, LabelOutput) or not isinstance(source, LabelOutput | None):
             raise TypeError(f"labels judges labels, not an answer of kind {answer.kind}")
         columns: dict[str, float | None] = dict.fromkeys(self.scores)
@@ -90,31 +90,31 @@ class Labels(Oracle):
 
 
 def given_to(probabilities: Probability | None, classes: Classes, labels: Sequence[str]) -> float | None:
-    """Return the probability given to labels.
+    """Return the probability of labels.
 
     Args:
         probabilities: float32 C in [0, 1], or None.
         classes: The C classes.
-        labels: Those that are true; exactly one unless the classes say that several may be.
+        labels: True labels; exactly one unless the classes allow several.
 
     Returns:
-        The label's probability; of several the mean over classes of the probability given to each one's state.
+        The label's probability; with several labels the mean over classes of the probability of each class's state.
     """
     if probabilities is None:
         return None
     true = np.array([name in labels for name in classes.names], dtype=np.bool_)
-    given = probabilities.astype(np.float64)
+    values = probabilities.astype(np.float64)
     if classes.multi:
-        return float(np.where(true, given, 1.0 - given).mean())
-    return float(given[true].sum())
+        return float(np.where(true, values, 1.0 - values).mean())
+    return float(values[true].sum())
 
 
 def _against(answer: LabelOutput, expected: Sequence[str]) -> dict[str, float | None]:
-    same = [(name in answer.labels) == (name in expected) for name in answer.classes.names]
-    agreement = float(all(same))
+    decisions = [(name in answer.labels) == (name in expected) for name in answer.classes.names]
+    agreement = float(all(decisions))
     return {
         "agreement": agreement,
-        "label_share": sum(same) / len(same) if answer.classes.multi else agreement,
+        "label_share": sum(decisions) / len(decisions) if answer.classes.multi else agreement,
         "probability": given_to(answer.probabilities, answer.classes, expected),
     }
 
@@ -126,5 +126,5 @@ def _text(labels: Sequence[str] | None) -> str | None:
 def _probabilities(answer: LabelOutput) -> str:
     if answer.probabilities is None:
         return ""
-    named = zip(answer.classes.names, answer.probabilities.tolist(), strict=True)
-    return json.dumps({name: float(f"{value:.7g}") for name, value in named}, ensure_ascii=False)
+    pairs = zip(answer.classes.names, answer.probabilities.tolist(), strict=True)
+    return json.dumps({name: float(f"{value:.7g}") for name, value in pairs}, ensure_ascii=False)

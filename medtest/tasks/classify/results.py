@@ -1,4 +1,4 @@
-"""What is made of the records of a classifier, and what people read of it."""
+"""Results of a classifier: tables and report."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ class LabelResults(TaskResults):
 
     @property
     def flip_probability(self) -> tuple[float, float] | None:
-        """The mean of the types, where there are sequences."""
+        """Mean flip probability over the types, if there are sequences."""
         row = next(iter(self._flips(OVERALL)), None)
         return None if row is None or row["fp"] != row["fp"] else (float(row["fp"]), float(row["rfp"]))
 
     def frames(self) -> Mapping[str, pd.DataFrame]:
-        """Return its tables by file name."""
+        """Return the tables by file name."""
         return self.tables.frames()
 
     def page(self, material: Material) -> TaskPage:
@@ -71,7 +71,7 @@ class LabelResults(TaskResults):
         )
 
     def cards(self) -> list[dict[str, object]]:
-        """Return a card with the mean flip probability of the types, where there are sequences."""
+        """Return a card with the mean flip probability over the types, if there are sequences."""
         row = next(iter(self._flips(OVERALL)), None)
         if row is None or row["fp"] != row["fp"]:
             return []
@@ -80,7 +80,7 @@ class LabelResults(TaskResults):
         return [{"name": "Flip probability", "value": percent(100 * row["fp"]), "lines": lines}]
 
     def lines(self) -> list[str]:
-        """Return the flip probability in one line, nothing where nothing made sequences."""
+        """Return the flip probability in one line; empty without sequences."""
         if self.tables.flips.empty:
             return []
         rows = self._flips()
@@ -92,7 +92,7 @@ class LabelResults(TaskResults):
         return [f"flip probability {rate:.1f} % [{low:.1f}, {high:.1f}]{over}; tables/flip_probability.csv."]
 
     def pictures(self, system: str) -> Sequence[tuple[PictureKind, Sequence[ReplayedPicture]]]:
-        """Return the film strips of the sequences that flip most."""
+        """Return the film strips of the sequences with most flips."""
         return [(FILMS, film_pictures(self.tables.films, system))]
 
     def _flips(self, *relations: str) -> list[dict[Any, Any]]:

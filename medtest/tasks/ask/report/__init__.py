@@ -1,1 +1,1 @@
-"""The report on systems that answer questions."""
+"""Report on systems that answer questions."""

@@ -1,4 +1,4 @@
-"""Accuracy in the report: the table question by question, its averages, and what a difference of averages hides."""
+"""Accuracy in the report: table by question, averages, and flips hidden by a difference of averages."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from medtest.tasks.ask.tables.hidden import Hidden
 from medtest.tasks.ask.tables.results import AnswerTables
 
 _AVERAGED = ("source", "perturbed", "difference", "source_exact", "f1", "recall", "mcc")
-"""Figures of a question that an average is taken of."""
+"""Figures of a question that are averaged."""
 
 
 def the_average(found: AnswerTables) -> dict[str, Any] | None:
-    """Return the row of the table of accuracies that "original less average" is read from; None without any truth.
+    """Return the row of accuracies that gives "original less average", or None without any truth.
 
-    It is the published one, of the 18 questions, else of the 14 kept; where a suite asks others, or has no truth for
-    some, the plain mean over the questions that have one, which the page's table then shows as well.
+    It is the published average over the 18 questions, else over the 14 kept ones; if a suite asks other questions, or
+    lacks truth for some, the plain mean over the questions with truth, which is then also in the page's table.
     """
     table = found.accuracy
-    known = table[table["difference"].notna()]
+    with_truth = table[table["difference"].notna()]
     for name in (AVERAGE_18, AVERAGE_14):
-        for row in known[known["item"] == name].to_dict("records"):
+        for row in with_truth[with_truth["item"] == name].to_dict("records"):
             return {str(key): value for key, value in row.items()}
-    asked = [str(item) for item in known["item"] if item not in (AVERAGE_18, AVERAGE_14)]
-    if not asked:
+    items = [str(item) for item in with_truth["item"] if item not in (AVERAGE_18, AVERAGE_14)]
+    if not items:
         return None
-    own = known[known["item"].isin(asked)]
-    figures = {name: own[name].mean(skipna=False) for name in own.columns if name in _AVERAGED}
-    return {"item": f"average of {len(asked)}", "question": "", "cases": own["cases"].sum(), **figures}
+    selected = with_truth[with_truth["item"].isin(items)]
+    figures = {name: selected[name].mean(skipna=False) for name in selected.columns if name in _AVERAGED}
+    return {"item": f"average of {len(items)}", "question": "", "cases": selected["cases"].sum(), **figures}
 
 
 def average_words(average: Mapping[str, Any]) -> str:
-    """Return what an average is of."""
+    """Return a description of an average."""
     if average["item"] in (AVERAGE_18, AVERAGE_14):
         return f"{average['item']} questions"
     count = str(average["item"]).rpartition(" ")[2]
@@ -59,27 +59,29 @@ def hidden_words(found: AnswerTables) -> str:
         f"out. {_pooled(hidden)}"
     )
     if hidden.example is not None:
-        one = hidden.example
-        words += f" Most is hidden of the question {question_words(one.item)}: {_flipped(one)}. {_pooled(one)}"
+        example = hidden.example
+        words += (
+            f" Most is hidden of the question {question_words(example.item)}: {_flipped(example)}. {_pooled(example)}"
+        )
     return words
 
 
-def _flipped(one: Hidden) -> str:
+def _flipped(counts: Hidden) -> str:
     return (
-        f"{one.flipped:,} of {counted(one.judged, 'answer')} with a known truth flipped ({100 * one.flips:.1f} %); "
-        f"{one.lost:,} went from right to wrong, {one.won:,} from wrong to right, {one.sideways:,} from one wrong "
+        f"{counts.flipped:,} of {counted(counts.judged, 'answer')} with a known truth flipped ({100 * counts.flips:.1f} %); "
+        f"{counts.lost:,} went from right to wrong, {counts.won:,} from wrong to right, {counts.sideways:,} from one wrong "
         "answer to another"
     )
 
 
-def _pooled(one: Hidden) -> str:
-    """Return what the very cases whose flips are counted say of accuracy: they weigh otherwise than the average."""
-    these = "this one is" if one.cases == 1 else f"these {one.cases:,} are"
-    return f"Pooled, {these} right in {100 * one.source:.1f} % before and {100 * one.after:.1f} % after."
+def _pooled(counts: Hidden) -> str:
+    """Return the accuracy of the cases whose flips are counted, which are weighted differently from the average."""
+    subject = "this one is" if counts.cases == 1 else f"these {counts.cases:,} are"
+    return f"Pooled, {subject} right in {100 * counts.source:.1f} % before and {100 * counts.after:.1f} % after."
 
 
 def accuracy_rows(found: AnswerTables) -> list[dict[str, Any]]:
-    """Return the table of accuracies question by question, averages last."""
+    """Return the table of accuracies by question, averages last."""
     rows = []
     table: list[Mapping[Any, Any]] = list(found.accuracy.to_dict("records"))
     average, items = the_average(found), set(found.accuracy["item"])
@@ -108,13 +110,13 @@ def accuracy_rows(found: AnswerTables) -> list[dict[str, Any]]:
 
 
 def _stacked(row: Mapping[Any, Any], name: str, *, signed: bool = False) -> tuple[str, str]:
-    """Return a figure and its interval, each "" where there is none."""
+    """Return a figure and its interval, each "" if missing."""
     value, _, ends = with_interval(row, name, signed=signed).partition(" (")
     return value, ends.removesuffix(")").replace(" to ", "\N{EN DASH}" if not signed else " to ")
 
 
 def published_words(found: AnswerTables) -> str:
-    """Return where the published figures are from, or why they are not shown."""
+    """Return the source of the published figures, or the reason why they are not shown."""
     if found.simulated:
         return "The published figures of GPT-4V stand beside real systems only, never beside a simulation."
     words = f"{PUBLISHED}: accuracy as the slides print it, Wilson's interval for 182 images; how they scored is not "

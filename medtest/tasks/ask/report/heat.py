@@ -1,4 +1,4 @@
-"""Flips as heat maps: questions down; relations, or systems, across."""
+"""Heat maps of flips, with rows of questions and columns of relations or systems."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ SIGNIFICANT = 0.05
 
 
 def flip_heat(found: AnswerTables) -> dict[str, Any] | None:
-    """Return the heat map of questions × relations, asking again first; None where nothing was judged."""
+    """Return the heat map of questions × relations, repeated questions first; None if nothing was judged."""
     table = rows_of(found.flips)
     if not table:
         return None
     cells = {(str(row["item"]), str(row["relation"])): row for row in table}
     relations = [name for name in dict.fromkeys(str(row["relation"]) for row in table) if name != OVERALL]
-    again = ["asked again"] if any(int(row["unchanged_cases"]) for row in table) else []
+    repeated = ["asked again"] if any(int(row["unchanged_cases"]) for row in table) else []
 
     def row(item: str) -> list[dict[str, Any]]:
-        floor = [_floor(cells.get((item, OVERALL))) for _ in again]
+        floor = [_floor(cells.get((item, OVERALL))) for _ in repeated]
         return [*floor, *(_cell(cells.get((item, relation))) for relation in (*relations, OVERALL))]
 
     return heat_map(
         list(dict.fromkeys(item for item, _ in cells)),
         {},
-        columns=[*again, *(name.replace("_", " ") for name in relations), "all relations"],
+        columns=[*repeated, *(name.replace("_", " ") for name in relations), "all relations"],
         cells=row,
         shown=question_words,
-        words={str(one["item"]): str(one["question"]) for one in table},
+        words={str(entry["item"]): str(entry["question"]) for entry in table},
         sums=(ALL,),
     )
 
@@ -63,16 +63,16 @@ def _cell(row: Mapping[Any, Any] | None) -> dict[str, Any]:
 
 
 def system_heats(known: Sequence[tuple[str, AnswerTables]]) -> list[dict[str, Any]]:
-    """Return heat maps that set systems side by side, flips and accuracy by question; none without systems.
+    """Return heat maps that compare systems, flips and accuracy by question; empty without systems.
 
     Args:
-        known: Names of systems that may share a table (all simulated, or none), and their tables.
+        known: Names of systems that may share a table (all simulated, or none), with their tables.
     """
     if not known:
         return []
     names = [name for name, _ in known]
-    flips = [{str(row["item"]): row for row in rows_of(found.flips, relation=OVERALL)} for _, found in known]
-    right = [{str(row["item"]): row for row in rows_of(found.accuracy)} for _, found in known]
+    flips = [{str(row["item"]): row for row in rows_of(tables.flips, relation=OVERALL)} for _, tables in known]
+    right = [{str(row["item"]): row for row in rows_of(tables.accuracy)} for _, tables in known]
     return [
         heat_map(
             list(dict.fromkeys(item for rows in flips for item in rows)),

@@ -1,4 +1,4 @@
-"""One image with its answers per relation, changes marked: the slides' illustration, as the report shows it."""
+"""One image with its answers under each relation, changes marked, as in the slides."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ _CUT = {"length": "cut off", "malformed": "malformed"}
 
 
 def illustration(one: Illustration, pictures: Sequence[str]) -> dict[str, Any]:
-    """Return one image: its pictures across, its questions down, what was answered in the cells.
+    """Return one image as a table: columns of pictures, rows of questions, cells with answers.
 
     Args:
         one: The image.
-        pictures: ``data:`` addresses of its pictures, in order; none where none may be shown.
+        pictures: ``data:`` addresses of its pictures, in order; empty if none may be shown.
     """
     heads = [
         {
-            "name": "source" if number == 0 else shown.relation.replace("_", " "),
-            "level": f"severity {shown.severity}" if shown.severity else "",
-            "address": one.address(shown),
+            "name": "source" if number == 0 else picture.relation.replace("_", " "),
+            "level": f"severity {picture.severity}" if picture.severity else "",
+            "address": one.address(picture),
             "picture": pictures[number] if number < len(pictures) else "",
         }
-        for number, shown in enumerate(one.pictures)
+        for number, picture in enumerate(one.pictures)
     ]
     rows: list[dict[str, Any]] = [
         {
             "name": question_words(item),
             "words": words,
             "truth": plain_value(truth, kind),
-            "cells": [_cell(said, kind, row[0], first=number == 0) for number, said in enumerate(row)],
+            "cells": [_cell(answer, kind, row[0], first=number == 0) for number, answer in enumerate(row)],
         }
         for (item, words), kind, truth, row in zip(one.questions, one.kinds, one.truths, one.said, strict=True)
     ]
@@ -49,29 +49,29 @@ def illustration(one: Illustration, pictures: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _flips(one: Illustration, marked: int) -> str:
-    """Return how many answers flipped, and how many of them are in the table where it has no room for all."""
-    words = f"{one.flips:,} of {one.judged:,} answers flipped"
-    return words if marked == one.flips else f"{words}; {marked:,} of them under the follow-ups shown here"
+def _flips(image: Illustration, marked: int) -> str:
+    """Return the number of flipped answers, and how many of them the table includes if not all."""
+    words = f"{image.flips:,} of {image.judged:,} answers flipped"
+    return words if marked == image.flips else f"{words}; {marked:,} of them under the follow-ups shown here"
 
 
-def _cell(said: GivenAnswer | None, of: str, source: GivenAnswer | None, *, first: bool) -> dict[str, Any]:
-    if said is None:
+def _cell(answer: GivenAnswer | None, of: str, source: GivenAnswer | None, *, first: bool) -> dict[str, Any]:
+    if answer is None:
         return {"value": "", "words": "", "kind": "none", "flipped": False, "mark": "", "title": "not asked"}
-    value = _CUT.get(said.why) or _STATES.get(said.state) or plain_value(said.value, of)
-    flipped = bool(said.flipped)
-    kind = "flip" if flipped else "open" if said.flipped is None and not first else ""
-    value = "" if flipped and said.state == "refusal" else value
-    wanted = plain_value(said.wanted, of)
+    value = _CUT.get(answer.why) or _STATES.get(answer.state) or plain_value(answer.value, of)
+    flipped = bool(answer.flipped)
+    kind = "flip" if flipped else "open" if answer.flipped is None and not first else ""
+    value = "" if flipped and answer.state == "refusal" else value
+    expected = plain_value(answer.wanted, of)
     mark = ""
     if flipped:
-        before = "" if source is None else source.value or _STATES.get(source.state, "")
-        must_become = wanted and source is not None and said.wanted != before
-        mark = "refused" if said.state == "refusal" else f"should be {wanted}" if must_become else "flip"
-    right = "" if said.right is None else "right" if said.right else "wrong"
-    why = said.why if kind == "open" else ""
-    title = "; ".join(part for part in (f"should say: {wanted}" if flipped and wanted else "", right, why) if part)
-    words = said.words if len(said.words) <= _MOST_WORDS else f"{said.words[: _MOST_WORDS - 1].rstrip()}…"
+        source_value = "" if source is None else source.value or _STATES.get(source.state, "")
+        must_become = expected and source is not None and answer.wanted != source_value
+        mark = "refused" if answer.state == "refusal" else f"should be {expected}" if must_become else "flip"
+    right = "" if answer.right is None else "right" if answer.right else "wrong"
+    why = answer.why if kind == "open" else ""
+    title = "; ".join(part for part in (f"should say: {expected}" if flipped and expected else "", right, why) if part)
+    words = answer.words if len(answer.words) <= _MOST_WORDS else f"{answer.words[: _MOST_WORDS - 1].rstrip()}…"
     return {
         "value": value,
         "words": words,

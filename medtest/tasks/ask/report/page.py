@@ -1,4 +1,4 @@
-"""The report's sections on systems that answer questions: accuracy, flips, refusals, cost, the worst images."""
+"""Report sections on systems that answer questions: accuracy, flips, refusals, cost, worst images."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _TURNED = ("right_to_wrong", "wrong_to_right", "wrong_to_wrong")
 
 
 def answers(found: AnswerTables, folder: Path) -> dict[str, Any]:
-    """Return what the template shows.
+    """Return the values of the template.
 
     Args:
-        found: The tables.
-        folder: Where the sheets of the worst images lie.
+        found: Tables of the system.
+        folder: Folder with the sheets of the worst images.
     """
     return {
         "phantom": found.phantom,
@@ -50,13 +50,14 @@ def answers(found: AnswerTables, folder: Path) -> dict[str, Any]:
         "cost_total": _cost_total(found.costs),
         "cost_words": _cost_words(found.costs),
         "worst": [
-            illustration(one, pictures) for one, pictures in zip(found.worst, sheets(folder, found.worst), strict=True)
+            illustration(image, pictures)
+            for image, pictures in zip(found.worst, sheets(folder, found.worst), strict=True)
         ],
     }
 
 
 def floor_words(flips: pd.DataFrame) -> str:
-    """Return the flip rate under all relations beside that of asking again, "" without one of them."""
+    """Return the flip rate under all relations with that of repeated questions; "" without either."""
     row = next(iter(rows_of(flips, item=ALL, relation=OVERALL)), None)
     if row is None or not row["cases"]:
         return ""
@@ -66,22 +67,22 @@ def floor_words(flips: pd.DataFrame) -> str:
     )
     if not row["unchanged_cases"]:
         return f"{words}. The unchanged image was not asked about again, so nothing is known of the model's own flips."
-    again, flipped = 100 * row["unchanged_rate"], 100 * row["unchanged_flips"] / row["unchanged_cases"]
+    repeat_rate, flipped = 100 * row["unchanged_rate"], 100 * row["unchanged_flips"] / row["unchanged_cases"]
     words += f", {flipped:.1f} % of {row['unchanged_cases']:,} when the very same image was asked about again"
-    if f"{again:.1f}" != f"{flipped:.1f}":  # else net seems to be no difference of the two
-        words += f" ({again:.1f} % with each question weighed as it is judged under relations)"
+    if f"{repeat_rate:.1f}" != f"{flipped:.1f}":  # otherwise net would not look like the difference of the two
+        words += f" ({repeat_rate:.1f} % with each question weighed as it is judged under relations)"
     return f"{words}: net {100 * row['net']:+.1f} points ({100 * row['ci_low']:+.1f} to {100 * row['ci_high']:+.1f})."
 
 
-def _by_relation(found: AnswerTables) -> list[dict[str, Any]]:
-    """Return one row a relation: flips net of the floor, and directions summed over questions."""
+def _by_relation(tables: AnswerTables) -> list[dict[str, Any]]:
+    """Return one row for each relation: flips net of the floor, and directions summed over questions."""
     rows = []
-    directions = found.directions
-    for row in rows_of(found.flips, item=ALL):
+    directions = tables.directions
+    for row in rows_of(tables.flips, item=ALL):
         relation = str(row["relation"])
-        kept = directions[directions["relation"] != UNCHANGED]
-        own = kept if relation == OVERALL else kept[kept["relation"] == relation]
-        turned = {name: int(own[name].sum()) for name in _TURNED}
+        relevant = directions[directions["relation"] != UNCHANGED]
+        selected = relevant if relation == OVERALL else relevant[relevant["relation"] == relation]
+        turned = {name: int(selected[name].sum()) for name in _TURNED}
         rows.append(
             {
                 "name": "all relations" if relation == OVERALL else relation.replace("_", " "),
@@ -106,14 +107,14 @@ def _percent_range(row: Mapping[Any, Any], name: str, low: str, high: str, *, si
 
 
 def _by_question(directions: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return which way answers went, question by question over all relations, and the smallest corrected p."""
-    kept = directions[directions["relation"] != UNCHANGED]
+    """Return the directions of changed answers by question over all relations, and the smallest corrected p."""
+    relevant = directions[directions["relation"] != UNCHANGED]
     rows = []
-    for item in dict.fromkeys(kept["item"]):
-        own = kept[kept["item"] == item]
-        cases = int(own["cases"].sum())
-        named = own.loc[own["p_holm"].idxmin()] if own["p_holm"].notna().any() else None
-        turned = {name: int(own[name].sum()) for name in _TURNED}
+    for item in dict.fromkeys(relevant["item"]):
+        selected = relevant[relevant["item"] == item]
+        cases = int(selected["cases"].sum())
+        lowest = selected.loc[selected["p_holm"].idxmin()] if selected["p_holm"].notna().any() else None
+        turned = {name: int(selected[name].sum()) for name in _TURNED}
         fall = (turned["wrong_to_right"] - turned["right_to_wrong"]) / cases
         rows.append(
             {
@@ -121,8 +122,8 @@ def _by_question(directions: pd.DataFrame) -> list[dict[str, Any]]:
                 "cases": f"{cases:,}",
                 **{name: f"{count:,}" for name, count in turned.items()},
                 "difference": f"{fall:+.3f}",
-                "p": "" if named is None else p_words(named["p_holm"]),
-                "under": "" if named is None or named["p_holm"] >= 1 else str(named["relation"]).replace("_", " "),
+                "p": "" if lowest is None else p_words(lowest["p_holm"]),
+                "under": "" if lowest is None or lowest["p_holm"] >= 1 else str(lowest["relation"]).replace("_", " "),
             }
         )
     return rows
@@ -165,20 +166,20 @@ def _states(states: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def judge_words(found: AnswerTables) -> str:
-    """Return who read what the parser could not, and how much, "" without a judge."""
+    """Return the judge's name and how much it read, "" without a judge."""
     if found.judged is None:
         return ""
     if found.judged.empty:
-        left = _left_unread(found.states)
-        if left:
+        unread = _left_unread(found.states)
+        if unread:
             why = "they are empty, or it was stopped or gave no reply"
-            return f"In {left:,} answers medtest finds no value; {found.judge} read none of them: {why}."
+            return f"In {unread:,} answers medtest finds no value; {found.judge} read none of them: {why}."
         return f'medtest found a value, a refusal or "not relevant" in every answer; {found.judge} read nothing.'
-    read = found.judged[found.judged["state"] != "unparsed"]
-    cases = int(read["cases"].sum())
+    resolved = found.judged[found.judged["state"] != "unparsed"]
+    cases = int(resolved["cases"].sum())
     return (
         f"In {len(found.judged):,} different answers medtest finds no value. Their words were put to {found.judge},"
-        f" which read {len(read):,} of them ({cases:,} cases). These cases are judged by its readings, on this page and"
+        f" which read {len(resolved):,} of them ({cases:,} cases). These cases are judged by its readings, on this page and"
         ' in its tables, and are counted in the column "by the judge"; the run\'s own tables, outside views/, leave'
         " them unread."
     ) + (
@@ -187,14 +188,14 @@ def judge_words(found: AnswerTables) -> str:
 
 
 def _left_unread(states: pd.DataFrame) -> int:
-    """Return how many answers hold words in which nothing was found: those that were cut off or malformed aside."""
+    """Return the number of answers without a parsed value, except cut-off and malformed ones."""
     rows = states[(states["item"] == ALL) & (states["relation"] != OVERALL)]
     return int(rows["unparsed"].sum() - rows["cut_off"].sum() - rows["malformed"].sum())
 
 
-def _judged(judged: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the readings of most cases, those that the judge left unread last."""
-    order = judged.assign(_left=judged["state"] == "unparsed").sort_values(
+def _judged(readings: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the readings with most cases, those that the judge could not read last."""
+    order = readings.assign(_left=readings["state"] == "unparsed").sort_values(
         ["_left", "cases"], ascending=[True, False], kind="stable"
     )
     return [
@@ -259,7 +260,7 @@ def _cost_words(costs: pd.DataFrame) -> str:
 
 
 def seconds_words(row: Mapping[Any, Any]) -> str:
-    """Return the median of a call's seconds, "" where it is not known."""
+    """Return the median of a call's seconds, "" if unknown."""
     return "" if row["seconds_median"] != row["seconds_median"] else f"{row['seconds_median']:.2f} s a call (median)"
 
 

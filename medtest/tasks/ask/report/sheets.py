@@ -1,4 +1,4 @@
-"""Small pictures of the images whose answers flip most, made again: ``samples/asked-*.png``, one sheet an image."""
+"""Small pictures of the images with most flips, regenerated: ``samples/asked-*.png``, one sheet for each image."""
 
 from __future__ import annotations
 
@@ -20,23 +20,25 @@ SHEETS = PictureKind(
     undrawn="the pictures of an image could not be drawn",
 )
 SIDE = 132
-"""Height of a small picture in pixels; its width follows the image, at most twice that."""
+"""Height of a small picture in pixels; the width follows the image, at most twice the height."""
 _QUALITY = 82
 
 
 def sheet_pictures(worst: Sequence[Illustration]) -> list[ReplayedPicture]:
-    """Return the sheets of one system; nothing is asked of it, for its answers are in the records.
+    """Return the sheets of one system; the system is not called, since its answers are recorded.
 
     Args:
-        worst: What :func:`medtest.tasks.ask.tables.worst.worst_images` chose.
+        worst: Images from :func:`medtest.tasks.ask.tables.worst.worst_images`.
     """
-    return [_picture(number, one) for number, one in enumerate(worst, start=1)]
+    return [_picture(number, image) for number, image in enumerate(worst, start=1)]
 
 
 def sheets(folder: Path, worst: Sequence[Illustration]) -> list[list[str]]:
-    """Return the small pictures of each image as ``data:`` addresses; none of an image that has no sheet."""
-    known = {tuple(entry.get("addresses") or ()): entry for entry in sample_index(folder, SHEETS.index)}
-    return [_pictures(folder, known.get(tuple(one.address(shown) for shown in one.pictures))) for one in worst]
+    """Return the small pictures of each image as ``data:`` addresses; empty for an image without a sheet."""
+    entries = {tuple(entry.get("addresses") or ()): entry for entry in sample_index(folder, SHEETS.index)}
+    return [
+        _pictures(folder, entries.get(tuple(image.address(picture) for picture in image.pictures))) for image in worst
+    ]
 
 
 def _pictures(folder: Path, entry: dict[str, Any] | None) -> list[str]:
@@ -44,32 +46,36 @@ def _pictures(folder: Path, entry: dict[str, Any] | None) -> list[str]:
 
     path = None if entry is None else picture_of(folder, entry)
     widths = entry.get("widths") if entry is not None else None
-    if path is None or not isinstance(widths, list) or not all(isinstance(one, int) and one > 0 for one in widths):
+    if (
+        path is None
+        or not isinstance(widths, list)
+        or not all(isinstance(width, int) and width > 0 for width in widths)
+    ):
         return []
-    found, left = [], 0
+    addresses, left = [], 0
     try:
         with Image.open(path) as sheet:
             if sheet.height > SIDE or sheet.width != sum(widths):
                 return []
-            whole = sheet.convert("RGB")
+            pixels = sheet.convert("RGB")
     except (OSError, UnidentifiedImageError, Image.DecompressionBombError):
         return []
     for width in widths:
         buffer = io.BytesIO()
-        whole.crop((left, 0, left + width, whole.height)).save(buffer, "JPEG", quality=_QUALITY)
-        found.append("data:image/jpeg;base64," + base64.b64encode(buffer.getvalue()).decode("ascii"))
+        pixels.crop((left, 0, left + width, pixels.height)).save(buffer, "JPEG", quality=_QUALITY)
+        addresses.append("data:image/jpeg;base64," + base64.b64encode(buffer.getvalue()).decode("ascii"))
         left += width
-    return found
+    return addresses
 
 
-def _picture(number: int, one: Illustration) -> ReplayedPicture:
-    addresses = [one.address(shown) for shown in one.pictures]
+def _picture(number: int, image: Illustration) -> ReplayedPicture:
+    addresses = [image.address(picture) for picture in image.pictures]
     entry = {"file": f"asked-{number:02d}.png", "addresses": addresses}
     return ReplayedPicture(entry=entry, addresses=addresses, draw=lambda images, path: {"widths": _save(images, path)})
 
 
 def _save(images: Sequence[Any], path: Path) -> list[int]:
-    """Write small pictures side by side; return their widths. A follow-up without an image is a grey one."""
+    """Write small pictures side by side and return their widths; a missing image becomes a grey square."""
     from PIL import Image
 
     small = []
@@ -80,11 +86,11 @@ def _save(images: Sequence[Any], path: Path) -> list[int]:
         picture = Image.fromarray(image)
         width = min(2 * SIDE, max(1, round(SIDE * picture.width / picture.height)))
         small.append(picture.resize((width, SIDE), Image.Resampling.LANCZOS))
-    sheet = Image.new("RGB", (sum(one.width for one in small), SIDE))
+    sheet = Image.new("RGB", (sum(picture_.width for picture_ in small), SIDE))
     left = 0
-    for one in small:
-        sheet.paste(one, (left, 0))
-        left += one.width
+    for tile in small:
+        sheet.paste(tile, (left, 0))
+        left += tile.width
     with writing(path) as file:
         sheet.save(file, format="PNG")
-    return [one.width for one in small]
+    return [tile.width for tile in small]

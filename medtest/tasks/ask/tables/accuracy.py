@@ -1,15 +1,16 @@
-"""Accuracy per question, on source images and after relations, beside the published.
+"""Accuracy by question, on source images and under relations, with the published figures.
 
-The slides do not say how an answer was scored, and 15 of their 18 accuracies are no fraction of 182: any-hit is our
-primary accuracy, ``exact`` stands beside it. F1, recall and MCC, which the contest names, are taken over indicators of
-every label that occurs for a question, all cases together (micro average); its own code for them was not published.
+The slides do not say how an answer was scored, and 15 of their 18 accuracies are not a multiple of 1/182: any-hit is
+our primary accuracy, with ``exact`` in addition. F1, recall and MCC, which the contest names, are computed over
+indicators of every label that occurs for a question, all cases together (micro average); the contest's code was not
+published.
 
 ``perturbed`` is the mean over the relations, as on the slides; ``difference`` hides flips that cancel out, which
 :mod:`medtest.tasks.ask.tables.flips` counts. Intervals of sources and of published accuracies (182 images) are
-Wilson's; those of ``perturbed``, ``difference`` and averages are bootstraps over images, all questions and relations of
-an image together. Where fewer than ten images are right, or fewer than ten wrong, ``perturbed`` has Wilson's with every
-image counted once, and ``difference`` the two joined as Newcombe joins his, which errs towards being wide; averages of
-fewer than ten images have none.
+Wilson's; those of ``perturbed``, ``difference`` and averages are bootstraps over images, with all questions and
+relations of an image together. If fewer than ten images are right, or fewer than ten wrong, ``perturbed`` has Wilson's
+interval with every image counted once, and ``difference`` combines the two as Newcombe does, which is conservative;
+averages of fewer than ten images have no interval.
 """
 
 from __future__ import annotations
@@ -41,12 +42,12 @@ RELATION_COLUMNS = columns_in(__file__, "answer_accuracy_by_relation")
 
 
 def relation_table(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return accuracy of every question × relation, source and ``unchanged`` among them.
+    """Return accuracy of every question × relation, including the source and ``unchanged``.
 
-    Intervals are Wilson's, images counted as cases.
+    Intervals are Wilson's, with images counted as cases.
 
     Args:
-        frame: Rows of one system, as :func:`medtest.tasks.ask.tables.rows.frame_of` gives them.
+        frame: Rows of one system, from :func:`medtest.tasks.ask.tables.rows.frame_of`.
 
     Returns:
         A table with exactly :data:`RELATION_COLUMNS`; fractions.
@@ -58,30 +59,30 @@ def relation_table(frame: pd.DataFrame) -> pd.DataFrame:
     place = Questions.of(frame, "vqa accuracy")
     right, exact = (frame[name].to_numpy(dtype=np.float64) for name in ("right", "exact"))
     judged = ~np.isnan(right)
-    made = place.rates(np.where(judged, right, 0.0), judged, pools=False)
-    asked, cases = place.counts(np.ones(len(frame))), place.counts(judged)
+    accuracy = place.rates(np.where(judged, right, 0.0), judged, pools=False)
+    total, cases = place.counts(np.ones(len(frame))), place.counts(judged)
     columns = {
         "cases": cases,
-        "right": made.part[0].astype(np.int64),
-        "accuracy": decimals(made.rate[0]),
-        "ci_low": decimals(made.low[0]),
-        "ci_high": decimals(made.high[0]),
+        "right": accuracy.part[0].astype(np.int64),
+        "accuracy": decimals(accuracy.rate[0]),
+        "ci_low": decimals(accuracy.low[0]),
+        "ci_high": decimals(accuracy.high[0]),
         "exact": place.means(exact, judged & ~np.isnan(exact)),
-        "not_judged": asked - cases,
+        "not_judged": total - cases,
     }
-    keep = asked > 0
+    keep = total > 0
     keep[-1], keep[:, -1] = False, False
     return place.table(columns, keep, RELATION_COLUMNS)
 
 
 def accuracy_table(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return accuracy per question in the slides' order, with averages, beside the published figures.
+    """Return accuracy by question in the slides' order, with averages and published figures.
 
     Args:
-        frame: Rows of one system, as :func:`medtest.tasks.ask.tables.rows.frame_of` gives them.
+        frame: Rows of one system, from :func:`medtest.tasks.ask.tables.rows.frame_of`.
 
     Returns:
-        A table with exactly :data:`COLUMNS`; fractions. An average is there where all its questions are.
+        A table with exactly :data:`COLUMNS`; fractions. An average is included if all its questions are present.
     """
     import pandas as pd
 
@@ -89,8 +90,8 @@ def accuracy_table(frame: pd.DataFrame) -> pd.DataFrame:
     resampled = Resampled.of(frame)
     rows = [_row(item, frame, by_relation) | resampled.ends_of(item) for item in in_order(frame["item"])]
     table = pd.DataFrame(rows, columns=list(COLUMNS))
-    every = [one.name for one in in_slide_order()]
-    kept = [one.name for one in in_slide_order() if one.kept]
+    every = [question.name for question in in_slide_order()]
+    kept = [question.name for question in in_slide_order() if question.kept]
     means = [mean_row(table, name, names) for name, names in ((AVERAGE_18, every), (AVERAGE_14, kept))]
     by_name_ = {AVERAGE_18: every, AVERAGE_14: kept}
     means = [row | resampled.ends_of_mean(by_name_[str(row["item"])]) for row in means if row is not None]
@@ -98,7 +99,7 @@ def accuracy_table(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def published_table() -> pd.DataFrame:
-    """Return the published figures in the form of :func:`accuracy_table`, averages among them."""
+    """Return the published figures in the form of :func:`accuracy_table`, including averages."""
     import pandas as pd
 
     rows = [
@@ -112,25 +113,25 @@ def published_table() -> pd.DataFrame:
 
 
 def mean_row(table: pd.DataFrame, name: str, items: list[str]) -> dict[str, object] | None:
-    """Return the plain mean over questions of a table's figures, or None where one of them has no row."""
-    chosen = table[table["item"].isin(items)]
-    if len(chosen) != len(items):
+    """Return the plain mean over questions of a table's figures, or None if one of them has no row."""
+    selected = table[table["item"].isin(items)]
+    if len(selected) != len(items):
         return None
     figures = [name for name in COLUMNS if name not in ("item", "question", "cases") and not name.endswith(_ENDS)]
-    means = {column: round(float(chosen[column].astype(float).mean(skipna=False)), 6) for column in figures}
-    return {"item": name, "question": "", "cases": chosen["cases"].sum(min_count=1), **means}
+    means = {column: round(float(selected[column].astype(float).mean(skipna=False)), 6) for column in figures}
+    return {"item": name, "question": "", "cases": selected["cases"].sum(min_count=1), **means}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Resampled:
-    """Accuracies of resampled images.
+    """Accuracies on resampled images.
 
     Attributes:
         items: The questions.
         source: float64 replicates × questions, accuracy on sources.
         perturbed: float64 replicates × questions, mean over the relations.
         images: float64 3 × questions: images with a judged follow-up, with a right one, with a wrong one.
-        at_source: The same of sources.
+        at_source: The same for sources.
         means: float64 2 × questions: accuracy on sources, and mean over the relations.
     """
 
@@ -150,7 +151,7 @@ class Resampled:
         right = judged["right"].to_numpy(dtype=np.float64)
         sums = place.sums(right, np.ones(len(right)))
         source, perturbed = _accuracies(place.drawn(sums)[0], first)
-        at_source, images = (_images(sums[0][:, :, chosen].sum(2)) for chosen in (first, ~first))
+        at_source, images = (_images(sums[0][:, :, mask].sum(2)) for mask in (first, ~first))
         means = np.concatenate(_accuracies(sums[0].sum(0)[None], first))
         return cls(
             items=place.items, source=source, perturbed=perturbed, images=images, at_source=at_source, means=means
@@ -158,31 +159,33 @@ class Resampled:
 
     def ends_of(self, item: str) -> dict[str, object]:
         """Return the ends of the intervals of one question's ``perturbed`` and ``difference``."""
-        one = self.items.index(item)
-        source, perturbed = (float(mean) for mean in self.means[:, one])
-        few = min(*self.images[1:, one], *self.at_source[1:, one]) < FEW_CLUSTERS
+        column = self.items.index(item)
+        source, perturbed = (float(mean) for mean in self.means[:, column])
+        few = min(*self.images[1:, column], *self.at_source[1:, column]) < FEW_CLUSTERS
         if not few:
-            drawn = percentile_interval(self.perturbed[:, one])
-            fall = percentile_interval(self.source[:, one] - self.perturbed[:, one])
+            drawn = percentile_interval(self.perturbed[:, column])
+            fall = percentile_interval(self.source[:, column] - self.perturbed[:, column])
             return _ends("perturbed", drawn) | _ends("difference", fall)
-        before = wilson_of_rate(source, self.at_source[0, one])
-        after = wilson_of_rate(perturbed, self.images[0, one])
-        return _ends("perturbed", after) | _ends("difference", joined(source, before, perturbed, after))
+        source_ends = wilson_of_rate(source, self.at_source[0, column])
+        perturbed_ends = wilson_of_rate(perturbed, self.images[0, column])
+        return _ends("perturbed", perturbed_ends) | _ends(
+            "difference", joined(source, source_ends, perturbed, perturbed_ends)
+        )
 
     def ends_of_mean(self, items: list[str]) -> dict[str, object]:
-        """Return the ends of the intervals of an average over questions; none of fewer than ten images."""
+        """Return the ends of the intervals of an average over questions; empty for fewer than ten images."""
         if self.images[0].max(initial=0.0) < FEW_CLUSTERS:
             return {}
-        chosen = [self.items.index(item) for item in items]
-        source, perturbed = self.source[:, chosen].mean(1), self.perturbed[:, chosen].mean(1)
-        found: dict[str, object] = {}
+        columns = [self.items.index(item) for item in items]
+        source, perturbed = self.source[:, columns].mean(1), self.perturbed[:, columns].mean(1)
+        intervals: dict[str, object] = {}
         for name, draws in (("source", source), ("perturbed", perturbed), ("difference", source - perturbed)):
-            found |= _ends(name, percentile_interval(draws))
-        return found
+            intervals |= _ends(name, percentile_interval(draws))
+        return intervals
 
 
 def _images(sums: Floats) -> Floats:
-    """Return how many images have a judged answer, a right one and a wrong one, 3 × questions.
+    """Return the number of images with a judged answer, a right one and a wrong one, 3 × questions.
 
     Args:
         sums: images × 2 (right, cases) × questions.
@@ -196,14 +199,14 @@ def _accuracies(sums: Floats, first: NDArray[np.bool_]) -> tuple[Floats, Floats]
 
     Args:
         sums: N × 2 (right, cases) × relations × questions.
-        first: Which relation is the source.
+        first: Mask of the relation that is the source.
     """
     right, cases = np.moveaxis(sums, (1, 2), (0, -1))
     with np.errstate(invalid="ignore", divide="ignore"):
-        # relations side by side in memory: numpy adds in that order, on which a rounded last digit may hang
-        after = np.ascontiguousarray(right[..., ~first] / cases[..., ~first])
-        known = ~np.isnan(after)
-        mean = np.where(known, after, 0.0).sum(-1) / known.sum(-1)
+        # contiguous relations: numpy adds in memory order, which can affect the last digit after rounding
+        rates = np.ascontiguousarray(right[..., ~first] / cases[..., ~first])
+        valid = ~np.isnan(rates)
+        mean = np.where(valid, rates, 0.0).sum(-1) / valid.sum(-1)
         return right[..., first].sum(-1) / cases[..., first].sum(-1), mean
 
 
@@ -213,41 +216,41 @@ def _ends(name: str, ends: tuple[object, object]) -> dict[str, object]:
 
 
 def label_scores(said: list[frozenset[str]], true: list[frozenset[str]]) -> tuple[float, float, float]:
-    """Return F1, recall and Matthews' correlation over indicators of all labels, all cases together.
+    """Return F1, recall and Matthews' correlation over indicators of all labels, all cases pooled.
 
     Args:
         said: Labels of each answer; empty for a refusal.
         true: Labels of each truth.
 
     Returns:
-        Each in [0, 1], [0, 1] and [-1, 1]; NaN where it is not defined.
+        Each in [0, 1], [0, 1] and [-1, 1]; NaN if undefined.
     """
     labels = frozenset().union(*said, *true)
     hit = sum(len(a & b) for a, b in zip(said, true, strict=True))
     false = sum(len(a - b) for a, b in zip(said, true, strict=True))
     missed = sum(len(b - a) for a, b in zip(said, true, strict=True))
-    rest = len(labels) * len(said) - hit - false - missed
+    true_negatives = len(labels) * len(said) - hit - false - missed
     f1 = 2 * hit / (2 * hit + false + missed) if hit + false + missed else float("nan")
     recall = hit / (hit + missed) if hit + missed else float("nan")
-    product = float(hit + false) * (hit + missed) * (rest + false) * (rest + missed)
-    mcc = (hit * rest - false * missed) / product**0.5 if product else float("nan")
+    product = float(hit + false) * (hit + missed) * (true_negatives + false) * (true_negatives + missed)
+    mcc = (hit * true_negatives - false * missed) / product**0.5 if product else float("nan")
     return f1, recall, mcc
 
 
 def _row(item: str, frame: pd.DataFrame, by_relation: pd.DataFrame) -> dict[str, object]:
-    own = by_relation[by_relation["item"] == item].set_index("relation")
-    perturbed = own.drop(index=[SOURCE, UNCHANGED], errors="ignore")["accuracy"].dropna()
+    item_rows = by_relation[by_relation["item"] == item].set_index("relation")
+    perturbed = item_rows.drop(index=[SOURCE, UNCHANGED], errors="ignore")["accuracy"].dropna()
     mean = float(perturbed.mean()) if len(perturbed) else float("nan")
-    at_source = own.loc[SOURCE] if SOURCE in own.index else None
-    source = float("nan") if at_source is None else float(own["accuracy"].to_dict()[SOURCE])
-    chosen = (frame["item"] == item) & (frame["relation"] == SOURCE) & frame["right"].notna()
-    judged = frame[chosen]
-    scores = label_scores(*([_labels(text) for text in judged[column]] for column in ("said", "true")))
-    known, beside = by_name(item), published().get(item)
+    at_source = item_rows.loc[SOURCE] if SOURCE in item_rows.index else None
+    source = float("nan") if at_source is None else float(item_rows["accuracy"].to_dict()[SOURCE])
+    at_source_rows = (frame["item"] == item) & (frame["relation"] == SOURCE) & frame["right"].notna()
+    cases = frame[at_source_rows]
+    scores = label_scores(*([_labels(text) for text in cases[column]] for column in ("said", "true")))
+    question, beside = by_name(item), published().get(item)
     return {
         "item": item,
-        "question": "" if known is None else known.text,
-        "cases": len(judged),
+        "question": "" if question is None else question.text,
+        "cases": len(cases),
         "source": source,
         "source_low": float("nan") if at_source is None else at_source["ci_low"],
         "source_high": float("nan") if at_source is None else at_source["ci_high"],
@@ -260,7 +263,7 @@ def _row(item: str, frame: pd.DataFrame, by_relation: pd.DataFrame) -> dict[str,
 
 
 def _published(beside: PublishedAccuracy | None) -> dict[str, object]:
-    """Return the published figures of a question, with Wilson's intervals for as many images as the slides name."""
+    """Return the published figures of a question, with Wilson's intervals for the number of images in the slides."""
     if beside is None:
         return {name: float("nan") for name in COLUMNS if name.startswith("published_")}
     return {

@@ -1,8 +1,8 @@
-"""How answers differ from the source's: any-hit, Jaccard's index and the same set side by side, and what is no flip.
+"""Differences between answers and the source's: any-hit, Jaccard's index, equality, and changes that are no flips.
 
-A set of colours or findings that loses one of two names flips, though it shares the other: the three figures together
-say which. Of sizes and counts an interval that holds the source's is weaker, one within it stronger, one that crosses
-it overlaps; none of them is a flip. Distances of places are king moves on the 3 × 3 grid between the nearest cells.
+A set of colours or findings that loses one of two names flips although it shares the other; the three figures show
+this. For sizes and counts, an interval that contains the source's is weaker, one within it stronger, one that crosses
+it overlaps; none of these is a flip. Distances of places are king moves on the 3 × 3 grid between the nearest cells.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ COLUMNS = ("item", "relation", "cases", *SCORES, *CHANGES, "distance")
 
 
 def change_table(records: Records) -> pd.DataFrame:
-    """Return how answers to follow-ups differ from the sources', with exactly :data:`COLUMNS`.
+    """Return the differences between answers to follow-ups and to sources, with exactly :data:`COLUMNS`.
 
-    Over judged cases. ``any_hit``, ``exact`` and ``jaccard`` are means in [0, 1], a refusal counted as 0; ``distance``
-    is the mean of places, empty elsewhere. ``overall`` is over relations but ``unchanged``.
+    Only judged cases count. ``any_hit``, ``exact`` and ``jaccard`` are means in [0, 1], with a refusal counted as 0;
+    ``distance`` is the mean over places, empty for other types. ``overall`` covers all relations but ``unchanged``.
 
     Args:
         records: Records of one system.
@@ -43,13 +43,13 @@ def change_table(records: Records) -> pd.DataFrame:
     change = cases["change"].astype(object).fillna("").to_numpy(dtype=object)
     scores = {name: cases[f"self_{name}"].to_numpy(dtype=np.float64, na_value=np.nan) for name in SCORES}
     distance = pd.to_numeric(cases["distance"], errors="coerce").to_numpy(dtype=np.float64)
-    counted = place.counts(np.ones(len(cases)))
+    counts = place.counts(np.ones(len(cases)))
     columns = {
-        "cases": counted,
+        "cases": counts,
         **{name: place.means(values, np.ones(len(cases), bool)) for name, values in scores.items()},
         **{name: place.counts(change == name) for name in CHANGES},
         "distance": place.means(distance, ~np.isnan(distance)),
     }
-    keep = counted > 0
-    keep[:, -1] = False  # of no question there is all
+    keep = counts > 0
+    keep[:, -1] = False  # there is no pool of all questions
     return place.table(columns, keep, COLUMNS)

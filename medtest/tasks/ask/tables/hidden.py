@@ -1,4 +1,4 @@
-"""What "original less average" hides: flips in opposite directions cancel out in a difference of accuracies."""
+"""Flips hidden by "original less average": opposite flips cancel out in a difference of accuracies."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FEWEST = 5
-"""A question is named as an example where at least this many cases were judged both ways."""
+"""Smallest number of cases judged both ways for a question to serve as an example."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Hidden:
-    """The same cases, counted both ways; fractions.
+    """Flips and accuracies on the same cases; rates are fractions.
 
     Attributes:
         item: The question; ``all`` for all together.
-        cases: Cases that were judged by the truth, at the source too: those of ``flip_directions.csv``.
-        judged: Those of them that were judged by the source's answer too.
+        cases: Cases judged by the truth, including their source: those of ``flip_directions.csv``.
+        judged: Those that were also judged by the source's answer.
         source: Accuracy on the sources of these cases.
         after: Accuracy on the follow-ups.
-        flipped: Answers of the judged that flipped.
-        lost: Answers that went from right to wrong, as ``flip_directions.csv`` counts them, and likewise the next two.
+        flipped: Number of judged answers that flipped.
+        lost: Answers that went from right to wrong, counted as in ``flip_directions.csv``, as are the next two.
         won: Answers that went from wrong to right.
         sideways: Answers that went from one wrong answer to another.
-        example: The question whose difference hides most; None for a question, or where there is none.
+        example: Question whose difference hides most; None for a question, or without one.
     """
 
     item: str
@@ -49,38 +49,42 @@ class Hidden:
 
     @property
     def difference(self) -> float:
-        """What the slides report: accuracy on the sources less that on the follow-ups."""
+        """Difference reported in the slides: accuracy on the sources minus that on the follow-ups."""
         return self.source - self.after
 
 
 def hidden_flips(rows: pd.DataFrame) -> Hidden | None:
-    """Return both numbers over all relations but ``unchanged``; None where no truth is known.
+    """Return both numbers over all relations but ``unchanged``; None without any truth.
 
     Args:
-        rows: Rows of one system, as :func:`medtest.tasks.ask.tables.records.answer_rows` gives them.
+        rows: Rows of one system, from :func:`medtest.tasks.ask.tables.records.answer_rows`.
     """
-    chosen = ~rows["relation"].isin([SOURCE, UNCHANGED])
-    cases = rows[chosen & rows["right"].notna() & rows["source_right"].notna()]
+    perturbed = ~rows["relation"].isin([SOURCE, UNCHANGED])
+    cases = rows[perturbed & rows["right"].notna() & rows["source_right"].notna()]
     if cases.empty:
         return None
-    each = [_count(str(item), own) for item, own in cases.groupby("item", sort=False) if len(own) >= FEWEST]
-    example = max(each, key=lambda one: one.flips - abs(one.difference), default=None)
+    candidates = [
+        _count(str(item), item_cases)
+        for item, item_cases in cases.groupby("item", sort=False)
+        if len(item_cases) >= FEWEST
+    ]
+    example = max(candidates, key=lambda candidate: candidate.flips - abs(candidate.difference), default=None)
     if example is not None and example.flips - abs(example.difference) <= 0:
         example = None
     return _count("all", cases, example)
 
 
 def _count(item: str, cases: pd.DataFrame, example: Hidden | None = None) -> Hidden:
-    before, after, flip = cases["source_right"] == 1, cases["right"] == 1, cases["flip"] == 1
+    was_right, is_right, flip = cases["source_right"] == 1, cases["right"] == 1, cases["flip"] == 1
     return Hidden(
         item=item,
         cases=len(cases),
-        source=float(before.mean()),
-        after=float(after.mean()),
+        source=float(was_right.mean()),
+        after=float(is_right.mean()),
         judged=int(cases["flip"].notna().sum()),
         flipped=int(flip.sum()),
-        lost=int((before & ~after).sum()),
-        won=int((~before & after).sum()),
-        sideways=int((flip & ~before & ~after).sum()),
+        lost=int((was_right & ~is_right).sum()),
+        won=int((~was_right & is_right).sum()),
+        sideways=int((flip & ~was_right & ~is_right).sum()),
         example=example,
     )

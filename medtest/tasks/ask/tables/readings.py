@@ -1,7 +1,8 @@
-"""A judge's readings of records of answers: the table that shows each.
+"""Table of a judge's readings of recorded answers.
 
-Records themselves stay as they are. What a judge read is laid over them (:mod:`medtest.results.records.rejudging`),
-marked in the column ``read_by``, which no record holds, and counted apart in tables.
+The records themselves do not change. The readings are applied on top of them
+(:mod:`medtest.results.records.rejudging`), marked in the column ``read_by``, which no stored record has, and counted
+separately in tables.
 """
 
 from __future__ import annotations
@@ -22,18 +23,28 @@ JUDGED_COLUMNS = ("item", "question", "kind", "words", "state", "said", "quote",
 
 
 def judged_table(records: Records, readings: Mapping[Unread, Reading]) -> pd.DataFrame:
-    """Return every reading with the number of cases whose answer it is: columns :data:`JUDGED_COLUMNS`.
+    """Return every reading with its number of cases: columns :data:`JUDGED_COLUMNS`.
 
     Args:
-        records: The records that the words are from.
-        readings: What was read.
+        records: Records with the texts.
+        readings: The readings.
     """
     import pandas as pd
 
     cases = contents_in(records, NEEDS, unread_of)
     rows = [
-        (one.item, one.question, one.kind, one.words, read.state.value, read.said, read.quote, read.doubt, cases[one])
-        for one, read in sorted(readings.items())
-        if one in cases
+        (
+            unread.item,
+            unread.question,
+            unread.kind,
+            unread.words,
+            reading.state.value,
+            reading.said,
+            reading.quote,
+            reading.doubt,
+            cases[unread],
+        )
+        for unread, reading in sorted(readings.items())
+        if unread in cases
     ]
     return pd.DataFrame(rows, columns=list(JUDGED_COLUMNS))

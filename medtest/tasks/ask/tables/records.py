@@ -1,7 +1,7 @@
-"""What the records of systems that answer questions say: one judged row an answer, for the tables of answers.
+"""Records of systems that answer questions as rows for the tables, one judged row for each answer.
 
 Nothing is judged again: scores and texts are the oracle's (:mod:`medtest.tasks.ask.oracle`). Cases without an answer
-(errors, follow-ups that could not be made) are no rows.
+(errors, follow-ups that could not be made) have no row.
 """
 
 from __future__ import annotations
@@ -21,39 +21,39 @@ if TYPE_CHECKING:
 
 STATE, WORDS, SAID = "state", "answer", "said"
 SCHEMA, RULES = "schema", "rules"
-"""Who read an answer, where no judge did."""
+"""Reader of an answer, if not a judge."""
 STAGE = "stage"
 _MARKS = (STATE, "rule", "reply", "source_state")
 """Columns that only records of answers have together."""
 
 
 def has_answers(records: Records) -> bool:
-    """Whether these are records of a system that was asked questions, and answered at all."""
+    """Return True if these are records of a system that answered questions."""
     frames = (records.followups, records.sources)
     return any(all(name in frame.columns for name in _MARKS) and bool(frame[STATE].notna().any()) for frame in frames)
 
 
 def answered(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the records that hold an answer."""
-    there = frame[STATE].notna() & (frame["verdict"].astype(str) != Verdict.ERROR.value)
-    return frame.loc[there.to_numpy(dtype=bool)]
+    """Return the records with an answer."""
+    has_answer = frame[STATE].notna() & (frame["verdict"].astype(str) != Verdict.ERROR.value)
+    return frame.loc[has_answer.to_numpy(dtype=bool)]
 
 
 def read_by(frame: pd.DataFrame) -> pd.Series[str]:
-    """Return who read each record's answer: ``schema``, ``rules`` or ``judge``; "" where nobody found anything.
+    """Return the reader of each record's answer: ``schema``, ``rules`` or ``judge``; "" if nothing was read.
 
-    Records of versions before name no stage: their words were parsed.
+    Records of earlier versions have no stage: their texts were parsed.
     """
-    read = frame[STATE].notna() & (frame[STATE].astype(object) != "unparsed") & (frame["reply"] == "answered")
-    known = frame[STAGE].astype(object) if STAGE in frame.columns else frame["reply"].map(lambda _: None)
-    found = known.where(known.notna() & (known != ""), RULES).where(read, "")
+    is_read = frame[STATE].notna() & (frame[STATE].astype(object) != "unparsed") & (frame["reply"] == "answered")
+    stage = frame[STAGE].astype(object) if STAGE in frame.columns else frame["reply"].map(lambda _: None)
+    readers = stage.where(stage.notna() & (stage != ""), RULES).where(is_read, "")
     if READ_BY in frame.columns:
-        found = found.where(frame[READ_BY].astype(object) != JUDGE, JUDGE)
-    return found.astype(object)
+        readers = readers.where(frame[READ_BY].astype(object) != JUDGE, JUDGE)
+    return readers.astype(object)
 
 
 def answer_rows(records: Records) -> pd.DataFrame:
-    """Return one row an answer, with exactly the columns of :data:`medtest.tasks.ask.tables.rows.COLUMNS`.
+    """Return one row for each answer, with exactly the columns of :data:`medtest.tasks.ask.tables.rows.COLUMNS`.
 
     Args:
         records: Records of one system; ids may be hashed.
@@ -65,17 +65,17 @@ def answer_rows(records: Records) -> pd.DataFrame:
 
 
 def independent(frame: pd.DataFrame) -> pd.Series[str]:
-    """Return what intervals resample, for each record: the patient or video where metadata name one, else the image."""
+    """Return the resampling unit of each record: the patient or video if metadata name one, else the image."""
     return frame["dataset"].astype(object).astype(str) + "/" + frame["cluster"].astype(object).astype(str)
 
 
 def wordings(records: Records) -> Mapping[str, str]:
     """Return the wording of every question by its name."""
-    found: dict[str, str] = {}
+    by_name: dict[str, str] = {}
     for frame in (records.followups, records.sources):
         pairs = frame[["item", "question"]].dropna().drop_duplicates("item")
-        found |= {str(row.item): str(row.question) for row in pairs.itertuples(index=False)}
-    return found
+        by_name |= {str(row.item): str(row.question) for row in pairs.itertuples(index=False)}
+    return by_name
 
 
 def _rows(frame: pd.DataFrame) -> pd.DataFrame:
@@ -84,7 +84,7 @@ def _rows(frame: pd.DataFrame) -> pd.DataFrame:
     text = {name: frame[name].astype(object).fillna("").astype(str) for name in _TEXTS}
     number = {name: pd.to_numeric(frame[name], errors="coerce").astype(float) for name in _NUMBERS}
     exact = (number["exact"] == 1).to_numpy()
-    rules = {one: _rule(one) for one in text["rule"].unique()}
+    rules = {text_value: _rule(text_value) for text_value in text["rule"].unique()}
     return pd.DataFrame(
         {
             "image": independent(frame),
@@ -112,5 +112,5 @@ _NUMBERS = ("self_agreement", "agreement", "exact", "source_agreement")
 
 
 def _rule(text: str) -> str:
-    """Return a rule without the value it asks for."""
+    """Return a rule without its required value."""
     return "must become" if text.startswith("must become") else text

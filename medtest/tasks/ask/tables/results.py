@@ -1,4 +1,4 @@
-"""All tables of a system that answers questions, made together from its records."""
+"""Tables of a system that answers questions, built from its records."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ if TYPE_CHECKING:
 
 FLIPS = "flips.csv"
 SYSTEM, SUBJECT = "system", "subject"
-"""Last columns of every table but ``flips.csv``, whose columns are fixed: the system, and whether it is simulated."""
+"""Last columns of every table but ``flips.csv``, whose columns are fixed: system, and real or simulated."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AnswerTables:
-    """The tables of a system that answers questions.
+    """Tables of a system that answers questions.
 
     Attributes:
-        system: Its name in the records.
+        system: Name of the system in the records.
         flips: Flips of every question × relation with pools: all columns of :func:`answer_flips.flip_table`.
-        directions: Which way answers went between right and wrong.
-        accuracy: Accuracy per question, of real systems beside the published.
+        directions: Transitions of answers between right and wrong.
+        accuracy: Accuracy by question, for real systems with the published figures.
         by_relation: Accuracy of every question × relation.
-        changes: How answers differ from the sources'.
-        states: Refusals, and what could not be read.
+        changes: Differences between answers and the sources'.
+        states: Refusals and unparsed answers.
         costs: Tokens, dollars, seconds.
-        hidden: What the difference of accuracies hides; None without any truth.
-        judge: Who read answers in which the parser found nothing, or "" for nobody.
-        judged: Its readings (:data:`medtest.tasks.ask.tables.readings.JUDGED_COLUMNS`), None without a judge.
-        judge_cost_usd: What its readings cost when they were asked, in US dollars; None without a price or a call.
-        worst: The images that flip most.
-        phantom: Whether any of the seeds are made images.
+        hidden: Flips hidden by the difference of accuracies; None without any truth.
+        judge: Judge that read unparsed answers, or "".
+        judged: Readings of the judge (:data:`medtest.tasks.ask.tables.readings.JUDGED_COLUMNS`), None without a judge.
+        judge_cost_usd: Cost of the readings when they were made, in US dollars; None without a price or a call.
+        worst: Images with most flips.
+        phantom: True if any seeds are phantoms.
     """
 
     system: str
@@ -64,12 +64,12 @@ class AnswerTables:
 
     @property
     def simulated(self) -> bool:
-        """Whether the system simulates a product."""
+        """True if the system simulates a product."""
         return is_simulated(self.system)
 
     def frames(self) -> dict[str, pd.DataFrame]:
         """Return every table by its file name."""
-        named = {
+        tables = {
             "flips_detail.csv": self.flips,
             "flip_directions.csv": self.directions,
             "answer_accuracy.csv": self.accuracy,
@@ -79,26 +79,26 @@ class AnswerTables:
             "answer_costs.csv": self.costs,
         }
         if self.judged is not None:
-            named[READ_TABLE] = self.judged.assign(judge=self.judge, judge_cost_usd=self.judge_cost_usd)
+            tables[READ_TABLE] = self.judged.assign(judge=self.judge, judge_cost_usd=self.judge_cost_usd)
         subject = "simulated" if self.simulated else "real"
         last = {SYSTEM: self.system, SUBJECT: subject, **seeds_of(phantom=self.phantom)}
         contract = self.flips[list(CONTRACT)] if not self.flips.empty else self.flips
-        return {FLIPS: contract, **{name: frame.assign(**last) for name, frame in named.items()}}
+        return {FLIPS: contract, **{name: frame.assign(**last) for name, frame in tables.items()}}
 
 
 def answer_tables(records: Records, *, phantom: bool = False) -> AnswerTables | None:
-    """Return the tables of a system that answers questions, or None where the records are of another kind.
+    """Return the tables of a system that answers questions, or None if the records are of another kind.
 
     Args:
         records: Records of one system.
-        phantom: Whether any of the seeds are made images.
+        phantom: True if any seeds are phantoms.
     """
     if records.followups.empty or not has_answers(records):
         return None
     rows, words = answer_rows(records), wordings(records)
     system = str(records.followups["system"].iloc[0])
     accuracy = accuracy_table(rows)
-    if is_simulated(system):  # the published figures are of a real product, which shares no table with a simulation
+    if is_simulated(system):  # published figures are of a real product and must not share a table with a simulation
         accuracy = accuracy.drop(columns=[name for name in accuracy if str(name).startswith("published_")])
     return AnswerTables(
         system=system,
@@ -116,8 +116,8 @@ def answer_tables(records: Records, *, phantom: bool = False) -> AnswerTables | 
 
 
 def _worded(table: pd.DataFrame, words: Mapping[str, str]) -> pd.DataFrame:
-    """Return a table with the questions in the words in which they were asked."""
+    """Return a table with the questions as they were worded in the run."""
     if table.empty:
         return table
-    asked = table["item"].map(lambda item: words.get(str(item), ""))
-    return table.assign(question=asked.where(asked != "", table["question"].fillna("")))
+    wordings_column = table["item"].map(lambda item: words.get(str(item), ""))
+    return table.assign(question=wordings_column.where(wordings_column != "", table["question"].fillna("")))

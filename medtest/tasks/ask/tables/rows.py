@@ -1,4 +1,4 @@
-"""One row an answer: what the tables of flips and accuracy are made of."""
+"""Rows of answers, one each: input of the tables of flips and accuracy."""
 
 from __future__ import annotations
 
@@ -16,12 +16,15 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SOURCE, UNCHANGED = "source", "unchanged"
-"""Names of two rows that are no relation: the source image, and the same image asked again."""
+"""Names of two rows that are not relations: the source image, and the same image asked again."""
 
 COLUMNS = columns_in(__file__, "rows")
-"""Of one row: ``item`` is the question's name. ``flip``, ``right``, ``exact`` and ``source_right`` are 1, 0, or NaN
-where that is not judged; ``flip`` of the source is NaN. ``said`` and ``true`` are canonical texts, ``true`` is empty
-where no truth is known, and ``said`` is the truth's where it says no less: "12 mm" is the class 11-20 mm."""
+"""Columns of a row.
+
+``item`` is the question's name. ``flip``, ``right``, ``exact`` and ``source_right`` are 1, 0, or NaN if not judged;
+``flip`` of the source is NaN. ``said`` and ``true`` are canonical texts; ``true`` is empty without a truth, and
+``said`` is the truth's text if the answer is at least as specific: "12 mm" is the class 11-20 mm.
+"""
 
 
 def judged_row(
@@ -39,25 +42,25 @@ def judged_row(
     inserted: Inserted | None = None,
     tolerance: int = 0,
 ) -> dict[str, Any]:
-    """Judge one answer both ways and return its row.
+    """Judge one answer against source and truth and return its row.
 
     Args:
-        image: What intervals resample: the source image's id, or its patient's or video's.
+        image: Resampling unit: id of the source image, or of its patient or video.
         question: The question.
-        relation: Relation's id; :data:`SOURCE` for the source image, :data:`UNCHANGED` for asking it again.
+        relation: Id of the relation; :data:`SOURCE` for the source image, :data:`UNCHANGED` for repeating the question.
         answer: Answer to this image.
         source: Answer to the source image.
-        truth: True answer to the source image; None where none is known.
+        truth: True answer to the source image; None if unknown.
         matrix: Expectations.
         severity: Severity.
-        repeat: Number of the repetition.
-        effects: What the relation does to the image (``Relation.effects``).
-        inserted: What the relation put into the image.
-        tolerance: King moves within which places count as the same.
+        repeat: Index of the repetition.
+        effects: Effects of the relation on the image (``Relation.effects``).
+        inserted: Objects that the relation inserted.
+        tolerance: King moves within which places count as equal.
     """
     expected = expectation(matrix, relation, question, effects=effects)
-    before = expectation(Matrix(), SOURCE, question)
-    found = judge(
+    unperturbed = expectation(Matrix(), SOURCE, question)
+    judged = judge(
         expected,
         answer,
         source=None if relation == SOURCE else source,
@@ -65,10 +68,10 @@ def judged_row(
         inserted=inserted,
         tolerance=tolerance,
     )
-    at_source = judge(before, source, source=None, truth=truth, tolerance=tolerance)
-    by_source = found.by_source
-    compared = by_source.comparison if by_source is not None else None
-    exact = found.beside_truth is not None and found.beside_truth.exact
+    at_source = judge(unperturbed, source, source=None, truth=truth, tolerance=tolerance)
+    by_source = judged.by_source
+    comparison = by_source.comparison if by_source is not None else None
+    exact = judged.beside_truth is not None and judged.beside_truth.exact
     return {
         "image": image,
         "item": question.name,
@@ -79,13 +82,13 @@ def judged_row(
         "said": said(truth) if exact and truth is not None else said(answer),
         "true": "" if truth is None else said(truth),
         "rule": expected.rule.value,
-        "flip": float("nan") if found.same is None else 1.0 - found.same,
-        "change": compared.change.value if compared is not None else "",
-        "reason": (by_source or found.by_truth).reason,
-        "right": _number(found.right),
-        "exact": _number(found.exact),
+        "flip": float("nan") if judged.same is None else 1.0 - judged.same,
+        "change": comparison.change.value if comparison is not None else "",
+        "reason": (by_source or judged.by_truth).reason,
+        "right": _number(judged.right),
+        "exact": _number(judged.exact),
         "source_right": _number(at_source.right),
-        "distance": float("nan") if compared is None or compared.distance is None else compared.distance,
+        "distance": float("nan") if comparison is None or comparison.distance is None else comparison.distance,
     }
 
 

@@ -1,7 +1,7 @@
-"""How often a system refused, what could not be read, and what its answers cost.
+"""Refusals, unparsed answers and costs of a system.
 
-A server's own refusal and its content filter are refusals beside those in words; answers that were cut off and
-malformed replies are unparsed. All are counted apart here, whatever became of them in other tables.
+A server's own refusal and its content filter count as refusals, like those in words; cut-off answers and malformed
+replies are unparsed. All are counted separately here, independent of other tables.
 """
 
 from __future__ import annotations
@@ -48,14 +48,13 @@ COST_COLUMNS = columns_in(__file__, "answer_costs")
 def state_table(records: Records) -> pd.DataFrame:
     """Return states of answers by question and relation, with exactly :data:`STATE_COLUMNS`.
 
-    ``asked`` are cases with an image, ``errors`` those of them without an answer. ``refusal`` counts all refusals,
+    ``asked`` counts cases with an image, ``errors`` those without an answer. ``refusal`` counts all refusals,
     ``by_filter`` those of the server's content filter, ``refused_after_answer`` those whose source was answered.
-    ``unparsed`` counts all that could not be read, ``cut_off`` and ``malformed`` among them; ``by_schema``,
-    ``by_rules`` and ``by_judge`` say who read the others: they came in the shape that was asked for, words were parsed,
-    or a judge read them. Rates are of answers;
-    intervals are Wilson's with images counted as cases, of pools (``all``, ``overall``) bootstraps over images unless
-    fewer than ten images were refused, or fewer than ten answered. ``overall`` is over relations but ``unchanged`` and
-    the source.
+    ``unparsed`` counts all answers that could not be read, including ``cut_off`` and ``malformed``; ``by_schema``,
+    ``by_rules`` and ``by_judge`` count the others by reader: answers in the requested schema, parsed texts, readings of
+    a judge. Rates are relative to answers; intervals are Wilson's with images counted as cases, for pools (``all``,
+    ``overall``) bootstraps over images unless fewer than ten images were refused, or fewer than ten answered.
+    ``overall`` excludes ``unchanged`` and the source.
 
     Args:
         records: Records of one system.
@@ -68,34 +67,34 @@ def state_table(records: Records) -> pd.DataFrame:
     place = Questions.of(cases, "vqa states", items=list(dict.fromkeys(cases["item"])))
     names = (STATE, "reply", "why", "verdict", READ_BY)
     error, marks = _marks({name: cases[name].to_numpy(dtype=object) for name in names})
-    asked = place.counts(np.ones(len(cases)))
-    made = place.rates(marks["refusal"], ~error)
+    counts = place.counts(np.ones(len(cases)))
+    refusals = place.rates(marks["refusal"], ~error)
     columns = {
-        "asked": asked,
+        "asked": counts,
         **{name: place.counts(mark) for name, mark in marks.items()},
         "errors": place.counts(error),
-        "refusal_rate": decimals(made.rate[0]),
-        "ci_low": decimals(made.low[0]),
-        "ci_high": decimals(made.high[0]),
+        "refusal_rate": decimals(refusals.rate[0]),
+        "ci_low": decimals(refusals.low[0]),
+        "ci_high": decimals(refusals.high[0]),
     }
-    return place.table(columns, asked > 0, STATE_COLUMNS)
+    return place.table(columns, counts > 0, STATE_COLUMNS)
 
 
 def _cases(records: Records) -> pd.DataFrame:
-    """Return what tells states apart of every case that has an image."""
+    """Return the columns that determine the state of every case with an image."""
     import pandas as pd
 
     parts = []
     for frame in (records.sources, records.followups):
-        kept = frame[["item", "relation", "verdict", STATE, "reply", "why"]].astype(object)
-        kept[READ_BY] = read_by(frame)
-        error = kept["verdict"] == Verdict.ERROR.value
-        parts.append(kept.assign(image=independent(frame))[kept[STATE].notna() | error].fillna(""))
+        cases = frame[["item", "relation", "verdict", STATE, "reply", "why"]].astype(object)
+        cases[READ_BY] = read_by(frame)
+        error = cases["verdict"] == Verdict.ERROR.value
+        parts.append(cases.assign(image=independent(frame))[cases[STATE].notna() | error].fillna(""))
     return pd.concat(parts, ignore_index=True)
 
 
 def _marks(texts: Mapping[str, NDArray[Any]]) -> tuple[NDArray[np.bool_], dict[str, NDArray[np.bool_]]]:
-    """Return which cases are errors, and which are of each state."""
+    """Return masks of the errors and of each state."""
     error = texts["verdict"] == Verdict.ERROR.value
     states = {name: (texts[STATE] == name) & ~error for name in ("value", "not_relevant", "refusal", "unparsed")}
     replies = {
@@ -108,11 +107,11 @@ def _marks(texts: Mapping[str, NDArray[Any]]) -> tuple[NDArray[np.bool_], dict[s
 
 
 def cost_table(records: Records) -> pd.DataFrame:
-    """Return tokens, cost, latency and calls sent, in all, by relation and by question: :data:`COST_COLUMNS`.
+    """Return tokens, cost, latency and calls, in total, by relation and by question: :data:`COST_COLUMNS`.
 
-    Tokens, dollars and attempts are sums over answers (of a call that asked several questions each has its share of
-    tokens and dollars). ``without_cost`` counts answers whose price is not known. Seconds are of whole calls, over
-    answers that came from a server and not from a cache.
+    Tokens, dollars and attempts are sums over answers (each answer of a call with several questions has its share of
+    tokens and dollars). ``without_cost`` counts answers without a known price. Seconds are of whole calls, over answers
+    from a server rather than a cache.
 
     Args:
         records: Records of one system.

@@ -1,1 +1,1 @@
-"""The report on systems that give labels."""
+"""Report on systems that give labels."""

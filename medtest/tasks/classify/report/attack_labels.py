@@ -1,4 +1,4 @@
-"""Each label under attack, as the page of a classifier of several labels shows it."""
+"""Labels under attack, for the report page of a multi-label classifier."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def attack_labels(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return each label under each attack at its largest severity, a table for each threshold.
+    """Return each label under each attack at its largest severity, one table for each threshold.
 
     Args:
         table: ``attack_labels.csv``.
@@ -25,15 +25,15 @@ def attack_labels(table: pd.DataFrame) -> list[dict[str, Any]]:
     tops: dict[str, int] = {}
     for row in rows:
         tops[str(row["relation"])] = max(int(row["severity"]), tops.get(str(row["relation"]), 0))
-    found = []
+    tables = []
     for threshold in dict.fromkeys(float(row["threshold"]) for row in rows):
-        own = [
+        selected = [
             row for row in rows if row["threshold"] == threshold and int(row["severity"]) == tops[str(row["relation"])]
         ]
-        relations = list(dict.fromkeys(str(row["relation"]) for row in own))
-        labels = list(dict.fromkeys(str(row["label"]) for row in own))
-        cells = {(str(row["label"]), str(row["relation"])): row for row in own}
-        found.append(
+        relations = list(dict.fromkeys(str(row["relation"]) for row in selected))
+        labels = list(dict.fromkeys(str(row["label"]) for row in selected))
+        cells = {(str(row["label"]), str(row["relation"])): row for row in selected}
+        tables.append(
             {
                 "threshold": f"{threshold:g}",
                 "columns": [f"{name.replace('_', ' ')}, severity {tops[name]}" for name in relations],
@@ -46,7 +46,7 @@ def attack_labels(table: pd.DataFrame) -> list[dict[str, Any]]:
                 ],
             }
         )
-    return found
+    return tables
 
 
 def _label(row: Mapping[Any, Any] | None) -> dict[str, str]:

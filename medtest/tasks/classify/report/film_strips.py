@@ -1,4 +1,4 @@
-"""Film strips of the sequences that flip most, drawn from follow-ups made again: ``samples/film-*.png``."""
+"""Film strips of the sequences with most flips, drawn from regenerated follow-ups: ``samples/film-*.png``."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from medtest.tasks.classify.tables.films import FilmSequence, StripFrame
 
 FILMS = PictureKind(index="films.json", files="film-*.png", undrawn="a film strip could not be drawn")
 NONE_TRUE = "none"
-"""What stands for an answer without any label."""
+"""Text for an answer without any label."""
 
 
 def film_pictures(films: Sequence[FilmSequence], system: str) -> list[ReplayedPicture]:
-    """Return the film strips of one system; nothing is asked of it, for its answers are in the records.
+    """Return the film strips of one system; the system is not called, since its answers are recorded.
 
     Args:
-        films: What :func:`medtest.tasks.classify.tables.films.worst_sequences` chose.
-        system: The system's name.
+        films: Sequences from :func:`medtest.tasks.classify.tables.films.worst_sequences`.
+        system: Name of the system.
     """
     return [_picture(number, film, system) for number, film in enumerate(films, start=1)]
 
@@ -52,7 +52,7 @@ def _save(images: Sequence[Image | None], film: FilmSequence, system: str, path:
 
 
 def _lines(frame: StripFrame) -> list[str]:
-    """Return what stands below a frame: its number, then its labels."""
+    """Return the caption of a frame: its number, then its labels."""
     if frame.label is None:
         return [f"frame {frame.frame}", frame.verdict]
     labels = labels_of(frame.label) or (NONE_TRUE,)

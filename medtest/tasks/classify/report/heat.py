@@ -1,4 +1,4 @@
-"""Flip probabilities as heat maps: types down, difficulties or systems across."""
+"""Heat maps of flip probabilities, with rows of types and columns of difficulties or systems."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MEAN = "mean of the types"
 
 
 def severity_heat(found: LabelTables) -> list[dict[str, Any]]:
-    """Return the heat map of types and difficulties, or nothing where there is one difficulty."""
+    """Return the heat map of types and difficulties, or an empty list for a single difficulty."""
     rows = _rows(found)
     levels = sorted({level for _, level in rows} - {ALL}, key=int)
     if len(levels) < 2:
@@ -30,27 +30,27 @@ def severity_heat(found: LabelTables) -> list[dict[str, Any]]:
 
 
 def system_heat(known: Sequence[tuple[str, LabelTables]]) -> list[dict[str, Any]]:
-    """Return the heat map of types and systems, or nothing where no system saw a sequence.
+    """Return the heat map of types and systems, or an empty list if no system saw a sequence.
 
     Args:
-        known: Names of the systems, and their tables.
+        known: Names of the systems, with their tables.
     """
-    columns = [(name, _rows(found), ALL) for name, found in known if not found.flips.empty]
+    columns = [(name, _rows(tables), ALL) for name, tables in known if not tables.flips.empty]
     if not columns:
         return []
-    phantom = any(found.phantom for _, found in known)
+    phantom = any(tables.phantom for _, tables in known)
     lead = f"{'Phantom images. ' if phantom else ''}Flip probability, interval, sequences; all difficulties."
-    groups = {name: group for _, found in known for name, group in _groups(found).items()}
+    groups = {name: group for _, tables in known for name, group in _groups(tables).items()}
     return [_heat("Flip probability", lead, columns, groups)]
 
 
-def _rows(found: LabelTables) -> dict[tuple[str, str], Mapping[Any, Any]]:
-    rows = rows_of(found.flips, dataset=ALL, rule=AUTO)
+def _rows(tables: LabelTables) -> dict[tuple[str, str], Mapping[Any, Any]]:
+    rows = rows_of(tables.flips, dataset=ALL, rule=AUTO)
     return {(str(row["relation"]), str(row["severity"])): row for row in rows}
 
 
-def _groups(found: LabelTables) -> dict[str, str]:
-    table = found.classification
+def _groups(tables: LabelTables) -> dict[str, str]:
+    table = tables.classification
     return dict(zip(table["relation"].astype(str), table["group"].astype(str), strict=True))
 
 

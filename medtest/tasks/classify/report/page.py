@@ -1,4 +1,4 @@
-"""The report's sections on classifiers: accuracy, confusion, flips over frames, film strips, published figures."""
+"""Report sections on classifiers: accuracy, confusion, flips over frames, film strips, published figures."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _AVERAGES = {WITHOUT: "average without the original", WITH: "average with the or
 
 
 def shown_films(folder: Path) -> list[SampleStrip]:
-    """Return the film strips that lie in a folder, as the page shows them."""
+    """Return the film strips in a folder, in the form of the page."""
     return strips(folder, sample_index(folder, FILMS.index)[:_MOST_FILMS])
 
 
@@ -41,10 +41,10 @@ def label_page(
     """Return the sections of a classifier.
 
     Args:
-        found: Its tables.
-        relations: Relation ids with the name of their part, for published figures.
-        films: Film strips, as :func:`medtest.report.pages.material.strips` gives them.
-        warn: Gives the checks that an attack fails at a severity.
+        found: Tables of the classifier.
+        relations: Relation ids, each with the name of its part, for published figures.
+        films: Film strips from :func:`medtest.report.pages.material.strips`.
+        warn: Function that gives the checks that an attack fails at a severity.
     """
     return {
         "phantom": found.phantom,
@@ -57,19 +57,19 @@ def label_page(
         "flip_curves": _flip_curves(found),
         "errors": _corruption_errors(found),
         "attack_labels": attack_labels(found.attack_labels),
-        "films": [_film(one) for one in films],
+        "films": [_film(strip) for strip in films],
         "reference": found.reference,
     }
 
 
-def _accuracy(found: LabelTables, relations: Mapping[str, str], warn: Warn | None) -> dict[str, Any]:
-    """Return accuracy and its kin by relation, over all data sets and severities, published figures beside."""
-    models = published_labels.FAMILIES.values() if set(found.classes.names) == set(CAPSULE.names) else ()
-    names = ("accuracy", "label_share", "auroc", "f1") if found.classes.multi else ("accuracy", "kappa", "f1")
+def _accuracy(tables: LabelTables, relations: Mapping[str, str], warn: Warn | None) -> dict[str, Any]:
+    """Return accuracy and related measures by relation, over all data sets and severities, with published figures."""
+    models = published_labels.FAMILIES.values() if set(tables.classes.names) == set(CAPSULE.names) else ()
+    names = ("accuracy", "label_share", "auroc", "f1") if tables.classes.multi else ("accuracy", "kappa", "f1")
     heads = {"accuracy": "accuracy", "kappa": "Cohen's κ", "f1": "weighted F1", "auroc": "mean AUROC"}
-    heads |= {"label_share": "right decisions"} | ({"accuracy": "all labels right"} if found.classes.multi else {})
+    heads |= {"label_share": "right decisions"} | ({"accuracy": "all labels right"} if tables.classes.multi else {})
     rows = []
-    for row in rows_of(found.classification, dataset=ALL, severity=ALL):
+    for row in rows_of(tables.classification, dataset=ALL, severity=ALL):
         relation = str(row["relation"])
         part = relations.get(relation, relation)
         rows.append(
@@ -96,8 +96,8 @@ def _accuracy(found: LabelTables, relations: Mapping[str, str], warn: Warn | Non
 
 
 def _published(model: str, relation: str) -> str:
-    one = published_labels.scores_of(model, relation)
-    return "" if one is None else f"{one.accuracy:.3f} / {one.kappa:.3f} / {one.f1:.3f}"
+    scores = published_labels.scores_of(model, relation)
+    return "" if scores is None else f"{scores.accuracy:.3f} / {scores.kappa:.3f} / {scores.f1:.3f}"
 
 
 def _slides_words() -> str:
@@ -109,10 +109,10 @@ def _slides_words() -> str:
     )
 
 
-def _confusions(found: LabelTables) -> list[Any]:
+def _confusions(tables: LabelTables) -> list[Any]:
     """Return a confusion matrix for the sources and each relation."""
-    rows = rows_of(found.confusion, dataset=ALL)
-    names = list(found.classes.names)
+    rows = rows_of(tables.confusion, dataset=ALL)
+    names = list(tables.classes.names)
     panels = []
     for relation in dict.fromkeys(str(row["relation"]) for row in rows):
         cells = {(row["expected"], row["answered"]): int(row["cases"]) for row in rows if row["relation"] == relation}
@@ -122,15 +122,15 @@ def _confusions(found: LabelTables) -> list[Any]:
     return panels
 
 
-def _classes(found: LabelTables) -> list[dict[str, Any]]:
-    """Return each class on the sources and where it suffers most."""
-    rows = rows_of(found.per_class, dataset=ALL)
+def _classes(tables: LabelTables) -> list[dict[str, Any]]:
+    """Return each class on the sources and under the relation with its lowest recall."""
+    rows = rows_of(tables.per_class, dataset=ALL)
     shown = []
-    for name in found.classes.names:
-        own = {str(row["relation"]): row for row in rows if row["class"] == name}
-        original = own.pop(ORIGINAL, None)
-        known = [(row["recall"], relation) for relation, row in own.items() if row["recall"] == row["recall"]]
-        worst = min(known, default=None)
+    for name in tables.classes.names:
+        by_relation = {str(row["relation"]): row for row in rows if row["class"] == name}
+        original = by_relation.pop(ORIGINAL, None)
+        recalls = [(row["recall"], relation) for relation, row in by_relation.items() if row["recall"] == row["recall"]]
+        worst = min(recalls, default=None)
         shown.append(
             {
                 "name": name.replace("_", " "),
@@ -143,16 +143,16 @@ def _classes(found: LabelTables) -> list[dict[str, Any]]:
     return shown
 
 
-def _flips(found: LabelTables) -> dict[str, Any] | None:
-    """Return flip probabilities by type, accuracy beside, and published ones."""
-    if found.flips.empty:
+def _flips(tables: LabelTables) -> dict[str, Any] | None:
+    """Return flip probabilities by type, with accuracy and published figures."""
+    if tables.flips.empty:
         return None
-    right = {row["relation"]: row for row in rows_of(found.classification, dataset=ALL, severity=ALL)}
+    right = {row["relation"]: row for row in rows_of(tables.classification, dataset=ALL, severity=ALL)}
     right[OVERALL] = right.get(WITHOUT, {})
-    rules = [rule for rule in (PREVIOUS, FIRST, RELEASED) if rule in set(found.flips["rule"])]
-    others = {(row["relation"], row["rule"]): row for row in rows_of(found.flips, dataset=ALL, severity=ALL)}
+    rules = [rule for rule in (PREVIOUS, FIRST, RELEASED) if rule in set(tables.flips["rule"])]
+    others = {(row["relation"], row["rule"]): row for row in rows_of(tables.flips, dataset=ALL, severity=ALL)}
     rows = []
-    for row in rows_of(found.flips, dataset=ALL, severity=ALL, rule=AUTO):
+    for row in rows_of(tables.flips, dataset=ALL, severity=ALL, rule=AUTO):
         relation = str(row["relation"])
         rows.append(
             {
@@ -167,7 +167,7 @@ def _flips(found: LabelTables) -> dict[str, Any] | None:
             }
         )
     names = {PREVIOUS: "previous frame", FIRST: "first frame", RELEASED: "as released, undivided"}
-    return {"rows": rows, "rules": [names[rule] for rule in rules], "published": _benchmark(found)}
+    return {"rows": rows, "rules": [names[rule] for rule in rules], "published": _benchmark(tables)}
 
 
 def _share(row: Mapping[Any, Any]) -> str:
@@ -182,16 +182,16 @@ def _other(row: Mapping[Any, Any] | None) -> str:
     return f"{row['fp']:.3f}" if row["rule"] == RELEASED else f"{100 * row['fp']:.2f} %"
 
 
-def _benchmark(found: LabelTables) -> dict[str, Any]:
+def _benchmark(tables: LabelTables) -> dict[str, Any]:
     """Return the published flip probabilities on the same kind of images."""
     kinds = {DERMOSCOPY.names: "IPMI2019-AttnMel", FUNDUS.names: "Inception v3", CHEST.names: "CheXNet"}
-    model = next((model for names, model in kinds.items() if set(names) == set(found.classes.names)), "")
-    one = next((one for one in published_labels.flips() if one.model == model), None)
-    if one is None:
+    model = next((model for names, model in kinds.items() if set(names) == set(tables.classes.names)), "")
+    flips = next((flips for flips in published_labels.flips() if flips.model == model), None)
+    if flips is None:
         return {"words": "", "rows": []}
     words = (
-        f"{published_labels.PAPER}, table 3: {one.model} {one.percent:.2f} %, after adversarial training "
-        f"{one.defended_percent:.2f} %; real images, and sequences stored as lossy video."
+        f"{published_labels.PAPER}, table 3: {flips.model} {flips.percent:.2f} %, after adversarial training "
+        f"{flips.defended_percent:.2f} %; real images, and sequences stored as lossy video."
     )
     if model == "CheXNet":
         words += (
@@ -208,18 +208,18 @@ def _benchmark(found: LabelTables) -> dict[str, Any]:
     return {"words": words, "rows": rows}
 
 
-def _flip_curves(found: LabelTables) -> list[Any]:
-    """Return one panel a type: the share of sequences that flip at each frame, and accuracy."""
-    rows = rows_of(found.flip_frames, dataset=ALL, severity=ALL)
+def _flip_curves(tables: LabelTables) -> list[Any]:
+    """Return one panel for each type: the share of sequences that flip at each frame, and accuracy."""
+    rows = rows_of(tables.flip_frames, dataset=ALL, severity=ALL)
     panels = []
     for relation in dict.fromkeys(str(row["relation"]) for row in rows):
-        own = [row for row in rows if row["relation"] == relation]
+        selected = [row for row in rows if row["relation"] == relation]
         flips = [
             figures.Point(x=float(row["frame"]), y=row["fp"], low=row["ci_low"], high=row["ci_high"])
-            for row in own
+            for row in selected
             if row["fp"] == row["fp"]
         ]
-        right = [figures.Point(x=float(row["frame"]), y=row["accuracy"]) for row in own if row["accuracy"] >= 0]
+        right = [figures.Point(x=float(row["frame"]), y=row["accuracy"]) for row in selected if row["accuracy"] >= 0]
         curves = [figures.Curve(name="flipped", points=tuple(flips), colour=figures.VERMILION)] if flips else []
         if right:
             curves.append(figures.Curve(name="accuracy", points=tuple(right), colour=figures.BLUE))
@@ -230,9 +230,9 @@ def _flip_curves(found: LabelTables) -> list[Any]:
     return panels
 
 
-def _corruption_errors(found: LabelTables) -> list[dict[str, Any]]:
+def _corruption_errors(tables: LabelTables) -> list[dict[str, Any]]:
     rows = []
-    for row in rows_of(found.corruption_error, dataset=ALL):
+    for row in rows_of(tables.corruption_error, dataset=ALL):
         relation = str(row["relation"])
         rows.append(
             {

@@ -1,1 +1,1 @@
-"""Tables of systems that give labels: accuracy and its kin, classes, flips of sequences, corruption errors."""
+"""Tables of systems that give labels: accuracy and related measures, classes, flips of sequences, corruption errors."""

@@ -1,10 +1,10 @@
-"""Each label under attack, where several may be true: ``tables/attack_labels.csv``.
+"""Labels of multi-label classifiers under attack: ``tables/attack_labels.csv``.
 
-A probability above a threshold is a yes. Records hold decisions at 0.5; other thresholds are applied to their
-probabilities here (the paper's code has 0.5 under GAP and 0.7 under PGD), so that asking for another one runs no
+A label is positive if its probability exceeds a threshold. Records have decisions at 0.5; other thresholds are applied
+to their probabilities here (the paper's code uses 0.5 under GAP and 0.7 under PGD), so that threshold sweeps run no
 system. ``right`` is the share of images whose decision on the label is as expected, ``fooling`` the share whose
-decision is not that on the unchanged image. Intervals are Wilson's with every cluster counted as one case, which errs
-towards being wide; AUROC knows no threshold.
+decision differs from that on the unchanged image. Intervals are Wilson's with every cluster counted as one case, which
+is conservative; AUROC is independent of the threshold.
 """
 
 from __future__ import annotations
@@ -31,35 +31,35 @@ COLUMNS = columns_in(__file__, "attack_labels")
 
 
 def attack_label_table(records: Records, place: Axes, cases: Cases, thresholds: Sequence[float]) -> pd.DataFrame:
-    """Return the table, with :data:`COLUMNS`; empty where one label alone is true, or no relation needs a system.
+    """Return the table, with :data:`COLUMNS`; empty for exclusive classes or without a relation that needs a system.
 
     Args:
         records: Records of one system.
-        place: Their axes.
-        cases: Their cases.
-        thresholds: Where a probability becomes a yes, in (0, 1).
+        place: Axes of the records.
+        cases: Cases of the records.
+        thresholds: Probability thresholds, in (0, 1).
     """
     import pandas as pd
 
     rows: list[dict[str, Any]] = []
     if cases.classes.multi and has_attacks(records):
-        after = probabilities_of(records.followups, cases.classes)
-        before = _of_sources(records, probabilities_of(records.sources, cases.classes))
-        expected = cases.decided.expected[-len(after) :]
-        labelled = cases.decided.labelled[-len(after) :]
+        probabilities = probabilities_of(records.followups, cases.classes)
+        source_probabilities = _of_sources(records, probabilities_of(records.sources, cases.classes))
+        expected = cases.decided.expected[-len(probabilities) :]
+        labelled = cases.decided.labelled[-len(probabilities) :]
         areas = _areas(cases)
         for threshold in thresholds:
             for number, label in enumerate(cases.classes.names):
-                known = ~np.isnan(after[:, number]) & ~np.isnan(before[:, number])
-                yes, then = after[:, number] > threshold, before[:, number] > threshold
+                valid = ~np.isnan(probabilities[:, number]) & ~np.isnan(source_probabilities[:, number])
+                yes, then = probabilities[:, number] > threshold, source_probabilities[:, number] > threshold
                 rows += _rows(
                     place,
                     {"threshold": threshold, "label": label},
-                    right=(yes == expected[:, number]) & known & labelled,
-                    judged=known & labelled,
-                    changed=(yes != then) & known,
-                    compared=known,
-                    positive=expected[:, number] & known & labelled,
+                    right=(yes == expected[:, number]) & valid & labelled,
+                    judged=valid & labelled,
+                    changed=(yes != then) & valid,
+                    compared=valid,
+                    positive=expected[:, number] & valid & labelled,
                     areas={key: float(values[number]) for key, values in areas.items()},
                 )
     return pd.DataFrame(rows, columns=list(COLUMNS))
@@ -80,14 +80,14 @@ def _rows(
     correct = rates(place, right, judged, resampled=nowhere)
     fooled = rates(place, changed, compared, resampled=nowhere)
     positives = place.totals(positive)
-    found = []
+    rows = []
     for dataset, name in enumerate((*place.datasets, ALL)):
         for relation, title in enumerate(place.relations):
             for level, severity in enumerate(place.severities):
                 at = (dataset, relation, level)
                 if not fooled.whole[at]:
                     continue
-                found.append(
+                rows.append(
                     {
                         "dataset": name,
                         "relation": title,
@@ -104,17 +104,17 @@ def _rows(
                         "auroc": round(areas.get((name, title, str(severity)), float("nan")), 6),
                     }
                 )
-    return found
+    return rows
 
 
 def _of_sources(records: Records, probabilities: Floats) -> Floats:
-    """Return the probabilities of each follow-up's source, NaN where it has none."""
+    """Return the probabilities of each follow-up's source, NaN without one."""
     keys = ["dataset", "seed_id", "item"]
-    known = {
+    row_of = {
         key: row for row, key in enumerate(zip(*(records.sources[name].astype(str) for name in keys), strict=True))
     }
     owners = zip(*(records.followups[name].astype(str) for name in keys), strict=True)
-    at = np.array([known.get(key, -1) for key in owners], np.int64)
+    at = np.array([row_of.get(key, -1) for key in owners], np.int64)
     padded = np.vstack([probabilities, np.full((1, probabilities.shape[1]), np.nan)])
     return np.asarray(padded[at], np.float64)
 
@@ -126,8 +126,8 @@ def _areas(cases: Cases) -> dict[tuple[str, str, str], Floats]:
         if pool.relation == ORIGINAL:
             return {}
         levels = cases.place.severities
-        there = np.flatnonzero(pool.count()[:-1])
-        return {str(levels[number]): auroc.areas_of(pool, int(number)).per_class for number in there}
+        nonempty = np.flatnonzero(pool.count()[:-1])
+        return {str(levels[number]): auroc.areas_of(pool, int(number)).per_class for number in nonempty}
 
     return {
         (dataset, relation, severity): areas

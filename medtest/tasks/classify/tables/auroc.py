@@ -1,8 +1,8 @@
-"""Area under the ROC curve per class and its mean over classes, with a bootstrap over clusters.
+"""Area under the ROC curve by class and its mean over classes, with a bootstrap over clusters.
 
-AUROC is the chance that a case of the class gets a higher probability than one without it, ties counted half (J. A.
-Hanley and B. J. McNeil, Radiology 1982). Classes without both kinds of cases have none and stand in no mean. Of
-exclusive classes each is set against the rest.
+AUROC is the probability that a case of the class has a higher score than one without it, with ties counted half (J. A.
+Hanley and B. J. McNeil, Radiology 1982). Classes without both kinds of cases have no area and are in no mean. Exclusive
+classes are each compared with the rest.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ Floats: TypeAlias = NDArray[np.float64]
 Bools: TypeAlias = NDArray[np.bool_]
 
 REPLICATES = 500
-"""Bootstrap replicates of few cases: every one walks all cases of every class."""
+"""Number of bootstrap replicates for few cases: each replicate visits all cases of every class."""
 _FEWEST, _MOST_NUMBERS = 100, 5_000_000
 
 
 def auroc(truth: Bools, scores: Floats) -> Floats:
-    """Return the area of each class, NaN where a class has no case or no other.
+    """Return the area of each class, NaN if a class has no case or no other.
 
     Args:
         truth: bool N×C.
@@ -36,27 +36,27 @@ def auroc(truth: Bools, scores: Floats) -> Floats:
 
 
 def weighted(truth: Bools, scores: Floats, weights: Floats) -> Floats:
-    """Return R×C areas of cases that count several times.
+    """Return R×C areas of weighted cases.
 
     Args:
         truth: bool N×C.
         scores: float64 N×C, no NaN.
         weights: float64 R×N, at least 0.
     """
-    found = np.full((len(weights), truth.shape[1]), np.nan)
+    areas = np.full((len(weights), truth.shape[1]), np.nan)
     for number in range(truth.shape[1]):
         if 0 < int(truth[:, number].sum()) < len(truth):
-            found[:, number] = _one(truth[:, number], scores[:, number], weights)
-    return found
+            areas[:, number] = _one(truth[:, number], scores[:, number], weights)
+    return areas
 
 
 def _one(truth: Bools, scores: Floats, weights: Floats) -> Floats:
-    own, others = np.flatnonzero(truth), np.flatnonzero(~truth)
-    others = others[np.argsort(scores[others], kind="stable")]
-    below = np.zeros((len(weights), len(others) + 1))  # weight of the first k others, by ascending score
-    np.cumsum(weights[:, others], axis=1, out=below[:, 1:])
-    beaten = [np.searchsorted(scores[others], scores[own], side=side) for side in ("left", "right")]
-    drawn = weights[:, own]
+    positives, negatives = np.flatnonzero(truth), np.flatnonzero(~truth)
+    negatives = negatives[np.argsort(scores[negatives], kind="stable")]
+    below = np.zeros((len(weights), len(negatives) + 1))  # weight of the first k negatives, by ascending score
+    np.cumsum(weights[:, negatives], axis=1, out=below[:, 1:])
+    beaten = [np.searchsorted(scores[negatives], scores[positives], side=side) for side in ("left", "right")]
+    drawn = weights[:, positives]
     won = (drawn * (below[:, beaten[0]] + below[:, beaten[1]])).sum(1) / 2
     pairs = drawn.sum(1) * below[:, -1]
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -64,19 +64,19 @@ def _one(truth: Bools, scores: Floats, weights: Floats) -> Floats:
 
 
 def mean_of_classes(areas: Floats) -> Floats:
-    """Return the mean of … × C areas over the classes that have one, NaN where none has."""
-    known = ~np.isnan(areas)
+    """Return the mean of … × C areas over the classes that have one, NaN if none has."""
+    valid = ~np.isnan(areas)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(known.any(-1), np.where(known, areas, 0.0).sum(-1) / known.sum(-1), np.nan)
+        return np.where(valid.any(-1), np.where(valid, areas, 0.0).sum(-1) / valid.sum(-1), np.nan)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Area:
-    """Areas of some cases.
+    """Areas of a set of cases.
 
     Attributes:
         per_class: float64 C.
-        draws: float64 R×C of resampled clusters; R is 0 where none were asked for.
+        draws: float64 R×C on resampled clusters; R is 0 without resampling.
     """
 
     per_class: Floats
@@ -84,7 +84,7 @@ class Area:
 
     @property
     def mean(self) -> float:
-        """Mean over the classes that have an area; NaN where none has."""
+        """Mean over the classes with an area; NaN if none has one."""
         return float(mean_of_classes(self.per_class))
 
     @property
@@ -94,18 +94,16 @@ class Area:
 
 
 def areas_of(pool: CellPool, severity: int | None = None, *, resample: bool = False) -> Area:
-    """Return the areas of cases.
+    """Return the areas of a pool of cases, cached with the cases because several tables need them.
 
     Args:
         pool: The cases.
-        severity: Number of the severity; None for all.
-        resample: Whether to draw clusters.
-
-    The same areas are wanted by several tables; they are kept with the cases.
+        severity: Index of the severity; None for all.
+        resample: If True, draw clusters.
     """
     key = (pool.relation, pool.numbers, severity, resample)
-    found: Area = pool.cases.kept(key, lambda: _areas(pool, severity, resample=resample))
-    return found
+    area: Area = pool.cases.kept(key, lambda: _areas(pool, severity, resample=resample))
+    return area
 
 
 def _areas(pool: CellPool, severity: int | None, *, resample: bool) -> Area:
@@ -120,8 +118,8 @@ def _areas(pool: CellPool, severity: int | None, *, resample: bool) -> Area:
         count = int(np.clip(_MOST_NUMBERS // len(truth), _FEWEST, REPLICATES))
         place = pool.cases.place
         weights = [
-            place.resamplers[number].weights(count)[:, place.cluster[own]]
-            for number, own in zip(pool.numbers, by_set, strict=True)
+            place.resamplers[number].weights(count)[:, place.cluster[set_rows]]
+            for number, set_rows in zip(pool.numbers, by_set, strict=True)
         ]
         drawn = weighted(truth, scores, np.concatenate(weights, axis=1).astype(np.float64))
         draws = np.where(lacking, np.nan, drawn)
@@ -129,7 +127,7 @@ def _areas(pool: CellPool, severity: int | None, *, resample: bool) -> Area:
 
 
 def ends(draws: Floats) -> tuple[float | None, float | None]:
-    """Return the ends of an interval of R draws, None where there are none."""
+    """Return the ends of an interval of R draws, None without draws."""
     if not draws.size or np.isnan(draws).all():
         return None, None
     low, high = percentile_interval(draws)

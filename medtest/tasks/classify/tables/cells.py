@@ -1,4 +1,4 @@
-"""The cases of a classifier by the cells of its tables: the sources, and each relation's follow-ups."""
+"""Cases of a classifier by table cell: the sources, and each relation's follow-ups."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ class Cases:
     """All cases of a classifier's records, sources before follow-ups.
 
     Attributes:
-        place: Where they stand; the sources are a relation of their own, the first one, without severities.
-        layout: What is summed of each case.
-        frame: The columns that decisions are read from.
-        decided: What was answered and expected.
+        place: Axes of the cases; the sources are the first relation, without severities.
+        layout: Layout of the sums over cases.
+        frame: Columns from which decisions are read.
+        decided: Answers and expected labels.
     """
 
     place: Axes
@@ -59,33 +59,33 @@ class Cases:
 
     @cached_property
     def error(self) -> Bools:
-        """Whether each case is an ERROR."""
+        """Mask of the cases that are an ERROR."""
         return np.asarray(self.frame["verdict"].astype(str) == Verdict.ERROR.value, dtype=bool)
 
     @cached_property
     def skipped(self) -> Bools:
-        """Whether each case has no answer and is no ERROR."""
+        """Mask of the cases without an answer that are not an ERROR."""
         return ~self.error & ~self.decided.answered
 
     @cached_property
     def probabilities(self) -> Floats:
-        """Probabilities of each case, N×C, NaN where there are none."""
+        """Probabilities of each case, N×C, NaN if missing."""
         return probabilities_of(self.frame, self.classes)
 
     def kept(self, key: Any, make: Callable[[], T]) -> T:
-        """Return what ``make`` gave the first time for a key."""
+        """Return the cached value of ``make`` for a key."""
         if key not in self._kept:
             self._kept[key] = make()
         value: T = self._kept[key]
         return value
 
     def by_dataset(self, make: Callable[[CellPool], T]) -> dict[str, dict[str, T]]:
-        """Return what is made of every relation on each data set, and on all together, by data set and relation."""
-        made: dict[str, dict[str, T]] = {name: {} for name in (*self.place.datasets, ALL)}
+        """Return ``make`` of every relation's cases, by data set (and ``all``) and relation."""
+        results: dict[str, dict[str, T]] = {name: {} for name in (*self.place.datasets, ALL)}
         for relation in self.place.relations:
             for pool in self._pools(relation):
-                made[pool.dataset][relation] = make(pool)
-        return made
+                results[pool.dataset][relation] = make(pool)
+        return results
 
     def _pools(self, relation: str) -> Iterator[CellPool]:
         place = self.place
@@ -98,8 +98,8 @@ class Cases:
             cluster=place.cluster[rows],
             resamplers=place.resamplers,
         )
-        counted = rows_of(self.decided, rows, paired=relation != ORIGINAL)
-        sums = [with_all(one, -1).swapaxes(1, 2) for one in cells.sums(*counted.T)]
+        summands = rows_of(self.decided, rows, paired=relation != ORIGINAL)
+        sums = [with_all(block, -1).swapaxes(1, 2) for block in cells.sums(*summands.T)]
         drawn = cache(lambda: cells.drawn(sums))
         every = list(range(len(sums)))
         for dataset, numbers in [*((name, [number]) for number, name in enumerate(place.datasets)), (ALL, every)]:
@@ -117,16 +117,17 @@ class Cases:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CellPool:
-    """The cases of one relation, or the sources, on one data set or on all together.
+    """Cases of one relation, or the sources, on one data set or all together.
 
     Attributes:
-        cases: The cases that they are among.
-        dataset: The data set's name, or ``all``.
+        cases: Cases that contain the pool.
+        dataset: Name of the data set, or ``all``.
         relation: The relation, ``original`` for the sources.
-        numbers: Numbers of the data sets.
-        rows: Which cases, for each data set.
-        sums: clusters × (severities + all) × width of each data set.
-        drawn: Gives replicates × (severities + all) × width sums of resampled clusters for every data set there is.
+        numbers: Indices of the data sets.
+        rows: Indices of the cases for each data set.
+        sums: clusters × (severities + all) × width for each data set.
+        drawn: Function that returns replicates × (severities + all) × width sums of resampled clusters for every data
+            set.
     """
 
     cases: Cases
@@ -139,18 +140,18 @@ class CellPool:
 
     @property
     def original(self) -> bool:
-        """Whether they are the sources, which have no severity of their own."""
+        """True for the sources, which have no severity."""
         return self.relation == ORIGINAL
 
     @property
     def clusters(self) -> int:
-        """Clusters of its data sets."""
-        return sum(len(one) for one in self.sums)
+        """Number of clusters of its data sets."""
+        return sum(len(block) for block in self.sums)
 
     @cached_property
     def totals(self) -> Floats:
         """Sums of all clusters, (severities + all) × width."""
-        return np.asarray(np.sum([one.sum(0) for one in self.sums], axis=0), np.float64)
+        return np.asarray(np.sum([block.sum(0) for block in self.sums], axis=0), np.float64)
 
     @cached_property
     def draws(self) -> Floats:
@@ -159,53 +160,53 @@ class CellPool:
         return np.asarray(np.sum([every[number] for number in self.numbers], axis=0), np.float64)
 
     def count(self, where: Bools | None = None) -> Integers:
-        """Return how many cases are so at every severity and at all, severities + 1.
+        """Return the number of selected cases at every severity and in total, severities + 1.
 
         Args:
             where: bool, one for each case of the records; None counts all.
         """
         rows = np.concatenate(self.rows)
         inside = self.cases.place.severity[rows if where is None else rows[where[rows]]]
-        found = np.bincount(inside, minlength=len(self.cases.place.severities))
-        return np.append(found, found.sum()).astype(np.int64)
+        counts = np.bincount(inside, minlength=len(self.cases.place.severities))
+        return np.append(counts, counts.sum()).astype(np.int64)
 
     def scored(self, severity: int | None = None) -> list[Integers]:
-        """Return the cases of each data set with probabilities and an expected answer, at a severity or at all."""
-        found, decided = [], self.cases.decided
+        """Return the cases of each data set with probabilities and an expected answer, at one severity or all."""
+        by_set, decided = [], self.cases.decided
         for rows in self.rows:
-            kept = decided.labelled[rows] & decided.answered[rows]
-            kept &= ~np.isnan(self.cases.probabilities[rows]).all(1)
+            usable = decided.labelled[rows] & decided.answered[rows]
+            usable &= ~np.isnan(self.cases.probabilities[rows]).all(1)
             if severity is not None:
-                kept &= self.cases.place.severity[rows] == severity
-            found.append(rows[kept])
-        return found
+                usable &= self.cases.place.severity[rows] == severity
+            by_set.append(rows[usable])
+        return by_set
 
 
 def cases_of(records: Records, place: Axes) -> Cases:
     """Return the cases of records.
 
-    Sources whose cluster has no follow-up (a run that is not whole) are clusters of their own; those of data sets
-    without any follow-up are left out.
+    Sources whose cluster has no follow-up (in an incomplete run) form their own clusters; sources of data sets without
+    any follow-up are left out.
 
     Args:
         records: Records of one system, with follow-ups.
-        place: Their axes.
+        place: Axes of the records.
     """
     import pandas as pd
 
     numbers = {name: number for number, name in enumerate(place.datasets)}
     sources = records.sources.loc[records.sources["dataset"].astype(str).isin(list(numbers)).to_numpy(dtype=bool)]
     dataset = np.array([numbers[str(name)] for name in sources["dataset"]], np.int64)
-    known = dict(zip(zip(place.dataset, records.texts("cluster"), strict=True), place.cluster, strict=True))
+    cluster_of = dict(zip(zip(place.dataset, records.texts("cluster"), strict=True), place.cluster, strict=True))
     counts = list(place.clusters)
     cluster = np.zeros(len(sources), np.int64)
     for row, key in enumerate(zip(dataset, sources["cluster"].astype(str), strict=True)):
-        if key not in known:
-            known[key] = counts[key[0]]
+        if key not in cluster_of:
+            cluster_of[key] = counts[key[0]]
             counts[key[0]] += 1
-        cluster[row] = known[key]
+        cluster[row] = cluster_of[key]
     first = np.zeros(len(sources), np.int64)
-    both = Axes(
+    combined = Axes(
         shape=(place.shape[0] + 1, place.shape[1]),
         datasets=place.datasets,
         relations=(ORIGINAL, *place.relations),
@@ -217,15 +218,15 @@ def cases_of(records: Records, place: Axes) -> Cases:
         cluster=np.concatenate([cluster, place.cluster]),
         seed=np.concatenate([first - 1, place.seed]),
         resamplers=tuple(
-            made if made.clusters == count else Resampler(count, name)
-            for made, count, name in zip(place.resamplers, counts, place.datasets, strict=True)
+            resampler if resampler.clusters == count else Resampler(count, name)
+            for resampler, count, name in zip(place.resamplers, counts, place.datasets, strict=True)
         ),
     )
     classes = classes_of(records)
     sides = [side.reindex(columns=list(_COLUMNS)).astype(object) for side in (sources, records.followups)]
     frame = pd.concat(sides, ignore_index=True)
     return Cases(
-        place=both,
+        place=combined,
         layout=SumColumns(classes=len(classes.names), multi=classes.multi),
         frame=frame,
         decided=decisions_of(frame, classes, records.classes),

@@ -1,7 +1,7 @@
-"""Class by class: confusion matrices (``tables/confusion.csv``), recall and AUROC (``tables/classes.csv``).
+"""Tables by class: confusion matrices (``tables/confusion.csv``), recall and AUROC (``tables/classes.csv``).
 
-Both hold the source images (``original``) and every relation over all its severities. Confusion matrices exist where
-exactly one class is true; with several labels an image each class is a question of its own.
+Both cover the source images (``original``) and every relation over all its severities. Confusion matrices exist for
+exclusive classes only; with several labels each class is a separate decision.
 """
 
 from __future__ import annotations
@@ -25,27 +25,30 @@ CONFUSION_COLUMNS = columns_in(__file__, "confusion")
 
 
 def confusion_table(records: Records, place: Axes | None = None, cases: Cases | None = None) -> pd.DataFrame:
-    """Return how many cases of each class got each label, zeros included, with :data:`CONFUSION_COLUMNS`.
+    """Return the number of cases of each class with each label, including zeros, with :data:`CONFUSION_COLUMNS`.
 
     Args:
         records: Records of one system.
-        place: What :func:`medtest.results.cube.axes.axes` gave for these records; None makes it.
-        cases: What :func:`medtest.tasks.classify.tables.cells.cases_of` gave for both; None makes it.
+        place: Axes of these records from :func:`medtest.results.cube.axes.axes`; None computes them.
+        cases: Cases from :func:`medtest.tasks.classify.tables.cells.cases_of`; None computes them.
     """
     import pandas as pd
 
     rows: list[dict[str, Any]] = []
     if not records.followups.empty:
-        found = cases or cases_of(records, axes(records) if place is None else place)
-        if not found.classes.multi:
-            rows = _rows(found, _matrix)
+        selected = cases or cases_of(records, axes(records) if place is None else place)
+        if not selected.classes.multi:
+            rows = _rows(selected, _matrix)
     return pd.DataFrame(rows, columns=list(CONFUSION_COLUMNS))
 
 
-def _rows(found: Cases, make: Callable[[CellPool], Iterator[dict[str, Any]]]) -> list[dict[str, Any]]:
-    """Return what is made of every pool, data set by data set."""
+def _rows(cases: Cases, make: Callable[[CellPool], Iterator[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """Return the rows of every pool, ordered by data set."""
     return [
-        row for made in found.by_dataset(lambda pool: list(make(pool))).values() for one in made.values() for row in one
+        row
+        for by_relation in cases.by_dataset(lambda pool: list(make(pool))).values()
+        for rows_ in by_relation.values()
+        for row in one
     ]
 
 
@@ -57,9 +60,9 @@ def _matrix(pool: CellPool) -> Iterator[dict[str, Any]]:
     rows = rows[decided.answered[rows] & decided.labelled[rows]]
     np.add.at(counts, (decided.expected[rows].argmax(1), decided.answer[rows].argmax(1)), 1)
     for i, expected in enumerate(names):
-        for j, answered in enumerate(names):
+        for j, label in enumerate(names):
             head = {"dataset": pool.dataset, "relation": pool.relation}
-            yield {**head, "expected": expected, "answered": answered, "cases": int(counts[i, j])}
+            yield {**head, "expected": expected, "answered": label, "cases": int(counts[i, j])}
 
 
 def class_table(records: Records, place: Axes | None = None, cases: Cases | None = None) -> pd.DataFrame:
@@ -67,15 +70,15 @@ def class_table(records: Records, place: Axes | None = None, cases: Cases | None
 
     Args:
         records: Records of one system.
-        place: What :func:`medtest.results.cube.axes.axes` gave for these records; None makes it.
-        cases: What :func:`medtest.tasks.classify.tables.cells.cases_of` gave for both; None makes it.
+        place: Axes of these records from :func:`medtest.results.cube.axes.axes`; None computes them.
+        cases: Cases from :func:`medtest.tasks.classify.tables.cells.cases_of`; None computes them.
     """
     import pandas as pd
 
     rows: list[dict[str, Any]] = []
     if not records.followups.empty:
-        found = cases or cases_of(records, axes(records) if place is None else place)
-        rows = _rows(found, _classes)
+        selected = cases or cases_of(records, axes(records) if place is None else place)
+        rows = _rows(selected, _classes)
     table = pd.DataFrame(rows, columns=list(CLASS_COLUMNS))
     return table.astype(dict.fromkeys(("recall", "recall_low", "recall_high", "precision"), "float64"))
 
@@ -89,8 +92,8 @@ def _classes(pool: CellPool) -> Iterator[dict[str, Any]]:
     area = auroc.areas_of(pool, resample=True)
     single = pool.clusters < 2
     for number, name in enumerate(pool.cases.classes.names):
-        known = not single and expected[number] > 0
-        low, high = auroc.ends(recall_draws[:, number]) if known else (None, None)
+        has_interval = not single and expected[number] > 0
+        low, high = auroc.ends(recall_draws[:, number]) if has_interval else (None, None)
         area_low, area_high = auroc.ends(area.draws[:, number])
         yield {
             "dataset": pool.dataset,

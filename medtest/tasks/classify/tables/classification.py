@@ -1,14 +1,14 @@
-"""How good a classifier is under each relation: ``tables/classification.csv``.
+"""Performance of a classifier under each relation: ``tables/classification.csv``.
 
-The measures of the MedTest slides (accuracy, Cohen's κ, weighted F1) with the error finding rate beside them; with
-several labels an image, label share and mean AUROC. Rows are the source images (``original``), every relation at every
-severity, and two averages over relations: ``average_without_original``, as the slides' tables of RQ1 have it, and
-``average_with_original``, as those of further training have it. ``unchanged`` is in neither.
+The measures of the MedTest slides (accuracy, Cohen's κ, weighted F1) with the error finding rate; with several labels,
+label share and mean AUROC. Rows are the source images (``original``), every relation at every severity, and two
+averages over relations: ``average_without_original``, as in the slides' tables of RQ1, and ``average_with_original``,
+as in those of further training. ``unchanged`` is in neither.
 
 Intervals are 95 % percentile bootstraps that resample clusters, the same draws for all rows; AUROC has one over all
-severities. ``p_mcnemar`` is exact (:mod:`medtest.results.cube.paired`); ``p_holm`` holds for all relations of the same
-data set and severity together. ``efr_source_percent``: the label changed. ``efr_truth_percent``: wrong while the source
-was right.
+severities. ``p_mcnemar`` is exact (:mod:`medtest.results.cube.paired`); ``p_holm`` is corrected over all relations of
+the same data set and severity. ``efr_source_percent``: the label changed. ``efr_truth_percent``: wrong although the
+source was right.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ WITH = "average_with_original"
 AVERAGES = (WITHOUT, WITH)
 COLUMNS = columns_in(__file__, "classification")
 MEASURES = columns_in(__file__, "measures")
-"""How good a classifier is; each with its interval."""
+"""Performance measures; each with its interval."""
 _TEXTS = ("dataset", "relation", "group", "severity")
 _AVERAGED = ("accuracy", "kappa", "f1", "label_share", "auroc")
 
@@ -48,8 +48,8 @@ class _Row:
 
     Attributes:
         values: Measures, severities + all each.
-        draws: Measures of resampled clusters, replicates × severities + all each.
-        cells: What the table shows, by number of the severity.
+        draws: Measures on resampled clusters, replicates × severities + all each.
+        cells: Cells of the table, by index of the severity.
     """
 
     values: dict[str, Floats]
@@ -58,19 +58,19 @@ class _Row:
 
 
 def classification_table(records: Records, place: Axes | None = None, cases: Cases | None = None) -> pd.DataFrame:
-    """Return the table, with exactly :data:`COLUMNS`; measures are fractions, empty where one has no meaning.
+    """Return the table, with exactly :data:`COLUMNS`; measures are fractions, empty if not meaningful.
 
     Args:
         records: Records of one system.
-        place: What :func:`medtest.results.cube.axes.axes` gave for these records; None makes it.
-        cases: What :func:`medtest.tasks.classify.tables.cells.cases_of` gave for both; None makes it.
+        place: Axes of these records from :func:`medtest.results.cube.axes.axes`; None computes them.
+        cases: Cases from :func:`medtest.tasks.classify.tables.cells.cases_of`; None computes them.
     """
     import pandas as pd
 
     if records.followups.empty:
         return pd.DataFrame(columns=list(COLUMNS))
-    found = axes(records) if place is None else place
-    rows = list(_Table(cases_of(records, found) if cases is None else cases).rows())
+    cells = axes(records) if place is None else place
+    rows = list(_Table(cases_of(records, cells) if cases is None else cases).rows())
     _correct(rows)
     table = pd.DataFrame(rows, columns=list(COLUMNS))
     counts = dict.fromkeys(("became_wrong", "became_right"), "Int64")
@@ -79,7 +79,7 @@ def classification_table(records: Records, place: Axes | None = None, cases: Cas
 
 
 def _correct(rows: Sequence[dict[str, Any]]) -> None:
-    """Put Holm's correction beside the p of each data set and severity."""
+    """Add Holm's correction to the p values of each data set and severity."""
     families: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in rows:
         if row.get("p_mcnemar") is not None and row["relation"] != UNCHANGED:
@@ -90,7 +90,7 @@ def _correct(rows: Sequence[dict[str, Any]]) -> None:
 
 
 class _Table:
-    """The rows of the table, relation by relation.
+    """Rows of the table, by relation.
 
     Args:
         cases: All cases of one system.
@@ -104,11 +104,11 @@ class _Table:
         """Yield the rows of each data set, and of all together."""
         place = self._cases.place
         groups = dict(zip(place.relations, place.groups, strict=True))
-        for dataset, found in self._cases.by_dataset(self._row).items():
-            for relation, row in found.items():
+        for dataset, by_relation in self._cases.by_dataset(self._row).items():
+            for relation, row in by_relation.items():
                 for number, cell in row.cells.items():
                     yield {**self._head(dataset, relation, groups[relation], number), **cell}
-            yield from self._averages(dataset, found)
+            yield from self._averages(dataset, by_relation)
 
     def _head(self, dataset: str, relation: str, group: str, number: int) -> dict[str, Any]:
         severity = ALL if number == self._all else str(self._cases.place.severities[number])
@@ -116,39 +116,41 @@ class _Table:
 
     def _row(self, pool: CellPool) -> _Row:
         layout, totals = self._cases.layout, pool.totals
-        found = _Row(values=measures(totals, layout), draws=measures(pool.draws, layout))
-        found.values["auroc"], found.draws["auroc"] = self._areas(pool)
+        row = _Row(values=measures(totals, layout), draws=measures(pool.draws, layout))
+        row.values["auroc"], row.draws["auroc"] = self._areas(pool)
         executed, errors, skipped = (pool.count(where) for where in (None, self._cases.error, self._cases.skipped))
         levels = [self._all] if pool.original else [*np.flatnonzero(executed[:-1]), self._all]
         for number in levels:
             cell: dict[str, Any] = {"cases": int(layout.get(totals[number], "cases"))}
-            cell |= _plain({name: found.values[name][number] for name in MEASURES})
+            cell |= _plain({name: row.values[name][number] for name in MEASURES})
             if pool.clusters > 1:
-                cell |= _ends({name: found.draws[name][:, number] for name in MEASURES}, found, number)
+                cell |= _ends({name: row.draws[name][:, number] for name in MEASURES}, row, number)
             if not pool.original:
-                cell |= _against_source(layout, totals[number], np.concatenate([one[:, number] for one in pool.sums]))
-            found.cells[int(number)] = {**cell, "errors": int(errors[number]), "skipped": int(skipped[number])}
-        return found
+                cell |= _against_source(
+                    layout, totals[number], np.concatenate([block[:, number] for block in pool.sums])
+                )
+            row.cells[int(number)] = {**cell, "errors": int(errors[number]), "skipped": int(skipped[number])}
+        return row
 
     def _areas(self, pool: CellPool) -> tuple[Floats, Floats]:
-        """Return mean AUROC at every severity and all, and its draws, which only ``all`` has."""
+        """Return mean AUROC at every severity and overall, and its draws, which exist only for ``all``."""
         levels = [] if pool.original else list(range(self._all))
-        whole = auroc.areas_of(pool, resample=True)
+        overall = auroc.areas_of(pool, resample=True)
         values = np.full(self._all + 1, np.nan)
         values[levels] = [auroc.areas_of(pool, number).mean for number in levels]
-        values[-1] = whole.mean
-        drawn = whole.mean_draws
+        values[-1] = overall.mean
+        drawn = overall.mean_draws
         draws = np.full((len(drawn), self._all + 1), np.nan)
         draws[:, -1] = drawn
         return values, draws
 
-    def _averages(self, dataset: str, found: Mapping[str, _Row]) -> Iterator[dict[str, Any]]:
-        original = found.get(ORIGINAL)
+    def _averages(self, dataset: str, by_relation: Mapping[str, _Row]) -> Iterator[dict[str, Any]]:
+        original = by_relation.get(ORIGINAL)
         for name in AVERAGES:
             for number in range(self._all + 1):
                 members = [
                     (row, number)
-                    for relation, row in found.items()
+                    for relation, row in by_relation.items()
                     if relation not in (ORIGINAL, UNCHANGED) and number in row.cells
                 ]
                 if not members or (name == WITH and original is None):
@@ -158,19 +160,19 @@ class _Table:
                 yield {**self._head(dataset, name, ALL, number), **self._average(members)}
 
     def _average(self, members: Sequence[tuple[_Row, int]]) -> dict[str, Any]:
-        """Return the mean of measures that every member has, a member counting once whatever its cases."""
+        """Return the mean over members, each with equal weight, of measures that every member has."""
         values = {name: np.array([row.values[name][number] for row, number in members]) for name in _AVERAGED}
-        found: dict[str, Any] = {"cases": sum(row.cells[number]["cases"] for row, number in members)}
-        found |= {"errors": sum(row.cells[number]["errors"] for row, number in members)}
-        found |= {"skipped": sum(row.cells[number]["skipped"] for row, number in members)}
-        found |= _plain({name: value.mean() for name, value in values.items()})
+        averages: dict[str, Any] = {"cases": sum(row.cells[number]["cases"] for row, number in members)}
+        averages |= {"errors": sum(row.cells[number]["errors"] for row, number in members)}
+        averages |= {"skipped": sum(row.cells[number]["skipped"] for row, number in members)}
+        averages |= _plain({name: value.mean() for name, value in values.items()})
         for name in _AVERAGED:
             drawn = [row.draws[name][:, number] for row, number in members]
-            fewest = min(len(one) for one in drawn)
-            if f"{name}_low" in members[-1][0].cells[members[-1][1]] and found[name] is not None:
-                mean = np.mean([one[:fewest] for one in drawn], axis=0)
-                found[f"{name}_low"], found[f"{name}_high"] = auroc.ends(mean)
-        return found
+            fewest = min(len(draws_) for draws_ in drawn)
+            if f"{name}_low" in members[-1][0].cells[members[-1][1]] and averages[name] is not None:
+                mean = np.mean([draws_[:fewest] for draws_ in drawn], axis=0)
+                averages[f"{name}_low"], averages[f"{name}_high"] = auroc.ends(mean)
+        return averages
 
 
 def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -178,18 +180,18 @@ def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _ends(draws: Mapping[str, Floats], row: _Row, number: int) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    intervals: dict[str, Any] = {}
     for name, values in draws.items():
         if not np.isnan(row.values[name][number]):
-            found[f"{name}_low"], found[f"{name}_high"] = auroc.ends(values)
-    return found
+            intervals[f"{name}_low"], intervals[f"{name}_high"] = auroc.ends(values)
+    return intervals
 
 
 def _against_source(layout: SumColumns, total: Floats, per_cluster: Floats) -> dict[str, Any]:
-    """Return what became of pairs of source and follow-up.
+    """Return the changes between source and follow-up.
 
     Args:
-        layout: How counts lie.
+        layout: Layout of the counts.
         total: Sums of all clusters, width.
         per_cluster: clusters × width.
     """
@@ -197,12 +199,12 @@ def _against_source(layout: SumColumns, total: Floats, per_cluster: Floats) -> d
         int(layout.get(total, name))
         for name in ("became_wrong", "became_right", "pairs", "compared", "changed", "source_right")
     )
-    found: dict[str, Any] = {}
+    columns: dict[str, Any] = {}
     if pairs:
         p = clustered(np.rint(layout.get(per_cluster, "became_wrong") - layout.get(per_cluster, "became_right")))
-        found = {"became_wrong": worse, "became_right": better, "p_mcnemar": float(f"{p:.6g}")}
+        columns = {"became_wrong": worse, "became_right": better, "p_mcnemar": float(f"{p:.6g}")}
     if compared:
-        found["efr_source_percent"] = round(100 * changed / compared, 4)
+        columns["efr_source_percent"] = round(100 * changed / compared, 4)
     if right:
-        found["efr_truth_percent"] = round(100 * worse / right, 4)
-    return found
+        columns["efr_truth_percent"] = round(100 * worse / right, 4)
+    return columns
