@@ -47,8 +47,9 @@ def worst_table(records: Records, primary: Criterion, most: int = 30) -> pd.Data
 
 
 def violations_table(records: Records, primary: Criterion) -> pd.DataFrame:
-    """Return every violation under a criterion, including ``unchanged``, worst first, with the columns of
-    ``worst.csv``.
+    """Return every violation under a criterion, including ``unchanged``, worst first.
+
+    The columns are those of ``worst.csv``.
 
     Args:
         records: Records of one system.

@@ -217,7 +217,7 @@ class _Curves:
         self._dataset = place.dataset[first][complete]
         self._cluster = place.cluster[first][complete]
         self.drawn: dict[int, Floats] = {}
-        """For each data set replicates × (scales + 1): sums of the curves of resampled clusters, and their numbers of
+        """For each data set replicates × (scales + 1): sums of the resampled clusters' curves, and their numbers of
         seeds.
         """
 

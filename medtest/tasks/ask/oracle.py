@@ -199,7 +199,7 @@ class Answers(Oracle):
         }
 
     def verdict(self, row: Mapping[str, Any]) -> tuple[Verdict, str]:
-        """Return the verdict under the suite's primary criterion; the reason of a SKIP is that of the matrix or answer."""
+        """Return the verdict under the suite's primary criterion, with the reason of a SKIP."""
         score, against = self.primary.score, self.primary.against
         verdict, reason = criteria.verdict(row, score=score, threshold=self.primary.threshold, against=against)
         if verdict != Verdict.SKIP:

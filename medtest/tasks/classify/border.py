@@ -76,7 +76,10 @@ def classes_misfit(own: Classes | None, asked: Classes) -> str:
     own = in_words_of(own, asked)
     if own.multi != asked.multi:
         exclusive, multiple = "exactly one is true", "several may be true"
-        return f"has classes of which {multiple if own.multi else exclusive}; of the seeds' {multiple if asked.multi else exclusive}"
+        return (
+            f"has classes of which {multiple if own.multi else exclusive}; "
+            f"of the seeds' {multiple if asked.multi else exclusive}"
+        )
     absent = [name for name in asked.names if name not in own.names]
     extra = [] if asked.multi else [name for name in own.names if name not in asked.names]
     if not absent and not extra:

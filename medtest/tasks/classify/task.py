@@ -1,4 +1,4 @@
-"""Classification: one label, or several, of a picture."""
+"""Task of classification: one label, or several, of a picture."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ class ClassifyTask(Task):
     strip_words: ClassVar[str] = "Below each image stands what the system answered, below the source what was expected."
 
     def factors(self, seed: PreparedSeed) -> dict[str, float | None]:
-        """Return light, sharpness, how much stands out, lesion size where it is known, visible area."""
+        """Return light, sharpness, saliency, lesion size if known, visible area."""
         return picture_factors(seed)
 
     def check(self, raw: Any, shown: SystemInput, system: AskedSystem) -> LabelOutput:
         """Return the answer in the seeds' classes.
 
         Raises:
-            BadOutput: It is none; :class:`medtest.core.errors.OtherClasses` where it is of another number of classes.
+            BadOutput: It is invalid; :class:`medtest.core.errors.OtherClasses` if the number of classes differs.
         """
         if shown.classes is None:
             raise BadOutput("was asked for a label of a seed that has no classes")
@@ -57,7 +57,7 @@ class ClassifyTask(Task):
         )
 
     def keep(self, output: Output, seed: PreparedSeed, *, maps: bool) -> bytes | None:
-        """Return labels and probabilities, and the lesion's mask where the system gives one too."""
+        """Return labels and probabilities, and the lesion's mask if the system gives one."""
         if not isinstance(output, LabelOutput):
             return None
         arrays = {} if output.mask is None else mask_arrays(output.mask, seed, maps=maps)
@@ -66,10 +66,10 @@ class ClassifyTask(Task):
         return packed(arrays, {"labels": list(output.labels)})
 
     def restore(self, kept: bytes, seed: PreparedSeed, shown: SystemInput) -> LabelOutput:
-        """Return the answer that was kept, in the seeds' classes.
+        """Return the stored answer, in the seeds' classes.
 
         Raises:
-            MedtestError: It is none of this task's, or of other classes.
+            MedtestError: It is not an answer of this task, or has other classes.
         """
         arrays, words = unpacked(kept)
         probabilities = arrays.pop("probabilities", None)
@@ -83,23 +83,23 @@ class ClassifyTask(Task):
         return LabelOutput(classes=classes, labels=labels, probabilities=probabilities, mask=mask)
 
     def misfit(self, own: Classes | None, asked: Classes) -> str:
-        """Return why a system's classes cannot answer for the seeds', or ""; their order does not matter."""
+        """Return the reason why a system's classes do not match the seeds', or ""; their order is ignored."""
         return classes_misfit(own, asked)
 
     def apart(self, given: Output | NDArray[np.float64], answer: Output) -> NDArray[np.float64]:
         """Return the differences of the classes' probabilities, float64 C."""
         if not isinstance(answer, LabelOutput):
             raise TypeError(f"an answer of kind {answer.kind} has no classes")
-        ours, theirs = (np.asarray(_shares(one), np.float64) for one in (given, answer))
+        ours, reference = (np.asarray(_shares(value), np.float64) for value in (given, answer))
         if answer.probabilities is not None:
-            return np.abs(ours - theirs)
-        chosen = theirs > CUT
+            return np.abs(ours - reference)
+        is_true = reference > CUT
         if answer.classes.multi:
-            return np.where((ours > CUT) != chosen, np.abs(ours - CUT), 0)
-        return np.where(chosen, ours.max() - ours, 0)
+            return np.where((ours > CUT) != is_true, np.abs(ours - CUT), 0)
+        return np.where(is_true, ours.max() - ours, 0)
 
     def region(self, output: Output) -> NDArray[np.bool_] | None:
-        """Return the lesion's mask, where the system gives one too."""
+        """Return the lesion's mask, if the system gives one."""
         return output.mask.mask if isinstance(output, LabelOutput) and output.mask is not None else None
 
     def expected_words(self, seed: PreparedSeed) -> str:
@@ -111,46 +111,46 @@ class ClassifyTask(Task):
         return label_words(answer)
 
     def panels(self, case: Case) -> Panels:
-        """Return source and follow-up with what was answered below each, and below the source what is expected."""
-        shown = super().panels(case)
-        source, *rest = shown.panels
+        """Return source and follow-up with the answers below each, and the expected labels below the source."""
+        panels = super().panels(case)
+        source, *others = panels.panels
         source = replace(source, name=f"{source.name}\n{self.expected_words(case.seed)}")
-        return replace(shown, panels=[source, *rest])
+        return replace(panels, panels=[source, *others])
 
     def results(self, records: Any, context: Any) -> TaskResults:
-        """Return accuracy, classes, flips and errors; nothing of records without any answer."""
+        """Return accuracy, classes, flips and errors; empty for records without answers."""
         from medtest.tasks.classify.results import LabelResults
         from medtest.tasks.classify.tables.results import label_tables
 
-        found = label_tables(
+        tables = label_tables(
             records,
             context.place,
             reference=context.reference,
             phantom=context.phantom,
             thresholds=context.label_thresholds,
         )
-        return TaskResults() if found is None else LabelResults(found)
+        return TaskResults() if tables is None else LabelResults(tables)
 
     def graded(self, records: Any, place: Any) -> Graded | None:
-        """Return accuracy or, where several labels may be true, right decisions; with AUROC."""
+        """Return accuracy or, with several labels, right decisions; with AUROC."""
         from medtest.tasks.classify.tables.graded import graded
 
         return graded(records, place)
 
     def decided(self, records: Any, frame: pd.DataFrame) -> pd.DataFrame:
-        """Return whether labels are right or, where several may be true, the share of right decisions."""
+        """Return whether labels are right or, with several labels, the share of right decisions."""
         from medtest.tasks.classify.tables.graded import decided
 
         return decided(records, frame)
 
     def flip_probability(self, records: Any) -> float | None:
-        """Return the flip probability of all types of perturbation together, rule ``auto``."""
+        """Return the flip probability over all types of perturbation, rule ``auto``."""
         from medtest.tasks.classify.tables.flips import overall
 
         return overall(records)
 
     def reference(self, records: Any) -> Any:
-        """Return the flips and errors that other systems' are relative to."""
+        """Return the flips and errors as reference for other systems."""
         from medtest.tasks.classify.tables.results import reference_of
 
         return reference_of(records)
@@ -160,26 +160,28 @@ class ClassifyTask(Task):
         from medtest.tasks.classify.report.heat import system_heat
         from medtest.tasks.classify.results import LabelResults
 
-        return system_heat([(name, one.tables) for name, one in systems if isinstance(one, LabelResults)])
+        return system_heat([(name, result.tables) for name, result in systems if isinstance(result, LabelResults)])
 
     def differences(self, sides: Mapping[str, Any], place: Any) -> Iterable[tuple[Any, Sequence[Any]]]:
-        """Yield flips from frame to frame, by type."""
+        """Yield flips between frames, by type."""
         from medtest.tasks.classify.differences import flip_differences
 
         return flip_differences(sides, place)
 
     def before_after(self, before: Any, after: Any, order: Sequence[str], family: str) -> tuple[pd.DataFrame, int]:
-        """Return accuracy and its kin before and after further training."""
+        """Return accuracy and related measures before and after further training."""
         from medtest.tasks.classify.tables.before_after import pair, table_of
 
         labels = pair(before, after, order=order)
         return table_of(labels, family), labels.unpaired
 
 
-def _shares(given: Any) -> Any:
-    """Return the probabilities of an answer, of labels alone 0 and 1; anything else as it is."""
-    if not isinstance(given, LabelOutput):
-        return given
+def _shares(answer: Any) -> Any:
+    """Return the probabilities of an answer, 0 and 1 for labels without probabilities; other values unchanged."""
+    if not isinstance(answer, LabelOutput):
+        return answer
     return (
-        [name in given.labels for name in given.classes.names] if given.probabilities is None else given.probabilities
+        [name in answer.labels for name in answer.classes.names]
+        if answer.probabilities is None
+        else answer.probabilities
     )

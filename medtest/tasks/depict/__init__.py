@@ -1,1 +1,1 @@
-"""Pictures that are drawn from prompts."""
+"""Task depict: pictures generated from prompts."""

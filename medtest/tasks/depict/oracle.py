@@ -1,14 +1,14 @@
-"""The oracle of pictures that are drawn from prompts: is what a picture shows what the change of the prompt made true?
+"""Oracle of pictures generated from prompts: whether a picture reflects the change of its prompt.
 
-What a picture shows says the suite's reader (a :class:`medtest.core.scenes.Scene`); what a prompt says is its pool;
-what a relation did is the difference of two pools. Nothing is parsed here, and everything stands in the record: the
-same record is judged by other rules, or as another reader sees the pictures, without asking anybody.
+The suite's reader gives the content of a picture (a :class:`medtest.core.scenes.Scene`), the pool that of a prompt, and
+the difference of two pools the effect of a relation. Nothing is parsed here and everything is in the record: records
+can be judged again by other rules, or with another reader's scenes, without calling a system.
 
-Scores of a case are 1 or 0, or None where nothing can be told: ``entities``, ``relations``, ``attributes``,
-``counts``, and ``whole`` of all of them, against the truth (the case's own pool) and as ``self_…`` against the source's
-picture under the suite's ``rules`` (:mod:`medtest.tasks.depict.rules`). ``drawn`` says whether there is a picture. A
-service that refuses to draw what it drew for the source has violated everything (0 throughout; tables count it apart);
-where it refused the source too, nothing is judged.
+Scores of a case are 1 or 0, or None if they cannot be determined: ``entities``, ``relations``, ``attributes``,
+``counts``, and ``whole`` for all of them, against the truth (the case's own pool) and as ``self_…`` against the
+source's picture under the suite's ``rules`` (:mod:`medtest.tasks.depict.rules`). ``drawn`` says whether there is a
+picture. If a service refuses a prompt although it drew the source, all scores are 0 (tables count this separately); if
+it refused the source too, nothing is judged.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from medtest.tasks.depict.views import NO_CHANGE, PoolChange, Said, SceneLook, c
 
 ANSWERED, FILTERED, REFUSED = "answered", "content_filter", "refusal"
 WITHHELD = (FILTERED, REFUSED)
-"""States in which a service says that it will not draw."""
+"""States in which a service refuses to draw."""
 CHANGED = "scene"
 """Kind of the effect of relations on prompts."""
 WHOLE = "whole"
-"""Score of all kinds of error together."""
+"""Score over all kinds of error."""
 
 NO_SCENE = "no reader has seen the picture"
 SOURCE_WITHHELD = "the service refused to draw the source's prompt"
@@ -47,8 +47,9 @@ class ScenesSettings(PartSettings):
 
     Attributes:
         rules: How a pair of pictures is judged: ``strict``; ``paper``, by the equations of ACTesting; ``released``, as
-            its published code does.
-        figures: What figures of the pictures are made with (FID, IS, R-precision, near-duplicates, GenEval's rule).
+            its
+            published code does.
+        figures: Settings of the figures of pictures (FID, IS, R-precision, near-duplicates, GenEval's rule).
     """
 
     rules: Literal["strict", "paper", "released"] = "strict"
@@ -56,7 +57,7 @@ class ScenesSettings(PartSettings):
 
 
 class Scenes(Oracle):
-    """Judges pictures by what a reader saw in them; see the module for what each score means."""
+    """Judge pictures by the scenes that a reader detected; the module's docstring defines the scores."""
 
     Settings = ScenesSettings
     task: ClassVar[str] = "depiction"
@@ -88,13 +89,13 @@ class Scenes(Oracle):
 
     @classmethod
     def check(cls, settings: Any) -> list[Mistake]:
-        """Return what is wrong with paths that figures are made with."""
+        """Return the mistakes in the paths of the figure settings."""
         return settings.figures.check() if isinstance(settings, ScenesSettings) else []
 
     def score(
         self, *, answer: Output, source: Output | None, seed: PreparedSeed, effect: Effect
     ) -> dict[str, float | None]:
-        """Return the score columns of one case; None where nothing can be told."""
+        """Return the score columns of one case; None if they cannot be determined."""
         if not isinstance(answer, PictureOutput) or not isinstance(source, PictureOutput | None):
             raise TypeError(f"scenes judges pictures, not an answer of kind {answer.kind}")
         return self._scores(self._case(answer, source, effect))
@@ -102,17 +103,17 @@ class Scenes(Oracle):
     def describe(
         self, *, answer: Output | None, source: Output | None, seed: PreparedSeed, effect: Effect
     ) -> dict[str, str | None]:
-        """Return the words, the pools, what was drawn and what a reader saw."""
+        """Return the texts, the pools, the picture and the detected scene."""
         columns: dict[str, str | None] = dict.fromkeys(self.texts)
         if not isinstance(answer, PictureOutput):
             return columns
-        own = answer.address.is_source
-        given = source if isinstance(source, PictureOutput) else None
-        before = None if own else given
+        is_source = answer.address.is_source
+        source_picture = source if isinstance(source, PictureOutput) else None
+        compared_source = None if is_source else source_picture
         columns |= {
             "prompt": answer.prompt.text,
             "pool": dumped(answer.prompt.pool.as_json()),
-            "effect": "" if own or effect.kind != CHANGED else dumped(_data(effect)),
+            "effect": "" if is_source or effect.kind != CHANGED else dumped(_data(effect)),
             "picture": answer.picture,
             "answer_state": answer.state,
             "answer_why": answer.why,
@@ -120,54 +121,60 @@ class Scenes(Oracle):
             "model": answer.model,
             **_seen("", answer),
         }
-        if not own and seed.prompt is not None:
+        if not is_source and seed.prompt is not None:
             columns["source_pool"] = dumped(seed.prompt.pool.as_json())
-        if before is not None:
-            columns |= {"source_state": before.state, "source_picture": before.picture, **_seen("source_", before)}
-        columns["why"] = self._why(self._case(answer, given, effect))
+        if compared_source is not None:
+            columns |= {
+                "source_state": compared_source.state,
+                "source_picture": compared_source.picture,
+                **_seen("source_", compared_source),
+            }
+        columns["why"] = self._why(self._case(answer, source_picture, effect))
         return columns
 
     def measure(self, answer: Output) -> dict[str, float | None]:
-        """Return cost in US dollars, tokens, seconds and calls sent."""
+        """Return cost in US dollars, tokens, seconds and number of calls."""
         if not isinstance(answer, PictureOutput):
             return dict.fromkeys(self.measures)
         return {name: None if (value := getattr(answer, name)) is None else float(value) for name in self.measures}
 
     def verdict(self, row: Mapping[str, Any]) -> tuple[Verdict, str]:
-        """Return the verdict under the suite's primary criterion; a SKIP says what could not be told."""
-        wanted = self.primary
-        found, reason = criteria.verdict(row, score=wanted.score, threshold=wanted.threshold, against=wanted.against)
-        return found, (str(row.get("why") or "") or reason) if found == Verdict.SKIP else ""
+        """Return the verdict under the suite's primary criterion, with the reason of a SKIP."""
+        criterion = self.primary
+        verdict, reason = criteria.verdict(
+            row, score=criterion.score, threshold=criterion.threshold, against=criterion.against
+        )
+        return verdict, (str(row.get("why") or "") or reason) if verdict == Verdict.SKIP else ""
 
     def judging(self) -> dict[str, Json]:
         """Return revision and rules."""
         return {"revision": self.revision, "rules": self.settings.rules}
 
     def of_source(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what was seen in the source's picture, as its follow-ups hold it."""
-        held = {"source_state": row["answer_state"], "source_picture": row["picture"]}
-        return held | {f"source_{name}": row[name] for name in ("scene", "tells")}
+        """Return the scene of the source's picture in the columns of its follow-ups."""
+        columns = {"source_state": row["answer_state"], "source_picture": row["picture"]}
+        return columns | {f"source_{name}": row[name] for name in ("scene", "tells")}
 
     def rejudged(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """Return a record's scores under these rules, from its texts."""
         if not row["answer_state"]:
             return {}
-        own = row["relation"] == SOURCE
-        found = _Case(
+        is_source = row["relation"] == SOURCE
+        case = _Case(
             state=str(row["answer_state"]),
             look=_look(row["scene"], row["tells"]),
             said=said_of(row["pool"]),
             change=change_of(row["effect"] or ""),
-            source_state=None if own else row["source_state"],
-            source=None if own else _look(row["source_scene"], row["source_tells"]),
-            own=own,
+            source_state=None if is_source else row["source_state"],
+            source=None if is_source else _look(row["source_scene"], row["source_tells"]),
+            own=is_source,
         )
-        scores = self._scores(found)
-        if own:
-            before = {f"source_{name}": scores[name] for name in self.scores}
+        scores = self._scores(case)
+        if is_source:
+            source_scores = {f"source_{name}": scores[name] for name in self.scores}
         else:
-            before = self._source_scores(row)
-        return scores | before | {"why": self._why(found)}
+            source_scores = self._source_scores(row)
+        return scores | source_scores | {"why": self._why(case)}
 
     def _source_scores(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """Return the scores of the source of a follow-up's record."""
@@ -179,25 +186,25 @@ class Scenes(Oracle):
         return {f"source_{name}": scores[name] for name in self.scores}
 
     def _case(self, answer: PictureOutput, source: PictureOutput | None, effect: Effect) -> _Case:
-        own = answer.address.is_source
+        is_source = answer.address.is_source
         return _Case(
             state=answer.state,
             look=_look_of(answer),
             said=Said.of(answer.prompt.pool),
-            change=PoolChange.of(effect.data) if effect.kind == CHANGED and not own else NO_CHANGE,
-            source_state=None if own or source is None else source.state,
-            source=None if own or source is None else _look_of(source),
-            own=own,
+            change=PoolChange.of(effect.data) if effect.kind == CHANGED and not is_source else NO_CHANGE,
+            source_state=None if is_source or source is None else source.state,
+            source=None if is_source or source is None else _look_of(source),
+            own=is_source,
         )
 
     def _scores(self, case: _Case) -> dict[str, float | None]:
         """Return the score columns of a case."""
         if case.withheld:
-            known = dict.fromkeys((WHOLE, *KINDS), 0.0) if case.source_state == ANSWERED else {}
+            refused = dict.fromkeys((WHOLE, *KINDS), 0.0) if case.source_state == ANSWERED else {}
             return {
-                **{name: known.get(name) for name in (WHOLE, *KINDS)},
+                **{name: refused.get(name) for name in (WHOLE, *KINDS)},
                 "drawn": 0.0,
-                **{f"self_{name}": known.get(name) for name in self.self_scores},
+                **{f"self_{name}": refused.get(name) for name in self.self_scores},
             }
         truth = None if case.look is None else against_truth(case.look, case.said, case.change)
         pair = self.pair(case)
@@ -205,13 +212,13 @@ class Scenes(Oracle):
         return {**_columns(truth, ""), **drawn, **_columns(pair, "self_")}
 
     def pair(self, case: _Case) -> JudgedPair | None:
-        """Return what the rules say of a pair; None where there are no two pictures that were seen."""
+        """Return the judgement of a pair under the rules; None without two detected scenes."""
         if case.look is None or case.source is None:
             return None
         return against_source(self.settings.rules, case.source, case.look, case.said, case.change)
 
     def _why(self, case: _Case) -> str:
-        """Return why a case is not judged under the suite's criterion, "" where it is."""
+        """Return the reason why a case is not judged under the suite's criterion, "" if it is."""
         if case.own:
             return ""
         against = self.primary.against
@@ -229,12 +236,12 @@ class Scenes(Oracle):
         judged = against_truth(case.look, case.said, case.change) if against == "truth" else self.pair(case)
         if judged is None:
             return NO_SCENE
-        known = judged.whole if self.primary.score == WHOLE else judged.right.get(self.primary.score)
-        return "" if known is not None else NOT_TOLD if not judged.told else NOTHING_TOLD
+        right = judged.whole if self.primary.score == WHOLE else judged.right.get(self.primary.score)
+        return "" if right is not None else NOT_TOLD if not judged.told else NOTHING_TOLD
 
 
 class _Case:
-    """What a case is judged by."""
+    """Data that determine the judgement of a case."""
 
     __slots__ = ("change", "look", "own", "said", "source", "source_state", "state")
 
@@ -257,10 +264,10 @@ class _Case:
         return self.state in WITHHELD
 
 
-def _columns(judged: JudgedPair | None, prefix: str) -> dict[str, float | None]:
+def _columns(judgement: JudgedPair | None, prefix: str) -> dict[str, float | None]:
     values: dict[str, bool | None] = dict.fromkeys((WHOLE, *KINDS))
-    if judged is not None:
-        values = {WHOLE: judged.whole, **judged.right}
+    if judgement is not None:
+        values = {WHOLE: judgement.whole, **judgement.right}
     return {f"{prefix}{name}": None if value is None else float(value) for name, value in values.items()}
 
 
@@ -269,10 +276,10 @@ def _data(effect: Effect) -> dict[str, Any]:
 
 
 def _seen(prefix: str, answer: PictureOutput) -> dict[str, str | None]:
-    seen = answer.facts
-    if not isinstance(seen, Scene):
+    scene = answer.facts
+    if not isinstance(scene, Scene):
         return {f"{prefix}scene": None, f"{prefix}tells": None}
-    return {f"{prefix}scene": dumped(seen.as_json()), f"{prefix}tells": dumped(seen.tells.as_json())}
+    return {f"{prefix}scene": dumped(scene.as_json()), f"{prefix}tells": dumped(scene.tells.as_json())}
 
 
 def _look_of(answer: PictureOutput) -> SceneLook | None:

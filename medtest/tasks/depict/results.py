@@ -1,4 +1,4 @@
-"""What is made of the records of a system that draws pictures, and what people read of it."""
+"""Results of a system that draws pictures: tables and report."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class DepictResults(TaskResults):
     """Tables of a system that draws pictures.
 
     Args:
-        tables: What rules say of its pairs.
-        pictures: What is said of its pictures as pictures.
+        tables: Judgements of its pairs.
+        pictures: Figures of its pictures.
     """
 
     mean_card: ClassVar[bool] = False
@@ -39,22 +39,22 @@ class DepictResults(TaskResults):
         self.tables, self.drawn = tables, pictures
 
     def frames(self) -> Mapping[str, pd.DataFrame]:
-        """Return its tables by file name."""
-        found = self.tables.frames()
+        """Return the tables by file name."""
+        frames = self.tables.frames()
         subject = "simulated" if self.tables.simulated else "real"
         last = {"system": self.tables.system, "subject": subject, **seeds_of(phantom=self.tables.phantom)}
-        more = {} if self.drawn is None else self.drawn.frames
-        return {**found, **{name: frame.assign(**last) for name, frame in more.items()}}
+        picture_frames = {} if self.drawn is None else self.drawn.frames
+        return {**frames, **{name: frame.assign(**last) for name, frame in picture_frames.items()}}
 
     def page(self, material: Material) -> TaskPage:
-        """Return error rates beside the published, net of asking anew, misses, refusals, classes and costs."""
+        """Return error rates with published ones, rates net of repeats, misses, refusals, classes and costs."""
         values = depict_page(self.tables)
         first = [("error-rates", "Error rates")]
         first += [("net", "Net")] if values["net"] else []
         first += [("misses", "Missed"), ("refusals", "Refusals"), ("reader", "The reader")]
-        after = [("cost", "Cost")] if values["costs"] else []
+        last = [("cost", "Cost")] if values["costs"] else []
         sections = () if self.drawn is None else self.drawn.sections()
-        return TaskPage(template=TEMPLATE, values=values, first=first, after=after, sections=sections)
+        return TaskPage(template=TEMPLATE, values=values, first=first, after=last, sections=sections)
 
     def cards(self) -> list[dict[str, Any]]:
         """Return cards with the largest net error rate, misses, refusals and cost."""
@@ -83,7 +83,7 @@ class DepictResults(TaskResults):
         return cards
 
     def lines(self) -> list[str]:
-        """Return what is worth a line: error rates net of asking anew, misses, refusals, what could not be told."""
+        """Return summary lines: error rates net of repeats, misses, refusals, undetermined cases."""
         lines = []
         row = self._strongest()
         if row:
@@ -94,11 +94,11 @@ class DepictResults(TaskResults):
             )
         missed = [self._missed(kind) for kind in ("entities", "relations")]
         if all(missed):
-            said = " and ".join(
-                f"{100 * one['miss']:.1f} % of {kind}"
-                for kind, one in zip(("entities", "relations"), missed, strict=True)
+            parts = " and ".join(
+                f"{100 * row_['miss']:.1f} % of {kind}"
+                for kind, row_ in zip(("entities", "relations"), missed, strict=True)
             )
-            lines.append(f"missed: {said} that prompts say; tables/actesting_miss.csv.")
+            lines.append(f"missed: {parts} that prompts say; tables/actesting_miss.csv.")
         refused = self._refused()
         if refused and refused["withheld"]:
             lines.append(
@@ -125,23 +125,23 @@ class DepictResults(TaskResults):
 
     def metrics(self) -> dict[str, float]:
         """Return error, net and miss rates by operator, and costs."""
-        found: dict[str, float] = {}
+        values: dict[str, float] = {}
         for row in rows_of(self.tables.errors, rule=STRICT, against="source"):
             if row["kind"] in ("entities", "relations") and row["cases"]:
-                found[f"error_{row['kind']}/{row['relation']}"] = float(row["rate"])
+                values[f"error_{row['kind']}/{row['relation']}"] = float(row["rate"])
         for row in rows_of(self.tables.net, rule=STRICT):
             if row["kind"] in ("entities", "relations"):
-                found[f"net_{row['kind']}/{row['relation']}"] = float(row["net"])
+                values[f"net_{row['kind']}/{row['relation']}"] = float(row["net"])
         for row in rows_of(self.tables.misses, rule=STRICT):
-            found[f"miss_{row['kind']}/{row['relation']}"] = float(row["miss"])
+            values[f"miss_{row['kind']}/{row['relation']}"] = float(row["miss"])
         total = self._total()
         costs = {f"cost/{name}": float(total[name]) for name in _COSTS if name in total and total[name] == total[name]}
-        return {**found, **costs}
+        return {**values, **costs}
 
     def sources(self, seeds: pd.DataFrame, trained_on: Sequence[str]) -> str:
-        """Return how many prompts there are, by data set."""
-        each = seeds["dataset"].astype(str).value_counts(sort=False)
-        return f"{len(seeds):,}: {', '.join(f'{name} {count:,}' for name, count in each.items())}; a case is a prompt"
+        """Return the number of prompts, by data set."""
+        counts = seeds["dataset"].astype(str).value_counts(sort=False)
+        return f"{len(seeds):,}: {', '.join(f'{name} {count:,}' for name, count in counts.items())}; a case is a prompt"
 
     def _strongest(self) -> Mapping[Any, Any]:
         rows = rows_of(self.tables.net, rule=STRICT, kind=WHOLE)
@@ -160,6 +160,6 @@ class DepictResults(TaskResults):
 
 
 def named(relation: object) -> str:
-    """Return a relation as the paper writes it."""
-    known = {"ec": "EC", "er_r": "ER_R", "er_a": "ER_A", "ss": "SS", "ec_er_r": "EC+ER_R", "ec_er_a": "EC+ER_A"}
-    return known.get(str(relation), str(relation).replace("_", " "))
+    """Return the name of a relation in the paper."""
+    names = {"ec": "EC", "er_r": "ER_R", "er_a": "ER_A", "ss": "SS", "ec_er_r": "EC+ER_R", "ec_er_a": "EC+ER_A"}
+    return names.get(str(relation), str(relation).replace("_", " "))

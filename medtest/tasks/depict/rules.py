@@ -1,25 +1,24 @@
-"""When a pair of pictures violates the metamorphic relation of a change, and when a picture is not what was asked for.
+"""Rules that decide whether a pair of pictures violates its metamorphic relation, or a picture its prompt.
 
 Three rules compare the picture of a changed prompt with the source's own (ACTesting, section 3.2, and its code):
 
-- ``strict``: classes as multisets, and what the prompt's change did must be seen in the pair. What was removed was in
-  the source's picture and is gone, by as many as were removed where others of its class stay; what was added has come;
-  everything else is as in the source, relations that were renamed by an exchange of classes among it. Relations are
-  compared as far as prompts say them: of two things that nothing is said of, one is always left of the other.
-- ``paper``: equations 7 to 14 to the letter, over sets of classes and sets of predicates; SS: equal sets (section 5.2).
-  The paper has no relation for EC together with another operator: there the equation of the other holds once the
+- ``strict``: classes are multisets, and the prompt's change must be visible in the pair. Removed objects were in the
+  source's picture and are gone, by the number removed if others of the class stay; added objects have appeared;
+  everything else is as in the source, including relations renamed by an exchange of classes. Only relations in prompts
+  are compared: of any two other objects one is always left of the other.
+- ``paper``: equations 7 to 14 literally, over sets of classes and sets of predicates; SS: equal sets (section 5.2). The
+  paper defines no relation for EC combined with another operator: here the equation of the other applies after the
   exchanged class is left out.
-- ``released``: what the published code does (``evaluation.py`` of sikygu/ACTesting, commit 47839d1): the 20 surest
-  entities without a threshold; relations by predicate alone, the first 10 under EC and 20 else; EC and ER_A ask of
-  classes only whether the new one is there; ER_R and SS hold the prompt's classes against a picture (SS against the
-  source's), and ER_R asks that the removed class is gone.
+- ``released``: the published code (``evaluation.py`` of sikygu/ACTesting, commit 47839d1): the 20 entities with the
+  highest scores, without a threshold; relations by predicate only, the first 10 under EC and 20 otherwise; EC and ER_A
+  check only that the new class is present; ER_R and SS compare the prompt's classes with a picture (SS with the
+  source's), and ER_R checks that the removed class is gone.
 
-Against ``truth`` a picture is held against its own prompt's pool, whatever the rule: every class that is said is there,
-as many as said where a number is, with the attributes and in the relations that are said, and what the change removed
-is not.
+Against ``truth`` a picture is compared with its own prompt's pool under every rule: each class in it is present, as
+often as stated, with the stated attributes and relations, and removed objects are absent.
 
-What a reader cannot tell (:class:`medtest.core.scenes.Tells`) leaves both sides. Where a change lies on it, nothing is
-known of what it did, and the case is not judged.
+Anything that a reader cannot detect (:class:`medtest.core.scenes.Tells`) is excluded on both sides. If a change
+concerns it, the effect is unknown and the case is not judged.
 """
 
 from __future__ import annotations
@@ -54,19 +53,19 @@ STRICT, PAPER, RELEASED = "strict", "paper", "released"
 RULES: tuple[str, ...] = (STRICT, PAPER, RELEASED)
 ENTITIES, RELATIONS, ATTRIBUTES, COUNTS = "entities", "relations", "attributes", "counts"
 KINDS: tuple[str, ...] = (ENTITIES, RELATIONS, ATTRIBUTES, COUNTS)
-"""What errors are of, told apart."""
+"""Kinds of errors."""
 _TOP, _TOP_EXCHANGE = 20, 10
 _REMOVES = (REMOVAL, EXCHANGE_REMOVAL)
 
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """One thing that is wrong.
+    """One error.
 
     Attributes:
         kind: One of :data:`KINDS`.
-        what: A class, a class with an attribute, or a triple: its names.
-        words: What is wrong with it.
+        what: Names: a class, a class with an attribute, or a triple.
+        words: Description of the error.
     """
 
     kind: str
@@ -76,12 +75,12 @@ class Broken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedPair:
-    """What a rule says of a case.
+    """Judgement of a case under a rule.
 
     Attributes:
-        right: By kind whether it holds; None where nothing can be told or there is nothing to compare.
-        told: Whether the reader can tell what the change did; False leaves the case without a verdict.
-        broken: What is wrong.
+        right: By kind, whether it holds; None if it cannot be determined or there is nothing to compare.
+        told: True if the reader can detect the change; False leaves the case without a verdict.
+        broken: The errors.
     """
 
     right: dict[str, bool | None]
@@ -90,14 +89,14 @@ class JudgedPair:
 
     @property
     def whole(self) -> bool | None:
-        """Whether all that is judged holds; None where the case is not judged."""
-        known = [one for one in self.right.values() if one is not None]
-        return all(known) if self.told and known else None
+        """True if everything that is judged holds; None if the case is not judged."""
+        determined = [value for value in self.right.values() if value is not None]
+        return all(determined) if self.told and determined else None
 
 
 @dataclass(slots=True)
 class _Found:
-    """Collects what is wrong, and of which kinds anything could be told."""
+    """Collector of errors and of the kinds that were judged."""
 
     judged: set[str] = field(default_factory=set)
     broken: list[Broken] = field(default_factory=list)
@@ -109,9 +108,11 @@ class _Found:
 
     def judgement(self, *, told: bool, unknown: Iterable[str] = ()) -> JudgedPair:
         untold = set(unknown)
-        wrong = {one.kind for one in self.broken}
+        wrong = {error.kind for error in self.broken}
         right = {kind: None if kind in untold or kind not in self.judged else kind not in wrong for kind in KINDS}
-        return JudgedPair(right=right, told=told, broken=tuple(one for one in self.broken if one.kind not in untold))
+        return JudgedPair(
+            right=right, told=told, broken=tuple(error for error in self.broken if error.kind not in untold)
+        )
 
 
 def against_source(
@@ -121,12 +122,13 @@ def against_source(
 
     Args:
         rule: One of :data:`RULES`.
-        before: What the source's picture shows.
-        after: What the follow-up's does.
-        said: The follow-up's pool.
-        change: What became of the source's pool.
-        shape: The relation that is held against the pair, where it is not the change's own: on pairs of one prompt it
-            gives the floor of that relation.
+        before: Scene of the source's picture.
+        after: Scene of the follow-up's picture.
+        said: Pool of the follow-up.
+        change: Change of the source's pool.
+        shape: Metamorphic relation to apply, if not that of the change: on pairs of one prompt this gives the floor of
+            the
+            relation.
     """
     return _PAIRS[rule](before, after, said, change, shape or change.shape)
 
@@ -135,144 +137,149 @@ def against_truth(after: SceneLook, said: Said, change: PoolChange = NO_CHANGE) 
     """Judge a picture by its own prompt.
 
     Args:
-        after: What it shows.
+        after: Scene of the picture.
         said: Its pool.
-        change: What became of the source's pool; none for a source.
+        change: Change of the source's pool; none for a source.
     """
-    tells, found = after.tells, _Found()
+    tells, errors = after.tells, _Found()
     for name in said.names:
         if tells.names(name):
-            found.check(after.names[name] > 0, ENTITIES, (name,), "is not in the picture")
+            errors.check(after.names[name] > 0, ENTITIES, (name,), "is not in the picture")
     for name in change.removed:
         if tells.names(name) and not said.names[name]:
-            found.check(after.names[name] == 0, ENTITIES, (name,), "was removed from the prompt and is in the picture")
+            errors.check(after.names[name] == 0, ENTITIES, (name,), "was removed from the prompt and is in the picture")
     for triple in said.triples:
         if tells.relates(triple):
-            found.check(triple in after.triples, RELATIONS, triple, "is not in the picture")
+            errors.check(triple in after.triples, RELATIONS, triple, "is not in the picture")
     for (name, attribute), count in said.attributes.items():
         if tells.names(name) and tells.describes(attribute) and after.names[name]:
-            seen, wanted = after.attributes[name, attribute], min(count, after.names[name])
-            found.check(seen >= wanted, ATTRIBUTES, (attribute, name), "is not in the picture")
+            detected, required = after.attributes[name, attribute], min(count, after.names[name])
+            errors.check(detected >= required, ATTRIBUTES, (attribute, name), "is not in the picture")
     for name in said.stated if tells.counts else ():
         if tells.names(name) and after.names[name]:
-            number, wanted = after.names[name], said.names[name]
-            found.check(number == wanted, COUNTS, (name,), f"is there {_times(number)}, not {_times(wanted)}")
+            number, required = after.names[name], said.names[name]
+            errors.check(number == required, COUNTS, (name,), f"is there {_times(number)}, not {_times(required)}")
     untold = {RELATIONS} if predicates_untold(change, tells) else set()
     if any(not tells.names(name) for name in (*change.removed, *change.added)):
         untold |= {ENTITIES}
-    return found.judgement(told=not untold, unknown=untold)
+    return errors.judgement(told=not untold, unknown=untold)
 
 
 def missed(after: SceneLook, said: Said, rule: str) -> tuple[int, int, int, int]:
-    """Return what of a prompt is in its picture (ACTesting, equations 19 and 20).
+    """Return the numbers of detected and stated objects of a prompt (ACTesting, equations 19 and 20).
 
     Args:
-        after: What the picture shows.
-        said: The prompt's pool.
-        rule: ``strict`` counts things as often as they are said, and relations with both their ends; ``paper`` counts
-            classes and predicates once each (its sets, equations 7 and 8); ``released`` counts every entity and every
-            relation that is said, by class among the 20 surest and by predicate.
+        after: Scene of the picture.
+        said: Pool of the prompt.
+        rule: ``strict`` counts objects as often as they are stated, and relations with both ends; ``paper`` counts
+            classes
+            and predicates once each (its sets, equations 7 and 8); ``released`` counts every stated entity and
+                relation, by
+            class among the 20 with the highest scores and by predicate.
 
     Returns:
-        Entities that are seen, entities that are said, relations that are seen, relations that are said; of what the
-        reader can tell.
+        Entities detected, entities stated, relations detected, relations stated; only those that the reader can detect.
     """
     tells = after.tells
     names = {name: count for name, count in said.names.items() if tells.names(name)}
     triples = {triple: count for triple, count in said.triples.items() if tells.relates(triple)}
     if rule == STRICT:
-        counted = {name: count if tells.counts else 1 for name, count in names.items()}
-        seen = sum(min(count, after.names[name]) for name, count in counted.items())
-        return seen, sum(counted.values()), sum(triple in after.triples for triple in triples), len(triples)
+        required = {name: count if tells.counts else 1 for name, count in names.items()}
+        detected = sum(min(count, after.names[name]) for name, count in required.items())
+        return detected, sum(required.values()), sum(triple in after.triples for triple in triples), len(triples)
     if rule == PAPER:
-        shown, wanted = set(after.predicates), {predicate for _, predicate, _ in triples}
-        return sum(after.names[name] > 0 for name in names), len(names), len(shown & wanted), len(wanted)
-    shown, ranked = set(after.predicates), set(after.ranked[:_TOP])
+        predicates, stated = set(after.predicates), {predicate for _, predicate, _ in triples}
+        return sum(after.names[name] > 0 for name in names), len(names), len(predicates & stated), len(stated)
+    predicates, ranked = set(after.predicates), set(after.ranked[:_TOP])
     there = sum(count for name, count in names.items() if name in ranked)
-    related = sum(count for (_, predicate, _), count in triples.items() if predicate in shown)
+    related = sum(count for (_, predicate, _), count in triples.items() if predicate in predicates)
     return there, sum(names.values()), related, sum(triples.values())
 
 
 # --------------------------------------------------------------------------------------------------- strict
 
 
-def _strict(before: SceneLook, after: SceneLook, said: Said, change: PoolChange, shape: str) -> JudgedPair:
-    found = _Found()
+def _strict(source: SceneLook, followup: SceneLook, said: Said, change: PoolChange, shape: str) -> JudgedPair:
+    errors = _Found()
     touched = change.removed.keys() | change.added.keys()
-    both = told_by_both(before.tells, after.tells)
+    detectable = told_by_both(source.tells, followup.tells)
     for name in touched:
-        if after.tells.names(name):
-            _changed(found, name, before, after, said, change)
-    found.judged.add(ENTITIES)
-    for name in (before.names.keys() | after.names.keys()) - touched:
-        if not both(name):
+        if followup.tells.names(name):
+            _changed(errors, name, source, followup, said, change)
+    errors.judged.add(ENTITIES)
+    for name in (source.names.keys() | followup.names.keys()) - touched:
+        if not detectable(name):
             continue
-        was, is_ = before.names[name], after.names[name]
+        was, is_ = source.names[name], followup.names[name]
         words = "came without being asked for" if is_ else "is gone"
-        found.check((was > 0) == (is_ > 0), ENTITIES, (name,), words)
-        if was and is_ and name in said.stated and before.tells.counts and after.tells.counts:
-            found.check(was == is_, COUNTS, (name,), f"is there {_times(is_)}, in the source {_times(was)}")
-    untold = _relations(found, before, after, said, change)
+        errors.check((was > 0) == (is_ > 0), ENTITIES, (name,), words)
+        if was and is_ and name in said.stated and source.tells.counts and followup.tells.counts:
+            errors.check(was == is_, COUNTS, (name,), f"is there {_times(is_)}, in the source {_times(was)}")
+    untold = _relations(errors, source, followup, said, change)
     for name, attribute in said.attributes:
-        told = both(name) and before.tells.describes(attribute) and after.tells.describes(attribute)
-        if told and name not in touched and before.names[name] and after.names[name]:
-            was, is_ = before.attributes[name, attribute] > 0, after.attributes[name, attribute] > 0
+        comparable = detectable(name) and source.tells.describes(attribute) and followup.tells.describes(attribute)
+        if comparable and name not in touched and source.names[name] and followup.names[name]:
+            was, is_ = source.attributes[name, attribute] > 0, followup.attributes[name, attribute] > 0
             words = "came without being asked for" if is_ else "is gone"
-            found.check(was == is_, ATTRIBUTES, (attribute, name), words)
+            errors.check(was == is_, ATTRIBUTES, (attribute, name), words)
     unknown = set(untold)
-    if not entities_told(before, after, said, change):
+    if not entities_told(source, followup, said, change):
         unknown |= {ENTITIES}
-    return found.judgement(told=change_told(before, after, said, change), unknown=unknown)
+    return errors.judgement(told=change_told(source, followup, said, change), unknown=unknown)
 
 
-def _changed(found: _Found, name: str, before: SceneLook, after: SceneLook, said: Said, change: PoolChange) -> None:
-    """Check a class of which the prompt's change took away or brought some."""
-    less, more = change.removed[name], change.added[name]
+def _changed(errors: _Found, name: str, before: SceneLook, after: SceneLook, said: Said, change: PoolChange) -> None:
+    """Check a class whose number the prompt's change reduced or increased."""
+    removed, added = change.removed[name], change.added[name]
     was, is_, still = before.names[name], after.names[name], said.names[name]
-    told = before.tells.names(name)
-    if less and not told:
+    detectable = before.tells.names(name)
+    if removed and not detectable:
         return
-    if less:
-        found.check(was > 0, ENTITIES, (name,), "was to be removed and is not in the source's picture")
+    if removed:
+        errors.check(was > 0, ENTITIES, (name,), "was to be removed and is not in the source's picture")
         if not was:
             return
     if not still:
-        found.check(is_ == 0, ENTITIES, (name,), "was removed from the prompt and is in the picture")
+        errors.check(is_ == 0, ENTITIES, (name,), "was removed from the prompt and is in the picture")
         return
     if is_ == 0:
-        found.check(False, ENTITIES, (name,), "was added and is not in the picture" if more else "is gone")
+        errors.check(False, ENTITIES, (name,), "was added and is not in the picture" if added else "is gone")
         return
-    exact = told and before.tells.counts and after.tells.counts and name in said.stated
-    expected = was - less + more
+    exact = detectable and before.tells.counts and after.tells.counts and name in said.stated
+    expected = was - removed + added
     if exact and name in change.uncounted:
         words = f"is there {_times(is_)}, not {_times(still)} and fewer than in the source's picture"
-        found.check(is_ == still < was, ENTITIES, (name,), words)
+        errors.check(is_ == still < was, ENTITIES, (name,), words)
     elif exact:
         words = f"is there {_times(is_)}, not {_times(max(expected, 0))}"
-        found.check(is_ == expected, ENTITIES, (name,), words)
+        errors.check(is_ == expected, ENTITIES, (name,), words)
 
 
-def _relations(found: _Found, before: SceneLook, after: SceneLook, said: Said, change: PoolChange) -> set[str]:
-    """Check relations that prompts say; return their kind where nothing can be told of them."""
+def _relations(errors: _Found, before: SceneLook, after: SceneLook, said: Said, change: PoolChange) -> set[str]:
+    """Check relations in prompts; return their kind if nothing can be determined about them."""
     renamed, gone, new = change.pairs
     changed = {triple for pair in renamed for triple in pair} | set(gone) | set(new)
     pairs = [*renamed, *((triple, triple) for triple in said.triples if triple not in changed)]
-    told = [one for one in pairs if before.tells.relates(one[0]) and after.tells.relates(one[1])]
-    for was, is_ in told:
+    comparable = [pair for pair in pairs if before.tells.relates(pair[0]) and after.tells.relates(pair[1])]
+    for was, is_ in comparable:
         words = "is not in the picture, as it was in the source's" if was in before.triples else "came, unlike before"
-        found.check((was in before.triples) == (is_ in after.triples), RELATIONS, is_, words)
+        errors.check((was in before.triples) == (is_ in after.triples), RELATIONS, is_, words)
     for triple in gone:
         if said.triples[triple] or not (before.tells.relates(triple) and after.tells.relates(triple)):
             continue
-        found.check(triple in before.triples, RELATIONS, triple, "was to be removed and is not in the source's picture")
-        found.check(triple not in after.triples, RELATIONS, triple, "was removed from the prompt and is in the picture")
+        errors.check(
+            triple in before.triples, RELATIONS, triple, "was to be removed and is not in the source's picture"
+        )
+        errors.check(
+            triple not in after.triples, RELATIONS, triple, "was removed from the prompt and is in the picture"
+        )
     for triple in new:
         if after.tells.relates(triple):
-            found.check(triple in after.triples, RELATIONS, triple, "was added and is not in the picture")
-    nothing = bool(pairs) and not told and not (gone or new)
-    if nothing or predicates_untold(change, before.tells) or predicates_untold(change, after.tells):
+            errors.check(triple in after.triples, RELATIONS, triple, "was added and is not in the picture")
+    undetermined = bool(pairs) and not comparable and not (gone or new)
+    if undetermined or predicates_untold(change, before.tells) or predicates_untold(change, after.tells):
         return {RELATIONS}
-    found.judged.add(RELATIONS)
+    errors.judged.add(RELATIONS)
     return set()
 
 
@@ -280,15 +287,15 @@ def _relations(found: _Found, before: SceneLook, after: SceneLook, said: Said, c
 
 
 def _paper(before: SceneLook, after: SceneLook, said: Said, change: PoolChange, shape: str) -> JudgedPair:
-    s, a = (told_classes(one.names, before.tells, after.tells) for one in (before, after))
-    sr, ar = (told_predicates(one.predicates, before.tells, after.tells) for one in (before, after))
+    s, a = (told_classes(scene.names, before.tells, after.tells) for scene in (before, after))
+    sr, ar = (told_predicates(scene.predicates, before.tells, after.tells) for scene in (before, after))
     e1, e2 = set(change.removed), set(change.added)
     k, kr = s & a, sr & ar
     holds: dict[str, Callable[[], tuple[bool, bool]]] = {
         SAME: lambda: (s == a, sr == ar),
         EXCHANGE: lambda: (k == s - e1 == a - e2, kr == sr == ar),  # equations 9 and 10
-        REMOVAL: lambda: (k == a, kr == ar),  # 11 and 12
-        ADDITION: lambda: (k == s, kr == sr),  # 13 and 14
+        REMOVAL: lambda: (k == a, kr == ar),  # equations 11 and 12
+        ADDITION: lambda: (k == s, kr == sr),  # equations 13 and 14
         EXCHANGE_REMOVAL: lambda: (k == a - e2, kr == ar),
         EXCHANGE_ADDITION: lambda: (k == s - e1, kr == sr),
     }
@@ -297,9 +304,9 @@ def _paper(before: SceneLook, after: SceneLook, said: Said, change: PoolChange, 
 
 
 def _released(before: SceneLook, after: SceneLook, said: Said, change: PoolChange, shape: str) -> JudgedPair:
-    s, a = (told_classes(one.ranked[:_TOP], before.tells, after.tells) for one in (before, after))
-    most = _TOP_EXCHANGE if shape == EXCHANGE else _TOP
-    sr, ar = (told_predicates(one.predicates, before.tells, after.tells, most) for one in (before, after))
+    s, a = (told_classes(scene.ranked[:_TOP], before.tells, after.tells) for scene in (before, after))
+    limit = _TOP_EXCHANGE if shape == EXCHANGE else _TOP
+    sr, ar = (told_predicates(scene.predicates, before.tells, after.tells, limit) for scene in (before, after))
     e1, e2 = set(change.removed), set(change.added)
     pool = {name for name in said.names if before.tells.names(name) and after.tells.names(name)}
     entities = {
@@ -334,17 +341,17 @@ def _of_sets(
     said: Said,
     change: PoolChange,
 ) -> JudgedPair:
-    found = _Found()
+    errors = _Found()
     words = "the sets of classes break the rule", "the sets of predicates break the rule"
-    found.check(entities, ENTITIES, sorted(classes[0] ^ classes[1]), words[0])
-    found.check(relations, RELATIONS, sorted(predicates[0] ^ predicates[1]), words[1])
+    errors.check(entities, ENTITIES, sorted(classes[0] ^ classes[1]), words[0])
+    errors.check(relations, RELATIONS, sorted(predicates[0] ^ predicates[1]), words[1])
     unknown = set()
     if not entities_told(before, after, said, change):
         unknown |= {ENTITIES}
     mute = any(tells.predicates is not None and not tells.predicates for tells in (before.tells, after.tells))
     if mute or any(predicates_untold(change, tells) for tells in (before.tells, after.tells)):
         unknown |= {RELATIONS}
-    return found.judgement(told=change_told(before, after, said, change), unknown=unknown)
+    return errors.judgement(told=change_told(before, after, said, change), unknown=unknown)
 
 
 def _times(number: int) -> str:

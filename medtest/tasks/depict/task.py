@@ -1,4 +1,4 @@
-"""Pictures that a text-to-image system draws from prompts."""
+"""Task of pictures that a text-to-image system generates from prompts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_PROMPT = 60
 class DepictTask(Task):
     """Systems draw prompts from a stream and yield pictures, see :mod:`medtest.systems.answering.asking`.
 
-    Nothing is kept beside records and pictures: records hold the scene that was seen, which a later revision judges.
+    Only records and pictures are stored: records contain the detected scene, which a later revision can judge.
     """
 
     name: ClassVar[str] = "depiction"
@@ -54,28 +54,28 @@ class DepictTask(Task):
         """Return an answer that a system yielded.
 
         Raises:
-            BadOutput: It is none.
+            BadOutput: The value is not a picture answer.
         """
         if not isinstance(raw, PictureOutput):
             raise BadOutput(f"gave {type(raw).__name__} where a picture is expected")
         return raw
 
     def expected_words(self, seed: PreparedSeed) -> str:
-        """Return what a seed expects."""
+        """Return the expectation for a seed."""
         return "what the prompt says"
 
     def panels(self, case: Case) -> Panels:
-        """Return both pictures with what was seen in them, and beside them the words."""
-        found = [_panel("source", case, case.before), _panel("follow-up", case, case.after)]
-        found += [Panel(name="", lines=case.words)] if case.words else []
-        return Panels(panels=found, outlines=False)
+        """Return both pictures with the detected objects, and the texts."""
+        panels = [_panel("source", case, case.before), _panel("follow-up", case, case.after)]
+        panels += [Panel(name="", lines=case.words)] if case.words else []
+        return Panels(panels=panels, outlines=False)
 
     def words(self, record: Mapping[str, Any], source: Mapping[str, Any] | None) -> Words:
-        """Return both prompts, what changed, and what is wrong with the picture."""
+        """Return both prompts, the change, and the errors of the picture."""
         return words_of(record, source)
 
     def recorded(self, record: Mapping[str, Any]) -> PictureOutput | None:
-        """Return an answer as a record holds it, with what was seen in its picture."""
+        """Return the answer in a record, with the scene detected in its picture."""
         state = record.get("answer_state")
         if not state:
             return None
@@ -91,7 +91,7 @@ class DepictTask(Task):
         facts = None
         if scene:
             facts = Scene.of_json(json.loads(scene), Tells.of_json(json.loads(record.get("tells") or "{}")))
-        made = PictureOutput(
+        output = PictureOutput(
             address=address,
             prompt=Prompt(
                 text=str(record.get("prompt") or ""), pool=Pool.of_json(json.loads(record.get("pool") or _NO_POOL))
@@ -101,44 +101,44 @@ class DepictTask(Task):
             why=str(record.get("answer_why") or ""),
             revised_prompt=str(record.get("revised_prompt") or ""),
         )
-        return made.read_as(facts)
+        return output.read_as(facts)
 
     def results(self, records: Any, context: Any) -> TaskResults:
-        """Return error and miss rates, refusals, and figures of the pictures; nothing of records without any answer."""
+        """Return error and miss rates, refusals, and figures of the pictures; empty for records without answers."""
         from medtest.results.fidelity.settings import FigureSettings
         from medtest.results.fidelity.tables import picture_tables
         from medtest.tasks.depict.results import DepictResults
         from medtest.tasks.depict.tables.results import depict_tables
 
-        found = depict_tables(records, phantom=context.phantom)
-        if found is None:
+        tables = depict_tables(records, phantom=context.phantom)
+        if tables is None:
             return TaskResults()
-        drawn = picture_tables(
+        figures = picture_tables(
             records,
             FigureSettings.of(context.judging),
             folder=context.folder,
             shared=context.shared,
             hashed=context.hashed,
         )
-        return DepictResults(found, drawn)
+        return DepictResults(tables, figures)
 
 
 _NO_POOL = '{"entities":[],"triples":[]}'
 
 
 def _panel(name: str, case: Case, answer: CaseAnswer) -> Panel:
-    """Return a picture with the boxes of what was seen, and its prompt below."""
-    given = answer.output
-    if not isinstance(given, PictureOutput):
+    """Return a picture with the boxes of the detected objects, and its prompt below."""
+    output = answer.output
+    if not isinstance(output, PictureOutput):
         return Panel(name=name, words=answer.reason or "not asked")
-    below = f"{name}\n{_clipped(given.prompt.text)}" if given.prompt.text else name
-    if not given.picture:
-        return Panel(name=below, words=f"{given.state.replace('_', ' ')}\n{given.why}".strip())
-    image = case.pixels(given.picture)
+    below = f"{name}\n{_clipped(output.prompt.text)}" if output.prompt.text else name
+    if not output.picture:
+        return Panel(name=below, words=f"{output.state.replace('_', ' ')}\n{output.why}".strip())
+    image = case.pixels(output.picture)
     if image is None:
         return Panel(name=below, words="the picture is no longer kept")
-    seen = given.facts.entities if isinstance(given.facts, Scene) else ()
-    boxes = [(one.box, " ".join((*one.attributes, one.name))) for one in seen if one.box is not None]
+    entities = output.facts.entities if isinstance(output.facts, Scene) else ()
+    boxes = [(entity.box, " ".join((*entity.attributes, entity.name))) for entity in entities if entity.box is not None]
     return Panel(name=below, image=image, boxes=boxes)
 
 

@@ -1,4 +1,4 @@
-"""What rules look at: a scene, a pool and a change as sets and multisets of names."""
+"""Views of scenes, pools and changes for the rules, as sets and multisets of names."""
 
 from __future__ import annotations
 
@@ -14,22 +14,24 @@ from medtest.core.scenes import NamedTriple, Pool, Scene, Tells
 SAME, EXCHANGE, REMOVAL, ADDITION = "same", "exchange", "removal", "addition"
 EXCHANGE_REMOVAL, EXCHANGE_ADDITION = "exchange and removal", "exchange and addition"
 SHAPES: tuple[str, ...] = (SAME, EXCHANGE, REMOVAL, ADDITION, EXCHANGE_REMOVAL, EXCHANGE_ADDITION)
-"""What a change of a prompt can be, and with it the metamorphic relation that is held against it: SS and asking again;
-EC (MR1); ER_R (MR2); ER_A (MR3); and EC together with one of the latter two."""
+"""Kinds of changes of a prompt, each with its metamorphic relation.
+
+They are SS and repeats; EC (MR1); ER_R (MR2); ER_A (MR3); and EC combined with either of the latter two.
+"""
 _MOST_KEPT = 60_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SceneLook:
-    """A scene as rules look at it.
+    """View of a scene for the rules.
 
     Attributes:
-        names: How often each class was seen.
-        triples: Relations that were seen, by names.
-        attributes: How many things of a class were seen with an attribute.
-        ranked: Classes, the surest first.
+        names: Number of detected objects of each class.
+        triples: Detected relations, by names.
+        attributes: Number of objects of a class that were detected with an attribute.
+        ranked: Classes by decreasing score.
         predicates: Predicates in the order of the scene, which is the reader's.
-        tells: What the reader can tell.
+        tells: What the reader can detect.
     """
 
     names: Counter[str]
@@ -41,23 +43,25 @@ class SceneLook:
 
     @classmethod
     def of(cls, scene: Scene) -> SceneLook:
-        """Return a scene as rules look at it."""
+        """Return the view of a scene."""
         by_score = sorted(scene.entities, key=lambda one: -one.score)
         return cls(
             names=scene.names(),
             triples=frozenset(scene.named()),
-            attributes=Counter((one.name, said) for one in scene.entities for said in one.attributes),
-            ranked=tuple(one.name for one in by_score),
-            predicates=tuple(one.predicate for one in scene.triples),
+            attributes=Counter(
+                (entity.name, attribute) for entity in scene.entities for attribute in entity.attributes
+            ),
+            ranked=tuple(entity.name for entity in by_score),
+            predicates=tuple(triple.predicate for triple in scene.triples),
             tells=scene.tells,
         )
 
     @classmethod
     def of_json(cls, value: Any, tells: Tells) -> SceneLook:
-        """Return the look of what :meth:`Scene.as_json` gave, which tables do a hundred thousand times.
+        """Return the view of a JSON value from :meth:`Scene.as_json`; tables call this a hundred thousand times.
 
         Raises:
-            ValueError: It is no scene.
+            ValueError: The value is not a scene.
         """
         try:
             entities, triples = value["entities"], value["triples"]
@@ -67,8 +71,8 @@ class SceneLook:
             return cls(
                 names=Counter(names),
                 triples=frozenset((names[a], str(predicate), names[b]) for a, predicate, b in triples),
-                attributes=Counter((name, str(said)) for name, _, _, all_ in entities for said in all_),
-                ranked=tuple(str(one[0]) for one in sorted(entities, key=lambda one: -float(one[2]))),
+                attributes=Counter((name, str(attribute)) for name, _, _, all_ in entities for attribute in all_),
+                ranked=tuple(str(entity[0]) for entity in sorted(entities, key=lambda one: -float(one[2]))),
                 predicates=tuple(str(predicate) for _, predicate, _ in triples),
                 tells=tells,
             )
@@ -78,13 +82,13 @@ class SceneLook:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Said:
-    """A pool as rules look at it.
+    """View of a pool for the rules.
 
     Attributes:
-        names: How many of each class are said, one where no number is.
-        stated: Classes of which every number is said.
+        names: Number of stated objects of each class, one without a number.
+        stated: Classes whose numbers are all stated.
         triples: Relations, by names.
-        attributes: How many of a class are said to have an attribute.
+        attributes: Number of objects of a class stated with an attribute.
     """
 
     names: Counter[str]
@@ -94,26 +98,26 @@ class Said:
 
     @classmethod
     def of(cls, pool: Pool) -> Said:
-        """Return a pool as rules look at it."""
+        """Return the view of a pool."""
         attributes: Counter[tuple[str, str]] = Counter()
-        for one in pool.entities:
-            for attribute in one.attributes:
-                attributes[one.name, attribute] += 1 if one.count is None else one.count
-        vague = {one.name for one in pool.entities if one.count is None}
+        for entity in pool.entities:
+            for attribute in entity.attributes:
+                attributes[entity.name, attribute] += 1 if entity.count is None else entity.count
+        vague = {entity.name for entity in pool.entities if entity.count is None}
         names = pool.names()
         return cls(names=names, stated=frozenset(names) - vague, triples=Counter(pool.named()), attributes=attributes)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PoolChange:
-    """What a relation did to a prompt's pool, as multisets.
+    """Effect of a relation on a prompt's pool, as multisets.
 
     Attributes:
-        removed: Classes that went.
-        added: Classes that came.
-        gone: Relations that went, by names.
-        new: Relations that came.
-        uncounted: Classes of which went what had no number, and of which every number is said now.
+        removed: Removed classes.
+        added: Added classes.
+        gone: Removed relations, by names.
+        new: Added relations.
+        uncounted: Classes of which objects without a number were removed and whose numbers are now all stated.
     """
 
     removed: Counter[str]
@@ -124,7 +128,7 @@ class PoolChange:
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> PoolChange:
-        """Return a change of the data of an effect (:func:`medtest.core.scenes.difference`); empty for no effect."""
+        """Return the change in an effect's data (:func:`medtest.core.scenes.difference`); empty for no effect."""
         removed, added = data.get("removed") or {}, data.get("added") or {}
         return cls(
             removed=Counter(removed.get("entities", ())),
@@ -146,31 +150,31 @@ class PoolChange:
 
     @cached_property
     def pairs(self) -> tuple[Sequence[tuple[NamedTriple, NamedTriple]], Counter[NamedTriple], Counter[NamedTriple]]:
-        """Relations that an exchange of classes renamed (before, after), and what else went and came."""
-        gone, new = self.gone.copy(), self.new.copy()
-        found: list[tuple[NamedTriple, NamedTriple]] = []
-        for one, predicate, two in list(self.gone.elements()):
-            after = next((t for t in self._renamed(one, predicate, two) if new[t] > 0), None)
-            if after is not None:
-                found.append(((one, predicate, two), after))
-                gone[one, predicate, two] -= 1
-                new[after] -= 1
-        return found, +gone, +new
+        """Relations renamed by an exchange of classes (before, after), and other removed and added relations."""
+        removed, new = self.gone.copy(), self.new.copy()
+        renamed: list[tuple[NamedTriple, NamedTriple]] = []
+        for subject, predicate, target in list(self.gone.elements()):
+            renamed_triple = next((t for t in self._renamed(subject, predicate, target) if new[t] > 0), None)
+            if renamed_triple is not None:
+                renamed.append(((subject, predicate, target), renamed_triple))
+                removed[subject, predicate, target] -= 1
+                new[renamed_triple] -= 1
+        return renamed, +removed, +new
 
     @cached_property
     def predicates(self) -> frozenset[str]:
-        """The predicates of which the prompt says more or less than before, names aside."""
-        before = Counter(predicate for _, predicate, _ in self.gone.elements())
-        after = Counter(predicate for _, predicate, _ in self.new.elements())
-        return frozenset(before - after) | frozenset(after - before)
+        """Predicates that the prompt states more or less often than before, ignoring names."""
+        removed = Counter(predicate for _, predicate, _ in self.gone.elements())
+        added = Counter(predicate for _, predicate, _ in self.new.elements())
+        return frozenset(removed - added) | frozenset(added - removed)
 
-    def _renamed(self, one: str, predicate: str, two: str) -> Iterable[NamedTriple]:
-        ends = [[name, *(sorted(self.added) if name in self.removed else ())] for name in (one, two)]
-        yield from ((a, predicate, b) for a in ends[0] for b in ends[1] if (a, b) != (one, two))
+    def _renamed(self, subject: str, predicate: str, two: str) -> Iterable[NamedTriple]:
+        ends = [[name, *(sorted(self.added) if name in self.removed else ())] for name in (subject, two)]
+        yield from ((a, predicate, b) for a in ends[0] for b in ends[1] if (a, b) != (subject, two))
 
 
-def _triples(given: Iterable[Iterable[str]]) -> Counter[NamedTriple]:
-    return Counter((str(one), str(predicate), str(two)) for one, predicate, two in given)
+def _triples(triples: Iterable[Iterable[str]]) -> Counter[NamedTriple]:
+    return Counter((str(subject), str(predicate), str(two)) for subject, predicate, two in triples)
 
 
 NO_CHANGE = PoolChange.of({})
@@ -178,10 +182,10 @@ NO_CHANGE = PoolChange.of({})
 
 @lru_cache(maxsize=_MOST_KEPT)
 def look_of(scene: str, tells: str) -> SceneLook:
-    """Return the look of a record's texts.
+    """Return the view of a scene from the texts of a record.
 
     Raises:
-        ValueError: They are no scene.
+        ValueError: The texts are not a scene.
     """
     return SceneLook.of_json(json.loads(scene), _tells(tells))
 
@@ -193,15 +197,15 @@ def _tells(text: str) -> Tells:
 
 @lru_cache(maxsize=_MOST_KEPT)
 def said_of(pool: str) -> Said:
-    """Return what a record's text of a pool says.
+    """Return the view of a pool from the text of a record.
 
     Raises:
-        ValueError: It is no pool.
+        ValueError: The text is not a pool.
     """
     return Said.of(Pool.of_json(json.loads(pool)))
 
 
 @lru_cache(maxsize=_MOST_KEPT)
 def change_of(effect: str) -> PoolChange:
-    """Return the change of a record's text of an effect; none for an empty one."""
+    """Return the change from the text of an effect in a record; no change for an empty text."""
     return PoolChange.of(json.loads(effect)) if effect else NO_CHANGE

@@ -1,4 +1,4 @@
-"""What stands beside two pictures: the prompts, what of them changed, and what is wrong with the picture."""
+"""Texts next to two pictures: the prompts, their change, and the errors of the picture."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ COLUMNS: tuple[str, ...] = (
     *("prompt", "pool", "effect", "picture", "answer_state", "answer_why", "revised_prompt", "scene", "tells"),
     *("source_picture", "source_scene", "source_tells", "source_state", "why"),
 )
-"""Text columns of the oracle of scenes that words and panels are made of."""
+"""Text columns of the oracle of scenes from which texts and panels are built."""
 
 Words = tuple[tuple[str, str], ...]
 """Headings and texts, in order."""
@@ -23,11 +23,11 @@ _MOST = 3
 
 
 def words_of(record: Mapping[str, Any], source: Mapping[str, Any] | None) -> Words:
-    """Return the words of a follow-up's case.
+    """Return the texts of a follow-up's case.
 
     Args:
-        record: Its record, with :data:`COLUMNS`.
-        source: The source's record; None where it is not known.
+        record: Record of the follow-up, with :data:`COLUMNS`.
+        source: Record of the source; None if unknown.
     """
     pairs = [("source", text_in(source or {}, "prompt")), ("follow-up", text_in(record, "prompt"))]
     pairs.append(("change", change_words(change_of(text_in(record, "effect")))))
@@ -44,46 +44,49 @@ def words_of(record: Mapping[str, Any], source: Mapping[str, Any] | None) -> Wor
 
 
 def broken_of(record: Mapping[str, Any]) -> list[tuple[str, tuple[Broken, ...]]]:
-    """Return what is wrong with a follow-up's picture: against the source's, and against its own prompt."""
-    after = look_in(record, "")
-    if after is None or not record.get("pool"):
+    """Return the errors of a follow-up's picture, against the source's and against its own prompt."""
+    scene = look_in(record, "")
+    if scene is None or not record.get("pool"):
         return []
-    before = look_in(record, "source_")
-    said, change = said_of(str(record["pool"])), change_of(text_in(record, "effect"))
-    found = []
-    if before is not None:
+    source_scene = look_in(record, "source_")
+    pool, change = said_of(str(record["pool"])), change_of(text_in(record, "effect"))
+    errors = []
+    if source_scene is not None:
         for rule in (STRICT, PAPER, RELEASED):
-            broken = against_source(rule, before, after, said, change).broken
+            broken = against_source(rule, source_scene, scene, pool, change).broken
             if broken:
-                found.append((f"against the source ({rule})", broken))
+                errors.append((f"against the source ({rule})", broken))
                 break
-    broken = against_truth(after, said, change).broken
-    return [*found, *([("against its own prompt", broken)] if broken else [])]
+    broken = against_truth(scene, pool, change).broken
+    return [*errors, *([("against its own prompt", broken)] if broken else [])]
 
 
 def look_in(record: Mapping[str, Any], prefix: str) -> SceneLook | None:
-    """Return what was seen in a record's picture (or its source's), None where nothing was."""
+    """Return the scene of a record's picture (or its source's), or None."""
     scene = record.get(f"{prefix}scene")
     return look_of(str(scene), str(record.get(f"{prefix}tells") or "")) if scene else None
 
 
 def broken_words(broken: Iterable[Broken]) -> str:
-    """Return what is wrong in a line, something of each kind first: relations in brackets, as triples are written."""
-    each = list(broken)
-    first = {one.kind: one for one in reversed(each)}
-    order = [*(one for one in each if first[one.kind] is one), *(one for one in each if first[one.kind] is not one)]
-    shown = [f"{named(one.what)} {one.words}" for one in order[:_MOST]]
-    more = [f"and {len(each) - _MOST} more"] if len(each) > _MOST else []
-    return "; ".join([*shown, *more])
+    """Return the errors as one line, one of each kind first; relations are written as triples in brackets."""
+    errors = list(broken)
+    first = {error.kind: error for error in reversed(errors)}
+    order = [
+        *(error for error in errors if first[error.kind] is error),
+        *(error for error in errors if first[error.kind] is not error),
+    ]
+    parts = [f"{named(error.what)} {error.words}" for error in order[:_MOST]]
+    suffix = [f"and {len(errors) - _MOST} more"] if len(errors) > _MOST else []
+    return "; ".join([*parts, *suffix])
 
 
 def named(what: tuple[str, ...]) -> str:
-    """Return a class, a class with an attribute, or a triple as people write them."""
+    """Return a class, a class with an attribute, or a triple as text."""
     return f"({', '.join(what)})" if len(what) == 3 else " ".join(what)
 
 
 def change_words(change: PoolChange) -> str:
-    """Return what became of a prompt's pool in a line."""
+    """Return the change of a prompt's pool as one line."""
     pairs, gone, new = change.pairs
     removed, added = change.removed.copy(), change.added.copy()
     parts = []

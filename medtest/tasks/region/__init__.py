@@ -1,1 +1,1 @@
-"""The task region: a region in an image of any dimension."""
+"""Task region: a region in an image of any dimension."""

@@ -1,4 +1,4 @@
-"""The oracle of regions in images of any dimension: livers in volumes, moving objects in films.
+"""Oracle of regions in images of any dimension: livers in volumes, moving objects in films.
 
 Scores (``m`` is the answered region, ``y`` the expected one, counted in pixels or voxels):
 
@@ -7,7 +7,8 @@ Scores (``m`` is the answered region, ``y`` the expected one, counted in pixels 
 - ``iou``: |m ∩ y| / |m ∪ y|.
 - ``precision``: |m ∩ y| / |m|; ``recall``: |m ∩ y| / |y|.
 
-Both empty: all are 1. One empty: dice and iou are 0; precision of an empty answer and recall of an empty truth are 0.
+If both are empty, all are 1. If one is empty, dice and iou are 0; precision of an empty answer and recall of an empty
+truth are 0.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from medtest.tasks.restore.oracle import SeriesSettings
 
 
 class Regions(Oracle):
-    """Judges regions; see the module for what each score means."""
+    """Judge regions; the module's docstring defines the scores."""
 
     Settings: ClassVar[type[PartSettings]] = SeriesSettings
     task: ClassVar[str] = "region"
@@ -50,14 +51,14 @@ class Regions(Oracle):
 def overlap(answered: NDArray[np.bool_], expected: NDArray[np.bool_]) -> dict[str, float]:
     """Return all scores of two regions of one shape."""
     shared = int(np.count_nonzero(answered & expected))
-    found, there = int(np.count_nonzero(answered)), int(np.count_nonzero(expected))
-    if found + there == 0:
+    answered_size, expected_size = int(np.count_nonzero(answered)), int(np.count_nonzero(expected))
+    if answered_size + expected_size == 0:
         return dict.fromkeys(Regions.scores, 1.0)
-    dice = 2.0 * shared / (found + there)
+    dice = 2.0 * shared / (answered_size + expected_size)
     return {
         "dice": dice,
-        "iou": shared / (found + there - shared),
-        "precision": shared / found if found else 0.0,
-        "recall": shared / there if there else 0.0,
+        "iou": shared / (answered_size + expected_size - shared),
+        "precision": shared / answered_size if answered_size else 0.0,
+        "recall": shared / expected_size if expected_size else 0.0,
         "f_measure": dice,
     }

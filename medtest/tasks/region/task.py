@@ -1,4 +1,4 @@
-"""Segmentation of images of any dimension: livers in volumes, moving objects in films."""
+"""Task of segmentation in images of any dimension: livers in volumes, moving objects in films."""
 
 from __future__ import annotations
 
@@ -28,30 +28,30 @@ class RegionTask(SeriesTask):
         """Return the expected region as the prepared seed's mask.
 
         Raises:
-            ValueError: It is no bool array of the image's spatial shape.
+            ValueError: It is not a bool array of the image's spatial shape.
         """
-        known, shape = seed.expected, seed.image.shape
-        if known is not None and (known.dtype != np.bool_ or known.shape != seed.spec.spatial(shape)):
-            raise ValueError(f"the expected region is {known.dtype} {known.shape}; the image {shape}")
-        return known, None
+        expected, shape = seed.expected, seed.image.shape
+        if expected is not None and (expected.dtype != np.bool_ or expected.shape != seed.spec.spatial(shape)):
+            raise ValueError(f"the expected region is {expected.dtype} {expected.shape}; the image {shape}")
+        return expected, None
 
     def check(self, raw: Any, shown: SystemInput, system: AskedSystem) -> RegionOutput:
         """Return the answer as a region.
 
         Raises:
-            BadOutput: It is none of the image's spatial shape.
+            BadOutput: It does not have the image's spatial shape.
         """
         return check_region(raw, shown.image, shown.spec)
 
     def keep(self, output: Output, seed: PreparedSeed, *, maps: bool) -> bytes | None:
-        """Return the region, a bit a pixel or voxel; series' scores need no map."""
+        """Return the region, one bit per pixel or voxel; series' scores need no map."""
         return packed({"region": output.region}) if isinstance(output, RegionOutput) else None
 
     def restore(self, kept: bytes, seed: PreparedSeed, shown: SystemInput) -> RegionOutput:
-        """Return the answer that was kept.
+        """Return the stored answer.
 
         Raises:
-            MedtestError: It is no region of the image's shape.
+            MedtestError: It is not a region of the image's shape.
         """
         region = unpacked(kept)[0].get("region")
         if region is None or region.dtype != np.bool_ or region.shape != shown.spec.spatial(shown.image.shape):

@@ -1,1 +1,1 @@
-"""The task restore: a processed image."""
+"""Task restore: a processed image."""

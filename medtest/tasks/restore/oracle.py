@@ -1,16 +1,16 @@
-"""The oracle of processed images: how near an answer is to the clean image, and whether it is worse than its input.
+"""Oracle of processed images: similarity of an answer to the clean image, and to its input.
 
 Scores of a case (``x`` is the answer, ``y`` the clean image, L the meaningful range of the image, high minus low):
 
 - ``ssim``: structural similarity (Z. Wang, A. C. Bovik, H. R. Sheikh, E. P. Simoncelli, "Image quality assessment: from
   error visibility to structural similarity", IEEE TIP 13(4), 2004, equation 13): Gaussian window of 11 × 11 with σ 1.5,
   K1 0.01, K2 0.03, covariances of the population, the mean over the map without the window's margin; the mean over
-  colours. Volumes and films are judged plane by plane. The paper's program cuts the margin off too.
+  colours. Volumes and films are judged plane by plane. The paper's program excludes the margin too.
 - ``psnr``: 10 log10(L² / mean squared error) in decibels, at most :data:`PSNR_LIMIT` (equal images have no error).
-- ``input_ssim``, ``input_psnr``: the same of the image that the system was given.
+- ``input_ssim``, ``input_psnr``: the same scores for the system's input.
 
 The usual criterion is ``{score: ssim, threshold: 0, against: input}``: an answer that is worse than its input FAILs.
-Nothing is clipped before scoring: a filter that leaves the range pays for it.
+Answers are not clipped before scoring, so values outside the range reduce the scores.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from medtest.core.oracles.base import Oracle
 from medtest.core.plugins import PartSettings
 
 PSNR_LIMIT = 100.0
-"""Decibels given to answers that are (nearly) the clean image itself; rounding to 8 bits alone costs 58.9 dB."""
+"""Score in decibels of answers (nearly) equal to the clean image; rounding to 8 bits alone gives 58.9 dB."""
 
 _SIDE, _SIGMA = 11, 1.5
 _MARGIN = _SIDE // 2
 _K1, _K2 = 0.01, 0.03
 _MEMO = "medtest.tasks.restore.oracle:"
 _KEPT = 16
-"""Inputs whose scores are remembered: more than a batch, for systems are asked batch by batch."""
+"""Number of inputs with cached scores: more than a batch, since systems are called batch by batch."""
 
 
 class SeriesSettings(PartSettings):
-    """What tables make of a series; changing it runs no system again.
+    """Settings for tables of a series; changing them runs no system again.
 
     Attributes:
-        include_source: The source case, at scale 0, is the first point of a curve of quality over scales.
-        min_step: Neighbouring scales nearer than this are merged to their mean (measured properties, whose scales are
+        include_source: If True, the source case, at scale 0, is the first point of a curve of quality over scales.
+        min_step: Neighbouring scales closer than this are merged to their mean (measured properties, whose scales are
             irregular).
     """
 
@@ -51,7 +51,7 @@ class SeriesSettings(PartSettings):
 
 
 class Quality(Oracle):
-    """Judges processed images; see the module for what each score means."""
+    """Judge processed images; the module's docstring defines the scores."""
 
     Settings: ClassVar[type[PartSettings]] = SeriesSettings
     task: ClassVar[str] = "image"
@@ -80,15 +80,15 @@ class Quality(Oracle):
 
 
 def _of_input(given: Image, clean: Image, seed: PreparedSeed) -> tuple[float, float]:
-    """Return SSIM and PSNR of what a system was given; all systems are given the same, so it is judged once."""
-    kept: dict[int, tuple[Image, float, float]] = seed.memo(f"{_MEMO}inputs", dict)
-    found = kept.get(id(given))
-    if found is None:
-        found = (given, ssim(given, clean, seed.spec), psnr(given, clean, seed.spec))
-        while len(kept) >= _KEPT:
-            del kept[next(iter(kept))]
-        kept[id(given)] = found  # holds the image, so that no other can get its id
-    return found[1], found[2]
+    """Return SSIM and PSNR of a system's input, cached because all systems get the same input."""
+    cache: dict[int, tuple[Image, float, float]] = seed.memo(f"{_MEMO}inputs", dict)
+    scores = cache.get(id(given))
+    if scores is None:
+        scores = (given, ssim(given, clean, seed.spec), psnr(given, clean, seed.spec))
+        while len(cache) >= _KEPT:
+            del cache[next(iter(cache))]
+        cache[id(given)] = scores  # holds the image, so that its id is not reused
+    return scores[1], scores[2]
 
 
 def psnr(image: Image, clean: Image, spec: ImageSpec) -> float:
@@ -97,7 +97,7 @@ def psnr(image: Image, clean: Image, spec: ImageSpec) -> float:
     Args:
         image: The answer, of any dimension.
         clean: The clean image, of the same shape.
-        spec: Its range.
+        spec: Range of the images.
     """
     error = float(np.mean((image.astype(np.float64) - clean.astype(np.float64)) ** 2))
     if error <= 0:
@@ -111,7 +111,7 @@ def ssim(image: Image, clean: Image, spec: ImageSpec) -> float:
     Args:
         image: The answer.
         clean: The clean image, of the same shape.
-        spec: Its range and axes.
+        spec: Range and axes of the images.
 
     Raises:
         ValueError: A plane is smaller than the window.
@@ -123,7 +123,7 @@ def ssim(image: Image, clean: Image, spec: ImageSpec) -> float:
 
 
 def _planes(image: Image, spec: ImageSpec) -> NDArray[Any]:
-    """Return an image as N × height × width: its colours and slices one after the other."""
+    """Return an image as N × height × width, its colours and slices in sequence."""
     if spec.coloured:
         image = np.moveaxis(image, -1, 0)
     return image.reshape(-1, *image.shape[-2:])
@@ -135,14 +135,14 @@ def _plane_ssim(image: NDArray[Any], clean: NDArray[Any], span: float) -> float:
     mean_x, mean_y = _window(x), _window(y)
     var_x = _window(x * x) - mean_x * mean_x
     var_y = _window(y * y) - mean_y * mean_y
-    both = _window(x * y) - mean_x * mean_y
+    covariance = _window(x * y) - mean_x * mean_y
     c1, c2 = (_K1 * span) ** 2, (_K2 * span) ** 2
-    above = (2 * mean_x * mean_y + c1) * (2 * both + c2)
+    above = (2 * mean_x * mean_y + c1) * (2 * covariance + c2)
     below = (mean_x**2 + mean_y**2 + c1) * (var_x + var_y + c2)
     return float((above / below).mean())
 
 
 def _window(plane: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the weighted local means, without the margin where the window leaves the image."""
+    """Return the weighted local means, without the margin where the window exceeds the image."""
     blurred = np.asarray(cv2.GaussianBlur(plane, (_SIDE, _SIDE), _SIGMA, borderType=cv2.BORDER_REFLECT), np.float64)
     return blurred[_MARGIN:-_MARGIN, _MARGIN:-_MARGIN]

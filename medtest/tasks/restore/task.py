@@ -1,4 +1,4 @@
-"""Images to images: denoising and whatever else an algorithm makes of a picture."""
+"""Task of image restoration: denoising and other processing of a picture."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from medtest.core.tasks.series import SeriesTask
 from medtest.core.tasks.series_border import check_image
 
 MOST_BYTES = 4 << 20
-"""Bytes of an image in memory up to which it is kept in every run; larger ones, volumes mostly, need ``maps``."""
+"""Largest size in bytes of an image stored in every run; larger ones, mostly volumes, need ``maps``."""
 
 
 class RestoreTask(SeriesTask):
@@ -24,10 +24,10 @@ class RestoreTask(SeriesTask):
     pictured: ClassVar[bool] = True
 
     def truth(self, seed: Seed) -> tuple[Mask | None, Image | None]:
-        """Return the clean image: the seed's own where no other is known.
+        """Return the clean image: the seed's own if no other is known.
 
         Raises:
-            ValueError: It has not the image's shape and dtype.
+            ValueError: Its shape or dtype differs from the image's.
         """
         clean, image = seed.expected, seed.image
         if clean is not None and (clean.dtype != image.dtype or clean.shape != image.shape):
@@ -38,21 +38,21 @@ class RestoreTask(SeriesTask):
         """Return the answer as an image.
 
         Raises:
-            BadOutput: It is none of the input's shape.
+            BadOutput: It does not have the input's shape.
         """
         return check_image(raw, shown.image)
 
     def keep(self, output: Output, seed: PreparedSeed, *, maps: bool) -> bytes | None:
-        """Return the image without loss; one above :data:`MOST_BYTES` only with ``maps``."""
+        """Return the image without loss; above :data:`MOST_BYTES` only with ``maps``."""
         if not isinstance(output, ImageOutput) or (output.image.nbytes > MOST_BYTES and not maps):
             return None
         return packed({"image": output.image})
 
     def restore(self, kept: bytes, seed: PreparedSeed, shown: SystemInput) -> ImageOutput:
-        """Return the answer that was kept, with the image that the system was given.
+        """Return the stored answer, with the system's input.
 
         Raises:
-            MedtestError: It is no image of the input's shape and dtype.
+            MedtestError: It is not an image of the input's shape and dtype.
         """
         image = unpacked(kept)[0].get("image")
         if image is None or image.dtype != shown.image.dtype or image.shape != shown.image.shape:
@@ -60,5 +60,5 @@ class RestoreTask(SeriesTask):
         return ImageOutput(image=image, given=shown.image)
 
     def answer_view(self, seed: PreparedSeed, image: Image, output: Output) -> FlatView:
-        """Return the processed image itself."""
+        """Return a view of the processed image."""
         return self.view(seed, output.image if isinstance(output, ImageOutput) else image)

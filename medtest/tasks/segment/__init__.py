@@ -1,1 +1,1 @@
-"""The task segment: a mask of a picture."""
+"""Task segment: a mask of a picture."""

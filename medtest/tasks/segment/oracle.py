@@ -1,16 +1,16 @@
-"""The oracle of segmentations: overlap scores, lesions missed, regions invented.
+"""Oracle of segmentations: overlap scores, missed lesions, false regions.
 
-Scores of a case (``m`` is the predicted mask at the prepared size, ``y`` the expected one, moved as the relation says):
+Scores of a case (``m`` is the predicted mask at the prepared size, ``y`` the expected one, moved with the relation):
 
 - ``dice``, ``iou``: MedTest report, equations 4 and 5; both masks empty: 1, one empty: 0.
-- ``missed_lesions``: 8-connected components of ``y`` of which less than :data:`HIT_FRACTION` is predicted.
+- ``missed_lesions``: 8-connected components of ``y`` with less than :data:`HIT_FRACTION` predicted.
 - ``false_regions``: 8-connected components of ``m`` of at least :data:`REGION_FRACTION` of the image that share no
-  pixel with ``y`` (report 4.3.1: objects are taken for polyps).
-- ``mean_dice_256``, ``mean_iou_256``: mean over the 256 thresholds 0, 1/255, … 1 at the original mask's size, as the
-  evaluator that PraNet and its successors publish their figures with: the probability map is resized to the mask's
-  size (bilinear) where it is not there already, rounded to 8 bits, stretched so that its smallest value becomes 0 and
-  its largest 1, and a pixel counts as lesion where the stretched value is at or above the threshold. A map of one
-  single value has nothing to stretch and is taken as it is. Threshold 0 always takes the whole image, so a perfect map
+  pixel with ``y`` (report 4.3.1: objects mistaken for polyps).
+- ``mean_dice_256``, ``mean_iou_256``: mean over the 256 thresholds 0, 1/255, … 1 at the original mask's size, as in the
+    evaluator used for the published figures of PraNet and its successors: the probability map is resized to the mask's
+    size (bilinear) if necessary, rounded to 8 bits, stretched so that its smallest value becomes 0 and
+  its largest 1, and a pixel counts as lesion where the stretched value is at or above the threshold. A constant map is
+      not stretched. Threshold 0 always takes the whole image, so a perfect map
   scores slightly below 1.
 
 Without an expected mask only the ``self_`` scores exist, which compare with the answer to the source image.
@@ -30,17 +30,17 @@ from medtest.core.oracles.base import Oracle
 from medtest.core.oracles.moves import move_mask, moved_mask
 
 HIT_FRACTION = 0.1
-"""A lesion counts as found when at least this fraction of its pixels is predicted."""
+"""Smallest predicted fraction of a lesion's pixels for which it counts as found."""
 
 REGION_FRACTION = 0.0005
-"""Predicted regions below this fraction of the image (131 pixels at 512 × 512) are specks, not invented lesions."""
+"""Predicted regions below this fraction of the image (131 pixels at 512 × 512) are specks, not false lesions."""
 
 Bytes: TypeAlias = NDArray[np.uint8]
 Box: TypeAlias = tuple[slice, slice]
 _MEMO = "medtest.tasks.segment.oracle:"
 _BINS = np.arange(256, dtype=np.int64)
 _BAND = 128
-"""Rows that are counted together; narrower bands follow an outline closer, but each costs calls."""
+"""Number of rows counted together; narrower bands follow an outline more closely, but need more calls."""
 
 
 def overlap(predicted: Mask, expected: Mask) -> tuple[float, float]:
@@ -51,7 +51,7 @@ def overlap(predicted: Mask, expected: Mask) -> tuple[float, float]:
         expected: bool H×W of the same shape.
 
     Returns:
-        Dice and IoU in [0, 1]; 1 and 1 where both are empty, 0 and 0 where one is.
+        Dice and IoU in [0, 1]; 1 and 1 if both are empty, 0 and 0 if one is.
     """
     shared = cv2.countNonZero(cv2.bitwise_and(_bytes(predicted), _bytes(expected)))
     return _from_counts(shared, cv2.countNonZero(_bytes(predicted)), cv2.countNonZero(_bytes(expected)))
@@ -68,15 +68,15 @@ def mean_over_thresholds(levels: Bytes, expected: Mask) -> tuple[float, float]:
     return _mean_from_histograms(_histogram(levels), _histogram_inside(levels, truth, _box(truth)))
 
 
-def _mean_from_histograms(everything: NDArray[np.int64], inside: NDArray[np.int64]) -> tuple[float, float]:
-    present = np.flatnonzero(everything)
+def _mean_from_histograms(total_counts: NDArray[np.int64], inside: NDArray[np.int64]) -> tuple[float, float]:
+    present = np.flatnonzero(total_counts)
     low, high = (int(present[0]), int(present[-1])) if present.size else (0, 0)
     if high > low:
-        # level q counts at threshold k/255 where (q - low) / (high - low) >= k / 255: kept in whole numbers
+        # level q counts at threshold k/255 if (q - low) / (high - low) >= k / 255; computed in integers
         first = low - (-_BINS * (high - low) // 255)
     else:
         first = _BINS
-    at_or_above = np.append(np.cumsum(everything[::-1])[::-1], 0)
+    at_or_above = np.append(np.cumsum(total_counts[::-1])[::-1], 0)
     hits_at_or_above = np.append(np.cumsum(inside[::-1])[::-1], 0)
     predicted = at_or_above[first].astype(np.float64)
     shared = hits_at_or_above[first].astype(np.float64)
@@ -89,9 +89,9 @@ def _mean_from_histograms(everything: NDArray[np.int64], inside: NDArray[np.int6
 
 
 def _histogram(levels: Bytes) -> NDArray[np.int64]:
-    """Return how many pixels each level has.
+    """Return the number of pixels at each level.
 
-    Most of a map is 0, and counting one by one is what takes long: bands of rows are counted where they are not 0.
+    Most of a map is 0 and counting is slow, so bands of rows are counted only where they are not 0.
     """
     counts = np.zeros(256, dtype=np.int64)
     for top in range(0, levels.shape[0], _BAND):
@@ -104,7 +104,7 @@ def _histogram(levels: Bytes) -> NDArray[np.int64]:
 
 
 def _histogram_inside(levels: Bytes, where: Bytes, box: Box | None) -> NDArray[np.int64]:
-    """Return how many pixels inside of ``where`` each level has; ``box`` is its bounding box."""
+    """Return the number of pixels inside ``where`` at each level; ``box`` is its bounding box."""
     if box is None:
         return np.zeros(256, dtype=np.int64)
     return _counted(levels[box], where[box])
@@ -116,7 +116,7 @@ def _counted(levels: Bytes, where: Bytes | None) -> NDArray[np.int64]:
 
 
 def _box(mask: Bytes) -> Box | None:
-    """Return the smallest box that holds everything above 0, None where there is nothing."""
+    """Return the bounding box of all values above 0, None if there are none."""
     left, top, width, height = cv2.boundingRect(mask)
     return (slice(top, top + height), slice(left, left + width)) if width else None
 
@@ -134,7 +134,7 @@ def _bytes(mask: Mask) -> Bytes:
 
 
 class Masks(Oracle):
-    """Judges segmentations; see the module for what each score means. It has no settings."""
+    """Judge segmentations; the module's docstring defines the scores. It has no settings."""
 
     task: ClassVar[str] = "mask"
     scores: ClassVar[tuple[str, ...]] = (
@@ -152,7 +152,7 @@ class Masks(Oracle):
     def score(
         self, *, answer: Output, source: Output | None, seed: PreparedSeed, effect: Effect
     ) -> dict[str, float | None]:
-        """Return the score columns of one case; None where there is no truth or no source answer."""
+        """Return the score columns of one case; None without truth or source answer."""
         if not isinstance(answer, MaskOutput) or not isinstance(source, MaskOutput | None):
             raise TypeError(f"masks judges masks, not an answer of kind {answer.kind}")
         columns: dict[str, float | None] = dict.fromkeys(self.scores)
@@ -182,14 +182,14 @@ class Masks(Oracle):
 
 def _over_thresholds(answer: MaskOutput, truth: _Truth) -> dict[str, float | None]:
     """Return the means over 256 thresholds, which need the answer's probability map."""
-    found = levels(answer, truth.original.shape)
-    inside = _histogram_inside(found, truth.original, truth.original_box)
-    mean_dice, mean_iou = _mean_from_histograms(_histogram(found), inside)
+    map_levels = levels(answer, truth.original.shape)
+    inside = _histogram_inside(map_levels, truth.original, truth.original_box)
+    mean_dice, mean_iou = _mean_from_histograms(_histogram(map_levels), inside)
     return {"mean_dice_256": mean_dice, "mean_iou_256": mean_iou}
 
 
 class _Truth:
-    """The expected mask in the forms that scoring needs, made once per seed where nothing moves."""
+    """The expected mask in the forms needed for scoring, computed once per seed unless it moves."""
 
     def __init__(self, mask: Mask, original: Mask) -> None:
         self.mask = _bytes(mask)
@@ -201,7 +201,7 @@ class _Truth:
         self._sizes = _sizes(self._labels, count, None)[1:]
 
     def missed(self, shared_map: Bytes, shared: int) -> int:
-        """Return how many lesions are not hit; ``shared_map`` marks the true positive pixels."""
+        """Return the number of missed lesions; ``shared_map`` marks the true positive pixels."""
         if self.lesions == 0:
             return 0
         if self.lesions == 1:
@@ -229,7 +229,7 @@ def _false_regions(predicted: Bytes, shared_map: Bytes, area: int, shared: int) 
     if box is None:
         return 0
     count, labels = _components(np.ascontiguousarray(predicted[box]))
-    if count == 2:  # one region, which is large enough: nothing has to be counted
+    if count == 2:  # a single region, large enough: no counting needed
         return int(not shared)
     large = _sizes(labels, count, None) >= least
     large[0] = False
@@ -239,28 +239,26 @@ def _false_regions(predicted: Bytes, shared_map: Bytes, area: int, shared: int) 
 
 
 def _components(mask: Bytes) -> tuple[int, NDArray[Any]]:
-    """Return the number of 8-connected components, the background among them, and their labels."""
-    # 16-bit labels are four times as fast to count; no image of this size holds more components than they can name
+    """Return the number of 8-connected components, including the background, and their labels."""
+    # 16-bit labels are four times faster to count; images of this size cannot have more components
     kind = cv2.CV_16U if mask.size < 4 * (2**16 - 1) else cv2.CV_32S
     count, labels = cv2.connectedComponents(mask, connectivity=8, ltype=kind)
     return int(count), np.asarray(labels)
 
 
 def _sizes(labels: NDArray[Any], count: int, where: Bytes | None) -> NDArray[np.int64]:
-    """Return how many pixels each label has, only where ``where`` is set if it is given."""
+    """Return the number of pixels of each label, restricted to ``where`` if given."""
     if labels.dtype == np.uint16:
         return np.rint(cv2.calcHist([labels], [0], where, [count], [0, count]).ravel()).astype(np.int64)
-    chosen = labels.ravel() if where is None else labels[where.view(np.bool_)]
-    return np.bincount(chosen, minlength=count).astype(np.int64)
+    selected = labels.ravel() if where is None else labels[where.view(np.bool_)]
+    return np.bincount(selected, minlength=count).astype(np.int64)
 
 
 def levels(answer: MaskOutput, shape: tuple[int, ...]) -> Bytes:
-    """Return the probability map as 8-bit levels of this size, the original mask's; without a map, of the mask."""
-    answered: Probability | None = answer.native if answer.native is not None else answer.probability
-    if answered is None:
-        answered = answer.mask.astype(np.float32)
-    if answered.shape != shape:
-        answered = np.asarray(
-            cv2.resize(answered, (shape[1], shape[0]), interpolation=cv2.INTER_LINEAR), dtype=np.float32
-        )
-    return np.asarray(cv2.convertScaleAbs(answered, alpha=255.0), dtype=np.uint8)
+    """Return the probability map as 8-bit levels at the original mask's size; without a map, the mask."""
+    values: Probability | None = answer.native if answer.native is not None else answer.probability
+    if values is None:
+        values = answer.mask.astype(np.float32)
+    if values.shape != shape:
+        values = np.asarray(cv2.resize(values, (shape[1], shape[0]), interpolation=cv2.INTER_LINEAR), dtype=np.float32)
+    return np.asarray(cv2.convertScaleAbs(values, alpha=255.0), dtype=np.uint8)

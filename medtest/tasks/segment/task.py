@@ -1,4 +1,4 @@
-"""Segmentation of pictures: a mask of the prepared picture."""
+"""Task of segmentation: a mask of the prepared picture."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class SegmentTask(Task):
     folder: ClassVar[str] = "predictions"
 
     def factors(self, seed: PreparedSeed) -> dict[str, float | None]:
-        """Return size, number and place of lesions, light, visible area."""
+        """Return size, number and position of lesions, light, visible area."""
         return lesion_factors(seed)
 
     def check(self, raw: Any, shown: SystemInput, system: AskedSystem) -> MaskOutput:
         """Return the answer as a mask of the prepared picture.
 
         Raises:
-            BadOutput: It is no map.
+            BadOutput: It is not a map.
         """
         return check_mask(raw, shown.image.shape[:2])
 
@@ -42,44 +42,48 @@ class SegmentTask(Task):
         if not isinstance(answer, MaskOutput) or answer.probability is None:
             raise TypeError(f"an answer of kind {answer.kind} is no probability map")
         probability = given.probability if isinstance(given, MaskOutput) else given
-        ours, theirs = np.asarray(probability, np.float64), np.asarray(answer.probability, np.float64)
-        own = theirs if answer.native is None else answer.native
-        if np.isin(own, (0, 1)).all():
+        ours, reference = np.asarray(probability, np.float64), np.asarray(answer.probability, np.float64)
+        native = reference if answer.native is None else answer.native
+        if np.isin(native, (0, 1)).all():
             return np.where((ours > CUT) != answer.mask, np.abs(ours - CUT), 0)
-        return np.abs(ours - theirs)
+        return np.abs(ours - reference)
 
     def keep(self, output: Output, seed: PreparedSeed, *, maps: bool) -> bytes | None:
-        """Return the mask, a bit a pixel, and with ``maps`` the probability map at 8 bits."""
+        """Return the mask, one bit per pixel, and with ``maps`` the probability map at 8 bits."""
         return packed(mask_arrays(output, seed, maps=maps)) if isinstance(output, MaskOutput) else None
 
     def restore(self, kept: bytes, seed: PreparedSeed, shown: SystemInput) -> MaskOutput:
-        """Return the answer that was kept.
+        """Return the stored answer.
 
         Raises:
-            MedtestError: It is none of this task's.
+            MedtestError: It is not an answer of this task.
         """
         return mask_of(unpacked(kept)[0])
 
     def graded(self, records: Any, place: Any) -> Graded | None:
-        """Return Dice against the expected mask or, where no mask is known, against the answer to the source."""
-        dice, same = records.floats("dice"), records.floats("self_dice")
-        before = records.floats("source_dice")
+        """Return Dice against the expected mask or, without one, against the answer to the source."""
+        dice, self_dice = records.floats("dice"), records.floats("self_dice")
+        source_dice = records.floats("source_dice")
         measure = "Dice"
         if np.isnan(dice).all():
-            dice, before, measure = same, np.where(np.isnan(same), np.nan, 1.0), "Dice with the answer to the source"
+            dice, source_dice, measure = (
+                self_dice,
+                np.where(np.isnan(self_dice), np.nan, 1.0),
+                "Dice with the answer to the source",
+            )
         if np.isnan(dice).all():
             return None
-        known = ~np.isnan(dice) & ~np.isnan(before)
-        nothing = np.zeros(len(dice))
+        scored = ~np.isnan(dice) & ~np.isnan(source_dice)
+        zeros = np.zeros(len(dice))
         return Graded(
             measure=measure,
-            right=np.where(known, dice, 0.0),
-            whole=known.astype(np.float64),
-            before=np.where(known, before, 0.0),
-            changed=np.where(np.isnan(same), 0.0, 1.0 - same),
-            compared=(~np.isnan(same)).astype(np.float64),
-            unrounded=nothing,
-            unrounded_whole=nothing,
+            right=np.where(scored, dice, 0.0),
+            whole=scored.astype(np.float64),
+            before=np.where(scored, source_dice, 0.0),
+            changed=np.where(np.isnan(self_dice), 0.0, 1.0 - self_dice),
+            compared=(~np.isnan(self_dice)).astype(np.float64),
+            unrounded=zeros,
+            unrounded_whole=zeros,
         )
 
     def region(self, output: Output) -> NDArray[np.bool_] | None:
@@ -87,15 +91,15 @@ class SegmentTask(Task):
         return output.mask if isinstance(output, MaskOutput) else None
 
     def panels(self, case: Case) -> Panels:
-        """Return source, follow-up, what is expected, and both answers on what they are answers to."""
+        """Return source, follow-up, the expected mask, and both answers on their images."""
         seed, truth = case.seed, self.expected_region(case.seed, Effect())
-        there = self.expected_region(seed, case.effect)
-        found = [Panel(name="source", image=seed.image), Panel(name="follow-up", image=case.image, words=case.reason)]
+        moved_truth = self.expected_region(seed, case.effect)
+        panels = [Panel(name="source", image=seed.image), Panel(name="follow-up", image=case.image, words=case.reason)]
         if truth is not None:
-            found.append(Panel(name="expected", image=seed.image, truth=truth))
-        found.append(self._answered("answer to the source", seed.image, case.before, truth))
-        found.append(self._answered("answer to the follow-up", case.image, case.after, there))
-        return Panels(panels=found, truth=truth is not None)
+            panels.append(Panel(name="expected", image=seed.image, truth=truth))
+        panels.append(self._answered("answer to the source", seed.image, case.before, truth))
+        panels.append(self._answered("answer to the follow-up", case.image, case.after, moved_truth))
+        return Panels(panels=panels, truth=truth is not None)
 
     def _answered(self, name: str, image: Image | None, answer: CaseAnswer, truth: Mask | None) -> Panel:
         if answer.output is None:

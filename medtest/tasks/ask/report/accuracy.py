@@ -68,8 +68,10 @@ def hidden_words(found: AnswerTables) -> str:
 
 def _flipped(counts: Hidden) -> str:
     return (
-        f"{counts.flipped:,} of {counted(counts.judged, 'answer')} with a known truth flipped ({100 * counts.flips:.1f} %); "
-        f"{counts.lost:,} went from right to wrong, {counts.won:,} from wrong to right, {counts.sideways:,} from one wrong "
+        f"{counts.flipped:,} of {counted(counts.judged, 'answer')} with a known truth "
+        f"flipped ({100 * counts.flips:.1f} %); "
+        f"{counts.lost:,} went from right to wrong, {counts.won:,} from wrong to right, "
+        f"{counts.sideways:,} from one wrong "
         "answer to another"
     )
 

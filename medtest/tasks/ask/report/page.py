@@ -179,7 +179,8 @@ def judge_words(found: AnswerTables) -> str:
     cases = int(resolved["cases"].sum())
     return (
         f"In {len(found.judged):,} different answers medtest finds no value. Their words were put to {found.judge},"
-        f" which read {len(resolved):,} of them ({cases:,} cases). These cases are judged by its readings, on this page and"
+        f" which read {len(resolved):,} of them ({cases:,} cases). These cases are judged by its readings,"
+        " on this page and"
         ' in its tables, and are counted in the column "by the judge"; the run\'s own tables, outside views/, leave'
         " them unread."
     ) + (

@@ -138,8 +138,7 @@ class _Flips:
         }
 
     def _floor(self, judged: Floats, items: Sequence[int], *, pool: bool) -> tuple[Floats, Floats]:
-        """Return flips and cases of repeated questions by image, images × 2, weighted in a pool; and their plain
-        totals.
+        """Return flips and cases of repeated questions by image, images × 2, weighted in a pool; and the plain totals.
 
         The weight of a question is the number of its judged answers in the pool: a relation that makes a question
         irrelevant would otherwise be charged with that question's instability.

@@ -48,7 +48,7 @@ def _rows(cases: Cases, make: Callable[[CellPool], Iterator[dict[str, Any]]]) ->
         row
         for by_relation in cases.by_dataset(lambda pool: list(make(pool))).values()
         for rows_ in by_relation.values()
-        for row in one
+        for row in rows_
     ]
 
 

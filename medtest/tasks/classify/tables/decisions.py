@@ -1,7 +1,7 @@
-"""What the records of classifiers say, as arrays: decisions, expectations, probabilities.
+"""Records of classifiers as arrays: decisions, expected labels, probabilities.
 
-Labels stand in records as text, joined by ``|`` in the order of the classes; ``probabilities`` is a JSON object from
-class to number. An answer counts where there is one, whatever the verdict: a flip needs no expected label.
+Labels in records are text, joined by ``|`` in the order of the classes; ``probabilities`` is a JSON object from class
+to number. Every answer counts, whatever the verdict: a flip needs no expected label.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ Floats: TypeAlias = NDArray[np.float64]
 SEPARATOR = "|"
 LABEL, SOURCE_LABEL, EXPECTED, PROBABILITIES = "label", "source_label", "expected", "probabilities"
 _SUM_SLACK = 0.01
-"""Rounded probabilities of exclusive classes sum to 1 within this; those of several findings seldom do."""
+"""Tolerance for the sum of rounded probabilities of exclusive classes; those of several findings rarely sum to 1."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Decisions:
-    """The labels of N records over C classes.
+    """Labels of N records over C classes.
 
     Attributes:
-        classes: The classes of all data sets together; ``multi`` where several may be true at once.
-        sizes: float64 N; how many classes the record's data set has.
-        answer: bool N×C; what the system decided.
-        answered: bool N; there is an answer.
-        source: bool N×C; what it decided on the source.
+        classes: Classes of all data sets together; ``multi`` if several may be true at once.
+        sizes: float64 N; number of classes of the record's data set.
+        answer: bool N×C; decisions of the system.
+        answered: bool N; True if there is an answer.
+        source: bool N×C; decisions on the source.
         source_answered: bool N.
         expected: bool N×C.
-        labelled: bool N; there is an expected answer, which may be that no class is true.
+        labelled: bool N; True if there is an expected answer, which may be that no class is true.
     """
 
     classes: Classes
@@ -55,17 +55,17 @@ class Decisions:
 
     @property
     def right(self) -> Bools:
-        """Whether the answer is the expected one, label for label."""
+        """Mask of the answers that match the expected one, label for label."""
         return np.asarray(self.answered & self.labelled & (self.answer == self.expected).all(1), dtype=bool)
 
     @property
     def source_right(self) -> Bools:
-        """Whether the answer to the source is the expected one."""
+        """Mask of the answers to the source that match the expected one."""
         return np.asarray(self.source_answered & self.labelled & (self.source == self.expected).all(1), dtype=bool)
 
     @property
     def right_share(self) -> Floats:
-        """Share of the decisions that are as expected; meaningless where nothing is answered or expected."""
+        """Share of the decisions that are as expected; meaningless without an answer or expected label."""
         if not self.classes.multi:
             return self.right.astype(np.float64)
         wrong = (self.answer != self.expected).sum(1)
@@ -73,40 +73,40 @@ class Decisions:
 
 
 def has_labels(records: Records) -> bool:
-    """Whether these are records of a classifier that answered at all."""
+    """Return True if these are records of a classifier that gave any answer."""
     return any(
         LABEL in frame.columns and bool(frame[LABEL].notna().any()) for frame in (records.followups, records.sources)
     )
 
 
 def classes_of(records: Records) -> Classes:
-    """Return the classes that records speak of.
+    """Return the classes in records.
 
-    They are those that the run told (:attr:`Records.classes`), in its order, then those of the probabilities, then of
-    the texts by the alphabet. Several may be true at once where the run says so, where any text holds none or several
-    of them, or where probabilities do not sum to 1.
+    These are the classes stored by the run (:attr:`Records.classes`), in its order, then those of the probabilities,
+    then those of the texts in alphabetical order. Several may be true at once if the run says so, if any text has none
+    or several of them, or if probabilities do not sum to 1.
     """
-    names: dict[str, None] = {name: None for told in records.classes.values() for name in told.names}
-    multi = any(told.multi for told in records.classes.values())
+    names: dict[str, None] = {name: None for stored in records.classes.values() for name in stored.names}
+    multi = any(stored.multi for stored in records.classes.values())
     for frame in (records.sources, records.followups):
         texts = _distinct(frame, PROBABILITIES)
         for text in texts[:1]:
             names |= dict.fromkeys(json.loads(text))
         multi = multi or any(abs(sum(json.loads(text).values()) - 1.0) > _SUM_SLACK for text in texts[:200])
-    seen: set[str] = set()
+    extra: set[str] = set()
     for frame in (records.sources, records.followups):
-        known = _known(frame)
+        answered = _known(frame)
         for column in (LABEL, EXPECTED):
-            for text in _distinct(frame.loc[known] if column == LABEL else frame, column, empty=True):
-                found = labels_of(text)
-                multi = multi or len(found) != 1
-                seen |= set(found)
-    names |= dict.fromkeys(sorted(seen))
+            for text in _distinct(frame.loc[answered] if column == LABEL else frame, column, empty=True):
+                labels = labels_of(text)
+                multi = multi or len(labels) != 1
+                extra |= set(labels)
+    names |= dict.fromkeys(sorted(extra))
     return Classes(names=tuple(names), multi=multi)
 
 
 def labels_of(text: str) -> tuple[str, ...]:
-    """Return the labels that a text joins."""
+    """Return the labels in a joined text."""
     return tuple(part for part in text.split(SEPARATOR) if part)
 
 
@@ -115,13 +115,13 @@ def decisions_of(frame: pd.DataFrame, classes: Classes, told: Mapping[str, Class
 
     Args:
         frame: Follow-ups or sources.
-        classes: What :func:`classes_of` gave for all records.
+        classes: Classes from :func:`classes_of` for all records.
         told: :attr:`Records.classes`.
     """
     source, source_answered = _matrix(frame, SOURCE_LABEL, classes)
     answer, _ = _matrix(frame, LABEL, classes)
     expected, labelled = _matrix(frame, EXPECTED, classes)
-    if not classes.multi:  # "" is no answer where exactly one class is true
+    if not classes.multi:  # for exclusive classes "" is not an answer
         labelled, source_answered = labelled & expected.any(1), source_answered & source.any(1)
     return Decisions(
         classes=classes,
@@ -136,31 +136,31 @@ def decisions_of(frame: pd.DataFrame, classes: Classes, told: Mapping[str, Class
 
 
 def probabilities_of(frame: pd.DataFrame, classes: Classes) -> Floats:
-    """Return the probabilities of records, float64 N×C, NaN where there are none."""
-    found = np.full((len(frame), len(classes.names)), np.nan)
+    """Return the probabilities of records, float64 N×C, NaN if missing."""
+    probabilities = np.full((len(frame), len(classes.names)), np.nan)
     if PROBABILITIES not in frame.columns:
-        return found
+        return probabilities
     texts = frame[PROBABILITIES].astype(object).fillna("").to_numpy(dtype=object)
     rows = np.flatnonzero(texts != "")
     parsed = json.loads("[" + ",".join(texts[rows]) + "]")
     place = {name: number for number, name in enumerate(classes.names)}
     for row, values in zip(rows, parsed, strict=True):
         for name, value in values.items():
-            found[row, place[name]] = value
-    return found
+            probabilities[row, place[name]] = value
+    return probabilities
 
 
 def _known(frame: pd.DataFrame) -> Bools:
-    """Whether each record holds an answer: an ERROR does not, nor does a SKIP without any text."""
+    """Return a mask of the records with an answer: not those with an ERROR, nor a SKIP without any text."""
     if LABEL not in frame.columns:
         return np.zeros(len(frame), bool)
     verdict = frame["verdict"].astype(str).to_numpy(dtype=object)
-    there = frame[LABEL].notna().to_numpy(dtype=bool)
+    has_label = frame[LABEL].notna().to_numpy(dtype=bool)
     text = frame[LABEL].astype(object).fillna("").to_numpy(dtype=object)
     if PROBABILITIES in frame.columns:
         text = text + frame[PROBABILITIES].astype(object).fillna("").to_numpy(dtype=object)
     silent = (verdict == Verdict.SKIP.value) & (text == "")
-    return np.asarray(there & (verdict != Verdict.ERROR.value) & ~silent, dtype=bool)
+    return np.asarray(has_label & (verdict != Verdict.ERROR.value) & ~silent, dtype=bool)
 
 
 def _distinct(frame: pd.DataFrame, column: str, *, empty: bool = False) -> Sequence[str]:
@@ -170,14 +170,14 @@ def _distinct(frame: pd.DataFrame, column: str, *, empty: bool = False) -> Seque
 
 
 def _matrix(frame: pd.DataFrame, column: str, classes: Classes) -> tuple[Bools, Bools]:
-    """Return a text column as bool N×C, and whether it holds anything."""
+    """Return a text column as bool N×C, and a mask of its non-missing values."""
     import pandas as pd
 
     if column not in frame.columns:
         return np.zeros((len(frame), len(classes.names)), bool), np.zeros(len(frame), bool)
     codes, unique = pd.factorize(frame[column].astype(object))
     place = {name: number for number, name in enumerate(classes.names)}
-    table = np.zeros((len(unique) + 1, len(classes.names)), bool)  # the last row is for what is missing (code -1)
+    table = np.zeros((len(unique) + 1, len(classes.names)), bool)  # the last row is for missing values (code -1)
     for number, text in enumerate(unique):
         for name in labels_of(str(text)):
             if name in place:
@@ -185,15 +185,15 @@ def _matrix(frame: pd.DataFrame, column: str, classes: Classes) -> tuple[Bools, 
     return table[codes], codes >= 0
 
 
-def _sizes(frame: pd.DataFrame, classes: Classes, told: Mapping[str, Classes]) -> Floats:
-    """Return how many classes each record's data set has: the run or its probabilities say so, else all count."""
+def _sizes(frame: pd.DataFrame, classes: Classes, stored: Mapping[str, Classes]) -> Floats:
+    """Return the number of classes of each record's data set, from the run, its probabilities, or else all classes."""
     sizes = np.full(len(frame), float(len(classes.names)))
     datasets = frame["dataset"].astype(str).to_numpy(dtype=object)
     for name in dict.fromkeys(datasets):
-        here = datasets == name
-        texts = [] if name in told else _distinct(frame.loc[here], PROBABILITIES)
-        if name in told:
-            sizes[here] = len(told[name].names)
+        inside = datasets == name
+        texts = [] if name in stored else _distinct(frame.loc[inside], PROBABILITIES)
+        if name in stored:
+            sizes[inside] = len(stored[name].names)
         elif texts:
-            sizes[here] = len(json.loads(texts[0]))
+            sizes[inside] = len(json.loads(texts[0]))
     return sizes

@@ -1,4 +1,4 @@
-"""Which sequences a person would want to look at: those that flip most, of every type."""
+"""Sequences for film strips: those with most flips, of every type."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class StripFrame:
     """One frame of a film strip.
 
     Attributes:
-        frame: Its number.
-        label: What the system answered, ``|`` between several labels; None where it gave no answer.
+        frame: Index of the frame.
+        label: Answer of the system, ``|`` between several labels; None without an answer.
         verdict: Its verdict.
-        probability: The probability of a single answered label; None where there is none.
-        flipped: Whether it differs from its reference frame.
-        right: Whether it is as expected; None where nothing is expected.
+        probability: Probability of a single answered label, or None.
+        flipped: True if it differs from its reference frame.
+        right: True if it is as expected; None without an expected label.
     """
 
     frame: int
@@ -37,17 +37,17 @@ class StripFrame:
 
 @dataclass(frozen=True, kw_only=True)
 class FilmSequence:
-    """A sequence worth a film strip.
+    """Sequence for a film strip.
 
     Attributes:
-        dataset: Data set, and likewise the following, as in the records.
-        seed_id: Id of the seed as the records show it.
+        dataset: Data set, as in the records.
+        seed_id: Id of the seed in the records.
         relation: Type.
         severity: Difficulty.
         repeat: Repeat.
-        expected: Expected labels, ``|`` between them; None where there are none.
+        expected: Expected labels, ``|`` between them; None without any.
         flips: Sum of the changes.
-        comparisons: Comparisons between two answers.
+        comparisons: Number of comparisons between two answers.
         frames: Its frames, in order.
     """
 
@@ -62,65 +62,67 @@ class FilmSequence:
     frames: tuple[StripFrame, ...]
 
     def address(self, frame: int) -> str:
-        """Return the address of a frame as the report and ``medtest replay`` write it."""
+        """Return the address of a frame in the form of the report and ``medtest replay``."""
         return address_text(self.dataset, self.seed_id, self.relation, self.severity, frame, self.repeat)
 
 
 def worst_sequences(
     records: Records, place: Axes | None = None, *, most: int = 8, rule: str = AUTO
 ) -> tuple[FilmSequence, ...]:
-    """Return the sequences that flip most: one of each type in turn, another seed each time where there is one.
+    """Return the sequences with most flips: one of each type in turn, preferring different seeds.
 
-    Sequences that never flip are left out.
+    Sequences without a flip are left out.
 
     Args:
         records: Records of one system.
-        place: What :func:`medtest.results.cube.axes.axes` gave for these records; None makes it.
-        most: How many.
+        place: Axes of these records from :func:`medtest.results.cube.axes.axes`; None computes them.
+        most: Largest number of sequences.
         rule: Reference frame, see :mod:`medtest.tasks.classify.tables.flips`.
     """
-    found = sequences_of(records, place)
-    if found is None:
+    sequences = sequences_of(records, place)
+    if sequences is None:
         return ()
-    value, known = found.changes(rule)
+    value, compared = sequences.changes(rule)
     flips = value.sum(1)
-    relation, seed = found.place.relation, found.place.seed
+    relation, seed = sequences.place.relation, sequences.place.seed
     order = np.argsort(-flips, kind="stable")
     queues = [[int(n) for n in order if relation[n] == r and flips[n] > 0] for r in dict.fromkeys(relation[order])]
-    chosen: list[int] = []
-    seen: set[int] = set()
-    while len(chosen) < most and any(queues):
+    selected: list[int] = []
+    used_seeds: set[int] = set()
+    while len(selected) < most and any(queues):
         for queue in queues:
-            if queue and len(chosen) < most:
+            if queue and len(selected) < most:
                 worst = flips[queue[0]]
-                fresh = next((n for n in queue if flips[n] == worst and int(seed[n]) not in seen), queue[0])
+                fresh = next((n for n in queue if flips[n] == worst and int(seed[n]) not in used_seeds), queue[0])
                 queue.remove(fresh)
-                chosen.append(fresh)
-                seen.add(int(seed[fresh]))
-    return tuple(_film(records, found, number, value[number], known[number]) for number in chosen)
+                selected.append(fresh)
+                used_seeds.add(int(seed[fresh]))
+    return tuple(_film(records, sequences, number, value[number], compared[number]) for number in selected)
 
 
-def _film(records: Records, found: Sequences, number: int, value: Floats, known: Bools) -> FilmSequence:
-    rows = [int(row) for row in found.rows[number] if row >= 0]
-    taken = records.followups.iloc[rows]
-    given: list[dict[Any, Any]] = taken.to_dict("records")
-    scores = probabilities_of(taken, found.classes)
+def _film(records: Records, sequences: Sequences, number: int, value: Floats, known: Bools) -> FilmSequence:
+    rows = [int(row) for row in sequences.rows[number] if row >= 0]
+    cases = records.followups.iloc[rows]
+    case_records: list[dict[Any, Any]] = cases.to_dict("records")
+    scores = probabilities_of(cases, sequences.classes)
     frames = []
-    for place, record in enumerate(given):
+    for place, record in enumerate(case_records):
         frame = int(record["frame"])
-        label = str(record[LABEL]) if found.answered[number, frame] else None
-        own = scores[place, found.classes.names.index(label)] if label in found.classes.names else np.nan
+        label = str(record[LABEL]) if sequences.answered[number, frame] else None
+        probability = (
+            scores[place, sequences.classes.names.index(label)] if label in sequences.classes.names else np.nan
+        )
         frames.append(
             StripFrame(
                 frame=frame,
                 label=label,
                 verdict=str(record["verdict"]),
-                probability=None if np.isnan(own) else float(own),
+                probability=None if np.isnan(probability) else float(probability),
                 flipped=bool(frame and known[frame - 1] and value[frame - 1] > 0),
-                right=bool(found.right[number, frame]) if found.labelled[number, frame] else None,
+                right=bool(sequences.right[number, frame]) if sequences.labelled[number, frame] else None,
             )
         )
-    first = given[0]
+    first = case_records[0]
     expected = first.get(EXPECTED)
     return FilmSequence(
         dataset=str(first["dataset"]),

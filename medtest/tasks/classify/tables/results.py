@@ -1,4 +1,4 @@
-"""All tables of a classifier, made together from the records of one system."""
+"""Tables of a classifier, built from the records of one system."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _FIXED = ("flip_probability.csv",)
-"""Tables whose columns are fixed: they do not say whether seeds are made images."""
+"""Tables with fixed columns, which do not say whether seeds are phantoms."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Reference:
-    """What rates are relative to: the tables of another system on the same seeds and relations.
+    """Reference of relative rates: the tables of another system on the same seeds and relations.
 
     Attributes:
-        name: The system's name in its records.
+        name: Name of the system in its records.
         flips: Its flip probabilities.
         corruption_error: Its corruption errors.
     """
@@ -43,20 +43,20 @@ class Reference:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LabelTables:
-    """The tables of a classifier.
+    """Tables of a classifier.
 
     Attributes:
-        classes: What it can answer.
-        classification: Accuracy and its kin by relation and severity.
+        classes: Classes of its answers.
+        classification: Accuracy and related measures by relation and severity.
         per_class: Recall, precision and AUROC of every class.
-        confusion: Confusion matrices; empty where several labels may be true.
+        confusion: Confusion matrices; empty with several labels.
         flips: Flip probabilities of sequences; empty without any.
-        flip_frames: The same frame by frame.
+        flip_frames: Flip probabilities by frame.
         corruption_error: Errors over levels; empty without any.
-        attack_labels: Each label under attack; empty where one label alone is true, or nothing attacks.
-        films: The sequences that flip most.
-        reference: Name of the system that ``rfp`` and ``ce`` are relative to, or "".
-        phantom: Whether any of the seeds are made images.
+        attack_labels: Labels under attack; empty for exclusive classes or without attacks.
+        films: Sequences with most flips.
+        reference: Name of the reference system of ``rfp`` and ``ce``, or "".
+        phantom: True if any seeds are phantoms.
     """
 
     classes: Classes
@@ -73,7 +73,7 @@ class LabelTables:
 
     def frames(self) -> dict[str, pd.DataFrame]:
         """Return every table by its file name."""
-        named = {
+        tables = {
             "classification.csv": self.classification,
             "classes.csv": self.per_class,
             "confusion.csv": self.confusion,
@@ -83,7 +83,7 @@ class LabelTables:
             **({} if self.attack_labels.empty else {"attack_labels.csv": self.attack_labels}),
         }
         kind = seeds_of(phantom=self.phantom)
-        return {name: frame if name in _FIXED else frame.assign(**kind) for name, frame in named.items()}
+        return {name: frame if name in _FIXED else frame.assign(**kind) for name, frame in tables.items()}
 
 
 def label_tables(
@@ -94,38 +94,38 @@ def label_tables(
     phantom: bool = False,
     thresholds: Sequence[float] = (0.5,),
 ) -> LabelTables | None:
-    """Return the tables of a classifier, or None where the records are of another kind of system.
+    """Return the tables of a classifier, or None if the records are of another kind of system.
 
     Args:
         records: Records of one system.
-        place: What :func:`medtest.results.cube.axes.axes` gave for these records; None makes it.
-        reference: What ``rfp`` and ``ce`` are relative to.
-        phantom: Whether any of the seeds are made images.
-        thresholds: Where a probability of one of several labels becomes a yes, in the table on attacks.
+        place: Axes of these records from :func:`medtest.results.cube.axes.axes`; None computes them.
+        reference: Reference of ``rfp`` and ``ce``.
+        phantom: True if any seeds are phantoms.
+        thresholds: Probability thresholds for multi-label answers, in the table on attacks.
     """
     if records.followups.empty or not has_labels(records):
         return None
-    found = axes(records) if place is None else place
-    cases = cases_of(records, found)
+    cells = axes(records) if place is None else place
+    cases = cases_of(records, cells)
     return LabelTables(
         classes=classes_of(records),
-        classification=classification_table(records, found, cases),
-        per_class=class_table(records, found, cases),
-        confusion=confusion_table(records, found, cases),
-        flips=flip_table(records, found, reference=None if reference is None else reference.flips),
-        flip_frames=frame_table(records, found),
+        classification=classification_table(records, cells, cases),
+        per_class=class_table(records, cells, cases),
+        confusion=confusion_table(records, cells, cases),
+        flips=flip_table(records, cells, reference=None if reference is None else reference.flips),
+        flip_frames=frame_table(records, cells),
         corruption_error=corruption_error_table(
-            records, found, cases, reference=None if reference is None else reference.corruption_error
+            records, cells, cases, reference=None if reference is None else reference.corruption_error
         ),
-        attack_labels=attack_label_table(records, found, cases, thresholds),
-        films=worst_sequences(records, found),
+        attack_labels=attack_label_table(records, cells, cases, thresholds),
+        films=worst_sequences(records, cells),
         reference="" if reference is None else reference.name,
         phantom=phantom,
     )
 
 
 def reference_of(records: Records) -> Reference | None:
-    """Return what other systems' rates can be relative to, or None where the records are of no classifier.
+    """Return the reference for rates of other systems, or None if the records are not of a classifier.
 
     Args:
         records: Records of the reference system.

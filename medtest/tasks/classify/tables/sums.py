@@ -1,13 +1,13 @@
-"""What is counted of a classifier's cases, and the measures that follow from the counts.
+"""Counts over a classifier's cases, and the measures derived from them.
 
-Accuracy, Cohen's κ and weighted F1 all follow from three counts a class (right, expected, answered) and a few for the
-case, so that a resample of clusters is a sum of rows.
+Accuracy, Cohen's κ and weighted F1 all follow from three counts for each class (right, expected, answered) and a few
+for each case, so that a resample of clusters is a sum of rows.
 
 - accuracy: share of cases whose label, or whole set of labels, is as expected.
-- κ = (p_o - p_e) / (1 - p_e) with p_e = Σ expected_k answered_k / n² (J. Cohen, 1960). One label an image alone.
-- F1: mean of the classes' 2 TP / (expected + answered), weighted by how often each is expected.
-- label share: share of the decisions that are as expected. Several labels an image alone.
-- fall: accuracy on the source images less that on the follow-ups, over pairs where both were answered.
+- κ = (p_o - p_e) / (1 - p_e) with p_e = Σ expected_k answered_k / n² (J. Cohen, 1960). Exclusive classes only.
+- F1: mean of the classes' 2 TP / (expected + answered), weighted by the number of expected cases.
+- label share: share of the decisions that are as expected. Several labels only.
+- fall: accuracy on the source images minus that on the follow-ups, over pairs with both answers.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _PLAIN = ("cases", "right", "share", "pairs", "source_right", "became_wrong", "b
 
 @dataclass(frozen=True, kw_only=True)
 class SumColumns:
-    """How counts lie in a row.
+    """Layout of counts in a row.
 
     Attributes:
         classes: Number of classes.
-        multi: Whether several may be true at once.
+        multi: True if several may be true at once.
     """
 
     classes: int
@@ -39,16 +39,16 @@ class SumColumns:
 
     @property
     def width(self) -> int:
-        """Numbers in a row."""
+        """Length of a row."""
         return len(_PLAIN) + 3 * self.classes
 
     def get(self, sums: Floats, name: str) -> Floats:
         """Return one count of … × width sums."""
-        found: Floats = sums[..., _PLAIN.index(name)]
-        return found
+        count: Floats = sums[..., _PLAIN.index(name)]
+        return count
 
     def per_class(self, sums: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return right, expected and answered of each class, … × classes each."""
+        """Return right, expected and answered counts of each class, … × classes each."""
         start = len(_PLAIN)
         parts = [sums[..., start + n * self.classes : start + (n + 1) * self.classes] for n in range(3)]
         return parts[0], parts[1], parts[2]
@@ -59,36 +59,36 @@ def rows_of(decided: Decisions, chosen: Integers, *, paired: bool = True) -> Flo
 
     Args:
         decided: Decisions of all cases.
-        chosen: Which cases.
-        paired: Whether they are follow-ups, which are compared with their sources.
+        chosen: Indices of the cases.
+        paired: True if they are follow-ups, which are compared with their sources.
     """
     answered, labelled = decided.answered[chosen], decided.labelled[chosen]
-    judged = answered & labelled
+    graded = answered & labelled
     right, source_right = decided.right[chosen], decided.source_right[chosen]
-    both = judged & decided.source_answered[chosen] & paired
-    compared = answered & decided.source_answered[chosen] & paired
+    pairs = graded & decided.source_answered[chosen] & paired
+    comparable = answered & decided.source_answered[chosen] & paired
     answer, source, expected = decided.answer[chosen], decided.source[chosen], decided.expected[chosen]
     plain = [
-        judged,
+        graded,
         right,
-        np.where(judged, decided.right_share[chosen], 0.0),
-        both,
-        both & source_right,
-        both & source_right & ~right,
-        both & ~source_right & right,
-        compared,
-        compared & (answer != source).any(1),
+        np.where(graded, decided.right_share[chosen], 0.0),
+        pairs,
+        pairs & source_right,
+        pairs & source_right & ~right,
+        pairs & ~source_right & right,
+        comparable,
+        comparable & (answer != source).any(1),
     ]
-    counted = judged[:, None]
-    per_class = [answer & expected & counted, expected & counted, answer & counted]
+    graded_column = graded[:, None]
+    per_class = [answer & expected & graded_column, expected & graded_column, answer & graded_column]
     return np.concatenate([np.stack(plain, axis=1).astype(np.float64), *per_class], axis=1, dtype=np.float64)
 
 
 def measures(sums: Floats, layout: SumColumns) -> dict[str, Floats]:
-    """Return accuracy, κ, F1, label share and fall of … × width sums, NaN where one has no meaning."""
+    """Return accuracy, κ, F1, label share and fall of … × width sums, NaN if not meaningful."""
     cases = layout.get(sums, "cases")
     hit, expected, answered = layout.per_class(sums)
-    nothing = np.full(cases.shape, np.nan)
+    undefined = np.full(cases.shape, np.nan)
     with np.errstate(invalid="ignore", divide="ignore"):
         accuracy = layout.get(sums, "right") / cases
         chance = (expected * answered).sum(-1) / cases**2
@@ -100,8 +100,8 @@ def measures(sums: Floats, layout: SumColumns) -> dict[str, Floats]:
         share = layout.get(sums, "share") / cases
     return {
         "accuracy": accuracy,
-        "kappa": nothing if layout.multi else kappa,
+        "kappa": undefined if layout.multi else kappa,
         "f1": f1,
-        "label_share": share if layout.multi else nothing,
+        "label_share": share if layout.multi else undefined,
         "fall": fall,
     }

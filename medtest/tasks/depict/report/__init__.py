@@ -1,1 +1,1 @@
-"""What the report says of pictures that are drawn from prompts."""
+"""Report on pictures generated from prompts."""

@@ -1,4 +1,4 @@
-"""The report's sections on systems that draw: errors beside the published, net, misses, refusals, the reader."""
+"""Report sections on systems that draw: errors with published figures, net rates, misses, refusals, the reader."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _PUBLISHED_COLOURS = (VERMILION, GREEN, PURPLE, ORANGE)
 
 
 def depict_page(found: DepictTables) -> dict[str, Any]:
-    """Return what the template shows."""
+    """Return the values of the template."""
     return {
         "simulated": found.simulated,
         "weighted": found.weighted,
@@ -51,49 +51,54 @@ def depict_page(found: DepictTables) -> dict[str, Any]:
 
 
 def reader_words(found: DepictTables) -> str:
-    """Return who saw the pictures and what is known of how well."""
+    """Return the name of the reader and a summary of its card."""
     if not found.reader:
         return "No run says who saw the pictures."
     if found.card is None:
         return f"{found.reader} saw the pictures. It has no card: how often it errs is not known, nothing is corrected."
     rows = found.card.of_kind("class")
-    told = sum(row.told for row in rows)
+    detectable = sum(row.told for row in rows)
     return (
         f"{found.reader} saw the pictures; its card was counted on {found.card.pictures:,} labelled pictures"
-        f"{f' ({found.card.data})' if found.card.data else ''}. It can tell {told:,} of {len(rows):,} classes."
+        f"{f' ({found.card.data})' if found.card.data else ''}. It can tell {detectable:,} of {len(rows):,} classes."
     )
 
 
 def shown(relation: object) -> str:
-    """Return a relation as the paper writes it."""
+    """Return the name of a relation in the paper."""
     return _NAMED.get(str(relation), str(relation).replace("_", " "))
 
 
-def _figure_six(found: DepictTables) -> list[Markup]:
-    """Return the paper's figure 6 with its own bars apart: panels of this system, then of the four software."""
+def _figure_six(tables: DepictTables) -> list[Markup]:
+    """Return the paper's figure 6: panels of this system, then of the four software."""
     panels = []
     for kind, name, column in ((ENTITIES, "Error_e", "error_e"), (RELATIONS, "Error_r", "error_r")):
         series = []
         for rule in (STRICT, PAPER):
-            rows = {str(row["relation"]): row for row in rows_of(found.errors, rule=rule, against="source", kind=kind)}
-            series.append((rule, [_bar(rows.get(published.OPERATORS[one])) for one in _FIGURE_SIX]))
+            rows = {str(row["relation"]): row for row in rows_of(tables.errors, rule=rule, against="source", kind=kind)}
+            series.append((rule, [_bar(rows.get(published.OPERATORS[operator])) for operator in _FIGURE_SIX]))
         panels.append(
-            bar_panel(f"{name}: {found.system}"[:52], _FIGURE_SIX, series, y_name=name, colours=(BLUE, SERIES[-1]))
+            bar_panel(f"{name}: {tables.system}"[:52], _FIGURE_SIX, series, y_name=name, colours=(BLUE, SERIES[-1]))
         )
-        theirs = [
-            (one, [GroupBar(value=_cell("errors", one, operator, column)) for operator in _FIGURE_SIX])
-            for one in published.software()
+        published_series = [
+            (software, [GroupBar(value=_cell("errors", software, operator, column)) for operator in _FIGURE_SIX])
+            for software in published.software()
         ]
         panels.append(
-            bar_panel(f"{name}: published", _FIGURE_SIX, theirs, y_name=name, colours=_PUBLISHED_COLOURS, width=420)
+            bar_panel(
+                f"{name}: published", _FIGURE_SIX, published_series, y_name=name, colours=_PUBLISHED_COLOURS, width=420
+            )
         )
     return panels
 
 
 def figure_legend() -> list[tuple[str, str]]:
     """Return names and colours of the figure's series."""
-    ours = [("this system, strict", BLUE), ("this system, the paper's equations", SERIES[-1])]
-    return [*ours, *((f"{one}, published", c) for one, c in zip(published.software(), _PUBLISHED_COLOURS, strict=True))]
+    own_series = [("this system, strict", BLUE), ("this system, the paper's equations", SERIES[-1])]
+    return [
+        *own_series,
+        *((f"{software}, published", c) for software, c in zip(published.software(), _PUBLISHED_COLOURS, strict=True)),
+    ]
 
 
 def _cell(table: str, software: str, operator: str, column: str) -> float:
@@ -107,23 +112,23 @@ def _bar(row: Mapping[Any, Any] | None) -> GroupBar:
     return GroupBar(value=float(row["rate"]), low=float(row["ci_low"]), high=float(row["ci_high"]))
 
 
-def _rates(found: DepictTables, rule: str) -> dict[str, Any]:
-    """Return error rates under a rule, relations down and kinds across; rule "" is against the truth."""
+def _rates(tables: DepictTables, rule: str) -> dict[str, Any]:
+    """Return error rates under a rule, rows of relations and columns of kinds; rule "" is against the truth."""
     kinds = (WHOLE, ENTITIES, RELATIONS) if rule not in (STRICT, "") else (WHOLE, *KINDS)
     against = "source" if rule else "truth"
-    by = {(str(row["relation"]), str(row["kind"])): row for row in rows_of(found.errors, rule=rule, against=against)}
+    by = {(str(row["relation"]), str(row["kind"])): row for row in rows_of(tables.errors, rule=rule, against=against)}
     names = list(dict.fromkeys(relation for relation, _ in by))
     rows: list[dict[str, Any]] = []
     for name in names:
-        whole = by[name, WHOLE]
+        total = by[name, WHOLE]
         rows.append(
             {
                 "name": shown(name),
                 "sum": name == OVERALL,
-                "cases": f"{whole['cases']:,}",
+                "cases": f"{total['cases']:,}",
                 "cells": [_range(by.get((name, kind)), "rate") for kind in kinds],
                 "corrected": [_range(by.get((name, kind)), "corrected", "corrected") for kind in (ENTITIES, RELATIONS)],
-                "cannot_tell": _count(whole["cannot_tell"], whole["cannot_tell_rate"]),
+                "cannot_tell": _count(total["cannot_tell"], total["cannot_tell_rate"]),
             }
         )
     corrected = any(any(row["corrected"]) for row in rows)
@@ -131,7 +136,7 @@ def _rates(found: DepictTables, rule: str) -> dict[str, Any]:
 
 
 def _range(row: Mapping[Any, Any] | None, name: str, ends: str = "ci", *, signed: bool = False) -> str:
-    """Return a rate in percent with its interval; "" where there is none."""
+    """Return a rate in percent with its interval, or ""."""
     if row is None or row[name] != row[name]:
         return ""
     form = "+.1f" if signed else ".1f"
@@ -143,9 +148,9 @@ def _count(count: Any, share: Any) -> str:
     return f"{count:,} ({percent(100 * share)})" if count else "0"
 
 
-def _net(found: DepictTables) -> list[dict[str, Any]]:
+def _net(tables: DepictTables) -> list[dict[str, Any]]:
     rows = []
-    for row in rows_of(found.net):
+    for row in rows_of(tables.net):
         if row["kind"] not in (ENTITIES, RELATIONS, WHOLE) or (row["kind"] == WHOLE and row["rule"] != STRICT):
             continue
         rows.append(
@@ -167,17 +172,17 @@ def _net(found: DepictTables) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: RULES.index(str(row["rule"])))
 
 
-def _misses(found: DepictTables) -> list[dict[str, Any]]:
+def _misses(tables: DepictTables) -> list[dict[str, Any]]:
     rows = []
-    by = {(str(r["relation"]), str(r["rule"]), str(r["kind"])): r for r in rows_of(found.misses)}
+    by = {(str(r["relation"]), str(r["rule"]), str(r["kind"])): r for r in rows_of(tables.misses)}
     for name in dict.fromkeys(relation for relation, _, _ in by):
         cells = [
             _range(by.get((name, rule, kind)), "miss") for rule in (STRICT, PAPER) for kind in (ENTITIES, RELATIONS)
         ]
         corrected = [_range(by.get((name, STRICT, kind)), "corrected", "corrected") for kind in (ENTITIES, RELATIONS)]
-        said = [by.get((name, STRICT, kind), {}).get("said", 0) for kind in (ENTITIES, RELATIONS)]
+        counts_said = [by.get((name, STRICT, kind), {}).get("said", 0) for kind in (ENTITIES, RELATIONS)]
         label = "source (Orig)" if name == "source" else shown(name)
-        counts = " / ".join(f"{one:,}" for one in said)
+        counts = " / ".join(f"{count:,}" for count in counts_said)
         strict = [by[name, STRICT, kind] for kind in (ENTITIES, RELATIONS) if (name, STRICT, kind) in by]
         rows.append(
             {
@@ -197,17 +202,17 @@ def _published_misses() -> list[dict[str, Any]]:
     for operator in published.OPERATORS:
         cells = [
             f"{100 * value:.1f}" if value is not None else ""
-            for one in published.software()
-            for value in (published.value("miss", one, operator, f"miss_{end}") for end in "er")
+            for software in published.software()
+            for value in (published.value("miss", software, operator, f"miss_{end}") for end in "er")
         ]
         if any(cells):
             rows.append({"name": operator, "cells": cells})
     return rows
 
 
-def _refusals(found: DepictTables) -> list[dict[str, Any]]:
+def _refusals(tables: DepictTables) -> list[dict[str, Any]]:
     rows = []
-    for row in rows_of(found.refusals):
+    for row in rows_of(tables.refusals):
         rows.append(
             {
                 "name": shown(row["relation"]),
@@ -223,8 +228,8 @@ def _refusals(found: DepictTables) -> list[dict[str, Any]]:
     return rows
 
 
-def _classes(found: DepictTables) -> list[dict[str, Any]]:
-    rows = [row for row in rows_of(found.classes) if row["said"]]
+def _classes(tables: DepictTables) -> list[dict[str, Any]]:
+    rows = [row for row in rows_of(tables.classes) if row["said"]]
     rows.sort(key=lambda row: (-(row["missed"] or 0), str(row["kind"]), str(row["name"])))
     return [
         {
@@ -245,9 +250,9 @@ def _card(row: Mapping[Any, Any], name: str) -> str:
     return "" if row[name] != row[name] else f"{row[name]:.3f} ({row[f'{name}_low']:.3f} to {row[f'{name}_high']:.3f})"
 
 
-def _costs(found: DepictTables) -> list[dict[str, Any]]:
+def _costs(tables: DepictTables) -> list[dict[str, Any]]:
     rows = []
-    for row in rows_of(found.costs):
+    for row in rows_of(tables.costs):
         usd, median = row["cost_usd"], row["seconds_median"]
         rows.append(
             {

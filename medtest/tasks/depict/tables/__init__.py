@@ -1,1 +1,1 @@
-"""Tables of pictures that are drawn from prompts."""
+"""Tables of pictures generated from prompts."""

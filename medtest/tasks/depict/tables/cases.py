@@ -1,4 +1,4 @@
-"""What the rules say of every record: arrays for the tables, each distinct text looked at once."""
+"""Judgements of all records as arrays for the tables; each distinct text is parsed once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Texts: TypeAlias = NDArray[np.object_]
 WEIGHT = "stratum_weight"
-"""Column of what a drawn prompt stands for, where prompts were drawn by density."""
+"""Column with the weight of a drawn prompt, if prompts were drawn by density."""
 ALL_KINDS: tuple[str, ...] = (WHOLE, *KINDS)
 MISS_RULES = RULES
 
@@ -35,29 +35,29 @@ class DepictedCases:
 
     Attributes:
         relations: Names in order, ``source`` first.
-        relation: int64 N; number of the relation.
-        seed: int64 N; number of the prompt.
-        cluster: int64 N; what intervals resample: the prompt, or what metadata say it belongs to.
-        clusters: How many there are.
-        weight: float64 N; what a case stands for, 1 throughout without weights.
-        state: What became of each call; "" where there is none.
-        error: bool N; the system or the relation broke.
-        seen: bool N; a picture was drawn and a reader has seen it.
-        paired: bool N; the same, and of its source too.
-        told: bool N; the reader can tell what the change did (of pairs; of sources True).
+        relation: int64 N; index of the relation.
+        seed: int64 N; index of the prompt.
+        cluster: int64 N; index of the resampling unit: the prompt, or the unit named in metadata.
+        clusters: Number of clusters.
+        weight: float64 N; weight of a case, 1 without weights.
+        state: State of each call; "" without one.
+        error: bool N; True if the system or the relation failed.
+        seen: bool N; True if a reader has read the picture.
+        paired: bool N; True if a reader has read the picture and that of its source.
+        told: bool N; True if the reader can detect the change (for pairs; True for sources).
         pool: Texts of pools.
         effect: Texts of effects, "" for none.
-        shape: int64 N; number of the change's shape among :data:`SHAPES`.
-        rewritten: bool N; the service says that it drew another prompt.
-        source_state: Of follow-ups the state of the source.
-        pair: Of each rule and kind whether the pair is wrong, float64 N: 1, 0 or NaN.
-        truth: Of each kind whether the picture is not what its prompt says, likewise.
-        missing: Of each rule int64 N × 6, see :func:`medtest.tasks.depict.rules.missed`, and how many entities and
-            relations more are said, which the reader cannot tell.
+        shape: int64 N; index of the change's shape in :data:`SHAPES`.
+        rewritten: bool N; True if the service says that it drew another prompt.
+        source_state: For follow-ups the state of the source.
+        pair: For each rule and kind whether the pair is wrong, float64 N: 1, 0 or NaN.
+        truth: For each kind whether the picture contradicts its prompt, float64 N: 1, 0 or NaN.
+        missing: For each rule int64 N × 6: the result of :func:`medtest.tasks.depict.rules.missed`, and the numbers of
+            stated entities and relations that the reader cannot detect.
         scene: Texts of scenes.
-        tells: Texts of what readers tell.
-        source_scene: Of follow-ups those of the source.
-        source_tells: Likewise.
+        tells: Texts of what readers can detect.
+        source_scene: For follow-ups the scene of the source.
+        source_tells: For follow-ups what the source's reader can detect.
     """
 
     relations: tuple[str, ...]
@@ -86,32 +86,32 @@ class DepictedCases:
 
     @property
     def weighted(self) -> bool:
-        """Whether cases stand for different numbers of prompts."""
+        """True if cases have different weights."""
         return bool((self.weight != 1).any())
 
     @property
     def pooled(self) -> NDArray[np.bool_]:
-        """Which relations are operators: neither the source nor asking again."""
+        """Mask of the relations that are operators: neither the source nor a repeat."""
         return np.array([name not in (SOURCE, UNCHANGED) for name in self.relations], dtype=bool)
 
     @property
     def withheld(self) -> NDArray[np.bool_]:
-        """Where the service refused to draw."""
+        """Mask of the cases that the service refused to draw."""
         return np.isin(self.state, WITHHELD)
 
     def of(self, relation: str) -> NDArray[np.bool_]:
-        """Return which cases are of a relation."""
+        """Return a mask of the cases of a relation."""
         if relation not in self.relations:
             return np.zeros(len(self.relation), bool)
         return np.asarray(self.relation == self.relations.index(relation), dtype=np.bool_)
 
     @cached_property
     def resampler(self) -> Resampler:
-        """Draws clusters for every interval of the tables."""
+        """Cluster draws for every interval of the tables."""
         return Resampler(self.clusters, "depictions")
 
     def place(self, columns: int = 1) -> Places:
-        """Return where the cases stand: relations × columns, every case once in each column."""
+        """Return the places of the cases: relations × columns, every case once in each column."""
         cell = self.relation[None] * columns + np.arange(columns)[:, None]
         return Places(
             shape=(len(self.relations), columns),
@@ -122,45 +122,45 @@ class DepictedCases:
         )
 
     def floors(self, rule: str, shapes: Integers, rows: Integers) -> dict[str, Floats]:
-        """Return what a rule says of pairs of one prompt under the relations of other changes.
+        """Return the judgements of pairs of one prompt under the relations of other changes.
 
         Args:
             rule: One of the rules.
-            shapes: For each of the rows the number of the shape whose relation is held against the pair.
-            rows: Numbers of cases that asked a prompt anew.
+            shapes: For each row the index of the shape whose relation is applied to the pair.
+            rows: Indices of cases that repeated a prompt.
 
         Returns:
             By kind 1, 0 or NaN for each row.
         """
-        if rule == STRICT:  # which asks of a prompt that did not change the same under every operator
+        if rule == STRICT:  # for an unchanged prompt it requires the same under every operator
             return {kind: self.pair[rule, kind][rows] for kind in ALL_KINDS}
-        found = {kind: np.full(len(rows), np.nan) for kind in ALL_KINDS}
-        known: dict[tuple[Any, ...], JudgedPair] = {}
+        by_kind = {kind: np.full(len(rows), np.nan) for kind in ALL_KINDS}
+        cache: dict[tuple[Any, ...], JudgedPair] = {}
         for place, (row, shape) in enumerate(zip(rows.tolist(), shapes.tolist(), strict=True)):
             if not self.paired[row]:
                 continue
             key = (self.source_scene[row], self.scene[row], self.pool[row], self.tells[row], shape)
-            judged = known.get(key)
-            if judged is None:
-                judged = known[key] = against_source(
+            judgement = cache.get(key)
+            if judgement is None:
+                judgement = cache[key] = against_source(
                     rule, *self._looks(row), said_of(self.pool[row]), change_of(""), SHAPES[shape]
                 )
-            _note(found, place, judged)
-        return found
+            _note(by_kind, place, judgement)
+        return by_kind
 
     def _looks(self, row: int) -> tuple[SceneLook, SceneLook]:
         return look_of(self.source_scene[row], self.source_tells[row]), look_of(self.scene[row], self.tells[row])
 
 
 def has_depictions(records: Records) -> bool:
-    """Say whether these are records of a system that draws, and answered at all."""
+    """Return True if these are records of a system that drew pictures."""
     names = ("answer_state", "pool", "picture", "scene")
     frames = (records.followups, records.sources)
-    return any(all(one in frame.columns for one in names) and bool(frame[names[0]].notna().any()) for frame in frames)
+    return any(all(name in frame.columns for name in names) and bool(frame[names[0]].notna().any()) for frame in frames)
 
 
 def cases_of(records: Records) -> DepictedCases:
-    """Return what the rules say of records.
+    """Return the judgements of records.
 
     Args:
         records: Records of one system.
@@ -173,7 +173,9 @@ def cases_of(records: Records) -> DepictedCases:
     seed, _ = pd.factorize(text["dataset"] + "\x1f" + text["seed_id"] + "\x1f" + text["item"])
     cluster, clusters = pd.factorize(text["dataset"] + "\x1f" + text["cluster"])
     weight = np.concatenate([_weights(frame) for frame in frames])
-    found = _judge(text, relation == relations.index(SOURCE) if SOURCE in relations else np.zeros(len(relation), bool))
+    judgements = _judge(
+        text, relation == relations.index(SOURCE) if SOURCE in relations else np.zeros(len(relation), bool)
+    )
     return DepictedCases(
         relations=relations,
         relation=relation,
@@ -191,7 +193,7 @@ def cases_of(records: Records) -> DepictedCases:
         tells=text["tells"],
         source_scene=text["source_scene"],
         source_tells=text["source_tells"],
-        **found,
+        **judgements,
     )
 
 
@@ -212,15 +214,15 @@ def _weights(frame: pd.DataFrame) -> Floats:
 
     if WEIGHT not in frame.columns:
         return np.ones(len(frame))
-    given = pd.to_numeric(frame[WEIGHT].astype(object), errors="coerce").fillna(1.0)
-    return given.to_numpy(dtype=np.float64)
+    weights = pd.to_numeric(frame[WEIGHT].astype(object), errors="coerce").fillna(1.0)
+    return weights.to_numpy(dtype=np.float64)
 
 
 def _numbered(values: Texts, *, first: str) -> tuple[Integers, tuple[str, ...]]:
     import pandas as pd
 
     codes, unique = pd.factorize(values)
-    names = [str(one) for one in unique]
+    names = [str(value) for value in unique]
     last = [name for name in names if name == UNCHANGED]
     order = [*(n for n in names if n == first), *(n for n in names if n not in (first, UNCHANGED)), *last]
     place = np.array([order.index(name) for name in names], dtype=np.int64)
@@ -228,46 +230,48 @@ def _numbered(values: Texts, *, first: str) -> tuple[Integers, tuple[str, ...]]:
 
 
 def _judge(text: Mapping[str, Texts], source: NDArray[np.bool_]) -> dict[str, Any]:
-    """Return what rules say of every case, those of one content judged once."""
+    """Return the judgements of every case; cases with equal content are judged once."""
     count = len(source)
-    seen = np.asarray((text["answer_state"] == ANSWERED) & (text["scene"] != "") & (text["pool"] != ""), np.bool_)
-    paired = seen & ~source & np.asarray((text["source_scene"] != "") & (text["source_state"] == ANSWERED), np.bool_)
+    has_scene = np.asarray((text["answer_state"] == ANSWERED) & (text["scene"] != "") & (text["pool"] != ""), np.bool_)
+    has_pair = (
+        has_scene & ~source & np.asarray((text["source_scene"] != "") & (text["source_state"] == ANSWERED), np.bool_)
+    )
     pair = {(rule, kind): np.full(count, np.nan) for rule in RULES for kind in ALL_KINDS}
     truth = {kind: np.full(count, np.nan) for kind in ALL_KINDS}
-    missing = {rule: np.zeros((count, 6), np.int64) for rule in MISS_RULES}
-    shape, told = np.zeros(count, np.int64), np.ones(count, bool)
+    missing_counts = {rule: np.zeros((count, 6), np.int64) for rule in MISS_RULES}
+    shape, detectable = np.zeros(count, np.int64), np.ones(count, bool)
     for row in range(count):
         if not source[row] and text["effect"][row]:
             shape[row] = SHAPES.index(change_of(text["effect"][row]).shape)
     by_rule = {rule: {kind: pair[rule, kind] for kind in ALL_KINDS} for rule in RULES}
-    known: dict[tuple[str, ...], tuple[JudgedPair, dict[str, tuple[int, ...]]]] = {}
-    for row in np.flatnonzero(seen).tolist():
+    cache: dict[tuple[str, ...], tuple[JudgedPair, dict[str, tuple[int, ...]]]] = {}
+    for row in np.flatnonzero(has_scene).tolist():
         look, said, change = _parsed(text, row)
         key = (text["scene"][row], text["tells"][row], text["pool"][row], text["effect"][row])
-        if key not in known:
-            counted = {rule: _missed(look, said, rule) for rule in MISS_RULES}
-            known[key] = against_truth(look, said, change), counted
-        judged, counts = known[key]
-        _note(truth, row, judged)
+        if key not in cache:
+            miss_counts = {rule: _missed(look, said, rule) for rule in MISS_RULES}
+            cache[key] = against_truth(look, said, change), miss_counts
+        judgement, counts = cache[key]
+        _note(truth, row, judgement)
         for rule in MISS_RULES:
-            missing[rule][row] = counts[rule]
-        if paired[row]:
-            before = look_of(text["source_scene"][row], text["source_tells"][row])
+            missing_counts[rule][row] = counts[rule]
+        if has_pair[row]:
+            source_look = look_of(text["source_scene"][row], text["source_tells"][row])
             for rule in RULES:
-                one = against_source(rule, before, look, said, change)
-                _note(by_rule[rule], row, one)
+                pair_judgement = against_source(rule, source_look, look, said, change)
+                _note(by_rule[rule], row, pair_judgement)
                 if rule == STRICT:
-                    told[row] = one.told
+                    detectable[row] = pair_judgement.told
         else:
-            told[row] = judged.told
+            detectable[row] = judgement.told
     return {
-        "seen": seen,
-        "paired": paired,
-        "told": told,
+        "seen": has_scene,
+        "paired": has_pair,
+        "told": detectable,
         "shape": shape,
         "pair": pair,
         "truth": truth,
-        "missing": missing,
+        "missing": missing_counts,
     }
 
 
@@ -283,11 +287,11 @@ def _missed(look: SceneLook, said: Said, rule: str) -> tuple[int, ...]:
     counts = missed(look, said, rule)
     if look.tells.classes is None and look.tells.predicates is None:
         return *counts, 0, 0
-    whole = missed(replace(look, tells=Tells(counts=look.tells.counts)), said, rule)
-    return *counts, whole[1] - counts[1], whole[3] - counts[3]
+    total = missed(replace(look, tells=Tells(counts=look.tells.counts)), said, rule)
+    return *counts, total[1] - counts[1], total[3] - counts[3]
 
 
-def _note(columns: Mapping[str, Floats], row: int, judged: JudgedPair) -> None:
-    for kind, right in ((WHOLE, judged.whole), *judged.right.items()):
+def _note(columns: Mapping[str, Floats], row: int, judgement: JudgedPair) -> None:
+    for kind, right in ((WHOLE, judgement.whole), *judgement.right.items()):
         if right is not None:
             columns[kind][row] = 0.0 if right else 1.0

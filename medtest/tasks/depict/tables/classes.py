@@ -1,4 +1,4 @@
-"""Which classes and relations are lost most often, and what the reader's card says of each."""
+"""Classes and relations by miss rate, with the reader's card."""
 
 from __future__ import annotations
 
@@ -21,44 +21,44 @@ CLASS, PREDICATE = "class", "predicate"
 
 
 def class_table(cases: DepictedCases, card: Card | None = None) -> pd.DataFrame:
-    """Return a row for each class and predicate that prompts say, with exactly :data:`CLASS_COLUMNS`.
+    """Return a row for each class and predicate in prompts, with exactly :data:`CLASS_COLUMNS`.
 
-    ``said`` counts pictures whose prompt says it, ``missed`` those in which it is not seen (a predicate: in any triple
-    that is said), ``uncalled`` pictures in which a class is seen that no word asked for. ``told`` says whether the
-    reader can tell it at all; what it cannot is neither missed nor uncalled. Most often missed first.
+    ``said`` counts pictures whose prompt states it, ``missed`` those in which it is not detected (a predicate: in any
+    stated triple), ``uncalled`` pictures with a detected class that no prompt requested. ``told`` says whether the
+    reader can detect it at all; if not, it is neither missed nor uncalled. Rows are sorted by decreasing miss rate.
 
     Args:
-        cases: The cases of one system.
-        card: The reader's card.
+        cases: Cases of one system.
+        card: Card of the reader.
     """
     import pandas as pd
 
-    said: Counter[tuple[str, str]] = Counter()
+    stated: Counter[tuple[str, str]] = Counter()
     missed: Counter[tuple[str, str]] = Counter()
     uncalled: Counter[tuple[str, str]] = Counter()
-    told: Counter[tuple[str, str]] = Counter()
+    detectable: Counter[tuple[str, str]] = Counter()
     texts = [cases.pool[cases.seen], cases.scene[cases.seen], cases.tells[cases.seen]]
     for (pool, scene, tells), count in Counter(zip(*texts, strict=True)).items():
         words, look = said_of(pool), look_of(scene, tells)
         for name in words.names:
-            said[CLASS, name] += count
+            stated[CLASS, name] += count
             if look.tells.names(name):
-                told[CLASS, name] += count
+                detectable[CLASS, name] += count
                 missed[CLASS, name] += 0 if look.names[name] else count
         for name in look.names:
             uncalled[CLASS, name] += 0 if words.names[name] or not look.tells.names(name) else count
         for predicate in {triple[1] for triple in words.triples}:
-            own = [triple for triple in words.triples if triple[1] == predicate]
-            known = [triple for triple in own if look.tells.relates(triple)]
-            said[PREDICATE, predicate] += count
-            if known:
-                told[PREDICATE, predicate] += count
-                missed[PREDICATE, predicate] += 0 if all(triple in look.triples for triple in known) else count
-    names = sorted({*said, *(key for key, count in uncalled.items() if count)})
-    rows = [_row(key, said[key], told[key], missed[key], uncalled[key], card) for key in names]
-    made = pd.DataFrame(rows, columns=list(CLASS_COLUMNS))
+            triples = [triple for triple in words.triples if triple[1] == predicate]
+            comparable = [triple for triple in triples if look.tells.relates(triple)]
+            stated[PREDICATE, predicate] += count
+            if comparable:
+                detectable[PREDICATE, predicate] += count
+                missed[PREDICATE, predicate] += 0 if all(triple in look.triples for triple in comparable) else count
+    names = sorted({*stated, *(key for key, count in uncalled.items() if count)})
+    rows = [_row(key, stated[key], detectable[key], missed[key], uncalled[key], card) for key in names]
+    frame = pd.DataFrame(rows, columns=list(CLASS_COLUMNS))
     order = ["kind", "missed_rate", "said", "name"]
-    return made.sort_values(order, ascending=[True, False, False, True], kind="stable").reset_index(drop=True)
+    return frame.sort_values(order, ascending=[True, False, False, True], kind="stable").reset_index(drop=True)
 
 
 def _row(key: tuple[str, str], said: int, told: int, missed: int, uncalled: int, card: Card | None) -> dict[str, Any]:
@@ -75,10 +75,10 @@ def _row(key: tuple[str, str], said: int, told: int, missed: int, uncalled: int,
         "uncalled": uncalled,
         "told": bool(told) or not said,
     }
-    known = None if card is None else card.row(kind, name)  # type: ignore[arg-type]
-    if known is not None:
-        present, seen, absent, spurious = known.counts
-        for side, part, whole in (("sensitivity", seen, present), ("specificity", absent - spurious, absent)):
+    card_row = None if card is None else card.row(kind, name)  # type: ignore[arg-type]
+    if card_row is not None:
+        present, detected, absent, spurious = card_row.counts
+        for side, part, whole in (("sensitivity", detected, present), ("specificity", absent - spurious, absent)):
             ends = wilson(part, whole)
             row[side] = round(part / whole, 6) if whole else float("nan")
             row |= {

@@ -1,14 +1,14 @@
-"""Rates corrected for what the reader gets wrong, by its card.
+"""Correction of rates for the reader's errors, by its card.
 
-A rate p that a test with sensitivity Se and specificity Sp shows comes from a true rate (p + Sp - 1) / (Se + Sp - 1)
-(W. J. Rogan and B. Gladen, American Journal of Epidemiology 107, 1978). Of misses that is exact, class by class: how
-often a class is seen among the pictures whose prompt says it, corrected by the class's own card. Of errors a case is
-the test. Its false alarms and its hits follow from the card if the reader errs about each class of each picture on its
-own: a right pair passes where everything that is compared is read alike, and an error is found as often as one that is
-of one thing alone.
+A rate p measured by a test with sensitivity Se and specificity Sp corresponds to a true rate (p + Sp - 1) / (Se + Sp -
+1) (W. J. Rogan and B. Gladen, American Journal of Epidemiology 107, 1978). For misses this is exact by class: the
+detection rate of a class among the pictures whose prompt states it, corrected by the class's own card. For errors, each
+case is the test. Its false alarms and hits follow from the card if the reader's errors on the classes of each picture
+are independent: a right pair passes if everything compared is read alike, and an error is detected as often as an error
+in a single object.
 
-Intervals carry both uncertainties: draws of the rate (normal, by the width of its own interval) and of the card's
-counts (Beta, with Jeffreys' prior), as G. Rogan and B. Gladen's variance adds them.
+Intervals include both uncertainties: draws of the rate (normal, with the width of its own interval) and of the card's
+counts (Beta, with Jeffreys' prior), as Rogan and Gladen's variance adds them.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from medtest.tasks.depict.views import PoolChange, Said, SceneLook, change_of, l
 
 _DRAWS = 1000
 _LEAST = 0.05
-"""Below this share of informedness (Se + Sp - 1) of a case nothing is corrected."""
+"""Smallest informedness (Se + Sp - 1) of a case for which rates are corrected."""
 _MOST_CASES = 400
-"""Cases from which false alarms and hits of a row are averaged, spread evenly over it."""
+"""Number of cases over which false alarms and hits of a row are averaged, spread evenly over it."""
 NOTHING: dict[str, float] = dict.fromkeys(("corrected", "corrected_low", "corrected_high"), math.nan)
 
 
 @dataclass(frozen=True, eq=False)
 class Correction:
-    """A reader's card, drawn from.
+    """Correction by a reader's card, with draws of its rates.
 
     Attributes:
         card: The card.
@@ -50,31 +50,35 @@ class Correction:
 
     @cached_property
     def _kinds(self) -> Mapping[str, tuple[dict[str, int], Floats, Floats]]:
-        """By kind of a card the place of each name, and sensitivities and specificities, draws × names; first as is."""
-        found = {}
+        """By kind of a card the index of each name, and sensitivities and specificities, draws × names; first the
+        estimate.
+        """
+        rates_by_kind = {}
         for kind in ("class", "predicate"):
             rows = [row for row in self.card.of_kind(kind) if row.told]
             counts = np.array([row.counts for row in rows], np.float64).reshape(len(rows), 4).T
-            present, seen, absent, spurious = counts
+            present, detected, absent, spurious = counts
             draw = generator("card", self.card.sha256, kind)
             size = (_DRAWS, len(rows))
-            sensitive = np.concatenate([[seen / present], draw.beta(seen + 0.5, present - seen + 0.5, size)])
+            sensitive = np.concatenate(
+                [[detected / present], draw.beta(detected + 0.5, present - detected + 0.5, size)]
+            )
             specific = np.concatenate(
                 [[1 - spurious / absent], draw.beta(absent - spurious + 0.5, spurious + 0.5, size)]
             )
-            found[kind] = {row.name: place for place, row in enumerate(rows)}, sensitive, specific
-        return found
+            rates_by_kind[kind] = {row.name: place for place, row in enumerate(rows)}, sensitive, specific
+        return rates_by_kind
 
     def of_errors(
         self, cases: DepictedCases, rows: Integers, row: Mapping[str, Any], *, pairs: bool, kind: str
     ) -> dict[str, float]:
-        """Return the corrected error rate of some cases with its interval.
+        """Return the corrected error rate of cases with its interval.
 
         Args:
-            cases: The cases of one system.
-            rows: Numbers of the judged ones.
+            cases: Cases of one system.
+            rows: Indices of the judged cases.
             row: Their ``rate`` with ``ci_low`` and ``ci_high``.
-            pairs: Whether pairs are judged (under ``strict``), or pictures by their own prompts.
+            pairs: True if pairs are judged (under ``strict``), False for pictures against their own prompts.
             kind: ``entities`` or ``relations``.
         """
         names, sensitive, specific = self._kinds["class" if kind == ENTITIES else "predicate"]
@@ -86,35 +90,35 @@ class Correction:
         contents = Counter((cases.pool[at], cases.effect[at], cases.tells[at]) for at in rows[::step].tolist())
         for (pool, effect, tells), count in contents.items():
             look = look_of(_NOTHING_SEEN, tells)
-            told = _told(said_of(pool), change_of(effect), look, names, classes=kind == ENTITIES)
-            if told is None:
+            placed = _told(said_of(pool), change_of(effect), look, names, classes=kind == ENTITIES)
+            if placed is None:
                 continue
-            alarmed, found = logs.of(told, pairs=pairs, others=pairs and kind == ENTITIES)
-            alarm, hit, total = alarm + count * alarmed, hit + count * found, total + count
+            alarmed, hits = logs.of(placed, pairs=pairs, others=pairs and kind == ENTITIES)
+            alarm, hit, total = alarm + count * alarmed, hit + count * hits, total + count
         if not total:
             return dict(NOTHING)
         return _corrected(row, "rate", alarm / total, hit / total)
 
     def of_misses(self, cases: DepictedCases, rows: Integers, row: Mapping[str, Any], *, kind: str) -> dict[str, float]:
-        """Return the corrected miss rate of some cases with its interval: class by class, then together.
+        """Return the corrected miss rate of cases with its interval: by class, then together.
 
         Args:
-            cases: The cases of one system.
-            rows: Numbers of those that were seen.
+            cases: Cases of one system.
+            rows: Indices of the cases with a scene.
             row: Their ``miss`` with ``ci_low`` and ``ci_high``.
             kind: ``entities`` or ``relations``.
         """
         names, sensitive, specific = self._kinds["class" if kind == ENTITIES else "predicate"]
-        said: Counter[str] = Counter()
+        stated: Counter[str] = Counter()
         for pool, count in Counter(cases.pool[at] for at in rows.tolist()).items():
             for name, number in _said_names(said_of(pool), classes=kind == ENTITIES).items():
-                said[name] += number * count
-        known = {name: number for name, number in said.items() if name in names}
-        if not known or sum(known.values()) < 0.5 * sum(said.values()):
+                stated[name] += number * count
+        on_card = {name: number for name, number in stated.items() if name in names}
+        if not on_card or sum(on_card.values()) < 0.5 * sum(stated.values()):
             return dict(NOTHING)
-        share = np.array(list(known.values()), np.float64) / sum(known.values())
-        at = [names[name] for name in known]
-        # a thing that is there is missed with 1 - Se, one that is not there with Sp; classes by how often they are said
+        share = np.array(list(on_card.values()), np.float64) / sum(on_card.values())
+        at = [names[name] for name in on_card]
+        # A present object is missed with probability 1 - Se, an absent one with Sp; classes are weighted by frequency.
         return _corrected(row, "miss", (1 - sensitive[:, at]) @ share, specific[:, at] @ share)
 
 
@@ -123,7 +127,7 @@ _NOTHING_SEEN = '{"entities":[],"triples":[]}'
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Told:
-    """Places of names in a card: of things said before and after, removed, added."""
+    """Card indices of a case's names: kept, removed, added."""
 
     kept: list[int]
     removed: list[int]
@@ -131,12 +135,12 @@ class _Told:
 
 
 class _Logs:
-    """Logarithms of the chances that one thing is read as the rule wants it, draws × names.
+    """Logarithms of the probabilities that an object is read as the rule requires, draws × names.
 
     Args:
         sensitive: Sensitivities.
         specific: Specificities.
-        pairs: Whether pairs are judged.
+        pairs: True if pairs are judged.
     """
 
     def __init__(self, sensitive: Floats, specific: Floats, *, pairs: bool) -> None:
@@ -150,38 +154,40 @@ class _Logs:
         self._all_empty = self.empty.sum(1)
 
     def of(self, told: _Told, *, pairs: bool, others: bool) -> tuple[Floats, Floats]:
-        """Return chances of an alarm about a right case, and about one with one error, draws each."""
+        """Return the probabilities of an alarm for a right case, and for one with one error, draws each."""
         right = [self.alike[:, told.kept], self.gone[:, told.removed], self.come[:, told.added]]
         wrong = [self.unlike[:, told.kept], self.stayed[:, told.removed], self.lacking[:, told.added]]
-        each, other = np.concatenate(right, axis=1), np.concatenate(wrong, axis=1)
-        passed = each.sum(1)
+        passing, failing = np.concatenate(right, axis=1), np.concatenate(wrong, axis=1)
+        passed = passing.sum(1)
         if others:
             inside = [*told.kept, *told.removed, *told.added]
             passed = passed + self._all_empty - self.empty[:, inside].sum(1)
-        found = 1 - np.exp(passed[:, None] - each + other).mean(1)
-        return 1 - np.exp(passed), found
+        detected = 1 - np.exp(passed[:, None] - passing + failing).mean(1)
+        return 1 - np.exp(passed), detected
 
 
-def _told(said: Said, change: PoolChange, look: SceneLook, names: Mapping[str, int], *, classes: bool) -> _Told | None:
-    """Return places of what a case says; None where it says nothing that the card knows."""
+def _told(
+    stated: Said, change: PoolChange, look: SceneLook, names: Mapping[str, int], *, classes: bool
+) -> _Told | None:
+    """Return the card indices of a case's names; None if none is on the card."""
     tells = look.tells
     if classes:
-        known = {name for name in (*said.names, *change.removed) if name in names and tells.names(name)}
-        removed = {name for name in known if name in change.removed and not said.names[name]}
-        added = {name for name in known if name in change.added and said.names[name] == change.added[name]}
-        groups = [known - removed - added, removed, added]
+        on_card = {name for name in (*stated.names, *change.removed) if name in names and tells.names(name)}
+        removed = {name for name in on_card if name in change.removed and not stated.names[name]}
+        added = {name for name in on_card if name in change.added and stated.names[name] == change.added[name]}
+        groups = [on_card - removed - added, removed, added]
         places = [[names[name] for name in sorted(group)] for group in groups]
     else:
         pairs, gone, new = change.pairs
-        after = {triple for _, triple in pairs} | set(said.triples)
-        named = (
-            [triple for triple in sorted(after - set(new)) if tells.relates(triple)],
-            [triple for triple in sorted(gone) if tells.relates(triple) and triple not in said.triples],
+        followup_triples = {triple for _, triple in pairs} | set(stated.triples)
+        groups_of_triples = (
+            [triple for triple in sorted(followup_triples - set(new)) if tells.relates(triple)],
+            [triple for triple in sorted(gone) if tells.relates(triple) and triple not in stated.triples],
             [triple for triple in sorted(new) if tells.relates(triple)],
         )
-        places = [[names[one[1]] for one in group if one[1] in names] for group in named]
-    kept, lost, come = places
-    return _Told(kept=kept, removed=lost, added=come) if kept or lost or come else None
+        places = [[names[triple[1]] for triple in group if triple[1] in names] for group in groups_of_triples]
+    unchanged, lost, come = places
+    return _Told(kept=unchanged, removed=lost, added=come) if unchanged or lost or come else None
 
 
 def _said_names(said: Said, *, classes: bool) -> Counter[str]:
@@ -191,8 +197,8 @@ def _said_names(said: Said, *, classes: bool) -> Counter[str]:
 
 
 def _corrected(row: Mapping[str, Any], name: str, alarm: Floats, hit: Floats) -> dict[str, float]:
-    """Return the corrected rate and its interval; of ``alarm`` and ``hit`` the first is the card as it is."""
-    rate, low, high = (float(row[one]) for one in (name, "ci_low", "ci_high"))
+    """Return the corrected rate and its interval; the first of ``alarm`` and ``hit`` is the card's estimate."""
+    rate, low, high = (float(row[column]) for column in (name, "ci_low", "ci_high"))
     if math.isnan(rate) or hit[0] - alarm[0] < _LEAST:
         return dict(NOTHING)
     spread = (high - low) / (2 * Z95)
@@ -200,7 +206,8 @@ def _corrected(row: Mapping[str, Any], name: str, alarm: Floats, hit: Floats) ->
     with np.errstate(invalid="ignore", divide="ignore"):
         values = (drawn - alarm[1:]) / np.where(hit[1:] - alarm[1:] >= _LEAST, hit[1:] - alarm[1:], np.nan)
     ends = percentile_ends(values)
-    found = (rate - alarm[0]) / (hit[0] - alarm[0])
+    corrected = (rate - alarm[0]) / (hit[0] - alarm[0])
     return {
-        name: round(min(max(float(value), 0.0), 1.0), 6) for name, value in zip(NOTHING, (found, *ends), strict=True)
+        name: round(min(max(float(value), 0.0), 1.0), 6)
+        for name, value in zip(NOTHING, (corrected, *ends), strict=True)
     }

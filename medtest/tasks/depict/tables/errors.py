@@ -1,7 +1,7 @@
 """Error and miss rates by operator and rule (ACTesting, equations 17 to 20), with intervals over prompts.
 
-A case counts where both pictures were drawn and seen and the reader can tell what the change did; refusals are counted
-apart (``refusals.csv``). Rates of prompts that were drawn by density are weighted by what each stands for.
+A case counts if both pictures were drawn and read and the reader can detect the change; refusals are counted separately
+(``refusals.csv``). Rates of prompts that were drawn by density are weighted.
 """
 
 from __future__ import annotations
@@ -31,27 +31,29 @@ TRUTH = "truth"
 def error_table(cases: DepictedCases, correction: Correction | None = None) -> pd.DataFrame:
     """Return error rates of every operator, rule and kind, with exactly :data:`ERROR_COLUMNS`.
 
-    ``cannot_tell`` counts seen cases whose change lies on what the reader cannot tell, and its share of them. Against
-    ``truth`` there is one rule, and the source is a row of its own. ``corrected`` is the rate by the reader's card
-    (:mod:`medtest.tasks.depict.tables.correction`), of the rule ``strict`` and against ``truth``.
+    ``cannot_tell`` counts cases whose change the reader cannot detect, and their share. Against ``truth`` there is a
+    single rule, and the source has a row. ``corrected`` is the rate corrected by the reader's card
+    (:mod:`medtest.tasks.depict.tables.correction`), for the rule ``strict`` and against ``truth``.
 
     Args:
-        cases: The cases of one system.
-        correction: The reader's card; None where it has none.
+        cases: Cases of one system.
+        correction: Correction by the reader's card; None without a card.
     """
     import pandas as pd
 
-    shown = [
+    columns = [
         (rule, kind, cases.pair[rule, kind])
         for rule in RULES
         for kind in (ALL_KINDS if rule == STRICT else (WHOLE, ENTITIES, RELATIONS))
     ]
-    shown += [("", kind, cases.truth[kind]) for kind in ALL_KINDS]
-    known = [~np.isnan(wrong) for _, _, wrong in shown]
-    made = made_rates(cases, [np.where(k, one[2], 0.0) for k, one in zip(known, shown, strict=True)], known)
+    columns += [("", kind, cases.truth[kind]) for kind in ALL_KINDS]
+    valid = [~np.isnan(wrong) for _, _, wrong in columns]
+    efr = made_rates(
+        cases, [np.where(k, column_spec[2], 0.0) for k, column_spec in zip(valid, columns, strict=True)], valid
+    )
     rows: list[dict[str, Any]] = []
-    for column, (rule, kind, wrong) in enumerate(shown):
-        rows += _rows(cases, wrong, made, column, rule=rule, kind=kind, correction=correction)
+    for column, (rule, kind, wrong) in enumerate(columns):
+        rows += _rows(cases, wrong, efr, column, rule=rule, kind=kind, correction=correction)
     return pd.DataFrame(rows, columns=list(ERROR_COLUMNS))
 
 
@@ -65,15 +67,15 @@ def _rows(
     kind: str,
     correction: Correction | None,
 ) -> list[dict[str, Any]]:
-    known, against = ~np.isnan(wrong), "source" if rule else TRUTH
-    seen = cases.paired if against == "source" else cases.seen
-    found = []
+    judged, against = ~np.isnan(wrong), "source" if rule else TRUTH
+    readable = cases.paired if against == "source" else cases.seen
+    rows_out = []
     for number, name in _names(cases):
-        there = _members(cases, number)
+        members = _members(cases, number)
         if against == "source" and name == SOURCE:
             continue
-        whole, untold = int((known & there).sum()), int((seen & there & ~cases.told).sum())
-        looked_at = int((seen & there).sum())
+        judged_count, untold = int((judged & members).sum()), int((readable & members & ~cases.told).sum())
+        looked_at = int((readable & members).sum())
         if not looked_at:
             continue
         row = {
@@ -81,68 +83,72 @@ def _rows(
             "rule": rule,
             "against": against,
             "kind": kind,
-            "cases": whole,
-            "errors": int(wrong[known & there].sum()),
+            "cases": judged_count,
+            "errors": int(wrong[judged & members].sum()),
             **_interval(made, number, column, "rate"),
             "cannot_tell": untold,
             "cannot_tell_rate": round(untold / looked_at, 6),
         }
-        wanted = rule in (STRICT, "") and kind in (ENTITIES, RELATIONS)
-        if correction is not None and wanted and whole:
-            rows = np.flatnonzero(known & there)
+        correctable = rule in (STRICT, "") and kind in (ENTITIES, RELATIONS)
+        if correction is not None and correctable and judged_count:
+            rows = np.flatnonzero(judged & members)
             row |= correction.of_errors(cases, rows, row, pairs=against == "source", kind=kind)
-        found.append(row)
-    return found
+        rows_out.append(row)
+    return rows_out
 
 
 def miss_table(cases: DepictedCases, correction: Correction | None = None) -> pd.DataFrame:
     """Return miss rates of every operator, the source and rule, with exactly :data:`MISS_COLUMNS`.
 
-    ``said`` are things and relations that the reader can tell; ``cannot_tell`` counts the others that prompts say, and
-    its share is of both.
+    ``said`` counts objects and relations that the reader can detect; ``cannot_tell`` counts the others in prompts, and
+    its share is relative to both.
 
     Args:
-        cases: The cases of one system.
-        correction: The reader's card; None where it has none.
+        cases: Cases of one system.
+        correction: Correction by the reader's card; None without a card.
     """
     import pandas as pd
 
     rows: list[dict[str, Any]] = []
     for rule in MISS_RULES:
         counts = cases.missing[rule].astype(np.float64)
-        for kind, (seen, said, hidden) in ((ENTITIES, (0, 1, 4)), (RELATIONS, (2, 3, 5))):
-            made = made_rates(cases, [counts[:, said] - counts[:, seen]], [counts[:, said]], independent=False)
+        for kind, (detected_at, stated_at, hidden) in ((ENTITIES, (0, 1, 4)), (RELATIONS, (2, 3, 5))):
+            miss_rates = made_rates(
+                cases, [counts[:, stated_at] - counts[:, detected_at]], [counts[:, stated_at]], independent=False
+            )
             for number, name in _names(cases):
-                there = _members(cases, number)
-                whole, untold = (int(counts[there, one].sum()) for one in (said, hidden))
-                if not whole:
+                members = _members(cases, number)
+                stated_count, untold = (int(counts[members, column].sum()) for column in (stated_at, hidden))
+                if not stated_count:
                     continue
                 row = {
                     "relation": name,
                     "rule": rule,
                     "kind": kind,
-                    "said": whole,
-                    "seen": int(counts[there, seen].sum()),
-                    **_interval(made, number, 0, "miss"),
+                    "said": stated_count,
+                    "seen": int(counts[members, detected_at].sum()),
+                    **_interval(miss_rates, number, 0, "miss"),
                     "cannot_tell": untold,
-                    "cannot_tell_rate": round(untold / (whole + untold), 6),
+                    "cannot_tell_rate": round(untold / (stated_count + untold), 6),
                 }
                 if correction is not None and rule == STRICT:
-                    row |= correction.of_misses(cases, np.flatnonzero(there & cases.seen), row, kind=kind)
+                    row |= correction.of_misses(cases, np.flatnonzero(members & cases.seen), row, kind=kind)
                 rows.append(row)
     return pd.DataFrame(rows, columns=list(MISS_COLUMNS))
 
 
 def made_rates(cases: DepictedCases, part: Sequence[Any], whole: Sequence[Any], *, independent: bool = True) -> Rates:
-    """Return weighted rates of all relations and of all operators together, a column each; one draw serves them all.
+    """Return weighted rates of all relations and of all operators together, one column each, from shared draws.
 
     Args:
         cases: The cases.
         part: For each column N numerators.
-        whole: N denominators.
-        independent: Whether a case holds one yes or no.
+        whole: For each column N denominators.
+        independent: True if a case is a single binary outcome.
     """
-    weighed = [np.concatenate([np.asarray(one, np.float64) * cases.weight for one in side]) for side in (part, whole)]
+    weighed = [
+        np.concatenate([np.asarray(column, np.float64) * cases.weight for column in side]) for side in (part, whole)
+    ]
     return rates(
         cases.place(len(part)),
         *weighed,
@@ -161,13 +167,13 @@ def _members(cases: DepictedCases, number: int) -> Any:
     return cases.pooled[cases.relation] if number == len(cases.relations) else cases.relation == number
 
 
-def _interval(made: Rates, number: int, column: int, name: str) -> dict[str, Any]:
+def _interval(measured: Rates, number: int, column: int, name: str) -> dict[str, Any]:
     at = (0, number, column)
     return {
-        name: float(decimals(made.rate[at])),
-        "ci_low": float(decimals(made.low[at])),
-        "ci_high": float(decimals(made.high[at])),
-        "ci_method": str(made.method[at]) if made.whole[at] else "",
+        name: float(decimals(measured.rate[at])),
+        "ci_low": float(decimals(measured.low[at])),
+        "ci_high": float(decimals(measured.high[at])),
+        "ci_method": str(measured.method[at]) if measured.whole[at] else "",
     }
 
 

@@ -1,12 +1,13 @@
-"""Error rates net of asking again: minus what the very same rule says of pairs of one prompt.
+"""Error rates net of repeats: minus the rate under the same rule on pairs of one prompt.
 
-A picture drawn anew differs from the first without any cause, and a reader errs. Both show where the unchanged prompt
-is asked anew: the floor of an operator is what its own metamorphic relation says of those pairs, for the same prompts.
-With one pair of each a prompt the interval of the difference is Tango's for paired proportions; else clusters are
-resampled, or where too few of them err, both intervals are joined as Newcombe joins his. ``p`` is McNemar's exact test
-on each prompt's first pairs, clusters exchanged whole, and ``p_holm`` corrects it for the number of tests.
+A repeated picture differs from the first without a cause, and a reader errs. Both are measured on repeats of the
+unchanged prompt: the floor of an operator is the rate at which its own metamorphic relation fails on those pairs, for
+the same prompts. With one pair of each per prompt the interval of the difference is Tango's for paired proportions;
+otherwise clusters are resampled, or if too few of them err, both intervals are combined as Newcombe does. ``p`` is
+McNemar's exact test on each prompt's first pairs, with whole clusters exchanged, and ``p_holm`` corrects it for the
+number of tests.
 
-An error that is drawn anew at each asking is in both rates and cancels: ``truth_rate`` stands beside for it.
+An error that occurs at every repeat is in both rates and cancels; ``truth_rate`` is given to reveal it.
 """
 
 from __future__ import annotations
@@ -38,65 +39,64 @@ PAIRED_SCORE, NEWCOMBE = "paired_score", "newcombe"
 def net_table(cases: DepictedCases) -> pd.DataFrame:
     """Return net error rates of every operator, rule and kind, with exactly :data:`NET_COLUMNS`.
 
-    ``smallest_net`` is the smallest difference that the run shows with a power of 80 % at 5 %, uncorrected.
-    ``cannot_tell`` counts the operator's seen pairs whose change lies on what the reader cannot tell, as the table of
-    error rates does.
+    ``smallest_net`` is the smallest difference that the run detects with a power of 80 % at 5 %, uncorrected.
+    ``cannot_tell`` counts the operator's pairs whose change the reader cannot detect, as in the table of error rates.
 
     Args:
-        cases: The cases of one system; the table is empty where no prompt was asked anew.
+        cases: Cases of one system; the table is empty if no prompt was repeated.
     """
     import pandas as pd
 
-    again = np.flatnonzero(cases.of(UNCHANGED))
+    repeats = np.flatnonzero(cases.of(UNCHANGED))
     rows: list[dict[str, Any]] = []
-    for number, name in enumerate(cases.relations) if again.size else ():
-        own = np.flatnonzero((cases.relation == number) & cases.paired)
-        if not cases.pooled[number] or not own.size:
+    for number, name in enumerate(cases.relations) if repeats.size else ():
+        members = np.flatnonzero((cases.relation == number) & cases.paired)
+        if not cases.pooled[number] or not members.size:
             continue
-        floor = again[np.isin(cases.seed[again], cases.seed[own])]
-        shapes = _shapes(cases, own, floor)
-        untold = int((~cases.told[own]).sum())
-        share = {"cannot_tell": untold, "cannot_tell_rate": _round(untold / own.size)}
+        floor = repeats[np.isin(cases.seed[repeats], cases.seed[members])]
+        shapes = _shapes(cases, members, floor)
+        untold = int((~cases.told[members]).sum())
+        share = {"cannot_tell": untold, "cannot_tell_rate": _round(untold / members.size)}
         for rule in RULES:
             floors = cases.floors(rule, shapes, floor)
             for kind in ALL_KINDS if rule == STRICT else (WHOLE, ENTITIES, RELATIONS):
-                row = _row(cases, own, cases.pair[rule, kind][own], floor, floors[kind])
-                truth = cases.truth[kind][own]
-                known = ~np.isnan(truth)
-                beside = np.average(truth[known], weights=cases.weight[own][known]) if known.any() else math.nan
+                row = _row(cases, members, cases.pair[rule, kind][members], floor, floors[kind])
+                truth = cases.truth[kind][members]
+                valid = ~np.isnan(truth)
+                beside = np.average(truth[valid], weights=cases.weight[members][valid]) if valid.any() else math.nan
                 if row:
-                    named = {"relation": name, "rule": rule, "kind": kind}
-                    rows.append({**named, **row, "truth_rate": _round(beside), **share})
-    made = pd.DataFrame(rows, columns=list(NET_COLUMNS))
-    tested = np.flatnonzero(made["p"].notna().to_numpy())
-    corrected = np.full(len(made), np.nan)
-    corrected[tested] = holm([float(one) for one in made["p"].to_numpy(dtype=np.float64)[tested]])
-    return made.assign(p_holm=corrected)
+                    keys = {"relation": name, "rule": rule, "kind": kind}
+                    rows.append({**keys, **row, "truth_rate": _round(beside), **share})
+    frame = pd.DataFrame(rows, columns=list(NET_COLUMNS))
+    tested = np.flatnonzero(frame["p"].notna().to_numpy())
+    corrected = np.full(len(frame), np.nan)
+    corrected[tested] = holm([float(p_value) for p_value in frame["p"].to_numpy(dtype=np.float64)[tested]])
+    return frame.assign(p_holm=corrected)
 
 
-def _shapes(cases: DepictedCases, own: Integers, floor: Integers) -> Integers:
+def _shapes(cases: DepictedCases, members: Integers, floor: Integers) -> Integers:
     """Return for each pair of one prompt the shape of the operator's change of that prompt."""
     shape = np.zeros(int(cases.seed.max()) + 1, np.int64)
-    shape[cases.seed[own]] = cases.shape[own]
+    shape[cases.seed[members]] = cases.shape[members]
     return shape[cases.seed[floor]]
 
 
-def _row(cases: DepictedCases, own: Integers, wrong: Floats, floor: Integers, floors: Floats) -> dict[str, Any]:
-    """Return the figures of an operator under a rule; nothing where either side has no case."""
+def _row(cases: DepictedCases, members: Integers, wrong: Floats, floor: Integers, floors: Floats) -> dict[str, Any]:
+    """Return the figures of an operator under a rule; empty if either side has no case."""
     seeds = cases.seed[floor][~np.isnan(floors)]
-    kept = ~np.isnan(wrong) & np.isin(cases.seed[own], seeds)
-    own, wrong = own[kept], wrong[kept]
-    same = ~np.isnan(floors) & np.isin(cases.seed[floor], cases.seed[own])
-    floor, floors = floor[same], floors[same]
-    if not own.size:
+    usable = ~np.isnan(wrong) & np.isin(cases.seed[members], seeds)
+    members, wrong = members[usable], wrong[usable]
+    matching = ~np.isnan(floors) & np.isin(cases.seed[floor], cases.seed[members])
+    floor, floors = floor[matching], floors[matching]
+    if not members.size:
         return {}
-    sums = [_sums(cases, rows, values) for rows, values in ((own, wrong), (floor, floors))]
-    rate, rate0 = (float(one[:, 0].sum() / one[:, 1].sum()) for one in sums)
-    net = _first(cases, own, wrong, floor, floors)
-    alone = own.size == floor.size == len(np.unique(cases.cluster[own])) and not cases.weighted
+    sums = [_sums(cases, rows, values) for rows, values in ((members, wrong), (floor, floors))]
+    rate, rate0 = (float(side[:, 0].sum() / side[:, 1].sum()) for side in sums)
+    net = _first(cases, members, wrong, floor, floors)
+    alone = members.size == floor.size == len(np.unique(cases.cluster[members])) and not cases.weighted
     low, high, method = _interval(cases, sums, (rate, rate0), net if alone else None)
     return {
-        "cases": int(own.size),
+        "cases": int(members.size),
         "rate": _round(rate),
         "unchanged_cases": int(floor.size),
         "unchanged_rate": _round(rate0),
@@ -112,44 +112,46 @@ def _row(cases: DepictedCases, own: Integers, wrong: Floats, floor: Integers, fl
 def _sums(cases: DepictedCases, rows: Integers, wrong: Floats) -> Floats:
     """Return weighted errors and cases by cluster, clusters × 2."""
     weight = cases.weight[rows]
-    columns = [np.bincount(cases.cluster[rows], one, cases.clusters) for one in (wrong * weight, weight)]
+    columns = [np.bincount(cases.cluster[rows], values, cases.clusters) for values in (wrong * weight, weight)]
     return np.stack(columns, axis=1)
 
 
-def _first(cases: DepictedCases, own: Integers, wrong: Floats, floor: Integers, floors: Floats) -> NDArray[np.int64]:
-    """Return by cluster how many prompts err under the operator alone less those that err asked anew alone."""
+def _first(
+    cases: DepictedCases, members: Integers, wrong: Floats, floor: Integers, floors: Floats
+) -> NDArray[np.int64]:
+    """Return by cluster the number of prompts that err only under the operator minus those that err only when repeated."""
     size = int(cases.seed.max()) + 1
     sides = []
-    for rows, values in ((own, wrong), (floor, floors)):
+    for rows, values in ((members, wrong), (floor, floors)):
         first = np.full(size, np.nan)
         first[cases.seed[rows][::-1]] = values[::-1]  # the first of each prompt is written last
         sides.append(first)
     difference = sides[0] - sides[1]
-    there = ~np.isnan(difference)
+    valid = ~np.isnan(difference)
     cluster = np.zeros(size, np.int64)
-    cluster[cases.seed[own]] = cases.cluster[own]
-    total = np.bincount(cluster[there], difference[there], cases.clusters)
-    return np.asarray(np.rint(total[np.unique(cluster[there])]), dtype=np.int64)
+    cluster[cases.seed[members]] = cases.cluster[members]
+    total = np.bincount(cluster[valid], difference[valid], cases.clusters)
+    return np.asarray(np.rint(total[np.unique(cluster[valid])]), dtype=np.int64)
 
 
 def _interval(
-    cases: DepictedCases, sums: list[Floats], both: tuple[float, float], pairs: NDArray[np.int64] | None
+    cases: DepictedCases, sums: list[Floats], pair_rates: tuple[float, float], pairs: NDArray[np.int64] | None
 ) -> tuple[float, float, str]:
     if pairs is not None:
         return *paired_score(int((pairs > 0).sum()), int((pairs < 0).sum()), len(pairs)), PAIRED_SCORE
-    if not any(_few(one) for one in sums):
+    if not any(_few(side) for side in sums):
         drawn = cases.resampler.drawn(np.concatenate(sums, axis=1))
         with np.errstate(invalid="ignore", divide="ignore"):
             ends = percentile_ends(drawn[:, 0] / drawn[:, 1] - drawn[:, 2] / drawn[:, 3])
         return *ends, BOOTSTRAP
     ends, ends0 = (
-        wilson_of_rate(rate, _effective(one[one[:, 1] > 0, 1])) for rate, one in zip(both, sums, strict=True)
+        wilson_of_rate(rate, _effective(side[side[:, 1] > 0, 1])) for rate, side in zip(pair_rates, sums, strict=True)
     )
-    return *joined(both[0], ends, both[1], ends0), NEWCOMBE
+    return *joined(pair_rates[0], ends, pair_rates[1], ends0), NEWCOMBE
 
 
 def _effective(weights: Floats) -> float:
-    """Return how many equal clusters these weights are worth (L. Kish, Survey Sampling, 1965)."""
+    """Return the effective number of equal clusters for these weights (L. Kish, Survey Sampling, 1965)."""
     return float(weights.sum() ** 2 / (weights**2).sum())
 
 

@@ -1,4 +1,4 @@
-"""What became of every call: drawn, refused, filtered; prompts that were rewritten; cases that nobody can tell."""
+"""Outcomes of calls: drawn, refused, filtered; rewritten prompts; undetermined cases."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ REFUSAL_COLUMNS = columns_in(__file__, "refusals")
 
 
 def refusal_table(cases: DepictedCases) -> pd.DataFrame:
-    """Return what became of the calls of every operator and of the sources, with exactly :data:`REFUSAL_COLUMNS`.
+    """Return the outcomes of the calls of every operator and of the sources, with exactly :data:`REFUSAL_COLUMNS`.
 
-    ``withheld`` are pictures that the service refused to draw or filtered; ``withheld_after_drawn`` those of them whose
-    source was drawn, each a violation that no error rate holds. Its rate is of calls with a reply. ``rewritten`` are
-    drawn pictures of which the service says that it drew another prompt.
+    ``withheld`` counts pictures that the service refused to draw or filtered; ``withheld_after_drawn`` those whose
+    source was drawn, each a violation that is not in error rates. Its rate is relative to calls with a reply.
+    ``rewritten`` counts pictures for which the service says that it drew another prompt.
     """
     import pandas as pd
 
     replied = np.asarray((cases.state != "") & ~cases.error, np.bool_)
     withheld = cases.withheld & replied
     drawn = np.asarray(replied & (cases.state == ANSWERED), np.bool_)
-    made = made_rates(cases, [withheld], [replied])
+    refusal_rates = made_rates(cases, [withheld], [replied])
     rows: list[dict[str, Any]] = []
     names = [*enumerate(cases.relations), *([(len(cases.relations), OVERALL)] if cases.pooled.sum() > 1 else [])]
     for number, name in names:
-        there = cases.pooled[cases.relation] if number == len(cases.relations) else cases.relation == number
-        calls, pictures, seen = there & (replied | cases.error), there & drawn, there & cases.seen
-        untold = int((seen & ~cases.told).sum())
+        members = cases.pooled[cases.relation] if number == len(cases.relations) else cases.relation == number
+        calls, pictures, readable = members & (replied | cases.error), members & drawn, members & cases.seen
+        untold = int((readable & ~cases.told).sum())
         rewritten = int((pictures & cases.rewritten).sum())
         at = (0, number, 0)
         rows.append(
@@ -45,19 +45,19 @@ def refusal_table(cases: DepictedCases) -> pd.DataFrame:
                 "relation": name,
                 "asked": int(calls.sum()),
                 "drawn": int(pictures.sum()),
-                "withheld": int((there & withheld).sum()),
-                "content_filter": int((there & replied & (cases.state == FILTERED)).sum()),
-                "refusal": int((there & replied & (cases.state == REFUSED)).sum()),
-                "malformed": int((there & replied & ~withheld & ~drawn).sum()),
-                "errors": int((there & cases.error).sum()),
-                "withheld_after_drawn": int((there & withheld & (cases.source_state == ANSWERED)).sum()),
-                "withheld_rate": float(decimals(made.rate[at])),
-                "ci_low": float(decimals(made.low[at])),
-                "ci_high": float(decimals(made.high[at])),
+                "withheld": int((members & withheld).sum()),
+                "content_filter": int((members & replied & (cases.state == FILTERED)).sum()),
+                "refusal": int((members & replied & (cases.state == REFUSED)).sum()),
+                "malformed": int((members & replied & ~withheld & ~drawn).sum()),
+                "errors": int((members & cases.error).sum()),
+                "withheld_after_drawn": int((members & withheld & (cases.source_state == ANSWERED)).sum()),
+                "withheld_rate": float(decimals(refusal_rates.rate[at])),
+                "ci_low": float(decimals(refusal_rates.low[at])),
+                "ci_high": float(decimals(refusal_rates.high[at])),
                 "rewritten": rewritten,
                 "rewritten_rate": _share(rewritten, int(pictures.sum())),
                 "cannot_tell": untold,
-                "cannot_tell_rate": _share(untold, int(seen.sum())),
+                "cannot_tell_rate": _share(untold, int(readable.sum())),
             }
         )
     table = pd.DataFrame(rows, columns=list(REFUSAL_COLUMNS))

@@ -1,4 +1,4 @@
-"""All tables of a system that draws pictures, made together from its records."""
+"""Tables of a system that draws pictures, built from its records."""
 
 from __future__ import annotations
 
@@ -26,21 +26,20 @@ COST_COLUMNS = columns_in(__file__, "depiction_costs")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DepictTables:
-    """The tables of a system that draws pictures.
+    """Tables of a system that draws pictures.
 
     Attributes:
-        system: Its name in the records.
+        system: Name of the system in the records.
         errors: Error rates (equations 17 and 18) by operator, rule and kind.
-        net: The same net of asking again.
+        net: Error rates net of repeats.
         misses: Miss rates (equations 19 and 20).
-        refusals: What became of the calls.
-        classes: Classes and predicates by how often they are missed.
+        refusals: Outcomes of the calls.
+        classes: Classes and predicates by miss rate.
         costs: Tokens, dollars, seconds.
-        weighted: Whether rates are weighted by what drawn prompts stand for.
-        reader: Who saw the pictures; "" where nobody says.
-        card: Its card; None without one.
-        phantom: Whether any of the seeds are made.
-        pictures: How many different pictures were drawn.
+        weighted: True if rates are weighted by the weights of drawn prompts.
+        reader: Name of the reader of the pictures, or "".
+        card: Card of the reader; None without one.
+        phantom: True if any seeds are phantoms.
     """
 
     system: str
@@ -57,12 +56,12 @@ class DepictTables:
 
     @property
     def simulated(self) -> bool:
-        """Whether the system simulates a product."""
+        """True if the system simulates a product."""
         return is_simulated(self.system)
 
     def frames(self) -> dict[str, pd.DataFrame]:
         """Return every table by its file name."""
-        named = {
+        tables = {
             "actesting.csv": self.errors,
             "actesting_net.csv": self.net,
             "actesting_miss.csv": self.misses,
@@ -79,15 +78,15 @@ class DepictTables:
             "subject": subject,
             **seeds_of(phantom=self.phantom),
         }
-        return {name: frame.assign(**last) for name, frame in named.items()}
+        return {name: frame.assign(**last) for name, frame in tables.items()}
 
 
 def depict_tables(records: Records, *, phantom: bool = False) -> DepictTables | None:
-    """Return the tables of a system that draws pictures, or None where the records are of another kind.
+    """Return the tables of a system that draws pictures, or None if the records are of another kind.
 
     Args:
         records: Records of one system.
-        phantom: Whether any of the seeds are made.
+        phantom: True if any seeds are phantoms.
     """
     if not has_depictions(records):
         return None
@@ -111,7 +110,7 @@ def depict_tables(records: Records, *, phantom: bool = False) -> DepictTables | 
 
 
 def reader_of(said: Mapping[str, Any]) -> tuple[str, Card | None]:
-    """Return a reader's name and its card, as a run's account of it says (``reader`` of ``run.json``)."""
+    """Return a reader's name and card from a run's information on it (``reader`` of ``run.json``)."""
     name, card = str(said.get("name") or ""), said.get("card")
     try:
         return name, None if not card else Card.of_json(card)
@@ -120,7 +119,7 @@ def reader_of(said: Mapping[str, Any]) -> tuple[str, Card | None]:
 
 
 def cost_table(records: Records) -> pd.DataFrame:
-    """Return tokens, cost, latency and calls sent, in all and by relation, with exactly :data:`COST_COLUMNS`."""
+    """Return tokens, cost, latency and calls, in total and by relation, with exactly :data:`COST_COLUMNS`."""
     frames = [frame[frame["answer_state"].notna()] for frame in (records.sources, records.followups)]
     return cost_rows(frames, ("relation",), COST_COLUMNS)
 
