@@ -1,1 +1,1 @@
-"""Words: captions, vocabularies, questions and typed answers."""
+"""Language: captions, vocabularies, questions and typed answers."""

@@ -1,1 +1,1 @@
-"""Captions: the words of a text-to-image prompt, the pool that they say, and the vocabulary of both."""
+"""Captions: text-to-image prompts, their pools, and the vocabulary of both."""

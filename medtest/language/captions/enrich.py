@@ -1,8 +1,8 @@
-"""Words that a masked language model adds to a caption without changing what it says.
+"""Insertion of words into captions by a masked language model, without changing their pool.
 
-ACTesting (section 3.2, "Text Synthesizing") lets BERT enhance the sentences of its templates. A word that it adds can
-name a thing, describe one or change a relation, so that the words no longer say the pool. Here a word is added only
-where the parser reads the very same pool from the longer caption: in practice adverbs ("a man slowly riding a horse").
+ACTesting (section 3.2, "Text Synthesizing") lets BERT enhance the sentences of its templates. An inserted word can name
+or describe an entity or change a relation, so that the text no longer matches the pool. Here a word is inserted only if
+the parser reads exactly the same pool from the longer caption: in practice adverbs ("a man slowly riding a horse").
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from medtest.core.scenes import Pool
 from medtest.language.captions.parsers import CaptionParser, parser_of
 
 _OFFERED = 40
-"""Words that are taken from the model for one place."""
+"""Number of words taken from the model for one position."""
 
 
 class Enricher:
-    """Adds words to captions by a masked language model in a folder; nothing is downloaded, no code of the folder runs.
+    """Add words to captions by a masked language model in a folder; nothing is downloaded, no code of the folder runs.
 
     Args:
         folder: A masked language model of transformers with its tokenizer; weights in safetensors.
-        parser: What must read the same pool; the parser ``controlled`` where none is given.
+        parser: Parser that must read the same pool; ``controlled`` by default.
 
     Raises:
-        UserMistakes: The folder holds no such model.
+        UserMistakes: The folder has no such model.
     """
 
     def __init__(self, folder: Path, parser: CaptionParser | None = None) -> None:
@@ -35,12 +35,12 @@ class Enricher:
         self._tokenizer, self._model = _loaded(folder)
 
     def enrich(self, text: str, *, seed: int, words: int = 1) -> str:
-        """Return a caption with up to so many words more that says the same pool; the caption where none fits.
+        """Return a caption with up to ``words`` more words and the same pool; the caption itself if none fits.
 
         Args:
             text: The caption.
-            seed: Which places are tried first; the same seed gives the same words.
-            words: Most words to add.
+            seed: Seed of the order of positions; the same seed gives the same words.
+            words: Largest number of words to add.
         """
         pool = self.parser.parse(text)
         rng = random.Random(seed)  # noqa: S311 - places to try, no secret
@@ -63,19 +63,19 @@ class Enricher:
         return None
 
     def _offers(self, parts: list[str], place: int) -> list[str]:
-        """Return the words that the model would put at a place, likeliest first."""
+        """Return the model's words for a position, most probable first."""
         import torch
 
         masked = " ".join([*parts[:place], self._tokenizer.mask_token, *parts[place:]])
-        given = self._tokenizer(masked, return_tensors="pt", truncation=True)
-        where = (given["input_ids"][0] == self._tokenizer.mask_token_id).nonzero()
+        encoded = self._tokenizer(masked, return_tensors="pt", truncation=True)
+        where = (encoded["input_ids"][0] == self._tokenizer.mask_token_id).nonzero()
         if not len(where):
-            return []  # the caption is longer than the model reads
+            return []  # the caption is longer than the model's input
         with torch.inference_mode():
-            scores = self._model(**given).logits[0, int(where[0, 0])]
+            scores = self._model(**encoded).logits[0, int(where[0, 0])]
         best = scores.topk(min(_OFFERED, scores.numel())).indices.tolist()
-        words = [self._tokenizer.decode([one]).strip() for one in best]
-        return [one for one in words if one.isalpha() and one.islower() and len(one) > 1]
+        words = [self._tokenizer.decode([token]).strip() for token in best]
+        return [word for word in words if word.isalpha() and word.islower() and len(word) > 1]
 
 
 def _loaded(folder: Path) -> tuple[Any, Any]:
@@ -88,10 +88,10 @@ def _loaded(folder: Path) -> tuple[Any, Any]:
         tokenizer = AutoTokenizer.from_pretrained(folder, **options)
         model = AutoModelForMaskedLM.from_pretrained(folder, use_safetensors=True, **options)
     except (OSError, ValueError, KeyError) as error:
-        found = str(error).splitlines()[0][:200]
+        problem = str(error).splitlines()[0][:200]
         mistake = Mistake(
             where=str(folder),
-            found=found,
+            found=problem,
             allowed="a folder with a masked language model of transformers, its tokenizer and model.safetensors",
         )
         raise UserMistakes([mistake]) from None

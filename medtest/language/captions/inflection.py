@@ -1,4 +1,4 @@
-"""One and many: the plural of English nouns and back, with the words that have no rule."""
+"""Singular and plural of English nouns, with irregular words."""
 
 from __future__ import annotations
 
@@ -43,19 +43,19 @@ IRREGULAR: dict[str, str] = {
     "taxi": "taxis",
     "octopus": "octopuses",
 }
-"""Singular to plural where no rule leads from one to the other; the last part of a longer word too (``policeman``)."""
+"""Irregular plurals by singular; they also apply to the last part of compounds (``policeman``)."""
 _COMPOUNDING = frozenset(("man", "woman", "child", "person", "foot", "knife", "shelf", "tooth", "wife", "life"))
 SAME = _words("""
     aircraft bison buffalo deer fish hovercraft moose offspring salmon series sheep shrimp spacecraft species
     trout watercraft
 """)
-"""Words whose plural is the word."""
+"""Words whose plural equals the singular."""
 PLURAL_ONLY = _words("""
     belongings binoculars clothes earphones eyeglasses goggles groceries headphones jeans khakis leggings
     outskirts overalls pajamas pants pliers pyjamas remains scissors shades shorts slacks spectacles stairs
     sunglasses surroundings suspenders sweatpants sweats tights tongs trousers tweezers utensils woods
 """)
-"""Words that name one thing, or a kind of thing, and have no singular."""
+"""Words without a singular."""
 _ENDS_IN_S = _words("""
     abs abyss access actress address albatross asbestos asparagus atlas bass bias bliss bonus boss brass bus
     business bypass cactus campus canvas census chess chorus christmas circus citrus class compass cosmos crocus
@@ -89,7 +89,7 @@ _XE = _words("axe pickaxe deluxe")
 
 @cache
 def plural(noun: str) -> str:
-    """Return the plural of a noun; of one of several words, that of its last (``fire hydrants``)."""
+    """Return the plural of a noun; of several words, that of the last (``fire hydrants``)."""
     head, _, last = noun.rpartition(" ")
     return f"{head} {_plural(last)}" if head else _plural(last)
 
@@ -99,9 +99,9 @@ def _plural(word: str) -> str:
         return word
     if word in IRREGULAR:
         return IRREGULAR[word]
-    for one in _COMPOUNDING:
-        if word.endswith(one) and word not in ("human", "german", "roman", "shaman", "talisman"):
-            return word[: -len(one)] + IRREGULAR[one]
+    for ending in _COMPOUNDING:
+        if word.endswith(ending) and word not in ("human", "german", "roman", "shaman", "talisman"):
+            return word[: -len(ending)] + IRREGULAR[ending]
     if word.endswith(("s", "x", "z", "ch", "sh")) or word in _OES:
         return word + "es"
     if word.endswith("y") and len(word) > 1 and word[-2] not in "aeiou":
@@ -114,7 +114,7 @@ _BACK = {many: one for one, many in IRREGULAR.items()}
 
 @cache
 def singular(noun: str) -> str:
-    """Return the singular of a noun; a singular is its own."""
+    """Return the singular of a noun; a singular is returned unchanged."""
     if noun in ("swim trunks", "swimming trunks"):
         return noun
     head, _, last = noun.rpartition(" ")
@@ -126,9 +126,9 @@ def _singular(word: str) -> str:
         return word
     if word in _BACK:
         return _BACK[word]
-    for one in _COMPOUNDING:
-        if word.endswith(IRREGULAR[one]):
-            return word[: -len(IRREGULAR[one])] + one
+    for ending in _COMPOUNDING:
+        if word.endswith(IRREGULAR[ending]):
+            return word[: -len(IRREGULAR[ending])] + ending
     if not word.endswith("s") or word.endswith(("ss", "us", "is")):
         return word
     if word.endswith("ies") and len(word) > 4:
@@ -137,24 +137,26 @@ def _singular(word: str) -> str:
         return word[:-2]
     stem = word[:-1]
     if word.endswith(_ES):
-        kept = stem in _SE or stem in _ZE or stem in _CHE or stem in _XE or _ends_with_e(stem)
-        return stem if kept else word[:-2]
+        keeps_e = stem in _SE or stem in _ZE or stem in _CHE or stem in _XE or _ends_with_e(stem)
+        return stem if keeps_e else word[:-2]
     return stem
 
 
 def _ends_with_e(stem: str) -> bool:
-    """Say whether a word that ends in -se, -ze, -che keeps its e: compounds of those that do."""
-    return any(stem.endswith(one) for one in ("house", "horse", "case", "nose", "rose", "vase", "cheese", "tease"))
+    """Return True if a word that ends in -se, -ze, -che keeps its e: compounds of words that do."""
+    return any(
+        stem.endswith(ending) for ending in ("house", "horse", "case", "nose", "rose", "vase", "cheese", "tease")
+    )
 
 
 def is_plural(word: str) -> bool:
-    """Say whether a noun is a plural that has a singular."""
+    """Return True if a noun is a plural with a singular."""
     return singular(word) != word
 
 
 @cache
 def article(word: str) -> str:
-    """Return ``a`` or ``an`` before a word, by its sound as far as spelling tells."""
+    """Return ``a`` or ``an`` before a word, by its sound as far as its spelling shows it."""
     first = word.split(" ")[0].lower()
     if first.startswith(("uni", "use", "uti", "uten", "euro", "ewe", "one", "once", "u.s", "ufo", "ukulele")):
         return "an" if first.startswith(("unin", "unim")) else "a"

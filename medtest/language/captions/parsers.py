@@ -1,4 +1,4 @@
-"""Parsers of captions: words in, pool out; which there are, by name."""
+"""Interface and registry of caption parsers."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from medtest.core.scenes import Pool
 
 
 class CaptionParser(ABC):
-    """Reads the pool that a caption says.
+    """Parser of captions into pools.
 
     Attributes:
-        name: As suites and tables name it.
+        name: Name in suites and tables.
     """
 
     name: ClassVar[str]
 
     @abstractmethod
     def parse(self, text: str) -> Pool:
-        """Return what a caption says; an empty pool where it names nothing.
+        """Return the pool of a caption, empty if it names nothing.
 
-        Entities come in the order in which they are named, singular and in lower case, as the caption words them
-        (``lady``, not ``woman``); triples in the order in which they are said.
+        Entities are in the order in which they are named, singular and in lower case, in the caption's words (``lady``,
+        not ``woman``); triples in the order in which they are stated.
         """
 
     def parse_all(self, texts: Iterable[str]) -> Iterator[Pool]:
@@ -41,22 +41,22 @@ PARSERS: dict[str, tuple[str, str]] = {
     "stanza": ("medtest.language.captions.dependencies.stanza_parser", "StanzaParser"),
     "language_model": ("medtest.language.captions.language_model", "LanguageModelParser"),
 }
-"""Parsers by name: the module and the class; what they need is loaded when one is made."""
+"""Parsers by name: module and class; dependencies are loaded on instantiation."""
 
 
 class NoParser(MedtestError):
-    """A parser of captions is unknown, or what it needs is not installed."""
+    """The parser of captions is unknown, or its dependencies are not installed."""
 
 
 def parser_of(name: str, **settings: Any) -> CaptionParser:
-    """Return a parser by name, made.
+    """Return a new parser by name.
 
     Args:
         name: One of :data:`PARSERS`.
-        settings: Its class's arguments.
+        settings: Arguments of its class.
 
     Raises:
-        NoParser: There is none of that name, what it needs is not installed, or it takes no such settings.
+        NoParser: The name is unknown, dependencies are not installed, or the settings are invalid.
     """
     if name not in PARSERS:
         nearest = next(iter(get_close_matches(name, PARSERS)), None)
@@ -68,5 +68,5 @@ def parser_of(name: str, **settings: Any) -> CaptionParser:
         inspect.signature(kind).bind(**settings)
     except TypeError as error:
         raise NoParser(f"parser {name}: {error}") from None
-    made: CaptionParser = kind(**settings)
-    return made
+    parser: CaptionParser = kind(**settings)
+    return parser

@@ -1,7 +1,8 @@
-"""A pool in English: templates with articles, agreement, counts and attributes, which the controlled parser reads back.
+"""Templates for pools in English, with articles, agreement, counts and attributes, that the controlled parser reads
+back.
 
-ACTesting (section 3.2) fills templates with the words of a pool. These say each entity and each relation once, in the
-pool's order, so that what is read back is the pool itself::
+ACTesting (section 3.2) fills templates with the words of a pool. These state each entity and each relation once, in the
+pool's order, so that the parser returns the same pool::
 
     A man riding a horse and wearing a red hat. The horse is near two trees. There is a lamp.
 """
@@ -21,7 +22,7 @@ NUMBERS: tuple[str, ...] = (
     *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"),
     *("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty"),
 )
-"""Number words, by their value; greater ones are said in figures."""
+"""Number words, by their value; greater numbers are written in figures."""
 ORDINALS: tuple[str, ...] = (
     "first",
     "second",
@@ -39,35 +40,38 @@ _SIDES = {"left of": "to the left of", "right of": "to the right of"}
 
 
 class Unsayable(ValueError):
-    """The pool cannot be put into words that say it and nothing else; the message says why."""
+    """The pool has no unambiguous text; the message gives the reason."""
 
 
 def render(pool: Pool, *, words: Mapping[str, str] | None = None) -> str:
-    """Return the words of a pool.
+    """Return the text of a pool.
 
-    Two entities of one class are "a dog" and "another dog", then "the first dog" and "the second dog". A pool of no
-    relation is a list ("A dog and two cats.").
+    Two entities of one class are "a dog" and "another dog", then "the first dog" and "the second dog". A pool without
+    relations is a list ("A dog and two cats.").
 
     Args:
-        pool: What to say, in this order.
-        words: The noun to use for a class where it is not the class's own name ("couch": "sofa"), in singular.
+        pool: The pool, in output order.
+        words: Noun for a class if it is not the class's own name ("couch": "sofa"), in the singular.
 
     Returns:
         Sentences with capitals and full stops; "" for an empty pool.
 
     Raises:
-        Unsayable: A count of zero or less, a predicate that stands for another (``wears``) or for no relation (``and``)
-            or that is no phrase of English, a thing related to itself; or no template says the pool so that the parser
-            ``controlled`` reads that pool and no other (a name that is no noun for it, say).
+        Unsayable: A count of zero or less, a predicate that is a synonym (``wears``) or not a relation (``and``) or not
+            an
+            English phrase, an entity related to itself; or no template gives a text from which the parser
+                ``controlled``
+            reads exactly this pool (for example, because a name is not a noun).
     """
     nouns = dict(words or {})
-    said = Pool(
-        entities=tuple(replace(one, name=nouns.get(one.name, one.name)) for one in pool.entities), triples=pool.triples
+    target = Pool(
+        entities=tuple(replace(entity, name=nouns.get(entity.name, entity.name)) for entity in pool.entities),
+        triples=pool.triples,
     )
     text = ""
     for way in _WAYS:
         text = _Speaker(pool, nouns, *way).text()
-        if ControlledParser().parse(text) == said:
+        if ControlledParser().parse(text) == target:
             return text
     raise Unsayable(f"no template says this pool alone: {text!r} can be read otherwise")
 
@@ -79,21 +83,21 @@ _WAYS: tuple[tuple[bool, bool, bool], ...] = (
     (True, True, False),
     (False, True, True),
 )
-"""Ways of saying a pool (backwards, apart, described); the first that is read as that pool alone is taken."""
+"""Template variants (backwards, apart, described); the first that is read back as the pool is used."""
 
 
 @dataclass
 class _Speaker:
-    """Says one pool.
+    """Writer of one pool.
 
     Attributes:
-        pool: What to say.
-        words: The noun of a class, where it is not its name.
-        backwards: Whether attributes are said in the other order ("a sleeping gray bag").
-        apart: Whether all things are named before any relation is said.
-        described: Whether attributes have sentences of their own ("The bag is red.").
-        named: How many entities have been named; they are named in the pool's order.
-        sentences: What has been said.
+        pool: The pool.
+        words: Noun of a class, if not its name.
+        backwards: True to reverse the order of attributes ("a sleeping gray bag").
+        apart: True to name all entities before any relation.
+        described: True to state attributes in separate sentences ("The bag is red.").
+        named: Number of entities named so far; they are named in the pool's order.
+        sentences: Sentences so far.
     """
 
     pool: Pool
@@ -109,7 +113,7 @@ class _Speaker:
             if entity.count is not None and entity.count < 1:
                 raise Unsayable(f"{entity.count} of {entity.name!r}: a caption names what is there")
         if not self.pool.triples and self.pool.entities and not self.apart:
-            self._end(listed([self._mention(one) for one in range(len(self.pool.entities))]))
+            self._end(listed([self._mention(index) for index in range(len(self.pool.entities))]))
             return " ".join(self.sentences)
         if self.apart:
             self._there_are(len(self.pool.entities))
@@ -124,29 +128,29 @@ class _Speaker:
 
     def _describe(self) -> None:
         for index, entity in enumerate(self.pool.entities):
-            said = [one for one in entity.attributes if not _is_participle(one)]
-            if said:
+            adjectives = [attribute for attribute in entity.attributes if not _is_participle(attribute)]
+            if adjectives:
                 verb = "are" if _many(entity) else "is"
-                self._end(f"{self._mention(index)} {verb} {listed(said)}")
+                self._end(f"{self._mention(index)} {verb} {listed(adjectives)}")
 
     def _runs(self) -> Iterator[list[Triple]]:
-        """Yield triples of one subject that follow on one another, as one sentence can say them."""
+        """Yield consecutive triples with one subject, which fit in one sentence."""
         run: list[Triple] = []
-        for one in self.pool.triples:
-            if one.subject == one.object:
-                raise Unsayable(f"{self.pool.entities[one.subject].name!r} {one.predicate} itself")
-            if run and (self.apart or run[0].subject != one.subject):
+        for triple in self.pool.triples:
+            if triple.subject == triple.object:
+                raise Unsayable(f"{self.pool.entities[triple.subject].name!r} {triple.predicate} itself")
+            if run and (self.apart or run[0].subject != triple.subject):
                 yield run
                 run = []
-            run.append(one)
+            run.append(triple)
         if run:
             yield run
 
     def _introduce_before(self, run: Sequence[Triple]) -> None:
-        """Name what stands before the run's new entities; all of them, where the run names them in another order."""
+        """Name the entities before the run's new ones; all of them, if the run names them in another order."""
         order: list[int] = []
-        for one in run:
-            order += [end for end in (one.subject, one.object) if end >= self.named and end not in order]
+        for triple in run:
+            order += [end for end in (triple.subject, triple.object) if end >= self.named and end not in order]
         if not order:
             return
         first = min(order)
@@ -158,38 +162,38 @@ class _Speaker:
             return
         fresh = range(self.named, until)
         verb = "are" if _many(self.pool.entities[self.named]) else "is"
-        self._end(f"there {verb} {listed([self._mention(one) for one in fresh])}")
+        self._end(f"there {verb} {listed([self._mention(index) for index in fresh])}")
 
     def _say(self, run: Sequence[Triple]) -> None:
         subject = run[0].subject
         fresh = subject >= self.named
         entity = self.pool.entities[subject]
-        many = _many(entity)
+        is_plural = _many(entity)
         parts = [self._mention(subject)]
-        finite = not fresh or any(one.predicate in _FINITE for one in run)
+        finite = not fresh or any(triple.predicate in _FINITE for triple in run)
         last = ""
-        for said, triples in _by_predicate(run):
+        for predicate, triples in _by_predicate(run):
             phrase = self._phrase(triples[0])
-            objects = listed([self._mention(one.object) for one in triples])
-            verb = _FINITE[said][many] if said in _FINITE else phrase
-            if finite and said not in _FINITE:
-                verb = f"{'are' if many else 'is'} {phrase}"
+            objects = listed([self._mention(triple.object) for triple in triples])
+            verb = _FINITE[predicate][is_plural] if predicate in _FINITE else phrase
+            if finite and predicate not in _FINITE:
+                verb = f"{'are' if is_plural else 'is'} {phrase}"
             joint = "" if not last else " and"
             parts.append(f"{joint} {verb} {objects}")
-            last = said
+            last = predicate
         self._end("".join(parts))
 
     def _phrase(self, triple: Triple) -> str:
         predicate = triple.predicate
-        known = vg150()
+        vocabulary = vg150()
         if predicate == "and":
             raise Unsayable("'and' is coordination and no relation: a caption that says it says nothing of the two")
-        if predicate in known.merged_predicates:
-            raise Unsayable(f"{predicate!r} is {known.merged_predicates[predicate]!r} once more: use that")
-        if predicate not in known.relations and not _is_verb(predicate):
+        if predicate in vocabulary.merged_predicates:
+            raise Unsayable(f"{predicate!r} is {vocabulary.merged_predicates[predicate]!r} once more: use that")
+        if predicate not in vocabulary.relations and not _is_verb(predicate):
             raise Unsayable(f"{predicate!r} is no predicate of the vocabulary, and no verb in -ing")
         if predicate == "in" and garment(self._noun(triple.object)):
-            return "inside"  # "a man in a coat" says that he wears it
+            return "inside"  # "a man in a coat" means that he wears it
         return _SIDES.get(predicate, predicate)
 
     def _noun(self, index: int) -> str:
@@ -197,35 +201,35 @@ class _Speaker:
         return self.words.get(name, name)
 
     def _mention(self, index: int) -> str:
-        """Return an entity's words: in full the first time, "the …" from then on."""
+        """Return an entity's text: in full the first time, "the …" from then on."""
         noun = self._noun(index)
         if index < self.named:
-            same = [one for one in range(self.named) if self._noun(one) == noun]
-            which = "" if len(same) == 1 else f"{_ordinal(same.index(index))} "
+            namesakes = [other for other in range(self.named) if self._noun(other) == noun]
+            which = "" if len(namesakes) == 1 else f"{_ordinal(namesakes.index(index))} "
             return f"the {which}{_form(self.pool.entities[index], noun)}"
-        again = any(self._noun(one) == noun for one in range(self.named))
+        repeated = any(self._noun(other) == noun for other in range(self.named))
         self.named = index + 1
         entity = self.pool.entities[index]
         attributes = entity.attributes[:: -1 if self.backwards else 1]
         if self.described:
             attributes = tuple(filter(_is_participle, attributes))
-        return _first_mention(replace(entity, attributes=attributes), noun, again)
+        return _first_mention(replace(entity, attributes=attributes), noun, repeated)
 
     def _end(self, sentence: str) -> None:
         self.sentences.append(sentence[:1].upper() + sentence[1:] + ".")
 
 
-def _first_mention(entity: Entity, noun: str, again: bool) -> str:
-    """Return "a red dog", "two red dogs", "red dogs"; "another red dog" where one has been named before."""
-    said = " ".join([*entity.attributes, _form(entity, noun)])
+def _first_mention(entity: Entity, noun: str, repeated: bool) -> str:
+    """Return "a red dog", "two red dogs", "red dogs"; "another red dog" if one was named before."""
+    text = " ".join([*entity.attributes, _form(entity, noun)])
     if entity.count is None:
-        return f"other {said}" if again else said
+        return f"other {text}" if repeated else text
     pair = "pair of " if noun.split()[-1] in PLURAL_ONLY else ""
     if entity.count == 1:
-        return f"another {pair}{said}" if again else f"{article(pair or said)} {pair}{said}"
+        return f"another {pair}{text}" if repeated else f"{article(pair or text)} {pair}{text}"
     number = NUMBERS[entity.count] if entity.count < len(NUMBERS) else str(entity.count)
     pairs = "pairs of " if pair else ""
-    return f"{number} other {pairs}{said}" if again else f"{number} {pairs}{said}"
+    return f"{number} other {pairs}{text}" if repeated else f"{number} {pairs}{text}"
 
 
 def _form(entity: Entity, noun: str) -> str:
@@ -234,14 +238,14 @@ def _form(entity: Entity, noun: str) -> str:
 
 
 def _many(entity: Entity) -> bool:
-    """Say whether an entity takes the plural: more than one, or things whose number is not said."""
+    """Return True if an entity takes the plural: more than one, or countable without a number."""
     if entity.name.split()[-1] in PLURAL_ONLY:
         return True
     return entity.count != 1 if entity.count is not None else vg150().counted(entity.name)
 
 
 def _is_participle(attribute: str) -> bool:
-    """Say whether an attribute is a verb's: after "is" it would say what a thing does."""
+    """Return True if an attribute is a verb form, which after "is" would state an action."""
     return attribute.endswith(("ing", "ed"))
 
 
@@ -256,17 +260,17 @@ def _ordinal(index: int) -> str:
 
 
 def _by_predicate(run: Sequence[Triple]) -> list[tuple[str, list[Triple]]]:
-    """Return neighbours of one predicate together: their objects are said as a list."""
-    found: list[tuple[str, list[Triple]]] = []
-    for one in run:
-        if found and found[-1][0] == one.predicate:
-            found[-1][1].append(one)
+    """Group consecutive triples with one predicate, whose objects are written as a list."""
+    groups: list[tuple[str, list[Triple]]] = []
+    for triple in run:
+        if groups and groups[-1][0] == triple.predicate:
+            groups[-1][1].append(triple)
         else:
-            found.append((one.predicate, [one]))
-    return found
+            groups.append((triple.predicate, [triple]))
+    return groups
 
 
 def listed(items: Sequence[str]) -> str:
-    """Return items as English lists them: "a, b and c"."""
-    *most, last = items
-    return f"{', '.join(most)} and {last}" if most else last
+    """Return items as an English list: "a, b and c"."""
+    *leading, last = items
+    return f"{', '.join(leading)} and {last}" if leading else last

@@ -1,4 +1,4 @@
-"""How well a parser reads labelled captions: entities by name, triples by the names of their entities."""
+"""Scores of parsers on labelled captions: entities by name, triples by the names of their entities."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _One = TypeVar("_One", bound=Hashable)
 
 @dataclass(frozen=True, kw_only=True)
 class ParserRates:
-    """What was found of what is there.
+    """Counts for precision and recall.
 
     Attributes:
-        right: Found and there.
-        found: Found.
-        there: There, by the labels.
+        right: Number of correct results.
+        found: Number of results.
+        there: Number of labels.
     """
 
     right: int = 0
@@ -31,12 +31,12 @@ class ParserRates:
 
     @property
     def precision(self) -> float:
-        """Share of what was found that is there; 1 where nothing was found."""
+        """Share of results that are correct; 1 without results."""
         return self.right / self.found if self.found else 1.0
 
     @property
     def recall(self) -> float:
-        """Share of what is there that was found; 1 where nothing is."""
+        """Share of labels that were found; 1 without labels."""
         return self.right / self.there if self.there else 1.0
 
     @property
@@ -52,13 +52,13 @@ class ParserRates:
 
 @dataclass(frozen=True, kw_only=True)
 class ParserScore:
-    """A parser's score over captions.
+    """Score of a parser over captions.
 
     Attributes:
-        captions: How many.
-        entities: Names of entities; one that is named twice counts twice.
+        captions: Number of captions.
+        entities: Names of entities, with repeats.
         triples: Triples by names.
-        whole: Captions whose entities and triples are all right.
+        whole: Number of captions whose entities and triples are all correct.
     """
 
     captions: int
@@ -72,16 +72,16 @@ def score(rows: Sequence[Mapping[str, Any]], parser: CaptionParser) -> ParserSco
 
     Args:
         rows: Rows of a file of labelled captions (:func:`labelled`).
-        parser: What reads them.
+        parser: The parser.
     """
     entities = triples = ParserRates()
-    whole = 0
+    perfect = 0
     for row, pool in zip(rows, parser.parse_all(row["caption"] for row in rows), strict=True):
-        named = compared(_names(row), (one.name for one in pool.entities))
+        entity_rates = compared(_names(row), (entity.name for entity in pool.entities))
         related = compared(_triples(row), pool.named())
-        entities, triples = entities + named, triples + related
-        whole += all(one.right == one.found == one.there for one in (named, related))
-    return ParserScore(captions=len(rows), entities=entities, triples=triples, whole=whole)
+        entities, triples = entities + entity_rates, triples + related
+        perfect += all(rates.right == rates.found == rates.there for rates in (entity_rates, related))
+    return ParserScore(captions=len(rows), entities=entities, triples=triples, whole=perfect)
 
 
 def labelled(path: Path) -> list[dict[str, Any]]:
@@ -91,13 +91,13 @@ def labelled(path: Path) -> list[dict[str, Any]]:
 
 
 def compared(there: Iterable[_One], found: Iterable[_One]) -> ParserRates:
-    """Return rates of two multisets."""
-    labels, read = Counter(there), Counter(found)
-    return ParserRates(right=(labels & read).total(), found=read.total(), there=labels.total())
+    """Return the rates of two multisets."""
+    labels, results = Counter(there), Counter(found)
+    return ParserRates(right=(labels & results).total(), found=results.total(), there=labels.total())
 
 
 def _names(row: Mapping[str, Any]) -> list[str]:
-    return [one["name"] for one in row["entities"]]
+    return [entity["name"] for entity in row["entities"]]
 
 
 def _triples(row: Mapping[str, Any]) -> list[NamedTriple]:

@@ -1,8 +1,9 @@
-"""The vocabulary of captions: Visual Genome's 150 classes and 50 predicates as data, and the words for them.
+"""Vocabulary of captions: Visual Genome's 150 classes and 50 predicates as data, with their words.
 
-Three files hold it: ``vg150.yaml`` (the split as published, what of it is merged and why), ``classes.yaml`` (synonyms,
-hypernyms, irregular plurals, and classes beyond the 150), ``attested.csv`` (triples that captions of photographs say,
-and how often, from MS-COCO's captions, Creative Commons Attribution 4.0; ``scripts/attested_triples.py`` makes it).
+Three files hold it: ``vg150.yaml`` (the published split, with merged entries and the reasons), ``classes.yaml``
+(synonyms, hypernyms, irregular plurals, and classes beyond the 150), ``attested.csv`` (frequencies of triples in
+captions of photographs, from MS-COCO's captions, Creative Commons Attribution 4.0; built by
+``scripts/attested_triples.py``).
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ ATTESTED = Path(__file__).with_name("attested.csv")
 
 @dataclass(frozen=True, kw_only=True)
 class Noun:
-    """A class that pools name.
+    """Class in pools.
 
     Attributes:
-        name: The class, lower case and singular (``jeans`` and its like have no singular).
-        also: True synonyms: other words for the same things.
-        hypernyms: What it is a kind of, nearest first.
+        name: Name of the class, lower case and singular (words such as ``jeans`` have no singular).
+        also: True synonyms.
+        hypernyms: Hypernyms, nearest first.
         plural: Its plural.
-        mass: Whether it is not counted ("snow").
+        mass: True if it is not countable ("snow").
     """
 
     name: str
@@ -44,16 +45,16 @@ class Noun:
 
 @dataclass(frozen=True, kw_only=True)
 class Vocabulary:
-    """Classes and predicates, and the words for them.
+    """Classes and predicates, with their words.
 
     Attributes:
-        classes: Visual Genome's 150, as published.
-        predicates: Its 50, as published.
-        merged_classes: Those of the 150 that are another once more (``guy``: ``man``), and the name that pools use.
-        merged_predicates: The same of predicates.
-        further_predicates: What medtest has beside the 50 (``left of``, ``right of``).
-        nouns: All classes that pools name, by name: the 150 without those that are merged, and further ones.
-        phrases: Ways of saying a predicate, by the phrase.
+        classes: Visual Genome's 150 classes, as published.
+        predicates: Its 50 predicates, as published.
+        merged_classes: Classes that duplicate another (``guy``: ``man``), with the name used in pools.
+        merged_predicates: The same for predicates.
+        further_predicates: medtest's additional predicates (``left of``, ``right of``).
+        nouns: All classes in pools, by name: the 150 without merged ones, and additional ones.
+        phrases: Predicates by phrase.
     """
 
     classes: tuple[str, ...]
@@ -66,43 +67,43 @@ class Vocabulary:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """All classes that pools name, in alphabetical order."""
+        """All classes in pools, in alphabetical order."""
         return tuple(sorted(self.nouns))
 
     @cached_property
     def further_classes(self) -> tuple[str, ...]:
-        """The classes beyond Visual Genome's 150, in alphabetical order."""
-        return tuple(one for one in self.names if one not in self.own_classes)
+        """Classes beyond Visual Genome's 150, in alphabetical order."""
+        return tuple(name for name in self.names if name not in self.own_classes)
 
     @cached_property
     def own_classes(self) -> frozenset[str]:
-        """Visual Genome's 150 by the names that pools use: those that are merged are one."""
-        return frozenset(self.merged_classes.get(one, one) for one in self.classes)
+        """Visual Genome's 150 classes by the names used in pools, merged ones once."""
+        return frozenset(self.merged_classes.get(name, name) for name in self.classes)
 
     @cached_property
     def relations(self) -> tuple[str, ...]:
-        """All predicates that pools name, in alphabetical order: the 50 without those merged, and further ones."""
-        kept = [one for one in self.predicates if one not in self.merged_predicates]
-        return tuple(sorted([*kept, *self.further_predicates]))
+        """All predicates in pools, in alphabetical order: the 50 without merged ones, and additional ones."""
+        distinct = [predicate for predicate in self.predicates if predicate not in self.merged_predicates]
+        return tuple(sorted([*distinct, *self.further_predicates]))
 
     def class_of(self, word: str) -> str | None:
-        """Return the class that a word names: its lemma, a plural, a synonym; None for a word of no class."""
-        said = " ".join(word.lower().split())
-        return self._words.get(said) or self._words.get(inflection.singular(said))
+        """Return the class of a word: its lemma, a plural, or a synonym; None for other words."""
+        normalized = " ".join(word.lower().split())
+        return self._words.get(normalized) or self._words.get(inflection.singular(normalized))
 
     def synonyms(self, name: str) -> tuple[str, ...]:
-        """Return the words for a class, its own name first; a name that is none has itself alone."""
+        """Return the words for a class, its own name first; for an unknown name only itself."""
         noun = self._noun(name)
         return (name,) if noun is None else (noun.name, *noun.also)
 
     def hypernyms(self, name: str) -> tuple[str, ...]:
-        """Return what a class is a kind of, nearest first; empty where nothing is said."""
+        """Return the hypernyms of a class, nearest first; empty if unknown."""
         noun = self._noun(name)
         return () if noun is None else noun.hypernyms
 
     def is_a(self, name: str, kind: str) -> bool:
-        """Say whether a class is another or a kind of it, at any remove."""
-        return name == kind or any(one == kind or self.is_a(one, kind) for one in self.hypernyms(name))
+        """Return True if a class equals another or is a direct or indirect kind of it."""
+        return name == kind or any(hypernym == kind or self.is_a(hypernym, kind) for hypernym in self.hypernyms(name))
 
     def plural(self, word: str) -> str:
         """Return the plural of a class or another noun (``people``, ``fire hydrants``)."""
@@ -110,75 +111,75 @@ class Vocabulary:
         return noun.plural if noun is not None else inflection.plural(word)
 
     def counted(self, name: str) -> bool:
-        """Say whether a class is counted; a noun of no class is."""
+        """Return True if a class is countable; unknown nouns are."""
         noun = self._noun(name)
         return noun is None or not noun.mass
 
     def predicate_of(self, phrase: str) -> str | None:
-        """Return the predicate that a phrase says (``beside``: ``near``); None for one of no predicate."""
+        """Return the predicate of a phrase (``beside``: ``near``), or None."""
         return self.phrases.get(" ".join(phrase.lower().split()))
 
     @cached_property
     def attested_triples(self) -> Mapping[NamedTriple, int]:
-        """How often captions of photographs say a triple of classes, of those that they say often enough."""
+        """Number of captions of photographs with a triple of classes, for frequent triples."""
         with ATTESTED.open(encoding="utf-8", newline="") as file:
             rows = csv.DictReader(file)
-            found = {(one["subject"], one["predicate"], one["object"]): int(one["captions"]) for one in rows}
-        return MappingProxyType(found)
+            counts = {(row["subject"], row["predicate"], row["object"]): int(row["captions"]) for row in rows}
+        return MappingProxyType(counts)
 
     def attested(self, subject: str, predicate: str, object: str) -> bool:
-        """Say whether captions of photographs say a triple; classes and predicates by any word for them."""
+        """Return True if a triple occurs in captions of photographs; classes and predicates by any of their words."""
         ends = (self.class_of(subject), self.class_of(object))
-        said = self.predicate_of(predicate)
-        return None not in (*ends, said) and (ends[0], said, ends[1]) in self.attested_triples
+        canonical = self.predicate_of(predicate)
+        return None not in (*ends, canonical) and (ends[0], canonical, ends[1]) in self.attested_triples
 
     def _noun(self, name: str) -> Noun | None:
-        found = self.nouns.get(name)
-        return found if found is not None else self.nouns.get(self.class_of(name) or "")
+        noun = self.nouns.get(name)
+        return noun if noun is not None else self.nouns.get(self.class_of(name) or "")
 
     @cached_property
     def _words(self) -> dict[str, str]:
-        """Return the class of each word: names before plurals before synonyms where one word is two."""
-        found = {name: name for name in self.nouns}
+        """Return the class of each word; names take precedence over plurals and synonyms."""
+        classes = {name: name for name in self.nouns}
         for word, name in self.merged_classes.items():
-            found.setdefault(word, name)
+            classes.setdefault(word, name)
         for name, noun in self.nouns.items():
-            found.setdefault(noun.plural, name)
+            classes.setdefault(noun.plural, name)
         for name, noun in self.nouns.items():
             for word in noun.also:
-                found.setdefault(word, name)
-                found.setdefault(inflection.plural(word), name)
-        return found
+                classes.setdefault(word, name)
+                classes.setdefault(inflection.plural(word), name)
+        return classes
 
 
 @cache
 def vg150() -> Vocabulary:
-    """Return the vocabulary that medtest ships; it is read once."""
+    """Return medtest's vocabulary, cached."""
     import yaml
 
     split = yaml.safe_load(SPLIT.read_text(encoding="utf-8"))
-    listed = yaml.safe_load(CLASSES.read_text(encoding="utf-8"))
-    phrases = {one: one for one in (*split["predicates"], *split["further_predicates"])}
+    entries = yaml.safe_load(CLASSES.read_text(encoding="utf-8"))
+    phrases = {predicate: predicate for predicate in (*split["predicates"], *split["further_predicates"])}
     phrases |= split["merged_predicates"]
-    for predicate, said in split["predicate_phrases"].items():
-        for one in said:
-            phrases.setdefault(one, predicate)
+    for predicate, phrases_of in split["predicate_phrases"].items():
+        for phrase in phrases_of:
+            phrases.setdefault(phrase, predicate)
     return Vocabulary(
         classes=tuple(split["classes"].split()),
         predicates=tuple(split["predicates"]),
         merged_classes=MappingProxyType(split["merged_classes"]),
         merged_predicates=MappingProxyType(split["merged_predicates"]),
         further_predicates=tuple(split["further_predicates"]),
-        nouns=MappingProxyType({name: _noun(name, told) for name, told in listed.items()}),
+        nouns=MappingProxyType({name: _noun(name, entry) for name, entry in entries.items()}),
         phrases=MappingProxyType(phrases),
     )
 
 
-def _noun(name: str, told: Mapping[str, Any]) -> Noun:
+def _noun(name: str, entry: Mapping[str, Any]) -> Noun:
     return Noun(
         name=name,
-        also=tuple(told.get("also", ())),
-        hypernyms=tuple(told.get("is", ())),
-        plural=told.get("plural") or inflection.plural(name),
-        mass=bool(told.get("mass", False)),
+        also=tuple(entry.get("also", ())),
+        hypernyms=tuple(entry.get("is", ())),
+        plural=entry.get("plural") or inflection.plural(name),
+        mass=bool(entry.get("mass", False)),
     )

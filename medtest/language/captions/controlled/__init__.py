@@ -1,1 +1,1 @@
-"""The parser that needs nothing: the controlled English of the templates, and captions as people write them."""
+"""Parser without dependencies, for the controlled English of the templates and for human captions."""

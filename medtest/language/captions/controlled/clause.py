@@ -1,4 +1,4 @@
-"""Where the reading of a sentence stands."""
+"""State of reading a sentence."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class Clause:
-    """Where the reading of a sentence stands; groups are indices of entities.
+    """State of reading a sentence; groups are indices of entities.
 
     Attributes:
-        main: The subject of the sentence.
-        cur: The subject of the verb that was read last; None before any verb.
-        last: The things named last.
-        last_role: The predicate under which they were named, "" for a subject.
-        last_subjects: Whose object they are.
-        pending: A predicate that waits for its object, with its subjects.
-        joined: Whether "and" or a comma has just been read.
-        relative: The subject that "that" or "who" stands for.
-        connected: Whether "while" or "as" has just been read.
-        drops: Whether the next thing is not seen ("without a hat").
-        silent: Whether the picture itself was the subject ("photo showing").
+        main: Subject of the sentence.
+        cur: Subject of the last verb; None before any verb.
+        last: Entities named last.
+        last_role: Predicate under which they were named, "" for a subject.
+        last_subjects: Subjects of that predicate.
+        pending: Predicate that waits for its object, with its subjects.
+        joined: True directly after "and" or a comma.
+        relative: Antecedent of "that" or "who".
+        connected: True directly after "while" or "as".
+        drops: True if the next noun is not visible ("without a hat").
+        silent: True if the picture itself was the subject ("photo showing").
     """
 
     main: list[int] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""The words of captions by what they do, from ``lexicon.yaml``, and the forms of verbs."""
+"""Words of captions by function, from ``lexicon.yaml``, and the forms of verbs."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ _STRESSED_LAST = frozenset(("begin", "forget", "equip", "admit", "permit", "refe
 
 @dataclass(frozen=True, kw_only=True)
 class Lexicon:
-    """Words by what they do.
+    """Words by function.
 
     Attributes:
-        lists: The lists of the file by name.
-        numbers: Value of number words.
-        forms: Which forms of verbs a word can be, with the base of each: ``VB`` base, ``VZ`` present or past tense,
-            ``VG`` -ing, ``VN`` past participle.
-        skip_phrases: Phrases that say nothing of things, as words, longest first.
+        lists: Lists of the file by name.
+        numbers: Values of number words.
+        forms: Verb forms that a word can be, with the base of each: ``VB`` base, ``VZ`` present or past tense, ``VG``
+            -ing,
+            ``VN`` past participle.
+        skip_phrases: Phrases without content, as words, longest first.
     """
 
     lists: Mapping[str, frozenset[str]]
@@ -38,22 +39,22 @@ class Lexicon:
         return self.lists[name]
 
     def verb(self, word: str) -> Mapping[str, str]:
-        """Return the forms that a word can be, with the base of each; empty for no verb that is listed."""
+        """Return the verb forms that a word can be, with the base of each; empty for other words."""
         return self.forms.get(word, {})
 
 
 @cache
 def lexicon() -> Lexicon:
-    """Return the lexicon; it is read once."""
+    """Return the lexicon, cached."""
     import yaml
 
-    told: dict[str, Any] = yaml.safe_load(FILE.read_text(encoding="utf-8"))
-    lists = {name: _listed(value) for name, value in told.items() if isinstance(value, str)}
+    content: dict[str, Any] = yaml.safe_load(FILE.read_text(encoding="utf-8"))
+    lists = {name: _listed(value) for name, value in content.items() if isinstance(value, str)}
     lists["compounds"] |= _compounds()
     forms: dict[str, dict[str, str]] = {}
     irregular = {}
-    for one in lists["irregular_verbs"]:
-        base, past, participle = one.split(":")
+    for entry in lists["irregular_verbs"]:
+        base, past, participle = entry.split(":")
         irregular[base] = (past, participle)
     for base in lists["transitive"] | lists["intransitive"] | set(irregular):
         past, participle = irregular.get(base, (ed(base), ed(base)))
@@ -61,22 +62,24 @@ def lexicon() -> Lexicon:
             forms.setdefault(word, {}).setdefault(form, base)
     return Lexicon(
         lists=lists,
-        numbers={str(word): int(value) for word, value in told["numbers"].items()},
+        numbers={str(word): int(value) for word, value in content["numbers"].items()},
         forms=forms,
-        skip_phrases=tuple(sorted((tuple(one.split()) for one in told["skip_phrases"]), key=len, reverse=True)),
+        skip_phrases=tuple(
+            sorted((tuple(phrase.split()) for phrase in content["skip_phrases"]), key=len, reverse=True)
+        ),
     )
 
 
 def _compounds() -> frozenset[str]:
-    """Return the classes of two words, and their synonyms: nouns whatever their first word is alone."""
-    known = vg150()
-    words = [word for name in known.names for word in known.synonyms(name)]
-    both = [*words, *map(known.plural, words)]
-    return frozenset(one.replace(" ", "_") for one in both if one.count(" ") == 1)
+    """Return the classes of two words, and their synonyms, which are nouns whatever their first word is alone."""
+    vocabulary = vg150()
+    words = [word for name in vocabulary.names for word in vocabulary.synonyms(name)]
+    forms = [*words, *map(vocabulary.plural, words)]
+    return frozenset(form.replace(" ", "_") for form in forms if form.count(" ") == 1)
 
 
 def _listed(text: str) -> frozenset[str]:
-    return frozenset(one for one in text.split() if not one.endswith("_"))
+    return frozenset(word for word in text.split() if not word.endswith("_"))
 
 
 def ing(base: str) -> str:
@@ -98,7 +101,7 @@ def ed(base: str) -> str:
 
 
 def third(base: str) -> str:
-    """Return the third person of a verb's present tense."""
+    """Return the third person singular of a verb's present tense."""
     if base in ("have", "be"):
         return {"have": "has", "be": "is"}[base]
     if base.endswith(("s", "x", "z", "ch", "sh", "o")):
@@ -109,7 +112,7 @@ def third(base: str) -> str:
 
 
 def _doubles(base: str) -> bool:
-    """Say whether a last consonant is doubled: one after one vowel, where that vowel is the word's only or stressed."""
+    """Return True if the last consonant is doubled: after a single vowel that is the word's only or stressed one."""
     if len(base) < 3 or base[-1] not in _DOUBLED or base[-2] not in _VOWELS or base[-3] in _VOWELS.replace("u", ""):
         return False
     vowels = sum(letter in _VOWELS for letter in base)
@@ -121,33 +124,35 @@ NOUN_LISTS = ("persons", "animals", "garments", "containers", "nouns", "mass", "
 
 @cache
 def known_noun(word: str) -> bool:
-    """Say whether a word or its singular is listed as a noun."""
-    told = lexicon()
-    one = singular(word)
-    return any(word in told[name] or one in told[name] for name in NOUN_LISTS) or vg150().class_of(word) is not None
+    """Return True if a word or its singular is listed as a noun."""
+    words_ = lexicon()
+    base = singular(word)
+    return (
+        any(word in words_[name] or base in words_[name] for name in NOUN_LISTS) or vg150().class_of(word) is not None
+    )
 
 
 @cache
 def animate(name: str) -> bool:
-    """Say whether a noun names persons or animals."""
+    """Return True if a noun names persons or animals."""
     last = singular(name.rpartition(" ")[2])
     return last in lexicon()["persons"] or last in lexicon()["animals"]
 
 
 @cache
 def garment(name: str) -> bool:
-    """Say whether a noun names what is worn."""
+    """Return True if a noun names something worn."""
     last = name.rpartition(" ")[2]
     return not {last, singular(last)}.isdisjoint(lexicon()["garments"]) or last in lexicon()["garment_heads"]
 
 
 @cache
 def place(name: str) -> bool:
-    """Say whether a noun names a place, or furniture and buildings that things are at."""
+    """Return True if a noun names a place, or furniture or a building at which things are."""
     return singular(name.rpartition(" ")[2]) in lexicon()["places"]
 
 
 @cache
 def mass(name: str) -> bool:
-    """Say whether a noun is not counted."""
+    """Return True if a noun is not countable."""
     return name.rpartition(" ")[2] in lexicon()["mass"]

@@ -1,4 +1,4 @@
-"""What stands around a word of a caption: the tags before it, the words after it."""
+"""Context of a word in a caption: the tags before it and the words after it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _INSIDE = (OPENS_NOUN - {Tag.NOUN}) | {Tag.POSSESSIVE}
 
 
 class Neighbours:
-    """A caption while it is tagged: its words, the tokens so far, and questions about both.
+    """Caption being tagged: its words, the tokens so far, and tests on both.
 
     Args:
-        words: The caption's.
+        words: Words of the caption.
     """
 
     def __init__(self, words: Sequence[str]) -> None:
@@ -28,17 +28,17 @@ class Neighbours:
         self.tokens.append(Token(word, tag, base))
 
     def _last(self) -> Tag | None:
-        """Return the tag before, adverbs left out."""
-        for one in reversed(self.tokens):
-            if one.tag is not Tag.ADVERB:
-                return one.tag
+        """Return the previous tag, ignoring adverbs."""
+        for token in reversed(self.tokens):
+            if token.tag is not Tag.ADVERB:
+                return token.tag
         return None
 
     def _last_noun(self) -> str:
-        return next((one.word for one in reversed(self.tokens) if one.tag is Tag.NOUN), "")
+        return next((token.word for token in reversed(self.tokens) if token.tag is Tag.NOUN), "")
 
     def _inside(self) -> bool:
-        """Say whether a noun phrase is open that has no noun yet; "red and" before "white bus" is one."""
+        """Return True inside a noun phrase that has no noun yet, such as "red and" before "white bus"."""
         last = self._last()
         if last in _INSIDE:
             return True
@@ -47,30 +47,30 @@ class Neighbours:
         return False
 
     def _verb_before(self) -> bool:
-        for one in reversed(self.tokens):
-            if one.tag is Tag.STOP:
+        for token in reversed(self.tokens):
+            if token.tag is Tag.STOP:
                 return False
-            if one.tag in (Tag.FINITE, Tag.COPULA, Tag.BASE):
+            if token.tag in (Tag.FINITE, Tag.COPULA, Tag.BASE):
                 return True
         return False
 
     def _goes_on(self, at: int) -> bool:
-        """Say whether the word at an index can follow inside a noun phrase."""
+        """Return True if the word at an index can continue a noun phrase."""
         word = word_at(self.words, at)
-        after = word_at(self.words, at + 1)
-        if word in ("left", "right") and after == "of":
+        following = word_at(self.words, at + 1)
+        if word in ("left", "right") and following == "of":
             return False
         forms = self.told.verb(word)
         if "VG" in forms and word not in self.told["ing_nouns"]:
-            return word in self.told["ing_modifiers"] or continues(after)
+            return word in self.told["ing_modifiers"] or continues(following)
         if not continues(word):
             return False
         participle = "VN" in forms and "VB" not in forms or word.endswith("ed") and not known_noun(word)
         return (
             not participle
             or known_noun(word)
-            or continues(after)
-            or after in (",", "and")
+            or continues(following)
+            or following in (",", "and")
             and word in self.told["adjectives"]
         )
 
@@ -78,57 +78,67 @@ class Neighbours:
         return continues(word) and word not in self.told["adverbs"] and not self._is_verb_only(word)
 
     def _is_verb_only(self, word: str) -> bool:
-        """Say whether a word is a verb wherever it is not after an article."""
-        told = self.told
-        if word in told["copulas"] or word in ("has", "have"):
+        """Return True if a word is a verb unless it follows an article."""
+        lists = self.told
+        if word in lists["copulas"] or word in ("has", "have"):
             return True
-        forms = told.verb(word)
-        return bool(forms) and word in told["verbs_first"] and not known_noun(word)
+        forms = lists.verb(word)
+        return bool(forms) and word in lists["verbs_first"] and not known_noun(word)
 
     def _is_infinitive(self, following: str, at: int) -> bool:
         forms = self.told.verb(following)
         if "VB" not in forms:
             return following == "be"
-        after = self.words[at + 2] if at + 2 < len(self.words) else STOP
+        next_word = self.words[at + 2] if at + 2 < len(self.words) else STOP
         if not known_noun(following):
             return True
         last = self._last()
         if self.tokens and self.tokens[-1].word in self.told["wanting"]:
-            opens = any(after in self.told[name] for name in ("articles", "definite", "possessives"))
+            opens = any(next_word in self.told[name] for name in ("articles", "definite", "possessives"))
             if opens or self._goes_on(at + 2):
                 return True
         if last in (Tag.NOUN, Tag.ADJECTIVE, Tag.FINITE, Tag.ING, Tag.PARTICIPLE, Tag.PRONOUN):
             return (
-                after in self.told["articles"]
-                or after in self.told["definite"]
-                or after in self.told["possessives"]
+                next_word in self.told["articles"]
+                or next_word in self.told["definite"]
+                or next_word in self.told["possessives"]
                 or preposition(self.words, at + 2) is not None
                 or following in self.told["verbs_first"]
             )
         return False
 
     def _is_adjective(self, word: str, following: str, at: int) -> bool:
-        told = self.told
-        colour = word in told["colours"]
-        if not (colour or word in told["adjectives"] or word in told["materials"]):
+        lists = self.told
+        colour = word in lists["colours"]
+        if not (colour or word in lists["adjectives"] or word in lists["materials"]):
             return False
-        if "VN" in told.verb(word) and "VB" not in told.verb(word) and not self._goes_on(at + 1) and not self._inside():
+        if (
+            "VN" in lists.verb(word)
+            and "VB" not in lists.verb(word)
+            and not self._goes_on(at + 1)
+            and not self._inside()
+        ):
             return False
-        noun = known_noun(word) or (word in told["materials"])
+        noun = known_noun(word) or (word in lists["materials"])
         if self._goes_on(at + 1):
-            acts = "VG" in told.verb(following) and following not in told["ing_modifiers"]
+            acts = "VG" in lists.verb(following) and following not in lists["ing_modifiers"]
             return not noun or not (self._is_verb_only(following) or acts)
         if following in ("and", ",") and (colour or not noun):
-            after = word_at(self.words, at + 2)
-            return not noun or after in told["colours"] or after in told["adjectives"] or self._last() is Tag.COPULA
+            next_word = word_at(self.words, at + 2)
+            return (
+                not noun
+                or next_word in lists["colours"]
+                or next_word in lists["adjectives"]
+                or self._last() is Tag.COPULA
+            )
         return not noun or (colour and self._last() is Tag.COPULA)
 
     def _is_adverb(self, word: str, at: int) -> bool:
-        told = self.told
-        if word in told["adverbs"]:
-            if word in told["adjectives"] and self._goes_on(at + 1):
+        lists = self.told
+        if word in lists["adverbs"]:
+            if word in lists["adjectives"] and self._goes_on(at + 1):
                 return False
-            return not (self._inside() and (known_noun(word) or word in told["regions"]))
+            return not (self._inside() and (known_noun(word) or word in lists["regions"]))
         return (
             len(word) > 4
             and word.endswith("ly")
@@ -136,7 +146,7 @@ class Neighbours:
         )
 
     def _is_adverb_here(self, at: int, word: str, following: str) -> bool:
-        """Say whether a preposition of one word has no noun after it: "walking around in", "hanging up"."""
+        """Return True if a one-word preposition is followed by no noun: "walking around in", "hanging up"."""
         if word == "about" and following == "to":
             return True
         if word not in PARTICLES:

@@ -1,4 +1,4 @@
-"""The parser ``controlled``: words, tags, phrases, relations."""
+"""Parser ``controlled``: words, tags, phrases, relations."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from medtest.language.captions.controlled.tokens import words
 from medtest.language.captions.parsers import CaptionParser
 
 MOST_CHARACTERS = 20_000
-"""Longer captions are cut: no service draws them."""
+"""Longest caption that is read; longer ones are cut, since no service draws them."""
 
 
 class ControlledParser(CaptionParser):
-    """Ours: needs nothing, reads the templates' English exactly and other captions by rules."""
+    """Rule-based parser without dependencies: exact on the templates' English, heuristic on other captions."""
 
     name: ClassVar[str] = "controlled"
 
     def parse(self, text: str) -> Pool:
-        """Return what a caption says; see :class:`~medtest.language.captions.parsers.CaptionParser`."""
+        """Return the pool of a caption; see :class:`~medtest.language.captions.parsers.CaptionParser`."""
         return CaptionReading(Tagger(words(text[:MOST_CHARACTERS])).tags()).pool()

@@ -1,4 +1,4 @@
-"""Noun phrases: which words are one thing, its name, how many, what it is like."""
+"""Noun phrases: their extent, name, count and attributes."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ _BEFORE = frozenset(
 _OWNERS = frozenset(
     ("friends", "mans", "womans", "childs", "childrens", "boys", "girls", "persons", "peoples", "ladies")
 )
-"""Possessives as they are written without an apostrophe: "a friends house"."""
+"""Possessives written without an apostrophe: "a friends house"."""
 
 
 @dataclass(slots=True)
 class Phrase:
-    """A noun phrase.
+    """Noun phrase.
 
     Attributes:
-        name: In singular; "" for one that names nothing that is seen ("a close-up", "it").
-        count: As an entity's.
-        attributes: What it is like.
-        definite: Whether it speaks of a thing that may have been named ("the", "this").
-        another: Whether it says that it is another thing.
-        ordinal: "the second dog": 2; 0 where it does not say.
-        owner: The phrase whose thing it is ("the man's hat").
-        collection: Whether it is a collection or region that "of" leads through.
+        name: Name in the singular; "" if it names nothing visible ("a close-up", "it").
+        count: Count of the entity.
+        attributes: Attributes of the entity.
+        definite: True if it may refer to an entity named before ("the", "this").
+        another: True if it states a different entity ("another").
+        ordinal: "the second dog": 2; 0 without an ordinal.
+        owner: Phrase of the owner ("the man's hat").
+        collection: True for a collection or region that "of" passes through.
         end: Index of the token after it.
-        picture: Whether it speaks of the picture.
-        numbered: Whether a number word says the count.
+        picture: True if it refers to the picture.
+        numbered: True if a number word gives the count.
     """
 
     name: str = ""
@@ -65,155 +65,157 @@ class Phrase:
 
 
 def phrase(tokens: Sequence[Token], at: int, *, first: bool = False) -> Phrase | None:
-    """Read a noun phrase; None where none begins here.
+    """Read a noun phrase; return None if none begins here.
 
     Args:
-        tokens: The caption's.
-        at: Where it may begin.
-        first: Whether the caption begins here: "picture of" then speaks of the picture.
+        tokens: Tokens of the caption.
+        at: Index at which it may begin.
+        first: True at the beginning of the caption, where "picture of" refers to the picture.
     """
-    told = lexicon()
+    lists = lexicon()
     end = at
     words: list[Token] = []
     while end < len(tokens):
-        one = tokens[end]
-        if one.tag in (Tag.ARTICLE, Tag.THE, Tag.HIS) and any(
+        token = tokens[end]
+        if token.tag in (Tag.ARTICLE, Tag.THE, Tag.HIS) and any(
             two.tag is not Tag.ADVERB and two.word != "all" and two.word != "both" for two in words
         ):
             break
-        if one.tag in _BEFORE:
-            if words and words[-1].tag is Tag.NOUN and one.tag not in _HEADS:
+        if token.tag in _BEFORE:
+            if words and words[-1].tag is Tag.NOUN and token.tag not in _HEADS:
                 break
-            words.append(one)
+            words.append(token)
             end += 1
-        elif one.tag in (Tag.AND, Tag.COMMA) and words and _joins(tokens, end, words):
+        elif token.tag in (Tag.AND, Tag.COMMA) and words and _joins(tokens, end, words):
             end += 1
         else:
             break
     while words and words[-1].tag is Tag.ADVERB:
         words.pop()
         end -= 1
-    if not words or all(one.tag is Tag.ADVERB for one in words):
+    if not words or all(word.tag is Tag.ADVERB for word in words):
         return None
-    made = Phrase(end=end)
-    _determine(made, words)
-    nouns = [one.word for one in words if one.tag is Tag.NOUN]
-    rest = [one for one in words if one.tag in (Tag.ADJECTIVE, Tag.MODIFIER)]
+    result = Phrase(end=end)
+    _determine(result, words)
+    nouns = [word.word for word in words if word.tag is Tag.NOUN]
+    describing = [word for word in words if word.tag in (Tag.ADJECTIVE, Tag.MODIFIER)]
     if not nouns:
-        made.attributes = [one.word for one in rest]
+        result.attributes = [word.word for word in describing]
         if _next_is(tokens, end, "of"):
-            made.collection, made.name = True, ""
-        return made
-    while len(nouns) > 1 and nouns[0] in told["materials"] and nouns[0] not in ("tin",):
-        made.attributes.append(nouns.pop(0))
-    made.attributes += [one.word for one in rest if one.word not in ("such",)]
-    if len(nouns) > 1 and nouns[0] in ("couple", "dozen") and made.count == 1:
+            result.collection, result.name = True, ""
+        return result
+    while len(nouns) > 1 and nouns[0] in lists["materials"] and nouns[0] not in ("tin",):
+        result.attributes.append(nouns.pop(0))
+    result.attributes += [word.word for word in describing if word.word not in ("such",)]
+    if len(nouns) > 1 and nouns[0] in ("couple", "dozen") and result.count == 1:
         nouns.pop(0)
-    limb = len(nouns) == 2 and nouns[1] in told["body_parts"] and nouns[0].endswith("s") and animate(nouns[0])
+    limb = len(nouns) == 2 and nouns[1] in lists["body_parts"] and nouns[0].endswith("s") and animate(nouns[0])
     if len(nouns) > 1 and (nouns[0] in _OWNERS or limb) and not words[0].word.isdigit():
-        made.owner = Phrase(name=singular(nouns.pop(0)), count=1)
+        result.owner = Phrase(name=singular(nouns.pop(0)), count=1)
     head = nouns[-1]
-    _count(made, head, words)
+    _count(result, head, words)
     bare = len(nouns) == 1
     of = _next_is(tokens, end, "of")
-    if bare and of and (head in told["collections"] or head in told["regions"]):
-        made.collection = True
-        made.numbered = any(one.tag is Tag.NUMBER for one in words)
-        made.count = _measured(made, head, words)
-    elif head in told["picture_words"] | told["picture_starts"] and (of or first):
-        made.picture = True
-    elif bare and head in told["always_collections"] | told["region_nouns_alone"] | told["regions"]:
-        made.collection = False
-    if any(one.word == "no" for one in words) or _unseen(nouns, made, of):
-        made.name = ""
-        return made
-    if not made.collection and not made.picture:
-        made.name = " ".join([*nouns[:-1], _one(head)])
+    if bare and of and (head in lists["collections"] or head in lists["regions"]):
+        result.collection = True
+        result.numbered = any(word.tag is Tag.NUMBER for word in words)
+        result.count = _measured(result, head, words)
+    elif head in lists["picture_words"] | lists["picture_starts"] and (of or first):
+        result.picture = True
+    elif bare and head in lists["always_collections"] | lists["region_nouns_alone"] | lists["regions"]:
+        result.collection = False
+    if any(word.word == "no" for word in words) or _unseen(nouns, result, of):
+        result.name = ""
+        return result
+    if not result.collection and not result.picture:
+        result.name = " ".join([*nouns[:-1], _one(head)])
     if _next_tag(tokens, end) is Tag.POSSESSIVE:
         owned = phrase(tokens, end + 1)
         if owned is not None:
-            whole = f"{made.name}'s {owned.name}"
-            if vg150().class_of(whole) is not None:  # "catcher's mitt" is a thing's name, nobody's mitt
-                made.name, made.end = whole, owned.end
-                made.count = made.count if any(one.tag is Tag.NUMBER for one in words) else owned.count
-                made.attributes += owned.attributes
-                return made
-            owned.owner, owned.definite = made, False
+            compound = f"{result.name}'s {owned.name}"
+            if vg150().class_of(compound) is not None:  # "catcher's mitt" is the name of a class, without an owner
+                result.name, result.end = compound, owned.end
+                result.count = result.count if any(word.tag is Tag.NUMBER for word in words) else owned.count
+                result.attributes += owned.attributes
+                return result
+            owned.owner, owned.definite = result, False
             return owned
-    return made
+    return result
 
 
 def _joins(tokens: Sequence[Token], at: int, words: Sequence[Token]) -> bool:
-    """Say whether "and" or a comma stands between two adjectives of one noun: "a red and white bus"."""
+    """Return True for "and" or a comma between two adjectives of one noun: "a red and white bus"."""
     if words[-1].tag not in (Tag.ADJECTIVE, Tag.MODIFIER):
         return False
-    after = at + 1
-    while after < len(tokens) and tokens[after].tag in (Tag.AND, Tag.COMMA, Tag.ADVERB):
-        after += 1
-    if after >= len(tokens):
+    following = at + 1
+    while following < len(tokens) and tokens[following].tag in (Tag.AND, Tag.COMMA, Tag.ADVERB):
+        following += 1
+    if following >= len(tokens):
         return False
-    if tokens[after].tag in (Tag.ADJECTIVE, Tag.MODIFIER):
+    if tokens[following].tag in (Tag.ADJECTIVE, Tag.MODIFIER):
         return True
-    return tokens[after].tag is Tag.NOUN and any(one.tag in (Tag.ARTICLE, Tag.THE, Tag.HIS) for one in words)
+    return tokens[following].tag is Tag.NOUN and any(word.tag in (Tag.ARTICLE, Tag.THE, Tag.HIS) for word in words)
 
 
-def _determine(made: Phrase, words: Sequence[Token]) -> None:
-    for one in words:
-        if one.tag in (Tag.THE,):
-            made.definite = True
-        elif one.tag is Tag.ORDINAL:
+def _determine(result: Phrase, words: Sequence[Token]) -> None:
+    for word in words:
+        if word.tag in (Tag.THE,):
+            result.definite = True
+        elif word.tag is Tag.ORDINAL:
             ordinals = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
-            made.ordinal = ordinals.index(one.word) + 1
-        elif one.word in ("another", "other", "others"):
-            made.another = True
+            result.ordinal = ordinals.index(word.word) + 1
+        elif word.word in ("another", "other", "others"):
+            result.another = True
 
 
-def _count(made: Phrase, head: str, words: Sequence[Token]) -> None:
-    numbers = [one.word for one in words if one.tag is Tag.NUMBER]
+def _count(result: Phrase, head: str, words: Sequence[Token]) -> None:
+    numbers = [word.word for word in words if word.tag is Tag.NUMBER]
     if numbers:
-        told = lexicon().numbers
-        figures = numbers[-1][:7]  # a longer one counts nothing that could be seen
-        count = int(figures) if figures.isdigit() else told[numbers[-1]]
-        made.count = count if 0 < count < 100_000 else None
-    elif any(one.word in ("dozen", "dozens") for one in words[:-1]):
-        made.count = 12 if any(one.word in ("a", "one") for one in words) else None
+        values = lexicon().numbers
+        figures = numbers[-1][:7]  # longer numbers cannot be visible counts
+        count = int(figures) if figures.isdigit() else values[numbers[-1]]
+        result.count = count if 0 < count < 100_000 else None
+    elif any(word.word in ("dozen", "dozens") for word in words[:-1]):
+        result.count = 12 if any(word.word in ("a", "one") for word in words) else None
     elif head in PLURAL_ONLY or is_plural(head):
-        made.count = 1 if head in PLURAL_ONLY and any(one.tag is Tag.ARTICLE for one in words) else None
-    elif any(one.tag is Tag.ARTICLE for one in words) or any(one.word in ("another", "each", "every") for one in words):
-        made.count = 1
-    elif mass(head) or head in SAME or any(one.tag is Tag.QUANTITY for one in words):
-        made.count = None
+        result.count = 1 if head in PLURAL_ONLY and any(word.tag is Tag.ARTICLE for word in words) else None
+    elif any(word.tag is Tag.ARTICLE for word in words) or any(
+        word.word in ("another", "each", "every") for word in words
+    ):
+        result.count = 1
+    elif mass(head) or head in SAME or any(word.tag is Tag.QUANTITY for word in words):
+        result.count = None
     else:
-        made.count = 1
+        result.count = 1
 
 
-def _measured(made: Phrase, head: str, words: Sequence[Token]) -> int | None:
-    """Return the number that a measure counts: "two slices of" 2, "a couple of" 2, "a herd of" none."""
-    if any(one.tag is Tag.NUMBER for one in words):
-        return made.count
+def _measured(result: Phrase, head: str, words: Sequence[Token]) -> int | None:
+    """Return the count stated by a measure: "two slices of" 2, "a couple of" 2, "a herd of" None."""
+    if any(word.tag is Tag.NUMBER for word in words):
+        return result.count
     return 2 if head in ("couple", "pair", "duo") else None
 
 
-def _unseen(nouns: Sequence[str], made: Phrase, of: bool) -> bool:
-    """Say whether a noun names what cannot be seen: an event, a region of nothing, the picture."""
-    told = lexicon()
-    if made.collection or made.picture:
+def _unseen(nouns: Sequence[str], result: Phrase, of: bool) -> bool:
+    """Return True if a noun names nothing visible: an event, a region without a noun, the picture."""
+    lists = lexicon()
+    if result.collection or result.picture:
         return False
     head = nouns[-1]
-    if head in told["events"] or singular(head) in told["events"]:
-        known = len(nouns) > 1 and (f"{nouns[-2]}_{head}" in told["compounds"] or singular(head) == "display")
-        return not known
-    if len(nouns) == 1 and head in told["regions"] and head not in ("corner", "edge", "bottom", "top", "rim", "rest"):
+    if head in lists["events"] or singular(head) in lists["events"]:
+        is_object = len(nouns) > 1 and (f"{nouns[-2]}_{head}" in lists["compounds"] or singular(head) == "display")
+        return not is_object
+    if len(nouns) == 1 and head in lists["regions"] and head not in ("corner", "edge", "bottom", "top", "rim", "rest"):
         return True
     return (
         len(nouns) == 1
-        and head in told["always_collections"]
+        and head in lists["always_collections"]
         and head in ("group", "pair", "bunch", "lot", "lots", "variety")
     )
 
 
 def _one(head: str) -> str:
-    """Return a noun in singular; what is worn on the eyes keeps its plural."""
+    """Return a noun in the singular; eyewear keeps its plural."""
     return singular(head)
 
 
@@ -226,5 +228,5 @@ def _next_tag(tokens: Sequence[Token], at: int) -> Tag | None:
 
 
 def is_garment(one: Phrase) -> bool:
-    """Say whether a phrase names what is worn."""
+    """Return True if a phrase names something worn."""
     return bool(one.name) and garment(one.name)

@@ -1,4 +1,4 @@
-"""Prepositions of one word and several, regions that are none, and which words a noun phrase can go on with."""
+"""Prepositions of one or several words, regions, and words that can continue a noun phrase."""
 
 from __future__ import annotations
 
@@ -60,37 +60,37 @@ _FURTHER = {
 PARTICLES = _words("""
     up down out off over around on in by along through across past about inside outside behind under above below near
 """)
-"""Prepositions that are adverbs where no noun comes after them."""
+"""Prepositions that are adverbs if no noun follows."""
 
 
 @cache
 def _phrases() -> dict[tuple[str, ...], str]:
     """Return the prepositions by their words; phrases that begin with a verb are read as verb and preposition."""
-    found: dict[tuple[str, ...], str] = {}
-    told = lexicon()
+    predicates: dict[tuple[str, ...], str] = {}
+    lists = lexicon()
     for phrase, predicate in (dict(vg150().phrases) | _FURTHER | dict.fromkeys(_UNSEEN, "")).items():
         first = phrase.split()[0]
         if (
-            not told.verb(first)
+            not lists.verb(first)
             or phrase in _FURTHER
             or phrase in ("to", "past", "like", "close to", "left of", "right of")
         ):
-            found[tuple(phrase.split())] = predicate
+            predicates[tuple(phrase.split())] = predicate
     for phrase in ("and", "has", "covered in"):
-        found.pop(tuple(phrase.split()), None)
-    return found
+        predicates.pop(tuple(phrase.split()), None)
+    return predicates
 
 
 _LONGEST = 6
 
 
 def preposition(words: Sequence[str], at: int) -> tuple[int, str] | None:
-    """Return how many words a preposition has that begins here, and its predicate."""
-    known = _phrases()
+    """Return the number of words of a preposition that begins here, and its predicate; None if none does."""
+    predicates = _phrases()
     for size in range(min(_LONGEST, len(words) - at), 0, -1):
-        found = known.get(tuple(words[at : at + size]))
-        if found is not None:
-            return (size, found) if size > 1 else _region(words, at) or (size, found)
+        predicate = predicates.get(tuple(words[at : at + size]))
+        if predicate is not None:
+            return (size, predicate) if size > 1 else _region(words, at) or (size, predicate)
     return None
 
 
@@ -104,7 +104,7 @@ _BEFORE_REGIONS = _words("""
 
 
 def _region(words: Sequence[str], at: int) -> tuple[int, str] | None:
-    """Read "in the far corner of" as "in", for a region is no thing; without "of" it says nothing (predicate "-")."""
+    """Read "in the far corner of" as "in", since a region is not an entity; without "of" the predicate is "-"."""
     if words[at] not in _OF_REGIONS:
         return None
     regions = lexicon()["regions"]
@@ -119,38 +119,38 @@ def _region(words: Sequence[str], at: int) -> tuple[int, str] | None:
         end -= 1
         if end <= at or words[end] not in regions:
             return None
-    after = word_at(words, end + 1)
-    if after == "of":
+    following = word_at(words, end + 1)
+    if following == "of":
         return end + 2 - at, _phrases()[(words[at],)]
-    return None if continues(after) else (end + 1 - at, "-")
+    return None if continues(following) else (end + 1 - at, "-")
 
 
 def word_at(words: Sequence[str], at: int) -> str:
-    """Return a word by its index, the end of a sentence beyond the last."""
+    """Return a word by its index, or the end of a sentence beyond the last."""
     return words[at] if at < len(words) else STOP
 
 
 @cache
 def continues(word: str) -> bool:
-    """Say whether a word can follow inside a noun phrase, whatever comes after it."""
-    told = lexicon()
+    """Return True if a word can continue a noun phrase, whatever follows."""
+    lists = lexicon()
     if word in (STOP, ",", "'s") or not word[:1].isalnum():
         return False
     closed = ("articles", "definite", "possessives", "pronouns", "relatives", "copulas", "conjunctions", "connectors")
-    if word in told.numbers or word in told["quantities"]:
+    if word in lists.numbers or word in lists["quantities"]:
         return True
-    if any(word in told[name] for name in closed):
+    if any(word in lists[name] for name in closed):
         return False
     if (word,) in _phrases():
-        return word in told["adjectives"]
-    if word in told["adverbs"]:
-        return word in told["adjectives"] or known_noun(word) or word in told["regions"] or word in ("very",)
+        return word in lists["adjectives"]
+    if word in lists["adverbs"]:
+        return word in lists["adjectives"] or known_noun(word) or word in lists["regions"] or word in ("very",)
     if word in ("has", "have", "does", "can", "will"):
         return False
-    if word.endswith("ing") and "VG" in told.verb(word) and word not in told["ing_nouns"]:
-        return word in told["ing_modifiers"]
+    if word.endswith("ing") and "VG" in lists.verb(word) and word not in lists["ing_nouns"]:
+        return word in lists["ing_modifiers"]
     if word.endswith("ly") and len(word) > 4:
-        return word in told["adjectives"] or known_noun(word)
+        return word in lists["adjectives"] or known_noun(word)
     return not (
-        word in told["verbs_first"] and not known_noun(word) and singular(word) != word and "VZ" in told.verb(word)
+        word in lists["verbs_first"] and not known_noun(word) and singular(word) != word and "VZ" in lists.verb(word)
     )

@@ -1,4 +1,4 @@
-"""From tagged words to a pool: whose verb is whose, what a phrase of place belongs to, what "and" joins."""
+"""Reading of tagged words into a pool: subjects of verbs, attachment of prepositions, coordination."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FINITES = frozenset((Tag.FINITE, Tag.COPULA, Tag.AUXILIARY))
 
 
 class CaptionReading:
-    """Reads one tagged caption."""
+    """Read one tagged caption."""
 
     def __init__(self, tokens: Sequence[Token]) -> None:
         self.tokens = tokens
@@ -31,7 +31,7 @@ class CaptionReading:
         while self.at < len(self.tokens):
             self._step()
         entities = tuple(
-            Entity(name=one.name, count=one.count, attributes=alphabetical(one.attributes)) for one in self.nouns
+            Entity(name=noun.name, count=noun.count, attributes=alphabetical(noun.attributes)) for noun in self.nouns
         )
         return Pool(
             entities=entities, triples=tuple(Triple(subject=a, predicate=p, object=b) for a, p, b in self.triples)
@@ -66,22 +66,22 @@ class CaptionReading:
         elif token.tag is Tag.PREPOSITION:
             self._preposition(token)
         elif token.tag in OPENS_NOUN:
-            found = phrase(self.tokens, self.at, first=not self.nouns)
-            if found is not None:
-                self._phrase(found)
+            group = phrase(self.tokens, self.at, first=not self.nouns)
+            if group is not None:
+                self._phrase(group)
                 return
         self.at += 1
 
     # --- nouns ------------------------------------------------------------------------------------------------------
 
-    def _phrase(self, found: Phrase) -> None:
+    def _phrase(self, group: Phrase) -> None:
         state = self.clause
-        if found.picture and state.pending is not None and state.pending[0] == "taking":
-            state.pending, state.drops = None, True  # "taking a picture of a dog" is no relation of what is seen
-        count = found.count
-        through = found
+        if group.picture and state.pending is not None and state.pending[0] == "taking":
+            state.pending, state.drops = None, True  # "taking a picture of a dog" is not a visible relation
+        count = group.count
+        through = group
         while through.collection or through.picture:
-            # "a group of", "the side of", "a picture of": what they are of is the thing
+            # "a group of", "the side of", "a picture of": the entity follows "of"
             if self._word(through.end) == "of":
                 inner = phrase(self.tokens, through.end + 1)
             elif through.picture:
@@ -95,7 +95,7 @@ class CaptionReading:
             if through.collection and count is not None and inner.count is None and not _is_mass(inner.name):
                 one_pair = count == 2 and inner.name.split(" ")[-1] in PLURAL_ONLY and not through.numbered
                 inner.count = 1 if one_pair else count
-            inner.attributes += [one for one in through.attributes if one in lexicon()["colours"]]
+            inner.attributes += [attribute for attribute in through.attributes if attribute in lexicon()["colours"]]
             count = inner.count
             through = inner
         self.at = through.end
@@ -108,41 +108,41 @@ class CaptionReading:
         index = self._entity(through)
         self._place(index)
 
-    def _nothing(self, found: Phrase) -> None:
-        """Take a phrase that names no thing: an event, "it", or adjectives after a copula."""
+    def _nothing(self, group: Phrase) -> None:
+        """Handle a phrase that names no entity: an event, "it", or adjectives after a copula."""
         state = self.clause
-        if state.pending is None and state.cur is not None and found.attributes and not found.definite:
-            for one in state.cur:
-                self.nouns[one].attributes += found.attributes
-        if state.pending is not None or found.end < len(self.tokens) and self._word(found.end) == "of":
+        if state.pending is None and state.cur is not None and group.attributes and not group.definite:
+            for index in state.cur:
+                self.nouns[index].attributes += group.attributes
+        if state.pending is not None or group.end < len(self.tokens) and self._word(group.end) == "of":
             state.pending = None
-            if self._word(found.end) == "of":
-                state.last, state.last_role = [], "&"  # "a bite of cake", "a game of chess": of no thing
+            if self._word(group.end) == "of":
+                state.last, state.last_role = [], "&"  # "a bite of cake", "a game of chess": "of" has no visible owner
         state.joined = state.connected = state.drops = False
-        if found.owner is not None and found.owner.name:
-            self._place(self._entity(found.owner))
+        if group.owner is not None and group.owner.name:
+            self._place(self._entity(group.owner))
 
-    def _entity(self, found: Phrase) -> int:
-        if found.owner is not None and found.owner.name:
-            owner = self._entity(found.owner)
-            index = self._new(found)
+    def _entity(self, group: Phrase) -> int:
+        if group.owner is not None and group.owner.name:
+            owner = self._entity(group.owner)
+            index = self._new(group)
             self._say([index], "of", owner)
             return index
-        same = [index for index, one in enumerate(self.nouns) if one.name == found.name]
-        if found.ordinal and len(same) >= found.ordinal:
-            return same[found.ordinal - 1]
-        if found.definite and not found.another and same and not found.ordinal:
-            likely = [one for one in same if set(found.attributes) <= set(self.nouns[one].attributes)]
+        namesakes = [index for index, noun in enumerate(self.nouns) if noun.name == group.name]
+        if group.ordinal and len(namesakes) >= group.ordinal:
+            return namesakes[group.ordinal - 1]
+        if group.definite and not group.another and namesakes and not group.ordinal:
+            likely = [index for index in namesakes if set(group.attributes) <= set(self.nouns[index].attributes)]
             if likely:
                 return likely[0]
-        return self._new(found)
+        return self._new(group)
 
-    def _new(self, found: Phrase) -> int:
-        self.nouns.append(NounTraits(found.name, found.count, list(found.attributes)))
+    def _new(self, group: Phrase) -> int:
+        self.nouns.append(NounTraits(group.name, group.count, list(group.attributes)))
         return len(self.nouns) - 1
 
     def _place(self, index: int) -> None:
-        """Give a thing its part: object of what waits, one more of a list, subject."""
+        """Assign a role to an entity: object of a pending predicate, list member, or subject."""
         state = self.clause
         joined, connected = state.joined, state.connected
         state.joined = state.connected = False
@@ -163,32 +163,32 @@ class CaptionReading:
         elif not state.main or self._tag(0) in _FINITES:
             state.main, state.cur, state.last, state.last_role = [index], None, [index], ""
         elif state.last_role not in ("", "&") and state.last:
-            self._coordinate(index)  # a list whose commas are missing
+            self._coordinate(index)  # a list without commas
         else:
             state.last, state.last_role = [index], "&"
 
     def _coordinate(self, index: int) -> None:
-        """Take what "and" or a comma adds: to the subjects, to the objects, or the subject of a new clause."""
+        """Attach a coordinated entity: to the subjects, to the objects, or as the subject of a new clause."""
         state, new = self.clause, self.nouns[index]
         if state.last_role == "" and state.cur is not None:
             state.main, state.cur, state.last = [index], None, [index]
             return
-        after = self._tag(0)
+        next_tag = self._tag(0)
         if state.last_role == "" and state.cur is None:
             state.last = [*state.last, index]
             state.main = [*state.main, index] if set(state.main) <= set(state.last) else state.main
             return
-        main = [self.nouns[one] for one in state.main]
-        lasts = [self.nouns[one] for one in state.last]
-        beings = any(one.animate for one in main) and new.animate and not any(one.animate for one in lasts)
-        parallel = after is Tag.PREPOSITION and state.cur is None and new.animate
-        beings = beings or (parallel and not any(one.animate for one in lasts))
+        main = [self.nouns[index_] for index_ in state.main]
+        lasts = [self.nouns[index_] for index_ in state.last]
+        beings = any(noun.animate for noun in main) and new.animate and not any(noun.animate for noun in lasts)
+        parallel = next_tag is Tag.PREPOSITION and state.cur is None and new.animate
+        beings = beings or (parallel and not any(noun.animate for noun in lasts))
         goes_on = (
-            after in VERBS
-            or after in (Tag.PREPOSITION, Tag.RELATIVE)
+            next_tag in VERBS
+            or next_tag in (Tag.PREPOSITION, Tag.RELATIVE)
             and self._word(self.at) not in ("of", "with", "in")
         )
-        if after in _FINITES or (beings and (goes_on or state.last_role not in ("with", "has"))):
+        if next_tag in _FINITES or (beings and (goes_on or state.last_role not in ("with", "has"))):
             state.main, state.cur, state.last, state.last_role = [index], None, [index], ""
         elif state.last_role == "&" or state.last_role == "":
             state.last = [*state.last, index]
@@ -211,41 +211,41 @@ class CaptionReading:
         self._attributes()
 
     def _attributes(self) -> None:
-        """Take adjectives after a copula."""
+        """Read adjectives after a copula."""
         state = self.clause
         while self._tag(1) is Tag.ADVERB:
             self.at += 1
-        found = phrase(self.tokens, self.at + 1)
-        if found is None or found.name or found.collection or state.cur is None:
+        group = phrase(self.tokens, self.at + 1)
+        if group is None or group.name or group.collection or state.cur is None:
             return
-        if found.attributes:
-            for one in state.cur:
-                self.nouns[one].attributes += found.attributes
-            self.at = found.end - 1
+        if group.attributes:
+            for index in state.cur:
+                self.nouns[index].attributes += group.attributes
+            self.at = group.end - 1
 
     def _verb(self, token: Token) -> None:
         state = self.clause
         subjects = self._subjects(token)
         state.relative, state.joined, state.connected, state.pending = None, False, False, None
-        found = predicate_of_verb(self.tokens, self.at)
-        self.at = found.end
+        predicate = predicate_of_verb(self.tokens, self.at)
+        self.at = predicate.end
         if state.silent and not subjects:
             return
         state.cur = subjects
         if subjects:
             state.last, state.last_role = list(subjects), ""
-        if found.wants:
+        if predicate.wants:
             return
-        self._waits(found, subjects)
+        self._waits(predicate, subjects)
 
-    def _waits(self, found: Predicate, subjects: list[int]) -> None:
-        """Let a predicate wait for its object, where it has one."""
+    def _waits(self, predicate: Predicate, subjects: list[int]) -> None:
+        """Set a predicate pending if it takes an object."""
         state = self.clause
-        if found.attribute and not found.predicate:
+        if predicate.attribute and not predicate.predicate:
             return
-        if found.predicate:
-            state.pending = (found.predicate, subjects)
-        state.drops = found.drops
+        if predicate.predicate:
+            state.pending = (predicate.predicate, subjects)
+        state.drops = predicate.drops
 
     def _subjects(self, token: Token) -> list[int]:
         state = self.clause
@@ -255,9 +255,9 @@ class CaptionReading:
             return list(state.main)
         if state.joined:
             return list(state.cur if state.cur is not None else state.main)
-        before = self.tokens[self.at - 1].tag if self.at else None
+        previous_tag = self.tokens[self.at - 1].tag if self.at else None
         if (
-            before in (Tag.COPULA, Tag.AUXILIARY, Tag.TO, Tag.ADVERB, Tag.ADJECTIVE, Tag.RELATIVE)
+            previous_tag in (Tag.COPULA, Tag.AUXILIARY, Tag.TO, Tag.ADVERB, Tag.ADJECTIVE, Tag.RELATIVE)
             and state.cur is not None
             and self._copular()
         ):
@@ -268,14 +268,14 @@ class CaptionReading:
             return list(state.last or state.main)
         return subject_of(
             token,
-            last=[(one, self.nouns[one]) for one in state.last],
+            last=[(index, self.nouns[index]) for index in state.last],
             role=state.last_role,
-            owners=[(one, self.nouns[one]) for one in state.last_subjects],
-            main=[(one, self.nouns[one]) for one in state.main],
+            owners=[(index, self.nouns[index]) for index in state.last_subjects],
+            main=[(index, self.nouns[index]) for index in state.main],
         )
 
     def _copular(self) -> bool:
-        """Say whether a copula, "to" or an adjective led to this verb, with nothing named between."""
+        """Return True if a copula, "to" or an adjective led to this verb, with no noun in between."""
         back = self.at - 1
         while back >= 0 and self.tokens[back].tag in (Tag.ADVERB, Tag.ADJECTIVE, Tag.AUXILIARY, Tag.TO):
             if self.tokens[back].tag is Tag.TO:
@@ -310,22 +310,22 @@ class CaptionReading:
                 token,
                 name,
                 ahead=self._after_phrase(ahead),
-                last=[(one, self.nouns[one]) for one in state.last],
+                last=[(index, self.nouns[index]) for index in state.last],
                 role=state.last_role,
-                owners=[(one, self.nouns[one]) for one in state.last_subjects],
-                current=None if state.cur is None else [(one, self.nouns[one]) for one in state.cur],
-                main=[(one, self.nouns[one]) for one in state.main],
+                owners=[(index, self.nouns[index]) for index in state.last_subjects],
+                current=None if state.cur is None else [(index, self.nouns[index]) for index in state.cur],
+                main=[(index, self.nouns[index]) for index in state.main],
             )
         predicate = token.base
-        if token.word == "in" and name and _wears(name, [self.nouns[one] for one in subjects]):
+        if token.word == "in" and name and _wears(name, [self.nouns[index] for index in subjects]):
             predicate = "wearing"
         state.pending = (predicate, subjects)
 
     def _after_phrase(self, ahead: Phrase | None) -> str:
-        """Return the pronoun that a phrase's own place leads to: "with a bowl in front of him"; "his" before it."""
+        """Return the pronoun that a phrase's own preposition leads to ("with a bowl in front of him"), or "his"."""
         if ahead is None:
             return ""
-        if any(one.tag is Tag.HIS for one in self.tokens[self.at + 1 : ahead.end]):
+        if any(following.tag is Tag.HIS for following in self.tokens[self.at + 1 : ahead.end]):
             return "his"
         at = ahead.end
         if (
@@ -337,19 +337,19 @@ class CaptionReading:
         return ""
 
     def _skip_unseen(self) -> None:
-        """Pass over what "without", "like" or "during" leads to: it is not there."""
-        found = phrase(self.tokens, self.at + 1)
-        while found is not None:
-            self.at = found.end - 1
-            if self._word(found.end) != "of":
+        """Skip the object of "without", "like" or "during", which is not visible."""
+        group = phrase(self.tokens, self.at + 1)
+        while group is not None:
+            self.at = group.end - 1
+            if self._word(group.end) != "of":
                 break
-            found = phrase(self.tokens, found.end + 1)
+            group = phrase(self.tokens, group.end + 1)
         self.clause.drops = False
 
     def _pronoun(self, token: Token) -> None:
         state = self.clause
         if state.pending is not None:
-            # "on it" says a relation once more; what follows is again of the thing that "it" stands for
+            # "on it" only repeats a relation; what follows refers to the antecedent of "it" again
             state.pending, state.joined, state.last, state.last_role = None, False, list(state.main), ""
         elif self._tag(1) in _FINITES or self._tag(1) in VERBS:
             state.cur = list(state.main)
@@ -358,7 +358,7 @@ class CaptionReading:
         state.connected = False
 
     def _before(self) -> Tag | None:
-        """Return the tag before, adverbs left out."""
+        """Return the previous tag, ignoring adverbs."""
         at = self.at - 1
         while at >= 0 and self.tokens[at].tag is Tag.ADVERB:
             at -= 1
@@ -367,10 +367,10 @@ class CaptionReading:
     # --- helpers ----------------------------------------------------------------------------------------------------
 
     def _say(self, subjects: Iterable[int], predicate: str, index: int) -> None:
-        for one in subjects:
-            triple = (one, predicate, index)
-            pair = any((a, b) == (one, index) and p == predicate for a, p, b in self.triples)
-            if one != index and predicate and not pair:
+        for subject in subjects:
+            triple = (subject, predicate, index)
+            pair = any((a, b) == (subject, index) and p == predicate for a, p, b in self.triples)
+            if subject != index and predicate and not pair:
                 self.triples.append(triple)
 
     def _tag(self, ahead: int) -> Tag | None:
@@ -383,14 +383,14 @@ class CaptionReading:
         return self.tokens[at].word if at < len(self.tokens) else ""
 
 
-def _name_ahead(found: Phrase | None, tokens: Sequence[Token]) -> str:
-    while found is not None and (found.collection or found.picture):
-        found = phrase(tokens, found.end + 1)
-    return "" if found is None else found.name
+def _name_ahead(group: Phrase | None, tokens: Sequence[Token]) -> str:
+    while group is not None and (group.collection or group.picture):
+        group = phrase(tokens, group.end + 1)
+    return "" if group is None else group.name
 
 
 def _wears(name: str, subjects: Sequence[NounTraits]) -> bool:
-    return garment(name) and any(one.animate for one in subjects)
+    return garment(name) and any(subject.animate for subject in subjects)
 
 
 def _is_mass(name: str) -> bool:

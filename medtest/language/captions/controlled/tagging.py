@@ -1,4 +1,4 @@
-"""What each word of a caption is: article, noun, participle …, by its lists, its ending and its neighbours."""
+"""Tagging of words as article, noun, participle etc., by lists, endings and context."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from medtest.language.captions.inflection import PLURAL_ONLY, SAME, is_plural
 
 
 class Tagger(Neighbours):
-    """Tags one caption."""
+    """Tag one caption."""
 
     def tags(self) -> list[Token]:
-        """Return the words with what each is; several that are one preposition are one."""
+        """Return the tagged words; a preposition of several words is one token."""
         at = 0
         while at < len(self.words):
             at += self._one(at)
@@ -25,13 +25,13 @@ class Tagger(Neighbours):
     # --- one word ---------------------------------------------------------------------------------------------------
 
     def _one(self, at: int) -> int:
-        words, told = self.words, self.told
+        words, lists = self.words, self.told
         word = words[at]
-        for phrase in told.skip_phrases:
+        for phrase in lists.skip_phrases:
             if phrase[0] == word and tuple(words[at : at + len(phrase)]) == phrase and self._may_skip(at, phrase):
                 return len(phrase)
         following = words[at + 1] if at + 1 < len(words) else STOP
-        if f"{word}_{following}" in told["compounds"]:
+        if f"{word}_{following}" in lists["compounds"]:
             self._add(word, Tag.NOUN)
             self._add(following, Tag.NOUN)
             return 2
@@ -39,12 +39,12 @@ class Tagger(Neighbours):
         if fixed is not None:
             self._add(word, fixed)
             return 1
-        found = preposition(words, at)
-        if found is not None and found[0] == 1 and self._is_adverb_here(at, word, following):
+        match = preposition(words, at)
+        if match is not None and match[0] == 1 and self._is_adverb_here(at, word, following):
             self._add(word, Tag.ADVERB)
             return 1
-        if found is not None:
-            size, predicate = found
+        if match is not None:
+            size, predicate = match
             if word in ("part", "left", "right") and self._last() not in (Tag.COPULA, Tag.NOUN, Tag.AND):
                 self._open(word, following, at)
                 return 1
@@ -68,20 +68,20 @@ class Tagger(Neighbours):
         return 1
 
     def _may_skip(self, at: int, phrase: tuple[str, ...]) -> bool:
-        """Say whether a phrase that says nothing ends here: "in front of" and "in line with" go on."""
+        """Return True if a phrase without content ends here; "in front of" and "in line with" continue."""
         end = at + len(phrase)
-        after = self.words[end] if end < len(self.words) else STOP
+        following = self.words[end] if end < len(self.words) else STOP
         if phrase == ("black", "and", "white"):
-            return after in self.told["picture_words"]
-        if after == "of" and phrase[-1] != "of":
+            return following in self.told["picture_words"]
+        if following == "of" and phrase[-1] != "of":
             return False
         return not (
-            phrase[0] in ("in", "on", "at") and continues(after) and phrase[-1] not in ("other", "night", "home")
+            phrase[0] in ("in", "on", "at") and continues(following) and phrase[-1] not in ("other", "night", "home")
         )
 
     def _grammar(self, word: str, following: str, at: int) -> Tag | None:
-        told = self.told
-        if word in told.numbers or word.isdigit():
+        lists = self.told
+        if word in lists.numbers or word.isdigit():
             if word == "one" and not self._goes_on(at + 1):
                 return Tag.PRONOUN
             return Tag.NUMBER
@@ -89,33 +89,33 @@ class Tagger(Neighbours):
             return Tag.STOP
         if word == ",":
             return Tag.COMMA
-        if word in told["articles"]:
+        if word in lists["articles"]:
             return Tag.ARTICLE
         if word == "that" and self._last() in (Tag.NOUN, Tag.PRONOUN) and not self._is_plain_noun(following):
             return Tag.RELATIVE
         if word in ("that", "this", "these", "those") and not self._goes_on(at + 1):
             return Tag.PRONOUN
-        if word in told["definite"]:
+        if word in lists["definite"]:
             return Tag.THE
         if word == "her" and not self._goes_on(at + 1):
             return Tag.PRONOUN
-        if word in told["possessives"]:
+        if word in lists["possessives"]:
             return Tag.HIS
         if word == "'s":
             return Tag.POSSESSIVE if self._last() is Tag.NOUN else Tag.COPULA
-        if word in told["copulas"]:
+        if word in lists["copulas"]:
             return Tag.COPULA
-        if word == "there" and following in told["copulas"]:
+        if word == "there" and following in lists["copulas"]:
             return Tag.THERE
-        if word in told["relatives"]:
+        if word in lists["relatives"]:
             return Tag.RELATIVE
-        if word in told["ordinals"]:
+        if word in lists["ordinals"]:
             return Tag.ORDINAL
-        if word in told["quantities"]:
+        if word in lists["quantities"]:
             return Tag.QUANTITY if self._goes_on(at + 1) or following == "of" else Tag.PRONOUN
-        if word in told["pronouns"]:
+        if word in lists["pronouns"]:
             return Tag.PRONOUN
-        if word in told["conjunctions"]:
+        if word in lists["conjunctions"]:
             return Tag.AND
         if word in ("while", "when", "where", "because", "so", "if", "since", "although", "though"):
             return Tag.CONNECTOR
@@ -134,11 +134,11 @@ class Tagger(Neighbours):
             "seems",
             "appears",
         ):
-            acts = "VB" in told.verb(following) or following in ("be", "not") or following in told["adverbs"]
+            acts = "VB" in lists.verb(following) or following in ("be", "not") or following in lists["adverbs"]
             return Tag.AUXILIARY if acts and self._last() in (Tag.NOUN, Tag.PRONOUN, Tag.RELATIVE) else None
         if (
             word in ("has", "have", "had")
-            and "VN" in told.verb(following)
+            and "VN" in lists.verb(following)
             and not known_noun(following)
             and not self._goes_on(at + 2)
         ):
@@ -147,21 +147,21 @@ class Tagger(Neighbours):
 
     def _open(self, word: str, following: str, at: int) -> None:
         """Tag a word of an open class."""
-        told = self.told
+        lists = self.told
         inside, last = self._inside(), self._last()
-        forms = told.verb(word)
+        forms = lists.verb(word)
         helped = bool(self.tokens) and self.tokens[-1].word in ("help", "helps", "helping", "lets")
         if (last is Tag.TO or helped) and "VB" in forms:
             self._add(word, Tag.BASE, forms["VB"])
         elif (
-            word in told["ing_nouns"]
+            word in lists["ing_nouns"]
             and not (last is Tag.NOUN and animate(self._last_noun()))
             and (inside or last in (None, Tag.PREPOSITION, Tag.AND, Tag.COMMA, Tag.NOUN, Tag.STOP))
         ):
             self._add(word, Tag.NOUN)
-        elif word in told["adjectives"] and word.endswith("ing") and self._goes_on(at + 1):
+        elif word in lists["adjectives"] and word.endswith("ing") and self._goes_on(at + 1):
             self._add(word, Tag.ADJECTIVE)
-        elif word in told["participles_of_compounds"] and last is Tag.NOUN and self._joins_noun(at, following):
+        elif word in lists["participles_of_compounds"] and last is Tag.NOUN and self._joins_noun(at, following):
             self.tokens[-1].tag = Tag.ADJECTIVE
             self._add(word, Tag.ADJECTIVE)
         elif word.endswith("ing") and len(word) > 4 and ("VG" in forms or not known_noun(word)):
@@ -221,12 +221,12 @@ class Tagger(Neighbours):
             self._add(word, Tag.PARTICIPLE, base)
 
     def _finite(self, word: str, following: str, at: int) -> None:
-        """Tag a form that can be a noun too: signs, watches, park."""
-        told, last = self.told, self._last()
-        forms = told.verb(word)
+        """Tag a verb form that can also be a noun: signs, watches, park."""
+        lists, last = self.told, self._last()
+        forms = lists.verb(word)
         base = forms.get("VZ") or forms.get("VB") or forms.get("VN") or word
         noun = known_noun(word)
-        sure = word in told["verbs_first"] or not noun
+        sure = word in lists["verbs_first"] or not noun
         if last is Tag.TO:
             self._add(word, Tag.BASE, forms.get("VB", base))
         elif self._inside() or last is Tag.PREPOSITION:
@@ -239,24 +239,26 @@ class Tagger(Neighbours):
         elif "VN" in forms and last is Tag.NOUN and following in ("up", "out", "down"):
             self._add(word, Tag.PARTICIPLE, base)
         elif last is Tag.NOUN:
-            before = self._last_noun()
-            several = len(self.tokens) > 1 and Tag.AND in (
+            subject = self._last_noun()
+            coordinated = len(self.tokens) > 1 and Tag.AND in (
                 self.tokens[-2].tag,
                 self.tokens[max(-3, -len(self.tokens))].tag,
             )
-            many = (
-                several
-                or is_plural(before)
-                or before in PLURAL_ONLY
-                or before in SAME
-                or before in ("people", "cattle")
+            plural_subject = (
+                coordinated
+                or is_plural(subject)
+                or subject in PLURAL_ONLY
+                or subject in SAME
+                or subject in ("people", "cattle")
             )
             finite = "VZ" in forms
-            agrees = (finite and not (is_plural(before) and word.endswith("s"))) or (not finite and many)
+            agrees = (finite and not (is_plural(subject) and word.endswith("s"))) or (not finite and plural_subject)
             compound = noun and (self._is_verb_only(following) or following in (STOP, ","))
-            opens = following in told["articles"] or following in told["definite"] or following in told["possessives"]
-            beings = many and animate(before) and agrees and preposition(self.words, at + 1) is not None
-            beings = beings or (finite and animate(before) and following in ("up", "out", "off", "down"))
+            opens = (
+                following in lists["articles"] or following in lists["definite"] or following in lists["possessives"]
+            )
+            beings = plural_subject and animate(subject) and agrees and preposition(self.words, at + 1) is not None
+            beings = beings or (finite and animate(subject) and following in ("up", "out", "off", "down"))
             if (sure and agrees and not compound) or (opens and agrees) or beings:
                 self._add(word, Tag.FINITE, base)
             elif "VN" in forms and not noun:
@@ -271,7 +273,7 @@ class Tagger(Neighbours):
             self._add(word, Tag.NOUN)
 
     def _goes_on_acting(self, forms: Mapping[str, str], noun: bool, following: str) -> bool:
-        """Say whether a form is one more verb of a subject: "a man sits and looks"."""
+        """Return True if a form is a further verb of a subject: "a man sits and looks"."""
         last = self._last()
         if "VZ" in forms and last is Tag.ADVERB and not noun:
             return True
@@ -279,14 +281,14 @@ class Tagger(Neighbours):
             return not noun or (last is not Tag.ING and not self._goes_on_listing(following))
         if "VB" in forms and last is Tag.AND:
             return self._verb_before()
-        listed = noun and (following in (STOP, ",", "and") or (last is Tag.AND and self._after_plural()))
-        return "VZ" in forms and last in (Tag.AND, Tag.COMMA, Tag.ADVERB) and self._verb_before() and not listed
+        in_list = noun and (following in (STOP, ",", "and") or (last is Tag.AND and self._after_plural()))
+        return "VZ" in forms and last in (Tag.AND, Tag.COMMA, Tag.ADVERB) and self._verb_before() and not in_list
 
     def _goes_on_listing(self, following: str) -> bool:
         return following in (STOP, ",", "and", "of")
 
     def _joins_noun(self, at: int, following: str) -> bool:
-        """Say whether a participle makes one adjective with the noun before it: "heart shaped cakes"."""
+        """Return True if a participle forms an adjective with the preceding noun: "heart shaped cakes"."""
         comma = (
             following == "," and self._goes_on(at + 2) and len(self.tokens) > 1 and self.tokens[-2].tag is Tag.ARTICLE
         )
@@ -296,17 +298,17 @@ class Tagger(Neighbours):
         return len(self.tokens) > 1 and self.tokens[-2].tag is Tag.NOUN and is_plural(self.tokens[-2].word)
 
     def _describes(self, base: str, following: str, at: int) -> bool:
-        """Say whether an -ing form outside a noun phrase begins one: "there are sleeping dogs", "of sleeping dogs"."""
+        """Return True if an -ing form outside a noun phrase begins one: "there are sleeping dogs", "of sleeping dogs"."""
         last = self._last()
         if last in (Tag.PREPOSITION, None, Tag.STOP):
             return self._is_plain_noun(following)
-        listed = self._cannot_take(base) and last in (Tag.COMMA, Tag.AND)
-        return self._goes_on(at + 1) and (self._there() or listed)
+        in_list = self._cannot_take(base) and last in (Tag.COMMA, Tag.AND)
+        return self._goes_on(at + 1) and (self._there() or in_list)
 
     def _there(self) -> bool:
-        """Say whether "there are" stands right before."""
+        """Return True directly after "there are"."""
         return len(self.tokens) > 1 and self.tokens[-1].tag is Tag.COPULA and self.tokens[-2].tag is Tag.THERE
 
     def _cannot_take(self, base: str) -> bool:
-        """Say whether a verb takes no object."""
+        """Return True if a verb takes no object."""
         return base in self.told["intransitive"] and base not in self.told["transitive"]

@@ -1,4 +1,4 @@
-"""What a word of a caption can be."""
+"""Tags of words in a caption."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Tag(StrEnum):
-    """What a word is."""
+    """Word class."""
 
     ARTICLE = "a"
     THE = "the"
@@ -39,12 +39,12 @@ class Tag(StrEnum):
 
 @dataclass(slots=True)
 class Token:
-    """A word, or several that are one preposition.
+    """Word, or several words that form one preposition.
 
     Attributes:
         word: In lower case.
-        tag: What it is.
-        base: Base form of a verb; predicate of a preposition, "" for one whose noun is not seen ("without").
+        tag: Word class.
+        base: Base form of a verb; predicate of a preposition, "" if its noun is not visible ("without").
     """
 
     word: str
@@ -55,4 +55,4 @@ class Token:
 OPENS_NOUN = frozenset(
     (Tag.ARTICLE, Tag.THE, Tag.HIS, Tag.QUANTITY, Tag.NUMBER, Tag.ORDINAL, Tag.ADJECTIVE, Tag.MODIFIER, Tag.NOUN)
 )
-"""What a noun phrase can begin with."""
+"""Tags that can begin a noun phrase."""

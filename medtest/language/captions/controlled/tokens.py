@@ -1,4 +1,4 @@
-"""A caption as words: lower case, accents off, contractions undone, punctuation apart."""
+"""Tokenization of captions: lower case, no accents, expanded contractions, separate punctuation."""
 
 from __future__ import annotations
 
@@ -56,35 +56,35 @@ _BEFORE_IT_IS = frozenset((STOP, ",", "that", "because", "so", "as", "like", "wh
 
 
 def plain(text: str) -> str:
-    """Return a text with accents off its letters and wide or joined signs written out: "café" is "cafe"."""
+    """Return a text without accents and with compatibility characters expanded: "café" is "cafe"."""
     if text.isascii():
         return text
-    apart = unicodedata.normalize("NFKD", text)
-    return "".join(sign for sign in apart if not unicodedata.combining(sign))
+    decomposed = unicodedata.normalize("NFKD", text)
+    return "".join(sign for sign in decomposed if not unicodedata.combining(sign))
 
 
 def words(text: str) -> list[str]:
-    """Return the words of a caption; the end of a sentence is ``"."``, a possessive is ``"'s"`` apart."""
+    """Return the words of a caption; the end of a sentence is ``"."``, a possessive is a separate ``"'s"``."""
     lowered = plain(text).lower().replace("\u2019", "'").replace("\u2018", "'").replace("`", "'").replace("\n", " . ")
     lowered = _TRIPLED.sub(r"\1\1", _JOINED.sub(" . ", lowered))
     for wrong, right in _SPELLING.items():
         if wrong in lowered:
             lowered = re.sub(rf"(?<![\w-]){re.escape(wrong)}(?![\w-])", right, lowered)
-    found: list[str] = []
-    for one in _WORD.findall(lowered):
-        if one == "it's" and found and found[-1] not in _BEFORE_IT_IS:
-            found.append("its")  # as it is written as often as not
-        elif one in _UNDONE:
-            found += _UNDONE[one]
-        elif one.endswith("'s") and len(one) > 2:
-            found += [one[:-2], "'s"]
-        elif one.endswith("s'"):
-            found += [one[:-1], "'s"]
-        elif one in _STOPS:
-            found.append(STOP)
-        elif one in '()"':
-            if one != '"':
-                found.append(",")
+    result: list[str] = []
+    for token in _WORD.findall(lowered):
+        if token == "it's" and result and result[-1] not in _BEFORE_IT_IS:
+            result.append("its")  # a frequent misspelling of "its"
+        elif token in _UNDONE:
+            result += _UNDONE[token]
+        elif token.endswith("'s") and len(token) > 2:
+            result += [token[:-2], "'s"]
+        elif token.endswith("s'"):
+            result += [token[:-1], "'s"]
+        elif token in _STOPS:
+            result.append(STOP)
+        elif token in '()"':
+            if token != '"':
+                result.append(",")
         else:
-            found.append(one.strip("'"))
-    return found
+            result.append(token.strip("'"))
+    return result

@@ -1,4 +1,4 @@
-"""What relation a verb says, with its preposition: "stands on" is ``standing on``, "leaning against" ``against``."""
+"""Relations stated by verbs with prepositions: "stands on" is ``standing on``, "leaning against" ``against``."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ WITH = {
     "fill": {"of": "with"},
     "hold": {"on": "holding"},
 }
-"""Verb, the preposition's predicate, and the relation that the two say."""
+"""Relations by verb and the predicate of its preposition."""
 TRANSITIVE = {"have": "has", "show": "has", "say": "says", "examine": "looking at", "cross": "across", "enter": "in"}
 _PARTICLES = {
     "show": ("off",),
@@ -57,7 +57,7 @@ _PARTICLES = {
     "open": ("up",),
     "stick": ("out",),
 }
-"""Verbs whose particle leads to an object: "picking up a ball"."""
+"""Verbs whose particle may precede an object: "picking up a ball"."""
 _NO_OBJECT = frozenset(("be", "do", "get", "go", "seem", "appear", "become", "remain", "stay"))
 _PASSIVE_BY_AGENT = frozenset(
     (
@@ -82,15 +82,15 @@ _PASSIVE_BY_AGENT = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Predicate:
-    """What a verb says.
+    """Predicate of a verb.
 
     Attributes:
-        predicate: The relation that waits for an object; "" where none does.
+        predicate: Relation that waits for an object; "" if none does.
         end: Index of the token after it.
-        wants: Whether it only leads to another verb ("trying to").
-        attribute: Whether it can only describe.
-        drops: Whether what follows is not seen.
-        reverse: Whether the object does it: "pulled by a horse".
+        wants: True if it only leads to another verb ("trying to").
+        attribute: True if it can only describe.
+        drops: True if what follows is not visible.
+        reverse: True if the object is the agent: "pulled by a horse".
     """
 
     predicate: str
@@ -102,7 +102,7 @@ class Predicate:
 
 
 def predicate_of_verb(tokens: Sequence[Token], at: int) -> Predicate:
-    """Read the verb at an index, with what belongs to it."""
+    """Read the verb at an index, with its particles and preposition."""
     token = tokens[at]
     base = token.base
     end = at + 1
@@ -113,21 +113,23 @@ def predicate_of_verb(tokens: Sequence[Token], at: int) -> Predicate:
         return Predicate(predicate="", end=end)
     if following.tag is Tag.TO or (token.word in lexicon()["wanting"] and _to_ahead(tokens, end)):
         return Predicate(predicate="", end=_to_ahead(tokens, end) or end, wants=True)
-    particle = next((one.word for one in tokens[at + 1 : end + 1] if one.word in _PARTICLES.get(base, ())), "")
+    particle = next(
+        (candidate.word for candidate in tokens[at + 1 : end + 1] if candidate.word in _PARTICLES.get(base, ())), ""
+    )
     if particle and token.tag is not Tag.PARTICIPLE:
-        after = end + (following.word == particle)
-        if after < len(tokens) and tokens[after].tag in OPENS_NOUN:
-            return Predicate(predicate=ing_of(token), end=after)
+        object_at = end + (following.word == particle)
+        if object_at < len(tokens) and tokens[object_at].tag in OPENS_NOUN:
+            return Predicate(predicate=ing_of(token), end=object_at)
     if following.tag is Tag.PREPOSITION:
         if not following.base:
             return Predicate(predicate="", end=end)
-        said = WITH.get(base, {}).get(following.base, "")
+        relation = WITH.get(base, {}).get(following.base, "")
         if base == "make" and token.tag is not Tag.PARTICIPLE:
-            said = ""
+            relation = ""
         if base == "cover" and token.tag is not Tag.PARTICIPLE:
-            said = ""
-        if said and following.word not in ("above", "across"):
-            return Predicate(predicate=said, end=end + 1)
+            relation = ""
+        if relation and following.word not in ("above", "across"):
+            return Predicate(predicate=relation, end=end + 1)
         if base == "talk" and following.word == "on":
             return Predicate(predicate="using", end=end + 1)
         return Predicate(predicate="", end=end)
@@ -139,14 +141,14 @@ def predicate_of_verb(tokens: Sequence[Token], at: int) -> Predicate:
 
 
 def ing_of(token: Token) -> str:
-    """Return the -ing form of a verb as the caption's own, or made from its base."""
+    """Return the -ing form of a verb, from the caption or its base."""
     if token.tag is Tag.ING:
         return token.word
     return ing(token.base)
 
 
 def _to_ahead(tokens: Sequence[Token], at: int) -> int:
-    """Return the index of a "to" that comes next, past an adjective or adverb ("gets ready to"); 0 where none does."""
+    """Return the index of a following "to", skipping adjectives and adverbs ("gets ready to"); 0 without one."""
     while at < len(tokens) and tokens[at].tag in (Tag.ADVERB, Tag.ADJECTIVE, Tag.ING, Tag.PARTICIPLE):
         at += 1
     return at if at < len(tokens) and tokens[at].tag is Tag.TO else 0

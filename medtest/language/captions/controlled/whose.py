@@ -1,4 +1,4 @@
-"""Whose is a verb, whose a phrase of place: by what is near, and by what can do or hold it."""
+"""Attachment of verbs and prepositional phrases, by proximity and by what can act or hold."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _OF_BEINGS = _words("""
 
 @dataclass(slots=True)
 class NounTraits:
-    """A thing as it is read.
+    """Noun being read.
 
     Attributes:
-        name: In singular.
-        count: As an entity's.
-        attributes: What it is like.
+        name: Name in the singular.
+        count: Count of the entity.
+        attributes: Attributes of the entity.
     """
 
     name: str
@@ -46,22 +46,22 @@ class NounTraits:
 
     @property
     def animate(self) -> bool:
-        """Whether it is a person or an animal."""
+        """True for a person or an animal."""
         return animate(self.name)
 
     @property
     def container(self) -> bool:
-        """Whether it holds things."""
+        """True for a container."""
         return singular(self.name.rpartition(" ")[2]) in lexicon()["containers"]
 
     @property
     def vehicle(self) -> bool:
-        """Whether it moves by itself and is no being."""
+        """True for a vehicle."""
         return singular(self.name.rpartition(" ")[2]) in _VEHICLES
 
     @property
     def place(self) -> bool:
-        """Whether things are at it."""
+        """True for a place."""
         return place(self.name)
 
 
@@ -76,30 +76,30 @@ Named = Sequence[tuple[int, NounTraits]]
 
 
 def subject_of(token: Token, *, last: Named, role: str, owners: Named, main: Named) -> list[int]:
-    """Return whose a participle is that follows an object: the object's, or the subject's.
+    """Return the subject of a participle that follows an object: the object, or the subject of the sentence.
 
     Args:
         token: The participle.
         last: The object, one or several.
-        role: Under which predicate it was named.
-        owners: Whose object it is.
-        main: The subject of the sentence.
+        role: Predicate under which it was named.
+        owners: Subjects of that predicate.
+        main: Subject of the sentence.
     """
-    beings = any(one.animate for _, one in last)
-    if role == "of" and owners and any(one.container for _, one in owners):
+    beings = any(noun.animate for _, noun in last)
+    if role == "of" and owners and any(noun.container for _, noun in owners):
         return _indices(owners)
     if token.base in _OF_BEINGS and not beings:
         for group in (owners, main):
-            if any(one.animate for _, one in group):
+            if any(noun.animate for _, noun in group):
                 return _indices(group)
     if beings:
         return _indices(last)
     if token.tag is Tag.PARTICIPLE:
         return _indices(last)
     if role == "with" and token.base in ("sit", "lie", "lay", "rest", "stand") and main:
-        spread = any(one.place and one.name not in _SEATS for _, one in main)
+        spread = any(noun.place and noun.name not in _SEATS for _, noun in main)
         return _indices(last if spread else main)
-    if token.base in _MOTIONS and any(one.vehicle for _, one in main):
+    if token.base in _MOTIONS and any(noun.vehicle for _, noun in main):
         return _indices(main)
     if role in ("with", "has", "of", "and") or token.base in _POSTURES:
         return _indices(last if role in ("with", "has", "of") else main or last)
@@ -117,36 +117,39 @@ def belongs_to(
     current: Named | None,
     main: Named,
 ) -> list[int]:
-    """Return what a prepositional phrase belongs to.
+    """Return the nouns to which a prepositional phrase belongs.
 
-    After a verb it is the verb's subject, without one the noun before it; "on … on …" is a stack; what a thing has
-    or is made of belongs to that thing.
+    After a verb it belongs to the verb's subject, otherwise to the preceding noun; "on … on …" is a stack; possessions
+    and materials belong to their noun.
 
     Args:
         token: The preposition.
-        name: The noun it leads to.
-        ahead: "his" where that noun is someone's; the pronoun that the noun's own place leads to ("in front of him").
-        last: The things named last.
-        role: Under which predicate they were named; "" for a subject.
-        owners: Whose object they are.
-        current: The subject of the verb; None where there is none.
-        main: The subject of the sentence.
+        name: Noun after it.
+        ahead: "his" if that noun is possessed; the pronoun to which the noun's own preposition leads ("in front of
+            him").
+        last: Nouns named last.
+        role: Predicate under which they were named; "" for a subject.
+        owners: Subjects of that predicate.
+        current: Subject of the verb; None without a verb.
+        main: Subject of the sentence.
     """
     word, predicate = token.word, token.base
     if predicate == "of":
         return _indices(last[-1:])
     if role == "":
-        mixed = len({one.animate for _, one in last}) > 1
+        mixed = len({noun.animate for _, noun in last}) > 1
         return _indices(last[-1:] if mixed and predicate == "with" else last)
-    beings = any(one.animate for _, one in last)
+    beings = any(noun.animate for _, noun in last)
     if predicate == "with" and ahead in ("him", "her", "them") and not beings:
         return _indices(current if current is not None else main)
     if predicate == "with" and (ahead == "his" or _carried(name, main)) and not beings:
         for group in (current or (), owners, main):
-            if any(one.animate for _, one in group) and (ahead == "his" or role not in ("holding", "wearing", "with")):
+            if any(noun.animate for _, noun in group) and (
+                ahead == "his" or role not in ("holding", "wearing", "with")
+            ):
                 return _indices(group)
-    held = role in ("has", "holding", "with", "carrying") and singular(name) in lexicon()["body_parts"]
-    if held and ahead == "his" and not beings:
+    is_held = role in ("has", "holding", "with", "carrying") and singular(name) in lexicon()["body_parts"]
+    if is_held and ahead == "his" and not beings:
         return _indices(last)
     if current is not None:
         if role in ("on", "sitting on", "standing on", "lying on") and predicate == "on":
@@ -154,23 +157,25 @@ def belongs_to(
         if word == "in" and name and garment(name):
             return _indices(last if beings else current)
         if predicate == "with" and not beings:
-            if animate(name) and any(one.animate for _, one in current):
+            if animate(name) and any(noun.animate for _, noun in current):
                 return _indices(current)
-            if any(one.container or one.place or not one.animate for _, one in last) and not _carried(name, current):
+            if any(noun.container or noun.place or not noun.animate for _, noun in last) and not _carried(
+                name, current
+            ):
                 return _indices(last)
         if predicate == "with" and beings and role == "with":
             return _indices(last)
         return _indices(current)
     if word == "in" and name and garment(name) and not beings:
         for group in (owners, main):
-            if any(one.animate for _, one in group):
+            if any(noun.animate for _, noun in group):
                 return _indices(group)
     if role == "of" and owners and predicate != "with":
         return _indices(owners)
     had = role == "with" and predicate != "with" and not beings
-    if had and owners and not any(one.place for _, one in owners):
+    if had and owners and not any(noun.place for _, noun in owners):
         return _indices(owners)
-    if predicate == "with" and role == "on" and owners and any(one.name in _DISHES for _, one in last):
+    if predicate == "with" and role == "on" and owners and any(noun.name in _DISHES for _, noun in last):
         return _indices(owners)
     if role == "wearing" and owners:
         return _indices(owners)
@@ -178,9 +183,9 @@ def belongs_to(
 
 
 def _carried(name: str, current: Named) -> bool:
-    """Say whether "with" rather names what the doer has: a man eating pizza with a fork."""
-    return any(one.animate for _, one in current) and singular(name.rpartition(" ")[2]) in _CARRIED
+    """Return True if "with" names something that the agent carries: a man eating pizza with a fork."""
+    return any(noun.animate for _, noun in current) and singular(name.rpartition(" ")[2]) in _CARRIED
 
 
-def _indices(named: Named) -> list[int]:
-    return [index for index, _ in named]
+def _indices(nouns: Named) -> list[int]:
+    return [index for index, _ in nouns]

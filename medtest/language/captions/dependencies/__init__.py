@@ -1,1 +1,1 @@
-"""Pools from dependency parses: one mapping of graphs, fed by spaCy and by Stanza."""
+"""Pools from dependency parses by spaCy or Stanza."""

@@ -1,8 +1,8 @@
-"""A caption's dependency graph in one scheme, whichever parser made it.
+"""Dependency graph of a caption in one scheme, independent of the parser.
 
-Stanza's models give Universal Dependencies, spaCy's English ones CLEAR (ClearNLP's labels): a preposition is a child of
-its noun in the one and its noun's parent in the other. Here a noun has its prepositions (``cases``) and the word that
-they attach it to.
+Stanza's models produce Universal Dependencies, spaCy's English ones CLEAR (ClearNLP's labels): a preposition is a child
+of its noun in the former and its noun's parent in the latter. Here a noun has its prepositions (``cases``) and the word
+to which they attach it.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class Word:
-    """A word of a caption.
+    """Word of a caption.
 
     Attributes:
         text: In lower case.
         lemma: In lower case.
-        tag: Its universal part of speech (``NOUN``, ``VERB``, ``ADP`` …).
-        relation: What it is to its head, as its parser says it; ``root`` for none.
-        head: Index of its head; its own for none.
-        gerund: Whether it ends in -ing as a verb.
-        participle: Whether it is a past participle.
-        many: Whether it is a plural.
-        cases: Prepositions that attach it to its head, as said.
+        tag: Universal part of speech (``NOUN``, ``VERB``, ``ADP`` …).
+        relation: Relation to its head, in its parser's scheme; ``root`` for none.
+        head: Index of its head; its own index for the root.
+        gerund: True for a verb in -ing.
+        participle: True for a past participle.
+        many: True for a plural.
+        cases: Prepositions that attach it to its head, in order.
     """
 
     text: str
@@ -48,8 +48,11 @@ SUBJECT, OBJECT, PLACE, CLAUSE, AGENT, OWNER, LIST, VERB = (
     "list",
     "verb",
 )
-"""Relations of one scheme: subject and object of a verb; a noun under a preposition; a verb that describes a noun; who
-does a passive verb; whose a thing is; one more of a list; a verb under a verb."""
+"""Relations of the common scheme.
+
+They are subject and object of a verb; noun under a preposition; verb that describes a noun; agent of a passive verb;
+owner; list member; verb under a verb.
+"""
 _ONE_SCHEME = {
     "nsubj": SUBJECT,
     "nsubj:pass": SUBJECT,
@@ -72,50 +75,50 @@ _ONE_SCHEME = {
 
 
 def in_one_scheme(words: Sequence[Word]) -> list[Word]:
-    """Return words with relations of one scheme and nouns with their prepositions; the argument stays as it is."""
-    found = [
-        Word(one.text, one.lemma, one.tag, one.relation, one.head, one.gerund, one.participle, one.many)
-        for one in words
+    """Return a copy of the words with relations of the common scheme, and nouns with their prepositions."""
+    converted = [
+        Word(word.text, word.lemma, word.tag, word.relation, word.head, word.gerund, word.participle, word.many)
+        for word in words
     ]
-    for index, one in enumerate(words):
-        if one.relation == "pobj":
-            _lift(words, found, index)
-        elif one.relation in ("obl", "nmod", "obl:agent", "obl:tmod", "nmod:unmarked", "obl:unmarked"):
-            found[index].cases = _cases(words, index)
-    for index, one in enumerate(found):
-        if one.relation not in (PLACE, AGENT):
-            found[index].relation = _ONE_SCHEME.get(one.relation, one.relation)
-    return found
+    for index, word in enumerate(words):
+        if word.relation == "pobj":
+            _lift(words, converted, index)
+        elif word.relation in ("obl", "nmod", "obl:agent", "obl:tmod", "nmod:unmarked", "obl:unmarked"):
+            converted[index].cases = _cases(words, index)
+    for index, word in enumerate(converted):
+        if word.relation not in (PLACE, AGENT):
+            converted[index].relation = _ONE_SCHEME.get(word.relation, word.relation)
+    return converted
 
 
 def _cases(words: Sequence[Word], index: int) -> list[str]:
-    """Return a noun's prepositions in Universal Dependencies, with the words that are fixed to them."""
-    marks = [at for at, one in enumerate(words) if one.head == index and one.relation == "case" and at != index]
-    fixed = [at for at, one in enumerate(words) if one.head in marks and one.relation in ("fixed", "advmod")]
+    """Return a noun's prepositions in Universal Dependencies, including fixed multiword expressions."""
+    marks = [at for at, word in enumerate(words) if word.head == index and word.relation == "case" and at != index]
+    fixed = [at for at, word in enumerate(words) if word.head in marks and word.relation in ("fixed", "advmod")]
     return [words[at].text for at in sorted({*marks, *fixed})]
 
 
-def _lift(words: Sequence[Word], found: list[Word], index: int) -> None:
-    """Attach a preposition's object to what the preposition is attached to: CLEAR to one scheme."""
+def _lift(words: Sequence[Word], converted: list[Word], index: int) -> None:
+    """Attach a preposition's object to the preposition's head: from CLEAR to the common scheme."""
     at = words[index].head
-    said = [words[at].text]
+    cases = [words[at].text]
     agent = words[at].relation == "agent"
     up = words[at].head
     while up != at and (words[up].tag == "ADP" or _is_part(words, up)):
-        said.insert(0, words[up].text)
+        cases.insert(0, words[up].text)
         at, up = up, words[up].head
-    before = at - 1
+    previous = at - 1
     if (
-        before >= 0
-        and words[before].text in ("next", "close", "left", "right", "together", "along")
-        and words[before].head == up
+        previous >= 0
+        and words[previous].text in ("next", "close", "left", "right", "together", "along")
+        and words[previous].head == up
     ):
-        said.insert(0, words[before].text)
-    found[index].cases, found[index].head, found[index].relation = said, up, AGENT if agent else PLACE
+        cases.insert(0, words[previous].text)
+    converted[index].cases, converted[index].head, converted[index].relation = cases, up, AGENT if agent else PLACE
 
 
 def _is_part(words: Sequence[Word], at: int) -> bool:
-    """Say whether an adverb is the first word of a preposition ("next to", "out of")."""
+    """Return True if an adverb is the first word of a preposition ("next to", "out of")."""
     return words[at].tag in ("ADV", "SCONJ") and words[at].text in (
         "next",
         "close",

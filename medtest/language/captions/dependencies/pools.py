@@ -1,4 +1,4 @@
-"""From a dependency graph to a pool, by the rules that the labelled captions are labelled by."""
+"""Conversion of dependency graphs to pools, by the rules of the labelled captions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def pool_of_words(words: Sequence[Word]) -> Pool:
 
 
 class _Graph:
-    """Reads one graph."""
+    """Read one graph."""
 
     def __init__(self, words: Sequence[Word]) -> None:
         self.words = words
@@ -54,94 +54,106 @@ class _Graph:
                 self._place(index)
         order = sorted(self.things)
         names = [
-            Entity(name=one.name, count=one.count, attributes=alphabetical(one.attributes))
-            for one in (self.things[index] for index in order)
+            Entity(name=noun.name, count=noun.count, attributes=alphabetical(noun.attributes))
+            for noun in (self.things[index] for index in order)
         ]
-        kept = {index: at for at, index in enumerate(order)}
-        triples = tuple(Triple(subject=kept[a], predicate=said, object=kept[b]) for a, said, b in self.triples)
+        position = {index: at for at, index in enumerate(order)}
+        triples = tuple(
+            Triple(subject=position[a], predicate=predicate, object=position[b]) for a, predicate, b in self.triples
+        )
         return Pool(entities=tuple(names), triples=triples)
 
     # --- nouns ------------------------------------------------------------------------------------------------------
 
     def _is_head(self, index: int) -> bool:
-        """Say whether a noun is no part of a longer name."""
+        """Return True if a noun is not part of a longer name."""
         word = self.words[index]
         parts = word.relation in ("compound", "amod", "nummod", "nmod:npmod", "npadvmod", "fixed", "flat", "case")
         return not (parts and word.head != index and self.words[word.head].tag in (*_NAMES, "ADJ", "VERB", "ADV"))
 
     def _inner(self, index: int) -> int | None:
-        """Return the noun that a collection, a region or a picture is of."""
-        for at, one in enumerate(self.words):
-            if one.relation == PLACE and one.head == index and one.cases == ["of"] and one.tag in _NAMES:
+        """Return the noun to which a collection, a region or a picture refers."""
+        for at, word in enumerate(self.words):
+            if word.relation == PLACE and word.head == index and word.cases == ["of"] and word.tag in _NAMES:
                 return at
         return None
 
     def _through(self, index: int) -> bool:
-        """Say whether a noun leads through "of" to the thing itself."""
+        """Return True if a noun leads through "of" to the actual entity."""
         text = self.words[index].text
         lists = self.told["collections"] | self.told["regions"] | self.told["picture_words"]
         return text in lists and self._inner(index) is not None and not self._before(index)
 
     def _seen(self, index: int) -> bool:
-        word, told = self.words[index], self.told
+        word, lists = self.words[index], self.told
         if self._through(index):
             return False
-        if word.text in told["events"] or singular(word.text) in told["events"]:
+        if word.text in lists["events"] or singular(word.text) in lists["events"]:
             return False
-        if word.text in told["picture_words"] and word.relation == "root":
+        if word.text in lists["picture_words"] and word.relation == "root":
             return False
-        return not (word.text in told["regions"] and not self._before(index))
+        return not (word.text in lists["regions"] and not self._before(index))
 
     def _before(self, index: int) -> list[int]:
-        """Return the words of a name before its head: nouns, and what makes a name with it ("living room")."""
-        found: list[int] = []
-        for at, one in enumerate(self.words):
-            if one.head != index or at >= index or one.text in self.told["materials"]:
+        """Return the words of a name before its head: nouns and other parts of compounds ("living room")."""
+        parts: list[int] = []
+        for at, word in enumerate(self.words):
+            if word.head != index or at >= index or word.text in self.told["materials"]:
                 continue
-            joined = f"{one.text}_{self.words[index].text}" in self.told["compounds"]
+            joined = f"{word.text}_{self.words[index].text}" in self.told["compounds"]
             purpose = (
-                one.text in self.told["ing_modifiers"] and self.words[index].text in self.told["noun_heads_of_ing"]
+                word.text in self.told["ing_modifiers"] and self.words[index].text in self.told["noun_heads_of_ing"]
             )
-            if one.relation == "compound" or joined or purpose:
-                found += [*self._before(at), at]
-        return found
+            if word.relation == "compound" or joined or purpose:
+                parts += [*self._before(at), at]
+        return parts
 
     def _thing(self, index: int) -> NounTraits:
         word = self.words[index]
         parts = self._before(index)
         first = parts[0] if parts else index
-        between = [self.words[at].text for at in range(first, index) if self.words[at].tag not in ("PUNCT", "DET")]
-        name = " ".join([*between, singular(word.text)])
-        children = [one for one in self.words if one.head == index and one is not word]
-        told = [one.text for one in children if one.relation in ("amod", "acomp") and one.text not in between]
-        told += [one.text for one in children if one.relation == "compound" and one.text in self.told["materials"]]
-        numbers = [one.text for one in children if one.relation == "nummod"]
+        name_words = [self.words[at].text for at in range(first, index) if self.words[at].tag not in ("PUNCT", "DET")]
+        name = " ".join([*name_words, singular(word.text)])
+        children = [child for child in self.words if child.head == index and child is not word]
+        attributes = [
+            child.text for child in children if child.relation in ("amod", "acomp") and child.text not in name_words
+        ]
+        attributes += [
+            child.text for child in children if child.relation == "compound" and child.text in self.told["materials"]
+        ]
+        numbers = [child.text for child in children if child.relation == "nummod"]
         count: int | None = 1
         if numbers:
             count = int(numbers[0]) if numbers[0].isdigit() else self.told.numbers.get(numbers[0])
         elif is_plural(word.text) or mass(name):
             count = None
-        quantities = {one.text for one in children if one.text in self.told["quantities"]}
-        return NounTraits(name, count, [one for one in told if one not in quantities and not one.isdigit()])
+        quantities = {child.text for child in children if child.text in self.told["quantities"]}
+        return NounTraits(
+            name,
+            count,
+            [attribute for attribute in attributes if attribute not in quantities and not attribute.isdigit()],
+        )
 
     def _resolved(self, index: int) -> list[int]:
-        """Return the things that a word stands for: itself, what it is a collection of, and those listed with it."""
+        """Return the entities of a word: itself, the content of a collection, and list members."""
         inner = self._inner(index) if self._through(index) else None
-        found = self._resolved(inner) if inner is not None else [index] if index in self.things else []
-        for at, one in enumerate(self.words):
-            if one.relation == LIST and one.head == index and one.tag in _NAMES and at != index:
-                found += self._resolved(at)
-        return found
+        nouns = self._resolved(inner) if inner is not None else [index] if index in self.things else []
+        for at, word in enumerate(self.words):
+            if word.relation == LIST and word.head == index and word.tag in _NAMES and at != index:
+                nouns += self._resolved(at)
+        return nouns
 
     # --- relations --------------------------------------------------------------------------------------------------
 
     def _subjects(self, index: int, depth: int = 0) -> list[int]:
-        """Return whose a verb is."""
+        """Return the subjects of a verb."""
         word = self.words[index]
-        own = [at for at, one in enumerate(self.words) if one.head == index and one.relation == SUBJECT]
-        named = [thing for at in own for thing in self._resolved(at)]
-        if named or depth > len(self.words):
-            return named
+        subject_words = [
+            at for at, candidate in enumerate(self.words) if candidate.head == index and candidate.relation == SUBJECT
+        ]
+        subjects = [thing for at in subject_words for thing in self._resolved(at)]
+        if subjects or depth > len(self.words):
+            return subjects
         if word.relation == CLAUSE:
             return self._resolved(word.head)
         if word.relation in (LIST, VERB, "aux", "ccomp", "dep") and word.head != index:
@@ -153,24 +165,24 @@ class _Graph:
     def _verb(self, index: int) -> None:
         word = self.words[index]
         subjects = self._subjects(index)
-        for at, one in enumerate(self.words):
-            if one.head != index or at == index:
+        for at, candidate in enumerate(self.words):
+            if candidate.head != index or at == index:
                 continue
-            if one.relation == OBJECT:
+            if candidate.relation == OBJECT:
                 predicate = TRANSITIVE.get(word.lemma) or (word.text if word.gerund else ing(word.lemma))
                 self._say(subjects, predicate, self._resolved(at))
-            elif one.relation == AGENT:
+            elif candidate.relation == AGENT:
                 self._say(subjects, "near", self._resolved(at))
 
     def _place(self, index: int) -> None:
         word = self.words[index]
-        things = self._resolved(index)
+        nouns = self._resolved(index)
         phrase = " ".join(word.cases)
         region = ""
         if self._through(index):
             inner = self._inner(index)
             region = self.words[index].text
-            things = [] if inner is None else self._resolved(inner)
+            nouns = [] if inner is None else self._resolved(inner)
         elif self._passes(index):
             return
         predicate = self._predicate(f"{phrase} {region} of") if region else ""
@@ -183,25 +195,30 @@ class _Graph:
             predicate = WITH.get(head.lemma, {}).get(predicate, predicate)
         else:
             subjects = self._resolved(word.head)
-        if phrase == "in" and any(garment(self.things[one].name) for one in things):
-            beings = any(self.things[one].animate for one in subjects)
+        if phrase == "in" and any(garment(self.things[noun].name) for noun in nouns):
+            beings = any(self.things[subject].animate for subject in subjects)
             predicate = "wearing" if beings else predicate
-        self._say(subjects, predicate, things)
+        self._say(subjects, predicate, nouns)
 
     def _passes(self, index: int) -> bool:
-        """Say whether a noun stands under a collection that speaks for it."""
+        """Return True if a noun is subordinate to a collection that represents it."""
         word = self.words[index]
         return word.cases == ["of"] and word.head != index and self._through(word.head)
 
     @staticmethod
     def _predicate(phrase: str) -> str:
         words = phrase.split()
-        found = preposition(words, 0) if words else None
-        return found[1] if found is not None and found[0] == len(words) and found[1] != "-" else ""
+        match = preposition(words, 0) if words else None
+        return match[1] if match is not None and match[0] == len(words) and match[1] != "-" else ""
 
     def _say(self, subjects: Sequence[int], predicate: str, things: Sequence[int]) -> None:
-        for one in subjects:
-            for other in things:
-                triple = (one, predicate, other)
-                if one != other and one in self.things and other in self.things and triple not in self.triples:
+        for subject in subjects:
+            for target in things:
+                triple = (subject, predicate, target)
+                if (
+                    subject != target
+                    and subject in self.things
+                    and target in self.things
+                    and triple not in self.triples
+                ):
                     self.triples.append(triple)

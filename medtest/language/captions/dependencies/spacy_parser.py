@@ -1,4 +1,4 @@
-"""The parser ``spacy``: any installed English pipeline of spaCy that parses dependencies."""
+"""Parser ``spacy``: any installed English pipeline of spaCy with a dependency parser."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _BATCH = 256
 
 
 class SpacyParser(CaptionParser):
-    """Reads captions by an installed pipeline of spaCy; neither spaCy nor a pipeline comes with medtest.
+    """Parse captions by an installed pipeline of spaCy; neither spaCy nor a pipeline is included in medtest.
 
     Args:
-        model: Name of an installed pipeline or its folder; "" takes the installed English one whose name comes first.
+        model: Name of an installed pipeline or its folder; "" for the first installed English one by name.
 
     Raises:
-        NoParser: spaCy or the pipeline is not installed, or the pipeline parses no dependencies.
+        NoParser: spaCy or the pipeline is not installed, or the pipeline has no dependency parser.
     """
 
     name: ClassVar[str] = "spacy"
@@ -30,19 +30,19 @@ class SpacyParser(CaptionParser):
         self._pipeline = _loaded(model)
 
     def parse(self, text: str) -> Pool:
-        """Return what a caption says; see :class:`~medtest.language.captions.parsers.CaptionParser`."""
+        """Return the pool of a caption; see :class:`~medtest.language.captions.parsers.CaptionParser`."""
         return pool_of_words(words_of(self._pipeline(text.lower())))
 
     def parse_all(self, texts: Iterable[str]) -> Iterator[Pool]:
-        """Yield the pools of many captions, read in batches."""
-        for made in self._pipeline.pipe((text.lower() for text in texts), batch_size=_BATCH):
-            yield pool_of_words(words_of(made))
+        """Yield the pools of many captions, parsed in batches."""
+        for document in self._pipeline.pipe((text.lower() for text in texts), batch_size=_BATCH):
+            yield pool_of_words(words_of(document))
 
 
 def words_of(made: Any) -> list[Word]:
-    """Return the words of a ``Doc``, without punctuation and blanks."""
-    kept = [token for token in made if not (token.is_punct or token.is_space)]
-    at = {token.i: index for index, token in enumerate(kept)}
+    """Return the words of a ``Doc``, without punctuation and spaces."""
+    tokens = [token for token in made if not (token.is_punct or token.is_space)]
+    at = {token.i: index for index, token in enumerate(tokens)}
     return [
         Word(
             text=token.text,
@@ -54,7 +54,7 @@ def words_of(made: Any) -> list[Word]:
             participle=token.tag_ == "VBN",
             many=token.tag_ in ("NNS", "NNPS"),
         )
-        for index, token in enumerate(kept)
+        for index, token in enumerate(tokens)
     ]
 
 
@@ -64,7 +64,7 @@ def _loaded(model: str) -> Any:
         import spacy
     except ImportError:
         raise NoParser("the parser spacy needs spaCy: pip install 'medtest[spacy]', and an English pipeline") from None
-    installed = sorted(one for one in spacy.util.get_installed_models() if one.startswith("en"))
+    installed = sorted(name_ for name_ in spacy.util.get_installed_models() if name_.startswith("en"))
     name = model or next(iter(installed), "")
     if not name:
         raise NoParser("the parser spacy needs an English pipeline of spaCy; none is installed")

@@ -1,4 +1,4 @@
-"""The parser ``stanza``: Stanza's English models in a folder, as ACTesting used them (section 4.2)."""
+"""Parser ``stanza``: Stanza's English models in a folder, as used by ACTesting (section 4.2)."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from medtest.language.captions.parsers import CaptionParser, NoParser
 
 _BATCH = 256
 PROCESSORS = "tokenize,mwt,pos,lemma,depparse"
-"""What is run, as in ACTesting's released code."""
+"""Processors to run, as in ACTesting's released code."""
 
 
 class StanzaParser(CaptionParser):
-    """Reads captions by Stanza; neither Stanza nor its models come with medtest, and nothing is downloaded.
+    """Parse captions by Stanza; neither Stanza nor its models are included, and nothing is downloaded.
 
     Args:
-        model: Folder of Stanza's resources (``resources.json`` and ``en``); "" takes Stanza's own default folder.
+        model: Folder of Stanza's resources (``resources.json`` and ``en``); "" for Stanza's default folder.
 
     Raises:
-        NoParser: Stanza or its English models are not there.
+        NoParser: Stanza or its English models are missing.
     """
 
     name: ClassVar[str] = "stanza"
@@ -34,26 +34,26 @@ class StanzaParser(CaptionParser):
         self._pipeline = _loaded(model)
 
     def parse(self, text: str) -> Pool:
-        """Return what a caption says; see :class:`~medtest.language.captions.parsers.CaptionParser`."""
+        """Return the pool of a caption; see :class:`~medtest.language.captions.parsers.CaptionParser`."""
         return pool_of_words(words_of(self._pipeline(text.lower())))
 
     def parse_all(self, texts: Iterable[str]) -> Iterator[Pool]:
-        """Yield the pools of many captions, read in batches."""
-        left = iter(texts)
-        while batch := [text.lower() for text in islice(left, _BATCH)]:
-            for made in self._pipeline.bulk_process(batch):
-                yield pool_of_words(words_of(made))
+        """Yield the pools of many captions, parsed in batches."""
+        remaining = iter(texts)
+        while batch := [text.lower() for text in islice(remaining, _BATCH)]:
+            for document in self._pipeline.bulk_process(batch):
+                yield pool_of_words(words_of(document))
 
 
 def words_of(made: Any) -> list[Word]:
-    """Return the words of a ``stanza.Document``, of all its sentences, without punctuation."""
-    found: list[Word] = []
+    """Return the words of all sentences of a ``stanza.Document``, without punctuation."""
+    result: list[Word] = []
     for sentence in made.sentences:
-        kept = [word for word in sentence.words if word.upos != "PUNCT"]
-        at = {int(word.id): len(found) + index for index, word in enumerate(kept)}
-        for word in kept:
+        tokens = [word for word in sentence.words if word.upos != "PUNCT"]
+        at = {int(word.id): len(result) + index for index, word in enumerate(tokens)}
+        for word in tokens:
             features = word.feats or ""
-            found.append(
+            result.append(
                 Word(
                     text=word.text.lower(),
                     lemma=(word.lemma or word.text).lower(),
@@ -65,7 +65,7 @@ def words_of(made: Any) -> list[Word]:
                     many="Number=Plur" in features,
                 )
             )
-    return found
+    return result
 
 
 @cache

@@ -50,8 +50,9 @@ class Correction:
 
     @cached_property
     def _kinds(self) -> Mapping[str, tuple[dict[str, int], Floats, Floats]]:
-        """By kind of a card the index of each name, and sensitivities and specificities, draws × names; first the
-        estimate.
+        """By kind of a card the index of each name, sensitivities and specificities.
+
+        Rates are draws × names; the first draw is the estimate.
         """
         rates_by_kind = {}
         for kind in ("class", "predicate"):

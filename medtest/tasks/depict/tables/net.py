@@ -119,7 +119,7 @@ def _sums(cases: DepictedCases, rows: Integers, wrong: Floats) -> Floats:
 def _first(
     cases: DepictedCases, members: Integers, wrong: Floats, floor: Integers, floors: Floats
 ) -> NDArray[np.int64]:
-    """Return by cluster the number of prompts that err only under the operator minus those that err only when repeated."""
+    """Return by cluster the net number of prompts that err: only under the operator, minus only when repeated."""
     size = int(cases.seed.max()) + 1
     sides = []
     for rows, values in ((members, wrong), (floor, floors)):
