@@ -1,8 +1,7 @@
-"""Templates for pools in English, with articles, agreement, counts and attributes, that the controlled parser reads
-back.
+"""Templates for pools in English, which the controlled parser reads back.
 
-ACTesting (section 3.2) fills templates with the words of a pool. These state each entity and each relation once, in the
-pool's order, so that the parser returns the same pool::
+ACTesting (section 3.2) fills templates with the words of a pool. These use articles, agreement, counts and attributes,
+and state each entity and each relation once, in the pool's order, so that the parser returns the same pool::
 
     A man riding a horse and wearing a red hat. The horse is near two trees. There is a lamp.
 """

@@ -1,4 +1,4 @@
 """Visual question answering: questions, typed answers, expectations, flips and accuracy.
 
-Pure functions of texts and tables: nothing here calls a model. The runner's rooms use this one.
+These are pure functions of texts and tables that call no model; the runner builds on them.
 """

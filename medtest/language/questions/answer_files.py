@@ -1,8 +1,8 @@
-"""Tables of answers that were given elsewhere: question, answer and, where it is known, what is to be read from it.
+"""Tables of answers from elsewhere: question, answer and optionally the expected reading.
 
-The table is CSV with the columns ``question``, ``answer`` and, where it is known, ``expected``: what a reader of the
-answer takes from it, in words (``5-10 mm``) or as records hold it (``..5``), or ``refusal``, ``unparsed``, ``not
-relevant``. Commas, semicolons and tabs separate cells, whichever the first line holds most of.
+The table is CSV with the columns ``question``, ``answer`` and optionally ``expected``: the value in the answer, in
+words (``5-10 mm``) or in canonical form (``..5``), or ``refusal``, ``unparsed``, ``not relevant``. Cells are separated
+by commas, semicolons or tabs, whichever is most frequent in the first line.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from medtest.language.questions.wording import NOT_RELEVANT
 
 COLUMNS = ("question", "answer", "expected")
 RULES = "rules"
-"""Stage of an answer that medtest's rules read."""
+"""Stage of an answer read by medtest's rules."""
 RIGHT, UNPARSED, REFUSED, OTHER = "right", "unparsed", "refusal", "other value"
-"""What a reading is beside what was expected: the same, or why not."""
+"""Result of comparing a reading with the expected one: equal, or the kind of difference."""
 _STATES = {
     "refusal": State.REFUSAL,
     "refused": State.REFUSAL,
@@ -50,12 +50,12 @@ class TableAnswer:
     """One row of a table of answers.
 
     Attributes:
-        line: Its line in the file.
+        line: Line in the file.
         question: The question.
-        asked: Its words in the file.
-        answer: The answer's words.
-        expected: What is to be read from them; None where it is not known.
-        expected_text: The same as the file has it.
+        asked: Wording of the question in the file.
+        answer: Text of the answer.
+        expected: Expected reading; None if unknown.
+        expected_text: Expected reading as written in the file.
     """
 
     line: int
@@ -70,11 +70,13 @@ def read_answers(path: Path, where: str = "") -> tuple[TableAnswer, ...]:
     """Read a table of answers.
 
     Args:
-        path: A CSV file in UTF-8, or in UTF-16 with its mark.
-        where: The file as the user named it; its name by default.
+        path: A CSV file in UTF-8, or in UTF-16 with a byte order mark.
+        where: Name of the file for messages; by default its own.
 
     Raises:
-        UserMistakes: It cannot be read, lacks a column, or expects what no answer to its question can be; one report.
+        UserMistakes: The file cannot be read, lacks a column, or has an expected value that does not fit its question;
+            one
+            report.
     """
     name = where or path.name
     try:
@@ -89,24 +91,24 @@ def read_answers(path: Path, where: str = "") -> tuple[TableAnswer, ...]:
             "save it as UTF-8 (in a spreadsheet: CSV UTF-8)",
         ) from error
     cells = csv_cells(text, partial(_columns, where=name), partial(_stop, name))
-    read = ((line, one["question"], one["answer"], one.get("expected", "")) for line, one in cells)
-    rows = list(islice(read, MOST_ROWS + 1))
+    cells_of_rows = ((line, row["question"], row["answer"], row.get("expected", "")) for line, row in cells)
+    rows = list(islice(cells_of_rows, MOST_ROWS + 1))
     if len(rows) > MOST_ROWS:
         raise _stop(name, f"has more than {MOST_ROWS:,} answers", f"at most {MOST_ROWS:,}")
     if not rows:
         raise _stop(name, "has no answer", "a head and a line for each answer")
     mistakes = [mistake for row in rows for mistake in _mistakes_of(*row, name)]
     if not mistakes:
-        given = _given(rows)
-        mistakes = [_no_value(one, name) for one in given if one.expected_text and one.expected is None]
+        answers = _given(rows)
+        mistakes = [_no_value(row, name) for row in answers if row.expected_text and row.expected is None]
     raise_all(mistakes, name)
-    return tuple(given)
+    return tuple(answers)
 
 
 def beside(read: Answer, expected: Answer) -> str:
-    """Return what a reading is beside what was expected: :data:`RIGHT`, or what it is in its place.
+    """Return :data:`RIGHT` if a reading equals the expected one, or else the kind of difference.
 
-    "About 8 mm" and 8 mm are the same, for a person who writes down what an answer says seldom says how sure it is.
+    "About 8 mm" and 8 mm are equal, because people who write down an answer rarely note its precision.
     """
     if (read.state, _plain(read)) == (expected.state, _plain(expected)):
         return RIGHT
@@ -116,23 +118,23 @@ def beside(read: Answer, expected: Answer) -> str:
 def _plain(answer: Answer) -> str:
     value = answer.value
     if isinstance(value, Ranges):
-        value = ranges(*(replace(one, about=False) for one in value.ranges))
+        value = ranges(*(replace(interval, about=False) for interval in value.ranges))
     return "" if value is None else str(value)
 
 
 def _columns(names: list[str], line: int, *, where: str) -> dict[str, int]:
     columns = {name: names.index(name) for name in COLUMNS if name in names}
-    missing = [name for name in COLUMNS[:2] if name not in columns]
+    absent = [name for name in COLUMNS[:2] if name not in columns]
     doubled = [name for name in COLUMNS if names.count(name) > 1]
-    if missing or doubled:
-        others = [name for name in names if name and name not in COLUMNS]
+    if absent or doubled:
+        unused = [name for name in names if name and name not in COLUMNS]
         raise Mistake(
             where=where,
             line=line,
-            key=f"column {(missing or doubled)[0]}",
-            found=(", ".join(names)[:120] or "no head") + ("" if missing else ", one of them twice"),
+            key=f"column {(absent or doubled)[0]}",
+            found=(", ".join(names)[:120] or "no head") + ("" if absent else ", one of them twice"),
             allowed="question, answer and, where it is known, expected",
-            nearest=nearest_name(missing[0], others) if missing else None,
+            nearest=nearest_name(absent[0], unused) if absent else None,
             fix="name the columns question, answer, expected in the first line",
         ).as_error()
     return columns
@@ -144,61 +146,63 @@ def _mistakes_of(line: int, question: str, answer: str, expected: str, where: st
     longest = {"question": LONGEST_QUESTION, "answer": LONGEST_ANSWER, "expected": LONGEST_QUESTION}
     for key, text in zip(COLUMNS, (question, answer, expected), strict=True):
         if len(text) > longest[key]:
-            found = f"{len(text):,} characters"
-            yield Mistake(where=where, line=line, key=key, found=found, allowed=f"at most {longest[key]:,}")
+            length = f"{len(text):,} characters"
+            yield Mistake(where=where, line=line, key=key, found=length, allowed=f"at most {longest[key]:,}")
 
 
 def _given(rows: Sequence[tuple[int, str, str, str]]) -> list[TableAnswer]:
-    known: dict[str, list[str]] = {}
-    for _, asked, _, expected in rows:
-        known.setdefault(wording(asked), []).extend([expected] if expected and expected.lower() not in _STATES else [])
-    questions = {words: tuple(answers) for words, answers in known.items()}
-    made: dict[str, Question] = {}
-    given: list[TableAnswer] = []
-    for line, asked, answer, expected in rows:
-        words = wording(asked)
-        question = made.setdefault(words, by_name(asked.lower()) or question_of(asked, questions[words]))
-        given.append(
+    expected_of: dict[str, list[str]] = {}
+    for _, text, _, expected in rows:
+        expected_of.setdefault(wording(text), []).extend(
+            [expected] if expected and expected.lower() not in _STATES else []
+        )
+    questions = {words: tuple(answers) for words, answers in expected_of.items()}
+    questions_by_wording: dict[str, Question] = {}
+    table_answers: list[TableAnswer] = []
+    for line, text, answer, expected in rows:
+        words = wording(text)
+        question = questions_by_wording.setdefault(words, by_name(text.lower()) or question_of(text, questions[words]))
+        table_answers.append(
             TableAnswer(
                 line=line,
                 question=question,
-                asked=asked,
+                asked=text,
                 answer=answer,
                 expected=_expected(expected, question) if expected else None,
                 expected_text=expected,
             )
         )
-    return given
+    return table_answers
 
 
 def _expected(text: str, question: Question) -> Answer | None:
-    """Return what a text expects of the answers to a question; None where that is no value of it."""
+    """Return the expected answer in a text; None if it is not a value of the question."""
     if text.startswith("'="):
-        text = text[1:]  # as medtest writes it, so that no spreadsheet takes it for a formula
+        text = text[1:]  # written by medtest so that spreadsheets do not read a formula
     state = _STATES.get(text.lower())
     if state is not None:
         return Answer(kind=question.kind, state=state)
     if (KINDS[question.kind].intervals and is_canonical(text)) or _are_names(text, question):
         return Answer(kind=question.kind, state=State.VALUE, value=read_value(question.kind, text))
-    read = question.parse_truth((text,))
-    return None if read.state in (State.UNPARSED, State.REFUSAL) else read
+    parsed = question.parse_truth((text,))
+    return None if parsed.state in (State.UNPARSED, State.REFUSAL) else parsed
 
 
 def _are_names(text: str, question: Question) -> bool:
-    """Say whether a text is names as records hold them, "iia" or "biopsy_forceps;metal_clip"."""
-    known = sections()
+    """Return True if a text consists of canonical names, "iia" or "biopsy_forceps;metal_clip"."""
+    lexicon_sections = sections()
     return set(text.split(";")) <= {
-        name for section in KINDS[question.kind].sections for name in known.get(section, ())
+        name for section in KINDS[question.kind].sections for name in lexicon_sections.get(section, ())
     }
 
 
-def _no_value(one: TableAnswer, where: str) -> Mistake:
+def _no_value(answer: TableAnswer, where: str) -> Mistake:
     return Mistake(
         where=where,
-        line=one.line,
+        line=answer.line,
         key="expected",
-        found=repr(one.expected_text[:80]),
-        allowed=f"what an answer to {one.question.text!r} can be, or refusal, unparsed, not relevant",
+        found=repr(answer.expected_text[:80]),
+        allowed=f"what an answer to {answer.question.text!r} can be, or refusal, unparsed, not relevant",
         fix="write it as a short answer, and leave it empty where it is not known",
     )
 

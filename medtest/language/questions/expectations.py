@@ -1,7 +1,7 @@
-"""Verdicts on an answer, given what is expected of it (:mod:`medtest.language.questions.matrix`).
+"""Verdicts on an answer under an expectation (:mod:`medtest.language.questions.matrix`).
 
-Two come of an answer, and both are kept: against the model's own answer to the source (metamorphic, no truth needed)
-and against the truth (accuracy).
+There are two for each answer: against the model's own answer to the source (metamorphic, without truth) and against the
+truth (accuracy).
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from medtest.language.questions.matrix import AT_INSERTED, PLUS, Expectation, Ru
 from medtest.language.questions.values import NO, YES, Kind, Names, Range, Ranges, Value, names, ranges, read_value
 
 LEAST_SHARE = 0.15
-"""A cell of the 3 × 3 grid counts where it holds at least this share of a region."""
+"""Smallest share of a region for which a cell of the 3 × 3 grid counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inserted:
-    """What a relation put into the image.
+    """Objects that a relation inserted into the image.
 
     Attributes:
-        count: How many things.
-        names: Canonical names that would be right for them; empty where any is.
+        count: Number of objects.
+        names: Canonical names that are right for them; empty if any is.
         cells: Cells of the 3 × 3 grid that they touch.
     """
 
@@ -40,12 +40,12 @@ class Inserted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """A verdict on one answer.
+    """Verdict on one answer.
 
     Attributes:
-        verdict: PASS, FAIL or SKIP; an ERROR is the runner's to give.
-        reason: Why, one of :data:`REASONS`.
-        comparison: The comparison it rests on; None where there was none.
+        verdict: PASS, FAIL or SKIP; only the runner gives ERROR.
+        reason: Reason, one of :data:`REASONS`.
+        comparison: Comparison behind the verdict; None without one.
     """
 
     verdict: Verdict
@@ -58,7 +58,7 @@ REASONS: tuple[str, ...] = (
     *("refusal", "became", "did not become", "may change", "skip"),
     *("right", "wrong", "unparsed", "source unparsed", "source refused", "no truth", "nothing inserted"),
 )
-"""Every reason of a judgement."""
+"""All reasons of judgements."""
 
 
 def judge_against_source(
@@ -71,15 +71,15 @@ def judge_against_source(
 ) -> Judgement:
     """Judge the answer to a follow-up by the model's own answer to the source.
 
-    A refusal where the source gave an answer fails. What is unparsed on either side, and a source that refused, is
-    skipped. Weaker, stronger and crossing intervals pass: only what excludes the source's answer is a flip.
+    A refusal fails if the source was answered. Unparsed answers on either side, and a refused source, are skipped.
+    Weaker, stronger and crossing intervals pass: only an answer that excludes the source's is a flip.
 
     Args:
-        expected: The cell of the matrix.
+        expected: Cell of the matrix.
         answer: Answer to the follow-up.
         source: Answer to the source.
-        inserted: What the relation put into the image, for ``+inserted`` and ``@inserted``.
-        tolerance: King moves within which places count as the same.
+        inserted: Objects that the relation inserted, for ``+inserted`` and ``@inserted``.
+        tolerance: King moves within which places count as equal.
     """
     open_case = _unjudged(expected, answer)
     if open_case is not None:
@@ -90,11 +90,11 @@ def judge_against_source(
         return Judgement(verdict=Verdict.SKIP, reason=_no_source(source))
     if answer.state == State.REFUSAL:
         return Judgement(verdict=Verdict.FAIL, reason="refusal")
-    found = compare(answer, source, tolerance=tolerance)
-    if found is None:
+    comparison = compare(answer, source, tolerance=tolerance)
+    if comparison is None:
         return Judgement(verdict=Verdict.SKIP, reason="unparsed")
-    verdict = Verdict.FAIL if found.change == Change.FLIP else Verdict.PASS
-    return Judgement(verdict=verdict, reason=found.change.value, comparison=found)
+    verdict = Verdict.FAIL if comparison.change == Change.FLIP else Verdict.PASS
+    return Judgement(verdict=verdict, reason=comparison.change.value, comparison=comparison)
 
 
 def judge_against_truth(
@@ -105,38 +105,38 @@ def judge_against_truth(
     inserted: Inserted | None = None,
     tolerance: int = 0,
 ) -> Judgement:
-    """Judge an answer by the truth: right where it has something in common with it (any-hit).
+    """Judge an answer by the truth: right if it shares a value with it (any-hit).
 
-    ``must become`` changes the truth as it changes the source's answer. A refusal is wrong; unparsed is skipped.
+    ``must become`` changes the truth like the source's answer. A refusal is wrong; unparsed is skipped.
 
     Args:
-        expected: The cell of the matrix; ``invariant`` for the source image itself.
+        expected: Cell of the matrix; ``invariant`` for the source image itself.
         answer: The answer.
-        truth: The true answer to the source image; None where none is known.
-        inserted: What the relation put into the image.
-        tolerance: King moves within which places count as the same.
+        truth: True answer to the source image; None if unknown.
+        inserted: Objects that the relation inserted.
+        tolerance: King moves within which places count as equal.
     """
     open_case = _unjudged(expected, answer)
     if open_case is not None:
         return open_case
-    known = truth is not None and truth.state in (State.VALUE, State.NOT_RELEVANT)
+    has_truth = truth is not None and truth.state in (State.VALUE, State.NOT_RELEVANT)
     if expected.rule == Rule.MUST_BECOME:
-        start = truth if known and truth is not None else Answer(kind=answer.kind, state=State.UNPARSED)
-        found = _became(expected, answer, start, inserted, tolerance, by_name=True)
-        if found.verdict == Verdict.SKIP:
-            return Judgement(verdict=Verdict.SKIP, reason="no truth" if "source" in found.reason else found.reason)
-        reason = "right" if found.verdict == Verdict.PASS else "wrong"
-        return Judgement(verdict=found.verdict, reason=reason, comparison=found.comparison)
-    if not known or truth is None:
+        start = truth if has_truth and truth is not None else Answer(kind=answer.kind, state=State.UNPARSED)
+        became = _became(expected, answer, start, inserted, tolerance, by_name=True)
+        if became.verdict == Verdict.SKIP:
+            return Judgement(verdict=Verdict.SKIP, reason="no truth" if "source" in became.reason else became.reason)
+        reason = "right" if became.verdict == Verdict.PASS else "wrong"
+        return Judgement(verdict=became.verdict, reason=reason, comparison=became.comparison)
+    if not has_truth or truth is None:
         return Judgement(verdict=Verdict.SKIP, reason="no truth")
     if answer.state == State.REFUSAL:
         return Judgement(verdict=Verdict.FAIL, reason="refusal")
-    compared = compare(answer, truth, tolerance=tolerance)
-    if compared is None:
+    comparison = compare(answer, truth, tolerance=tolerance)
+    if comparison is None:
         return Judgement(verdict=Verdict.SKIP, reason="unparsed")
-    right = compared.any_hit
+    right = comparison.any_hit
     return Judgement(
-        verdict=Verdict.PASS if right else Verdict.FAIL, reason="right" if right else "wrong", comparison=compared
+        verdict=Verdict.PASS if right else Verdict.FAIL, reason="right" if right else "wrong", comparison=comparison
     )
 
 
@@ -172,69 +172,69 @@ def _became(
         return Judgement(verdict=Verdict.FAIL, reason="refusal")
     if answer.value is None:
         return Judgement(verdict=Verdict.FAIL, reason="did not become")
-    wanted = wanted_value(expected, answer.kind, source, inserted)
-    found = compare_values(answer.value, wanted, answer.kind, tolerance=tolerance)
-    did = found.any_hit
+    target = wanted_value(expected, answer.kind, source, inserted)
+    comparison = compare_values(answer.value, target, answer.kind, tolerance=tolerance)
+    did = comparison.any_hit
     if KINDS[answer.kind].unnamed:
         earlier = source.value.names if isinstance(source.value, Names) else frozenset[str]()
-        did = _affirms(answer.value, wanted, inserted, before=None if by_name else earlier)
+        did = _affirms(answer.value, target, inserted, before=None if by_name else earlier)
     reason = "became" if did else "did not become"
-    return Judgement(verdict=Verdict.PASS if did else Verdict.FAIL, reason=reason, comparison=found)
+    return Judgement(verdict=Verdict.PASS if did else Verdict.FAIL, reason=reason, comparison=comparison)
 
 
 def wanted_value(expected: Expectation, kind: Kind, source: Answer, inserted: Inserted | None) -> Value:
-    """Return what ``must become`` asks for.
+    """Return the value required by ``must become``.
 
     Args:
-        expected: A cell whose rule is ``must become``.
+        expected: A cell with the rule ``must become``.
         kind: Type of the answer.
-        source: The answer to the source, or the truth.
-        inserted: What was inserted; it must have cells where the cell says ``@inserted``.
+        source: Answer to the source, or the truth.
+        inserted: The inserted objects; they must have cells if the expectation is ``@inserted``.
     """
     if expected.value == AT_INSERTED and inserted is not None:
         return names(*inserted.cells)
     plus = PLUS.fullmatch(expected.value)
     if plus is None:
         return read_value(kind, expected.value)
-    more = int(plus["n"]) if plus["n"].isdigit() else (inserted.count if inserted is not None else 0)
-    # A source that calls the question not relevant has none of what is counted.
-    before = source.value.ranges if isinstance(source.value, Ranges) else (Range(0, 0),)
-    return ranges(*(Range(one.low + more, one.high + more) for one in before))
+    added = int(plus["n"]) if plus["n"].isdigit() else (inserted.count if inserted is not None else 0)
+    # If the source's answer is "not relevant", the count is 0.
+    intervals = source.value.ranges if isinstance(source.value, Ranges) else (Range(0, 0),)
+    return ranges(*(Range(interval.low + added, interval.high + added) for interval in intervals))
 
 
-def _affirms(value: Value, wanted: Value, inserted: Inserted | None, *, before: frozenset[str] | None) -> bool:
-    """Say whether findings affirm what was inserted.
+def _affirms(value: Value, target: Value, inserted: Inserted | None, *, earlier: frozenset[str] | None) -> bool:
+    """Return True if findings affirm the inserted objects.
 
-    A yes without a name does, and where the names of what was inserted are not known any name. Where they are known,
-    one of them does, and beside the answer to the source (``before``) any name that was not in it: what was pasted is
-    seen, if called something else. Against the truth (None) another name is wrong.
+    A yes without a name does, and any name if the names of the inserted objects are unknown. If they are known, one of
+    them does, and compared with the answer to the source any new name: the inserted object was seen, if misnamed.
+    Against the truth (None) another name is wrong.
     """
-    if not isinstance(value, Names) or not isinstance(wanted, Names):
+    if not isinstance(value, Names) or not isinstance(target, Names):
         return False
-    if NO in wanted.names:
+    if NO in target.names:
         return NO in value.names
     if NO in value.names:
         return False
     allowed = inserted.names if inserted is not None else frozenset()
-    if YES in value.names or (not allowed and YES in wanted.names):
+    if YES in value.names or (not allowed and YES in target.names):
         return True
-    new = allowed and before is not None and value.names - before
-    return bool(new or value.names & (allowed or wanted.names))
+    new = allowed and earlier is not None and value.names - earlier
+    return bool(new or value.names & (allowed or target.names))
 
 
 def cells_of(mask: NDArray[np.bool_], *, share: float = LEAST_SHARE) -> frozenset[str]:
-    """Return the cells of the 3 × 3 grid that a region lies in.
+    """Return the cells of the 3 × 3 grid that contain a region.
 
     Args:
         mask: bool H×W.
-        share: A cell counts where it holds at least this share of the region.
+        share: Smallest share of the region for which a cell counts.
 
     Returns:
-        Names of cells; empty for an empty mask. The cell with the largest share is always among them.
+        Names of cells; empty for an empty mask. The cell with the largest share is always included.
     """
     rows, columns = np.nonzero(mask)
     if rows.size == 0:
         return frozenset()
     number = rows * 3 // mask.shape[0] * 3 + columns * 3 // mask.shape[1]
     parts = np.bincount(number, minlength=9) / rows.size
-    return frozenset(CELLS[int(one)] for one in np.flatnonzero((parts >= share) | (parts == parts.max())))
+    return frozenset(CELLS[int(index)] for index in np.flatnonzero((parts >= share) | (parts == parts.max())))

@@ -1,4 +1,4 @@
-"""What a relation put into an image, as the expectations ask for it: from a follow-up's effect."""
+"""Objects inserted by a relation, from a follow-up's effect, in the form of the expectations."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from medtest.language.questions.expectations import LEAST_SHARE, Inserted
 
 
 def inserted_of(effect: Effect) -> Inserted | None:
-    """Return what an effect inserted, or None where it inserted nothing.
+    """Return the objects that an effect inserted, or None.
 
-    Its cells are those that hold a good part of what was inserted (``grid``, nine shares row by row), as
-    :func:`medtest.language.questions.expectations.cells_of` counts them; without a grid those in which the ``places``
-    lie.
+    Their cells are those with a sufficient share of the objects (``grid``, nine shares row by row), as in
+    :func:`medtest.language.questions.expectations.cells_of`; without a grid those of the ``places``.
 
     Args:
-        effect: Of kind ``add``: ``count``, and ``grid`` or ``places`` (x and y as fractions of the image's sides);
-            ``names``, where it is known what would be rightly called.
+        effect: Effect of kind ``add``: ``count``, and ``grid`` or ``places`` (x and y as fractions of the image's
+            sides);
+            ``names``, if the right names are known.
     """
     if not effect.adds:
         return None
@@ -31,12 +31,14 @@ def inserted_of(effect: Effect) -> Inserted | None:
 
 
 def _cells(grid: Json, places: Json) -> frozenset[str]:
-    shares = [float(one) for one in grid if isinstance(one, int | float)] if isinstance(grid, list) else []
+    shares = [float(share) for share in grid if isinstance(share, int | float)] if isinstance(grid, list) else []
     if len(shares) == len(CELLS) and max(shares) > 0:
-        most = max(shares)
-        return frozenset(cell for cell, one in zip(CELLS, shares, strict=True) if one >= LEAST_SHARE or one == most)
-    found = [_cell(place) for place in places] if isinstance(places, list) else []
-    return frozenset(cell for cell in found if cell)
+        largest = max(shares)
+        return frozenset(
+            cell for cell, share in zip(CELLS, shares, strict=True) if share >= LEAST_SHARE or share == largest
+        )
+    cells = [_cell(place) for place in places] if isinstance(places, list) else []
+    return frozenset(cell for cell in cells if cell)
 
 
 def _cell(place: Json) -> str:
@@ -45,5 +47,5 @@ def _cell(place: Json) -> str:
     x, y = place
     if not isinstance(x, int | float) or not isinstance(y, int | float):
         return ""
-    column, row = (min(max(int(3 * one), 0), 2) for one in (x, y))
+    column, row = (min(max(int(3 * coordinate), 0), 2) for coordinate in (x, y))
     return CELLS[3 * row + column]

@@ -1,4 +1,4 @@
-"""One answer judged both ways, by the answer to the source and by the truth: what oracle and tables share."""
+"""Judgement of an answer by the source's answer and by the truth, shared by oracle and tables."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from medtest.language.questions.wording import NOT_RELEVANT
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """What became of one answer.
+    """Judgement of one answer.
 
     Attributes:
-        expected: The cell of the matrix.
-        by_source: The metamorphic verdict; None for the source image itself, or where it has no answer.
-        by_truth: The verdict against the truth.
-        beside_truth: The answer beside the source's truth; None without a truth, or without a value.
+        expected: Cell of the matrix.
+        by_source: Metamorphic verdict; None for the source image itself, or without an answer to it.
+        by_truth: Verdict against the truth.
+        beside_truth: Comparison with the source's truth; None without a truth or a value.
     """
 
     expected: Expectation
@@ -38,24 +38,24 @@ class Judged:
 
     @property
     def same(self) -> float | None:
-        """1 where the answer is as the source's lets expect, 0 where it flipped; None where that is not judged."""
+        """1 if the answer is consistent with the source's, 0 if it flipped; None if not judged."""
         return _number(self.by_source)
 
     @property
     def right(self) -> float | None:
-        """1 where the answer has something in common with the truth, 0 where not; None where that is not judged."""
+        """1 if the answer shares a value with the truth, 0 if not; None if not judged."""
         return _number(self.by_truth)
 
     @property
     def exact(self) -> float | None:
-        """1 where the answer says what the truth says, else 0; None where the source's truth may not hold any more."""
+        """1 if the answer equals the truth, else 0; None if the source's truth may no longer hold."""
         if self.right is None or self.expected.rule != Rule.INVARIANT:
             return None
         return float(self.beside_truth is not None and self.beside_truth.exact)
 
     @property
     def jaccard(self) -> float | None:
-        """Jaccard's index of answer and truth, as :attr:`exact`."""
+        """Jaccard's index of answer and truth, under the conditions of :attr:`exact`."""
         if self.right is None or self.expected.rule != Rule.INVARIANT:
             return None
         return self.beside_truth.jaccard if self.beside_truth is not None else 0.0
@@ -70,15 +70,15 @@ def judge(
     inserted: Inserted | None = None,
     tolerance: int = 0,
 ) -> Judged:
-    """Judge an answer both ways.
+    """Judge an answer by the source's answer and by the truth.
 
     Args:
-        expected: The cell of the matrix; ``invariant`` for the source image itself.
+        expected: Cell of the matrix; ``invariant`` for the source image itself.
         answer: The answer.
-        source: The answer to the source; None for the source image itself, or where it has none.
-        truth: The true answer to the source image; None where none is known.
-        inserted: What the relation put into the image.
-        tolerance: King moves within which places count as the same.
+        source: Answer to the source; None for the source image itself, or without one.
+        truth: True answer to the source image; None if unknown.
+        inserted: Objects that the relation inserted.
+        tolerance: King moves within which places count as equal.
     """
     by_source = None
     if source is not None:
@@ -92,14 +92,14 @@ def judge(
 
 
 def said(answer: Answer) -> str:
-    """Return an answer's canonical text: its value, ``not relevant``, or "" for a refusal and what was not read."""
+    """Return an answer's canonical text: its value, ``not relevant``, or "" for refusals and unparsed answers."""
     if answer.value is not None:
         return str(answer.value)
     return NOT_RELEVANT if answer.state == State.NOT_RELEVANT else ""
 
 
 def wanted_text(expected: Expectation, answer: Answer, source: Answer | None, inserted: Inserted | None) -> str:
-    """Return what the answer should say, "" where nothing is expected or it is not known."""
+    """Return the expected text of an answer, "" without an expectation or if it is unknown."""
     if source is None or expected.rule in (Rule.MAY_CHANGE, Rule.SKIP):
         return ""
     if expected.rule == Rule.INVARIANT:
@@ -111,13 +111,13 @@ def wanted_text(expected: Expectation, answer: Answer, source: Answer | None, in
         return ""
     if expected.value.startswith("+") and source.state in (State.UNPARSED, State.REFUSAL):
         return ""
-    wanted = wanted_value(expected, answer.kind, source, inserted)
-    if KINDS[answer.kind].unnamed and inserted is not None and inserted.names and wanted == names(YES):
-        wanted = names(YES, *inserted.names)
-    return str(wanted)
+    target = wanted_value(expected, answer.kind, source, inserted)
+    if KINDS[answer.kind].unnamed and inserted is not None and inserted.names and target == names(YES):
+        target = names(YES, *inserted.names)
+    return str(target)
 
 
-def _number(judged: Judgement | None) -> float | None:
-    if judged is None or judged.verdict == Verdict.SKIP:
+def _number(judgement: Judgement | None) -> float | None:
+    if judgement is None or judgement.verdict == Verdict.SKIP:
         return None
-    return float(judged.verdict == Verdict.PASS)
+    return float(judgement.verdict == Verdict.PASS)

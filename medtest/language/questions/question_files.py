@@ -1,14 +1,14 @@
-"""Files of questions and answers: four layouts in, the contest's layout out.
+"""Files of questions and answers: four input layouts, and the contest's output layout.
 
 - ``clef``: the contest's development file, a list of ``{ImageID, Labels: [{Question, AnswerType, Answer: [...]}]}``, or
   its submission, ``{image id: [{QuestionID, Question, Answer}]}``; ``Answer`` may be one text or a list.
-- ``kvasir_vqa``: rows of image, question and answer (``img_id``, ``question``, ``answer``; one row an answer), CSV or
-  JSON (a list, or one object a line).
+- ``kvasir_vqa``: rows of image, question and answer (``img_id``, ``question``, ``answer``; one row per answer), CSV or
+  JSON (a list, or one object per line).
 - ``vqa_rad``: a list of ``{image_name, question, answer, answer_type, ...}``.
 - ``table``: any CSV with columns for image, question and, if known, answer.
 
-They come from strangers: sizes are bounded, a wrong file is one message that lists its first mistakes, and image names
-are names: no absolute path, no way out of the folder.
+Files are untrusted: sizes are bounded, an invalid file gives one message with its first mistakes, and image names must
+not be absolute paths or leave the folder.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ MOST_PIXELS_WORTH = 3_000_000
 """Bound on a file's size, in the units of :func:`medtest.core.files.images.read_bytes` (64 MB)."""
 
 _SPREADSHEETS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
-"""How .xlsx and .ods begin, and .xls."""
+"""Magic bytes of .xlsx and .ods, and of .xls."""
 
 MOST_ROWS = 1_000_000
 LONGEST_QUESTION = 2_000
 LONGEST_ANSWER = 20_000
 MOST_SHOWN = 10
-"""Mistakes of one file that its message lists."""
+"""Largest number of mistakes listed in a file's message."""
 
 _COLUMNS: dict[str, tuple[str, ...]] = {
     "image": ("image", "img_id", "image_id", "imageid", "image_name", "filename", "file", "image_path"),
@@ -51,9 +51,9 @@ class QuestionRow:
     """One question about one image.
 
     Attributes:
-        image: The image's name in the file, without suffix where the file has none.
+        image: Name of the image in the file, without a suffix if the file has none.
         question: The question.
-        answers: Its true answers, all of them true at once; empty where none is known.
+        answers: Its true answers, all true at once; empty if unknown.
     """
 
     image: str
@@ -62,18 +62,18 @@ class QuestionRow:
 
 
 def read(path: Path, where: str = "") -> tuple[QuestionRow, ...]:
-    """Read a file of questions, whichever layout it has.
+    """Read a file of questions in any supported layout.
 
     Args:
         path: A ``.json``, ``.jsonl`` or ``.csv`` file.
-        where: The file as the user named it; its name by default.
+        where: Name of the file for messages; by default its own.
 
     Returns:
-        One entry an image and question, in the file's order; rows of the same image and question are put together.
-        Questions that ask for a mask are left out.
+        One entry for each image and question, in the file's order; rows of the same image and question are merged.
+        Questions that require a mask are left out.
 
     Raises:
-        UserMistakes: It cannot be read, or has another layout; one report for the whole file.
+        UserMistakes: The file cannot be read, or has another layout; one report for the whole file.
     """
     name = where or path.name
     try:
@@ -142,7 +142,7 @@ _LAYOUTS = "the contest's JSON, Kvasir-VQA's or VQA-RAD's JSON, or CSV with imag
 
 
 def _submission(content: dict[str, Any], where: str) -> Iterator[_Row]:
-    by_id = {one.id: one.text for one in official()}
+    by_id = {question.id: question.text for question in official()}
     for image, entries in content.items():
         if not isinstance(entries, list):
             raise _stop(where, f"{short(image)} holds {short(entries)}", "a list of {QuestionID, Question, Answer}")
@@ -172,15 +172,15 @@ def _get(entry: dict[str, Any], *names: str) -> Any:
 def csv_cells(
     text: str, columns_of: Callable[[list[str], int], dict[str, int]], stop: Callable[..., UserMistakes]
 ) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield line and cells of every row of a CSV text below its head; empty rows are passed over.
+    """Yield line and cells of every row of a CSV text below its header, without empty rows.
 
     Args:
-        text: Commas, semicolons and tabs separate cells, whichever the head holds most of.
-        columns_of: Returns which columns are read, of the head's names in small letters and its line.
-        stop: Makes the report of a row: what was found, ``allowed``, ``fix``, ``line``.
+        text: CSV with commas, semicolons or tabs, whichever is most frequent in the header.
+        columns_of: Returns the columns to read, given the header's names in lower case and its line.
+        stop: Builds the error for a row: what was found, ``allowed``, ``fix``, ``line``.
 
     Raises:
-        UserMistakes: It is no CSV, or a row has another number of cells than the head.
+        UserMistakes: The text is not CSV, or a row has another number of cells than the header.
     """
     delimiter = max(",;\t", key=text.lstrip("\r\n").split("\n", 1)[0].count)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
@@ -204,15 +204,15 @@ def csv_cells(
 
 
 def raise_all(mistakes: Sequence[Mistake], where: str) -> None:
-    """Raise the first mistakes of a file in one report; nothing where there is none.
+    """Raise the first mistakes of a file in one report, if there are any.
 
     Raises:
-        UserMistakes: There are some.
+        UserMistakes: There are mistakes.
     """
     if mistakes:
-        more = f", the first {MOST_SHOWN} shown" if len(mistakes) > MOST_SHOWN else ""
+        suffix = f", the first {MOST_SHOWN} shown" if len(mistakes) > MOST_SHOWN else ""
         count = "1 mistake" if len(mistakes) == 1 else f"{len(mistakes):,} mistakes"
-        raise UserMistakes(list(mistakes[:MOST_SHOWN]), heading=f"{count} in {where}{more}")
+        raise UserMistakes(list(mistakes[:MOST_SHOWN]), heading=f"{count} in {where}{suffix}")
 
 
 def _csv_rows(text: str, where: str) -> Iterator[_Row]:
@@ -222,23 +222,23 @@ def _csv_rows(text: str, where: str) -> Iterator[_Row]:
         yield _Row(f"line {line}", line, cells["image"], cells["question"], cells.get("answer") or None)
 
 
-def _columns(given: list[str], where: str, line: int = 1) -> dict[str, int]:
-    names = [name.replace(" ", "_") for name in given]
+def _columns(header: list[str], where: str, line: int = 1) -> dict[str, int]:
+    names = [name.replace(" ", "_") for name in header]
     columns = {
-        wanted: next(names.index(alias) for alias in aliases if alias in names)
-        for wanted, aliases in _COLUMNS.items()
+        column: next(names.index(alias) for alias in aliases if alias in names)
+        for column, aliases in _COLUMNS.items()
         if any(alias in names for alias in aliases)
     }
-    missing = [wanted for wanted in ("image", "question") if wanted not in columns]
-    if missing:
-        found = ", ".join(names)[:120] or "no header"
-        nearest = nearest_name(missing[0], [name for name in names if name])
+    absent = [column for column in ("image", "question") if column not in columns]
+    if absent:
+        listing = ", ".join(names)[:120] or "no header"
+        nearest = nearest_name(absent[0], [name for name in names if name])
         raise Mistake(
             where=where,
             line=line,
-            key=f"columns.{missing[0]}",
-            found=found,
-            allowed="; ".join(f"{wanted}: {' or '.join(_COLUMNS[wanted])}" for wanted in missing),
+            key=f"columns.{absent[0]}",
+            found=listing,
+            allowed="; ".join(f"{column}: {' or '.join(_COLUMNS[column])}" for column in absent),
             nearest=nearest,
             fix="name the columns image, question, answer; leave answer out where none is known",
         ).as_error()
@@ -265,8 +265,8 @@ def _mistakes_of(row: _Row, where: str) -> Iterator[Mistake]:
         yield mistake("question", short(row.question), "a question")
     elif len(row.question) > LONGEST_QUESTION:
         yield mistake("question", f"{len(row.question):,} characters", f"at most {LONGEST_QUESTION:,}")
-    given = row.answers if isinstance(row.answers, list) else [row.answers]
-    for answer in given:
+    answers = row.answers if isinstance(row.answers, list) else [row.answers]
+    for answer in answers:
         if answer is not None and not isinstance(answer, str | int | float | bool):
             yield mistake("answer", short(answer), "a text, a number or a list of them")
         elif isinstance(answer, str) and len(answer) > LONGEST_ANSWER:
@@ -279,48 +279,52 @@ def _is_name(name: str) -> bool:
 
 
 def short(value: Any) -> str:
-    """Return a value as messages show it."""
+    """Return a value in the form of messages."""
     if value is None:
         return "nothing"
-    shown = repr(value)
-    return shown if len(shown) <= 80 else shown[:77] + "..."
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
 
 
 def _texts(answers: Any) -> tuple[str, ...]:
-    given = answers if isinstance(answers, list) else [answers]
-    said = (("yes" if one else "no") if isinstance(one, bool) else str(one).strip() for one in given if one is not None)
-    return tuple(dict.fromkeys(text for text in said if text))
+    values = answers if isinstance(answers, list) else [answers]
+    texts = (
+        ("yes" if value else "no") if isinstance(value, bool) else str(value).strip()
+        for value in values
+        if value is not None
+    )
+    return tuple(dict.fromkeys(text for text in texts if text))
 
 
 def _together(rows: Sequence[_Row]) -> tuple[QuestionRow, ...]:
-    """Put rows of the same image and question together; a question's type of answer rests on all its answers."""
-    kept = [row for row in rows if not asks_for_mask(row.question)]
-    said: dict[str, tuple[str, set[str]]] = {}
-    for row in kept:
-        said.setdefault(wording(row.question), (row.question, set()))[1].update(_texts(row.answers))
-    questions = {words: question_of(text, tuple(answers)) for words, (text, answers) in said.items()}
-    found: dict[tuple[str, str], tuple[Question, list[str]]] = {}
-    for row in kept:
+    """Merge rows of the same image and question; a question's type depends on all its answers."""
+    textual = [row for row in rows if not asks_for_mask(row.question)]
+    by_wording: dict[str, tuple[str, set[str]]] = {}
+    for row in textual:
+        by_wording.setdefault(wording(row.question), (row.question, set()))[1].update(_texts(row.answers))
+    questions = {words: question_of(text, tuple(answers)) for words, (text, answers) in by_wording.items()}
+    merged: dict[tuple[str, str], tuple[Question, list[str]]] = {}
+    for row in textual:
         question = questions[wording(row.question)]
-        _, answers = found.setdefault((str(row.image).strip(), question.name), (question, []))
+        _, answers = merged.setdefault((str(row.image).strip(), question.name), (question, []))
         answers += [text for text in _texts(row.answers) if text not in answers]
     return tuple(
         QuestionRow(image=image, question=question, answers=tuple(answers))
-        for (image, _), (question, answers) in found.items()
+        for (image, _), (question, answers) in merged.items()
     )
 
 
 def to_submission(asked: Sequence[QuestionRow]) -> str:
     """Return the contest's submission as JSON: image id to a list of ``{QuestionID, Question, Answer}``.
 
-    Several answers to one question are joined by "; ". Every image gets its official questions in the order of their
-    ids; questions that are none of the 18 are left out.
+    Several answers to one question are joined by "; ". The official questions of every image are in the order of their
+    ids; other questions are left out.
     """
     images: dict[str, list[dict[str, object]]] = {}
-    for one in asked:
-        if one.question.id is not None:
-            entry = {"QuestionID": one.question.id, "Question": one.question.text, "Answer": "; ".join(one.answers)}
-            images.setdefault(one.image, []).append(entry)
+    for row in asked:
+        if row.question.id is not None:
+            entry = {"QuestionID": row.question.id, "Question": row.question.text, "Answer": "; ".join(row.answers)}
+            images.setdefault(row.image, []).append(entry)
     for entries in images.values():
         entries.sort(key=lambda entry: int(str(entry["QuestionID"])))
     return json.dumps(images, indent=1, ensure_ascii=False) + "\n"
@@ -329,9 +333,9 @@ def to_submission(asked: Sequence[QuestionRow]) -> str:
 def to_development(asked: Sequence[QuestionRow]) -> str:
     """Return questions and true answers as the contest's development file."""
     images: dict[str, list[dict[str, object]]] = {}
-    for one in asked:
-        images.setdefault(one.image, []).append(
-            {"Question": one.question.text, "AnswerType": one.question.kind.value, "Answer": list(one.answers)}
+    for row in asked:
+        images.setdefault(row.image, []).append(
+            {"Question": row.question.text, "AnswerType": row.question.kind.value, "Answer": list(row.answers)}
         )
     content = [{"ImageID": image, "Labels": labels} for image, labels in images.items()]
     return json.dumps(content, indent=1, ensure_ascii=False) + "\n"

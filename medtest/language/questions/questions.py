@@ -17,7 +17,7 @@ from medtest.language.questions.values import Kind
 
 FILE = Path(__file__).with_name("questions.yaml")
 MASK = "mask"
-"""Type of answer of the questions that ask for a mask (task 3 of the contest)."""
+"""Answer type of the questions that require a mask (task 3 of the contest)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,13 +25,13 @@ class Question:
     """One question.
 
     Attributes:
-        id: Official id, 0 to 17; None for a question that is none of the 18.
+        id: Official id, 0 to 17; None for other questions.
         name: Short name, the ``item`` of addresses and tables.
-        text: Wording that is put to a model.
+        text: Wording in the prompt.
         kind: Type of its answer.
-        slide: Its place in the MedTest slides, 1 to 18; None for other questions.
-        kept: Whether it is among the 14 that the slides keep.
-        spellings: Other wordings that mean it.
+        slide: Position in the MedTest slides, 1 to 18; None for other questions.
+        kept: True for the 14 questions that the slides keep.
+        spellings: Other wordings of the question.
     """
 
     id: int | None
@@ -43,16 +43,16 @@ class Question:
     spellings: tuple[str, ...] = ()
 
     def parse(self, answer: str) -> Answer:
-        """Return what a model's answer to this question says."""
+        """Return the typed answer in a model's answer to this question."""
         return parse(answer, self.kind, self.id)
 
     def parse_truth(self, answers: tuple[str, ...]) -> Answer:
-        """Return what a list of true answers says together."""
+        """Return the typed union of a list of true answers."""
         return parse_all(list(answers), self.kind, self.id)
 
 
 _DOUBT = ("maybe", "possibly", "probably", "perhaps", "unclear", "unsure", "uncertain", "unknown", "n/a", "not sure")
-"""What some truths say in place of yes or no."""
+"""Truths in place of yes or no that express doubt."""
 
 
 @cache
@@ -74,63 +74,63 @@ def official() -> tuple[Question, ...]:
 
 def in_slide_order() -> tuple[Question, ...]:
     """Return the 18 questions in the order of the MedTest slides."""
-    return tuple(sorted(official(), key=lambda one: one.slide or 0))
+    return tuple(sorted(official(), key=lambda question: question.slide or 0))
 
 
 def kept() -> tuple[Question, ...]:
     """Return the 14 questions over which the slides average, in their order."""
-    return tuple(one for one in in_slide_order() if one.kept)
+    return tuple(question for question in in_slide_order() if question.kept)
 
 
 def by_name(name: str) -> Question | None:
-    """Return the official question of a short name, or None."""
-    return next((one for one in official() if one.name == name), None)
+    """Return the official question with a short name, or None."""
+    return next((question for question in official() if question.name == name), None)
 
 
 def find(text: str) -> Question | None:
-    """Return the official question that a wording means, or None; case, punctuation and known misspellings are even."""
+    """Return the official question of a wording, or None, ignoring case, punctuation and known misspellings."""
     return _by_wording().get(wording(text))
 
 
 def asks_for_mask(text: str) -> bool:
-    """Say whether a wording is one of the two questions that are answered with a mask."""
+    """Return True if a wording is one of the two questions that require a mask."""
     return _others().get(wording(text)) == MASK
 
 
 @lru_cache(maxsize=512)
 def question_of_ask(ask: Ask) -> Question:
-    """Return a question that a case asks, as the parser knows it."""
+    """Return a case's question in the form of the parser."""
     return Question(id=ask.id, name=ask.item, text=ask.text, kind=Kind(ask.kind))
 
 
 def question_of(text: str, answers: tuple[str, ...] = ()) -> Question:
-    """Return the official question of a wording, or one made for any other text.
+    """Return the official question of a wording, or a new one for any other text.
 
-    Another question is answered by yes or no where its true answers are yes or no (or in doubt: maybe), or where
-    Kvasir-VQA asks it so; by free text otherwise. Its name is ``q_`` and eight digits of its wording's SHA-256.
+    Another question is a yes/no question if its true answers are yes or no (or in doubt: maybe), or if Kvasir-VQA has
+    it as one; otherwise its answer is free text. Its name is ``q_`` and eight digits of its wording's SHA-256.
 
     Args:
         text: The question.
-        answers: Its true answers, where known.
+        answers: Its true answers, if known.
     """
-    known = find(text)
-    if known is not None:
-        return known
-    said = {answer.strip().lower().rstrip(".") for answer in answers}
-    closed = bool(said & {"yes", "no"}) and said <= {"yes", "no", *_DOUBT}
+    official_question = find(text)
+    if official_question is not None:
+        return official_question
+    normalized = {answer.strip().lower().rstrip(".") for answer in answers}
+    closed = bool(normalized & {"yes", "no"}) and normalized <= {"yes", "no", *_DOUBT}
     kind = Kind.YES_NO if closed or _others().get(wording(text)) == Kind.YES_NO.value else Kind.TEXT
     digest = hashlib.sha256(wording(text).encode()).hexdigest()[:8]
     return Question(id=None, name=f"q_{digest}", text=text.strip(), kind=kind)
 
 
 def wording(text: str) -> str:
-    """Return a question's words without case, punctuation and repeated blanks."""
+    """Return a question's words without case, punctuation and repeated spaces."""
     return " ".join(re.findall(r"[^\W_]+", text.lower()))
 
 
 @cache
 def _by_wording() -> Mapping[str, Question]:
-    return {wording(text): one for one in official() for text in (one.text, *one.spellings)}
+    return {wording(text): question for question in official() for text in (question.text, *question.spellings)}
 
 
 @cache

@@ -1,11 +1,12 @@
-"""What an answer says, once its words are gone: names, ranges of numbers, or free text.
+"""Values of answers: names, ranges of numbers, or free text.
 
 Three types serve the nine kinds of answer:
 
-- :class:`Names`: a set. Yes or no, abnormalities, landmarks, instruments, colours, places, polyp types, procedures.
-  For abnormalities, landmarks and instruments ``no`` stands for none and ``yes`` for some that are not named.
+- :class:`Names`: a set. It holds yes or no, abnormalities, landmarks, instruments, colours, places, polyp types,
+    procedures.
+  For abnormalities, landmarks and instruments ``no`` means none and ``yes`` unnamed ones.
 - :class:`Ranges`: counts, and sizes in millimetres, each an interval with open or closed ends.
-- :class:`Words`: the words of an answer to a question that medtest has no kind for.
+- :class:`Words`: the words of an answer of no other kind.
 
 Each has one canonical text, which :func:`read_value` reads back: ``pink;red``, ``5..10``, ``..5`` (below 5), ``..=5``
 (at most 5), ``20..`` (above 20), ``=20..`` (at least 20), ``~10`` (about 10).
@@ -57,10 +58,10 @@ class Range:
 
     Attributes:
         low: Lower end, at least 0.
-        high: Upper end, at least ``low``; infinite where there is none.
-        low_open: Whether ``low`` itself is left out.
-        high_open: Whether ``high`` itself is left out.
-        about: Whether a single number was given as approximate.
+        high: Upper end, at least ``low``; infinite if there is none.
+        low_open: True if ``low`` itself is excluded.
+        high_open: True if ``high`` itself is excluded.
+        about: True if a single number is approximate.
     """
 
     low: float
@@ -85,7 +86,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Ranges:
-    """Intervals in rising order, mostly one; never empty."""
+    """Intervals in ascending order, mostly one; never empty."""
 
     ranges: tuple[Range, ...]
 
@@ -94,12 +95,12 @@ class Ranges:
             raise ValueError("ranges must not be empty")
 
     def __str__(self) -> str:
-        return ";".join(str(one) for one in self.ranges)
+        return ";".join(str(interval) for interval in self.ranges)
 
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """Free text in lower case without articles and punctuation, words parted by single blanks."""
+    """Free text in lower case without articles and punctuation, words separated by single spaces."""
 
     text: str
 
@@ -122,21 +123,21 @@ def names(*found: str) -> Names:
 
 
 def ranges(*found: Range) -> Ranges:
-    """Return intervals in order, each once."""
+    """Return the distinct intervals in order."""
     return Ranges(tuple(sorted(set(found))))
 
 
 def words(text: str) -> Words:
     """Return free text without case, articles and punctuation."""
-    kept = [word for word in re.findall(r"[^\W_]+", text.lower()) if word not in _ARTICLES]
-    return Words(" ".join(kept))
+    content = [word for word in re.findall(r"[^\W_]+", text.lower()) if word not in _ARTICLES]
+    return Words(" ".join(content))
 
 
 def read_value(kind: Kind, text: str) -> Value:
-    """Return the value that a canonical text stands for.
+    """Return the value of a canonical text.
 
     Raises:
-        ValueError: It is none.
+        ValueError: The text is not a value of the kind.
     """
     return _READ.get(kind, _names)(text)
 
@@ -154,24 +155,24 @@ def _ranges(text: str) -> Ranges:
 
 
 _READ: Mapping[Kind, Callable[[str], Value]] = {Kind.TEXT: words, Kind.COUNT: _ranges, Kind.SIZE: _ranges}
-"""Kinds whose values are no names."""
+"""Kinds whose values are not names."""
 
 
 def is_canonical(text: str) -> bool:
-    """Say whether a text is an interval as :class:`Ranges` writes it: ``..5``, ``5..10``, ``~8``."""
+    """Return True if a text is an interval in the form of :class:`Ranges`: ``..5``, ``5..10``, ``~8``."""
     parts = _parts(text)
     return bool(parts) and all(_RANGE.fullmatch(part) and part.strip(".") for part in parts)
 
 
 def _range(text: str) -> Range:
-    found = _RANGE.fullmatch(text)
-    if found is None or (found["only"] is None and found["low"] is None and found["high"] is None):
+    match = _RANGE.fullmatch(text)
+    if match is None or (match["only"] is None and match["low"] is None and match["high"] is None):
         raise ValueError(f"{text!r} is no interval")
-    if found["only"] is not None:
-        number = float(found["only"])
-        return Range(number, number, about=found["about"] is not None)
-    if found["high"] is None:
-        return Range(float(found["low"]), math.inf, low_open=found["at_least"] is None)
-    if found["low"] is None:
-        return Range(0.0, float(found["high"]), high_open=found["most"] is None)
-    return Range(float(found["low"]), float(found["high"]))
+    if match["only"] is not None:
+        number = float(match["only"])
+        return Range(number, number, about=match["about"] is not None)
+    if match["high"] is None:
+        return Range(float(match["low"]), math.inf, low_open=match["at_least"] is None)
+    if match["low"] is None:
+        return Range(0.0, float(match["high"]), high_open=match["most"] is None)
+    return Range(float(match["low"]), float(match["high"]))

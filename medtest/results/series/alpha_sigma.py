@@ -217,7 +217,7 @@ class _Curves:
         self._dataset = place.dataset[first][complete]
         self._cluster = place.cluster[first][complete]
         self.drawn: dict[int, Floats] = {}
-        """For each data set replicates × (scales + 1): sums of resampled clusters' curves, and their numbers of seeds."""
+        """For each data set replicates × (scales + 1): sums of resampled clusters' curves, and numbers of seeds."""
 
     def rows(self) -> list[dict[str, object]]:
         """Return one row for each data set and one for all."""

@@ -298,7 +298,7 @@ class Tagger(Neighbours):
         return len(self.tokens) > 1 and self.tokens[-2].tag is Tag.NOUN and is_plural(self.tokens[-2].word)
 
     def _describes(self, base: str, following: str, at: int) -> bool:
-        """Return True if an -ing form outside a noun phrase begins one: "there are sleeping dogs", "of sleeping dogs"."""
+        """Return True if an -ing form outside a noun phrase begins one, as in "there are sleeping dogs"."""
         last = self._last()
         if last in (Tag.PREPOSITION, None, Tag.STOP):
             return self._is_plain_noun(following)

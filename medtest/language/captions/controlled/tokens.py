@@ -71,20 +71,20 @@ def words(text: str) -> list[str]:
         if wrong in lowered:
             lowered = re.sub(rf"(?<![\w-]){re.escape(wrong)}(?![\w-])", right, lowered)
     result: list[str] = []
-    for token in _WORD.findall(lowered):
-        if token == "it's" and result and result[-1] not in _BEFORE_IT_IS:
+    for chunk in _WORD.findall(lowered):
+        if chunk == "it's" and result and result[-1] not in _BEFORE_IT_IS:
             result.append("its")  # a frequent misspelling of "its"
-        elif token in _UNDONE:
-            result += _UNDONE[token]
-        elif token.endswith("'s") and len(token) > 2:
-            result += [token[:-2], "'s"]
-        elif token.endswith("s'"):
-            result += [token[:-1], "'s"]
-        elif token in _STOPS:
+        elif chunk in _UNDONE:
+            result += _UNDONE[chunk]
+        elif chunk.endswith("'s") and len(chunk) > 2:
+            result += [chunk[:-2], "'s"]
+        elif chunk.endswith("s'"):
+            result += [chunk[:-1], "'s"]
+        elif chunk in _STOPS:
             result.append(STOP)
-        elif token in '()"':
-            if token != '"':
+        elif chunk in '()"':
+            if chunk != '"':
                 result.append(",")
         else:
-            result.append(token.strip("'"))
+            result.append(chunk.strip("'"))
     return result

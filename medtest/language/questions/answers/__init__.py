@@ -1,6 +1,6 @@
-"""From an answer's text to a typed value, and how two values differ.
+"""Parsing of answers into typed values, and comparison of values.
 
-``parse`` is the door; every kind of answer has one file; ``compare`` tells same from flip.
+``parse`` is the entry point; every kind of answer has a module; ``compare`` distinguishes equal answers from flips.
 """
 
 from medtest.language.questions.answers.compare import Change, Comparison, compare, king_distance

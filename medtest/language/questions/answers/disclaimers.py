@@ -1,7 +1,7 @@
-"""What an answer says that is no answer: refusals, disclaimers, advice to see a doctor, phrases of politeness.
+"""Non-answers in a text: refusals, disclaimers, advice to see a doctor, polite phrases.
 
-Each is a part of a sentence, and only that part is set aside. A refusal is an answer of which no part gives a value:
-"There are no polyps. For an accurate assessment, please consult a gastroenterologist." is none.
+Each is a part of a sentence, and only that part is ignored. An answer is a refusal only if no part gives a value:
+"There are no polyps. For an accurate assessment, please consult a gastroenterologist." is not a refusal.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _EXPERT = re.compile(_TEXTS["expert"])
 _ASIDE = re.compile(_TEXTS["aside"])
 _ADVISES = re.compile(_TEXTS["advises"])
 _GENERAL = re.compile(_TEXTS["general"])
-"""What is said of things in general, which a refusal mostly goes with: "Polyps are growths on the lining"."""
+"""General statements, which often accompany a refusal: "Polyps are growths on the lining"."""
 _CUT = re.compile(_TEXTS["cut"])
 
 _OPENING = re.compile(_TEXTS["opening"])
@@ -26,32 +26,32 @@ _TURN = re.compile(r"[\W_]*(?:but|however|still|yet|nevertheless|nonetheless|tha
 
 
 def opening(low: str) -> int:
-    """Return where a text begins behind phrases that say nothing: "Sure! Based on the image, ...", "..., but"."""
+    """Return the end of introductory phrases without content: "Sure! Based on the image, ...", "..., but"."""
     end = 0
     for pattern in (_TURN, _OPENING, _OPENING):
-        found = pattern.match(low, end)
-        end = end if found is None else found.end()
+        match = pattern.match(low, end)
+        end = end if match is None else match.end()
     return end
 
 
 @lru_cache(maxsize=64)
 def unsaid(low: str) -> tuple[tuple[tuple[int, int], ...], bool]:
-    """Return first character and end of every part of a text that is no answer, and whether one is a refusal.
+    """Return the spans of all non-answers in a text, and whether any is a refusal.
 
     Args:
         low: The plain text in lower case.
     """
     parts = _parts(low)
     refused = [bool(refusals(low[first:last])) for first, last in parts]
-    some = any(refused)
+    any_refused = any(refused)
     return tuple(
         (first, last)
         for (first, last), no in zip(parts, refused, strict=True)
         if no
         or _ASIDE.search(low[first:last])
         or _advice(low[first:last])
-        or (some and _GENERAL.match(low[first:last]))
-    ), some
+        or (any_refused and _GENERAL.match(low[first:last]))
+    ), any_refused
 
 
 def _advice(part: str) -> bool:
@@ -59,12 +59,14 @@ def _advice(part: str) -> bool:
 
 
 def _parts(low: str) -> list[tuple[int, int]]:
-    """Return the parts of a text that stand or fall by themselves: clauses, cut where a new subject begins."""
+    """Return the independent parts of a text: clauses, cut where a new subject begins."""
     parts: list[tuple[int, int]] = []
     for first, last in clauses(low):
         begin = first
-        for one in _CUT.finditer(low[first:last]):
-            cut = first + (one.end() if one["behind"] or one["closing"] else one.start(str(one.lastgroup)))
+        for boundary in _CUT.finditer(low[first:last]):
+            cut = first + (
+                boundary.end() if boundary["behind"] or boundary["closing"] else boundary.start(str(boundary.lastgroup))
+            )
             if low[begin:cut].strip():
                 parts.append((begin, cut))
                 begin = cut

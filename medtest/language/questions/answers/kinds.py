@@ -1,10 +1,10 @@
-"""What is particular to each of the nine kinds of answer: how it is read, lies in fields, and is understood whole.
+"""Definitions of the nine kinds of answer: reading, layout in fields, and check that the text is fully understood.
 
-The readers look for what they know and pass over the rest. That is right as long as the rest says nothing: a value
-counts only where the clauses that it rests on hold no word that is not known, and no other candidate of its kind is
-left unexplained: a number that is neither part of the value nor a share of it, of a tool or of something else that is
-named, a place outside the cell, names that are no list, odds, a comparison that made no bound, a "no" that the readers
-do not know. ``unparsed`` costs a look, and a value that the writer did not mean is a false verdict.
+The readers look for what they know and ignore the rest. That is safe only if the rest has no bearing: a value counts
+only if its clauses contain no unknown word and no other candidate of its kind is left unexplained: a number that is
+neither part of the value nor a share of it, of a tool or of something else that is named, a place outside the cell,
+names that do not form a list, odds, a comparison that made no bound, a "no" that the readers do not know. ``unparsed``
+costs a review, while a value that the writer did not mean is a false verdict.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from medtest.language.questions.values import NO, YES, Kind, Names, Ranges, word
 
 _TEXTS = texts(__file__)
 _NOT_YET = re.compile(_TEXTS["not_yet"])
-"""What says that something has not been done, or not wholly."""
+"""Statement that something has not been done, or not completely."""
 _CELL_WORDS = re.compile(_TEXTS["cell_words"])
-"""Words of places that make no cell by themselves."""
+"""Words of places that are not a cell by themselves."""
 _SIDES_JOINED = re.compile(r"\b(?:and|or|to|y|et|und|ou|oder)\b|[a-z]-[a-z]")
 _SIDES = frozenset(cell for cell in place.CELLS if "center" in cell)
 _PARIS_CODE = re.compile(r"\b0?-?i{1,2}(?:sp|s|p|a|b|c)\b")
@@ -42,17 +42,17 @@ class AnswerKind(ABC):
     """One kind of answer.
 
     Attributes:
-        fields: How an answer of this kind lies in JSON, tables and lists.
-        describes: Whether it describes a thing, so that "none" says that there is nothing to describe.
-        conclusive: Whether a conclusion or an exception in the text counts before the rest.
-        many: Whether it is one of many values, so that a text may name another than the one that is meant.
-        intervals: Whether it is numbers.
-        counts: Whether it is whole numbers, to which something may be added.
-        on_grid: Whether it is cells of the 3 x 3 grid.
-        unnamed: Whether ``yes`` stands for things without a name and ``no`` for none.
-        sections: Sections of the lexicon that hold its names.
-        choices: All of its names; None where there are more.
-        free: Whether any words are an answer, and answers are compared by their words.
+        fields: Layout of answers of this kind in JSON, tables and lists.
+        describes: True if it describes an object, so that "none" means that there is nothing to describe.
+        conclusive: True if a conclusion or an exception in the text takes precedence.
+        many: True if it is one of many values, so that a text may name others than the intended one.
+        intervals: True for numbers.
+        counts: True for whole numbers, to which something can be added.
+        on_grid: True for cells of the 3 x 3 grid.
+        unnamed: True if ``yes`` stands for unnamed objects and ``no`` for none.
+        sections: Sections of the lexicon with its names.
+        choices: All of its names; None if the set is open.
+        free: True if any words are an answer, and answers are compared by their words.
     """
 
     fields: ClassVar[Fields] = Fields()
@@ -69,56 +69,56 @@ class AnswerKind(ABC):
 
     @abstractmethod
     def read(self, text: str, low: str, item: int | None) -> Found | None:
-        """Return the value of a text, with its place; None where there is none.
+        """Return the value in a text with its span; None if there is none.
 
         Args:
-            text: The plain text, case kept.
+            text: The plain text with its case.
             low: The same in lower case.
             item: Official id of the question; None for any other question.
         """
 
     def left_over(self, low: str, item: int | None, found: Found) -> str:
-        """Return what a reading leaves unexplained of a text, in a few words; "" where the text is understood.
+        """Return the part of a text that a reading leaves unexplained, in a few words; "" if there is none.
 
         Args:
-            low: The plain text in lower case, without what is no answer.
+            low: The plain text in lower case, without non-answers.
             item: Official id of the question.
-            found: What was read, with its place in ``low``.
+            found: The reading, with its span in ``low``.
         """
         passage = Passage.of(low, found)
-        return unclear(passage) or next((one for one in self._against(passage, item, found) if one), "")
+        return unclear(passage) or next((problem for problem in self._against(passage, item, found) if problem), "")
 
     @abstractmethod
     def _against(self, passage: Passage, item: int | None, found: Found) -> Iterator[str]:
-        """Yield what speaks against a value, "" for each check that it passes."""
+        """Yield objections to a value, "" for each check that it passes."""
 
 
 class _Named(AnswerKind):
-    """A set of names."""
+    """Set of names."""
 
     bare_numbers: ClassVar[bool] = False
-    """Whether a number without a noun may stand beside them."""
+    """If True, a number without a noun may occur next to the names."""
 
     def _against(self, passage: Passage, item: int | None, found: Found) -> Iterator[str]:
         value = found[0]
         if not isinstance(value, Names):
             return
-        several = len(value.names) > 1
+        multiple = len(value.names) > 1
         if NO not in value.names:
             yield denied(passage)
         if str(value) != NO and self._asserts(item):
             yield unused(passage)
-        if (several or self._one_of_two()) and ODDS.search(passage.low):
+        if (multiple or self._one_of_two()) and ODDS.search(passage.low):
             yield "odds"
         yield from self._particular(passage, item, value)
         if not self.bare_numbers:
             yield bare_number(passage)
-        if several:
+        if multiple:
             yield self._no_list(passage, item, value)
         yield from self._places_beside(passage, value)
 
     def _asserts(self, item: int | None) -> bool:
-        """Say whether a value says that what it names is there."""
+        """Return True if a value asserts the presence of what it names."""
         return True
 
     def _one_of_two(self) -> bool:
@@ -131,16 +131,16 @@ class _Named(AnswerKind):
         yield ""
 
     def _no_list(self, passage: Passage, item: int | None, value: Names) -> str:
-        """Return why several names are no list, "" where they are one."""
+        """Return the reason why several names do not form a list, or ""."""
         parts = self._parts(passage.said)
         return "" if listed(passage.said, parts) and not said_again(passage.said, parts) else "no list"
 
-    def _parts(self, said: str) -> list[tuple[int, int]]:
-        return [(first, last) for name in self.sections for _, first, last in lexicon.mentions(name, said)]
+    def _parts(self, text: str) -> list[tuple[int, int]]:
+        return [(first, last) for name in self.sections for _, first, last in lexicon.mentions(name, text)]
 
 
 class YesNoKind(_Named):
-    """Yes or no."""
+    """Answers yes or no."""
 
     fields = Fields(
         keys=("present", "visible", "detected", "yes_no"),
@@ -157,8 +157,8 @@ class YesNoKind(_Named):
 
     def left_over(self, low: str, item: int | None, found: Found) -> str:  # noqa: D102 - as above
         lead = leading(low) or short(low)
-        rest = _behind_lead(low, item, lead[0], found) if lead is not None and lead[1] == found[1:] else None
-        return super().left_over(low, item, found) if rest is None else rest
+        objection = _behind_lead(low, item, lead[0], found) if lead is not None and lead[1] == found[1:] else None
+        return super().left_over(low, item, found) if objection is None else objection
 
     def _asserts(self, item: int | None) -> bool:
         return item in (yes_no.BOX, yes_no.TEXT)
@@ -196,7 +196,7 @@ class FindingsKind(_Named):
 
 
 class CountKind(AnswerKind):
-    """How many there are."""
+    """Counts of objects."""
 
     fields = Fields(
         keys=("count", "number", "total", "findings", "polyps", "instruments"),
@@ -213,14 +213,14 @@ class CountKind(AnswerKind):
     def _against(self, passage: Passage, item: int | None, found: Found) -> Iterator[str]:
         value = found[0]
         if isinstance(value, Ranges):
-            if min(one.low for one in value.ranges) > 0:
+            if min(interval.low for interval in value.ranges) > 0:
                 yield denied(passage)
                 yield unused(passage)
             yield beside_a_count(passage, value, item)
 
 
 class SizeKind(AnswerKind):
-    """Millimetres."""
+    """Sizes in millimetres."""
 
     fields = Fields(keys=("size_mm", "diameter", "size", "polyp_size"), pair=True)
     describes = True
@@ -260,16 +260,16 @@ class PlaceKind(_Named):
     def _no_list(self, passage: Passage, item: int | None, value: Names) -> str:
         return "" if listed(passage.said, self._parts(passage.said)) else "no list"
 
-    def _parts(self, said: str) -> list[tuple[int, int]]:
-        return [one.span() for one in (*place.PART.finditer(said), *place.CLOCK.finditer(said))]
+    def _parts(self, text: str) -> list[tuple[int, int]]:
+        return [match.span() for match in (*place.PART.finditer(text), *place.CLOCK.finditer(text))]
 
     def _places_beside(self, passage: Passage, value: Names) -> Iterator[str]:
         if len(value.names) == 2 and value.names <= _SIDES:
             yield "" if _SIDES_JOINED.search(passage.said) else "one cell or two"
             return
-        for one in _CELL_WORDS.finditer(passage.low):
-            if not passage.holds(one.start()):
-                yield f"place {one[0]}"
+        for match in _CELL_WORDS.finditer(passage.low):
+            if not passage.holds(match.start()):
+                yield f"place {match[0]}"
 
 
 class ProcedureKind(_Named):
@@ -283,7 +283,7 @@ class ProcedureKind(_Named):
 
 
 class PolypTypeKind(_Named):
-    """Classes of Paris, their words, or histology."""
+    """Paris classes, their words, or histology."""
 
     fields = Fields(keys=("type", "polyp_type", "paris", "paris_classification", "morphology"))
     describes = True
@@ -295,23 +295,23 @@ class PolypTypeKind(_Named):
 
     def _no_list(self, passage: Passage, item: int | None, value: Names) -> str:
         if len(value.names & _FLAT_TYPES) < 2:
-            return ""  # a class and its word, or histology beside it
+            return ""  # a class and its word, or additional histology
         return super()._no_list(passage, item, value)
 
-    def _parts(self, said: str) -> list[tuple[int, int]]:
-        return [*super()._parts(said), *(one.span() for one in _PARIS_CODE.finditer(said))]
+    def _parts(self, text: str) -> list[tuple[int, int]]:
+        return [*super()._parts(text), *(match.span() for match in _PARIS_CODE.finditer(text))]
 
 
 class TextKind(AnswerKind):
-    """Words of any other question."""
+    """Free text, for any other question."""
 
     free = True
     conclusive = False
     many = False
 
     def read(self, text: str, low: str, item: int | None) -> Found | None:  # noqa: D102 - as above
-        found = words(low)
-        return (found, len(low) - len(low.lstrip()), len(low.rstrip())) if found.text else None
+        free_text = words(low)
+        return (free_text, len(low) - len(low.lstrip()), len(low.rstrip())) if free_text.text else None
 
     def left_over(self, low: str, item: int | None, found: Found) -> str:  # noqa: D102 - all words are the answer
         return ""
@@ -334,17 +334,17 @@ KINDS: Mapping[Kind, AnswerKind] = {
 
 
 def _section_of(item: int | None) -> str:
-    """Return the section of the lexicon that a question about findings asks for."""
+    """Return the section of the lexicon for a question about findings."""
     return named.SECTIONS.get(-1 if item is None else item, "abnormality")
 
 
-def _behind_lead(low: str, item: int | None, said: bool, found: Found) -> str | None:
-    """Return what speaks against a yes or no at the beginning; None where it has to be looked at like any other."""
+def _behind_lead(low: str, item: int | None, affirmed: bool, found: Found) -> str | None:
+    """Return an objection to a yes or no at the beginning, or ""; None if the general checks apply."""
     _, start, end = found
     if not re.match(r"\s*(?:[,.;:!)\n-]|\Z)", low[end:]):
         subject = yes_no.SUBJECTS.get(-1 if item is None else item)
-        own = low[start:end] != "no" or subject is None or subject.search(low[end : end + 40])
-        return None if own else "no of something else"
-    rest = low[end:].lstrip(" ,.;:!-)\n")
-    other = yes_no.yes_no(rest, item) if rest else None
-    return "yes and no" if other is not None and str(other[0]) == (NO if said else YES) else ""
+        governs = low[start:end] != "no" or subject is None or subject.search(low[end : end + 40])
+        return None if governs else "no of something else"
+    remainder = low[end:].lstrip(" ,.;:!-)\n")
+    second = yes_no.yes_no(remainder, item) if remainder else None
+    return "yes and no" if second is not None and str(second[0]) == (NO if affirmed else YES) else ""

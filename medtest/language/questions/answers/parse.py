@@ -1,8 +1,8 @@
-"""The door: an answer's text and its question in, a typed :class:`Answer` out.
+"""Entry point of parsing: an answer's text and its question give a typed :class:`Answer`.
 
-The order is the same for all kinds. What says that the question does not apply comes first, a value next, then a "none"
-(which for a colour, place, size or type says that there is nothing to describe), then a refusal. A clause in which the
-model refuses gives no name; numbers are taken even there ("cannot be measured, about 10 mm").
+The order is the same for all kinds. A statement that the question does not apply comes first, then a value, then "none"
+(which for a colour, place, size or type means that there is nothing to describe), then a refusal. A clause with a
+refusal gives no name, but numbers are still read ("cannot be measured, about 10 mm").
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from medtest.language.questions.answers.whole.words import unknown
 from medtest.language.questions.values import NO, YES, Kind, Names, Ranges, Value, ranges, words
 
 _OF_ABNORMALITIES = frozenset({5, 10, 16, 17})
-"""Questions that describe an abnormality or a polyp (official ids): they do not apply to what is called normal."""
+"""Questions that describe an abnormality or a polyp (official ids), which do not apply to normal findings."""
 _VALUELESS = frozenset((State.REFUSAL.value,))
 _STATES = _VALUELESS | {State.NOT_RELEVANT.value}
 _EMPTY = frozenset(("no", "0"))
-"""What a "no" is that has no exception after all: "no text, and nothing besides the mucosa"."""
+"""Values of a "no" without an actual exception: "no text, and nothing besides the mucosa"."""
 _NOT_THERE = re.compile(r"\A\W*not (?:visible|present|seen|detected)\b")
 _THING = r"(?:polyps?|abnormalit(?:y|ies)|lesions?|findings?|(?:anatomical )?landmarks?|instruments?|object)"
 _NONE_SHOWN = re.compile(rf"\b(?:no|not any|n't any|kein\w*|aucune?)\s+(?:[^\W\d]+\s+){{0,2}}?{_THING}\b")
@@ -38,39 +38,40 @@ _NO_THING = re.compile(
 
 
 def parse(text: str, kind: Kind, item: int | None = None) -> Answer:
-    """Return what an answer says.
+    """Return the typed answer in a text.
 
     Args:
-        text: The answer as the model gave it; any text at all.
-        kind: Type of answer that the question asks for.
-        item: Official id of the question (0-17), which yes/no, findings and counts have words of their own for; None
-            for any other question.
+        text: The model's answer; any text.
+        kind: Type of answer that the question requires.
+        item: Official id of the question (0-17), for which yes/no, findings and counts have specific wordings; None for
+            any
+            other question.
     """
     reader = KINDS[kind]
-    whole = plain(text, reader.fields)
-    kept = whole.strip()
-    offset = len(whole) - len(whole.lstrip())
-    low = lowered(kept)
+    plain_text = plain(text, reader.fields)
+    stripped = plain_text.strip()
+    offset = len(plain_text) - len(plain_text.lstrip())
+    low = lowered(stripped)
     if not low:
         return Answer(kind=kind, state=State.UNPARSED)
     hedged = states.hedged(low)
-    kept, low, places = mended(kept, low)
-    found = _meant(kept, low, reader, item) or _found(kept, low, reader, item)
-    if found is None:
+    stripped, low, places = mended(stripped, low)
+    reading = _meant(stripped, low, reader, item) or _found(stripped, low, reader, item)
+    if reading is None:
         return Answer(kind=kind, state=State.UNPARSED, hedged=hedged)
-    what, start, end = found
-    if what is State.UNPARSED:
+    content, start, end = reading
+    if content is State.UNPARSED:
         return Answer(kind=kind, state=State.UNPARSED, hedged=hedged)
     if places is not None:
         start, end = places[start], places[end - 1] + 1 if end else 0
     span = (offset + start, offset + end)
-    if isinstance(what, State):
-        return Answer(kind=kind, state=what, span=span, hedged=hedged)
-    return Answer(kind=kind, state=State.VALUE, value=what, span=span, hedged=hedged)
+    if isinstance(content, State):
+        return Answer(kind=kind, state=content, span=span, hedged=hedged)
+    return Answer(kind=kind, state=State.VALUE, value=content, span=span, hedged=hedged)
 
 
 def parse_all(texts: list[str], kind: Kind, item: int | None = None) -> Answer:
-    """Return one answer for a list of answers, as official truths are: their names or ranges together.
+    """Return one answer for a list of answers, such as official truths: the union of their names or ranges.
 
     Args:
         texts: Answers that are all true; at least one.
@@ -78,37 +79,37 @@ def parse_all(texts: list[str], kind: Kind, item: int | None = None) -> Answer:
         item: Official id of the question.
 
     Returns:
-        The parsed union; ``not_relevant`` where all say so. Span is that of the list joined by line breaks.
+        The parsed union; ``not_relevant`` if all say so. The span is that of the list joined by line breaks.
     """
     joined = "\n".join(texts)
     parsed = [parse(text, kind, item) for text in texts]
-    values = [one.value for one in parsed if one.value is not None]
+    values = [answer.value for answer in parsed if answer.value is not None]
     if not values:
-        same = {one.state for one in parsed}
-        return Answer(kind=kind, state=same.pop() if len(same) == 1 else State.UNPARSED, span=(0, len(joined)))
+        common = {answer.state for answer in parsed}
+        return Answer(kind=kind, state=common.pop() if len(common) == 1 else State.UNPARSED, span=(0, len(joined)))
     return Answer(kind=kind, state=State.VALUE, value=_union(values), span=(0, len(joined)))
 
 
 def _union(values: list[Value]) -> Value:
     first = values[0]
     if isinstance(first, Names):
-        found = {name for one in values if isinstance(one, Names) for name in one.names}
-        named_ones = found - {YES, NO}
-        return Names(frozenset(named_ones or found))
+        union = {name for value in values if isinstance(value, Names) for name in value.names}
+        named_ones = union - {YES, NO}
+        return Names(frozenset(named_ones or union))
     if isinstance(first, Ranges):
-        return ranges(*(part for one in values if isinstance(one, Ranges) for part in one.ranges))
-    return words(" ".join(str(one) for one in values))
+        return ranges(*(part for value in values if isinstance(value, Ranges) for part in value.ranges))
+    return words(" ".join(str(value) for value in values))
 
 
 def _meant(text: str, low: str, kind: AnswerKind, item: int | None) -> Found | None:
-    """Return what stands behind a conclusion, a second thought or an "except", where that gives a value of its own."""
+    """Return the value after a conclusion, a correction or an "except", if there is one."""
     starts = [(revised(low), _VALUELESS)]
     if kind.conclusive:
         starts = [(verdict(low), _STATES), (hence(low), _STATES | _EMPTY), *starts, (excepted(low), _STATES | _EMPTY)]
     for start, left_out in starts:
-        found = _found(blanked(text, 0, start), blanked(low, 0, start), kind, item) if start else None
-        if found is not None and str(found[0]) not in left_out:
-            return found
+        reading = _found(blanked(text, 0, start), blanked(low, 0, start), kind, item) if start else None
+        if reading is not None and str(reading[0]) not in left_out:
+            return reading
     return None
 
 
@@ -120,28 +121,28 @@ def _found(text: str, low: str, kind: AnswerKind, item: int | None) -> Found | N
             return State.UNPARSED, 0, 0
         return State.REFUSAL if irrelevant[1] else State.NOT_RELEVANT, first, last
     places, _ = unsaid(low)
-    said, shown = _without(text, places), _without(low, places)
-    start = opening(shown)
-    value = _understood(blanked(said, 0, start), blanked(shown, 0, start), kind, item) if start else None
-    value = value or _understood(said, shown, kind, item)
+    answered, masked = _without(text, places), _without(low, places)
+    start = opening(masked)
+    value = _understood(blanked(answered, 0, start), blanked(masked, 0, start), kind, item) if start else None
+    value = value or _understood(answered, masked, kind, item)
     if value is not None:
         return value
     refused = states.refusals(low)
     if kind.describes:
-        none = states.nothing(shown) or _lead_no(shown) or _place_of(_NOT_THERE, shown)
-        none = None if refused and none is not None and none[0] > refused[0][0] else none
-        none = none or _place_of(_NO_THING, shown)
-        none = none or (_place_of(NORMAL, shown) if item in _OF_ABNORMALITIES else None)
-        if none is not None:
-            over = left_over_of_nothing(shown, _THING, *none)
-            return (State.UNPARSED, 0, 0) if over else (State.NOT_RELEVANT, *none)
+        denial = states.nothing(masked) or _lead_no(masked) or _place_of(_NOT_THERE, masked)
+        denial = None if refused and denial is not None and denial[0] > refused[0][0] else denial
+        denial = denial or _place_of(_NO_THING, masked)
+        denial = denial or (_place_of(NORMAL, masked) if item in _OF_ABNORMALITIES else None)
+        if denial is not None:
+            over = left_over_of_nothing(masked, _THING, *denial)
+            return (State.UNPARSED, 0, 0) if over else (State.NOT_RELEVANT, *denial)
     return (State.REFUSAL, *refused[0]) if refused else None
 
 
 def _understood(text: str, low: str, kind: AnswerKind, item: int | None) -> Found | None:
-    """Return the value of a text, ``unparsed`` in its place where something of the text is left over."""
-    found = kind.read(text, low, item) if low.strip() else None
-    return (State.UNPARSED, 0, 0) if found is not None and kind.left_over(low, item, found) else found
+    """Return the value of a text, or ``unparsed`` if part of the text is unexplained."""
+    reading = kind.read(text, low, item) if low.strip() else None
+    return (State.UNPARSED, 0, 0) if reading is not None and kind.left_over(low, item, reading) else reading
 
 
 def _without(text: str, places: tuple[tuple[int, int], ...]) -> str:
@@ -156,5 +157,5 @@ def _lead_no(low: str) -> tuple[int, int] | None:
 
 
 def _place_of(pattern: re.Pattern[str], low: str) -> tuple[int, int] | None:
-    found = pattern.search(low)
-    return found.span() if found else None
+    match = pattern.search(low)
+    return match.span() if match else None

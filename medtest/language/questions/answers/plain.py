@@ -1,8 +1,7 @@
-"""An answer's text without its wrapping: markdown, JSON, thoughts before the answer, "Final answer:".
+"""Removal of wrapping from an answer: markdown, JSON, reasoning, "Final answer:".
 
-Every step keeps the length of the text, so that places in it stay places in the original: what does not count becomes
-blanks. Lengths are bounded: a longer answer is cut, since what matters stands near its beginning or after its last
-"answer:".
+Every step keeps the length of the text, so that positions remain valid in the original: irrelevant parts become spaces.
+Lengths are bounded: a longer answer is cut, since the relevant part is near its beginning or after its last "answer:".
 """
 
 from __future__ import annotations
@@ -14,20 +13,20 @@ from medtest.language.questions.answers.values.fields import Fields, answering
 from medtest.language.questions.answers.values.readings import blanked, without
 
 LISTED = "\u25aa"
-"""What a bullet becomes where things are counted."""
+"""Replacement of a bullet if points are counted."""
 
 LONGEST = 20_000
-"""Characters of an answer that are looked through for its answer proper."""
+"""Number of characters of an answer that are searched."""
 
 MOST_TYPED = 4_000
-"""Characters of the answer proper that are typed."""
+"""Number of characters of the relevant part that are parsed."""
 
 _SAME = str.maketrans(
     "\u2018\u2019\u201c\u201d\u2010\u2011\u2012\u2013\u2014\u2212\u00d7\u00a0\u202f\uff0c\u3002\uff1a\uff1b\u2022\r\t*`#_|",
     "''\"\"------x  ,.:; \n     ,",
 )
 _WRITTEN_OUT = re.compile(r"\\(?:x[0-9a-f]{2}(?:\[[0-9;]{0,9}[A-Za-z])?|u[0-9a-f]{4}|U[0-9a-f]{8})")
-"""Signs that are none, as :func:`medtest.api.redact.visible` writes them out; colours of a terminal go whole."""
+"""Control characters as written out by :func:`medtest.api.redact.visible`; terminal colours as a whole."""
 _THOUGHTS = re.compile(r"<(think|thinking|reasoning)>.*?(</\1>|\Z)", re.DOTALL | re.IGNORECASE)
 _TEXTS = texts(__file__)
 _MARK = re.compile(_TEXTS["mark"])
@@ -38,62 +37,62 @@ _UNTICKED = re.compile(_BOX_BEFORE + r"(?P<box>\[ \])(?=[ ]+\S)|(?P<sign>[\u2610
 _SHORT = re.compile(
     r"\b(?:approx|ca|circa|resp|vs|max|min|diam|e\.g|i\.e|z\.b|d\.h|aprox|env|p\.ej)(?P<point>\.)", re.IGNORECASE
 )
-"""Abbreviations, whose point ends no sentence."""
+"""Abbreviations, whose period does not end a sentence."""
 _POINT = re.compile(r"(?m)^[ ]*[-+*\u2022][ ]+(?=\S)")
 _HEADING = re.compile(_TEXTS["heading"])
-"""A heading that names what is asked about, and says nothing of it."""
+"""Heading that names the subject without a statement."""
 _OPTION = re.compile(r"\A\s*\(?[a-f][).]\s+")
 
 
 def lowered(text: str) -> str:
-    """Return a text in lower case with as many characters."""
+    """Return a text in lower case with equal length."""
     low = text.lower()
     if len(low) == len(text):
         return low
-    return "".join(one.lower() if len(one.lower()) == 1 else one for one in text)
+    return "".join(letter.lower() if len(letter.lower()) == 1 else letter for letter in text)
 
 
 def plain(text: str, fields: Fields) -> str:
-    """Return as many characters with only what answers the question, case kept.
+    """Return a text of equal length with only the part that answers the question, case kept.
 
     Args:
-        text: An answer as the model gave it.
-        fields: How an answer of the kind that is asked for lies in fields and lists.
+        text: The model's answer.
+        fields: Layout of answers of the required kind in fields and lists.
     """
-    shown = without(_WRITTEN_OUT, text[:LONGEST])
-    shown = without(_THOUGHTS, shown)
-    shown = _ticked(shown)
+    masked = without(_WRITTEN_OUT, text[:LONGEST])
+    masked = without(_THOUGHTS, masked)
+    masked = _ticked(masked)
     if fields.points:
-        shown = _POINT.sub(lambda found: LISTED.ljust(len(found[0])), shown)
-    shown = without(_HEADING, shown)
-    shown = answering(shown, fields)
-    shown = shown.translate(_SAME)
-    shown = _SHORT.sub(lambda found: found[0][:-1].replace(".", " ") + " ", shown)
-    shown = _after_mark(shown)
-    shown = without(_OPTION, shown)
-    shown = _BULLET.sub(lambda found: "\n".ljust(len(found[0])) if "\n" in found[0] else " " * len(found[0]), shown)
-    end = len(shown) - len(shown.lstrip()) + MOST_TYPED
-    return blanked(shown, end, len(shown)) if end < len(shown) else shown
+        masked = _POINT.sub(lambda found: LISTED.ljust(len(found[0])), masked)
+    masked = without(_HEADING, masked)
+    masked = answering(masked, fields)
+    masked = masked.translate(_SAME)
+    masked = _SHORT.sub(lambda found: found[0][:-1].replace(".", " ") + " ", masked)
+    masked = _after_mark(masked)
+    masked = without(_OPTION, masked)
+    masked = _BULLET.sub(lambda found: "\n".ljust(len(found[0])) if "\n" in found[0] else " " * len(found[0]), masked)
+    end = len(masked) - len(masked.lstrip()) + MOST_TYPED
+    return blanked(masked, end, len(masked)) if end < len(masked) else masked
 
 
 def _ticked(text: str) -> str:
-    """Return a list to be ticked off with "no" in place of empty boxes; of signs, only lines that are ticked."""
-    some = _TICKED.search(text) is not None
-    if not some and _UNTICKED.search(text) is None:
+    """Return a checklist with "no" in place of empty boxes; of check marks, only ticked lines."""
+    any_ticked = _TICKED.search(text) is not None
+    if not any_ticked and _UNTICKED.search(text) is None:
         return text
-    shown = without(_TICKED, text)
-    return "\n".join(_unticked(line, some) for line in shown.split("\n"))
+    masked = without(_TICKED, text)
+    return "\n".join(_unticked(line, any_ticked) for line in masked.split("\n"))
 
 
-def _unticked(line: str, some: bool) -> str:
-    found = _UNTICKED.search(line)
-    if found is None:
+def _unticked(line: str, any_ticked: bool) -> str:
+    match = _UNTICKED.search(line)
+    if match is None:
         return line
-    if found["box"] is not None:
-        return line[: found.start("box")] + "no".ljust(len(found["box"])) + line[found.end("box") :]
-    return " " * len(line) if some else line.replace(found["sign"], " ")
+    if match["box"] is not None:
+        return line[: match.start("box")] + "no".ljust(len(match["box"])) + line[match.end("box") :]
+    return " " * len(line) if any_ticked else line.replace(match["sign"], " ")
 
 
 def _after_mark(text: str) -> str:
-    marks = [found for found in _MARK.finditer(lowered(text)) if text[found.end() :].strip()]
+    marks = [match for match in _MARK.finditer(lowered(text)) if text[match.end() :].strip()]
     return " " * marks[-1].end() + text[marks[-1].end() :] if marks else text

@@ -1,7 +1,7 @@
-"""An answer that takes back what it said: where what counts begins.
+"""Start of the relevant part of an answer that retracts a statement.
 
-"At first glance a gastroscopy, but the haustra show that it is a colonoscopy": what stands before the "but" was not
-meant. The same for a question put to oneself ("Grey? No, white.") and for "wait", "actually", "correction".
+"At first glance a gastroscopy, but the haustra show that it is a colonoscopy": the part before "but" does not count.
+The same holds for self-posed questions ("Grey? No, white.") and for "wait", "actually", "correction".
 """
 
 from __future__ import annotations
@@ -21,37 +21,39 @@ _SO = re.compile(r",?\s*\b(?:so|therefore|hence|thus|also bleibt|por lo tanto|do
 
 
 def excepted(low: str) -> int:
-    """Return where what an answer takes out of its "no" begins ("no text besides a date"); 0 where there is nothing."""
-    found = _EXCEPT.search(low[:2_000])
-    return found.end() if found is not None and low[found.end() :].strip(" .,;:!?-\n") else 0
+    """Return the start of the exception to a "no" ("no text besides a date"); 0 without one."""
+    match = _EXCEPT.search(low[:2_000])
+    return match.end() if match is not None and low[match.end() :].strip(" .,;:!?-\n") else 0
 
 
 def verdict(low: str) -> int:
-    """Return where the result begins that an answer ends with, "Conclusion: ..." or "-> ..."; 0 where it names none."""
+    """Return the start of an answer's final result, "Conclusion: ..." or "-> ..."; 0 without one."""
     return _last(_VERDICT, low)
 
 
 def hence(low: str) -> int:
-    """Return where the last conclusion of a text begins, "..., so ..."; 0 where there is none."""
+    """Return the start of the last conclusion in a text, "..., so ..."; 0 without one."""
     return _last(_HENCE, low)
 
 
 def _last(pattern: re.Pattern[str], low: str) -> int:
-    ends = [one.end() for one in pattern.finditer(low[:4_000]) if low[one.end() :].strip(" .,;:!?-\n")]
+    ends = [match.end() for match in pattern.finditer(low[:4_000]) if low[match.end() :].strip(" .,;:!?-\n")]
     return ends[-1] if ends else 0
 
 
 def revised(low: str) -> int:
-    """Return where what an answer means begins; 0 where it takes nothing back.
+    """Return the start of the relevant part of an answer; 0 if nothing is retracted.
 
-    Where a conclusion follows what was taken back ("one of them is a fold, so 1"), it begins behind its "so".
+    If a conclusion follows the retraction ("one of them is a fold, so 1"), the relevant part begins after its "so".
 
     Args:
         low: The plain text in lower case.
     """
-    found = [one.end() for one in _TAKEN_BACK.finditer(low[:2_000]) if low[one.end() :].strip(" .,;:!?-\n")]
-    if not found:
+    ends_of_retractions = [
+        match.end() for match in _TAKEN_BACK.finditer(low[:2_000]) if low[match.end() :].strip(" .,;:!?-\n")
+    ]
+    if not ends_of_retractions:
         return 0
-    ends = re.compile(r"[.!?\n]").search(low, found[-1])
-    conclusion = _SO.search(low, found[-1], len(low) if ends is None else ends.end())
-    return found[-1] if conclusion is None else conclusion.end()
+    ends = re.compile(r"[.!?\n]").search(low, ends_of_retractions[-1])
+    conclusion = _SO.search(low, ends_of_retractions[-1], len(low) if ends is None else ends.end())
+    return ends_of_retractions[-1] if conclusion is None else conclusion.end()

@@ -1,4 +1,4 @@
-"""Refusals, questions that do not apply, reservations, and the yes or no at the beginning of an answer."""
+"""Refusals, questions that do not apply, hedging, and a yes or no at the beginning of an answer."""
 
 from __future__ import annotations
 
@@ -77,50 +77,50 @@ Span = tuple[int, int]
 
 
 def not_relevant(low: str) -> tuple[Span, bool] | None:
-    """Return where a text says that the question does not apply, and whether it blames the picture's quality.
+    """Return the span of a statement that the question does not apply, and whether it blames the picture's quality.
 
-    "Not applicable due to white balance" is no statement about what the image shows: it is a refusal.
+    "Not applicable due to white balance" says nothing about the content of the image and is a refusal.
     """
-    found = _NOT_RELEVANT.search(low)
-    if found is None:
+    match = _NOT_RELEVANT.search(low)
+    if match is None:
         return None
-    blame = _DUE.match(low[found.end() :])
-    return (found.start(), found.end() + (blame.end() if blame else 0)), blame is not None
+    blame = _DUE.match(low[match.end() :])
+    return (match.start(), match.end() + (blame.end() if blame else 0)), blame is not None
 
 
 def refusals(low: str) -> list[Span]:
-    """Return the places of everything that says the model does not answer."""
-    return [found.span() for found in _REFUSALS.finditer(low) if not _sees_none(low, found)]
+    """Return the spans of all refusals."""
+    return [match.span() for match in _REFUSALS.finditer(low) if not _sees_none(low, match)]
 
 
-def _sees_none(low: str, found: re.Match[str]) -> bool:
-    """Say whether "cannot make out any box" denies a box: the model looked for it, and none is there."""
-    return bool(_SEES_NONE.search(found[0]) and _ANY.match(low, found.end()) and not _SURELY.search(found[0]))
+def _sees_none(low: str, match: re.Match[str]) -> bool:
+    """Return True if "cannot make out any box" denies a box: the model looked for one and saw none."""
+    return bool(_SEES_NONE.search(match[0]) and _ANY.match(low, match.end()) and not _SURELY.search(match[0]))
 
 
 def hedged(low: str) -> bool:
-    """Say whether a text makes reservations."""
+    """Return True if a text is hedged."""
     return _HEDGES.search(low) is not None
 
 
 def leading(low: str) -> tuple[bool, Span] | None:
-    """Return the yes (True) or no that a text begins with, maybe behind a label and a colon, and its place."""
-    found = _LEAD.match(low)
-    if found is None:
+    """Return the yes (True) or no at the beginning of a text, optionally after a label and a colon, and its span."""
+    match = _LEAD.match(low)
+    if match is None:
         return None
     for group, answer in (("yes", True), ("zh_yes", True), ("no", False), ("zh_no", False)):
-        if found[group] is not None:
-            return answer, found.span(group)
+        if match[group] is not None:
+            return answer, match.span(group)
     return None
 
 
 def short(low: str) -> tuple[bool, Span] | None:
-    """Return the yes (True) or no that a few words amount to ("I think so", "unfortunately not"), and their place."""
-    found = _SHORT.match(low)
-    return None if found is None else (found["yes"] is not None, found.span())
+    """Return the yes (True) or no expressed by a short phrase ("I think so", "unfortunately not"), and its span."""
+    match = _SHORT.match(low)
+    return None if match is None else (match["yes"] is not None, match.span())
 
 
 def nothing(low: str) -> Span | None:
-    """Return the place of a "none" that a text begins with."""
-    found = _NOTHING.match(low)
-    return (found.end() - len(found[0].lstrip()), found.end()) if found else None
+    """Return the span of a "none" at the beginning of a text."""
+    match = _NOTHING.match(low)
+    return (match.end() - len(match[0].lstrip()), match.end()) if match else None

@@ -1,1 +1,1 @@
-"""What takes a value of each type out of words."""
+"""Extraction of values from text, by type."""

@@ -1,4 +1,4 @@
-"""Colours, as sets of twelve base colours: those of Kvasir-VQA."""
+"""Colours, as sets of the twelve base colours of Kvasir-VQA."""
 
 from __future__ import annotations
 
@@ -18,23 +18,26 @@ _NO_REDNESS = re.compile(r"\bno (?:significant |obvious )?(?:redness|colou?r)")
 
 _OF_MUCOSA = re.compile(r"\A(?:[ -]+\w+)?[ -]+mucosa(?!l)\b")
 LANDMARK = 6
-"""The question about a landmark's colour (official id), which is that of its mucosa."""
+"""Question about a landmark's colour (official id), which is that of its mucosa."""
 
 
 def colour(low: str, item: int | None = None) -> Found | None:
-    """Return the colours that a text gives to what was asked about.
+    """Return the colours that a text states for the subject of the question.
 
     Args:
         low: The plain text in lower case.
         item: Official id of the question.
     """
-    shown = _NOT_A_COLOUR.sub(lambda found: " " * len(found[0]), without(_NO_REDNESS, low))
-    found = [
-        one
-        for one in lexicon.affirmed("colour", shown)
-        if not (_OF_SOMETHING_ELSE.match(low[one[2] :]) and not (item == LANDMARK and _OF_MUCOSA.match(low[one[2] :])))
-        and not _SURROUND.search(low[max(0, one[1] - 120) : one[1]])
+    masked = _NOT_A_COLOUR.sub(lambda found: " " * len(found[0]), without(_NO_REDNESS, low))
+    mentions = [
+        mention
+        for mention in lexicon.affirmed("colour", masked)
+        if not (
+            _OF_SOMETHING_ELSE.match(low[mention[2] :])
+            and not (item == LANDMARK and _OF_MUCOSA.match(low[mention[2] :]))
+        )
+        and not _SURROUND.search(low[max(0, mention[1] - 120) : mention[1]])
     ]
-    if not found:
+    if not mentions:
         return None
-    return names(*(name for name, _, _ in found)), found[0][1], found[-1][2]
+    return names(*(name for name, _, _ in mentions)), mentions[0][1], mentions[-1][2]

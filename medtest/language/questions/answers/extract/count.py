@@ -1,4 +1,4 @@
-"""Counts: digits, words and ranges; never the digits of sizes, Paris classes or percentages."""
+"""Counts: digits, words and ranges, without the digits of sizes, Paris classes or percentages."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from medtest.language.questions.answers.values.readings import Found, blanked, w
 from medtest.language.questions.values import Range, Ranges, ranges
 
 MOST = 1000
-"""A larger number counts nothing in an image."""
+"""Largest plausible count in an image."""
 
 _LATIN = "|".join(sorted((word for word in NUMERALS if word[0] < "\u2e80"), key=len, reverse=True))
 _CHINESE = "".join(word for word in NUMERALS if word[0] > "\u2e80")
@@ -35,7 +35,7 @@ _N = (
     rf"|(?<!\w)\d{{1,4}}(?={_COUNTER})|[{_CHINESE}](?={_COUNTER}))"
 )
 _TOP = rf"(?:(?<![\w.,])\d{{1,4}}(?![\d%]|[.,]\d|\w)|{_LATIN_WORD})"
-"""A number behind a hyphen or a word: the upper end of a range."""
+"""Number after a hyphen or a word: the upper end of a range."""
 
 _NUMBER = re.compile(_N)
 _RANGE = re.compile(
@@ -59,7 +59,7 @@ _OTHER_THINGS: dict[int | None, str] = {
     INSTRUMENTS: _TEXTS["other_things_instruments"],
     FINDINGS: _TEXTS["other_things_findings"],
 }
-"""What is counted beside that which was asked about: "no polyps, but two instruments"."""
+"""Other counted objects: "no polyps, but two instruments"."""
 _SECTION: dict[int | None, str] = {FINDINGS: "abnormality", INSTRUMENTS: "instrument"}
 _SEES_NONE = re.compile(_TEXTS["sees_none"])
 _LINE = re.compile(rf"^[ ]*(?:(?P<n>\d{{1,2}})[.)]|{LISTED}) +(?P<what>[^\W\d][^\n]*)", re.MULTILINE)
@@ -71,14 +71,14 @@ _CONCLUDED = re.compile(
     rf"|just|only))*"
     rf"[\s,:]*(?:(?P<n>{_N})|(?P<none>none|nothing)\b)(?!\s*(?:or|to|-|\w+ (?:of|on|in)\b))"
 )
-"""What an answer comes to after it has thought aloud."""
+"""Conclusion of an answer after reasoning."""
 _TIMES = re.compile(r"(?<!\w)(\d{1,2}) ?x(?= +[^\W\d])|\bx ?(\d{1,2})(?!\w| ?x|[.,]\d| ?(?:mm|cm))")
-"""A number with a cross: "2x diminutive polyps", "polyps x3"."""
+"""Number with a cross: "2x diminutive polyps", "polyps x3"."""
 _ANOTHER = _TEXTS["another"]
-"""One more of what was counted before; ``THING`` stands for the noun."""
+"""One more of the objects counted before; ``THING`` is a placeholder for the noun."""
 _PART_OF_IT = re.compile(r"\b(?:one|an?|the (?:first|other))\b")
 _PAIR = re.compile(r"\bpairs? of (?=(?:\w+ )?(?:forceps|scissors|tweezers|pliers|jaws)\b)")
-"""What is one thing though it is called a pair."""
+"""Single object called a pair."""
 _IN_ALL = re.compile(
     rf"(?P<n>{_N})\s+(?:\w+ )?(?:in total|altogether|in all|all told|overall|insgesamt|en total|au total)\b"
 )
@@ -86,131 +86,131 @@ _NO_TOTAL = re.compile(r"\b(?:count|number|total|sum|result)\b[^.;\n]{0,40}?\b(?
 
 
 def count(low: str, item: int | None) -> Found | None:
-    """Return the count of a text as an interval of whole numbers, or None.
+    """Return the count in a text as an interval of whole numbers, or None.
 
     Args:
         low: The plain text in lower case.
-        item: Official id of the question; it tells which noun is counted.
+        item: Official id of the question, which determines the counted noun.
     """
     low = _TIMES.sub(lambda found: (found[1] or found[2]).rjust(len(found[0])), low)
-    shown = without(_PAIR, low)
-    shown = without(OTHER_NUMBERS, shown)
-    thing = THINGS.get(item, THINGS[None])
+    masked = without(_PAIR, low)
+    masked = without(OTHER_NUMBERS, masked)
+    noun = THINGS.get(item, THINGS[None])
     if item in _OTHER_THINGS:
-        shown = _without_other_things(shown, thing, _OTHER_THINGS[item])
-    if (whole := _IN_ALL.search(shown)) is not None:
-        return ranges(Range(_number(whole["n"]), _number(whole["n"]))), *whole.span("n")
-    total = _NO_TOTAL.search(shown)
+        masked = _without_other_things(masked, noun, _OTHER_THINGS[item])
+    if (total_stated := _IN_ALL.search(masked)) is not None:
+        return ranges(Range(_number(total_stated["n"]), _number(total_stated["n"]))), *total_stated.span("n")
+    total = _NO_TOTAL.search(masked)
     if (
         total is not None
-        and (found := _bounded(shown, total.end())) is not None
-        and not shown[total.end() : found[1]].strip()
+        and (counted := _bounded(masked, total.end())) is not None
+        and not masked[total.end() : counted[1]].strip()
     ):
-        return found
-    if (others := _with_others(low, item, thing)) is not None:
-        return others
-    shown = _in_lines(shown)
-    if (listed := _listed(shown, thing, _SECTION.get(item))) is not None:
-        _, begin, end = listed
-        first = _NUMBER.search(shown)
+        return counted
+    if (with_others := _with_others(low, item, noun)) is not None:
+        return with_others
+    masked = _in_lines(masked)
+    if (in_list := _listed(masked, noun, _SECTION.get(item))) is not None:
+        _, begin, end = in_list
+        first = _NUMBER.search(masked)
         if first is None or (first.start() >= begin and first.end() <= end):
-            return listed
-    if len(_LINE.findall(shown)) > 1:
-        shown = _LINE.sub(lambda found: " " * (found.start("what") - found.start()) + found["what"], shown)
-    added = _sum(shown, thing) if item in (FINDINGS, INSTRUMENTS) else None
-    if (concluded := _CONCLUDED.search(shown)) is not None:
+            return in_list
+    if len(_LINE.findall(masked)) > 1:
+        masked = _LINE.sub(lambda found: " " * (found.start("what") - found.start()) + found["what"], masked)
+    added = _sum(masked, noun) if item in (FINDINGS, INSTRUMENTS) else None
+    if (concluded := _CONCLUDED.search(masked)) is not None:
         number = 0.0 if concluded["none"] else _number(concluded["n"])
         return ranges(Range(number, number)), *concluded.span()
-    found = _bounded(shown, 0)
-    if found is not None and added is None and _grows(shown, found):
+    counted = _bounded(masked, 0)
+    if counted is not None and added is None and _grows(masked, counted):
         return None
-    if found is not None:
-        return added if added is not None and not _headed(shown, found) else found
-    if (several := _SEVERAL.search(shown)) is not None and not negated(shown, *several.span()):
-        return ranges(Range(2, math.inf)), *several.span()
+    if counted is not None:
+        return added if added is not None and not _headed(masked, counted) else counted
+    if (plural := _SEVERAL.search(masked)) is not None and not negated(masked, *plural.span()):
+        return ranges(Range(2, math.inf)), *plural.span()
     if added is not None:
         return added
-    return _without_numbers(low, thing, _SECTION.get(item))
+    return _without_numbers(low, noun, _SECTION.get(item))
 
 
 def _without_other_things(low: str, thing: str, others: str) -> str:
-    """Return a text without the numbers of what was not asked about, where it names both."""
+    """Return a text without the numbers of other objects, if it also names the counted noun."""
     number = rf"(?:{_N}|\ban?\b)\s+(?:(?!{thing}\b|and\b|or\b|of\b)[^\W\d]+\s+){{0,2}}?{others}\b"
-    named = re.search(rf"\b{thing}\b", re.sub(number, "", low))
-    if named is None:
+    mention = re.search(rf"\b{thing}\b", re.sub(number, "", low))
+    if mention is None:
         return low
     return without(re.compile(number), low)
 
 
 def _with_others(low: str, item: int | None, thing: str) -> Found | None:
-    """Return what is counted before "another one" with one more for each; None of "two: one here, another there"."""
+    """Return the count before "another one", plus one for each; None for "two: one here, another there"."""
     pattern = _ANOTHER.replace("THING", thing)
-    others = [one for one in re.finditer(pattern, low) if not negated(low, *one.span())]
-    found = count(low[: others[0].start()], item) if others else None
-    if found is None or not isinstance(found[0], Ranges):
+    additions = [match for match in re.finditer(pattern, low) if not negated(low, *match.span())]
+    base = count(low[: additions[0].start()], item) if additions else None
+    if base is None or not isinstance(base[0], Ranges):
         return None
-    (first, *more), start, end = found[0].ranges, found[1], found[2]
-    if more or first.low != first.high or first.low < 1:
+    (first, *further), start, end = base[0].ranges, base[1], base[2]
+    if further or first.low != first.high or first.low < 1:
         return None
-    if first.low > 1 and _PART_OF_IT.search(low, end, others[0].start()):
+    if first.low > 1 and _PART_OF_IT.search(low, end, additions[0].start()):
         return None
-    return ranges(Range(first.low + len(others), first.low + len(others))), start, others[-1].end()
+    return ranges(Range(first.low + len(additions), first.low + len(additions))), start, additions[-1].end()
 
 
 def _in_lines(low: str) -> str:
-    """Return a text with the points of a list that stands on one line, "1. polyp 2. ulcer", on lines of their own."""
+    """Return a text with the points of an inline list, "1. polyp 2. ulcer", on separate lines."""
     points = list(_INLINE.finditer(low))
-    if len(points) < 2 or [int(one["n"]) for one in points] != list(range(1, len(points) + 1)):
+    if len(points) < 2 or [int(point["n"]) for point in points] != list(range(1, len(points) + 1)):
         return low
-    for one in points:
-        if one.start():
-            low = f"{low[: one.start() - 1]}\n{low[one.start() :]}"
-        low = blanked(low, one.start("open"), one.end("open"))
+    for point in points:
+        if point.start():
+            low = f"{low[: point.start() - 1]}\n{low[point.start() :]}"
+        low = blanked(low, point.start("open"), point.end("open"))
     return low
 
 
 def _listed(low: str, thing: str, section: str | None) -> Found | None:
-    """Return how many things a list has, of points or numbered from 1 on, two at least, each line naming one."""
+    """Return the number of lines of a list of at least two points, or numbered from 1, that each name the noun."""
     lines = list(_LINE.finditer(low))
-    numbers = [int(one["n"]) for one in lines if one["n"] is not None]
+    numbers = [int(line["n"]) for line in lines if line["n"] is not None]
     if len(lines) < 2 or numbers not in ([], list(range(1, len(lines) + 1))):
         return None
-    named = re.compile(rf"(?:(?!no\b|not\b|there\b)[^\s\d.:]+\s+){{0,3}}?{thing}\b")
-    for one in lines:
-        what = re.split(r"[,:(.]", one["what"])[0]
-        if not named.match(one["what"]) and not (section is not None and lexicon.affirmed(section, what)):
+    subject = re.compile(rf"(?:(?!no\b|not\b|there\b)[^\s\d.:]+\s+){{0,3}}?{thing}\b")
+    for line in lines:
+        head = re.split(r"[,:(.]", line["what"])[0]
+        if not subject.match(line["what"]) and not (section is not None and lexicon.affirmed(section, head)):
             return None
     number = float(len(lines))
     return ranges(Range(number, number)), lines[0].start(), lines[-1].end()
 
 
 def _bounded(low: str, start: int) -> Found | None:
-    """Return the first number from a place on, with the words that make it a bound or a range."""
+    """Return the first number from a position on, with the words that make it a bound or a range."""
     first = _NUMBER.search(low, start)
     tries: list[tuple[int, int, Range]] = []
-    if (one := _RANGE.search(low, start)) is not None:
-        low_end, high_end = sorted(_number(text) for text in one.groups() if text is not None)
+    if (match := _RANGE.search(low, start)) is not None:
+        low_end, high_end = sorted(_number(text) for text in match.groups() if text is not None)
         if low_end < high_end:
-            tries.append((one.start(), one.end(), Range(low_end, high_end)))
+            tries.append((match.start(), match.end(), Range(low_end, high_end)))
     for pattern, make in ((_AT_LEAST, _from), (_MORE, _above), (_AT_MOST, _until)):
-        if (one := pattern.search(low, start)) is not None:
+        if (match := pattern.search(low, start)) is not None:
             tries.append(
-                (one.start(), one.end(), make(_number(next(text for text in one.groups() if text is not None))))
+                (match.start(), match.end(), make(_number(next(text for text in match.groups() if text is not None))))
             )
     if first is not None:
         tries.append((first.start(), first.end(), Range(_number(first[0]), _number(first[0]))))
     if not tries:
         return None
-    begin, end, found = min(tries, key=lambda one: (one[0], -one[1]))
-    return (ranges(found), begin, end) if found.low <= MOST else None
+    begin, end, interval = min(tries, key=lambda one: (one[0], -one[1]))
+    return (ranges(interval), begin, end) if interval.low <= MOST else None
 
 
-def _grows(low: str, found: Found) -> bool:
-    """Say whether a larger number follows a first one: "one here, ... two"; which of them is meant is not known."""
-    first = found[0].ranges[0] if isinstance(found[0], Ranges) else None
+def _grows(low: str, counted: Found) -> bool:
+    """Return True if a larger number follows the first: "one here, ... two", which is ambiguous."""
+    first = counted[0].ranges[0] if isinstance(counted[0], Ranges) else None
     if first is None or first.low != first.high or first.low < 1:
         return False
-    return any(_number(one[0]) > first.high for one in _NUMBER.finditer(low, found[2]))
+    return any(_number(number[0]) > first.high for number in _NUMBER.finditer(low, counted[2]))
 
 
 def _from(number: float) -> Range:
@@ -229,10 +229,10 @@ def _number(text: str) -> float:
     return float(NUMERALS[text]) if text in NUMERALS else float(text)
 
 
-def _headed(low: str, found: Found) -> bool:
-    """Say whether a number counts the findings or instruments as such, so that what follows lists them again."""
+def _headed(low: str, counted: Found) -> bool:
+    """Return True if a number counts findings or instruments as such, so that what follows lists them again."""
     return (
-        re.match(r"\s*(?:\w+\s+){0,2}?(?:findings?|abnormalit(?:y|ies)|instruments?|lesions?)\b", low[found[2] :])
+        re.match(r"\s*(?:\w+\s+){0,2}?(?:findings?|abnormalit(?:y|ies)|instruments?|lesions?)\b", low[counted[2] :])
         is not None
     )
 
@@ -240,38 +240,38 @@ def _headed(low: str, found: Found) -> bool:
 def _sum(low: str, thing: str) -> Found | None:
     """Return the sum of a list such as "one polyp and two ulcers"."""
     part = rf"(?P<n>{_N}|\ban?\b)\s+(?:(?!and\b|or\b)[^\W\d]+\s+){{0,2}}?{thing}\b"
-    parts = [one for one in re.finditer(part, low) if not negated(low, *one.span())]
+    parts = [match for match in re.finditer(part, low) if not negated(low, *match.span())]
     joined = all(
         re.fullmatch(r"\s*(?:,\s*)?(?:and|plus|\+|,)?\s*", low[first.end() : second.start()])
         for first, second in zip(parts, parts[1:], strict=False)
     )
     if len(parts) < 2 or not joined:
         return None
-    number = sum(1.0 if one["n"] in ("a", "an") else _number(one["n"]) for one in parts)
+    number = sum(1.0 if part_["n"] in ("a", "an") else _number(part_["n"]) for part_ in parts)
     return ranges(Range(number, number)), parts[0].start(), parts[-1].end()
 
 
 def _none_seen(low: str) -> tuple[int, int] | None:
-    found = _SEES_NONE.search(low)
-    return found.span() if found else None
+    match = _SEES_NONE.search(low)
+    return match.span() if match else None
 
 
 def _named_alone(low: str, thing: str, section: str | None) -> Found | None:
-    """Return how many things are named without a number: "snare and forceps" are two, "polyp in the corner" is one."""
+    """Return the count of objects named without a number: "snare and forceps" are two, "polyp in the corner" is one."""
     if section is not None:
-        found = [one for one in lexicon.affirmed(section, low) if _is_one(low[one[1] : one[2]])]
-        listed = len(found) > 1 and all(
+        mentions = [mention for mention in lexicon.affirmed(section, low) if _is_one(low[mention[1] : mention[2]])]
+        in_list = len(mentions) > 1 and all(
             re.fullmatch(
                 r"\W*(?:(?:,|and|&|\+|plus|und|y|et)\s*)?(?:(?:an?"
                 r"|the)\s+)?(?:\w+\s+){0,2}?",
                 low[first[2] : second[1]],
             )
-            for first, second in itertools.pairwise(found)
+            for first, second in itertools.pairwise(mentions)
         )
-        if listed and len({name for name, _, _ in found}) == len(found):
-            return ranges(Range(len(found), len(found))), found[0][1], found[-1][2]
-        if len(found) == 1 and not low[: found[0][1]].strip(" .:-\u25aa"):
-            return ranges(Range(1, 1)), *found[0][1:]
+        if in_list and len({name for name, _, _ in mentions}) == len(mentions):
+            return ranges(Range(len(mentions), len(mentions))), mentions[0][1], mentions[-1][2]
+        if len(mentions) == 1 and not low[: mentions[0][1]].strip(" .:-\u25aa"):
+            return ranges(Range(1, 1)), *mentions[0][1:]
     single = (
         re.match(rf"\W*(?:(?!no\b|not\b|without\b)[^\W\d]+\s+){{0,2}}?(?P<thing>{thing})\b", low)
         if thing != r"\w+"
@@ -283,29 +283,29 @@ def _named_alone(low: str, thing: str, section: str | None) -> Found | None:
 
 
 def _is_one(word: str) -> bool:
-    """Say whether a noun is a singular, as far as its ending tells."""
+    """Return True if a noun is singular, judged by its ending."""
     return word.endswith(("forceps", "ss", "itis", "is", "us")) or not word.endswith(("s", "polypen", "instrumente"))
 
 
 def _without_numbers(low: str, thing: str, section: str | None) -> Found | None:
-    """Return 0 for what is denied, and 1 for "a polyp"."""
-    none = nothing(low) or _none_seen(low)
+    """Return 0 for denied objects, and 1 for "a polyp"."""
+    denial = nothing(low) or _none_seen(low)
     lead = leading(low)
-    if none is not None or (lead is not None and not lead[0]):
-        place = none or (lead[1] if lead else (0, 0))
+    if denial is not None or (lead is not None and not lead[0]):
+        place = denial or (lead[1] if lead else (0, 0))
         return ranges(Range(0, 0)), *place
     if (alone := _named_alone(low, thing, section)) is not None:
         return alone
     denied: Found | None = None
-    for one in (
+    for match in (
         re.finditer(
             rf"(?P<article>\b(?:an?|the|(?:just|only) (?:the|that))\s+(?:\w+\s+){{0,4}}?)?(?P<thing>{thing})\b", low
         )
         if thing != r"\w+"
         else ()
     ):
-        if negated(low, one.start("thing"), one.end()) or negated(low, one.start(), one.end()):
-            denied = denied or (ranges(Range(0, 0)), *one.span("thing"))
-        elif one["article"] and not one["article"].startswith("the"):
-            return ranges(Range(1, 1)), *one.span()
+        if negated(low, match.start("thing"), match.end()) or negated(low, match.start(), match.end()):
+            denied = denied or (ranges(Range(0, 0)), *match.span("thing"))
+        elif match["article"] and not match["article"].startswith("the"):
+            return ranges(Range(1, 1)), *match.span()
     return denied

@@ -1,4 +1,4 @@
-"""Numbers in words, the nouns that are counted, and numbers that count something else."""
+"""Number words, counted nouns, and numbers of other things."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from medtest.language.questions.answers.lexicon.texts import table, texts
 
 FINDINGS, POLYPS, INSTRUMENTS = 7, 8, 9
-"""The counting questions (official ids)."""
+"""Counting questions (official ids)."""
 
 NUMERALS: dict[str, int] = {
     word.replace("_", " "): number for number, said in table(__file__, "numerals").items() for word in said.split()

@@ -14,7 +14,7 @@ ROWS, COLUMNS = ("upper", "center", "lower"), ("left", "center", "right")
 CELLS: tuple[str, ...] = tuple(
     "center" if row == column == "center" else f"{row}-{column}" for row in ROWS for column in COLUMNS
 )
-"""Row by row; the middle one is ``center``."""
+"""Cells row by row; the middle one is ``center``."""
 
 _TEXTS = texts(__file__)
 _COMPASS = _TEXTS["compass"]
@@ -30,9 +30,9 @@ _BETWEEN = re.compile(_TEXTS["between"])
 _TO = re.compile(_TEXTS["to"])
 _COMMA = re.compile(r"\s*[,/]\s*")
 _ELSEWHERE = re.compile(_TEXTS["elsewhere"])
-"""Places of other things, and what says of a row or a column alone that it is meant."""
+"""Places of other objects, and words that qualify a single row or column."""
 _LABEL = re.compile(rf"(?<![a-z])(?:{_UPPER}|{_LOWER}|{_LEFT}|{_RIGHT}|{_MIDDLE})\s*[:=](?=\s*\w)")
-"""What stands before a colon names what follows: "box centre: upper left"."""
+"""Label before a colon: "box centre: upper left"."""
 _ANATOMY = re.compile(_TEXTS["anatomy"])
 _ALL = re.compile(_TEXTS["all"])
 _HOURS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
@@ -45,40 +45,40 @@ _OF_CLOCK = (
     *("upper-right", "upper-right", "center-right", "lower-right", "lower-right", "lower-center"),
     *("lower-left", "lower-left", "center-left", "upper-left", "upper-left", "upper-center"),
 )
-"""Cells of the hours, from one on."""
+"""Cells of the hours, starting with one."""
 
 
 def place(low: str) -> Found | None:
-    """Return the cells that a text names.
+    """Return the cells named in a text.
 
-    A row alone ("at the top") is its middle cell and so is a column; the distance tells how near that was. Hours of the
-    clock, which endoscopists use, are cells of the border.
+    A single row ("at the top") is its middle cell, as is a single column; the distance shows how close that was. Clock
+    hours, which endoscopists use, are cells of the border.
     """
-    found: list[tuple[str, int, int]] = []
+    cells: list[tuple[str, int, int]] = []
     for everywhere in _ALL.finditer(low):
-        found += [(cell, *everywhere.span()) for cell in CELLS]
+        cells += [(cell, *everywhere.span()) for cell in CELLS]
     for hour in CLOCK.finditer(low):
         if not negated(low, *hour.span()):
-            found += [(_OF_CLOCK[_hour(one) - 1], *hour.span()) for one in (hour["from"], hour["hour"]) if one]
-    shown = without(_ELSEWHERE, low)
-    shown = without(_LABEL, shown)
-    shown = without(_ANATOMY, shown)
-    for first, last in clauses(shown):
-        found += _with_extents(shown, _in_clause(shown, first, last))
-    if not found:
+            cells += [(_OF_CLOCK[_hour(number) - 1], *hour.span()) for number in (hour["from"], hour["hour"]) if number]
+    masked = without(_ELSEWHERE, low)
+    masked = without(_LABEL, masked)
+    masked = without(_ANATOMY, masked)
+    for first, last in clauses(masked):
+        cells += _with_extents(masked, _in_clause(masked, first, last))
+    if not cells:
         return None
-    found.sort(key=lambda one: one[1])
-    return names(*(name for name, _, _ in found)), found[0][1], max(end for _, _, end in found)
+    cells.sort(key=lambda one: one[1])
+    return names(*(name for name, _, _ in cells)), cells[0][1], max(end for _, _, end in cells)
 
 
-def _hour(said: str) -> int:
-    return _HOURS.index(said) + 1 if said in _HOURS else int(said)
+def _hour(text: str) -> int:
+    return _HOURS.index(text) + 1 if text in _HOURS else int(text)
 
 
 def _in_clause(low: str, first: int, last: int) -> list[tuple[str, int, int]]:
-    """Return the cells of one clause: words that touch make one cell."""
+    """Return the cells of one clause: adjacent words form one cell."""
     cells: list[tuple[str, int, int]] = []
-    parts = [(str(one.lastgroup), *one.span()) for one in PART.finditer(low, first, last)]
+    parts = [(str(match.lastgroup), *match.span()) for match in PART.finditer(low, first, last)]
     number = 0
     pair = len(parts) == 2 and {_side(word) for word, _, _ in parts} == {"row", "column"}
     while number < len(parts):
@@ -91,12 +91,12 @@ def _in_clause(low: str, first: int, last: int) -> list[tuple[str, int, int]]:
         while number < len(parts) and (
             _BETWEEN.fullmatch(low, end, parts[number][1]) or (pair and _COMMA.fullmatch(low, end, parts[number][1]))
         ):
-            other = parts[number][0]
-            if other in ("upper", "lower") and not row:
-                row = other
-            elif other in ("left", "right") and not column:
-                column = other
-            elif other == "center" and not middle and not (row and column):
+            next_word = parts[number][0]
+            if next_word in ("upper", "lower") and not row:
+                row = next_word
+            elif next_word in ("left", "right") and not column:
+                column = next_word
+            elif next_word == "center" and not middle and not (row and column):
                 middle = True
             else:
                 break
@@ -108,18 +108,18 @@ def _in_clause(low: str, first: int, last: int) -> list[tuple[str, int, int]]:
 
 
 def _with_extents(low: str, cells: list[tuple[str, int, int]]) -> list[tuple[str, int, int]]:
-    """Return the cells of a clause with what lies between two of them: "from top to bottom", "along the left" maybe."""
-    for (cell, start, end), (other, begin, last) in itertools.pairwise(cells):
+    """Return the cells of a clause, including those between two of them: "from top to bottom", "along the left"."""
+    for (cell, start, end), (next_cell, begin, last) in itertools.pairwise(cells):
         if not _TO.fullmatch(low, end, begin):
             continue
-        (row, column), (row_2, column_2) = (row_and_column(one) for one in (cell, other))
+        (row, column), (row_2, column_2) = (row_and_column(cell_name) for cell_name in (cell, next_cell))
         if abs(row - row_2) not in (0, 2) or abs(column - column_2) not in (0, 2):
             continue
-        sides = [row_and_column(one) for one, at, _ in cells if at not in (start, begin)]
+        sides = [row_and_column(cell_name) for cell_name, at, _ in cells if at not in (start, begin)]
         if len(sides) == 1 and {row, row_2} == {0, 2} and column == column_2 == sides[0][0] == 1:
-            return [(_cell_at(one, sides[0][1]), start, last) for one in range(3)]
+            return [(_cell_at(index, sides[0][1]), start, last) for index in range(3)]
         if len(sides) == 1 and {column, column_2} == {0, 2} and row == row_2 == sides[0][1] == 1:
-            return [(_cell_at(sides[0][0], one), start, last) for one in range(3)]
+            return [(_cell_at(sides[0][0], index), start, last) for index in range(3)]
         return [*cells, (_cell_at((row + row_2) // 2, (column + column_2) // 2), start, last)]
     return cells
 
@@ -139,5 +139,5 @@ def _side(word: str) -> str:
 
 
 def _cell(row: str, column: str) -> str:
-    found = f"{row or 'center'}-{column or 'center'}"
-    return "center" if found == "center-center" else found
+    name = f"{row or 'center'}-{column or 'center'}"
+    return "center" if name == "center-center" else name

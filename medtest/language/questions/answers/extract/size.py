@@ -11,17 +11,17 @@ from medtest.language.questions.answers.values.readings import Found, without
 from medtest.language.questions.values import Range, ranges
 
 MOST = 500.0
-"""A larger number of millimetres is no polyp's size."""
+"""Largest plausible size of a polyp in millimetres."""
 
 MOST_OF_ONE = 3
-"""Different sizes of one answer that may be of one polyp or of a few; more are a scale."""
+"""Largest number of different sizes in an answer about one or a few polyps; more are a scale."""
 MOST_SIZES = 100
-"""Different sizes of one answer that are looked at."""
+"""Largest number of different sizes in an answer that are examined."""
 
 _TEXTS = texts(__file__)
 _UNIT = _TEXTS["unit"]
 _SAID: dict[str, float] = {word: number for number, said in table(__file__, "numerals").items() for word in said}
-"""Numbers in words; they count where a unit follows."""
+"""Number words, which count only before a unit."""
 _SAID_ONE = "|".join(sorted((word.replace(" ", r"\s+") for word in _SAID), key=len, reverse=True))
 _IN_WORDS = (
     rf"(?:(?<![^\W\d_])(?:{_SAID_ONE})(?=\s*-?\s*{_UNIT}|\s*(?:-|to|and|or|bis|a|y)\s*(?:{_SAID_ONE})\s*{_UNIT}))"
@@ -44,7 +44,7 @@ _AT_MOST = re.compile(_TEXTS["at_most"])
 _ABOUT = re.compile(_TEXTS["about"])
 _MARGIN = re.compile(r"(?:\+\s*/?\s*-|\u00b1)\s*\Z")
 _NOT = re.compile(r"(?:\b(?:not|no|never|hardly|nicht|no es)|n't)(?: (?:any|much|be|\w+ly))*\s*\Z")
-"""Before "larger than" and "smaller than" it turns them about, and their end is in."""
+"""Negation before "larger than" and "smaller than", which reverses them and includes their end."""
 _LEAST_BEHIND = re.compile(_TEXTS["least_behind"])
 _MOST_BEHIND = re.compile(r"\A[\s,]*\(?(?:at (?:the )?(?:very )?most|(?:as )?(?:an? )?maximum|max|tops)\b")
 _ARTICLE = re.compile(r"\b(?:the|an?|its)\s+\Z")
@@ -61,117 +61,117 @@ _PARIS = re.compile(r"\b0-i\w+|\bparis\b[^.,;\n]{0,12}")
 
 
 def size(low: str) -> Found | None:
-    """Return the sizes of a text in millimetres, or None.
+    """Return the sizes in a text in millimetres, or None.
 
-    Centimetres are converted, "5 x 8 mm" is its longest side, numbers without a unit are millimetres when the text has
-    no other words. Where one interval holds another ("less than 1 cm, about 6-8 mm") only the narrower is kept.
-    "Diminutive" is at most 5 mm (ESGE's guideline on polypectomy, 2017); "small" and "large" are no sizes.
+    Centimetres are converted, "5 x 8 mm" is its longest side, numbers without a unit are millimetres if the text has no
+    other words. If one interval contains another ("less than 1 cm, about 6-8 mm"), only the narrower is returned.
+    "Diminutive" is at most 5 mm (ESGE's guideline on polypectomy, 2017); "small" and "large" are not sizes.
     """
-    shown = without(_PARIS, low)
-    found: list[tuple[Range, int, int]] = []
+    masked = without(_PARIS, low)
+    sizes: list[tuple[Range, int, int]] = []
     of_tools: list[tuple[Range, int, int]] = []
     bare = not re.search(
-        r"[^\W\d_]", re.sub(r"\b(?:to|and|between|about|around|less|more|than|or|at|least|size)\b", "", shown)
+        r"[^\W\d_]", re.sub(r"\b(?:to|and|between|about|around|less|more|than|or|at|least|size)\b", "", masked)
     )
-    for one in SIZE.finditer(shown):
-        unit = one["unit2"] or one["unit1"]
+    for match in SIZE.finditer(masked):
+        unit = match["unit2"] or match["unit1"]
         if unit is None and not bare:
             continue
-        made = _ranges_of(shown, one, unit)
-        (of_tools if of_a_tool(shown, *one.span()) else found).extend(made)
-    found = _together(shown, found or of_tools)
-    if not found:
+        intervals = _ranges_of(masked, match, unit)
+        (of_tools if of_a_tool(masked, *match.span()) else sizes).extend(intervals)
+    sizes = _together(masked, sizes or of_tools)
+    if not sizes:
         below = _SUBCENTIMETRE.search(low)
         if below is not None:
             return ranges(Range(0, 10, high_open=True)), *below.span()
         small = _DIMINUTIVE.search(low)
         return (ranges(Range(0, 5)), *small.span()) if small else None
-    if len({one[0] for one in found}) > MOST_OF_ONE:
-        return None  # a list to choose from
-    first = list({one[0]: one for one in reversed(found)}.values())[::-1][:MOST_SIZES]
-    kept = [one for one in first if not any(_inside(other[0], one[0]) for other in first)]
-    return ranges(*(one[0] for one in kept)), kept[0][1], kept[-1][2]
+    if len({entry[0] for entry in sizes}) > MOST_OF_ONE:
+        return None  # a list of choices
+    first = list({entry[0]: entry for entry in reversed(sizes)}.values())[::-1][:MOST_SIZES]
+    narrowest = [entry for entry in first if not any(_inside(candidate[0], entry[0]) for candidate in first)]
+    return ranges(*(entry[0] for entry in narrowest)), narrowest[0][1], narrowest[-1][2]
 
 
 def of_a_tool(low: str, start: int, end: int) -> bool:
-    """Say whether a number is the size of an instrument that the polyp is held against."""
+    """Return True if a number is the size of an instrument next to the polyp."""
     if any(bound.search(_ARTICLE.sub("", low[max(0, start - 28) : start])) for bound in (_ABOVE, _BELOW)):
-        return False  # the polyp is held against it
+        return False  # the polyp is compared with it
     if _TOOL_BEHIND.match(low[end : end + 40]):
         return True
-    _, before = _words_before(low, start, reach=80)
-    before = before.rstrip(" (") if before.endswith("(") else before
-    clause = re.split(r"[,;(:]|\b(?:that|which|so|hence|but|and)\b", before)[-1]
+    _, preceding = _words_before(low, start, reach=80)
+    preceding = preceding.rstrip(" (") if preceding.endswith("(") else preceding
+    clause = re.split(r"[,;(:]|\b(?:that|which|so|hence|but|and)\b", preceding)[-1]
     tool = _TOOL.search(clause)
     return tool is not None and _GROWTH.search(clause) is None
 
 
-def _ranges_of(low: str, one: re.Match[str], unit: str | None) -> list[tuple[Range, int, int]]:
-    if _MARGIN.search(low, 0, one.start()):
+def _ranges_of(low: str, match: re.Match[str], unit: str | None) -> list[tuple[Range, int, int]]:
+    if _MARGIN.search(low, 0, match.start()):
         return []
-    first = _millimetres(one["first"], one["unit1"] or unit)
-    start, end = one.span()
-    begin, before = _words_before(low, start)
-    if one["second"] is not None:
-        second = _millimetres(one["second"], one["unit2"] or unit)
+    first = _millimetres(match["first"], match["unit1"] or unit)
+    start, end = match.span()
+    begin, preceding = _words_before(low, start)
+    if match["second"] is not None:
+        second = _millimetres(match["second"], match["unit2"] or unit)
         if max(first, second) > MOST:
             return []
-        if one["join"].strip() in ("x", "by"):
+        if match["join"].strip() in ("x", "by"):
             longest = max(first, second)
             return [(Range(longest, longest), start, end)]
-        if one["join"].strip() in ("and", "y", "et", "und") and not _BETWEEN.search(before):
+        if match["join"].strip() in ("and", "y", "et", "und") and not _BETWEEN.search(preceding):
             return [(Range(number, number), start, end) for number in (first, second)]
         return [(Range(min(first, second), max(first, second)), start, end)]
     if first > MOST:
         return []
-    made = _bound(first, (one["after"] or "").strip(), _ARTICLE.sub("", before), low[end : end + 28])
-    return [(made, begin + len(before) - len(before.lstrip()), end)]
+    interval = _bound(first, (match["after"] or "").strip(), _ARTICLE.sub("", preceding), low[end : end + 28])
+    return [(interval, begin + len(preceding) - len(preceding.lstrip()), end)]
 
 
-def _bound(number: float, after: str, before: str, behind: str) -> Range:
-    """Return the interval that the words about a number make of it."""
-    below, above = _BELOW.search(before), _ABOVE.search(before)
-    turned = (bound := below or above) is not None and _NOT.search(before, 0, bound.start()) is not None
-    if _OR_LESS.search(after) or _AT_MOST.search(before) or _MOST_BEHIND.match(behind) or (turned and above):
+def _bound(number: float, suffix: str, preceding: str, behind: str) -> Range:
+    """Return the interval of a number, given the words around it."""
+    below, above = _BELOW.search(preceding), _ABOVE.search(preceding)
+    turned = (bound := below or above) is not None and _NOT.search(preceding, 0, bound.start()) is not None
+    if _OR_LESS.search(suffix) or _AT_MOST.search(preceding) or _MOST_BEHIND.match(behind) or (turned and above):
         return Range(0, number)
-    if after or _AT_LEAST.search(before) or _LEAST_BEHIND.match(behind) or (turned and below):
+    if suffix or _AT_LEAST.search(preceding) or _LEAST_BEHIND.match(behind) or (turned and below):
         return Range(number, math.inf)
     if below:
         return Range(0, number, high_open=number > 0)
     if above:
         return Range(number, math.inf, low_open=True)
-    return Range(number, number, about=bool(_ABOUT.search(before) or _OR_SO.match(behind[:16])))
+    return Range(number, number, about=bool(_ABOUT.search(preceding) or _OR_SO.match(behind[:16])))
 
 
-def _together(low: str, found: list[tuple[Range, int, int]]) -> list[tuple[Range, int, int]]:
-    """Return sizes with a lower and an upper bound of one sentence as one: "larger than 1 cm but smaller than 2"."""
-    kept: list[tuple[Range, int, int]] = []
-    for one, start, end in found:
-        before = kept[-1] if kept else None
-        if before is not None and not SENTENCE_END.search(low, before[2], start):
-            low_end, high_end = max(one.low, before[0].low), min(one.high, before[0].high)
-            bounds = sorted((math.isinf(size.high), size.low > 0) for size in (one, before[0]))
+def _together(low: str, sizes: list[tuple[Range, int, int]]) -> list[tuple[Range, int, int]]:
+    """Merge a lower and an upper bound in one sentence: "larger than 1 cm but smaller than 2"."""
+    merged: list[tuple[Range, int, int]] = []
+    for interval, start, end in sizes:
+        previous = merged[-1] if merged else None
+        if previous is not None and not SENTENCE_END.search(low, previous[2], start):
+            low_end, high_end = max(interval.low, previous[0].low), min(interval.high, previous[0].high)
+            bounds = sorted((math.isinf(size.high), size.low > 0) for size in (interval, previous[0]))
             if bounds == [(False, False), (True, True)] and low_end < high_end:
-                kept[-1] = Range(low_end, high_end), before[1], end
+                merged[-1] = Range(low_end, high_end), previous[1], end
                 continue
-        kept.append((one, start, end))
-    return kept
+        merged.append((interval, start, end))
+    return merged
 
 
 def _words_before(low: str, start: int, reach: int = 28) -> tuple[int, str]:
-    """Return the words of the same sentence before a number, and where they begin: a few are enough."""
+    """Return the start and the last words of the same sentence before a number."""
     begin = max(0, start - reach)
-    ends = [found.end() for found in SENTENCE_END.finditer(low, begin, start)]
+    ends = [match.end() for match in SENTENCE_END.finditer(low, begin, start)]
     begin = ends[-1] if ends else begin
     return begin, low[begin:start]
 
 
 def _millimetres(number: str, unit: str | None) -> float:
-    said = " ".join(number.split())
-    value = _SAID[said] if said in _SAID else float(number.replace(",", "."))
+    text = " ".join(number.split())
+    value = _SAID[text] if text in _SAID else float(number.replace(",", "."))
     return round(value * 10, 6) if unit is not None and unit.startswith(("c", "z", "\u5398")) else value
 
 
 def _inside(narrow: Range, wide: Range) -> bool:
-    """Say whether an interval lies within another and is not the same."""
+    """Return True if an interval is strictly within another."""
     return narrow != wide and wide.low <= narrow.low and narrow.high <= wide.high and wide.high > wide.low

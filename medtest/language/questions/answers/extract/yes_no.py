@@ -1,4 +1,4 @@
-"""Yes or no: said outright, or by saying that something is there or not."""
+"""Yes or no, stated directly or by presence and absence."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from medtest.language.questions.answers.values.readings import Found, blanked
 from medtest.language.questions.values import NO, YES, names
 
 REMOVED, EASY, BOX, TEXT = 1, 2, 3, 4
-"""Questions whose yes or no has words of its own (official ids)."""
+"""Yes/no questions with specific wordings (official ids)."""
 
 _TEXTS = texts(__file__)
 _SUBJECTS: dict[int, re.Pattern[str]] = {
@@ -57,41 +57,41 @@ SUBJECTS: dict[int, re.Pattern[str]] = {
     REMOVED: re.compile(rf"{_POLYP.pattern}|{_REMAIN.pattern}|{_WAS_REMOVED.pattern}"),
     EASY: re.compile(rf"{_EASY.pattern}|{_HARD.pattern}|{_GOVERNED.pattern}"),
 }
-"""What a "no" before a noun has to govern to answer the question."""
+"""Nouns that a "no" must govern to answer the question."""
 
 
 def yes_no(low: str, item: int | None) -> Found | None:
-    """Return the yes or no of a text, or None.
+    """Return the yes or no in a text, or None.
 
     Args:
         low: The plain text in lower case.
-        item: Official id of the question; None where it is none of the eighteen.
+        item: Official id of the question; None for other questions.
     """
-    if item == REMOVED and (rest := _NO_REST.match(low)) is not None:
-        return _of(True, *rest.span())
-    if item == REMOVED and (rest := _BUT_ONE.search(low)) is not None:
-        return _of(False, *rest.span())
-    if item == REMOVED and (some := _SOME_OF.search(low)) is not None:
-        return _of(_number_of(some["some"]) == _number_of(some["all"]), *some.span())
-    if item == REMOVED and (found := _removed_without_polyps(low)):
-        return found
-    if item in _SUBJECTS and (found := _listed(low, _SUBJECTS[item])):
-        return found
-    if item == EASY and (none := _NO_FINDING.match(low.lstrip())) is not None:
-        return State.NOT_RELEVANT, len(low) - len(low.lstrip()), len(low) - len(low.lstrip()) + none.end()
+    if item == REMOVED and (match_but := _NO_REST.match(low)) is not None:
+        return _of(True, *match_but.span())
+    if item == REMOVED and (match_but := _BUT_ONE.search(low)) is not None:
+        return _of(False, *match_but.span())
+    if item == REMOVED and (partial := _SOME_OF.search(low)) is not None:
+        return _of(_number_of(partial["some"]) == _number_of(partial["all"]), *partial.span())
+    if item == REMOVED and (subject_answer := _removed_without_polyps(low)):
+        return subject_answer
+    if item in _SUBJECTS and (subject_answer := _listed(low, _SUBJECTS[item])):
+        return subject_answer
+    if item == EASY and (no_finding := _NO_FINDING.match(low.lstrip())) is not None:
+        return State.NOT_RELEVANT, len(low) - len(low.lstrip()), len(low) - len(low.lstrip()) + no_finding.end()
     lead = leading(low)
     if lead is not None:
         return _of(lead[0], *lead[1])
-    if (few := short(low)) is not None:
-        return _of(few[0], *few[1])
+    if (brief := short(low)) is not None:
+        return _of(brief[0], *brief[1])
     if (inside := _INSIDE.search(low)) is not None:
         return _of(inside[1] == YES, *inside.span(1))
     if item == REMOVED:
         return _removed(low)
     if item == EASY:
         return _easy(low)
-    if item in _SUBJECTS and (found := _subject(low, _SUBJECTS[item], _FREE[item])):
-        return found
+    if item in _SUBJECTS and (subject_answer := _subject(low, _SUBJECTS[item], _FREE[item])):
+        return subject_answer
     return _alone(low, item)
 
 
@@ -99,77 +99,77 @@ def _of(answer: bool, start: int, end: int) -> Found:
     return names(YES if answer else NO), start, end
 
 
-def _number_of(said: str) -> int:
-    return _NUMBERS.index(said) if said in _NUMBERS else int(said)
+def _number_of(text: str) -> int:
+    return _NUMBERS.index(text) if text in _NUMBERS else int(text)
 
 
 def _removed_without_polyps(low: str) -> Found | None:
     """Return the answer of a text that begins with "no polyps": none remain, or the question does not apply."""
-    found = _NO_POLYP.search(low)
-    if found is None or re.search(r"\w", _THERE_IS.sub("", low[: found.start()])):
+    match = _NO_POLYP.search(low)
+    if match is None or re.search(r"\w", _THERE_IS.sub("", low[: match.start()])):
         return None
-    if _REMAIN.search(low[found.start() : found.end() + 30]):
-        return _of(True, *found.span())
-    return State.NOT_RELEVANT, found.start(), found.end()
+    if _REMAIN.search(low[match.start() : match.end() + 30]):
+        return _of(True, *match.span())
+    return State.NOT_RELEVANT, match.start(), match.end()
 
 
 def _removed(low: str) -> Found | None:
-    if (found := _NOT_REMOVED.search(low)) is not None:
-        return _of(False, *found.span())
-    if (found := _WAS_REMOVED.search(low)) is not None:
-        return _of(not negated(low, *found.span()), *found.span())
-    if (none := nothing(low)) is not None:
-        return State.NOT_RELEVANT, *none
-    for one in _POLYP.finditer(low):  # one that is there has not been removed
-        if not negated(low, *one.span()) and not _ALL_OF.search(low[: one.start()]):
-            return _of(False, *one.span())
+    if (was_removed := _NOT_REMOVED.search(low)) is not None:
+        return _of(False, *was_removed.span())
+    if (was_removed := _WAS_REMOVED.search(low)) is not None:
+        return _of(not negated(low, *was_removed.span()), *was_removed.span())
+    if (denial := nothing(low)) is not None:
+        return State.NOT_RELEVANT, *denial
+    for polyp in _POLYP.finditer(low):  # a polyp that is present was not removed
+        if not negated(low, *polyp.span()) and not _ALL_OF.search(low[: polyp.start()]):
+            return _of(False, *polyp.span())
     return None
 
 
 def _easy(low: str) -> Found | None:
-    if (none := _NO_FINDING.search(low)) is not None:
-        return State.NOT_RELEVANT, none.start(), none.end()
+    if (no_finding := _NO_FINDING.search(low)) is not None:
+        return State.NOT_RELEVANT, no_finding.start(), no_finding.end()
     for first, last in clauses(low):
         part = low[first:last]
         hard, easy = _HARD.search(part), _EASY.search(part)
-        found = hard if hard and (easy is None or hard.start() <= easy.start()) else easy
-        if found is not None:
-            start, end = first + found.start(), first + found.end()
-            answer = found is easy
-            return _of(answer != negated(low, start, end) if "not" not in found[0] else answer, start, end)
+        decisive = hard if hard and (easy is None or hard.start() <= easy.start()) else easy
+        if decisive is not None:
+            start, end = first + decisive.start(), first + decisive.end()
+            answer = decisive is easy
+            return _of(answer != negated(low, start, end) if "not" not in decisive[0] else answer, start, end)
     return None
 
 
 def _listed(low: str, subject: re.Pattern[str]) -> Found | None:
-    """Return the answer of a list ("green box: no", "black box: yes"): yes where any of its lines says so."""
-    lines = [one for one in _ITEM.finditer(low) if subject.search(low, one.start(), one.start("said"))]
+    """Return the answer of a list ("green box: no", "black box: yes"): yes if any line says so."""
+    lines = [line for line in _ITEM.finditer(low) if subject.search(low, line.start(), line.start("said"))]
     if len(lines) < 2:
         return None
-    yes = [one for one in lines if one["said"] in ("yes", "true", "present", "ja", "s\u00ed", "oui")]
+    yes = [line for line in lines if line["said"] in ("yes", "true", "present", "ja", "s\u00ed", "oui")]
     return _of(bool(yes), *(yes or lines)[0].span("said"))
 
 
 def _subject(low: str, subject: re.Pattern[str], item_free: re.Pattern[str] | None) -> Found | None:
-    """Return yes where the thing asked about is mentioned and not denied, no where it is denied only."""
+    """Return yes if the subject is mentioned and not denied, no if it is only denied."""
     denied: Found | None = None
     if item_free is not None and (free := item_free.search(low)) is not None:
         denied = _of(negated(low, *free.span()), *free.span())
         low = blanked(low, *free.span())
-    for found in subject.finditer(low):
-        if not negated(low, *found.span()) and not _ONLY_OTHERS.search(low[: found.start()]):
-            return _of(True, *found.span())
-        denied = denied or _of(False, *found.span())
+    for match in subject.finditer(low):
+        if not negated(low, *match.span()) and not _ONLY_OTHERS.search(low[: match.start()]):
+            return _of(True, *match.span())
+        denied = denied or _of(False, *match.span())
     return denied
 
 
 def _alone(low: str, item: int | None) -> Found | None:
-    if (none := nothing(low)) is not None:
-        return _of(False, *none)
+    if (denial := nothing(low)) is not None:
+        return _of(False, *denial)
     if (absent := _ISNT.match(low) or _ABSENT.match(low)) is not None:
         return _of(False, *absent.span())
     if item in _SUBJECTS and (only := _ONLY.search(low)) is not None:
         return _of(False, *only.span())
-    if (found := _THERE.match(low.lstrip())) is not None:
+    if (presence := _THERE.match(low.lstrip())) is not None:
         start = len(low) - len(low.lstrip())
-        return _of(True, start, start + found.end())
+        return _of(True, start, start + presence.end())
     return None

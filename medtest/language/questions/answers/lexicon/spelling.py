@@ -1,7 +1,7 @@
-"""Slips of the pen in words that values are read from: two letters changed about, one doubled, dropped or too many.
+"""Correction of typing errors in words with values: transposed, doubled, missing or extra letters.
 
-Only words of the lexicon and of places are mended, and only where one of them is meant and the first letter is right. A
-letter in place of another is left alone: "interior" is not "inferior", a colonoscope no colonoscopy.
+Only words of the lexicon and of places are corrected, and only if the correction is unique and keeps the first letter.
+Replaced letters are not corrected: "interior" is not "inferior", a colonoscope not a colonoscopy.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from functools import cache
 from medtest.language.questions.answers.lexicon import words as lexicon
 
 SWAPPED = 5
-"""Letters of the shortest word in which two neighbours may have changed places, or one is doubled or single."""
+"""Shortest word in which neighbours may be transposed, or a letter doubled or single."""
 DROPPED = 7
-"""Letters of the shortest word that may lack a letter or have one too many; words of places may lack one anyhow."""
+"""Shortest word that may lack a letter or have an extra one; words of places may always lack one."""
 
 _WORD = re.compile(r"[a-z]{3,24}")
 _SHORTHAND: dict[str, str] = {
@@ -27,9 +27,9 @@ _SHORTHAND: dict[str, str] = {
     "abt": "about",
     "approximatly": "approximately",
 }
-"""How words are written in haste."""
+"""Abbreviations and common misspellings."""
 _MOST = 400
-"""Different words of an answer that are looked at."""
+"""Largest number of different words of an answer that are checked."""
 _OTHERS = frozenset(
     ("upper", "lower", "bottom", "center", "centre", "central", "middle", "right", "polyp", "instrument", "landmark")
     + ("abnormality", "abnormalities", "finding", "lesion")
@@ -37,34 +37,34 @@ _OTHERS = frozenset(
 
 
 def mended(text: str, low: str) -> tuple[str, str, list[int] | None]:
-    """Return a text with its slips mended, the same in lower case, and where each character stood before.
+    """Return a text with corrected errors, the same in lower case, and the original position of each character.
 
     Args:
-        text: The text, case kept.
-        low: The same in lower case, as many characters.
+        text: The text with its case.
+        low: The same in lower case, of equal length.
 
     Returns:
-        Both texts, and the place in ``text`` of every character and of the end; None where nothing was mended.
+        Both texts, and the position in ``text`` of every character and of the end; None if nothing was corrected.
     """
-    slips = {word: meant for word in _words(low) if (meant := _meant(word)) is not None}
+    slips = {word: correction for word in _words(low) if (correction := _meant(word)) is not None}
     if not slips:
         return text, low, None
-    shown: list[str] = []
+    pieces: list[str] = []
     places: list[int] = []
-    done = 0
-    for one in _WORD.finditer(low):
-        meant = slips.get(one[0])
-        if meant is None or _inside_a_word(low, one.start(), one.end()):
+    position = 0
+    for match in _WORD.finditer(low):
+        correction = slips.get(match[0])
+        if correction is None or _inside_a_word(low, match.start(), match.end()):
             continue
-        shown += [text[done : one.start()], meant]
-        places += range(done, one.start())
-        places += [min(one.start() + number, one.end() - 1) for number in range(len(meant) - 1)]
-        places.append(one.end() - 1)
-        done = one.end()
-    shown.append(text[done:])
-    places += range(done, len(text) + 1)
-    made = "".join(shown)
-    return made, "".join(letter.lower() if len(letter.lower()) == 1 else letter for letter in made), places
+        pieces += [text[position : match.start()], correction]
+        places += range(position, match.start())
+        places += [min(match.start() + number, match.end() - 1) for number in range(len(correction) - 1)]
+        places.append(match.end() - 1)
+        position = match.end()
+    pieces.append(text[position:])
+    places += range(position, len(text) + 1)
+    corrected = "".join(pieces)
+    return corrected, "".join(letter.lower() if len(letter.lower()) == 1 else letter for letter in corrected), places
 
 
 def _words(low: str) -> list[str]:
@@ -90,37 +90,39 @@ def _known() -> frozenset[str]:
 
 @cache
 def _slips() -> dict[str, str | None]:
-    """Return every slip of every word with the word that is meant; None where two of different meaning are."""
-    found: dict[str, str | None] = {}
+    """Return every misspelling with its word; None if words of different meaning share it."""
+    words_of: dict[str, str | None] = {}
     for word in sorted(_known()):
         for slip in _of(word) - _known():
-            other = found.get(slip, word)
-            same = other is not None and (other == word or _meanings(other) == _meanings(word))
-            found[slip] = word if same else None
-    return found
+            existing = words_of.get(slip, word)
+            equivalent = existing is not None and (existing == word or _meanings(existing) == _meanings(word))
+            words_of[slip] = word if equivalent else None
+    return words_of
 
 
 @cache
 def _meanings(word: str) -> frozenset[str]:
-    named = {
+    meanings = {
         f"{section}.{name}"
         for section, entries in lexicon.sections().items()
         for name, words in entries.items()
         if word in words
     }
-    return frozenset(named or {word})
+    return frozenset(meanings or {word})
 
 
 def _of(word: str) -> set[str]:
     inner = range(1, len(word))
-    swapped = {word[:one] + word[one + 1] + word[one] + word[one + 2 :] for one in inner if one + 1 < len(word)}
-    doubled = {word[:one] + word[one] + word[one:] for one in range(len(word))}
-    single = {word[:one] + word[one + 1 :] for one in inner if word[one] == word[one - 1]}
-    dropped = {word[:one] + word[one + 1 :] for one in inner if one + 1 < len(word)}
+    swapped = {
+        word[:index] + word[index + 1] + word[index] + word[index + 2 :] for index in inner if index + 1 < len(word)
+    }
+    doubled = {word[:index] + word[index] + word[index:] for index in range(len(word))}
+    single = {word[:index] + word[index + 1 :] for index in inner if word[index] == word[index - 1]}
+    dropped = {word[:index] + word[index + 1 :] for index in inner if index + 1 < len(word)}
     if len(word) < DROPPED:
         return swapped | doubled | single | (dropped if word in _OTHERS else set())
     letters = "abcdefghijklmnopqrstuvwxyz"
-    added = {word[:one] + letter + word[one:] for one in inner for letter in letters}
+    added = {word[:index] + letter + word[index:] for index in inner for letter in letters}
     return swapped | doubled | single | dropped | added
 
 
@@ -137,5 +139,5 @@ def _meant(word: str) -> str | None:
 
 
 def _plural(word: str) -> str | None:
-    meant = _slips().get(word[:-1]) if word.endswith("s") else None
-    return None if meant is None else f"{meant}s"
+    stem = _slips().get(word[:-1]) if word.endswith("s") else None
+    return None if stem is None else f"{stem}s"

@@ -1,4 +1,4 @@
-"""Long patterns of a module, from its YAML file in the folder ``patterns`` beside it."""
+"""Long patterns of a module, from its YAML file in the folder ``patterns`` next to it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""In C where the library has it: ten times as fast."""
+"""C loader of the library if available, ten times faster."""
 _OTHER = re.compile(r"\{\{(\w+)\}\}")
 
 
@@ -24,25 +24,25 @@ def _content(module: str) -> Mapping[str, Any]:
 
 
 def table(module: str, name: str) -> Mapping[Any, Any]:
-    """Return a table of a module's file.
+    """Return a table from a module's file.
 
     Args:
-        module: The ``__file__`` of the module.
-        name: The table's.
+        module: ``__file__`` of the module.
+        name: Name of the table.
     """
-    found: Mapping[Any, Any] = _content(module)[name]
-    return found
+    content: Mapping[Any, Any] = _content(module)[name]
+    return content
 
 
 @cache
 def texts(module: str) -> Mapping[str, str]:
-    """Return the texts of a module's file by name: items of a list are joined, ``{{name}}`` stands for another text.
+    """Return the texts in a module's file by name; list items are joined, ``{{name}}`` is replaced by another text.
 
     Args:
-        module: The ``__file__`` of the module.
+        module: ``__file__`` of the module.
     """
-    found: dict[str, str] = {}
-    for name, parts in _content(module).items():  # what stands for another text comes after it
+    by_name: dict[str, str] = {}
+    for name, parts in _content(module).items():  # a text follows those that it refers to
         if not isinstance(parts, dict):
-            found[name] = _OTHER.sub(lambda one: found[one[1]], parts if isinstance(parts, str) else "".join(parts))
-    return found
+            by_name[name] = _OTHER.sub(lambda one: by_name[one[1]], parts if isinstance(parts, str) else "".join(parts))
+    return by_name

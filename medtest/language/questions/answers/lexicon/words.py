@@ -1,4 +1,4 @@
-"""Words to names: ``lexicon.yaml``, compiled once."""
+"""Mapping from words to names: ``lexicon.yaml``, compiled once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NON = re.compile(r"\bnon-\s?\Z")
 
 @cache
 def sections() -> Mapping[str, Mapping[str, tuple[str, ...]]]:
-    """Return every section: canonical names, and the words for each."""
+    """Return every section: canonical names, with the words for each."""
     import yaml
 
     content = yaml.safe_load(FILE.read_text(encoding="utf-8"))
@@ -36,7 +36,7 @@ def _compiled(section: str) -> tuple[re.Pattern[str], Mapping[str, str]]:
 
 
 def folded(low: str) -> str:
-    """Return as many characters without their accents, which models leave out and put in."""
+    """Return a text of equal length without accents, which models use inconsistently."""
     if low.isascii():
         return low
     return "".join(letter if letter < "\u00c0" else unicodedata.normalize("NFD", letter)[0] for letter in low)
@@ -46,7 +46,7 @@ def _pattern(word: str) -> str:
     body = re.escape(word).replace(r"\ ", r"[\s-]+")
     if not word[0].isascii() and not word[0].isalpha():
         return body
-    if ord(word[0]) > 0x2E80:  # Chinese has no blanks between words
+    if ord(word[0]) > 0x2E80:  # Chinese has no spaces between words
         return body
     return rf"(?<![^\W\d_]){body}(?:e?s)?(?![^\W\d_])"
 
@@ -59,13 +59,13 @@ def mentions(section: str, low: str) -> list[tuple[str, int, int]]:
         low: The text in lower case.
     """
     pattern, names = _compiled(section)
-    return [(names[str(found.lastgroup)], found.start(), found.end()) for found in pattern.finditer(folded(low))]
+    return [(names[str(match.lastgroup)], match.start(), match.end()) for match in pattern.finditer(folded(low))]
 
 
 def affirmed(section: str, low: str) -> list[tuple[str, int, int]]:
-    """Return the words of a section that the text does not deny, neither by a word nor as "non-pedunculated"."""
+    """Return the words of a section that the text does not deny, including forms such as "non-pedunculated"."""
     return [
-        one
-        for one in mentions(section, low)
-        if not negated(low, one[1], one[2]) and not _NON.search(low, max(0, one[1] - 6), one[1])
+        mention
+        for mention in mentions(section, low)
+        if not negated(low, mention[1], mention[2]) and not _NON.search(low, max(0, mention[1] - 6), mention[1])
     ]

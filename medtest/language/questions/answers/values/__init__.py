@@ -1,1 +1,1 @@
-"""Values that are read from typed answers."""
+"""Values of typed answers."""

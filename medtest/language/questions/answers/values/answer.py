@@ -1,4 +1,4 @@
-"""A typed answer."""
+"""Typed answer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from medtest.language.questions.values import Kind, Value
 
 
 class State(StrEnum):
-    """What became of an answer."""
+    """State of an answer."""
 
     VALUE = "value"
     NOT_RELEVANT = "not_relevant"
@@ -19,15 +19,16 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What an answer's text says.
+    """Parsed content of an answer's text.
 
     Attributes:
-        kind: Type of answer that the question asks for.
-        state: ``value`` where there is one; ``not_relevant`` where the model says that the question does not apply to
-            the image; ``refusal`` where it does not answer; ``unparsed`` where no value was found: never a guess.
+        kind: Type of answer that the question requires.
+        state: ``value`` if there is one; ``not_relevant`` if the model says that the question does not apply to the
+            image;
+            ``refusal`` if it does not answer; ``unparsed`` if no value was found: never a guess.
         value: The value; None in the other three states.
-        span: First character and end of what the state rests on, in the text; (0, 0) where there is nothing.
-        hedged: Whether the text says it with a reservation ("probably"); it changes no verdict.
+        span: First character and end of the text that determines the state; (0, 0) if there is none.
+        hedged: True if the text is hedged ("probably"); this does not affect verdicts.
     """
 
     kind: Kind

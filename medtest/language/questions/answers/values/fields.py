@@ -1,8 +1,8 @@
-"""Answers as fields: JSON, tables, ``name: value`` and ``name=value``, reduced to the part that answers the question.
+"""Answers in fields: JSON, tables, ``name: value`` and ``name=value``, reduced to the relevant part.
 
-The value whose key answers the question is kept, wherever it lies. Where every field says of a thing whether it is
-there (``true``, ``no``, ``0.94``), the things that are there are what is said. Places in the text stay as they are:
-what does not count becomes blanks.
+The value whose key answers the question is kept, at any depth. If every field states the presence of an object
+(``true``, ``no``, ``0.94``), the objects present are the answer. Positions in the text are preserved: irrelevant parts
+become spaces.
 """
 
 from __future__ import annotations
@@ -59,18 +59,18 @@ _FLAGS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fields:
-    """How an answer of one kind lies in fields and lists.
+    """Layout of answers of one kind in fields and lists.
 
     Attributes:
-        keys: Names of the fields that hold it, best first.
-        flag_alone: Whether one field that says no more than yes or no is the answer.
-        flags_first: Whether what a field says of presence counts as much as any other value.
-        grid: Whether a row and a column make one answer.
-        pair: Whether a list of two numbers is an interval.
-        points: Whether the points of a list are counted.
-        nothing: What ``null`` says.
-        empty: What an empty text says.
-        summary: What the number of things that are there says; None where their names are the answer.
+        keys: Names of the fields that contain it, best first.
+        flag_alone: True if a single field with only yes or no is the answer.
+        flags_first: True if a statement of presence counts as much as any other value.
+        grid: True if a row and a column form one answer.
+        pair: True if a list of two numbers is an interval.
+        points: True if the points of a list are counted.
+        nothing: Meaning of ``null``.
+        empty: Meaning of an empty text.
+        summary: Answer for the number of objects present; None if their names are the answer.
     """
 
     keys: tuple[str, ...] = ()
@@ -85,11 +85,11 @@ class Fields:
 
 
 def answering(text: str, fields: Fields) -> str:
-    """Return as many characters with only the value that answers where a text is made of fields, else the text.
+    """Return a text of equal length with only the relevant value if it consists of fields, else the text.
 
     Args:
         text: An answer, or a part of one.
-        fields: How an answer of the kind that is asked for lies in them.
+        fields: Layout of answers of the required kind.
     """
     opening = re.search(r"[\[{]", text)
     if opening is not None:
@@ -103,18 +103,18 @@ def answering(text: str, fields: Fields) -> str:
 
 
 def _from_pairs(text: str, fields: Fields) -> str:
-    """Return only what answers of a table's rows, or of ``name: value`` and ``name=value``."""
+    """Return the relevant part of the rows of a table, or of ``name: value`` and ``name=value``."""
     pairs = _pairs(text)
     if not pairs:
         return text
-    names = [one["name"] for one in pairs]
-    flags = [_flag(one["value"]) for one in pairs]
-    wanted = _wanted(dict(zip(names, flags, strict=True)), fields)
+    names = [pair["name"] for pair in pairs]
+    flags = [_flag(pair["value"]) for pair in pairs]
+    relevant = _wanted(dict(zip(names, flags, strict=True)), fields)
     if len(pairs) == 1 and (not fields.flag_alone or flags[0] is None):
         return text
-    if wanted:
-        kept = pairs[names.index(wanted[0])].span("value")
-        return " " * kept[0] + text[slice(*kept)] + " " * (len(text) - kept[1])
+    if relevant:
+        span = pairs[names.index(relevant[0])].span("value")
+        return " " * span[0] + text[slice(*span)] + " " * (len(text) - span[1])
     if fields.grid and len(pairs) > 1 and {_grid_name(name) for name in names} <= _GRID:
         return _values_only(text, pairs)
     if None in flags:
@@ -123,12 +123,12 @@ def _from_pairs(text: str, fields: Fields) -> str:
         return fields.summary(sum(map(bool, flags))).ljust(len(text))
     if not any(flags):
         return "no".ljust(len(text))
-    shown = " " * len(text)
-    for one, flag in zip(pairs, flags, strict=True):
+    masked = " " * len(text)
+    for pair, flag in zip(pairs, flags, strict=True):
         if flag:
-            start, end = one.span("name")
-            shown = f"{shown[:start]}{text[start:end]},{shown[end + 1 :]}"
-    return shown
+            start, end = pair.span("name")
+            masked = f"{masked[:start]}{text[start:end]},{masked[end + 1 :]}"
+    return masked
 
 
 def _grid_name(name: str) -> str:
@@ -136,43 +136,47 @@ def _grid_name(name: str) -> str:
 
 
 def _values_only(text: str, pairs: list[re.Match[str]]) -> str:
-    shown = " " * len(text)
-    for one in pairs:
-        start, end = one.span("value")
-        shown = shown[:start] + text[start:end] + shown[end:]
-    return shown
+    masked = " " * len(text)
+    for pair in pairs:
+        start, end = pair.span("value")
+        masked = masked[:start] + text[start:end] + masked[end:]
+    return masked
 
 
 def _pairs(text: str) -> list[re.Match[str]]:
-    """Return the pairs of a text that is made of nothing else, but for a table's head and what it is fenced with."""
-    found: list[re.Match[str]] = []
-    lines = [one for one in re.finditer(r"[^\n]+", text) if one[0].strip() and not one[0].strip().startswith("```")]
-    ruled = [number for number, one in enumerate(lines) if _RULE.fullmatch(one[0])]
+    """Return the pairs in a text that consists only of pairs, except for a table's header and fences."""
+    pairs: list[re.Match[str]] = []
+    lines = [
+        line_match
+        for line_match in re.finditer(r"[^\n]+", text)
+        if line_match[0].strip() and not line_match[0].strip().startswith("```")
+    ]
+    ruled = [number for number, line in enumerate(lines) if _RULE.fullmatch(line[0])]
     for number, line in enumerate(lines):
         if ruled and number <= ruled[0]:
             continue
         for part in re.finditer(r"(?:[^,;.]|\.(?=\d))+", line[0]) if not ruled else re.finditer(r".+", line[0]):
-            one = _PAIR.fullmatch(text, line.start() + part.start(), line.start() + part.end())
-            if one is None:
+            pair = _PAIR.fullmatch(text, line.start() + part.start(), line.start() + part.end())
+            if pair is None:
                 return []
-            found.append(one)
-    return found
+            pairs.append(pair)
+    return pairs
 
 
 def _wanted(names: dict[str, bool | None], fields: Fields) -> list[str]:
-    """Return the names of fields that hold the answer, best first: what is said before whether anything is.
+    """Return the names of fields with the answer, best first: values before statements of presence.
 
     Args:
-        names: Each with what its field says, where that is no more than yes or no.
-        fields: How an answer of the kind that is asked for lies in them.
+        names: Names with the values of their fields, if these are only yes or no.
+        fields: Layout of answers of the required kind.
     """
     by_name: dict[str, list[str]] = {}
     for name in names:
         plain = re.sub(r"\W+", "_", name.lower())
         for even in (plain, _DECORATION.sub("", plain)):
             by_name.setdefault(even, []).append(name)
-    found = dict.fromkeys(name for key in (*_KEYS, *fields.keys) for name in by_name.get(key, ()))
-    return sorted(found, key=lambda name: not fields.flags_first and names[name] is not None)
+    matching = dict.fromkeys(name for key in (*_KEYS, *fields.keys) for name in by_name.get(key, ()))
+    return sorted(matching, key=lambda name: not fields.flags_first and names[name] is not None)
 
 
 def _from_json(text: str, start: int, content: Any, end: int, fields: Fields) -> str:
@@ -188,52 +192,52 @@ def _from_json(text: str, start: int, content: Any, end: int, fields: Fields) ->
             content, start, end = place
         elif not _said(content):
             return text
-    if (things := _said(content)) is not None:
-        there = [name for name, present in things if present]
+    if (presence := _said(content)) is not None:
+        there = [name for name, present in presence if present]
         if fields.summary is None:
-            return _only(text, start, end, [name for name, present in things if not present], some=bool(there))
+            return _only(text, start, end, [name for name, present in presence if not present], some=bool(there))
         return " " * start + fields.summary(len(there)).ljust(end - start) + " " * (len(text) - end)
-    kept = " " * start + _shown(text[start:end], content, fields) + " " * (len(text) - end)
-    return kept if len(kept) == len(text) else text
+    result = " " * start + _shown(text[start:end], content, fields) + " " * (len(text) - end)
+    return result if len(result) == len(text) else text
 
 
 _PRESENT = ("present", "visible", "detected", "seen", "value")
 
 
 def _said(content: Any) -> list[tuple[str, bool]] | None:
-    """Return what a JSON object or list says of things by name, whether each is there; None where it does not."""
+    """Return the objects in a JSON object or list and whether each is present; None if it has another meaning."""
     if isinstance(content, dict) and content:
-        flags = {str(name): _flag(one) for name, one in content.items()}
-        return None if None in flags.values() else [(name, bool(one)) for name, one in flags.items()]
-    if not isinstance(content, list) or not content or not all(isinstance(one, dict) for one in content):
+        flags = {str(name): _flag(value) for name, value in content.items()}
+        return None if None in flags.values() else [(name, bool(flag)) for name, flag in flags.items()]
+    if not isinstance(content, list) or not content or not all(isinstance(entry, dict) for entry in content):
         return None
-    found: list[tuple[str, bool]] = []
-    for one in content:
-        even = {str(key).lower(): value for key, value in one.items()}
+    presence: list[tuple[str, bool]] = []
+    for entry in content:
+        even = {str(key).lower(): value for key, value in entry.items()}
         name = next((str(value) for value in even.values() if isinstance(value, str)), "")
         flag = next((_flag(even[key]) for key in _PRESENT if key in even), None)
-        found.append((name, flag is not False))
-    return found
+        presence.append((name, flag is not False))
+    return presence
 
 
 def _flag(value: Any) -> bool | None:
-    """Return whether a field says that something is there, None where it says something else; a share is one half."""
+    """Return whether a field states presence, None for other values; a share counts from one half."""
     if isinstance(value, bool | int | float):
         return value >= 0.5 if 0 <= value <= 1 else None
-    said = value.strip().strip("\"'").lower() if isinstance(value, str) else ""
-    if re.fullmatch(r"[01]?\.\d+|[01]\.0*", said):
-        return float(said) >= 0.5
-    return _FLAGS.get(said)
+    word = value.strip().strip("\"'").lower() if isinstance(value, str) else ""
+    if re.fullmatch(r"[01]?\.\d+|[01]\.0*", word):
+        return float(word) >= 0.5
+    return _FLAGS.get(word)
 
 
-def _only(text: str, start: int, end: int, absent: list[str], *, some: bool) -> str:
-    """Return a JSON object's names without those that it says are not there; "no" where none is."""
-    if not some:
+def _only(text: str, start: int, end: int, absent: list[str], *, any_present: bool) -> str:
+    """Return the names in a JSON object without those of absent objects; "no" if none is present."""
+    if not any_present:
         return " " * start + "no".ljust(end - start) + " " * (len(text) - end)
     inside = text[start:end]
     for name in absent:
-        written = json.dumps(name, ensure_ascii=False)
-        inside = inside.replace(written, " " * len(written))
+        quoted = json.dumps(name, ensure_ascii=False)
+        inside = inside.replace(quoted, " " * len(quoted))
     inside = re.sub(
         r"\b(?:true|false|null|yes|no|present|absent|[01](?:\.\d+)?)\b|[{}\[\]\"]",
         lambda one: " " * len(one[0]),
@@ -243,24 +247,24 @@ def _only(text: str, start: int, end: int, absent: list[str], *, some: bool) -> 
 
 
 def _value_of(text: str, start: int, end: int, content: dict[str, Any], fields: Fields) -> tuple[Any, int, int] | None:
-    """Return the value that answers, with its place in the text."""
-    wanted = _wanted({str(key): _flag(value) for key, value in content.items()}, fields)
-    if not wanted and len(content) == 1 and (fields.flag_alone or not _said(content)):
-        wanted = [str(key) for key in content]
-    for key in wanted:
-        found = re.compile(re.escape(json.dumps(key, ensure_ascii=False)) + r"\s*:\s*").search(text, start, end)
-        if found is None:
+    """Return the relevant value with its span in the text."""
+    relevant = _wanted({str(key): _flag(value) for key, value in content.items()}, fields)
+    if not relevant and len(content) == 1 and (fields.flag_alone or not _said(content)):
+        relevant = [str(key) for key in content]
+    for key in relevant:
+        match = re.compile(re.escape(json.dumps(key, ensure_ascii=False)) + r"\s*:\s*").search(text, start, end)
+        if match is None:
             continue
-        value, stop = json.JSONDecoder().raw_decode(text, found.end())
+        value, stop = json.JSONDecoder().raw_decode(text, match.end())
         if isinstance(value, dict):
-            inner = _value_of(text, found.end(), stop, value, fields)
-            return inner or ((value, found.end(), stop) if _said(value) else None)
-        return value, found.end(), stop
+            inner = _value_of(text, match.end(), stop, value, fields)
+            return inner or ((value, match.end(), stop) if _said(value) else None)
+        return value, match.end(), stop
     return None
 
 
 def _shown(raw: str, content: Any, fields: Fields) -> str:
-    """Return a JSON value as words of the same length."""
+    """Return a JSON value as text of the same length."""
     for empty, word in ((None, fields.nothing), ([], "no"), ("", fields.empty)):
         if content == empty and isinstance(content, type(empty)):
             return word.ljust(len(raw))[: len(raw)]
@@ -269,5 +273,5 @@ def _shown(raw: str, content: Any, fields: Fields) -> str:
     if content is False:
         return "no".ljust(len(raw))
     if fields.pair and isinstance(content, list) and len(content) == 2:
-        raw = raw.replace(",", "-")  # two numbers of one thing
+        raw = raw.replace(",", "-")  # two numbers form one interval
     return re.sub(r'[\[\]{}"]', " ", raw.replace("\\n", "\n "))

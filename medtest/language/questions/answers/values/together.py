@@ -1,8 +1,8 @@
-"""One text that answers several questions, cut into one answer each.
+"""Splitting of one text that answers several questions.
 
-Understood are JSON objects by name, id or wording of the question, JSON lists of ``{QuestionID, Answer}`` as the
-contest writes them, and numbered or labelled lines ("3. No", "polyps: 1"). What cannot be told apart stays away, and is
-``unparsed`` further on: an answer is never given to a question it may not belong to.
+Supported are JSON objects by name, id or wording of the question, JSON lists of ``{QuestionID, Answer}`` as in the
+contest, and numbered or labelled lines ("3. No", "polyps: 1"). Ambiguous parts are dropped and later ``unparsed``: an
+answer is never assigned to a question to which it may not belong.
 """
 
 from __future__ import annotations
@@ -27,39 +27,42 @@ _ANSWER_KEYS = ("answer", "answers", "value")
 
 
 def split(text: str, questions: Sequence[Question], *, numbered_from: int | None = None) -> Mapping[str, str]:
-    """Return each question's own answer by the question's name.
+    """Return each question's answer by the question's name.
 
     Args:
-        text: What the model gave for all of them.
+        text: The model's answer to all questions.
         questions: The questions, in the order in which they were asked.
-        numbered_from: First number of the list in which they were asked (0 or 1); None where they went by name or id,
-            so that numbers are official ids.
+        numbered_from: First number of the list in which they were asked (0 or 1); None if they were identified by name
+            or
+            id, so that numbers are official ids.
 
     Returns:
-        Name of the question to the text of its answer; questions without one are missing.
+        Text of the answer by name of the question; questions without one are missing.
     """
-    shown = text[: 4 * LONGEST]
-    found = _json_of(shown)
-    pairs = _pairs(found) if found is not None else [(one["key"], one["answer"]) for one in _LINE.finditer(shown)]
-    known = _known(questions, numbered_from)
+    excerpt = text[: 4 * LONGEST]
+    content = _json_of(excerpt)
+    pairs = (
+        _pairs(content) if content is not None else [(line["key"], line["answer"]) for line in _LINE.finditer(excerpt)]
+    )
+    name_of = _known(questions, numbered_from)
     answers: dict[str, str] = {}
     for key, answer in pairs:
-        name = known.get(_even(key))
-        said = _text(answer)
-        if name is not None and said.strip():
-            answers.setdefault(name, said.strip().strip("*").strip())
+        name = name_of.get(_even(key))
+        answer_text = _text(answer)
+        if name is not None and answer_text.strip():
+            answers.setdefault(name, answer_text.strip().strip("*").strip())
     return answers
 
 
 def _known(questions: Sequence[Question], numbered_from: int | None) -> Mapping[str, str]:
-    known: dict[str, str] = {}
+    name_of: dict[str, str] = {}
     for place, question in enumerate(questions):
         number = question.id if numbered_from is None else place + numbered_from
         keys = [question.name, question.text, *question.spellings]
         if number is not None:
             keys += [str(number), f"q{number}", f"question {number}"]
-        known |= {_even(key): question.name for key in keys}
-    return known
+        name_of |= {_even(key): question.name for key in keys}
+    return name_of
 
 
 def _even(key: object) -> str:
@@ -75,16 +78,16 @@ def _json_of(text: str) -> Any:
     return None
 
 
-def _pairs(found: Any) -> list[tuple[Any, Any]]:
-    if isinstance(found, dict):
+def _pairs(content: Any) -> list[tuple[Any, Any]]:
+    if isinstance(content, dict):
         for inner in ("answers", "questions", "results"):
-            if isinstance(found.get(inner), dict | list):
-                return _pairs(found[inner])
-        return list(found.items())
-    if not isinstance(found, list):
+            if isinstance(content.get(inner), dict | list):
+                return _pairs(content[inner])
+        return list(content.items())
+    if not isinstance(content, list):
         return []
     pairs: list[tuple[Any, Any]] = []
-    for entry in found:
+    for entry in content:
         if isinstance(entry, dict):
             even = {str(key).lower(): value for key, value in entry.items()}
             answer = next((even[key] for key in _ANSWER_KEYS if key in even), None)
@@ -97,7 +100,7 @@ def _text(answer: Any) -> str:
         even = {str(key).lower(): value for key, value in answer.items()}
         return _text(next((even[key] for key in _ANSWER_KEYS if key in even), None))
     if isinstance(answer, list):
-        return ", ".join(_text(one) for one in answer) or "none"
+        return ", ".join(_text(part) for part in answer) or "none"
     if isinstance(answer, bool):
         return "yes" if answer else "no"
     return "" if answer is None else str(answer)

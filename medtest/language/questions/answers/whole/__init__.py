@@ -1,1 +1,1 @@
-"""Whether an answer is understood whole: what is left over makes it ``unparsed``."""
+"""Checks that an answer is fully understood; unexplained parts make it ``unparsed``."""

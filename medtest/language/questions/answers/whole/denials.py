@@ -1,4 +1,4 @@
-"""Denials that the readers do not know: "polyp not have", "anything but a polyp"."""
+"""Denials that the readers do not handle: "polyp not have", "anything but a polyp"."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ _DENIES = re.compile(
     r"|anything but|all but|less than"
     r"|(?:might|may|could|would) (?:pass|be taken|be mistaken))\b"
 )
-"""Words that may deny what stands beside them, other than those whose reach is known."""
+"""Words that may deny their neighbours, except those whose scope is known."""
 _NAMED = re.compile(
     rf"\b(?:{THINGS[FINDINGS]}|{THINGS[POLYPS]}|{THINGS[INSTRUMENTS]}|{NOT_POLYPS}"
     rf"|abnormal\w*|mucosa|evidence|signs?|stalk|one|ones|others?|else|doubt|only|just|to|than|sure|certain)\b"
     rf"|{PART.pattern}"
 )
-"""What a "no" may govern, so that it says nothing of the value."""
+"""Nouns that a "no" may govern without affecting the value."""
 
 
 def denied(passage: Passage) -> str:
-    """Return a word that may deny what was read, "" where there is none."""
-    found = _DENIES.search(passage.part)
-    return "" if found is None else f"denied {found[0]}"
+    """Return a word that may deny the reading, or ""."""
+    match = _DENIES.search(passage.part)
+    return "" if match is None else f"denied {match[0]}"
 
 
 def unused(passage: Passage) -> str:
-    """Return a "no" of the deciding clauses that denies nothing that is named, "" where there is none."""
-    for one in denials(passage.part):
-        if passage.holds(passage.first + one.start()):
+    """Return a "no" in the relevant clauses that denies nothing named, or ""."""
+    for denial in denials(passage.part):
+        if passage.holds(passage.first + denial.start()):
             continue
-        behind = passage.part[one.end() : one.end() + 60]
+        behind = passage.part[denial.end() : denial.end() + 60]
         if not (_NAMED.search(behind) or any(lexicon.mentions(section, behind) for section in lexicon.sections())):
-            return f"denied {one[0]}"
+            return f"denied {denial[0]}"
     return ""

@@ -1,4 +1,4 @@
-"""Whether several names stand in one list, or are set against one another."""
+"""Tests on whether several names form a list or are contrasted."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from medtest.language.questions.answers.extract.size import SIZE
 from medtest.language.questions.answers.lexicon import words as lexicon
 
 _COMPARED_NEXT = re.compile(r"(?:\b(?:than|over|under|above|below)|[<>\u2264\u2265])\s*\Z")
-"""How the next interval of a list begins."""
+"""Beginning of the next interval of a list."""
 _BETWEEN = re.compile(
     r"(?:[\s,;/&+:()-]|\b(?:and|with|plus|or|as well as|also|then|to|from|of|in|on|at|the|an?|its"
     r"|both|y|et|und|e|o|ou|oder|bis"
@@ -22,47 +22,49 @@ _BETWEEN = re.compile(
     r"|extend\w*|reach\w*|through|towards?|into"
     r"|across|along|far|hand|way|all|type|paris|elements?|components?)\b)*"
 )
-"""What stands between the names of a list, or between the parts of one extent."""
+"""Text between the names of a list, or between the parts of one extent."""
 _ISNT = re.compile(r"\A[^.;\n]*\b(?:is|are|was|were|be|versus|vs|pass|mistaken|like|than)\b[^.;\n]*\Z")
 
 
 def listed(said: str, parts: Sequence[tuple[int, int]]) -> bool:
-    """Say whether names stand in one list, or make one extent.
+    """Return True if names form one list or one extent.
 
     Args:
-        said: What they were read from.
+        said: Text from which they were read.
         parts: First character and end of each, in any order.
     """
     places = sorted(parts)
     return bool(places) and all(
-        _BETWEEN.fullmatch(said[one[1] : two[0]]) for one, two in pairwise(places) if one[1] < two[0]
+        _BETWEEN.fullmatch(said[first[1] : second[0]]) for first, second in pairwise(places) if first[1] < second[0]
     )
 
 
 def said_again(said: str, parts: Sequence[tuple[int, int]]) -> bool:
-    """Say whether one of several words stands there twice: a list to choose from, and what was chosen."""
-    written = [said[first:last] for first, last in parts]
-    return len(set(written)) < len(written)
+    """Return True if a word occurs twice: a list of choices, and the choice."""
+    words_ = [said[first:last] for first, last in parts]
+    return len(set(words_)) < len(words_)
 
 
 def sizes_listed(said: str) -> bool:
-    """Say whether sizes stand in one list."""
-    places = [one.span() for one in SIZE.finditer(said)]
-    return all(_BETWEEN.fullmatch(_COMPARED_NEXT.sub("", said[one[1] : two[0]])) for one, two in pairwise(places))
+    """Return True if sizes form one list."""
+    places = [match.span() for match in SIZE.finditer(said)]
+    return all(
+        _BETWEEN.fullmatch(_COMPARED_NEXT.sub("", said[first[1] : second[0]])) for first, second in pairwise(places)
+    )
 
 
 def apart(low: str, section: str) -> str:
-    """Return what stands between two names of one clause that makes them no list, "" where nothing does.
+    """Return the text between two names of one clause that contrasts them, or "".
 
     Args:
         low: The plain text in lower case.
-        section: The names' section of the lexicon.
+        section: Section of the lexicon with the names.
     """
-    said = lexicon.affirmed(section, low)
-    if len({name for name, _, _ in said}) < len(said):
+    mentions = lexicon.affirmed(section, low)
+    if len({name for name, _, _ in mentions}) < len(mentions):
         return "a name again"
-    for (_, _, one), (_, two, _) in pairwise(said):
-        between = low[one:two]
-        if one < two and _ISNT.search(between):
-            return f"apart {between}"
+    for (_, _, first_end), (_, second_start, _) in pairwise(mentions):
+        gap = low[first_end:second_start]
+        if first_end < second_start and _ISNT.search(gap):
+            return f"apart {gap}"
     return ""

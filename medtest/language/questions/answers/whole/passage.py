@@ -1,4 +1,4 @@
-"""The clauses that a value rests on, and what in them speaks against any value."""
+"""Clauses that support a value, and general objections in them."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from medtest.language.questions.answers.whole.words import QUOTED, WORD, unknown
 
 _TEXTS = texts(__file__)
 _EITHER = re.compile(_TEXTS["either"])
-"""What sets one candidate against another, or says what is not so."""
+"""Words that contrast candidates, or negate."""
 _BUILT = re.compile(r"[{[=(][^\n]*[{[=]|\{[^{}\n]*:|\d\s*/\s*\d|[a-z)]\s+[-+](?=\s*(?:[/,;]|\Z|\w+\s+[-+](?:\s|\Z)))")
-"""What is left of fields that could not be told apart."""
+"""Remains of fields that could not be separated."""
 _NO_MORE = re.compile(_TEXTS["no_more"])
-"""Words beside a "none" that name nothing."""
+"""Words next to "none" that name nothing."""
 _TENTATIVE = re.compile(_TEXTS["tentative"])
 _CONTRAST = re.compile(r"[\s,;]*(?:but|yet|however|though|although|whereas|while|aber|pero|mais|mas)\b,?\s{0,2}\w")
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A text and the part of it that a value rests on.
+    """Text and the part of it that supports a value.
 
     Attributes:
-        low: The plain text in lower case, without what is no answer.
-        start: First character of what the value was read from.
-        end: Its end.
-        part: The clauses that it touches.
-        first: Where they begin.
+        low: The plain text in lower case, without non-answers.
+        start: First character of the reading.
+        end: End of the reading.
+        part: Clauses that overlap the reading.
+        first: Start of these clauses.
     """
 
     low: str
@@ -41,31 +41,31 @@ class Passage:
 
     @classmethod
     def of(cls, low: str, found: Found) -> Passage:
-        """Return the passage of a value that was found."""
+        """Return the passage of a reading."""
         first, last = _around(low, found[1], found[2])
         return cls(low, found[1], found[2], low[first:last], first)
 
     @property
     def said(self) -> str:
-        """What the value was read from."""
+        """Text from which the value was read."""
         return self.low[self.start : self.end]
 
     def holds(self, place: int) -> bool:
-        """Say whether the value was read from what stands at a place."""
+        """Return True if a position is within the reading."""
         return self.start <= place < self.end
 
 
 def part_around(low: str, start: int, end: int) -> str:
-    """Return the clauses that a place touches."""
+    """Return the clauses that overlap a span."""
     return low[slice(*_around(low, start, end))]
 
 
 def unclear(passage: Passage) -> str:
-    """Return what of the clauses is not understood whatever was asked, in a few words; "" where all is."""
+    """Return the part of the clauses that is not understood for any question, in a few words; "" if there is none."""
     low, part, behind = passage.low, passage.part, passage.first + len(passage.part)
     if strange := unknown(part):
         return f"unknown {strange}"
-    if (asked := part.find("?")) >= 0 and low[passage.first + asked + 1 :].strip():
+    if (question_at := part.find("?")) >= 0 and low[passage.first + question_at + 1 :].strip():
         return "question"
     if _CONTRAST.match(low, behind) and _TENTATIVE.search(part):
         return "what was not meant"
@@ -76,26 +76,26 @@ def unclear(passage: Passage) -> str:
 
 
 def left_over_of_nothing(low: str, thing: str, start: int, end: int) -> str:
-    """Return what is left unexplained of a text that says there is nothing to describe.
+    """Return the unexplained part of a text that says there is nothing to describe.
 
     Args:
-        low: The plain text in lower case, without what is no answer.
-        thing: Pattern of what may not be there.
-        start: First character of the words that say so.
-        end: Their end.
+        low: The plain text in lower case, without non-answers.
+        thing: Pattern of the objects that may be absent.
+        start: First character of the statement.
+        end: End of the statement.
     """
     first, last = _around(low, start, end)
     if strange := unknown(low[first:last]):
         return f"unknown {strange}"
-    things = [one.span() for one in re.finditer(rf"\b{thing}\b", low)]
+    objects = [match.span() for match in re.finditer(rf"\b{thing}\b", low)]
     beside = [word for word in WORD.findall(f"{low[first:start]} {low[end:last]}") if not _NO_MORE.fullmatch(word)]
-    if beside and not any(first <= place[0] < last for place in things):
+    if beside and not any(first <= place[0] < last for place in objects):
         return f"nothing of {beside[0]}"
-    there = [place for place in things if not (first <= place[0] < last) and not negated(low, *place)]
-    return f"there is {low[slice(*there[0])]}" if there else ""
+    present = [place for place in objects if not (first <= place[0] < last) and not negated(low, *place)]
+    return f"there is {low[slice(*present[0])]}" if present else ""
 
 
 def _around(low: str, start: int, end: int) -> tuple[int, int]:
-    """Return first character and end of the clauses that a place touches."""
+    """Return the span of the clauses that overlap a span."""
     touched = [(first, last) for first, last in clauses(low) if first < max(end, start + 1) and start < last]
     return (touched[0][0], touched[-1][1]) if touched else (0, len(low))

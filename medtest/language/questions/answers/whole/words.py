@@ -1,4 +1,4 @@
-"""Words that are known: those of ``vocabulary.txt`` and of the lexicon."""
+"""Known words: those of ``vocabulary.txt`` and of the lexicon."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _vocabulary() -> frozenset[str]:
     words = {
         part
         for entries in lexicon.sections().values()
-        for several in entries.values()
+        for synonyms in entries.values()
         for word in several
         for part in WORD.findall(lexicon.folded(word.lower()))
     }
@@ -42,5 +42,5 @@ def _known(word: str) -> bool:
 
 
 def unknown(low: str) -> list[str]:
-    """Return the words of a text that are not known; single letters and what is quoted are."""
+    """Return the unknown words of a text; single letters and quoted words are known."""
     return [word for word in WORD.findall(lexicon.folded(QUOTED.sub(" ", low))) if not _known(word)]
