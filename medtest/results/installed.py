@@ -107,8 +107,8 @@ class _NotATableError(Exception):
     """The object from a package is not a valid table; the message says why."""
 
 
-def _check_name(name: str, taken: Container[str]) -> None:
-    if f"{name}.csv" in taken or any(fnmatchcase(name, pattern) for pattern in (*OURS, *_of_tasks())):
+def _check_name(name: str, existing: Container[str]) -> None:
+    if f"{name}.csv" in existing or any(fnmatchcase(name, pattern) for pattern in (*OURS, *_of_tasks())):
         raise _NotATableError("the name is that of a table of medtest's; give it another in its entry point.")
     if not ID_PATTERN.fullmatch(name):
         raise _NotATableError("the name of its entry point is no id: small letters, digits, - and _ are allowed.")

@@ -105,7 +105,7 @@ def _allotted(shares: Mapping[int, float], available: Mapping[int, int], count: 
         total = sum(shares[value] for value in open_levels)
         ideal = {value: remaining * shares[value] / total for value in open_levels}
         extra = {value: int(ideal[value]) for value in open_levels}
-        by_remainder = sorted(open_levels, key=lambda one: (extra[one] - ideal[one], quotas[one], one))
+        by_remainder = sorted(open_levels, key=lambda value: (extra[value] - ideal[value], quotas[value], value))
         for number in by_remainder[: remaining - sum(extra.values())]:
             extra[number] += 1
         for number in open_levels:

@@ -109,7 +109,7 @@ def _plural(word: str) -> str:
     return word + "s"
 
 
-_BACK = {many: one for one, many in IRREGULAR.items()}
+_BACK = {many: base for base, many in IRREGULAR.items()}
 
 
 @cache

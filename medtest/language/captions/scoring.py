@@ -102,4 +102,4 @@ def _names(row: Mapping[str, Any]) -> list[str]:
 
 def _triples(row: Mapping[str, Any]) -> list[NamedTriple]:
     names = _names(row)
-    return [(names[subject], predicate, names[thing]) for subject, predicate, thing in row["triples"]]
+    return [(names[subject], predicate, names[target]) for subject, predicate, target in row["triples"]]

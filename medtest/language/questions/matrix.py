@@ -159,7 +159,7 @@ def expectation(
         for effect in sorted(effects)
     ]
     cells = [rule for rule in rules if rule is not None]
-    return max(cells, key=lambda one: GRAVITY.index(one.rule), default=Expectation(rule=Rule.INVARIANT))
+    return max(cells, key=lambda cell: GRAVITY.index(cell.rule), default=Expectation(rule=Rule.INVARIANT))
 
 
 def stated(

@@ -241,7 +241,7 @@ def _meaning(pool: str) -> str:
 
 
 def _precision_rows(
-    cases: DrawnCases, group: str, won: Floats, against: Integers, asked: _Asked, settings: FigureSettings
+    cases: DrawnCases, group: str, won: Floats, against: Integers, query: _Asked, settings: FigureSettings
 ) -> list[dict[str, Any]]:
     scored = ~np.isnan(won)
     every = [(relation, finding) for relation in cases.relations for finding in cases.findings(relation)]
@@ -257,7 +257,7 @@ def _precision_rows(
                 "dataset": group,
                 "relation": relation,
                 "finding": finding,
-                "figure": asked.figure,
+                "figure": query.figure,
                 "value": _rounded(100 * share.rate),
                 "ci_low": _rounded(100 * share.low),
                 "ci_high": _rounded(100 * share.high),
@@ -265,8 +265,8 @@ def _precision_rows(
                 "pictures": len(rows),
                 "clusters": share.clusters,
                 "reference": "",
-                "net": asked.net,
-                "dimension": asked.dimension,
+                "net": query.net,
+                "dimension": query.dimension,
                 "captions": settings.captions,
                 "distractors": fewest,
                 "note": note,

@@ -78,7 +78,7 @@ def shown(
         if ends[0] is None or ends[1] is None:
             continue  # missing objects are reported above
         pairs = ((subject_box, two) for subject_box in ends[0] for two in ends[1])
-        if not all(_stands(one, predicate, two, aspect) for one, two in pairs):
+        if not all(_stands(first, predicate, second, aspect) for first, second in pairs):
             subject, target = pool.entities[triple.subject].name, pool.entities[triple.object].name
             wrong.append(f"{subject} not {predicate} {target}")
     return ShownPicture(not wrong, wrong[0] if wrong else "")
@@ -110,7 +110,7 @@ def _count(entity: Entity) -> int:
 def _found(scene: Scene, name: str, least: float, most: int) -> list[SeenEntity]:
     """Return the objects of a class, highest score first."""
     objects = [entity for entity in scene.entities if entity.name == name and entity.score >= least]
-    return sorted(objects, key=lambda one: -one.score)[:most]
+    return sorted(objects, key=lambda entity: -entity.score)[:most]
 
 
 def _wrong(entity: Entity, objects: list[SeenEntity], *, exact: bool) -> str:
@@ -119,7 +119,7 @@ def _wrong(entity: Entity, objects: list[SeenEntity], *, exact: bool) -> str:
     if len(objects) < count:
         return f"{len(objects)} of {count} {entity.name}"
     for attribute in entity.attributes:
-        right = sum(attribute in seen.attributes for seen in objects[:count])
+        right = sum(attribute in candidate.attributes for candidate in objects[:count])
         if right < count:
             return f"{right} of {count} {entity.name} {attribute}"
     return f"more than {count} {entity.name}" if exact and len(objects) > count else ""

@@ -92,11 +92,11 @@ class StructuralFit:
         cosines = np.zeros(captions_of.shape)
         for at, (row, captions) in enumerate(zip(rows, captions_of, strict=True)):
             numbers, terms, weights = self._captions(self._tells[row])
-            seen = np.zeros(len(numbers) + 1)  # the last entry is for padding
+            present = np.zeros(len(numbers) + 1)  # the last entry is for padding
             for term in scene_terms(json.loads(self._scenes[row])):
                 if term in numbers:
-                    seen[numbers[term]] = 1.0
-            cosines[at] = (seen[terms[captions]] * weights[captions]).sum(1)
+                    present[numbers[term]] = 1.0
+            cosines[at] = (present[terms[captions]] * weights[captions]).sum(1)
         return cosines
 
     def _captions(self, tells: str) -> tuple[dict[Hashable, int], Integers, Floats]:

@@ -40,11 +40,11 @@ def cooccurrences(answers: Iterable[str | None], names: Sequence[str]) -> tuple[
     for text, times in Counter(answer for answer in answers if isinstance(answer, str)).items():
         number += times
         labels = sorted({place[name] for name in text.split(JOINT) if name in place})
-        for first in labels:
-            counts[first, first] += times
-        for first, second in combinations(labels, 2):
-            counts[first, second] += times
-            counts[second, first] += times
+        for label in labels:
+            counts[label, label] += times
+        for label, other in combinations(labels, 2):
+            counts[label, other] += times
+            counts[other, label] += times
     return counts, number
 
 

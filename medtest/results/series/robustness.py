@@ -232,7 +232,7 @@ def _round(value: float | None) -> float | None:
 
 def ranked(found: Sequence[Robustness]) -> list[Robustness]:
     """Return algorithms by descending α; equal ones keep their order."""
-    return sorted(found, key=lambda one: -one.alpha)
+    return sorted(found, key=lambda algorithm: -algorithm.alpha)
 
 
 def agreement(found: Sequence[Robustness], *, lower_is_better: bool = False) -> pd.DataFrame:

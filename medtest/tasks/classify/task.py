@@ -90,13 +90,13 @@ class ClassifyTask(Task):
         """Return the differences of the classes' probabilities, float64 C."""
         if not isinstance(answer, LabelOutput):
             raise TypeError(f"an answer of kind {answer.kind} has no classes")
-        ours, reference = (np.asarray(_shares(value), np.float64) for value in (given, answer))
+        own, reference = (np.asarray(_shares(value), np.float64) for value in (given, answer))
         if answer.probabilities is not None:
-            return np.abs(ours - reference)
+            return np.abs(own - reference)
         is_true = reference > CUT
         if answer.classes.multi:
-            return np.where((ours > CUT) != is_true, np.abs(ours - CUT), 0)
-        return np.where(is_true, ours.max() - ours, 0)
+            return np.where((own > CUT) != is_true, np.abs(own - CUT), 0)
+        return np.where(is_true, own.max() - own, 0)
 
     def region(self, output: Output) -> NDArray[np.bool_] | None:
         """Return the lesion's mask, if the system gives one."""

@@ -191,9 +191,9 @@ def missed(after: SceneLook, said: Said, rule: str) -> tuple[int, int, int, int]
         predicates, stated = set(after.predicates), {predicate for _, predicate, _ in triples}
         return sum(after.names[name] > 0 for name in names), len(names), len(predicates & stated), len(stated)
     predicates, ranked = set(after.predicates), set(after.ranked[:_TOP])
-    there = sum(count for name, count in names.items() if name in ranked)
+    present = sum(count for name, count in names.items() if name in ranked)
     related = sum(count for (_, predicate, _), count in triples.items() if predicate in predicates)
-    return there, sum(names.values()), related, sum(triples.values())
+    return present, sum(names.values()), related, sum(triples.values())
 
 
 # --------------------------------------------------------------------------------------------------- strict

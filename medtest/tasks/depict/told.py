@@ -23,12 +23,12 @@ def told_predicates(predicates: Iterable[str], one: Tells, two: Tells, most: int
 
 
 @lru_cache(maxsize=4096)
-def _known(one: Tells, two: Tells) -> tuple[frozenset[str] | None, frozenset[str] | None]:
+def _known(left: Tells, right: Tells) -> tuple[frozenset[str] | None, frozenset[str] | None]:
     """Return the classes and the predicates that both readers can detect; None for all."""
-    if one is two:
-        return one.classes, one.predicates
+    if left is right:
+        return left.classes, left.predicates
     common = []
-    for first, second in ((one.classes, two.classes), (one.predicates, two.predicates)):
+    for first, second in ((left.classes, right.classes), (left.predicates, right.predicates)):
         common.append(second if first is None else first if second is None else first & second)
     return common[0], common[1]
 

@@ -44,7 +44,7 @@ class SceneLook:
     @classmethod
     def of(cls, scene: Scene) -> SceneLook:
         """Return the view of a scene."""
-        by_score = sorted(scene.entities, key=lambda one: -one.score)
+        by_score = sorted(scene.entities, key=lambda entity: -entity.score)
         return cls(
             names=scene.names(),
             triples=frozenset(scene.named()),
@@ -72,7 +72,7 @@ class SceneLook:
                 names=Counter(names),
                 triples=frozenset((names[a], str(predicate), names[b]) for a, predicate, b in triples),
                 attributes=Counter((name, str(attribute)) for name, _, _, all_ in entities for attribute in all_),
-                ranked=tuple(str(entity[0]) for entity in sorted(entities, key=lambda one: -float(one[2]))),
+                ranked=tuple(str(entity[0]) for entity in sorted(entities, key=lambda entry: -float(entry[2]))),
                 predicates=tuple(str(predicate) for _, predicate, _ in triples),
                 tells=tells,
             )

@@ -90,7 +90,9 @@ def change_words(change: PoolChange) -> str:
     pairs, gone, new = change.pairs
     removed, added = change.removed.copy(), change.added.copy()
     parts = []
-    for was, is_ in dict.fromkeys((a, b) for one, two in pairs for a, b in zip(one, two, strict=True) if a != b):
+    for was, is_ in dict.fromkeys(
+        (a, b) for first, second in pairs for a, b in zip(first, second, strict=True) if a != b
+    ):
         parts.append(f"{_listed(_only(removed, was))} becomes {_listed(_only(added, is_))}")
         del removed[was], added[is_]
     if not pairs and removed and added:

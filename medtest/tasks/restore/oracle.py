@@ -79,15 +79,15 @@ class Quality(Oracle):
         return columns
 
 
-def _of_input(given: Image, clean: Image, seed: PreparedSeed) -> tuple[float, float]:
+def _of_input(image: Image, clean: Image, seed: PreparedSeed) -> tuple[float, float]:
     """Return SSIM and PSNR of a system's input, cached because all systems get the same input."""
     cache: dict[int, tuple[Image, float, float]] = seed.memo(f"{_MEMO}inputs", dict)
-    scores = cache.get(id(given))
+    scores = cache.get(id(image))
     if scores is None:
-        scores = (given, ssim(given, clean, seed.spec), psnr(given, clean, seed.spec))
+        scores = (image, ssim(image, clean, seed.spec), psnr(image, clean, seed.spec))
         while len(cache) >= _KEPT:
             del cache[next(iter(cache))]
-        cache[id(given)] = scores  # holds the image, so that its id is not reused
+        cache[id(image)] = scores  # holds the image, so that its id is not reused
     return scores[1], scores[2]
 
 

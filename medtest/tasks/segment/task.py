@@ -42,11 +42,11 @@ class SegmentTask(Task):
         if not isinstance(answer, MaskOutput) or answer.probability is None:
             raise TypeError(f"an answer of kind {answer.kind} is no probability map")
         probability = given.probability if isinstance(given, MaskOutput) else given
-        ours, reference = np.asarray(probability, np.float64), np.asarray(answer.probability, np.float64)
+        own, reference = np.asarray(probability, np.float64), np.asarray(answer.probability, np.float64)
         native = reference if answer.native is None else answer.native
         if np.isin(native, (0, 1)).all():
-            return np.where((ours > CUT) != answer.mask, np.abs(ours - CUT), 0)
-        return np.abs(ours - reference)
+            return np.where((own > CUT) != answer.mask, np.abs(own - CUT), 0)
+        return np.abs(own - reference)
 
     def keep(self, output: Output, seed: PreparedSeed, *, maps: bool) -> bytes | None:
         """Return the mask, one bit per pixel, and with ``maps`` the probability map at 8 bits."""

@@ -151,7 +151,7 @@ class _Graph:
         subject_words = [
             at for at, candidate in enumerate(self.words) if candidate.head == index and candidate.relation == SUBJECT
         ]
-        subjects = [thing for at in subject_words for thing in self._resolved(at)]
+        subjects = [noun for at in subject_words for noun in self._resolved(at)]
         if subjects or depth > len(self.words):
             return subjects
         if word.relation == CLAUSE:
@@ -211,9 +211,9 @@ class _Graph:
         match = preposition(words, 0) if words else None
         return match[1] if match is not None and match[0] == len(words) and match[1] != "-" else ""
 
-    def _say(self, subjects: Sequence[int], predicate: str, things: Sequence[int]) -> None:
+    def _say(self, subjects: Sequence[int], predicate: str, targets: Sequence[int]) -> None:
         for subject in subjects:
-            for target in things:
+            for target in targets:
                 triple = (subject, predicate, target)
                 if (
                     subject != target

@@ -147,7 +147,7 @@ class YesNoKind(_Named):
         flag_alone=True,
         flags_first=True,
         empty="no",
-        summary=lambda there: "yes" if there else "no",
+        summary=lambda number: "yes" if number else "no",
     )
     many = False
     choices = frozenset((YES, NO))
@@ -338,9 +338,9 @@ def _section_of(item: int | None) -> str:
     return named.SECTIONS.get(-1 if item is None else item, "abnormality")
 
 
-def _behind_lead(low: str, item: int | None, affirmed: bool, found: Found) -> str | None:
+def _behind_lead(low: str, item: int | None, affirmed: bool, reading: Found) -> str | None:
     """Return an objection to a yes or no at the beginning, or ""; None if the general checks apply."""
-    _, start, end = found
+    _, start, end = reading
     if not re.match(r"\s*(?:[,.;:!)\n-]|\Z)", low[end:]):
         subject = yes_no.SUBJECTS.get(-1 if item is None else item)
         governs = low[start:end] != "no" or subject is None or subject.search(low[end : end + 40])

@@ -63,14 +63,14 @@ def plain(text: str, fields: Fields) -> str:
     masked = without(_THOUGHTS, masked)
     masked = _ticked(masked)
     if fields.points:
-        masked = _POINT.sub(lambda found: LISTED.ljust(len(found[0])), masked)
+        masked = _POINT.sub(lambda match: LISTED.ljust(len(match[0])), masked)
     masked = without(_HEADING, masked)
     masked = answering(masked, fields)
     masked = masked.translate(_SAME)
-    masked = _SHORT.sub(lambda found: found[0][:-1].replace(".", " ") + " ", masked)
+    masked = _SHORT.sub(lambda match: match[0][:-1].replace(".", " ") + " ", masked)
     masked = _after_mark(masked)
     masked = without(_OPTION, masked)
-    masked = _BULLET.sub(lambda found: "\n".ljust(len(found[0])) if "\n" in found[0] else " " * len(found[0]), masked)
+    masked = _BULLET.sub(lambda match: "\n".ljust(len(match[0])) if "\n" in match[0] else " " * len(match[0]), masked)
     end = len(masked) - len(masked.lstrip()) + MOST_TYPED
     return blanked(masked, end, len(masked)) if end < len(masked) else masked
 

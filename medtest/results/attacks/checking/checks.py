@@ -102,18 +102,18 @@ def failed_checks(table: pd.DataFrame) -> dict[tuple[str, str], tuple[str, ...]]
     return {key: tuple(names) for key, names in checks.items()}
 
 
-def _row(dataset: str, relation: str, severity: str, found: Found) -> dict[str, Any]:
+def _row(dataset: str, relation: str, severity: str, finding: Found) -> dict[str, Any]:
     return {
         "dataset": dataset,
         "relation": relation,
         "severity": severity,
-        "check": found.check,
-        "value": round(found.value, 6),
-        "ci_low": round(found.low, 6),
-        "ci_high": round(found.high, 6),
-        "bound": found.bound,
-        "verdict": found.verdict,
-        "why": found.why,
+        "check": finding.check,
+        "value": round(finding.value, 6),
+        "ci_low": round(finding.low, 6),
+        "ci_high": round(finding.high, 6),
+        "bound": finding.bound,
+        "verdict": finding.verdict,
+        "why": finding.why,
     }
 
 
@@ -316,8 +316,8 @@ class _Checker:
         )
 
 
-def _beside(one: Setting, other: Setting) -> bool:
-    return one.crafted_on == other.crafted_on and one.norm == other.norm and not one.targeted
+def _beside(candidate: Setting, other: Setting) -> bool:
+    return candidate.crafted_on == other.crafted_on and candidate.norm == other.norm and not candidate.targeted
 
 
 Warn = Callable[[str, str], tuple[str, ...]]

@@ -106,14 +106,18 @@ def _squared_mmd(first: Rows, second: Rows) -> float:
     return float((sums[0] + sums[1]) / (size * (size - 1)) - 2 * across / (size * size))
 
 
-def _of_clusters(first: Rows, second: Rows, one: Integers, two: Integers) -> float:
+def _of_clusters(first: Rows, second: Rows, first_codes: Integers, second_codes: Integers) -> float:
     """Return the estimate over pairs of pictures of different clusters, since pictures of one are not independent.
 
     Pictures of one seed are alike in both sets; treating them as independent would make the distance negative.
     """
     sums, counts = np.zeros(3), np.zeros(3)
     for place, (left, right, a, b) in enumerate(
-        ((first, first, one, one), (second, second, two, two), (first, second, one, two))
+        (
+            (first, first, first_codes, first_codes),
+            (second, second, second_codes, second_codes),
+            (first, second, first_codes, second_codes),
+        )
     ):
         different = a[:, None] != b[None, :]
         sums[place], counts[place] = _kernel(left, right).astype(np.float64)[different].sum(), different.sum()

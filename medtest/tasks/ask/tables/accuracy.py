@@ -91,9 +91,9 @@ def accuracy_table(frame: pd.DataFrame) -> pd.DataFrame:
     rows = [_row(item, frame, by_relation) | resampled.ends_of(item) for item in in_order(frame["item"])]
     table = pd.DataFrame(rows, columns=list(COLUMNS))
     every = [question.name for question in in_slide_order()]
-    kept = [question.name for question in in_slide_order() if question.kept]
-    means = [mean_row(table, name, names) for name, names in ((AVERAGE_18, every), (AVERAGE_14, kept))]
-    by_name_ = {AVERAGE_18: every, AVERAGE_14: kept}
+    kept_names = [question.name for question in in_slide_order() if question.kept]
+    means = [mean_row(table, name, names) for name, names in ((AVERAGE_18, every), (AVERAGE_14, kept_names))]
+    by_name_ = {AVERAGE_18: every, AVERAGE_14: kept_names}
     means = [row | resampled.ends_of_mean(by_name_[str(row["item"])]) for row in means if row is not None]
     return pd.concat([table, pd.DataFrame(means, columns=list(COLUMNS))], ignore_index=True) if means else table
 
@@ -107,8 +107,8 @@ def published_table() -> pd.DataFrame:
         for row in published().values()
     ]
     table = pd.DataFrame(rows, columns=list(COLUMNS))
-    kept = [row.question for row in published().values() if row.kept]
-    means = [mean_row(table, AVERAGE_18, list(published())), mean_row(table, AVERAGE_14, kept)]
+    kept_names = [row.question for row in published().values() if row.kept]
+    means = [mean_row(table, AVERAGE_18, list(published())), mean_row(table, AVERAGE_14, kept_names)]
     return pd.concat([table, pd.DataFrame([row for row in means if row is not None])], ignore_index=True)
 
 

@@ -125,7 +125,7 @@ def _illustration(
     ]
     if len(order) > MOST_FOLLOWUPS:  # of many severities those with most flips, in the order of the records
         flipped = dict(zip(order, by_picture.tolist(), strict=True))
-        top = sorted(order, key=lambda one: -flipped[one])[:MOST_FOLLOWUPS]
+        top = sorted(order, key=lambda picture: -flipped[picture])[:MOST_FOLLOWUPS]
         order = [picture for picture in order if picture in top]
     pictures = (Shown(relation=SOURCE, severity=0, repeat=0, frame=0), *order)
     by_item = cases.groupby("item", sort=False, observed=True)["_flip"].sum().to_dict()

@@ -100,7 +100,7 @@ def worst_sequences(
     return tuple(_film(records, sequences, number, value[number], compared[number]) for number in selected)
 
 
-def _film(records: Records, sequences: Sequences, number: int, value: Floats, known: Bools) -> FilmSequence:
+def _film(records: Records, sequences: Sequences, number: int, value: Floats, compared: Bools) -> FilmSequence:
     rows = [int(row) for row in sequences.rows[number] if row >= 0]
     cases = records.followups.iloc[rows]
     case_records: list[dict[Any, Any]] = cases.to_dict("records")
@@ -118,7 +118,7 @@ def _film(records: Records, sequences: Sequences, number: int, value: Floats, kn
                 label=label,
                 verdict=str(record["verdict"]),
                 probability=None if np.isnan(probability) else float(probability),
-                flipped=bool(frame and known[frame - 1] and value[frame - 1] > 0),
+                flipped=bool(frame and compared[frame - 1] and value[frame - 1] > 0),
                 right=bool(sequences.right[number, frame]) if sequences.labelled[number, frame] else None,
             )
         )
@@ -132,6 +132,6 @@ def _film(records: Records, sequences: Sequences, number: int, value: Floats, kn
         repeat=int(first["repeat"]),
         expected=expected if isinstance(expected, str) else None,
         flips=float(value.sum()),
-        comparisons=int(known.sum()),
+        comparisons=int(compared.sum()),
         frames=tuple(frames),
     )

@@ -177,11 +177,11 @@ def flip_table(
     """
     import pandas as pd
 
-    found = sequences_of(records, place)
-    if found is None:
+    sequences = sequences_of(records, place)
+    if sequences is None:
         return pd.DataFrame(columns=list(COLUMNS))
-    included = [rule for rule in rules if rule != RELEASED or found.multi or len(rules) == 1]
-    return with_reference(pd.concat([_one_rule(found, rule) for rule in included], ignore_index=True), reference)
+    included = [rule for rule in rules if rule != RELEASED or sequences.multi or len(rules) == 1]
+    return with_reference(pd.concat([_one_rule(sequences, rule) for rule in included], ignore_index=True), reference)
 
 
 def with_reference(flips: pd.DataFrame, reference: pd.DataFrame | None) -> pd.DataFrame:

@@ -61,19 +61,21 @@ def class_table(cases: DepictedCases, card: Card | None = None) -> pd.DataFrame:
     return frame.sort_values(order, ascending=[True, False, False, True], kind="stable").reset_index(drop=True)
 
 
-def _row(key: tuple[str, str], said: int, told: int, missed: int, uncalled: int, card: Card | None) -> dict[str, Any]:
+def _row(
+    key: tuple[str, str], stated: int, detectable: int, missed: int, uncalled: int, card: Card | None
+) -> dict[str, Any]:
     kind, name = key
-    low, high = wilson_ends(missed, told)
+    low, high = wilson_ends(missed, detectable)
     row: dict[str, Any] = {
         "kind": kind,
         "name": name,
-        "said": said,
+        "said": stated,
         "missed": missed,
-        "missed_rate": round(missed / told, 6) if told else float("nan"),
+        "missed_rate": round(missed / detectable, 6) if detectable else float("nan"),
         "ci_low": round(low, 6),
         "ci_high": round(high, 6),
         "uncalled": uncalled,
-        "told": bool(told) or not said,
+        "told": bool(detectable) or not stated,
     }
     card_row = None if card is None else card.row(kind, name)  # type: ignore[arg-type]
     if card_row is not None:

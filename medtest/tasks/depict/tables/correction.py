@@ -191,10 +191,10 @@ def _told(
     return _Told(kept=unchanged, removed=lost, added=come) if unchanged or lost or come else None
 
 
-def _said_names(said: Said, *, classes: bool) -> Counter[str]:
+def _said_names(view: Said, *, classes: bool) -> Counter[str]:
     if classes:
-        return said.names
-    return Counter(predicate for _, predicate, _ in said.triples)
+        return view.names
+    return Counter(predicate for _, predicate, _ in view.triples)
 
 
 def _corrected(row: Mapping[str, Any], name: str, alarm: Floats, hit: Floats) -> dict[str, float]:

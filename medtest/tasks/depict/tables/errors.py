@@ -60,7 +60,7 @@ def error_table(cases: DepictedCases, correction: Correction | None = None) -> p
 def _rows(
     cases: DepictedCases,
     wrong: Floats,
-    made: Rates,
+    measured: Rates,
     column: int,
     *,
     rule: str,
@@ -85,7 +85,7 @@ def _rows(
             "kind": kind,
             "cases": judged_count,
             "errors": int(wrong[judged & members].sum()),
-            **_interval(made, number, column, "rate"),
+            **_interval(measured, number, column, "rate"),
             "cannot_tell": untold,
             "cannot_tell_rate": round(untold / looked_at, 6),
         }

@@ -28,7 +28,7 @@ def colour(low: str, item: int | None = None) -> Found | None:
         low: The plain text in lower case.
         item: Official id of the question.
     """
-    masked = _NOT_A_COLOUR.sub(lambda found: " " * len(found[0]), without(_NO_REDNESS, low))
+    masked = _NOT_A_COLOUR.sub(lambda match: " " * len(match[0]), without(_NO_REDNESS, low))
     mentions = [
         mention
         for mention in lexicon.affirmed("colour", masked)

@@ -92,7 +92,7 @@ def count(low: str, item: int | None) -> Found | None:
         low: The plain text in lower case.
         item: Official id of the question, which determines the counted noun.
     """
-    low = _TIMES.sub(lambda found: (found[1] or found[2]).rjust(len(found[0])), low)
+    low = _TIMES.sub(lambda match: (match[1] or match[2]).rjust(len(match[0])), low)
     masked = without(_PAIR, low)
     masked = without(OTHER_NUMBERS, masked)
     noun = THINGS.get(item, THINGS[None])
@@ -116,7 +116,7 @@ def count(low: str, item: int | None) -> Found | None:
         if first is None or (first.start() >= begin and first.end() <= end):
             return in_list
     if len(_LINE.findall(masked)) > 1:
-        masked = _LINE.sub(lambda found: " " * (found.start("what") - found.start()) + found["what"], masked)
+        masked = _LINE.sub(lambda match: " " * (match.start("what") - match.start()) + match["what"], masked)
     added = _sum(masked, noun) if item in (FINDINGS, INSTRUMENTS) else None
     if (concluded := _CONCLUDED.search(masked)) is not None:
         number = 0.0 if concluded["none"] else _number(concluded["n"])
@@ -133,18 +133,18 @@ def count(low: str, item: int | None) -> Found | None:
     return _without_numbers(low, noun, _SECTION.get(item))
 
 
-def _without_other_things(low: str, thing: str, others: str) -> str:
+def _without_other_things(low: str, noun: str, others: str) -> str:
     """Return a text without the numbers of other objects, if it also names the counted noun."""
-    number = rf"(?:{_N}|\ban?\b)\s+(?:(?!{thing}\b|and\b|or\b|of\b)[^\W\d]+\s+){{0,2}}?{others}\b"
-    mention = re.search(rf"\b{thing}\b", re.sub(number, "", low))
+    number = rf"(?:{_N}|\ban?\b)\s+(?:(?!{noun}\b|and\b|or\b|of\b)[^\W\d]+\s+){{0,2}}?{others}\b"
+    mention = re.search(rf"\b{noun}\b", re.sub(number, "", low))
     if mention is None:
         return low
     return without(re.compile(number), low)
 
 
-def _with_others(low: str, item: int | None, thing: str) -> Found | None:
+def _with_others(low: str, item: int | None, noun: str) -> Found | None:
     """Return the count before "another one", plus one for each; None for "two: one here, another there"."""
-    pattern = _ANOTHER.replace("THING", thing)
+    pattern = _ANOTHER.replace("THING", noun)
     additions = [match for match in re.finditer(pattern, low) if not negated(low, *match.span())]
     base = count(low[: additions[0].start()], item) if additions else None
     if base is None or not isinstance(base[0], Ranges):
@@ -169,13 +169,13 @@ def _in_lines(low: str) -> str:
     return low
 
 
-def _listed(low: str, thing: str, section: str | None) -> Found | None:
+def _listed(low: str, noun: str, section: str | None) -> Found | None:
     """Return the number of lines of a list of at least two points, or numbered from 1, that each name the noun."""
     lines = list(_LINE.finditer(low))
     numbers = [int(line["n"]) for line in lines if line["n"] is not None]
     if len(lines) < 2 or numbers not in ([], list(range(1, len(lines) + 1))):
         return None
-    subject = re.compile(rf"(?:(?!no\b|not\b|there\b)[^\s\d.:]+\s+){{0,3}}?{thing}\b")
+    subject = re.compile(rf"(?:(?!no\b|not\b|there\b)[^\s\d.:]+\s+){{0,3}}?{noun}\b")
     for line in lines:
         head = re.split(r"[,:(.]", line["what"])[0]
         if not subject.match(line["what"]) and not (section is not None and lexicon.affirmed(section, head)):
@@ -201,7 +201,7 @@ def _bounded(low: str, start: int) -> Found | None:
         tries.append((first.start(), first.end(), Range(_number(first[0]), _number(first[0]))))
     if not tries:
         return None
-    begin, end, interval = min(tries, key=lambda one: (one[0], -one[1]))
+    begin, end, interval = min(tries, key=lambda candidate: (candidate[0], -candidate[1]))
     return (ranges(interval), begin, end) if interval.low <= MOST else None
 
 
@@ -237,9 +237,9 @@ def _headed(low: str, counted: Found) -> bool:
     )
 
 
-def _sum(low: str, thing: str) -> Found | None:
+def _sum(low: str, noun: str) -> Found | None:
     """Return the sum of a list such as "one polyp and two ulcers"."""
-    part = rf"(?P<n>{_N}|\ban?\b)\s+(?:(?!and\b|or\b)[^\W\d]+\s+){{0,2}}?{thing}\b"
+    part = rf"(?P<n>{_N}|\ban?\b)\s+(?:(?!and\b|or\b)[^\W\d]+\s+){{0,2}}?{noun}\b"
     parts = [match for match in re.finditer(part, low) if not negated(low, *match.span())]
     joined = all(
         re.fullmatch(r"\s*(?:,\s*)?(?:and|plus|\+|,)?\s*", low[first.end() : second.start()])
@@ -256,7 +256,7 @@ def _none_seen(low: str) -> tuple[int, int] | None:
     return match.span() if match else None
 
 
-def _named_alone(low: str, thing: str, section: str | None) -> Found | None:
+def _named_alone(low: str, noun: str, section: str | None) -> Found | None:
     """Return the count of objects named without a number: "snare and forceps" are two, "polyp in the corner" is one."""
     if section is not None:
         mentions = [mention for mention in lexicon.affirmed(section, low) if _is_one(low[mention[1] : mention[2]])]
@@ -273,8 +273,8 @@ def _named_alone(low: str, thing: str, section: str | None) -> Found | None:
         if len(mentions) == 1 and not low[: mentions[0][1]].strip(" .:-\u25aa"):
             return ranges(Range(1, 1)), *mentions[0][1:]
     single = (
-        re.match(rf"\W*(?:(?!no\b|not\b|without\b)[^\W\d]+\s+){{0,2}}?(?P<thing>{thing})\b", low)
-        if thing != r"\w+"
+        re.match(rf"\W*(?:(?!no\b|not\b|without\b)[^\W\d]+\s+){{0,2}}?(?P<thing>{noun})\b", low)
+        if noun != r"\w+"
         else None
     )
     if single is None or not _is_one(single["thing"]) or negated(low, *single.span("thing")):
@@ -287,21 +287,21 @@ def _is_one(word: str) -> bool:
     return word.endswith(("forceps", "ss", "itis", "is", "us")) or not word.endswith(("s", "polypen", "instrumente"))
 
 
-def _without_numbers(low: str, thing: str, section: str | None) -> Found | None:
+def _without_numbers(low: str, noun: str, section: str | None) -> Found | None:
     """Return 0 for denied objects, and 1 for "a polyp"."""
     denial = nothing(low) or _none_seen(low)
     lead = leading(low)
     if denial is not None or (lead is not None and not lead[0]):
         place = denial or (lead[1] if lead else (0, 0))
         return ranges(Range(0, 0)), *place
-    if (alone := _named_alone(low, thing, section)) is not None:
+    if (alone := _named_alone(low, noun, section)) is not None:
         return alone
     denied: Found | None = None
     for match in (
         re.finditer(
-            rf"(?P<article>\b(?:an?|the|(?:just|only) (?:the|that))\s+(?:\w+\s+){{0,4}}?)?(?P<thing>{thing})\b", low
+            rf"(?P<article>\b(?:an?|the|(?:just|only) (?:the|that))\s+(?:\w+\s+){{0,4}}?)?(?P<thing>{noun})\b", low
         )
-        if thing != r"\w+"
+        if noun != r"\w+"
         else ()
     ):
         if negated(low, match.start("thing"), match.end()) or negated(low, match.start(), match.end()):

@@ -10,7 +10,9 @@ FINDINGS, POLYPS, INSTRUMENTS = 7, 8, 9
 """Counting questions (official ids)."""
 
 NUMERALS: dict[str, int] = {
-    word.replace("_", " "): number for number, said in table(__file__, "numerals").items() for word in said.split()
+    word.replace("_", " "): number
+    for number, numerals in table(__file__, "numerals").items()
+    for word in numerals.split()
 }
 _TEXTS = texts(__file__)
 OTHER_NUMBERS = re.compile(_TEXTS["other_numbers"])

@@ -67,7 +67,7 @@ def place(low: str) -> Found | None:
         cells += _with_extents(masked, _in_clause(masked, first, last))
     if not cells:
         return None
-    cells.sort(key=lambda one: one[1])
+    cells.sort(key=lambda cell: cell[1])
     return names(*(name for name, _, _ in cells)), cells[0][1], max(end for _, _, end in cells)
 
 

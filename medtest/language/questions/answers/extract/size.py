@@ -20,7 +20,9 @@ MOST_SIZES = 100
 
 _TEXTS = texts(__file__)
 _UNIT = _TEXTS["unit"]
-_SAID: dict[str, float] = {word: number for number, said in table(__file__, "numerals").items() for word in said}
+_SAID: dict[str, float] = {
+    word: number for number, numerals in table(__file__, "numerals").items() for word in numerals
+}
 """Number words, which count only before a unit."""
 _SAID_ONE = "|".join(sorted((word.replace(" ", r"\s+") for word in _SAID), key=len, reverse=True))
 _IN_WORDS = (

@@ -67,16 +67,16 @@ def yes_no(low: str, item: int | None) -> Found | None:
         low: The plain text in lower case.
         item: Official id of the question; None for other questions.
     """
-    if item == REMOVED and (match_but := _NO_REST.match(low)) is not None:
-        return _of(True, *match_but.span())
-    if item == REMOVED and (match_but := _BUT_ONE.search(low)) is not None:
-        return _of(False, *match_but.span())
+    if item == REMOVED and (match := _NO_REST.match(low)) is not None:
+        return _of(True, *match.span())
+    if item == REMOVED and (match := _BUT_ONE.search(low)) is not None:
+        return _of(False, *match.span())
     if item == REMOVED and (partial := _SOME_OF.search(low)) is not None:
         return _of(_number_of(partial["some"]) == _number_of(partial["all"]), *partial.span())
-    if item == REMOVED and (subject_answer := _removed_without_polyps(low)):
-        return subject_answer
-    if item in _SUBJECTS and (subject_answer := _listed(low, _SUBJECTS[item])):
-        return subject_answer
+    if item == REMOVED and (answer := _removed_without_polyps(low)):
+        return answer
+    if item in _SUBJECTS and (answer := _listed(low, _SUBJECTS[item])):
+        return answer
     if item == EASY and (no_finding := _NO_FINDING.match(low.lstrip())) is not None:
         return State.NOT_RELEVANT, len(low) - len(low.lstrip()), len(low) - len(low.lstrip()) + no_finding.end()
     lead = leading(low)
@@ -90,8 +90,8 @@ def yes_no(low: str, item: int | None) -> Found | None:
         return _removed(low)
     if item == EASY:
         return _easy(low)
-    if item in _SUBJECTS and (subject_answer := _subject(low, _SUBJECTS[item], _FREE[item])):
-        return subject_answer
+    if item in _SUBJECTS and (answer := _subject(low, _SUBJECTS[item], _FREE[item])):
+        return answer
     return _alone(low, item)
 
 
@@ -114,10 +114,10 @@ def _removed_without_polyps(low: str) -> Found | None:
 
 
 def _removed(low: str) -> Found | None:
-    if (was_removed := _NOT_REMOVED.search(low)) is not None:
-        return _of(False, *was_removed.span())
-    if (was_removed := _WAS_REMOVED.search(low)) is not None:
-        return _of(not negated(low, *was_removed.span()), *was_removed.span())
+    if (match := _NOT_REMOVED.search(low)) is not None:
+        return _of(False, *match.span())
+    if (match := _WAS_REMOVED.search(low)) is not None:
+        return _of(not negated(low, *match.span()), *match.span())
     if (denial := nothing(low)) is not None:
         return State.NOT_RELEVANT, *denial
     for polyp in _POLYP.finditer(low):  # a polyp that is present was not removed

@@ -44,5 +44,7 @@ def texts(module: str) -> Mapping[str, str]:
     by_name: dict[str, str] = {}
     for name, parts in _content(module).items():  # a text follows those that it refers to
         if not isinstance(parts, dict):
-            by_name[name] = _OTHER.sub(lambda one: by_name[one[1]], parts if isinstance(parts, str) else "".join(parts))
+            by_name[name] = _OTHER.sub(
+                lambda match: by_name[match[1]], parts if isinstance(parts, str) else "".join(parts)
+            )
     return by_name

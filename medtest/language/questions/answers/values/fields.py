@@ -182,7 +182,7 @@ def _wanted(names: dict[str, bool | None], fields: Fields) -> list[str]:
 def _from_json(text: str, start: int, content: Any, end: int, fields: Fields) -> str:
     if isinstance(content, dict):
         if fields.grid and len({str(key).lower() for key in content} & _GRID) > 1:
-            inside = re.sub(r'"[^"]*"\s*:|\W', lambda one: " " * len(one[0]), text[start:end])
+            inside = re.sub(r'"[^"]*"\s*:|\W', lambda match: " " * len(match[0]), text[start:end])
             return " " * start + inside + " " * (len(text) - end)
         reasons = [value for value in content.values() if isinstance(value, str) and refusals(value.lower())]
         place = _value_of(text, start, end, content, fields)
@@ -193,10 +193,12 @@ def _from_json(text: str, start: int, content: Any, end: int, fields: Fields) ->
         elif not _said(content):
             return text
     if (presence := _said(content)) is not None:
-        there = [name for name, present in presence if present]
+        present_names = [name for name, present in presence if present]
         if fields.summary is None:
-            return _only(text, start, end, [name for name, present in presence if not present], some=bool(there))
-        return " " * start + fields.summary(len(there)).ljust(end - start) + " " * (len(text) - end)
+            return _only(
+                text, start, end, [name for name, present in presence if not present], some=bool(present_names)
+            )
+        return " " * start + fields.summary(len(present_names)).ljust(end - start) + " " * (len(text) - end)
     result = " " * start + _shown(text[start:end], content, fields) + " " * (len(text) - end)
     return result if len(result) == len(text) else text
 
@@ -240,7 +242,7 @@ def _only(text: str, start: int, end: int, absent: list[str], *, any_present: bo
         inside = inside.replace(quoted, " " * len(quoted))
     inside = re.sub(
         r"\b(?:true|false|null|yes|no|present|absent|[01](?:\.\d+)?)\b|[{}\[\]\"]",
-        lambda one: " " * len(one[0]),
+        lambda match: " " * len(match[0]),
         inside,
     )
     return " " * start + inside + " " * (len(text) - end)

@@ -32,7 +32,7 @@ _POINT = re.compile(r"(?m)^\W*\d{1,2}[.)]\s")
 _ORDINAL = re.compile(r"\b(?:second|third|fourth|2nd|3rd)\b")
 _COUNTED = re.compile(
     r"\s+(?:(?!and\b|or\b)[^\W\d]+\s+){0,3}?"
-    rf"(?:{'|'.join((*(one for item, one in THINGS.items() if item is not None), NOT_POLYPS))})\b"
+    rf"(?:{'|'.join((*(noun for item, noun in THINGS.items() if item is not None), NOT_POLYPS))})\b"
 )
 """Nouns after a number that counts something named."""
 
@@ -57,7 +57,7 @@ def beside_sizes(passage: Passage, value: Ranges) -> str:
         return f"compared {compared[0]}"
     low, ends = passage.low, _ends(value)
     tools = [match.span() for match in SIZE.finditer(low) if of_a_tool(low, *match.span())]
-    masked = OTHER_NUMBERS.sub(lambda one: one[0] if SIZE.search(one[0]) else " " * len(one[0]), low)
+    masked = OTHER_NUMBERS.sub(lambda match: match[0] if SIZE.search(match[0]) else " " * len(match[0]), low)
     for match in _NUMBER.finditer(masked):
         if passage.holds(match.start()) or any(first <= match.start() < last for first, last in tools):
             continue
@@ -77,14 +77,14 @@ def beside_a_count(passage: Passage, value: Ranges, item: int | None) -> str:
     low, ends = passage.low, _ends(value)
     if _exact(value) and (bound := _BOUND_BEHIND.match(low, passage.end)) is not None:
         return f"compared {bound[0]}"
-    if min(ends) > 0 and item in THINGS and (thing := _denied_noun(low, THINGS[item])):
-        return f"denied {thing}"
+    if min(ends) > 0 and item in THINGS and (denied_noun := _denied_noun(low, THINGS[item])):
+        return f"denied {denied_noun}"
     if max(ends) == 1 and (ordinal := _ORDINAL.search(low)) is not None and not negated(low, *ordinal.span()):
         return f"number {ordinal[0]}"
     if passage.said == "one" and _THIS_ONE.search(low[: passage.end]):
         return "this one"
     masked = _POINT.sub(
-        lambda one: one[0] if one.start() <= passage.start < one.end() else " " * len(one[0]),
+        lambda match: match[0] if match.start() <= passage.start < match.end() else " " * len(match[0]),
         without(OTHER_NUMBERS, low),
     )
     if (odds := ODDS.findall(low)) and len(odds) > 1:
@@ -101,9 +101,9 @@ def beside_a_count(passage: Passage, value: Ranges, item: int | None) -> str:
     return "" if counts or _BEHIND_A_COUNT.match(masked, passage.end) else "counts something else"
 
 
-def _denied_noun(low: str, thing: str) -> str:
+def _denied_noun(low: str, noun: str) -> str:
     """Return a noun that is denied, or "" if none is or the text only denies further ones."""
-    for match in re.finditer(rf"\b(?:{thing})\b", low):
+    for match in re.finditer(rf"\b(?:{noun})\b", low):
         if negated(low, *match.span()) and not _NO_OTHER.search(low[max(0, match.start() - 25) : match.end() + 25]):
             return match[0]
     return ""
@@ -114,10 +114,10 @@ def _sum(numbers: list[re.Match[str]]) -> float:
     return sum(float(text.replace(",", ".")) for text in texts_ if re.fullmatch(r"[\d.,]+", text))
 
 
-def _other_count(masked: str, numbers: list[re.Match[str]], thing: str) -> str:
+def _other_count(masked: str, numbers: list[re.Match[str]], noun: str) -> str:
     """Return the first number that may count the subject, or ""."""
     for match in numbers:
-        counts_other = _counts(masked, match.end()) and not re.search(thing, masked[match.end() : match.end() + 40])
+        counts_other = _counts(masked, match.end()) and not re.search(noun, masked[match.end() : match.end() + 40])
         if match[0] != "one" and not counts_other:
             return match[0]
     return ""

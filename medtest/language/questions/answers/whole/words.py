@@ -22,7 +22,7 @@ def _vocabulary() -> frozenset[str]:
         part
         for entries in lexicon.sections().values()
         for synonyms in entries.values()
-        for word in several
+        for word in synonyms
         for part in WORD.findall(lexicon.folded(word.lower()))
     }
     return frozenset(FILE.read_text(encoding="utf-8").split()) | words
