@@ -202,7 +202,7 @@ def wanted_value(expected: Expectation, kind: Kind, source: Answer, inserted: In
     return ranges(*(Range(interval.low + added, interval.high + added) for interval in intervals))
 
 
-def _affirms(value: Value, target: Value, inserted: Inserted | None, *, earlier: frozenset[str] | None) -> bool:
+def _affirms(value: Value, target: Value, inserted: Inserted | None, *, before: frozenset[str] | None) -> bool:
     """Return True if findings affirm the inserted objects.
 
     A yes without a name does, and any name if the names of the inserted objects are unknown. If they are known, one of
@@ -218,7 +218,7 @@ def _affirms(value: Value, target: Value, inserted: Inserted | None, *, earlier:
     allowed = inserted.names if inserted is not None else frozenset()
     if YES in value.names or (not allowed and YES in target.names):
         return True
-    new = allowed and earlier is not None and value.names - earlier
+    new = allowed and before is not None and value.names - before
     return bool(new or value.names & (allowed or target.names))
 
 

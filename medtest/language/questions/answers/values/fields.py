@@ -232,9 +232,9 @@ def _flag(value: Any) -> bool | None:
     return _FLAGS.get(word)
 
 
-def _only(text: str, start: int, end: int, absent: list[str], *, any_present: bool) -> str:
+def _only(text: str, start: int, end: int, absent: list[str], *, some: bool) -> str:
     """Return the names in a JSON object without those of absent objects; "no" if none is present."""
-    if not any_present:
+    if not some:
         return " " * start + "no".ljust(end - start) + " " * (len(text) - end)
     inside = text[start:end]
     for name in absent:
