@@ -132,17 +132,15 @@ def _plain(frame: Any) -> pd.DataFrame:
 
     if not isinstance(frame, pd.DataFrame):
         raise _NotATableError(f"make gave {type(frame).__name__}; a pandas.DataFrame is expected.")
-    frame_out = (
-        frame.reset_index() if any(name is not None for name in frame.index.names) else frame.reset_index(drop=True)
-    )
-    frame_out.columns = pd.Index([str(name) for name in frame_out.columns])
-    if not frame_out.columns.is_unique:
-        twice = sorted(set(frame_out.columns[frame_out.columns.duplicated()]))
+    plain = frame.reset_index() if any(name is not None for name in frame.index.names) else frame.reset_index(drop=True)
+    plain.columns = pd.Index([str(name) for name in plain.columns])
+    if not plain.columns.is_unique:
+        twice = sorted(set(plain.columns[plain.columns.duplicated()]))
         raise _NotATableError(f"two columns have one name: {', '.join(twice)}.")
-    for name in frame_out.columns:
-        if not (pd.api.types.is_numeric_dtype(frame_out[name]) and frame_out[name].dtype.kind != "c"):
-            frame_out[name] = [_cell(cell) for cell in frame_out[name].tolist()]
-    return frame_out
+    for name in plain.columns:
+        if not (pd.api.types.is_numeric_dtype(plain[name]) and plain[name].dtype.kind != "c"):
+            plain[name] = [_cell(cell) for cell in plain[name].tolist()]
+    return plain
 
 
 def _cell(cell: Any) -> Any:

@@ -20,7 +20,9 @@ _OFFERED = 40
 
 
 class Enricher:
-    """Add words to captions by a masked language model in a folder; nothing is downloaded, no code of the folder runs.
+    """Insertion of words into captions by a masked language model in a folder.
+
+    Nothing is downloaded and no code of the folder runs.
 
     Args:
         folder: A masked language model of transformers with its tokenizer; weights in safetensors.

@@ -85,7 +85,7 @@ class PoolReply(BaseModel):
 
 
 class LanguageModelParser(CaptionParser):
-    """Read captions by a model over an API; each caption is sent once per folder.
+    """Parser by a model over an API; each caption is sent once per folder.
 
     Args:
         base_url: ``https://host/v1``; plain http only to this machine.

@@ -139,7 +139,7 @@ class Vocabulary:
 
     @cached_property
     def _words(self) -> dict[str, str]:
-        """Return the class of each word; names take precedence over plurals and synonyms."""
+        """The class of each word; names take precedence over plurals and synonyms."""
         classes = {name: name for name in self.nouns}
         for word, name in self.merged_classes.items():
             classes.setdefault(word, name)

@@ -208,7 +208,7 @@ def _read(content: object, where: str) -> Cells:
 def _kinds(name: str) -> tuple[Kind, ...]:
     """Return the types of the questions to which a key refers; empty for an unknown key."""
     if name == ALL:
-        return tuple(dict.fromkeys(question_.kind for question_ in official()))
+        return tuple(dict.fromkeys(official_question.kind for official_question in official()))
     if name in OF_A_TYPE:
         return (OF_A_TYPE[name],)
     question = by_name(name)
@@ -220,7 +220,7 @@ def _kinds(name: str) -> tuple[Kind, ...]:
 def _cell(name: str, rule: object, where: str, key: str) -> Expectation | Mistake:
     kinds = _kinds(name)
     if not kinds:
-        names = [ALL, *(question_.name for question_ in official()), *OF_A_TYPE]
+        names = [ALL, *(official_question.name for official_question in official()), *OF_A_TYPE]
         listing = ", ".join(names[: -len(OF_A_TYPE)])
         allowed = f"{listing}; {ALL}_ and a type ({', '.join(Kind)}); for a question of your own q_ and its"
         nearest = nearest_name("_".join(name.lower().split()), names)
@@ -230,7 +230,10 @@ def _cell(name: str, rule: object, where: str, key: str) -> Expectation | Mistak
     text = " ".join(str(rule).split())
     if text in (Rule.INVARIANT.value, Rule.MAY_CHANGE.value, Rule.SKIP.value):
         return Expectation(rule=Rule(text))
-    allowed_rules = [*(rule_.value for rule_ in Rule if rule_ != Rule.MUST_BECOME), f"{Rule.MUST_BECOME.value} VALUE"]
+    allowed_rules = [
+        *(candidate.value for candidate in Rule if candidate != Rule.MUST_BECOME),
+        f"{Rule.MUST_BECOME.value} VALUE",
+    ]
     target = text.removeprefix(Rule.MUST_BECOME.value).strip()
     if not text.startswith(Rule.MUST_BECOME.value) or not target:
         nearest = nearest_name(text, allowed_rules)

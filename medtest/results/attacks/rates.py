@@ -52,12 +52,12 @@ def attacks_table(
     rows = []
     for dataset, name in enumerate((*place.datasets, ALL)):
         for setting in settings:
-            rows_ = setting.rows if name == ALL else setting.inside(place, dataset)
-            if not rows_.size:
+            inside = setting.rows if name == ALL else setting.inside(place, dataset)
+            if not inside.size:
                 continue
             at = (dataset, place.relations.index(setting.relation), place.severities.index(setting.severity))
-            judged = graded.whole[rows_] > 0
-            broken = int(error[rows_].sum())
+            judged = graded.whole[inside] > 0
+            broken = int(error[inside].sum())
             row: dict[str, Any] = {
                 "dataset": name,
                 "relation": setting.relation,
@@ -74,7 +74,7 @@ def attacks_table(
                 **_with_ends("accuracy", right, at),
                 **_with_ends("fooling", fooled, at),
                 **areas.get((name, setting.relation, str(setting.severity)), dict.fromkeys(_AREAS)),
-                **{key: _mean(values[rows_]) for key, values in averaged.items()},
+                **{key: _mean(values[inside]) for key, values in averaged.items()},
                 "checks_failed": " ".join(warn(setting.relation, str(setting.severity))),
                 "errors": broken,
                 "skipped": int((~judged).sum()) - broken,

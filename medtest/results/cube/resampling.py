@@ -101,7 +101,7 @@ class Resampler:
         ]
 
     def weights(self, count: int) -> NDArray[np.float32]:
-        """Return how often each cluster is drawn in the first replicates.
+        """Return the number of draws of each cluster in the first replicates.
 
         Args:
             count: Number of replicates, at most all.

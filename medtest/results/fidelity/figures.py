@@ -247,12 +247,12 @@ def _precision_rows(
     every = [(relation, finding) for relation in cases.relations for finding in cases.findings(relation)]
     selections = [(key, np.flatnonzero(cases.chosen(group, *key) & scored)) for key in every]
     cells = [(key, rows) for key, rows in selections if rows.size]
-    rows_out = []
+    records = []
     shares = shares_of(cases, [(rows, won[rows]) for _, rows in cells])
     for ((relation, finding), rows), share in zip(cells, shares, strict=True):
         fewest = int(against[rows].min())
         note = "" if fewest == DISTRACTORS else f"{fewest} other captions, not {DISTRACTORS}: it is easier"
-        rows_out.append(
+        records.append(
             {
                 "dataset": group,
                 "relation": relation,
@@ -272,4 +272,4 @@ def _precision_rows(
                 "note": note,
             }
         )
-    return rows_out
+    return records

@@ -1,6 +1,6 @@
 """Non-inferiority of a run to a finished one: five paired conditions with intervals.
 
-The rate of violations covers only cases that both runs judged. A system that gives no answer where it used to err has
+The rate of violations covers only cases that both runs judged. A system that stops answering its failing cases has
 fewer such cases and would look better, so five figures are compared: violations, the score on source cases, failing
 source cases, errors, and skipped cases.
 

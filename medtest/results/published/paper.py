@@ -179,8 +179,8 @@ def _table(
         for name in DATASET_SIZES:
             cases = 0
             for score, title in SCORES.items():
-                rate, cases_ = measured.get((sets.get(name, ""), relation, score, threshold), (float("nan"), 0))
-                cases = int(str(cases_))
+                rate, number = measured.get((sets.get(name, ""), relation, score, threshold), (float("nan"), 0))
+                cases = int(str(number))
                 row[f"{name} {title}"] = rate if cases else float("nan")
                 row[f"{name} {title} {PUBLISHED}"] = _published(published, name, part, score)
             row[f"{name} cases"] = cases

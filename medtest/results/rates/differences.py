@@ -8,8 +8,8 @@ flipped). Two systems with the same follow-ups are compared case by case:
   Methods, 1997, section 3.8). Where the systems differ on fewer than ten clusters, or all but fewer than ten differ
   alike, it is Tango's score interval for paired proportions with each cluster counted as one case (T. Tango, Statistics
   in Medicine 17, 1998), which errs towards being wide: resampling cannot invent a difference that it has not seen.
-- p is McNemar's, exact, with clusters exchanged whole (:mod:`medtest.results.cube.paired`), corrected by Holm for all
-  that stands beside it: all pairs of systems, and of the rows by relation all relations of all pairs.
+- p is McNemar's, exact, with clusters exchanged whole (:mod:`medtest.results.cube.paired`), corrected by Holm within
+  its table: over all pairs of systems, and of the rows by relation all relations of all pairs.
 
 One system is called better where both agree: corrected p below 0.05, and an interval that leaves 0 out.
 """

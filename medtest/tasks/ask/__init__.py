@@ -1,1 +1,1 @@
-"""Task ask: questions about a picture, answered in words."""
+"""Task ask: questions about a picture, with answers in text form."""

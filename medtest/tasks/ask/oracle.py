@@ -1,9 +1,9 @@
-"""Oracle of answers in words: whether the model's own answer flipped, and whether it was right.
+"""Oracle of answers in text form: whether the model's own answer flipped, and whether it was right.
 
 An answer's text is parsed into a typed answer (:mod:`medtest.language.questions.answers`): a value with the span of
 text that supports it, "not relevant", a refusal, or unparsed. The matrix question × relation
 (:mod:`medtest.language.questions.matrix`), which a suite may override, defines how a relation may change it. A refusal
-or content filter of the server is a refusal whatever the text; a cut-off or malformed answer counts as unparsed.
+or content filter of the server is a refusal for any text; a cut-off or malformed answer counts as unparsed.
 
 Scores of a case, each against the truth and, as ``self_…``, against the model's own answer to the source:
 
@@ -103,7 +103,7 @@ class AnswersSettings(PartSettings):
 
 
 class Answers(Oracle):
-    """Judge answers in words; the module's docstring defines the scores."""
+    """Oracle of answers in text form; the module's docstring defines the scores."""
 
     Settings = AnswersSettings
     task: ClassVar[str] = "answer"

@@ -96,9 +96,8 @@ class AskResults(TaskResults):
         listing = ", ".join(f"{marked(str(name), trained_on)} {count:,}" for name, count in images.items())
         question_count = self.tables.by_relation["item"].nunique()
         return (
-            f"{len(seeds):,}: {counted(int(images.sum()), 'image')} ({listing}), {counted(question_count, 'question')}; "
-            "a case is "
-            "an image with a question"
+            f"{len(seeds):,}: {counted(int(images.sum()), 'image')} ({listing}), {counted(question_count, 'question')}"
+            "; a case is an image with a question"
         )
 
     def lines(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Task of questions about a picture, answered in words."""
+"""Task of questions about a picture, with answers in text form."""
 
 from __future__ import annotations
 

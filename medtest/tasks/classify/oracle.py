@@ -49,7 +49,7 @@ class LabelsSettings(PartSettings):
 
 
 class Labels(Oracle):
-    """Judge classifications; the module's docstring defines the scores."""
+    """Oracle of classifications; the module's docstring defines the scores."""
 
     Settings: ClassVar[type[PartSettings]] = LabelsSettings
     task: ClassVar[str] = "label"

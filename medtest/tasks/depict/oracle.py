@@ -57,7 +57,7 @@ class ScenesSettings(PartSettings):
 
 
 class Scenes(Oracle):
-    """Judge pictures by the scenes that a reader detected; the module's docstring defines the scores."""
+    """Oracle of generated pictures by the scenes that a reader detected; the module's docstring defines the scores."""
 
     Settings = ScenesSettings
     task: ClassVar[str] = "depiction"

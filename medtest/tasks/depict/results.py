@@ -95,8 +95,8 @@ class DepictResults(TaskResults):
         missed = [self._missed(kind) for kind in ("entities", "relations")]
         if all(missed):
             parts = " and ".join(
-                f"{100 * row_['miss']:.1f} % of {kind}"
-                for kind, row_ in zip(("entities", "relations"), missed, strict=True)
+                f"{100 * counts['miss']:.1f} % of {kind}"
+                for kind, counts in zip(("entities", "relations"), missed, strict=True)
             )
             lines.append(f"missed: {parts} that prompts say; tables/actesting_miss.csv.")
         refused = self._refused()

@@ -63,7 +63,7 @@ def _entities_of(before: Tells, after: Tells, said: Said, change: PoolChange) ->
         return False
     if before.counts and after.counts:
         return True
-    # without counts, a class that is stated before and after stays, whatever its number
+    # without counts, a class that is stated before and after stays, independent of its number
     return not any(
         said.names[name] - change.added[name] + change.removed[name] > 0 and said.names[name] > 0
         for name in change.removed.keys() | change.added.keys()

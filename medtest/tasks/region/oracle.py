@@ -25,7 +25,7 @@ from medtest.tasks.restore.oracle import SeriesSettings
 
 
 class Regions(Oracle):
-    """Judge regions; the module's docstring defines the scores."""
+    """Oracle of regions; the module's docstring defines the scores."""
 
     Settings: ClassVar[type[PartSettings]] = SeriesSettings
     task: ClassVar[str] = "region"

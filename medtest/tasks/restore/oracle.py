@@ -51,7 +51,7 @@ class SeriesSettings(PartSettings):
 
 
 class Quality(Oracle):
-    """Judge processed images; the module's docstring defines the scores."""
+    """Oracle of processed images; the module's docstring defines the scores."""
 
     Settings: ClassVar[type[PartSettings]] = SeriesSettings
     task: ClassVar[str] = "image"

@@ -134,7 +134,7 @@ def _bytes(mask: Mask) -> Bytes:
 
 
 class Masks(Oracle):
-    """Judge segmentations; the module's docstring defines the scores. It has no settings."""
+    """Oracle of segmentations, without settings; the module's docstring defines the scores."""
 
     task: ClassVar[str] = "mask"
     scores: ClassVar[tuple[str, ...]] = (

@@ -71,7 +71,7 @@ def lexicon() -> Lexicon:
 
 
 def _compounds() -> frozenset[str]:
-    """Return the classes of two words, and their synonyms, which are nouns whatever their first word is alone."""
+    """Return the classes of two words, and their synonyms, which are nouns independent of their first word."""
     vocabulary = vg150()
     words = [word for name in vocabulary.names for word in vocabulary.synonyms(name)]
     forms = [*words, *map(vocabulary.plural, words)]
@@ -125,11 +125,9 @@ NOUN_LISTS = ("persons", "animals", "garments", "containers", "nouns", "mass", "
 @cache
 def known_noun(word: str) -> bool:
     """Return True if a word or its singular is listed as a noun."""
-    words_ = lexicon()
+    lists = lexicon()
     base = singular(word)
-    return (
-        any(word in words_[name] or base in words_[name] for name in NOUN_LISTS) or vg150().class_of(word) is not None
-    )
+    return any(word in lists[name] or base in lists[name] for name in NOUN_LISTS) or vg150().class_of(word) is not None
 
 
 @cache

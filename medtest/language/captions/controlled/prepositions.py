@@ -132,7 +132,7 @@ def word_at(words: Sequence[str], at: int) -> str:
 
 @cache
 def continues(word: str) -> bool:
-    """Return True if a word can continue a noun phrase, whatever follows."""
+    """Return True if a word can continue a noun phrase, independent of what follows."""
     lists = lexicon()
     if word in (STOP, ",", "'s") or not word[:1].isalnum():
         return False

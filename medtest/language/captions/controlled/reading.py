@@ -17,7 +17,7 @@ _FINITES = frozenset((Tag.FINITE, Tag.COPULA, Tag.AUXILIARY))
 
 
 class CaptionReading:
-    """Read one tagged caption."""
+    """Reader of one tagged caption."""
 
     def __init__(self, tokens: Sequence[Token]) -> None:
         self.tokens = tokens
@@ -178,8 +178,8 @@ class CaptionReading:
             state.last = [*state.last, index]
             state.main = [*state.main, index] if set(state.main) <= set(state.last) else state.main
             return
-        main = [self.nouns[index_] for index_ in state.main]
-        lasts = [self.nouns[index_] for index_ in state.last]
+        main = [self.nouns[position] for position in state.main]
+        lasts = [self.nouns[position] for position in state.last]
         beings = any(noun.animate for noun in main) and new.animate and not any(noun.animate for noun in lasts)
         parallel = next_tag is Tag.PREPOSITION and state.cur is None and new.animate
         beings = beings or (parallel and not any(noun.animate for noun in lasts))

@@ -13,7 +13,7 @@ from medtest.language.captions.inflection import PLURAL_ONLY, SAME, is_plural
 
 
 class Tagger(Neighbours):
-    """Tag one caption."""
+    """Tagger of one caption."""
 
     def tags(self) -> list[Token]:
         """Return the tagged words; a preposition of several words is one token."""

@@ -33,7 +33,7 @@ def pool_of_words(words: Sequence[Word]) -> Pool:
 
 
 class _Graph:
-    """Read one graph."""
+    """Reader of one dependency graph."""
 
     def __init__(self, words: Sequence[Word]) -> None:
         self.words = words

@@ -15,7 +15,7 @@ _BATCH = 256
 
 
 class SpacyParser(CaptionParser):
-    """Parse captions by an installed pipeline of spaCy; neither spaCy nor a pipeline is included in medtest.
+    """Parser by an installed pipeline of spaCy; neither spaCy nor a pipeline is included in medtest.
 
     Args:
         model: Name of an installed pipeline or its folder; "" for the first installed English one by name.
@@ -64,7 +64,7 @@ def _loaded(model: str) -> Any:
         import spacy
     except ImportError:
         raise NoParser("the parser spacy needs spaCy: pip install 'medtest[spacy]', and an English pipeline") from None
-    installed = sorted(name_ for name_ in spacy.util.get_installed_models() if name_.startswith("en"))
+    installed = sorted(package for package in spacy.util.get_installed_models() if package.startswith("en"))
     name = model or next(iter(installed), "")
     if not name:
         raise NoParser("the parser spacy needs an English pipeline of spaCy; none is installed")

@@ -19,7 +19,7 @@ PROCESSORS = "tokenize,mwt,pos,lemma,depparse"
 
 
 class StanzaParser(CaptionParser):
-    """Parse captions by Stanza; neither Stanza nor its models are included, and nothing is downloaded.
+    """Parser by Stanza; neither Stanza nor its models are included, and nothing is downloaded.
 
     Args:
         model: Folder of Stanza's resources (``resources.json`` and ``en``); "" for Stanza's default folder.

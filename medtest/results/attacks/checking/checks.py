@@ -118,7 +118,7 @@ def _row(dataset: str, relation: str, severity: str, finding: Found) -> dict[str
 
 
 class _Checker:
-    """Compare attack settings on one data set.
+    """Comparisons of attack settings on one data set.
 
     Args:
         records: Records of one system.

@@ -168,7 +168,7 @@ def _all_near(index: HashIndex, number: int, content: bytes, alike: Alike, least
 
 def _shares(cases: DrawnCases, kind: str, looked: Any, hit: Any, owner: Any, size: Any) -> list[dict[str, Any]]:
     """Return one row for each data set and relation, and one for all relations together."""
-    rows_out = []
+    records = []
     for group in cases.groups:
         inside = np.ones(len(cases), bool) if group == ALL else cases.texts("dataset") == group
         every = {relation: inside & (cases.texts("relation") == relation) for relation in cases.relations}
@@ -177,7 +177,7 @@ def _shares(cases: DrawnCases, kind: str, looked: Any, hit: Any, owner: Any, siz
         shares = shares_of(cases, [(rows, hit[rows]) for _, rows in cells])
         for (relation, rows), share in zip(cells, shares, strict=True):
             percent, low, high = decimals([100 * share.rate, 100 * share.low, 100 * share.high]).tolist()
-            rows_out.append(
+            records.append(
                 {
                     "kind": kind,
                     "dataset": group,
@@ -192,7 +192,7 @@ def _shares(cases: DrawnCases, kind: str, looked: Any, hit: Any, owner: Any, siz
                     "largest_group": int(size[rows].max(initial=0)),
                 }
             )
-    return rows_out
+    return records
 
 
 def _known(value: float) -> float | None:

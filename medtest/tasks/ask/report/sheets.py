@@ -86,7 +86,7 @@ def _save(images: Sequence[Any], path: Path) -> list[int]:
         picture = Image.fromarray(image)
         width = min(2 * SIDE, max(1, round(SIDE * picture.width / picture.height)))
         small.append(picture.resize((width, SIDE), Image.Resampling.LANCZOS))
-    sheet = Image.new("RGB", (sum(picture_.width for picture_ in small), SIDE))
+    sheet = Image.new("RGB", (sum(tile.width for tile in small), SIDE))
     left = 0
     for tile in small:
         sheet.paste(tile, (left, 0))

@@ -93,8 +93,8 @@ def accuracy_table(frame: pd.DataFrame) -> pd.DataFrame:
     every = [question.name for question in in_slide_order()]
     kept_names = [question.name for question in in_slide_order() if question.kept]
     means = [mean_row(table, name, names) for name, names in ((AVERAGE_18, every), (AVERAGE_14, kept_names))]
-    by_name_ = {AVERAGE_18: every, AVERAGE_14: kept_names}
-    means = [row | resampled.ends_of_mean(by_name_[str(row["item"])]) for row in means if row is not None]
+    items_of = {AVERAGE_18: every, AVERAGE_14: kept_names}
+    means = [row | resampled.ends_of_mean(items_of[str(row["item"])]) for row in means if row is not None]
     return pd.concat([table, pd.DataFrame(means, columns=list(COLUMNS))], ignore_index=True) if means else table
 
 

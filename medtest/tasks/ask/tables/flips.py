@@ -238,9 +238,7 @@ def direction_table(frame: pd.DataFrame) -> pd.DataFrame:
     }
     keep = cases > 0
     keep[-1], keep[:, -1] = False, False
-    frame_out = place.table(columns, keep, ("item", "relation", *columns))
+    table = place.table(columns, keep, ("item", "relation", *columns))
     questions = {name: by_name(name) for name in place.items}
-    words = frame_out["item"].map(
-        {name: "" if question is None else question.text for name, question in questions.items()}
-    )
-    return _with_holm(frame_out.assign(question=words))[list(DIRECTION_COLUMNS)]
+    words = table["item"].map({name: "" if question is None else question.text for name, question in questions.items()})
+    return _with_holm(table.assign(question=words))[list(DIRECTION_COLUMNS)]

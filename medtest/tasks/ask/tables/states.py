@@ -1,6 +1,6 @@
 """Refusals, unparsed answers and costs of a system.
 
-A server's own refusal and its content filter count as refusals, like those in words; cut-off answers and malformed
+A server's own refusal and its content filter count as refusals, like those in the text; cut-off answers and malformed
 replies are unparsed. All are counted separately here, independent of other tables.
 """
 

@@ -74,7 +74,7 @@ def pair(before: Records, after: Records, *, order: Sequence[str] = ()) -> Paire
     cases, single = joined(before, after, _COLUMNS)
     side_classes = [classes_of(side) for side in (before, after)]
     names = dict.fromkeys(name for classes in side_classes for name in classes.names)
-    classes = Classes(names=tuple(names), multi=any(classes_.multi for classes_ in side_classes))
+    classes = Classes(names=tuple(names), multi=any(side.multi for side in side_classes))
     sides = [_side(cases, when) for when in ("before", "after")]
     recorded = {**before.classes, **after.classes}
     decided = [decisions_of(side, classes, recorded) for side in sides]

@@ -47,8 +47,8 @@ def _rows(cases: Cases, make: Callable[[CellPool], Iterator[dict[str, Any]]]) ->
     return [
         row
         for by_relation in cases.by_dataset(lambda pool: list(make(pool))).values()
-        for rows_ in by_relation.values()
-        for row in rows_
+        for group in by_relation.values()
+        for row in group
     ]
 
 

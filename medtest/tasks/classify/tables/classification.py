@@ -168,9 +168,9 @@ class _Table:
         averages |= _plain({name: value.mean() for name, value in values.items()})
         for name in _AVERAGED:
             drawn = [row.draws[name][:, number] for row, number in members]
-            fewest = min(len(draws_) for draws_ in drawn)
+            fewest = min(len(replicates) for replicates in drawn)
             if f"{name}_low" in members[-1][0].cells[members[-1][1]] and averages[name] is not None:
-                mean = np.mean([draws_[:fewest] for draws_ in drawn], axis=0)
+                mean = np.mean([replicates[:fewest] for replicates in drawn], axis=0)
                 averages[f"{name}_low"], averages[f"{name}_high"] = auroc.ends(mean)
         return averages
 

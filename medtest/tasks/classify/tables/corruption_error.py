@@ -51,9 +51,9 @@ def corruption_error_table(
 
     rows: list[dict[str, Any]] = []
     if not records.followups.empty:
-        axes_ = axes(records) if place is None else place
-        types = _types(records, axes_)
-        selected = cases or cases_of(records, axes_)
+        cells = axes(records) if place is None else place
+        types = _types(records, cells)
+        selected = cases or cases_of(records, cells)
         for dataset, errors in selected.by_dataset(_Errors.of).items():
             rows += _rows(dataset, {name: errors[name] for name in types if name in errors}, errors.get(ORIGINAL))
     table = pd.DataFrame(rows, columns=list(COLUMNS)).astype(dict.fromkeys(_NUMBERS, "float64"))

@@ -1,7 +1,7 @@
 """Records of classifiers as arrays: decisions, expected labels, probabilities.
 
 Labels in records are text, joined by ``|`` in the order of the classes; ``probabilities`` is a JSON object from class
-to number. Every answer counts, whatever the verdict: a flip needs no expected label.
+to number. Every answer counts, independent of the verdict: a flip needs no expected label.
 """
 
 from __future__ import annotations

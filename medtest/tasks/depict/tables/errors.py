@@ -69,7 +69,7 @@ def _rows(
 ) -> list[dict[str, Any]]:
     judged, against = ~np.isnan(wrong), "source" if rule else TRUTH
     readable = cases.paired if against == "source" else cases.seen
-    rows_out = []
+    records = []
     for number, name in _names(cases):
         members = _members(cases, number)
         if against == "source" and name == SOURCE:
@@ -93,8 +93,8 @@ def _rows(
         if correction is not None and correctable and judged_count:
             rows = np.flatnonzero(judged & members)
             row |= correction.of_errors(cases, rows, row, pairs=against == "source", kind=kind)
-        rows_out.append(row)
-    return rows_out
+        records.append(row)
+    return records
 
 
 def miss_table(cases: DepictedCases, correction: Correction | None = None) -> pd.DataFrame:

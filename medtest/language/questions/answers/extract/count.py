@@ -247,7 +247,7 @@ def _sum(low: str, noun: str) -> Found | None:
     )
     if len(parts) < 2 or not joined:
         return None
-    number = sum(1.0 if part_["n"] in ("a", "an") else _number(part_["n"]) for part_ in parts)
+    number = sum(1.0 if match["n"] in ("a", "an") else _number(match["n"]) for match in parts)
     return ranges(Range(number, number)), parts[0].start(), parts[-1].end()
 
 

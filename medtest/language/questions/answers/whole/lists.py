@@ -41,8 +41,8 @@ def listed(said: str, parts: Sequence[tuple[int, int]]) -> bool:
 
 def said_again(said: str, parts: Sequence[tuple[int, int]]) -> bool:
     """Return True if a word occurs twice: a list of choices, and the choice."""
-    words_ = [said[first:last] for first, last in parts]
-    return len(set(words_)) < len(words_)
+    spans_text = [said[first:last] for first, last in parts]
+    return len(set(spans_text)) < len(spans_text)
 
 
 def sizes_listed(said: str) -> bool:

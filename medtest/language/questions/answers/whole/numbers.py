@@ -110,8 +110,8 @@ def _denied_noun(low: str, noun: str) -> str:
 
 
 def _sum(numbers: list[re.Match[str]]) -> float:
-    texts_ = (str(NUMERALS.get(match[0], match[0])) for match in numbers)
-    return sum(float(text.replace(",", ".")) for text in texts_ if re.fullmatch(r"[\d.,]+", text))
+    numerals = (str(NUMERALS.get(match[0], match[0])) for match in numbers)
+    return sum(float(text.replace(",", ".")) for text in numerals if re.fullmatch(r"[\d.,]+", text))
 
 
 def _other_count(masked: str, numbers: list[re.Match[str]], noun: str) -> str:
