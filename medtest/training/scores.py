@@ -1,4 +1,4 @@
-"""How well a network does on pairs: Dice and IoU per image, and bootstrap intervals of their means."""
+"""Scores of a network on pairs: Dice and IoU per image, and bootstrap intervals of their means."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 Forward: TypeAlias = "Callable[[Tensor, Tensor], tuple[Tensor, float | Tensor]]"
-"""Maps images as the network takes them, float32 [B, 3, S, S], and truth, float32 [B, 1, S, S], to logits and loss."""
+"""Maps normalised images, float32 [B, 3, S, S], and truth, float32 [B, 1, S, S], to logits and loss."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """A mean with its interval.
+    """Mean with its confidence interval.
 
     Attributes:
         mean: The mean.
@@ -63,10 +63,10 @@ def dice_of(
 
     Args:
         forward: Maps a batch to the logits [B, 1, S, S] of its masks and to its loss.
-        pairs: Images and masks at the size the network takes.
-        kind: How the network wants its pixels.
+        pairs: Images and masks at the network's input size.
+        kind: Input format of the network.
         threshold: Probability above which a pixel is lesion.
-        batch: Images asked at once.
+        batch: Batch size.
     """
     import torch
 

@@ -1,4 +1,4 @@
-"""Recipes: how a network is trained further, as data. The four papers' and ``compact`` lie in ``recipes/``."""
+"""Recipes of further training, as data. Those of the four papers and ``compact`` are in ``recipes/``."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ FOLDER = Path(__file__).parent / "recipes"
 
 
 class Scales(RecipeTable):
-    """Sides at which a batch is shown.
+    """Input sides of a batch.
 
     Attributes:
         kind: ``one`` (the recipe's size); ``each`` (an optimizer step at every factor of the size, rounded to a
             multiple of 32); ``draw`` (one of ``sizes`` per step, with ``weights``).
         factors: For ``each``.
         sizes: For ``draw``.
-        weights: For ``draw``; equal where empty.
+        weights: For ``draw``; equal if empty.
         corners: Whether images are resized with their corners aligned.
         mask: ``bilinear`` or ``nearest``.
     """
@@ -54,20 +54,21 @@ class Augment(RecipeTable):
     """Random changes of a pair before it is resized to the recipe's size; probabilities of 0 switch a change off.
 
     Attributes:
-        own: medtest's own augmentation (:mod:`medtest.training.segmentation.augment`) in place of everything below.
-        flip: Probability of a mirror image left to right.
-        flip_vertical: Probability of a mirror image top to bottom.
+        own: Whether to use medtest's own augmentation (:mod:`medtest.training.segmentation.augment`) instead of the
+            changes below.
+        flip: Probability of a horizontal flip.
+        flip_vertical: Probability of a vertical flip.
         quarter_turns: Probability of one to three quarter turns.
-        rotate: Probability of a rotation by at most ``angle`` degrees; what comes in is black.
+        rotate: Probability of a rotation by at most ``angle`` degrees, filled with black.
         angle: Degrees.
-        zoom: Probability of a crop or of more field around, ``zoom_range`` times the image's side.
+        zoom: Probability of a crop or of a larger field of view, ``zoom_range`` times the image's side.
         zoom_range: Smallest and largest factor.
         dropout: Probability of one to ``holes`` black rectangles with sides of at most ``hole_side`` pixels; masks
-            stay.
-        holes: See there.
-        hole_side: See there.
+            are unchanged.
+        holes: Maximum number of rectangles.
+        hole_side: Maximum side of a rectangle in pixels.
         tone: Probability of each of contrast, sharpness and brightness times 1 to ``tone_factor``.
-        tone_factor: See there.
+        tone_factor: Largest factor.
         morph: Probability that the mask grows or shrinks by an ellipse of 2 to 4 pixels.
         exchange: Probability that the image takes the colours of another training image.
     """
@@ -96,14 +97,14 @@ class Augment(RecipeTable):
 
 
 class Loss(RecipeTable):
-    """What outputs are compared by.
+    """Loss terms.
 
     Attributes:
         map: ``structure`` (PraNet: cross-entropy and border-weighted IoU), ``bce_dice`` (SANet: cross-entropy and Dice
             per image), ``bce_batch_dice`` (TGANet: cross-entropy and Dice over the batch), ``bce_pixel_dice``
             (SSFormer: cross-entropy and a Dice of every single pixel).
-        auxiliary: Weight of side maps, for networks that give several.
-        judgements: Weight of the cross-entropy of number and size, for networks that judge them.
+        auxiliary: Weight of side maps, for networks with several.
+        judgements: Weight of the cross-entropy of number and size, for networks that predict them.
     """
 
     map: Literal["structure", "bce_dice", "bce_batch_dice", "bce_pixel_dice"] = "structure"
@@ -112,7 +113,7 @@ class Loss(RecipeTable):
 
 
 class Quirks(RecipeTable):
-    """What the published training code does otherwise than its paper says; true repeats it.
+    """Differences between the published training code and its paper; true reproduces the code.
 
     Attributes:
         mean_cross_entropy: PraNet: the cross-entropy of the structure loss is the batch's plain mean, without border
@@ -120,7 +121,7 @@ class Quirks(RecipeTable):
         soft_masks: PraNet: masks are resized like images and hold values between 0 and 1.
         wrapping_colours: SANet: exchanged colours outside of 0 to 255 wrap around.
         double_softmax: TGANet: number and size go through a softmax before a cross-entropy that applies one.
-        double_sigmoid: SSFormer: the map goes through a sigmoid before a loss that applies one; it is tested
+        double_sigmoid: SSFormer: the map goes through a sigmoid before a loss that applies one; in tests it goes
             through one.
     """
 
@@ -132,13 +133,13 @@ class Quirks(RecipeTable):
 
 
 class PairValidation(Validation):
-    """How training is watched, on training pairs that are held out: by the mean of clean and perturbed Dice.
+    """Validation on held-out training pairs, by the mean of clean and perturbed Dice.
 
     Attributes:
-        held_out: Pairs held out of training; a share of them all if below 1.
-        perturbed: Perturbed images of each held-out pair, of relations and severities drawn at random.
-        clean_floor: Where the best is kept: largest loss of mean Dice on clean held-out images, against the start, at
-            which weights may be kept. Null for no floor.
+        held_out: Number of held-out pairs; a share if below 1.
+        perturbed: Perturbed images per held-out pair, of random relations and severities.
+        clean_floor: With ``keep: best``: largest drop of mean Dice on clean held-out images, relative to the start, at
+            which weights may be selected. Null for no limit.
     """
 
     held_out: float = Field(default=40, gt=0)
@@ -147,18 +148,19 @@ class PairValidation(Validation):
 
 
 class SegmentationRecipe(Recipe):
-    """One way of training a segmentation network further.
+    """Recipe of a segmentation network's further training.
 
     Attributes:
-        size: Side in pixels; the network's own where null.
-        perturbed: Perturbed images for each original one.
-        draw: ``random`` (over all follow-ups alike) or ``balanced`` (every original and every relation alike often).
-        mix: ``shuffled`` (one set) or ``half`` (every batch half of each).
+        size: Side in pixels; null for the network's own.
+        perturbed: Number of perturbed images per original.
+        draw: ``random`` (all follow-ups with equal probability) or ``balanced`` (every original and every relation
+            equally often).
+        mix: ``shuffled`` (one set) or ``half`` (half of every batch from each).
         scales: Sides of a batch.
         augment: Random changes.
-        loss: What is compared.
-        seed: Draws perturbed images, order, changes and dropout.
-        validation: How it is watched.
+        loss: Loss terms.
+        seed: Seed of perturbed images, order, changes and dropout.
+        validation: Validation.
         quirks: Oddities of the published code.
     """
 
@@ -181,7 +183,7 @@ class SegmentationRecipe(Recipe):
 
 
 def recipe_names() -> tuple[str, ...]:
-    """Return the names of the recipes that ship with medtest."""
+    """Return the names of the bundled recipes."""
     return names_in(FOLDER)
 
 

@@ -1,4 +1,4 @@
-"""What the further training of a segmentation network gives to the trainer: batches, the recipe's loss, evaluation."""
+"""Further training of a segmentation network for the trainer: batches, the recipe's loss, evaluation."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 def further_training(
     start: StartingPoint, material: PairMaterial, recipe: SegmentationRecipe, *, device: str, write: Writer
 ) -> Training:
-    """Return what is trained, for the trainer.
+    """Return the training task, for the trainer.
 
     Args:
         start: The network; its weights are changed.
         material: The data.
         recipe: The recipe.
         device: "cpu" or "cuda:N".
-        write: Writes the weights that are kept.
+        write: Writes the selected weights.
     """
     size = recipe.size or start.size
     batches = RecipeBatches(material.originals, material.perturbed, recipe, size=size)
@@ -66,10 +66,10 @@ def further_training(
 
 
 class PairLoss:
-    """The recipe's loss of what a network answers.
+    """Recipe's loss of a network's answers.
 
     Args:
-        start: Its family, and the word vectors that it may want.
+        start: Its family, and its word vectors if needed.
         recipe: The recipe.
         device: "cpu" or "cuda:N".
     """
@@ -89,7 +89,7 @@ class PairLoss:
         return self.compare(outputs, truth), {}
 
     def outputs(self, network: nn.Module, images: Tensor) -> Any:
-        """Return what a network gives for images, which are brought to its device."""
+        """Return a network's output for images, which are moved to its device."""
         images = images.to(self._device, memory_format=torch.channels_last)
         return network(images) if self._labels is None else network(images, self._labels.expand(len(images), -1, -1))
 
@@ -99,7 +99,7 @@ class PairLoss:
         return recipe_loss(answers, truth.to(self._device), how.loss, how.quirks, family=self._family)
 
     def _tensors(self, batch: RawBatch) -> tuple[Tensor, Tensor]:
-        """Normalise a batch and show it at its side."""
+        """Normalise a batch and resize it to its side."""
         images = torch.from_numpy(self._kind.tensor(batch.images))
         truth = torch.from_numpy(batch.masks.astype(np.float32) / 255)[:, None]
         if batch.side != images.shape[2]:
@@ -117,7 +117,7 @@ class PairLoss:
 def evaluation(
     start: StartingPoint, held_out: Mapping[str, Pairs], recipe: SegmentationRecipe, device: str
 ) -> Callable[[nn.Module], Evaluation]:
-    """Return what evaluates a network: Dice and loss on held-out pairs of each kind (``clean``, ``perturbed``)."""
+    """Return the evaluation: Dice and loss on held-out pairs of each kind (``clean``, ``perturbed``)."""
     loss = PairLoss(start, recipe, device)
 
     def evaluate(network: nn.Module) -> Evaluation:
@@ -144,7 +144,7 @@ def evaluation(
 
 
 def clean_floor(floor: float | None) -> Callable[[Mapping[str, float], Mapping[str, float]], bool]:
-    """Return whether weights may be kept: their clean Dice is at most ``floor`` below that of the start."""
+    """Return the check that weights may be selected: clean Dice is at most ``floor`` below that of the start."""
 
     def may_keep(found: Mapping[str, float], first: Mapping[str, float]) -> bool:
         return floor is None or found.get("dice_clean", 0.0) >= first.get("dice_clean", 0.0) - floor

@@ -1,4 +1,4 @@
-"""One further training from its material to its weights, of networks of every kind."""
+"""Further training from data to weights, for networks of every kind."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ FACTS = "training.json"
 
 
 class TrainingMaterial(Protocol):
-    """What a further training reads; it knows how its kind of cases is trained on."""
+    """Data of a further training."""
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """Number of cases of each kind."""
+        """Number of cases by kind."""
 
     @property
     def digest(self) -> str:
@@ -35,12 +35,12 @@ class TrainingMaterial(Protocol):
 
 
 def weights_file(out: Path, start: StartingPoint) -> Path:
-    """Return the file that a training writes its weights to."""
+    """Return the weights file of a training."""
     return out / f"{start.family}.safetensors"
 
 
 def writer(out: Path, start: StartingPoint, recipe: Recipe) -> Writer:
-    """Return what writes the weights that are kept, in the form they came in."""
+    """Return the writer of selected weights, in their original format."""
     from medtest.training.further.networks import trained_as, write_weights
 
     said = f"further training, recipe {recipe.name}"
@@ -53,7 +53,7 @@ def writer(out: Path, start: StartingPoint, recipe: Recipe) -> Writer:
 
 
 def check_state(training: Training, out: Path) -> None:
-    """Refuse a folder that holds another training, before that one's runs in MLflow are touched.
+    """Reject a folder that holds another training, before that one's MLflow runs are touched.
 
     Raises:
         MedtestError: Its state belongs to another training, or cannot be read.
@@ -75,27 +75,28 @@ def train_further(
     progress: Progress | None = None,
     save_every: int = SAVE_EVERY,
 ) -> Trained:
-    """Train a network further, or go on with a training that was interrupted.
+    """Train a network further, or continue an interrupted training.
 
-    The folder then holds ``<network>.safetensors`` (the weights kept so far, in the form they came in), ``state.pt``
-    (from which the training resumes to the step), ``history.json`` and ``training.json``.
+    The folder then holds ``<network>.safetensors`` (the weights selected so far, in their original format),
+    ``state.pt``
+    (from which the training resumes at the exact step), ``history.json`` and ``training.json``.
 
     Args:
-        training: What is trained and how.
-        start: The network that it starts from.
-        material: What it reads.
+        training: The training task.
+        start: The initial network.
+        material: The data.
         out: Folder of this training.
-        threads: Threads of torch; None leaves its choice.
+        threads: Threads of torch; None for its default.
         log: MLflow, or None.
         progress: Called after every step.
         save_every: Steps between states.
 
     Returns:
-        The weights that were kept.
+        The selected weights.
 
     Raises:
-        Interrupted: Ctrl-C or SIGTERM; the state is written, the same call goes on.
-        MedtestError: The state in the folder belongs to another training, or the loss is no number any more.
+        Interrupted: Ctrl-C or SIGTERM; the state is written, the same call continues.
+        MedtestError: The state in the folder belongs to another training, or the loss is not finite.
         NotTracked: MLflow failed; the state is written.
     """
     import torch

@@ -1,1 +1,1 @@
-"""How generators of adversarial perturbations are trained against a system: ``medtest train gap``."""
+"""Training of generators of adversarial perturbations against a system: ``medtest train gap``."""

@@ -1,4 +1,4 @@
-"""What a generator is trained on: prepared seeds of a suite, with their fields of view."""
+"""Training data of generators: prepared seeds of a suite, with their fields of view."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from medtest.training.engine.order import case_at
 
 
 def suite_on(suite: Suite, *, phantoms: int = 0, dataset: str = "") -> Suite:
-    """Return the suite with what a generator is trained on in place of its seeds.
+    """Return the suite with a generator's training data in place of its seeds.
 
     Args:
         suite: The suite.
-        phantoms: Number of phantoms to train on, of the kind that the suite tests on; 0 for none.
+        phantoms: Number of training phantoms, of the kind in the suite; 0 for none.
         dataset: One of the suite's data sets; "" for phantoms, or the folder of ``data=``.
 
     Raises:
         UserMistakes: The suite has no such data set.
-        MedtestError: The suite tests on phantoms and no number was given, or the other way round.
+        MedtestError: The suite tests on phantoms and no number was given, or vice versa.
     """
     from medtest.training.classification.material import training_suite
 
@@ -43,7 +43,7 @@ def suite_on(suite: Suite, *, phantoms: int = 0, dataset: str = "") -> Suite:
 
 
 def side_of(suite: Suite) -> int:
-    """Return the side in pixels at which a suite's images are prepared.
+    """Return the side in pixels of a suite's prepared images.
 
     Raises:
         UserMistakes: They keep the size of their files, or are no pictures with labels.
@@ -61,10 +61,10 @@ def side_of(suite: Suite) -> int:
 
 
 def classes_of(parts: Parts) -> Classes:
-    """Return the classes of what is trained on.
+    """Return the classes of the training data.
 
     Raises:
-        MedtestError: There is no image, or its classes are not known.
+        MedtestError: There is no image, or its classes are unknown.
     """
     refs = parts.refs()
     if not refs:
@@ -77,14 +77,14 @@ def classes_of(parts: Parts) -> Classes:
 
 
 def prepare_cases(parts: Parts, folder: Path) -> LabelledSet:
-    """Prepare every seed, or take them from the folder where they lie there; masks are the fields of view.
+    """Prepare every seed, or open existing arrays in the folder; masks are the fields of view.
 
     Args:
-        parts: Of :func:`suite_on`.
-        folder: Where the arrays lie.
+        parts: Parts of :func:`suite_on`.
+        folder: Folder of the arrays.
 
     Raises:
-        MedtestError: There is no image, or its classes are not known.
+        MedtestError: There is no image, or its classes are unknown.
     """
     refs = parts.refs()
     classes = classes_of(parts)
@@ -115,14 +115,14 @@ class FieldBatch:
 
 
 class FieldBatches:
-    """Draws batches, each from the seed and its number alone.
+    """Draws batches, each depending only on the seed and its number.
 
     Args:
         cases: All cases.
-        members: Indices of those that are trained on.
+        members: Indices of the training cases.
         batch: Cases of a batch.
-        seed: Shuffles.
-        most: Largest number of batches of an epoch; None for all.
+        seed: Seed of the shuffles.
+        most: Maximum number of batches of an epoch; None for all.
     """
 
     def __init__(
@@ -139,7 +139,7 @@ class FieldBatches:
 
 
 def taken(cases: LabelledSet, indices: list[int]) -> FieldBatch:
-    """Return cases as a batch, copied from where they lie."""
+    """Return cases as a batch, copied from the arrays."""
     return FieldBatch(
         images=np.stack([np.array(cases.images[i]) for i in indices]),
         fields=np.stack([np.array(cases.masks[i]) > 127 for i in indices]),

@@ -1,4 +1,4 @@
-"""Recipes of generators, as data: how one is built and trained. Those that ship lie in ``recipes/``."""
+"""Recipes of generators, as data. The bundled ones are in ``recipes/``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FOLDER = Path(__file__).parent / "recipes"
 
 
 class GeneratorWatching(Validation):
-    """How a training is watched, on training cases that are held out.
+    """Validation on held-out training cases.
 
     Attributes:
         held_out: Share of the patients or videos held out of training.
@@ -25,17 +25,17 @@ class GeneratorWatching(Validation):
 
 
 class GeneratorRecipe(Recipe):
-    """One way of training a generator.
+    """Recipe of a generator.
 
     Attributes:
         width: Channels of its outermost convolution (ngf of the published code).
-        activation: Of its decoder.
-        dropout: Share of the innermost values that training drops.
-        start: Weights before training: ``spread`` keeps the spread of what flows through, ``torch`` is torch's own.
-        goal: What it is led towards where no target is named, see :mod:`medtest.relations.generators.goals`.
-        most_batches: Largest number of batches of an epoch; null for all.
-        seed: Decides weights, order, dropout and what is held out.
-        watching: How it is watched.
+        activation: Activation of its decoder.
+        dropout: Share of the innermost values dropped in training.
+        start: Initial weights: ``spread`` preserves the variance of activations, ``torch`` is torch's default.
+        goal: Objective if no target is named, see :mod:`medtest.relations.generators.goals`.
+        most_batches: Maximum number of batches of an epoch; null for all.
+        seed: Determines weights, order, dropout and the held-out cases.
+        watching: Validation.
     """
 
     width: int = Field(ge=1, le=256)
@@ -49,7 +49,7 @@ class GeneratorRecipe(Recipe):
 
 
 def recipe_names() -> tuple[str, ...]:
-    """Return the names of the recipes that ship with medtest."""
+    """Return the names of the bundled recipes."""
     return names_in(FOLDER)
 
 

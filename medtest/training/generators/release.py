@@ -1,4 +1,4 @@
-"""Puts a trained generator into the package: copied, measured on unseen images, with card and digests."""
+"""Release of a trained generator: copies it into the package, measures it on unseen images, writes card and digests."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from medtest.training.classification.cases import LabelledSet
 
 UNSEEN = 9_000_000
-"""Number of the first phantom on which a generator is measured: far from those that train and test."""
+"""Number of the first phantom for measurements, far from those for training and testing."""
 LEVELS = (3.0, 7.0, 11.0, 13.0, 15.0)
 TEMPLATE = "card.md.jinja"
 
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredGenerator:
-    """What a generator did to unseen images at one bound.
+    """Effect of a generator on unseen images at one bound.
 
     Attributes:
         linf: The bound, in levels of 255.
@@ -48,7 +48,7 @@ def unseen_suite(suite: Suite, count: int) -> Suite:
     """Return the suite with phantoms that no training saw in place of its seeds.
 
     Raises:
-        MedtestError: It tests on other images than phantoms.
+        MedtestError: It tests on images other than phantoms.
     """
     plan = suite.seeds[0]
     if not getattr(plan.info.load(), "phantom", False):
@@ -60,10 +60,10 @@ def unseen_suite(suite: Suite, count: int) -> Suite:
 def measure(
     attack: GeneratorObjective, weights: Path, cases: LabelledSet, levels: Sequence[float] = LEVELS
 ) -> list[MeasuredGenerator]:
-    """Return what a generator does to images, scaled to each bound.
+    """Return the effect of a generator on images, scaled to each bound.
 
     Args:
-        attack: The system; of its ``info`` only the settings of the file count.
+        attack: The system; only the file's settings in its ``info`` are used.
         weights: The generator.
         cases: The images.
         levels: The bounds.
@@ -94,16 +94,16 @@ def release(
     commands: Sequence[str],
     notes: Sequence[str] = (),
 ) -> Path:
-    """Copy a generator to the package's folder, measure it there, and write the card beside it.
+    """Copy a generator to the package folder, measure it, and write the card next to it.
 
     Args:
         attack: The system that it was trained against.
-        weights: What a training wrote.
+        weights: Weights file of a training.
         name: Name of the system in records.
         system: Digest of the system.
-        parts: Of :func:`unseen_suite`.
-        folder: Where the arrays of the unseen images lie.
-        commands: The commands that made it, for the card.
+        parts: Parts of :func:`unseen_suite`.
+        folder: Folder of the arrays of unseen images.
+        commands: The commands that created it, for the card.
         notes: Further paragraphs of the card.
 
     Returns:
@@ -113,7 +113,7 @@ def release(
         MedtestError: The weights cannot be used.
     """
     cases = prepare_cases(parts, folder)
-    load_generator(weights)  # refuses what is none before anything is overwritten
+    load_generator(weights)  # rejects other files before anything is overwritten
     target = package_folder() / "weights" / f"gap-{name}.safetensors"
     target.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(weights, target)
@@ -124,7 +124,7 @@ def release(
 
 
 def add_system(target: Path, system: str) -> None:
-    """Note that a generator that ships was trained against a system, by its digest."""
+    """Record that a bundled generator was trained against a system, by its digest."""
     index = target.parent / SHIPPED
     listed: dict[str, Any] = read_object(index)
     known = [str(one) for one in listed.get(target.stem, [])]
@@ -157,6 +157,6 @@ def _card(
         "found": found,
     }
     template = Path(__file__).with_name(TEMPLATE).read_text(encoding="utf-8")
-    # Markdown: nothing of it is shown as HTML by us
+    # Markdown: medtest never renders it as HTML
     made = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)  # noqa: S701
     return made.from_string(template).render(**facts).rstrip() + "\n"

@@ -1,4 +1,4 @@
-"""What a generator's training gives to the trainer: batches, a loss through the attacked system, an evaluation."""
+"""Generator training for the trainer: batches, a loss through the attacked system, an evaluation."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ if TYPE_CHECKING:
     from medtest.core.probes import Probe
 
 BATCH = 16
-"""Cases of a batch of an evaluation."""
+"""Batch size of an evaluation."""
 MOST_WATCHED = 128
-"""Held-out cases that an evaluation looks at; of more, some drawn by chance."""
+"""Maximum number of held-out cases in an evaluation; of more, a random subset is used."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GeneratorObjective:
-    """A generator's arithmetic against one system.
+    """Objective of a generator against one system.
 
     Attributes:
-        probe: Of the system.
+        probe: Probe of the system.
         classes: The seeds' classes.
-        info: What the generator was asked to be.
-        recipe: How it is trained.
+        info: Requested settings of the generator.
+        recipe: The recipe.
     """
 
     probe: Probe
@@ -56,7 +56,7 @@ class GeneratorObjective:
         return pixels, torch.from_numpy(batch.fields).to(device)[:, None]
 
     def shown(self, network: nn.Module, images: Tensor, within: Tensor) -> Tensor:
-        """Return what a generator makes of images, not rounded."""
+        """Return a generator's output for images, not rounded."""
         settings = self.info.settings
         given = fixed_input(self.info.side, self.info.pattern).to(images) if settings.universal else seen(images)
         with autocast(self.recipe.precision, self.probe.device):
@@ -87,16 +87,16 @@ def generator_training(
     device: str,
     write: Writer,
 ) -> Training:
-    """Return what is trained, for the trainer.
+    """Return the training task, for the trainer.
 
     Args:
-        attack: The system, and what the generator is asked to be.
+        attack: The system, and the generator's settings.
         cases: All cases.
-        trained: Indices of those that are trained on.
-        watched: Indices of those that are held out.
+        trained: Indices of the training cases.
+        watched: Indices of the held-out cases.
         system: Digest of the system.
         device: "cpu" or "cuda:N".
-        write: Writes the weights that are kept.
+        write: Writes the selected weights.
     """
     recipe, shape = attack.recipe, GeneratorShape.of(attack.info.shape)
     torch.manual_seed(recipe.seed)
@@ -127,7 +127,7 @@ def generator_training(
 
 
 def some_of(watched: NDArray[np.int64], *, seed: int) -> NDArray[np.int64]:
-    """Return the cases that an evaluation looks at."""
+    """Return the cases for an evaluation."""
     order = np.random.Generator(np.random.PCG64([seed, 12])).permutation(len(watched))
     return np.sort(watched[order[:MOST_WATCHED]])
 
@@ -135,7 +135,7 @@ def some_of(watched: NDArray[np.int64], *, seed: int) -> NDArray[np.int64]:
 def _evaluation(
     attack: GeneratorObjective, cases: LabelledSet, watched: NDArray[np.int64]
 ) -> Callable[[nn.Module], Evaluation]:
-    """Return what evaluates a generator on the cases watched, as it attacks: in evaluation mode, saved in 8 bits."""
+    """Return the evaluation of a generator on held-out cases, as it attacks: in evaluation mode, saved in 8 bits."""
 
     def evaluate(network: nn.Module) -> Evaluation:
         found, loss = fooled(attack, network, cases, watched)
@@ -153,14 +153,14 @@ def fooled(
     *,
     seed: int = 0,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return how far a generator comes with each case, as :func:`reached` has it, and losses.
+    """Return how close a generator gets to its goal for each case (see :func:`reached`), and losses.
 
     Args:
-        attack: The system, and what the generator is asked to be.
-        network: The generator, in evaluation mode; None for uniform noise of the same bound in its place.
+        attack: The system, and the generator's settings.
+        network: The generator, in evaluation mode; None for uniform noise of the same bound.
         cases: All cases.
-        indices: Those to attack.
-        seed: Draws the noise.
+        indices: Indices of the cases to attack.
+        seed: Seed of the noise.
     """
     target, goal = attack.info.settings.target, attack.recipe.goal
     came: list[Any] = []

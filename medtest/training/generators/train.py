@@ -1,4 +1,4 @@
-"""One training of a generator from its cases to its weights."""
+"""Training of a generator from cases to weights."""
 
 from __future__ import annotations
 
@@ -34,27 +34,27 @@ def train_generator(
     stop: Callable[[int], bool] | None = None,
     save_every: int = SAVE_EVERY,
 ) -> Trained:
-    """Train a generator against a system, or go on with a training that was interrupted.
+    """Train a generator against a system, or continue an interrupted training.
 
-    The folder then holds ``generator.safetensors`` (the weights kept so far), ``state.pt`` (from which the training
-    resumes to the step) and ``history.json``.
+    The folder then holds ``generator.safetensors`` (the weights selected so far), ``state.pt`` (from which the training
+    resumes at the exact step) and ``history.json``.
 
     Args:
-        attack: The system, and what the generator is asked to be.
-        cases: What it is trained on; whole patients or videos of them are held out.
+        attack: The system, and the generator's settings.
+        cases: Training cases; whole patients or videos of them are held out.
         out: Folder of this training.
         system: Digest of the system.
         device: "cpu" or "cuda:N".
-        threads: Threads of torch; None leaves its choice.
-        resume: Go on where an interrupted training stopped.
+        threads: Threads of torch; None for its default.
+        resume: Whether to continue an interrupted training.
         log: MLflow, or None.
         progress: Called after every step.
         stop: Called with the number of steps done; True writes the state and ends early.
         save_every: Steps between states.
 
     Raises:
-        Interrupted: Ctrl-C or SIGTERM; the state is written, the same call goes on.
-        MedtestError: The state in the folder belongs to another training, or the loss is no number any more.
+        Interrupted: Ctrl-C or SIGTERM; the state is written, the same call continues.
+        MedtestError: The state in the folder belongs to another training, or the loss is not finite.
         NotTracked: MLflow failed; the state is written.
     """
     if threads:
@@ -84,7 +84,7 @@ def _noted(info: GeneratorInfo, note: str, cases: LabelledSet) -> GeneratorInfo:
 
 
 def noise_floor(attack: GeneratorObjective, cases: LabelledSet) -> float:
-    """Return how far uniform noise of the same bound comes with the cases held out, the mean over them."""
+    """Return the mean success of uniform noise of the same bound on the held-out cases."""
     _, watched = held_out(cases, share=attack.recipe.watching.held_out, seed=attack.recipe.seed)
     with attack.probe.attached():
         return float(fooled(attack, None, cases, watched)[0].mean())

@@ -1,7 +1,7 @@
-"""Where things stand in the scenes that the reader is trained and measured on.
+"""Layouts of the scenes for training and evaluating the reader.
 
-Things stand alone or by another one: on it, beside it, in front of it, in it; apart, touching or overlapping. Simlab
-lays out its pictures by its own rules, of which this module knows nothing.
+Things stand alone or next to another one: on it, beside it, in front of it, in it; apart, touching or overlapping.
+Simlab lays out its pictures by its own rules, which are independent of this module.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from medtest.phantoms.scenes import ASPECTS, CLASSES, COLOURS, Placed
 
 MOST_THINGS: Final = 9
 SIZES: Final = (0.12, 0.46)
-"""Root of a thing's area, as a share of the picture's side; the smaller ones are as likely by ratio."""
+"""Square root of a thing's area, relative to the picture's side; log-uniformly distributed."""
 MOST_HIDDEN: Final = 0.36
-"""Largest share of the smaller one of two things that they share, unless one is in the other."""
+"""Largest share of the smaller one of two things that overlaps, unless one is inside the other."""
 MOST_FILLED: Final = 0.33
-"""Largest share of a thing that another one fills which lies in it."""
+"""Largest share of a thing filled by another one inside it."""
 MOST_COVERED: Final = 0.45
-"""Largest share of a thing behind all that stands in front of it."""
+"""Largest share of a thing covered by all things in front of it."""
 TRIES: Final = 24
 _PLACES: Final = ("alone", "alone", "on", "on", "beside", "front", "in", "near")
 
 
 def random_layout(rng: np.random.Generator, *, most: int = MOST_THINGS) -> list[Placed]:
-    """Return random things in a random arrangement, in the order in which they are drawn.
+    """Return random things in a random arrangement, in drawing order.
 
     Args:
-        rng: Draws everything.
-        most: Largest number of things; one in 25 layouts has none.
+        rng: Random number generator.
+        most: Maximum number of things; one in 25 layouts has none.
     """
     count = 0 if rng.uniform() < 0.04 else int(rng.integers(1, most + 1))
     scale = float(rng.uniform(0.8, 1.15))
@@ -52,8 +52,8 @@ def pair_layout(rng: np.random.Generator, *, overlap: float) -> list[Placed]:
     """Return two things, one above the other.
 
     Args:
-        rng: Draws everything else.
-        overlap: Share of the lower height that both cover; 0 where they touch, less for a gap.
+        rng: Random number generator.
+        overlap: Overlap as a share of the smaller height; 0 if they touch, negative for a gap.
     """
     for _ in range(1000):
         below, above = (_sized(CLASSES[int(rng.integers(len(CLASSES)))], 1.0, rng) for _ in range(2))
@@ -85,7 +85,7 @@ def _sized(name: str, scale: float, rng: np.random.Generator) -> tuple[str, floa
 
 
 def _free(placed: Sequence[Placed], name: str, scale: float, rng: np.random.Generator) -> Box | None:
-    """Return a box where a thing of a class may stand; None where no place was found."""
+    """Return a free box for a thing of a class; None if no place was found."""
     for _ in range(TRIES):
         _, width, height = _sized(name, scale, rng)
         width, height = max(width, 0.07), max(height, 0.07)
@@ -104,10 +104,10 @@ def _free(placed: Sequence[Placed], name: str, scale: float, rng: np.random.Gene
 
 
 def _is_seen(box: Box, others: Sequence[Box]) -> bool:
-    """Say whether everything can still be seen where a box is added in front of others.
+    """Return True if everything remains visible when a box is added in front of others.
 
-    It shares little with each, or lies in one that nothing else lies in; of none is more than :data:`MOST_COVERED`
-    behind all that stands in front.
+    It shares little with each, or is inside one that contains nothing else; at most :data:`MOST_COVERED` of each is
+    covered by all that is in front.
     """
     holders = [number for number, one in enumerate(others) if _holds(one, box)]
     if len(holders) > 1 or any(
@@ -126,7 +126,7 @@ def _is_seen(box: Box, others: Sequence[Box]) -> bool:
 
 
 def _inside(other: Box, aspect: float, rng: np.random.Generator) -> tuple[float, float, float, float]:
-    """Return width, height, left and top of something that lies in a box."""
+    """Return width, height, left and top of something inside a box."""
     wide, high = other[2] - other[0], other[3] - other[1]
     height = float(rng.uniform(0.35, 0.56)) * high
     width = min(height * aspect, 0.6 * wide)
@@ -135,7 +135,7 @@ def _inside(other: Box, aspect: float, rng: np.random.Generator) -> tuple[float,
 
 
 def _beside(where: str, other: Box, width: float, height: float, rng: np.random.Generator) -> tuple[float, float]:
-    """Return left and top edge of something that stands by a box, or anywhere."""
+    """Return left and top edge of something next to a box, or anywhere."""
     gap = _gap(rng) * min(height, other[3] - other[1])
     side = _gap(rng) * min(width, other[2] - other[0])
     if where == "on":
@@ -159,7 +159,7 @@ def _between(one: float, other: float, rng: np.random.Generator) -> float:
 
 
 def _gap(rng: np.random.Generator) -> float:
-    """Return how far two things are apart, as a share of the smaller side: some touch, some overlap."""
+    """Return the distance of two things as a share of the smaller side: some touch, some overlap."""
     kind = int(rng.integers(4))
     if kind == 0:
         return float(rng.uniform(0.02, 0.4))
@@ -176,5 +176,5 @@ def _shared(one: Box, other: Box) -> float:
 
 
 def _holds(holder: Box, box: Box) -> bool:
-    """Say whether a box lies in another and leaves most of it free."""
+    """Return True if a box is inside another and leaves most of it free."""
     return _shared(holder, box) >= 0.95 * _area(box) and _area(box) <= MOST_FILLED * _area(holder)

@@ -1,4 +1,4 @@
-"""What the network of drawn scenes loses by what it gives."""
+"""Loss of the scene network."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from medtest.readers.pictures.bundled.network import SceneMaps
 from medtest.training.scenes.pictures import Targets
 
 EDGES, COLOURS = 2.0, 1.0
-"""Weights of the two parts beside that of the peaks."""
+"""Weights of the two parts relative to that of the peaks."""
 
 
 def scene_loss(given: Sequence[SceneMaps], wanted: Sequence[Targets]) -> tuple[Tensor, Mapping[str, Tensor]]:
@@ -24,7 +24,7 @@ def scene_loss(given: Sequence[SceneMaps], wanted: Sequence[Targets]) -> tuple[T
 
     Args:
         given: The network's maps of each stride.
-        wanted: What they should be.
+        wanted: Their targets.
     """
     peaks, edges, colours, things = [], [], [], torch.zeros(())
     for maps, target in zip(given, wanted, strict=True):

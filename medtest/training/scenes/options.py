@@ -1,4 +1,4 @@
-"""What a training of the reader of drawn scenes may be told."""
+"""Options for training the reader of drawn scenes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from medtest.training.settings.recipe import Cosine, Optimizer, Recipe, Validati
 
 
 class SceneOptions(TrainingOptions):
-    """What a training of the reader of drawn scenes may be told."""
+    """Options for training the reader of drawn scenes."""
 
     reported = "validation "
     scored = "F1 times share of right colours"
@@ -35,7 +35,7 @@ class SceneOptions(TrainingOptions):
         return {name: value for name, value in super().identity().items() if name != "workers"}
 
     def recipe(self) -> Recipe:
-        """Return how the weights are moved."""
+        """Return the recipe."""
         return Recipe(
             name="scenes",
             batch=self.batch,
@@ -48,9 +48,9 @@ class SceneOptions(TrainingOptions):
         )
 
     def validation(self) -> Validation:
-        """Return how the training is watched."""
+        """Return the validation settings."""
         return Validation(every_steps=self.validate_every, keep="best")
 
     def noted(self) -> str:
-        """Return what the weights say of their training."""
+        """Return the note on the training in the weights file."""
         return f"drawn scenes, seed {self.seed}, {self.steps} steps of {self.batch}"

@@ -1,4 +1,4 @@
-"""Scenes drawn for training, and what the network should tell of them."""
+"""Scenes drawn for training, and the network's targets for them."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from medtest.training.scenes.layouts import pair_layout, random_layout
 
 Pixels = NDArray[np.uint8]
 PEAK: Final = 0.09
-"""Width of a peak in a map (standard deviation), as a share of its thing's: TTFNet's 0.54 / 6."""
+"""Standard deviation of a peak in a map, relative to its thing: TTFNet's 0.54 / 6."""
 CENTRAL: Final = 0.45
-"""Cells that high on their thing's peak learn its edges and its colour."""
+"""Minimum height on a thing's peak of the cells that learn its edges and its colour."""
 _DECOYS: Final = 0.35
-"""Share of pictures that hold shapes which are no class."""
+"""Share of pictures with shapes that belong to no class."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Targets:
-    """What the network should give for one of its strides; h and w count cells.
+    """Targets of one of the network's strides; h and w count cells.
 
     Attributes:
         heat: float32 B×classes×h×w, 1 at centres, less around them.
         edges: float32 B×4×h×w, pixels from the cell's centre.
         colours: int64 B×h×w.
-        weight: float32 B×h×w, 0 where nothing is told of edges and colours.
+        weight: float32 B×h×w, 0 for cells without targets for edges and colours.
     """
 
     heat: NDArray[np.float32]
@@ -50,7 +50,7 @@ class SceneBatch:
 
     Attributes:
         images: uint8 B×S×S×3 RGB.
-        targets: Of each stride.
+        targets: Targets of each stride.
     """
 
     images: Pixels
@@ -58,7 +58,7 @@ class SceneBatch:
 
 
 def training_batch(seed: int, step: int, count: int) -> SceneBatch:
-    """Return the batch of a step; it follows from these numbers alone."""
+    """Return the batch of a step, which depends only on these numbers."""
     drawn = [training_picture(np.random.Generator(np.random.PCG64([seed, step, index]))) for index in range(count)]
     images = np.stack([picture for picture, _ in drawn])
     targets = tuple(_targets([placed for _, placed in drawn], large=index == 1) for index in range(len(STRIDES)))
@@ -66,7 +66,7 @@ def training_batch(seed: int, step: int, count: int) -> SceneBatch:
 
 
 def training_picture(rng: np.random.Generator) -> tuple[Pixels, list[Placed]]:
-    """Return a picture of :data:`SIDE` pixels a side and what stands in it."""
+    """Return a picture with :data:`SIDE` pixels per side and its things."""
     if rng.uniform() < 0.06:
         return _nothing(rng), []
     placed = (
@@ -85,7 +85,7 @@ def training_picture(rng: np.random.Generator) -> tuple[Pixels, list[Placed]]:
 
 
 def _nothing(rng: np.random.Generator) -> Pixels:
-    """Return a picture that shows nothing: of one colour, of noise, or of shapes alone."""
+    """Return a picture without things: of one colour, of noise, or of shapes only."""
     kind = int(rng.integers(5))
     if kind == 0:
         return np.full((SIDE, SIDE, 3), rng.integers(0, 256, 3), np.uint8)
@@ -103,7 +103,7 @@ def _nothing(rng: np.random.Generator) -> Pixels:
 
 
 def _add_decoys(picture: Pixels, placed: Sequence[Placed], rng: np.random.Generator) -> None:
-    """Draw one to three random shapes, outlined as things are, where nothing stands."""
+    """Draw one to three random shapes, outlined like things, where nothing else is."""
     size = picture.shape[0]
     for _ in range(int(rng.integers(1, 4))):
         wide, high = (float(value) for value in rng.uniform(0.06, 0.4, 2))
@@ -134,7 +134,7 @@ def _share(one: Box, other: Box) -> bool:
 
 
 def _photographed(picture: Pixels, rng: np.random.Generator) -> Pixels:
-    """Return a picture a little blurred, noisy, lighter or compressed, as services' pictures may be."""
+    """Return a picture slightly blurred, noisy, lighter or compressed, as services' pictures may be."""
     if rng.uniform() < 0.5:
         return picture
     if rng.uniform() < 0.3:
@@ -162,7 +162,7 @@ def _targets(scenes: Sequence[Sequence[Placed]], *, large: bool) -> Targets:
     line = (np.arange(cells, dtype=np.float32) + np.float32(0.5)) * np.float32(stride)
     for index, scene in enumerate(scenes):
         boxes = [(one, [edge * SIDE for edge in one.box]) for one in scene]
-        # The smaller one is told of where two would have a cell.
+        # Cells shared by two things belong to the smaller one.
         for one, (left, top, right, bottom) in sorted(boxes, key=lambda pair: -_area(pair[1])):
             side = math.sqrt((right - left) * (bottom - top))
             if (side < LARGE_FROM) if large else (side > SMALL_TO):
@@ -186,8 +186,8 @@ def _area(edges: Sequence[float]) -> float:
 
 
 def _peak(line: NDArray[np.float32], low: float, high: float, stride: int) -> Any:
-    """Return a bell over the middle of a side, at least as wide as 0.4 cells."""
+    """Return a bell curve over the centre of a side, at least as wide as 0.4 cells."""
     width = max(PEAK * (high - low), 0.4 * stride)
-    # The bell's middle is the centre of the cell that holds the thing's: neighbours on both sides count alike.
+    # The curve is centred on the cell with the thing's centre, so that neighbours on both sides count alike.
     middle = (int(0.5 * (low + high) / stride) + 0.5) * stride
     return np.exp(-0.5 * ((line - np.float32(middle)) / np.float32(width)) ** 2)

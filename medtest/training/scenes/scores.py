@@ -1,4 +1,4 @@
-"""How right things found are: by class, place and colour against what was drawn."""
+"""Scores of detected things: class, position and colour against the drawn ones."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from medtest.readers.pictures.bundled.peaks import overlap
 from medtest.readers.pictures.spatial import triples_of
 
 MATCHED = 0.5
-"""Intersection over union from which on a box is the one that was drawn."""
+"""Minimum intersection over union with the drawn box."""
 
 
 @dataclass(kw_only=True)
@@ -22,10 +22,10 @@ class DetectionTally:
         drawn: Things drawn.
         found: Things found.
         matched: Things drawn and found: of one class, boxes overlapping by :data:`MATCHED`.
-        coloured: Of them those whose colour is right.
-        triples_drawn: Relations that hold between the boxes that were drawn.
-        triples_found: Relations that are told.
-        triples_matched: Those of them that hold between what was drawn.
+        coloured: Matched things with the right colour.
+        triples_drawn: Relations that hold between the drawn boxes.
+        triples_found: Reported relations.
+        triples_matched: Reported relations that hold between the drawn boxes.
     """
 
     drawn: int = 0
@@ -40,9 +40,9 @@ class DetectionTally:
         """Count one picture.
 
         Args:
-            placed: What was drawn.
-            seen: What was seen.
-            told: Relations between it, by index; None where none are counted.
+            placed: The drawn things.
+            seen: The detected things.
+            told: Reported relations between them, by index; None to count none.
         """
         pairs = matches(placed, seen)
         self.drawn += len(placed)
@@ -59,12 +59,12 @@ class DetectionTally:
 
     @property
     def recall(self) -> float:
-        """Share of the drawn that was found."""
+        """Share of drawn things that were found."""
         return self.matched / max(self.drawn, 1)
 
     @property
     def precision(self) -> float:
-        """Share of the found that was drawn."""
+        """Share of found things that were drawn."""
         return self.matched / max(self.found, 1)
 
     @property
@@ -74,17 +74,17 @@ class DetectionTally:
 
     @property
     def triples_f1(self) -> float:
-        """Harmonic mean of the share of relations told that hold, and of the share of those that hold that are told."""
+        """Harmonic mean of precision and recall of the reported relations."""
         return 2.0 * self.triples_matched / max(self.triples_drawn + self.triples_found, 1)
 
     @property
     def colours(self) -> float:
-        """Share of the matched whose colour is right."""
+        """Share of matched things with the right colour."""
         return self.coloured / max(self.matched, 1)
 
 
 def matches(placed: Sequence[Placed], seen: Sequence[SeenEntity]) -> dict[int, int]:
-    """Return index seen → index drawn; each is matched once, with the box it overlaps most."""
+    """Return index seen → index drawn; each is matched once, with the box of largest overlap."""
     free = set(range(len(placed)))
     pairs: dict[int, int] = {}
     for own in sorted(range(len(seen)), key=lambda index: -seen[index].score):

@@ -1,4 +1,4 @@
-"""One training of the reader of drawn scenes, from its first step to its weights."""
+"""Training of the reader of drawn scenes, from the first step to its weights."""
 
 from __future__ import annotations
 
@@ -39,25 +39,25 @@ if TYPE_CHECKING:
 
 FILE: Final = "bundled-scenes.safetensors"
 WATCHED_SEED: Final = 77_000_001
-"""Scenes that a training is watched by are drawn from this seed and never trained on."""
+"""Seed of the validation scenes, which are never trained on."""
 _AT_ONCE: Final = 16
 _SIGHTED: Final = 0.05
-"""Lowest score of things that the search for a threshold looks at."""
+"""Lowest score of things considered in the search for a threshold."""
 _THRESHOLDS: Final = tuple(round(0.1 + 0.02 * step, 2) for step in range(31))
 _AS_GOOD: Final = 0.002
-"""Of thresholds whose F1 differs by no more the highest is taken: what is not there makes more trouble than a miss."""
+"""Among thresholds with F1 within this difference the highest is chosen: false detections cost more than misses."""
 _AHEAD: Final = 3
-"""Batches that each process draws ahead."""
+"""Batches that each process prepares ahead."""
 
 
 class SceneBatches:
-    """Draws batches in processes of their own, a few steps ahead.
+    """Draws batches in separate processes, a few steps ahead.
 
     Args:
-        seed: Draws everything, with the step's number.
+        seed: Seed of the batches, with the step's number.
         batch: Pictures of a batch.
         pool: The processes; None draws in this one.
-        workers: How many they are.
+        workers: Number of processes.
     """
 
     def __init__(self, seed: int, batch: int, pool: ProcessPoolExecutor | None, workers: int) -> None:
@@ -83,24 +83,24 @@ def train_scenes(
     progress: Progress | None = None,
     stop: Callable[[int], bool] | None = None,
 ) -> Trained:
-    """Train the network of drawn scenes, or go on with a training that was interrupted.
+    """Train the network of drawn scenes, or continue an interrupted training.
 
-    The folder then holds :data:`FILE` (the best averaged weights so far, half precision, with the threshold that
-    validation found), ``state.pt`` (from which the training resumes to the step) and ``history.json``.
+    The folder then holds :data:`FILE` (the best averaged weights so far, half precision, with the threshold chosen in
+    validation), ``state.pt`` (from which the training resumes at the exact step) and ``history.json``.
 
     Args:
-        options: What to train and how.
+        options: The user's options.
         out: Folder of this training.
-        resume: Go on from ``state.pt`` where it is there; else begin anew.
+        resume: Whether to continue from ``state.pt`` if it exists; otherwise start again.
         progress: Called after every step.
         stop: Called with the number of steps done; True writes the state and ends early.
 
     Returns:
-        The best weights and their score: F1 of things by class and place, times the share of right colours.
+        The best weights and their score: F1 of things by class and position, times the share of right colours.
 
     Raises:
-        Interrupted: Ctrl-C or SIGTERM; the state is written, the same call goes on.
-        MedtestError: The state in the folder belongs to another training, or the loss is no number any more.
+        Interrupted: Ctrl-C or SIGTERM; the state is written, the same call continues.
+        MedtestError: The state in the folder belongs to another training, or the loss is not finite.
         NotTracked: MLflow failed; the state is written.
     """
     if options.threads:
@@ -143,7 +143,7 @@ def train_scenes(
 
 
 def _fill(network: SceneNet, info: SceneNetInfo, path: Path) -> None:
-    """Fill the network with the weights of an earlier training.
+    """Load the weights of an earlier training into the network.
 
     Raises:
         MedtestError: They are of another network, or of scenes with other classes or colours.
@@ -157,7 +157,7 @@ def _fill(network: SceneNet, info: SceneNetInfo, path: Path) -> None:
 
 
 def pixels_of(images: Pixels, device: str = "cpu") -> Tensor:
-    """Return pictures as the network takes them.
+    """Convert pictures to the network's input.
 
     Args:
         images: uint8 B×S×S×3 RGB.
@@ -167,13 +167,13 @@ def pixels_of(images: Pixels, device: str = "cpu") -> Tensor:
         float32 B×3×S×S in [0, 1].
     """
     pixels = torch.from_numpy(images).to(device).permute(0, 3, 1, 2).float().div(255)
-    # A sixth faster on processors, forward and backward.
+    # A sixth faster on CPUs, forward and backward.
     return pixels.contiguous(memory_format=torch.channels_last)
 
 
 @contextmanager
 def _drawing(workers: int) -> Iterator[ProcessPoolExecutor | None]:
-    """Give the processes that draw; 0 for none."""
+    """Yield the drawing processes; None for 0 workers."""
     if not workers:
         yield None
         return
@@ -196,7 +196,7 @@ def _one_thread() -> None:
 
 
 def _evaluation(options: SceneOptions, thresholds: list[float]) -> Callable[[nn.Module], Evaluation]:
-    """Return what evaluates a network on scenes held out; it notes the threshold that it found."""
+    """Return the evaluation on held-out scenes, which also records the best threshold."""
     cases: list[tuple[Pixels, list[Placed]]] = []
 
     def evaluate(network: nn.Module) -> Evaluation:

@@ -1,1 +1,1 @@
-"""Training of segmentation networks from drawn weights: pairs, changes, losses."""
+"""Training of segmentation networks from scratch: pairs, changes, losses."""

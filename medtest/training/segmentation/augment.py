@@ -1,8 +1,8 @@
-"""Random changes to training pairs: geometry, colour, sharpness.
+"""Random changes of training pairs: geometry, colour, sharpness.
 
-They are generic and deliberately not medtest's own relations, so that a suite still measures something the network was
-not trained on: colours are drawn per channel around identity (now and then with a green or a purple cast, as light
-sources and white balance give), exposure goes both ways, and blur and noise stay mild.
+They are generic and deliberately not medtest's own relations, so that a suite still measures changes on which the
+network was not trained: colours are drawn per channel around identity (occasionally with a green or a purple cast, as
+from light sources and white balance), exposure changes in both directions, and blur and noise are mild.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _LUMA = np.array([0.299, 0.587, 0.114], np.float32)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Augmentation:
-    """How strongly training pairs are changed.
+    """Strength of the changes of training pairs.
 
     Attributes:
         zoom: Smallest and largest side of the crop over the image's side; above 1 shows the image smaller, on black.
         shift: Largest shift of the crop's centre over the image's side.
-        tilt: Largest rotation in degrees beside the quarter turns.
+        tilt: Largest rotation in degrees in addition to the quarter turns.
         colour: Probability of a change of colour.
         cast: Probability of a green or purple cast, given a change of colour.
         blur: Probability of a Gaussian blur of at most 2 pixels.
@@ -46,10 +46,10 @@ def augment(
     """Return a changed copy of a pair.
 
     Args:
-        rng: Where the random numbers come from.
+        rng: Random number generator.
         image: uint8 S×S×3 RGB.
         mask: uint8 S×S, 0 or 255.
-        size: Side of what comes out.
+        size: Side of the result.
         how: Strength of the changes.
 
     Returns:

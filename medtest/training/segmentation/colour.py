@@ -1,7 +1,7 @@
 """Colour exchange: a training image takes the colours of another one.
 
-Wei et al., "Shallow Attention Network for Polyp Segmentation", MICCAI 2021, section 2.1: both images are taken to LAB,
-and each channel of the first is moved to the mean and standard deviation of the second.
+Wei et al., "Shallow Attention Network for Polyp Segmentation", MICCAI 2021, section 2.1: both images are converted to
+LAB, and each channel of the first is moved to the mean and standard deviation of the second.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 Pixels = NDArray[np.uint8]
 FLAT = 1e-3
-"""Standard deviations below this (in LAB's 8-bit steps) are not divided by: the channel has one value."""
+"""Smaller standard deviations (in LAB's 8-bit steps) are not used as divisors: the channel is constant."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,8 +43,8 @@ def exchange_colours(image: Pixels, donor: Colours, *, wrap: bool = False) -> Pi
     Args:
         image: uint8 H×W×3 RGB.
         donor: Statistics of the other.
-        wrap: Whether values outside of 0 to 255 wrap around, as they do in the published training by an oversight,
-            which gives speckles; else they are clipped.
+        wrap: Whether values outside of 0 to 255 wrap around, an oversight in the published training that causes
+            speckles; otherwise they are clipped.
 
     Returns:
         uint8 H×W×3 RGB.

@@ -1,7 +1,7 @@
-"""Training pairs in memory: real ones from folders, made ones from the phantom generator, and batches of both.
+"""Training pairs in memory: real ones from folders, phantoms from the generator, and batches of both.
 
-Batches depend on the seed and the number of the step alone, so that a resumed training sees what an uninterrupted one
-would have seen.
+Batches depend only on the seed and the number of the step, so that a resumed training sees the same batches as an
+uninterrupted one.
 """
 
 from __future__ import annotations
@@ -69,14 +69,14 @@ class Pairs:
 
 
 def shrink(image: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
-    """Resize an image to size×size, averaging areas where it shrinks."""
+    """Resize an image to size×size, averaging areas when shrinking."""
     smaller = image.shape[0] >= size and image.shape[1] >= size
     how = cv2.INTER_AREA if smaller else cv2.INTER_LINEAR
     return np.asarray(cv2.resize(image, (size, size), interpolation=how), np.uint8)
 
 
 def shrink_mask(mask: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
-    """Resize a mask of 0 and 255 to size×size, 0 or 255 by the larger share of each pixel's area."""
+    """Resize a mask of 0 and 255 to size×size, 0 or 255 by the majority of each pixel's area."""
     return np.where(shrink(mask, size) > 127, 255, 0).astype(np.uint8)
 
 
@@ -106,9 +106,9 @@ def pairs_from_source(
 
     Args:
         source: A folder of images and masks, or phantoms.
-        size: Side the pairs are resized to.
-        limit: At most this many.
-        progress: Called with pairs done and pairs in all.
+        size: Side to which the pairs are resized.
+        limit: Maximum number.
+        progress: Called with pairs done and pairs in total.
 
     Raises:
         UserMistakes: Files cannot be used.
@@ -127,7 +127,7 @@ def pairs_from_source(
 
 
 def pairs_from_folder(root: Path, *, size: int, limit: int | None = None) -> Pairs:
-    """Load a folder of images and masks at one size, in any layout that medtest's own suites read."""
+    """Load a folder of images and masks at one size, in any layout supported by medtest's own suites."""
     from medtest.core.plugins import part
 
     info = part("seeds", "image_mask_folders")
@@ -138,10 +138,10 @@ def pairs_from_folder(root: Path, *, size: int, limit: int | None = None) -> Pai
 
 @dataclass(frozen=True, kw_only=True)
 class Batch:
-    """One step's input.
+    """Input of one step.
 
     Attributes:
-        images: float32 B×3×S×S, as the network's :class:`InputKind` wants them.
+        images: float32 B×3×S×S, in the network's :class:`InputKind`.
         truth: float32 B×1×S×S, 0 or 1.
         weights: float32 B×1×S×S, see :func:`medtest.training.segmentation.losses.border_weights`.
     """
@@ -160,14 +160,15 @@ class PairBatches:
     """Draws batches from several sets of pairs in fixed shares.
 
     Args:
-        sets: The sets and how many pairs of each are in a batch; a set passes wholly before it is shuffled again.
+        sets: The sets and the number of pairs of each in a batch; each pass over a set is completed before it is
+            reshuffled.
         sizes: Image sides, one of which is drawn for each step.
-        seed: Together with the step's number it determines a batch.
+        seed: Determines a batch together with the step's number.
         how: The random changes.
-        kind: How the network wants its pixels.
-        exchange: Probability that an image takes the colours of another one of any of the sets, see
+        kind: Input format of the network.
+        exchange: Probability that an image takes the colours of another one from any of the sets, see
             :mod:`medtest.training.segmentation.colour`.
-        wrap: Whether the exchange wraps values around as the published training does.
+        wrap: Whether the exchange wraps values around, as in the published training.
     """
 
     def __init__(
@@ -211,7 +212,7 @@ class PairBatches:
         )
 
     def _recoloured(self, rng: np.random.Generator, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """Let an image take the colours of one drawn from all sets, with the probability asked for."""
+        """With the given probability, replace an image's colours by those of one drawn from all sets."""
         if self._exchange <= 0 or rng.random() >= self._exchange:
             return image
         number = int(rng.integers(len(self._sets)))

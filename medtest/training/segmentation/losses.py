@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 BOX = 31
-"""Side in pixels of the box blur that finds a mask's border, as PraNet's authors use it at 352 pixels."""
+"""Side in pixels of the box blur that detects a mask's border, as used by PraNet's authors at 352 pixels."""
 EMPTY_SMOOTHING = 0.01
 """Share of an image's weight that smooths the IoU of an image without lesion (see :func:`structure_loss`)."""
 
@@ -21,7 +21,7 @@ def border_weights(mask: NDArray[np.uint8]) -> NDArray[np.float32]:
     """Return per-pixel weights 1 + 5·|blur(m) - m|, high near the mask's border.
 
     Wei et al., "F3Net: Fusion, Feedback and Focus for Salient Object Detection", AAAI 2020, eq. 8, adopted by PraNet.
-    One box blur whose border is padded with zeros and counted, as the average pooling of that recipe does.
+    One box blur that includes zero padding, like the average pooling of that recipe.
 
     Args:
         mask: uint8 H×W, 0 or 255.
@@ -37,9 +37,10 @@ def border_weights(mask: NDArray[np.uint8]) -> NDArray[np.float32]:
 def structure_loss(logits: Tensor, truth: Tensor, weights: Tensor) -> Tensor:
     """Return the structure loss: weighted cross-entropy plus weighted IoU, each averaged over the batch.
 
-    The IoU is smoothed by 1, as in the official recipes, where there is a lesion. Where there is none, 1 - 1 / (U + 1)
-    is flat for every false region larger than a few pixels and teaches nothing; there the smoothing is a hundredth of
-    the image, so that a smaller false region is better than a larger one.
+    The IoU is smoothed by 1, as in the official recipes, if there is a lesion. Without one, 1 - 1 / (U + 1) is flat for
+    every false region larger than a few pixels and gives no gradient; the smoothing is then a hundredth of the image,
+    so
+    that a smaller false region is better than a larger one.
 
     Args:
         logits: [B, 1, H, W].
@@ -63,7 +64,7 @@ def deep_loss(outputs: Tensor | Sequence[Tensor], truth: Tensor, weights: Tensor
         outputs: One logit map, or several of which the last is the answer.
         truth: 0 or 1, [B, 1, H, W].
         weights: From :func:`border_weights`, [B, 1, H, W].
-        auxiliary: Weight of every map but the last. These are compared at half the resolution: they are smooth.
+        auxiliary: Weight of every map but the last. These are smooth, so they are compared at half the resolution.
     """
     maps = [outputs] if isinstance(outputs, Tensor) else list(outputs)
     loss = structure_loss(maps[-1], truth, weights)
@@ -75,9 +76,9 @@ def deep_loss(outputs: Tensor | Sequence[Tensor], truth: Tensor, weights: Tensor
 
 
 def dice_loss(logits: Tensor, truth: Tensor) -> Tensor:
-    """Return 1 - Dice of each image's probabilities, averaged over the batch, smoothed by 1 below.
+    """Return 1 - Dice of each image's probabilities, averaged over the batch, smoothed by 1 in the denominator.
 
-    Wei et al., "Shallow Attention Network for Polyp Segmentation", MICCAI 2021, as its published training has it.
+    Wei et al., "Shallow Attention Network for Polyp Segmentation", MICCAI 2021, as in its published training.
     """
     probability = torch.sigmoid(logits)
     both = (probability * truth).sum(dim=(1, 2, 3))
@@ -86,7 +87,7 @@ def dice_loss(logits: Tensor, truth: Tensor) -> Tensor:
 
 
 def batch_dice_loss(logits: Tensor, truth: Tensor) -> Tensor:
-    """Return 1 - Dice over all pixels of the batch together, smoothed by 1 above and below (TGANet's training)."""
+    """Return 1 - Dice over all pixels of the batch, smoothed by 1 in numerator and denominator (TGANet's training)."""
     probability = torch.sigmoid(logits)
     both = (probability * truth).sum()
     return 1.0 - (2.0 * both + 1.0) / (probability.sum() + truth.sum() + 1.0)

@@ -1,4 +1,4 @@
-"""Phantoms for training, made once and kept beside the training's state."""
+"""Phantoms for training, generated once and stored next to the training's state."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from medtest.phantoms.colon import REVISION, colon_rng, make_colon
 from medtest.training.segmentation.data import Pairs, shrink, shrink_mask
 
 DATASET = "training"
-"""Name under which training phantoms are drawn; suites use other names, so theirs are never the same."""
+"""Data set name of training phantoms; suites use other names, so that their phantoms differ."""
 
 
 def phantom_pairs(count: int, *, seed: int, size: int, cache: Path, negatives: float | None = None) -> Pairs:
-    """Return phantoms with masks at one size, from the cache where they are there.
+    """Return phantoms with masks at one size, from the cache if present.
 
     Args:
-        count: How many.
-        seed: Suite seed they are drawn from.
+        count: Number of phantoms.
+        seed: Suite seed of the phantoms.
         size: Side in pixels.
-        cache: Folder of the cache; made where it is missing.
+        cache: Folder of the cache; created if missing.
         negatives: Probability of a phantom without a polyp; None for the phantoms' own.
     """
     share = "" if negatives is None else f"_neg{negatives:g}"

@@ -1,11 +1,10 @@
-"""What a training step compares, per family of networks: the loss of its outputs, and which output is the answer.
+"""Losses of a training step by family of networks.
 
 PraNet and SSFormer are trained by the structure loss on every map. SANet is trained by cross-entropy and Dice on its
-one map, resized to the mask. TGANet is trained by cross-entropy and Dice on its map, and by cross-entropy on what it
-judges of number and size of the polyps, whose truth is read off the mask.
+one map, resized to the mask. TGANet is trained by cross-entropy and Dice on its map, and by cross-entropy on its
+predictions of number and size of the polyps, whose truth is derived from the mask.
 
-Use :func:`loss_of` to make the loss of a family and :func:`answer_of` to pick the answer's logits; further training
-builds on both.
+:func:`loss_of` returns the loss of a family and :func:`answer_of` the answer's logits; further training builds on both.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ StepLoss: TypeAlias = "Callable[[Outputs, Tensor, Tensor], Tensor]"
 """Maps a network's outputs, the truth and the border weights (both float [B, 1, S, S]) to a loss."""
 
 SMALL, LARGE = 0.10, 0.30
-"""Shares of the image's area at which a polyp's box is medium and large (Tomar et al., MICCAI 2022, section 2.1)."""
+"""Shares of the image's area from which a polyp's box is medium and large (Tomar et al., MICCAI 2022, section 2.1)."""
 
 
 def loss_of(family: str, *, auxiliary: float = 0.5, double_softmax: bool = True) -> StepLoss:
@@ -36,13 +35,13 @@ def loss_of(family: str, *, auxiliary: float = 0.5, double_softmax: bool = True)
 
     Args:
         family: ``pranet``, ``sanet``, ``tganet`` or ``ssformer``.
-        auxiliary: Weight of PraNet's side maps; half the weight of each of TGANet's judgements, so that 0.5 is as
+        auxiliary: Weight of PraNet's side maps; half the weight of each of TGANet's predictions, so that 0.5 is as
             published.
-        double_softmax: Whether TGANet's judgements go through a softmax before the cross-entropy, which applies one
+        double_softmax: Whether TGANet's predictions go through a softmax before the cross-entropy, which applies one
             itself, as in the published training.
 
     Raises:
-        MedtestError: There is no such family.
+        MedtestError: Unknown family.
     """
     if family in ("pranet", "ssformer"):
         return lambda outputs, truth, weights: deep_loss(outputs, truth, weights, auxiliary=auxiliary)
@@ -66,8 +65,8 @@ def tganet_loss(outputs: Outputs, truth: Tensor, *, judgements: float = 1.0, dou
 
     Args:
         outputs: Logits of the mask, of the number [B, 2] and of the size [B, 3].
-        truth: 0 or 1, [B, 1, S, S]; number and size are read off it.
-        judgements: Weight of the two judgements.
+        truth: 0 or 1, [B, 1, S, S]; number and size are derived from it.
+        judgements: Weight of the two predictions.
         double_softmax: See :func:`loss_of`.
     """
     mask, number, size = outputs
@@ -80,11 +79,11 @@ def tganet_loss(outputs: Outputs, truth: Tensor, *, judgements: float = 1.0, dou
 
 
 def judgement_losses(judgements: Sequence[Tensor], truth: Tensor, *, double_softmax: bool) -> list[Tensor]:
-    """Return the cross-entropy of TGANet's number and that of its size.
+    """Return the cross-entropies of TGANet's number and size.
 
     Args:
         judgements: Logits of number [B, 2] and size [B, 3].
-        truth: [B, 1, S, S]; number and size are read off it.
+        truth: [B, 1, S, S]; number and size are derived from it.
         double_softmax: See :func:`loss_of`.
     """
     known = [number_and_size(one) for one in (truth[:, 0] > 0.5).cpu().numpy()]
@@ -96,11 +95,11 @@ def judgement_losses(judgements: Sequence[Tensor], truth: Tensor, *, double_soft
 
 
 def number_and_size(mask: NDArray[Any]) -> tuple[int, int]:
-    """Return what the words say of a mask: number (0 one, 1 multiple) and size (0 small, 1 medium, 2 large).
+    """Return a mask's attributes: number (0 one, 1 multiple) and size (0 small, 1 medium, 2 large).
 
     As in TGANet's training: boxes around the outlines; "one" for exactly one box; the size is that of the last box's
     area over the image's. OpenCV lists outlines from the bottom of the image, so the last one is the topmost. A mask
-    without polyp counts as multiple and small, since it has not one box.
+    without a polyp counts as multiple and small, because it does not have exactly one box.
 
     Args:
         mask: bool H×W.

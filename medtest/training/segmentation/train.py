@@ -1,7 +1,7 @@
-"""Training of the compact segmentation networks that ship with medtest, and of others of the same classes.
+"""Training of the bundled compact segmentation networks, and of others of the same classes.
 
-What differs between the families lies in :mod:`medtest.training.segmentation.steps` (``loss_of`` makes a family's loss,
-``answer_of`` picks the answer's logits), in ``systems.checkpoints.inputs`` (how each wants its pixels) and in
+Differences between the families are in :mod:`medtest.training.segmentation.steps` (``loss_of`` creates a family's loss,
+``answer_of`` selects the answer's logits), in ``systems.checkpoints.inputs`` (input formats) and in
 :mod:`medtest.training.segmentation.colour` (SANet's colour exchange, a setting of ``data.PairBatches``); further
 training builds on the same three.
 """
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from medtest.training.segmentation.data import Batch
 
 CACHE_SCALE = 1.25
-"""Pairs are kept in memory this much larger than the network takes them, so that a crop loses little sharpness."""
+"""Pairs are stored larger than the network's input by this factor, so that a crop loses little sharpness."""
 VALIDATION_PHANTOMS = 48
 EXCHANGE = {"sanet": 0.8}
-"""Share of images whose colours are exchanged, by family, where the options do not say."""
+"""Share of images with exchanged colours, by family, unless set in the options."""
 VALIDATION_SEED = 7
-"""Validation phantoms come from a suite seed of their own and are never trained on."""
+"""Suite seed of the validation phantoms, which are never trained on."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -49,7 +49,7 @@ class _Data:
 
 
 def _load(options: SegmentationOptions, out: Path) -> _Data:
-    """Load and split the real pairs and make the phantoms."""
+    """Load and split the real pairs and generate the phantoms."""
     from medtest.training.segmentation.data import shrink_pairs
 
     large = int(options.size * CACHE_SCALE)
@@ -80,7 +80,7 @@ def _load(options: SegmentationOptions, out: Path) -> _Data:
 
 
 def _shares(options: SegmentationOptions, data: _Data) -> list[tuple[Pairs, int]]:
-    """Return how many pairs of each set are in a batch."""
+    """Return the number of pairs of each set in a batch."""
     if len(data.training) == 1:
         return [(data.training[0][1], options.batch)]
     made = round(options.batch * options.phantom_share)
@@ -95,21 +95,20 @@ def train_segmentation(
     progress: Progress | None = None,
     stop: Callable[[int], bool] | None = None,
 ) -> Trained:
-    """Train a compact network, or go on with a training that was interrupted.
+    """Train a compact network, or continue an interrupted training.
 
     The folder then holds ``<network>.safetensors`` (the best averaged weights so far, half precision),
-    ``state.pt`` (from which the training resumes to the step), ``phantoms/`` (a cache) and ``history.json``.
+    ``state.pt`` (from which the training resumes at the exact step), ``phantoms/`` (a cache) and ``history.json``.
 
     Args:
-        options: What to train and how.
+        options: The user's options.
         out: Folder of this training.
-        resume: Go on from ``state.pt`` when it is there; else begin anew.
+        resume: Whether to continue from ``state.pt`` if it exists; otherwise start again.
         progress: Called after every step.
         stop: Called with the number of steps done; True writes the state and ends early.
 
     Returns:
-        The best weights and their score: mean Dice on the real pairs held out and on phantoms, averaged where there
-        are both.
+        The best weights and their score: mean Dice on held-out real pairs and on phantoms, averaged if there are both.
 
     Raises:
         UserMistakes: Files of the data cannot be used.
@@ -177,7 +176,7 @@ def train_segmentation(
 
 
 def _loss(options: SegmentationOptions) -> Loss:
-    """Return the loss of a batch: the family's, of what the network answers."""
+    """Return the loss of a batch: the family's, for the network's answer."""
     import torch
 
     from medtest.training.engine.precision import autocast, in_float32
@@ -197,7 +196,7 @@ def _loss(options: SegmentationOptions) -> Loss:
 
 
 def _evaluation(options: SegmentationOptions, validation: Mapping[str, Pairs]) -> Callable[[nn.Module], Evaluation]:
-    """Return what evaluates a network: its mean Dice by kind of pair."""
+    """Return the evaluation: mean Dice by kind of pair."""
     import torch
 
     from medtest.systems.checkpoints.inputs import INPUTS

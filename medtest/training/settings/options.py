@@ -1,4 +1,4 @@
-"""What a training of a compact network may be told: each option once, for programs and for the command line alike."""
+"""Options for training a compact network, defined once for programs and the command line."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from medtest.training.settings.recipe import Cosine, Optimizer, Recipe, Validati
 
 
 class TrainingOptions(BaseModel):
-    """What every training from drawn weights may be told; descriptions are the help of the command's options."""
+    """Options of every training from scratch; descriptions are the help of the command's options."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     reported: ClassVar[str]
-    """What is said before the figures of an evaluation."""
+    """Text before the figures of an evaluation."""
     scored: ClassVar[str]
-    """What the best weights are best by."""
+    """Score that selects the best weights."""
 
     network: str = Field(description="Compact network.")
     start_from: Path | None = Field(
@@ -35,7 +35,7 @@ class TrainingOptions(BaseModel):
 
 
 class SegmentationOptions(TrainingOptions):
-    """What a training of a segmentation network may be told."""
+    """Options for training a segmentation network."""
 
     reported = "validation Dice "
     scored = "mean Dice"
@@ -76,7 +76,7 @@ class SegmentationOptions(TrainingOptions):
     validate_every: int = Field(default=200, ge=1, description="Steps between validations and saved states.")
 
     def recipe(self) -> Recipe:
-        """Return how the weights are moved."""
+        """Return the recipe."""
         return Recipe(
             name=f"{self.network}-compact",
             batch=self.batch,
@@ -90,5 +90,5 @@ class SegmentationOptions(TrainingOptions):
         )
 
     def validation(self, *, watched: bool) -> Validation:
-        """Return how the training is watched; without pairs to watch it by, the last weights are kept."""
+        """Return the validation settings; without validation pairs, the last weights are selected."""
         return Validation(every_steps=self.validate_every, keep="best" if watched else "last")

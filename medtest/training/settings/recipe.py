@@ -1,7 +1,7 @@
-"""What every recipe of a training says: how long, in which batches, and how the weights are moved.
+"""Common part of training recipes: length, batches, and optimization.
 
 The recipes of segmentation networks (:mod:`medtest.training.further.recipe`) and of classifiers
-(:mod:`medtest.training.classification.recipe`) add what is particular to them.
+(:mod:`medtest.training.classification.recipe`) add their own settings.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 
 class RecipeTable(BaseModel):
-    """A table of a recipe: nothing in it is unknown, and nothing changes."""
+    """Immutable table of a recipe without unknown keys."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Optimizer(RecipeTable):
-    """How weights are moved.
+    """Optimizer settings.
 
     Attributes:
         name: ``adam``, ``adamw`` or ``sgd``.
         rate: Learning rate before the schedule.
-        backbone_rate: That of the encoder's parameters; as ``rate`` where null.
+        backbone_rate: Learning rate of the encoder's parameters; null for ``rate``.
         decay: Weight decay (AdamW's is decoupled).
-        decay_all: Whether norms and biases decay too, as they do where every parameter is in one group.
-        momentum: SGD's.
-        nesterov: SGD's.
+        decay_all: Whether norms and biases decay too, as if every parameter were in one group.
+        momentum: Momentum of SGD.
+        nesterov: Whether SGD uses Nesterov momentum.
     """
 
     name: Literal["adam", "adamw", "sgd"]
@@ -40,7 +40,7 @@ class Optimizer(RecipeTable):
 
 
 class ConstantRate(RecipeTable):
-    """The rate times ``factor`` for every ``every`` epochs begun (0: never), after a linear warm-up."""
+    """Rate times ``factor`` for every ``every`` epochs begun (0: never), after a linear warm-up."""
 
     kind: Literal["steps"]
     every: int = Field(default=0, ge=0)
@@ -49,7 +49,7 @@ class ConstantRate(RecipeTable):
 
 
 class Milestones(RecipeTable):
-    """The rate times ``factor`` at the start of each of these epochs, counted from 1."""
+    """Rate times ``factor`` at the start of each of these epochs, counted from 1."""
 
     kind: Literal["milestones"]
     at: list[int] = Field(min_length=1)
@@ -57,7 +57,7 @@ class Milestones(RecipeTable):
 
 
 class Plateau(RecipeTable):
-    """The rate times ``factor`` after more than ``patience`` validations in a row without a lower validation loss.
+    """Rate times ``factor`` after more than ``patience`` validations in a row without a lower validation loss.
 
     A loss counts as lower by a relative ``threshold``.
     """
@@ -69,7 +69,7 @@ class Plateau(RecipeTable):
 
 
 class Cosine(RecipeTable):
-    """A linear warm-up of some steps, then half a cosine down to ``last`` times the rate."""
+    """Linear warm-up of some steps, then half a cosine down to ``last`` times the rate."""
 
     kind: Literal["cosine"]
     warmup_steps: int = Field(default=0, ge=0)
@@ -77,7 +77,7 @@ class Cosine(RecipeTable):
 
 
 class Poly(RecipeTable):
-    """The rate times (1 - step / steps) to the power of ``power``."""
+    """Rate times (1 - step / steps) to the power of ``power``."""
 
     kind: Literal["poly"]
     power: float = Field(default=0.9, gt=0)
@@ -87,10 +87,10 @@ Schedule = Annotated[ConstantRate | Milestones | Plateau | Cosine | Poly, Field(
 
 
 class Validation(RecipeTable):
-    """How a training is watched, on training cases that are held out.
+    """Validation on held-out training cases.
 
     Attributes:
-        every_steps: Steps between validations; an epoch where null.
+        every_steps: Steps between validations; null for an epoch.
         keep: ``best`` or ``last``.
         patience: Validations without a better score after which training stops; null never stops early.
     """
@@ -101,26 +101,26 @@ class Validation(RecipeTable):
 
 
 class Recipe(RecipeTable):
-    """One way of training a network.
+    """Training recipe of a network.
 
     Attributes:
-        name: Its name: a word, for folders are called by it; the file's where it is not said.
+        name: Its name, a single word, because folders are named after it; by default the file's.
         summary: One line.
-        source: Where its facts come from.
+        source: Source of its values.
         batch: Cases of a batch.
         epochs: Passes over the training cases.
         steps: Optimizer steps; in place of ``epochs``.
-        optimizer: How weights are moved.
-        fresh_every_epoch: The optimizer forgets its momentum at each epoch.
-        schedule: How the rate changes.
-        clip_value: Largest absolute value of a gradient's element.
-        clip_norm: Largest norm of the gradient.
-        average: Decay of averaged weights, which are then what is validated and kept; 0 for none.
-        frozen_norms: Batch norms keep their statistics.
+        optimizer: Optimizer settings.
+        fresh_every_epoch: Whether the optimizer's state is reset at each epoch.
+        schedule: Learning rate schedule.
+        clip_value: Maximum absolute value of a gradient's element.
+        clip_norm: Maximum norm of the gradient.
+        average: Decay of averaged weights, which are then validated and stored; 0 for none.
+        frozen_norms: Whether batch norms keep their statistics.
         precision: ``fp32``, ``bf16`` (autocast), ``amp`` (float16 with a gradient scaler, CUDA only) or ``auto``
-            (``amp`` on CUDA, else ``fp32``).
-        seed: Draws order, changes and dropout; null leaves it to the command.
-        notes: What is known of the published training and not repeated here.
+            (``amp`` on CUDA, otherwise ``fp32``).
+        seed: Seed of order, changes and dropout; null leaves it to the command.
+        notes: Known details of the published training that are not reproduced.
     """
 
     name: str = Field(default="", pattern=r"^([A-Za-z0-9][A-Za-z0-9_.-]{0,63})?$")
@@ -147,5 +147,5 @@ class Recipe(RecipeTable):
         return self
 
     def steps_of(self, steps_per_epoch: int) -> int:
-        """Return the optimizer steps in all, given those of an epoch."""
+        """Return the total number of optimizer steps, given those of an epoch."""
         return self.steps or max(1, round((self.epochs or 0) * steps_per_epoch))

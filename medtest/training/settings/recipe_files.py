@@ -1,4 +1,4 @@
-"""Recipes as files: found by name or path, with keys laid over them, and what is wrong with them in our words."""
+"""Recipe files: lookup by name or path, overrides, and readable validation errors."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ def load_file(
     """Return a recipe by its name or from a file.
 
     Args:
-        model: What a recipe of this kind is.
-        folder: Where those lie that ship with medtest.
+        model: Model of this kind of recipe.
+        folder: Folder of the bundled recipes.
         name: One of :func:`names_in`, or the path of a YAML file of this form.
-        changes: Dotted keys and values laid over it (``{"optimizer.rate": 1e-4}``); setting ``steps`` takes ``epochs``
-            out and the other way round.
-        key: What the command line calls it.
+        changes: Overrides by dotted keys (``{"optimizer.rate": 1e-4}``); setting ``steps`` removes ``epochs`` and vice
+            versa.
+        key: Its key on the command line.
 
     Raises:
-        UserMistakes: There is no such recipe, or a key or value does not fit.
+        UserMistakes: There is no such recipe, or a key or value is invalid.
     """
     path = Path(name).expanduser()
     own = path.suffix.lower() in (".yaml", ".yml")
@@ -56,7 +56,7 @@ def load_file(
 
 
 def typed_changes(changes: Iterable[str], *, key: str = "--change") -> dict[str, Any]:
-    """Return what ``KEY=VALUE`` words lay over a recipe: dotted keys and plain values.
+    """Return the overrides of a recipe in ``KEY=VALUE`` words: dotted keys and plain values.
 
     Raises:
         UserMistakes: A word has another form.
@@ -71,7 +71,7 @@ def typed_changes(changes: Iterable[str], *, key: str = "--change") -> dict[str,
 
 
 def typed_value(text: str) -> Any:
-    """Return a typed value as YAML has it; 1e-4 is a number too, which YAML 1.1 takes for text."""
+    """Parse a typed value as YAML, including 1e-4 as a number, which YAML 1.1 reads as text."""
     try:
         plain = yaml.safe_load(text)
     except yaml.YAMLError:
@@ -85,7 +85,7 @@ def typed_value(text: str) -> Any:
 
 
 def mistake(key: str, found: str, allowed: str, nearest: str | None = None) -> UserMistakes:
-    """Return what is raised of one wrong key of the command line."""
+    """Return the error for one wrong key of the command line."""
     return Mistake(where="command line", key=key, found=found, allowed=allowed, nearest=nearest).as_error()
 
 
@@ -137,7 +137,7 @@ def _rephrased(errors: Iterable[Any], model: type[BaseModel], where: str) -> lis
 
 
 def _keys_at(model: type[BaseModel], steps: Sequence[Any]) -> tuple[str, ...]:
-    """Return the keys that a table of a recipe may have, by the steps to it."""
+    """Return the allowed keys of a recipe's table, by the steps to it."""
     for step in steps:
         found = model.model_fields.get(str(step))
         kinds = (
@@ -145,7 +145,7 @@ def _keys_at(model: type[BaseModel], steps: Sequence[Any]) -> tuple[str, ...]:
             if found
             else []
         )
-        if len(kinds) > 1:  # one of several kinds of table: the step after it is the kind's name
+        if len(kinds) > 1:  # a table of several kinds: the step after it is the kind's name
             kind = str(steps[-1])
             chosen = [one for one in kinds if kind in get_args(one.model_fields["kind"].annotation)]
             return tuple(chosen[0].model_fields) if chosen else ()

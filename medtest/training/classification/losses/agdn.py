@@ -1,7 +1,7 @@
-"""Losses of AGDN's training (Xing et al., IEEE TMI 2020; its published code): a step each for its three classifiers.
+"""Losses of AGDN's training (Xing et al., IEEE TMI 2020; its published code): one step for each of its classifiers.
 
 The published training has three steps on one batch, each for its own variables: the first branch, the second branch,
-the classifier of both. :class:`~medtest.systems.classification.networks.agdn.AGDN` lets no gradient pass between them,
+the joint classifier. :class:`~medtest.systems.classification.networks.agdn.AGDN` lets no gradient pass between them,
 so that the sum of their losses gives every variable the gradient of its own step.
 """
 
@@ -18,11 +18,11 @@ from medtest.systems.classification.networks.agdn import AGDNOutputs
 SMOOTHING = 0.1
 """Label smoothing of the published training."""
 DEFORMATION: Mapping[str, float] = {"released": 0.0, "paper": 0.5}
-"""Weight of the deformation based attention consistency: the released code computes it and leaves it out."""
+"""Weight of the deformation based attention consistency: the released code computes it but does not use it."""
 NORMAL = 0
 """Index of the class without a lesion."""
 SURE = 0.5
-"""Probability below which the first branch teaches the second one nothing."""
+"""Minimum probability at which the first branch guides the second one."""
 
 
 def classifier_losses(
@@ -31,7 +31,7 @@ def classifier_losses(
     """Return the cross-entropies of the first branch, of the second, and of both together, averaged over the batch.
 
     Args:
-        outputs: What the network gives in training.
+        outputs: The network's outputs in training.
         truth: Index of the true class, int64 [B].
         smoothing: Share of the target that is spread evenly over all classes.
     """
@@ -45,12 +45,13 @@ def classifier_losses(
 def consistency_losses(outputs: AGDNOutputs, truth: Tensor) -> tuple[Tensor, Tensor]:
     """Return the deformation based attention consistency for the first branch and for the second.
 
-    The distance (Euclidean, over all places) between the first branch's attention, deformed, and the second's. Images
-    without a lesion count as 0 in the mean over the batch. The first branch is drawn to the second; the second is drawn
-    to the first only where that one is right, surer of it than the second, and surer than 0.5.
+    The distance (Euclidean, over all positions) between the first branch's attention, deformed, and the second's.
+    Images
+    without a lesion count as 0 in the mean over the batch. The first branch is attracted to the second; the second is
+    attracted to the first only if that one is right, more certain than the second, and more certain than 0.5.
 
     Args:
-        outputs: What the network gives in training.
+        outputs: The network's outputs in training.
         truth: Index of the true class, int64 [B].
     """
     lesion = (truth != NORMAL).to(outputs.warped.dtype)
@@ -71,7 +72,7 @@ def agdn_loss(
     """Return the loss of one step of AGDN's training.
 
     Args:
-        outputs: What the network gives in training.
+        outputs: The network's outputs in training.
         truth: Index of the true class, int64 [B].
         smoothing: See :func:`classifier_losses`.
         deformation: Weight of :func:`consistency_losses`; one of :data:`DEFORMATION`, or another.

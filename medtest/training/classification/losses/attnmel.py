@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import functional
 
 MAP_WEIGHTS = (0.001, 0.01)
-"""Share of the first and the second attention's Dice in the published training on ISIC 2017."""
+"""Weights of the first and the second attention's Dice in the published training on ISIC 2017."""
 
 
 def focal_loss(logits: Tensor, targets: Tensor, *, gamma: float = 2.0) -> Tensor:
@@ -20,10 +20,10 @@ def focal_loss(logits: Tensor, targets: Tensor, *, gamma: float = 2.0) -> Tensor
     Args:
         logits: [B, C].
         targets: Index of the true class, int64 [B].
-        gamma: 0 is cross-entropy; the larger, the less an example counts that is right already.
+        gamma: 0 is cross-entropy; larger values reduce the weight of examples already classified correctly.
     """
     log_true = functional.log_softmax(logits, dim=1).gather(1, targets[:, None])[:, 0]
-    # As 1 - exp(log p), which keeps its digits near p = 1.
+    # 1 - exp(log p) keeps its precision near p = 1.
     return (torch.expm1(log_true).neg() ** gamma * -log_true).mean()
 
 
@@ -31,8 +31,8 @@ def attention_dice_loss(weights: Tensor, masks: Tensor) -> Tensor:
     """Return 1 - Dice between an attention map and the lesion's mask, averaged over the batch.
 
     Args:
-        weights: [B, 1, h, w] in [0, 1], one of the maps that the network gives.
-        masks: float [B, 1, H, W] in [0, 1], brought to the map's size by averaging.
+        weights: [B, 1, h, w] in [0, 1], one of the network's attention maps.
+        masks: float [B, 1, H, W] in [0, 1], resized to the map by averaging.
     """
     small = functional.adaptive_avg_pool2d(masks, (int(weights.shape[2]), int(weights.shape[3])))
     both = (weights * small).sum(dim=(1, 2, 3))
@@ -46,10 +46,10 @@ def attnmel_loss(
     """Return the loss of one step of AttnMel's training.
 
     Args:
-        outputs: What the network gave: logits [B, C] and two attention maps.
+        outputs: The network's outputs: logits [B, C] and two attention maps.
         targets: Index of the true class, int64 [B].
-        masks: The lesions' masks, float [B, 1, H, W], where the attention is guided by them (:data:`MAP_WEIGHTS`).
-        gamma: Of the focal loss; None for cross-entropy.
+        masks: The lesions' masks, float [B, 1, H, W], if they guide the attention (:data:`MAP_WEIGHTS`).
+        gamma: Exponent of the focal loss; None for cross-entropy.
     """
     logits, *maps = outputs
     loss = functional.cross_entropy(logits, targets) if gamma is None else focal_loss(logits, targets, gamma=gamma)

@@ -11,10 +11,10 @@ def findings_loss(logits: Tensor, truth: Tensor, positive_share: Tensor | None =
     """Return the binary cross-entropy, averaged over batch and findings.
 
     Args:
-        logits: [B, C], what the network's sigmoid gets (:meth:`medtest.systems.classification.networks.chexnet.CheXNet.
-            logits`).
+        logits: [B, C], inputs of the network's sigmoid
+            (:meth:`medtest.systems.classification.networks.chexnet.CheXNet.logits`).
         truth: 0 or 1, float [B, C].
-        positive_share: Share of training images that show each finding, [C] in (0, 1): where given, the two states are
+        positive_share: Share of training images that show each finding, [C] in (0, 1): if given, the two states are
             weighted by the other's share as in eq. 1 of the paper, so that a rare finding counts as much as its
             absence. Means are then over terms whose weights average 2·share·(1 - share).
     """
@@ -26,10 +26,10 @@ def findings_loss(logits: Tensor, truth: Tensor, positive_share: Tensor | None =
 
 
 def positive_shares(truth: Tensor, *, least: float = 0.01) -> Tensor:
-    """Return the share of images that show each finding, kept off 0 and 1.
+    """Return the share of images that show each finding, clipped away from 0 and 1.
 
     Args:
         truth: 0 or 1, [N, C].
-        least: Smallest share given, so that a finding that no image shows has some weight.
+        least: Minimum share, so that an absent finding has some weight.
     """
     return torch.clamp(truth.float().mean(dim=0), least, 1.0 - least)

@@ -17,7 +17,7 @@ LITTLE = 1e-5
 def dice_losses(logits: Tensor, masks: Tensor) -> Tensor:
     """Return 1 - Dice of each image, the mean of background's and lesion's, [B].
 
-    Only the sum of sizes is smoothed: where there is no lesion, the lesion's term is 1 whatever is answered.
+    Only the sum of sizes is smoothed: without a lesion, the lesion's term is 1 for any answer.
 
     Args:
         logits: Of background and lesion, [B, 2, H, W].
@@ -31,19 +31,20 @@ def dice_losses(logits: Tensor, masks: Tensor) -> Tensor:
 
 
 def interaction_loss(classes: Tensor, segmentation: Tensor, truth: Tensor, *, pooling: Pooling = "released") -> Tensor:
-    """Return how far the two tasks disagree about whether there is a lesion: half the sum of two divergences.
+    """Return the disagreement of the two tasks about the presence of a lesion: half the sum of two divergences.
 
-    Each is two logits: the classes' are the normal one's and the sum of all others'; the segmentation's are pooled over
-    all pixels. KL(classes ‖ segmentation) counts where the classes are right about it, KL(segmentation ‖ classes) where
+    Each task has two logits: the classes' are the normal one's and the sum of all others'; the segmentation's are
+    pooled
+    over all pixels. KL(classes ‖ segmentation) counts if the classes are right about it, KL(segmentation ‖ classes) if
     the segmentation is. Averaged over the batch.
 
     Args:
         classes: Logits, [B, C]; the first class is the normal one.
         segmentation: Logits of background and lesion, [B, 2, H, W].
         truth: Index of the true class, int64 [B].
-        pooling: ``released`` divides the logarithm of the pixels' sum by their number, as the published code does: at
-            256×256 pixels both logits come out near 0, and the segmentation is undecided in every image. ``mean`` takes
-            the logarithm of their mean.
+        pooling: ``released`` divides the logarithm of the pixels' sum by their number, as in the published code: at
+            256×256 pixels both logits are near 0, and the segmentation is undecided in every image. ``mean`` uses the
+            logarithm of their mean.
     """
     folded = torch.stack([classes[:, 0], classes[:, 1:].sum(dim=1)], dim=1)
     pixels = segmentation.shape[2] * segmentation.shape[3]
@@ -71,10 +72,10 @@ def dsinet_loss(
     """Return the loss of one step of DSI-Net's training: cross-entropy, Dice of both maps, and the interaction.
 
     Args:
-        outputs: What the network gave: coarse and fine map [B, 2, H, W] and classes [B, C], logits all.
+        outputs: The network's outputs: coarse and fine map [B, 2, H, W] and classes [B, C], all as logits.
         truth: Index of the true class, int64 [B].
         masks: The lesions' masks, 0 or 1, float [B, 1, H, W].
-        known: Which images have a mask, bool [B]; the others enter no Dice. None: all have.
+        known: Whether an image has a mask, bool [B]; the others are excluded from Dice. None: all have one.
         segmentation: Weight of both Dice losses; 1 as published.
         interaction: Weight of :func:`interaction_loss`.
         pooling: See :func:`interaction_loss`.

@@ -14,7 +14,7 @@ L1_SHARE = 1e-5
 
 
 def l1_norm(parameters: Iterable[Tensor]) -> Tensor:
-    """Return the sum of the absolute values of all parameters, biases and norms among them."""
+    """Return the sum of the absolute values of all parameters, including biases and norms."""
     return torch.stack([one.abs().sum() for one in parameters]).sum()
 
 
@@ -29,12 +29,13 @@ def inception_loss(
     """Return the loss of one step: cross-entropy of the main head, and a share of the parameters' L1 norm.
 
     Args:
-        outputs: Logits [B, C], or the pair of main and side head that the network gives while training.
+        outputs: Logits [B, C], or the pair of main and auxiliary head in training.
         targets: Index of the true class, int64 [B].
-        parameters: What the L1 norm is taken of; it is left out where there are none.
-        l1: Its share.
-        auxiliary: Share of the side head's cross-entropy. The published training has none of it; Szegedy et al., "Going
-            Deeper with Convolutions", CVPR 2015, section 5, have 0.3.
+        parameters: Parameters in the L1 norm; it is omitted if there are none.
+        l1: Its weight.
+        auxiliary: Weight of the auxiliary head's cross-entropy. The published training uses none; Szegedy et al.,
+        "Going
+            Deeper with Convolutions", CVPR 2015, section 5, use 0.3.
     """
     main, side = (outputs, None) if isinstance(outputs, Tensor) else outputs
     loss = functional.cross_entropy(main, targets)
