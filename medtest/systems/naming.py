@@ -142,7 +142,7 @@ def _sha256(system: System) -> str:
         if isinstance(value, str) and (match := _SHA256.search(value)):
             return match[0]
         if isinstance(value, list):
-            sums = [found[0] for text in value if isinstance(text, str) and (found := _SHA256.search(text))]
+            sums = [match[0] for text in value if isinstance(text, str) and (match := _SHA256.search(text))]
             if sums:
                 return sums[0] if len(sums) == 1 else hashlib.sha256("".join(sums).encode()).hexdigest()
     return ""

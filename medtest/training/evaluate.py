@@ -96,9 +96,9 @@ def evaluate(
         for (seed_id, _, truth), answer in zip(group, answers, strict=True):
             if isinstance(answer, Missing):
                 raise MedtestError(f"{system.record_name} has no answer for {seed_id}: {answer.reason}")
-            one = dice_and_iou(check_mask(answer, (SIZE, SIZE)).mask, truth)
-            dice.append(one[0])
-            iou.append(one[1])
+            pair_scores = dice_and_iou(check_mask(answer, (SIZE, SIZE)).mask, truth)
+            dice.append(pair_scores[0])
+            iou.append(pair_scores[1])
         if progress is not None:
             progress(min(start + BATCH, len(pairs)), len(pairs))
     scores = np.array(dice)

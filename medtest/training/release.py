@@ -78,7 +78,7 @@ def release(
         info=info,
         kind=KINDS.get(network),
         sibling=NAMES.get(network, network),
-        parameters=sum(one.numel() for one in built.parameters()),
+        parameters=sum(parameter.numel() for parameter in built.parameters()),
         megabytes=target.stat().st_size / 1e6,
         sha256=cached_sha256(target),
         commands=commands,
@@ -94,15 +94,15 @@ def _scores(network: str, data: Sequence[Path], phantoms: int, *, defence: str, 
     if network in KINDS:
         settings = {"input": "as_is", **({"weights": defence} if defence else {})}
         system = open_system(network, threads=threads, settings=settings)
-        found: Any = evaluate_phantoms(system, phantoms)
+        scores: Any = evaluate_phantoms(system, phantoms)
     else:
         system = open_system(network, threads=threads)
         sets = [(f"{root.name} (real pairs)", folder_images(root)) for root in data]
         if phantoms:
             sets.append(("unseen phantoms", phantom_images(phantoms)))
-        found = [evaluate(system, pairs, name=name) for name, pairs in sets]
+        scores = [evaluate(system, pairs, name=name) for name, pairs in sets]
     system.close()
-    return found
+    return scores
 
 
 def card_text(**facts: Any) -> str:
@@ -111,5 +111,5 @@ def card_text(**facts: Any) -> str:
 
     template = Path(__file__).with_name("card.md.jinja").read_text(encoding="utf-8")
     # Markdown: medtest never renders it as HTML
-    made = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)  # noqa: S701
-    return made.from_string(template).render(**facts).rstrip() + "\n"
+    environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)  # noqa: S701
+    return environment.from_string(template).render(**facts).rstrip() + "\n"

@@ -79,5 +79,5 @@ def dice_of(
             logits, loss = forward(images, torch.from_numpy(masks.astype(np.float32))[:, None])
             probability = torch.sigmoid(logits)[:, 0].cpu().numpy()
         losses += [float(loss)] * len(masks)
-        scores += [dice_and_iou(one > threshold, mask)[0] for one, mask in zip(probability, masks, strict=True)]
+        scores += [dice_and_iou(share > threshold, mask)[0] for share, mask in zip(probability, masks, strict=True)]
     return np.array(scores), float(np.mean(losses))

@@ -321,7 +321,7 @@ class FaultServer:
     def _reset(writer: asyncio.StreamWriter) -> bool:
         raw: socket.socket | None = writer.get_extra_info("socket")
         if raw is not None:
-            # Lingering for 0 s makes closing a reset (RST) instead of an end (FIN).
+            # With a linger time of 0 s, closing sends a reset (RST) instead of an end (FIN).
             raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         writer.transport.abort()
         return False
@@ -329,14 +329,14 @@ class FaultServer:
 
 @contextlib.contextmanager
 def serving(faults: Faults | None = None, *, answer: Answer = default_answer, port: int = 0) -> Iterator[FaultServer]:
-    """Run a server in a thread of this process and stop it whatever happens."""
+    """Run a server in a thread of this process and stop it at the end."""
     with serving_server(FaultServer(faults, answer=answer, port=port)) as server:
         yield server
 
 
 @contextlib.contextmanager
 def serving_server(server: FaultServer) -> Iterator[FaultServer]:
-    """Run a server that is made but not started, as :func:`serving` does."""
+    """Run a server that was created but not started, as :func:`serving` does."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="medtest-faults", daemon=True)
     thread.start()

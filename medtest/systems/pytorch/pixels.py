@@ -288,8 +288,8 @@ def merged(logits: Tensor, groups: list[list[int]], *, multi: bool) -> Tensor:
     if all(group == [index] for index, group in enumerate(groups)) and len(groups) == logits.shape[1]:
         return logits
     parts = [logits[:, group] for group in groups]
-    groups_logits = [part.amax(dim=1) if multi else torch.logsumexp(part, dim=1) for part in parts]
-    return torch.stack(groups_logits, dim=1)
+    columns = [part.amax(dim=1) if multi else torch.logsumexp(part, dim=1) for part in parts]
+    return torch.stack(columns, dim=1)
 
 
 def mean_odds(logits: Tensor) -> Tensor:

@@ -79,18 +79,18 @@ def keep(cases: Iterable[LabelledCase], folder: Path, *, classes: Classes, side:
         MedtestError: There are no cases, or one has a label that is no class.
     """
     facts = {"what": what, "side": side, "classes": list(classes.names), "multi": classes.multi}
-    there = _there(folder)
-    if there is None or {key: there.get(key) for key in facts} != facts:
+    existing = _there(folder)
+    if existing is None or {key: existing.get(key) for key in facts} != facts:
         _write(cases, folder, facts)
     return opened(folder)
 
 
 def _there(folder: Path) -> dict[str, Any] | None:
     try:
-        found = json.loads((folder / _FACTS).read_text(encoding="utf-8"))
+        facts = json.loads((folder / _FACTS).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return found if isinstance(found, dict) else None
+    return facts if isinstance(facts, dict) else None
 
 
 def _write(cases: Iterable[LabelledCase], folder: Path, facts: dict[str, Any]) -> None:
@@ -101,7 +101,7 @@ def _write(cases: Iterable[LabelledCase], folder: Path, facts: dict[str, Any]) -
     sha = hashlib.sha256()
     clusters: list[str] = []
     truth: list[NDArray[np.float32]] = []
-    known: list[bool] = []
+    has_mask: list[bool] = []
     with (folder / "images.raw").open("wb") as images, (folder / "masks.raw").open("wb") as masks:
         for case in cases:
             strangers = [label for label in case.labels if label not in names]
@@ -114,15 +114,15 @@ def _write(cases: Iterable[LabelledCase], folder: Path, facts: dict[str, Any]) -
             sha.update(image.data)
             sha.update(mask.data)
             truth.append(np.array([name in case.labels for name in names], np.float32))
-            known.append(case.mask is not None)
+            has_mask.append(case.mask is not None)
             clusters.append(case.cluster)
     if not clusters:
         raise MedtestError("there is no case to train on")
     table = np.stack(truth)
     sha.update(table.data)
-    sha.update(json.dumps([facts, known, clusters], sort_keys=True).encode())
+    sha.update(json.dumps([facts, has_mask, clusters], sort_keys=True).encode())
     np.save(folder / "truth.npy", table)
-    np.save(folder / "known.npy", np.array(known, bool))
+    np.save(folder / "known.npy", np.array(has_mask, bool))
     written = {**facts, "count": len(clusters), "clusters": clusters, "digest": sha.hexdigest()}
     (folder / _FACTS).write_text(json.dumps(written), encoding="utf-8")
 
@@ -147,8 +147,8 @@ def squared(image: Image, side: int) -> Pixels:
     square = _middle(image)
     if square.shape[0] == side:
         return np.ascontiguousarray(square)
-    how = cv2.INTER_AREA if square.shape[0] > side else cv2.INTER_LINEAR
-    return np.ascontiguousarray(cv2.resize(np.ascontiguousarray(square), (side, side), interpolation=how))
+    interpolation = cv2.INTER_AREA if square.shape[0] > side else cv2.INTER_LINEAR
+    return np.ascontiguousarray(cv2.resize(np.ascontiguousarray(square), (side, side), interpolation=interpolation))
 
 
 def squared_mask(mask: Mask, side: int) -> Pixels:
@@ -169,16 +169,16 @@ def phantom_cases(what: str, count: int, *, seed: int, size: int) -> Iterator[La
     """Generate phantoms one by one; each is its own cluster."""
     make = maker(what)
     for index in range(count):
-        made = make(index, seed, size=size)
-        yield LabelledCase(image=made.image, labels=made.labels, mask=made.mask, cluster=str(index))
+        phantom = make(index, seed, size=size)
+        yield LabelledCase(image=phantom.image, labels=phantom.labels, mask=phantom.mask, cluster=str(index))
 
 
 def maker(what: str) -> Callable[..., Any]:
     """Return the function that generates phantoms of a kind: ``make(index, suite_seed, *, size)``."""
     from importlib import import_module
 
-    made: Callable[..., Any] = import_module(f"medtest.phantoms.{PHANTOM_ROOMS[what]}").make
-    return made
+    make: Callable[..., Any] = import_module(f"medtest.phantoms.{PHANTOM_ROOMS[what]}").make
+    return make
 
 
 def seed_cases(seeds: Iterable[PreparedSeed]) -> Iterator[LabelledCase]:

@@ -69,32 +69,32 @@ def _matrix(
     return np.column_stack([linear, (side - 1) / 2 - linear @ middle])
 
 
-def _warp(rng: np.random.Generator, was: int, side: int, how: Changes) -> NDArray[np.float64]:
+def _warp(rng: np.random.Generator, was: int, side: int, changes: Changes) -> NDArray[np.float64]:
     """Draw flips, quarter turns, rotation, shear, zoom and the position of the crop as one affine map."""
-    angle = np.deg2rad(rng.uniform(-how.angle, how.angle)) if how.angle else 0.0
-    if how.quarter_turns and rng.random() < how.quarter_turns:
+    angle = np.deg2rad(rng.uniform(-changes.angle, changes.angle)) if changes.angle else 0.0
+    if changes.quarter_turns and rng.random() < changes.quarter_turns:
         angle += np.pi / 2 * int(rng.integers(1, 4))
-    shear = np.tan(np.deg2rad(rng.uniform(-how.shear, how.shear))) if how.shear else 0.0
+    shear = np.tan(np.deg2rad(rng.uniform(-changes.shear, changes.shear))) if changes.shear else 0.0
     mirror = np.diag(
         [
-            -1.0 if how.flip and rng.random() < how.flip else 1.0,
-            -1.0 if how.flip_vertical and rng.random() < how.flip_vertical else 1.0,
+            -1.0 if changes.flip and rng.random() < changes.flip else 1.0,
+            -1.0 if changes.flip_vertical and rng.random() < changes.flip_vertical else 1.0,
         ]
     )
     turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
     turn = turn @ np.array([[1.0, shear], [0.0, 1.0]]) @ mirror
-    turn *= rng.uniform(*how.zoom)
-    room = (1 - how.crop) * was / 2
+    turn *= rng.uniform(*changes.zoom)
+    room = (1 - changes.crop) * was / 2
     shift = (float(rng.uniform(-room, room)), float(rng.uniform(-room, room))) if room else (0.0, 0.0)
-    return _matrix(was, side, how.crop, turn=turn, shift=shift)
+    return _matrix(was, side, changes.crop, turn=turn, shift=shift)
 
 
-def _coloured(rng: np.random.Generator, image: Pixels, how: Changes) -> Pixels:
+def _coloured(rng: np.random.Generator, image: Pixels, changes: Changes) -> Pixels:
     """Draw contrast, brightness and a shift of each channel, and apply them by a lookup table."""
-    if not (how.brightness or how.contrast or how.colour):
+    if not (changes.brightness or changes.contrast or changes.colour):
         return image
-    gain = 1 + rng.uniform(-how.contrast, how.contrast)
-    shift = rng.uniform(-how.brightness, how.brightness) + rng.uniform(-how.colour, how.colour, 3)
+    gain = 1 + rng.uniform(-changes.contrast, changes.contrast)
+    shift = rng.uniform(-changes.brightness, changes.brightness) + rng.uniform(-changes.colour, changes.colour, 3)
     middle = image.reshape(-1, 3)[::97].mean(axis=0)
     levels = np.arange(256, dtype=np.float64)[:, None]
     table = np.clip(np.rint((levels - middle) * gain + middle + shift), 0, 255).astype(np.uint8)

@@ -57,15 +57,15 @@ def evaluate_phantoms(system: System, count: int, *, seed: int = SEED) -> Phanto
     scores: list[NDArray[np.float64]] = []
     make = maker(kind.phantoms)
     for start in range(0, count, BATCH):
-        made = [make(index, seed, size=kind.stored) for index in range(start, min(start + BATCH, count))]
-        images = [_shown(one.image, kind) for one in made]
-        addresses = [Address(dataset="evaluation", seed_id=str(start + place)) for place in range(len(made))]
-        for one, answer in zip(made, system.predict(images, addresses), strict=True):
+        phantoms = [make(index, seed, size=kind.stored) for index in range(start, min(start + BATCH, count))]
+        images = [_shown(phantom.image, kind) for phantom in phantoms]
+        addresses = [Address(dataset="evaluation", seed_id=str(start + place)) for place in range(len(phantoms))]
+        for phantom, answer in zip(phantoms, system.predict(images, addresses), strict=True):
             if isinstance(answer, Missing):
                 raise MedtestError(f"{system.record_name} has no answer for phantom {start}: {answer.reason}")
-            given: Any = answer.scores if isinstance(answer, LabelAnswer) else answer
-            scores.append(np.asarray(given, np.float64))
-            truth.append(np.array([name in one.labels for name in kind.classes.names], np.float32))
+            raw: Any = answer.scores if isinstance(answer, LabelAnswer) else answer
+            scores.append(np.asarray(raw, np.float64))
+            truth.append(np.array([name in phantom.labels for name in kind.classes.names], np.float32))
     return _found(np.stack(scores), np.stack(truth), kind)
 
 
@@ -90,5 +90,5 @@ def _found(scores: NDArray[np.float64], truth: NDArray[np.float32], kind: Classi
         drawn = right[draws].mean(axis=1)
         score, name = float(right.mean()), "accuracy"
     low, high = np.percentile(drawn, [2.5, 97.5])
-    classes = {one: float(value) for one, value in zip(names, each, strict=True)}
+    classes = {class_name: float(value) for class_name, value in zip(names, each, strict=True)}
     return PhantomScores(count=len(truth), name=name, score=score, low=float(low), high=float(high), classes=classes)

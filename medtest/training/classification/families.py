@@ -148,7 +148,7 @@ def loss_of(family: str, how: Losses, network: nn.Module, *, shares: Tensor | No
     norm = norm_of(how, network)
     if norm is None:
         return step
-    return lambda outputs, truth, masks, known: step(outputs, truth, masks, known) + norm()
+    return lambda outputs, truth, masks, has_mask: step(outputs, truth, masks, has_mask) + norm()
 
 
 def norm_of(how: Losses, network: nn.Module) -> Callable[[], Tensor] | None:
@@ -160,39 +160,43 @@ def norm_of(how: Losses, network: nn.Module) -> Callable[[], Tensor] | None:
     return lambda: how.l1 * l1_norm(network.parameters())
 
 
-def _loss(family: str, how: Losses, shares: Tensor | None) -> StepLoss:
+def _loss(family: str, losses: Losses, shares: Tensor | None) -> StepLoss:
     from torch.nn import functional
 
     if family == "attnmel":
         from medtest.training.classification.losses.attnmel import attnmel_loss
 
-        def attnmel(outputs: Any, truth: Tensor, masks: Tensor | None, known: Tensor | None) -> Tensor:
+        def attnmel(outputs: Any, truth: Tensor, masks: Tensor | None, has_mask: Tensor | None) -> Tensor:
             # The attention is compared with masks only if every case of the batch has one.
-            guided = masks if how.attention and known is not None and bool(known.all()) else None
-            return attnmel_loss(outputs, truth, guided, gamma=how.gamma)
+            guided = masks if losses.attention and has_mask is not None and bool(has_mask.all()) else None
+            return attnmel_loss(outputs, truth, guided, gamma=losses.gamma)
 
         return attnmel
     if family == "chexnet":
         from medtest.training.classification.losses.chexnet import findings_loss
 
-        return lambda outputs, truth, masks, known: findings_loss(outputs, truth, shares if how.weighted else None)
+        return lambda outputs, truth, masks, has_mask: findings_loss(
+            outputs, truth, shares if losses.weighted else None
+        )
     if family == "inceptionv3_dr":
         from medtest.training.classification.losses.inception import inception_loss
 
-        return lambda outputs, truth, masks, known: inception_loss(outputs, truth)
+        return lambda outputs, truth, masks, has_mask: inception_loss(outputs, truth)
     if family == "agdn":
         from medtest.training.classification.losses.agdn import agdn_loss
 
-        return lambda outputs, truth, masks, known: agdn_loss(
-            outputs, truth, smoothing=how.smoothing, deformation=how.deformation
+        return lambda outputs, truth, masks, has_mask: agdn_loss(
+            outputs, truth, smoothing=losses.smoothing, deformation=losses.deformation
         )
     if family == "dsinet":
         from medtest.training.classification.losses.dsinet import dsinet_loss
 
-        def dsinet(outputs: Any, truth: Tensor, masks: Tensor | None, known: Tensor | None) -> Tensor:
-            if masks is None or known is None:
+        def dsinet(outputs: Any, truth: Tensor, masks: Tensor | None, has_mask: Tensor | None) -> Tensor:
+            if masks is None or has_mask is None:
                 return functional.cross_entropy(outputs[2], truth)
-            return dsinet_loss(outputs, truth, masks, known, segmentation=how.segmentation, interaction=how.interaction)
+            return dsinet_loss(
+                outputs, truth, masks, has_mask, segmentation=losses.segmentation, interaction=losses.interaction
+            )
 
         return dsinet
     raise ValueError(f"no loss is known for {family!r}")

@@ -70,10 +70,10 @@ def training_suite(suite: Suite, *, phantoms: int) -> Suite:
         MedtestError: The suite tests on phantoms and no number was given, or vice versa.
     """
     plan = suite.seeds[0]
-    made = bool(getattr(plan.info.load(), "phantom", False))
-    if made != bool(phantoms):
-        wanted = "phantoms=N says how many to train on" if made else "data=FOLDER is what to train on"
-        raise MedtestError(f"{suite.name} tests on {'made' if made else 'real'} images: {wanted}")
+    synthetic = bool(getattr(plan.info.load(), "phantom", False))
+    if synthetic != bool(phantoms):
+        hint = "phantoms=N says how many to train on" if synthetic else "data=FOLDER is what to train on"
+        raise MedtestError(f"{suite.name} tests on {'made' if synthetic else 'real'} images: {hint}")
     if not phantoms:
         return replace(suite, seeds=(PartPlan(id=DATASET, info=plan.info, settings=plan.settings),))
     info = part("seeds", plan.info.name)
@@ -106,13 +106,13 @@ def prepare_material(
         "relations": [plan.id for plan in parts.suite.relations],
         "seeds": [source.digest() for source in parts.sources],
         "prepare": [parts.suite.prepare.size, parts.suite.prepare.resize],
-        "drawn": [[str(address) for address in one] for one in chosen],
+        "drawn": [[str(address) for address in addresses] for addresses in chosen],
         "seed": parts.suite.seed,
         **crafted_facts(parts),
     }
-    what = "further " + hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+    origin = "further " + hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
     classes = _classes(parts, refs)
-    cases = keep(_cases(parts, refs, chosen), folder, classes=classes, side=side, what=what)
+    cases = keep(_cases(parts, refs, chosen), folder, classes=classes, side=side, what=origin)
     clusters = [name.removesuffix(_PERTURBED) for name in cases.clusters]
     outside = held_out_names(clusters, share=held_out, seed=seed)
     apart = np.array([name in outside for name in clusters])
@@ -139,7 +139,7 @@ _PERTURBED = "\x00perturbed"
 
 def drawn(parts: Parts, refs: list[SeedRef], *, share: float, seed: int) -> list[tuple[Address, ...]]:
     """Return the follow-ups of each image: each relation perturbs a random ``share`` of the images."""
-    found: list[list[Address]] = [[] for _ in refs]
+    addresses: list[list[Address]] = [[] for _ in refs]
     for number, (relation_id, relation) in enumerate(parts.relations.items()):
         if relation_id == "unchanged" or share <= 0:
             continue
@@ -152,10 +152,10 @@ def drawn(parts: Parts, refs: list[SeedRef], *, share: float, seed: int) -> list
             ref = refs[int(place)]
             severity = int(severities[int(rng.integers(len(severities)))])
             frame = int(rng.integers(relation.frames()))
-            found[int(place)].append(
+            addresses[int(place)].append(
                 Address(dataset=ref.dataset, seed_id=ref.seed_id, relation=relation_id, severity=severity, frame=frame)
             )
-    return [tuple(one) for one in found]
+    return [tuple(group) for group in addresses]
 
 
 def _cases(parts: Parts, refs: list[tuple[int, SeedRef]], chosen: list[tuple[Address, ...]]) -> Iterator[LabelledCase]:
@@ -167,11 +167,11 @@ def _cases(parts: Parts, refs: list[tuple[int, SeedRef]], chosen: list[tuple[Add
         cluster = f"{ref.dataset}/{ref.cluster}"
         yield LabelledCase(image=seed.image, labels=seed.labels, mask=seed.mask, cluster=cluster)
         for address in addresses:
-            made = parts.make(seed, address)
-            check_crafted(parts, made)
-            if made.follow is None:
+            case = parts.make(seed, address)
+            check_crafted(parts, case)
+            if case.follow is None:
                 continue  # no room in this image
-            image = made.follow.image
+            image = case.follow.image
             yield LabelledCase(image=image, labels=seed.labels, mask=seed.mask, cluster=cluster + _PERTURBED)
 
 

@@ -119,10 +119,10 @@ class ClassifierRecipe(Recipe):
 
     @model_validator(mode="before")
     @classmethod
-    def _perturbs_nothing_beside_a_defence(cls, given: Any) -> Any:
-        if isinstance(given, dict) and given.get("defence") and "perturbed" not in given:
-            return {**given, "perturbed": 0.0}
-        return given
+    def _perturbs_nothing_beside_a_defence(cls, values: Any) -> Any:
+        if isinstance(values, dict) and values.get("defence") and "perturbed" not in values:
+            return {**values, "perturbed": 0.0}
+        return values
 
     def identity(self) -> dict[str, Any]:
         """Return what a resumed training must share; without size and defence, equal to that before they existed."""

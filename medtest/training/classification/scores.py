@@ -32,14 +32,14 @@ def areas(scores: Floats, truth: Floats) -> NDArray[np.float64]:
     """
     from scipy.stats import rankdata
 
-    found = np.full(truth.shape[1], np.nan)
+    result = np.full(truth.shape[1], np.nan)
     for number in range(truth.shape[1]):
         positive = truth[:, number] > 0.5
         yes, no = int(positive.sum()), int((~positive).sum())
         if yes and no:
             ranks = rankdata(scores[:, number])
-            found[number] = (ranks[positive].sum() - yes * (yes + 1) / 2) / (yes * no)
-    return found
+            result[number] = (ranks[positive].sum() - yes * (yes + 1) / 2) / (yes * no)
+    return result
 
 
 def mean_area(logits: Floats, truth: Floats, *, multi: bool) -> float:

@@ -95,7 +95,7 @@ def classifier_training(
     )
 
 
-def _any(found: Mapping[str, float], first: Mapping[str, float]) -> bool:
+def _any(facts: Mapping[str, float], first: Mapping[str, float]) -> bool:
     """Allow any weights to be selected."""
     return True
 
@@ -114,19 +114,19 @@ def _loss(
     kind, multi = INPUTS[family], cases.classes.multi
     if recipe.defence is not None:
         extra = norm_of(recipe.loss, network)
-        how, precision = recipe.defence, recipe.precision
-        return DefendedLoss(family, how, compare, extra=extra, multi=multi, precision=precision, device=device)
+        defence, precision = recipe.defence, recipe.precision
+        return DefendedLoss(family, defence, compare, extra=extra, multi=multi, precision=precision, device=device)
 
     def loss(network: nn.Module, batch: LabelledBatch) -> tuple[Tensor, Mapping[str, Tensor]]:
         images = torch.from_numpy(kind.tensor(batch.images)).to(device, memory_format=torch.channels_last)
         truth = torch.from_numpy(batch.truth if multi else batch.truth.argmax(axis=1)).to(device)
-        masks = known = None
+        masks = has_mask = None
         if batch.known.any():
             masks = torch.from_numpy(batch.masks).to(device).float().div(255)[:, None]
-            known = torch.from_numpy(batch.known).to(device)
+            has_mask = torch.from_numpy(batch.known).to(device)
         with autocast(recipe.precision, device):
             outputs, _ = logits_of(family, network, images)
-        return compare(in_float32(outputs), truth, masks, known), {}
+        return compare(in_float32(outputs), truth, masks, has_mask), {}
 
     return loss
 
@@ -164,13 +164,13 @@ def _evaluation(
         chooses, ending = "auroc" if multi else recipe.watching.score, ""
         if recipe.defence is not None:
             ending = "_attacked"
-            made = attacked_images(
+            attacked = attacked_images(
                 family, network, images, truth, recipe.defence, multi=multi, seed=seed, device=device
             )
-            found = answers(family, network, made, device=device)
-            facts["accuracy_attacked"] = accuracy(found, truth, multi=multi)
-            facts["auroc_attacked"] = mean_area(found, truth, multi=multi)
-            facts["loss_attacked"] = cross_entropy(found, truth, multi=multi)
+            attacked_logits = answers(family, network, attacked, device=device)
+            facts["accuracy_attacked"] = accuracy(attacked_logits, truth, multi=multi)
+            facts["auroc_attacked"] = mean_area(attacked_logits, truth, multi=multi)
+            facts["loss_attacked"] = cross_entropy(attacked_logits, truth, multi=multi)
         return Evaluation(score=facts[chooses + ending], loss=facts["loss" + ending], facts=facts)
 
     return evaluate
@@ -178,10 +178,10 @@ def _evaluation(
 
 def answers(family: str, network: nn.Module, images: NDArray[np.uint8], *, device: str = "cpu") -> NDArray[np.float32]:
     """Return a network's logits, float32 B×C, for images in its input size (uint8 B×S×S×3)."""
-    found: list[NDArray[np.float32]] = []
+    batches: list[NDArray[np.float32]] = []
     with torch.inference_mode():
         for start in range(0, len(images), BATCH):
-            given = torch.from_numpy(INPUTS[family].tensor(images[start : start + BATCH])).to(device)
-            given = given.to(memory_format=torch.channels_last)
-            found.append(np.asarray(logits_of(family, network, given)[1].float().cpu().numpy(), np.float32))
-    return np.concatenate(found)
+            inputs = torch.from_numpy(INPUTS[family].tensor(images[start : start + BATCH])).to(device)
+            inputs = inputs.to(memory_format=torch.channels_last)
+            batches.append(np.asarray(logits_of(family, network, inputs)[1].float().cpu().numpy(), np.float32))
+    return np.concatenate(batches)

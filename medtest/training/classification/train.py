@@ -106,17 +106,17 @@ def training_cases(options: ClassificationOptions, kind: ClassifierFamily, folde
     """
     if bool(options.phantoms) == bool(options.suite):
         fix = "add --phantoms 2000, or --suite NAME --data FOLDER"
-        found = "both phantoms and a suite" if options.phantoms else "nothing to train on"
-        raise Mistake(where="command line", key="--phantoms", found=found, allowed="one of two", fix=fix).as_error()
+        problem = "both phantoms and a suite" if options.phantoms else "nothing to train on"
+        raise Mistake(where="command line", key="--phantoms", found=problem, allowed="one of two", fix=fix).as_error()
     if options.phantoms:
         from importlib import import_module
 
         from medtest.training.classification.cases import PHANTOM_ROOMS
 
         revision = import_module(f"medtest.phantoms.{PHANTOM_ROOMS[kind.phantoms]}").REVISION
-        what = f"{kind.phantoms} phantoms {options.phantoms} seed {options.phantom_seed} revision {revision}"
-        made = phantom_cases(kind.phantoms, options.phantoms, seed=options.phantom_seed, size=kind.stored)
-        return keep(made, folder, classes=kind.classes, side=kind.stored, what=what)
+        origin = f"{kind.phantoms} phantoms {options.phantoms} seed {options.phantom_seed} revision {revision}"
+        phantoms = phantom_cases(kind.phantoms, options.phantoms, seed=options.phantom_seed, size=kind.stored)
+        return keep(phantoms, folder, classes=kind.classes, side=kind.stored, what=origin)
     return _from_suite(options, kind, folder)
 
 
@@ -131,13 +131,13 @@ def _from_suite(options: ClassificationOptions, kind: ClassifierFamily, folder: 
         allowed = "a suite whose seeds have labels"
         raise Mistake(where="command line", key="--suite", found=suite.name, allowed=allowed).as_error()
     sources = suite.build_seeds(options.data)
-    found: list[Classes] = []
+    class_lists: list[Classes] = []
     for source in sources:
         first = next(iter(source.refs()), None)
         classes = None if first is None else source.load(first).classes
         if classes is not None:
-            found.append(classes)
-    if not found or any(one != found[0] for one in found):
+            class_lists.append(classes)
+    if not class_lists or any(classes != class_lists[0] for classes in class_lists):
         raise MedtestError(f"the seeds of {suite.name} do not share one list of classes to train on")
 
     def seeds() -> Iterator[LabelledCase]:
@@ -146,7 +146,7 @@ def _from_suite(options: ClassificationOptions, kind: ClassifierFamily, folder: 
                 yield from seed_cases([prepare(source.load(ref), size=kind.stored, resize=kind.stored)])
 
     digests = ",".join(source.digest() for source in sources)
-    return keep(seeds(), folder, classes=found[0], side=kind.stored, what=f"suite {suite.name} {digests}")
+    return keep(seeds(), folder, classes=class_lists[0], side=kind.stored, what=f"suite {suite.name} {digests}")
 
 
 def config_for(family: str, classes: int) -> Any:

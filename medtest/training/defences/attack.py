@@ -127,7 +127,7 @@ def attacked(
         return logits_of(family, network, network_inputs(family, images))[1].float()
 
     with as_tested(network), torch.enable_grad():
-        found = projected_gradient(
+        result = projected_gradient(
             logits,
             pixels,
             raised,
@@ -136,5 +136,5 @@ def attacked(
             steps=steps,
             start=start.to(pixels),
         )
-    images: Tensor = found.images.detach()
+    images: Tensor = result.images.detach()
     return images

@@ -73,18 +73,18 @@ class Defence(RecipeTable):
 
     @model_validator(mode="before")
     @classmethod
-    def _from_preset(cls, given: Any) -> Any:
-        if not isinstance(given, dict):
-            return given
-        if given.get("name") not in METHODS:
-            found = str(given.get("name"))
-            raise ValueError(f"not {found}{did_you_mean(found, METHODS)} There are {', '.join(METHODS)}")
-        known = presets(str(given["name"]))
-        variant = str(given.get("variant", "paper"))
-        if variant not in known:
-            meant = did_you_mean(variant, known)
-            raise ValueError(f"not {given['name']} as {variant}{meant} It comes as {', '.join(known)}")
-        return {**known[variant], **given}
+    def _from_preset(cls, values: Any) -> Any:
+        if not isinstance(values, dict):
+            return values
+        if values.get("name") not in METHODS:
+            name = str(values.get("name"))
+            raise ValueError(f"not {name}{did_you_mean(name, METHODS)} There are {', '.join(METHODS)}")
+        variants = presets(str(values["name"]))
+        variant = str(values.get("variant", "paper"))
+        if variant not in variants:
+            meant = did_you_mean(variant, variants)
+            raise ValueError(f"not {values['name']} as {variant}{meant} It comes as {', '.join(variants)}")
+        return {**variants[variant], **values}
 
     @model_validator(mode="after")
     def _fits(self) -> Defence:
@@ -105,5 +105,5 @@ class Defence(RecipeTable):
 @cache
 def presets(name: str) -> dict[str, dict[str, Any]]:
     """Return a method's presets by variant."""
-    found: dict[str, dict[str, Any]] = yaml.safe_load((FOLDER / f"{name}.yaml").read_text(encoding="utf-8"))
-    return found
+    variants: dict[str, dict[str, Any]] = yaml.safe_load((FOLDER / f"{name}.yaml").read_text(encoding="utf-8"))
+    return variants

@@ -106,8 +106,8 @@ class DefendedLoss:
         }
         outputs, logits = self._answers(network, shown)
         if self._how.loss == "family":
-            masks, known = self._masks(batch)
-            loss = self._compare(outputs, truth, masks, known)
+            masks, has_mask = self._masks(batch)
+            loss = self._compare(outputs, truth, masks, has_mask)
         else:
             loss = single_loss(logits, truth, boosted=self._how.loss == "boosted")
             if self._extra is not None:
@@ -183,14 +183,14 @@ def attacked_images(
         seed: Determines the start noise, the same at every evaluation.
         device: "cpu" or "cuda:N".
     """
-    watch, found = how.watch, np.empty_like(images)
+    watch, result = how.watch, np.empty_like(images)
     noise = torch.Generator().manual_seed(seed * 1_000_003 + _START)
     expected = torch.from_numpy(truth if multi else truth.argmax(axis=1))
     for first in range(0, len(images), BATCH):
         part = slice(first, first + BATCH)
         pixels = torch.from_numpy(images[part].transpose(0, 3, 1, 2).copy()).to(device).float().div(255.0)
         start = (torch.rand(pixels.shape, generator=noise) * 2.0 - 1.0) * (watch.epsilon / 255.0)
-        made = attacked(
+        adversarial = attacked(
             family,
             network,
             pixels,
@@ -200,16 +200,16 @@ def attacked_images(
             step=watch.step,
             start=start,
         )
-        levels = (made * 255.0).round().clamp(0, 255).to(torch.uint8).cpu()
-        found[part] = levels.permute(0, 2, 3, 1).numpy()
-    return found
+        levels = (adversarial * 255.0).round().clamp(0, 255).to(torch.uint8).cpu()
+        result[part] = levels.permute(0, 2, 3, 1).numpy()
+    return result
 
 
 def floor_of(how: Defence) -> Callable[[Mapping[str, float], Mapping[str, float]], bool]:
     """Return the check that weights may be selected: clean accuracy dropped no further than the limit."""
 
-    def may_keep(found: Mapping[str, float], first: Mapping[str, float]) -> bool:
+    def may_keep(facts: Mapping[str, float], first: Mapping[str, float]) -> bool:
         floor = how.watch.clean_floor
-        return floor is None or found["accuracy"] >= first["accuracy"] - floor - 1e-9
+        return floor is None or facts["accuracy"] >= first["accuracy"] - floor - 1e-9
 
     return may_keep

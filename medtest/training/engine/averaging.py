@@ -30,10 +30,10 @@ class AveragedWeights:
         self.module = copy.deepcopy(network)
         self.updates = 0
         self._decay, self._ramp = decay, ramp
-        kept, current = ([*one.parameters(), *one.buffers()] for one in (self.module, network))
+        averaged, current = ([*module.parameters(), *module.buffers()] for module in (self.module, network))
         self._means: tuple[list[Tensor], list[Tensor]] = ([], [])
         self._counts: list[tuple[Tensor, Tensor]] = []
-        for old, new in zip(kept, current, strict=True):
+        for old, new in zip(averaged, current, strict=True):
             if old.is_floating_point():
                 self._means[0].append(old.detach())
                 self._means[1].append(new.detach())

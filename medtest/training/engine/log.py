@@ -56,9 +56,11 @@ class TrainingLog:
 
         self._tracker: Tracker = Tracker(home or results_home(), uri)
         self._experiment = experiment
-        kept = read_object(folder / FILE) if resume else {}
-        ids = [str(kept.get(key, "")) for key in ("parent", "run")]
-        if kept.get("uri") != self._tracker.uri or not all(one and self._reopen(one) for one in dict.fromkeys(ids)):
+        stored = read_object(folder / FILE) if resume else {}
+        ids = [str(stored.get(key, "")) for key in ("parent", "run")]
+        if stored.get("uri") != self._tracker.uri or not all(
+            run_id and self._reopen(run_id) for run_id in dict.fromkeys(ids)
+        ):
             ids = list(self._create(name, dict(tags or {})))
             text = json.dumps({"uri": self._tracker.uri, "parent": ids[0], "run": ids[1]}, indent=1)
             (folder / FILE).write_text(text, encoding="utf-8")
@@ -67,8 +69,8 @@ class TrainingLog:
 
     def _create(self, name: str, tags: dict[str, str]) -> tuple[str, str]:
         """Create the runs, and return the ids of the parent and the training's run."""
-        made = self._tracker.parent(self._experiment, name, {**tags, "medtest.kind": "training"})
-        return made.runs[self._experiment], made.runs[self._experiment]
+        parents = self._tracker.parent(self._experiment, name, {**tags, "medtest.kind": "training"})
+        return parents.runs[self._experiment], parents.runs[self._experiment]
 
     def _reopen(self, run_id: str) -> bool:
         try:
@@ -84,9 +86,9 @@ class TrainingLog:
             NotTracked: The store failed.
         """
         with problems("the options of this training could not be tracked"):
-            there = self._tracker.client.get_run(self.run_id).data.params
+            logged = self._tracker.client.get_run(self.run_id).data.params
             for key, value in values.items():
-                if key not in there:
+                if key not in logged:
                     self._tracker.client.log_param(self.run_id, key, str(value)[:5900])
 
     def metrics(self, values: Mapping[str, float], step: int) -> None:

@@ -62,24 +62,24 @@ def make_scheduler(optimizer: optim.Optimizer, how: Schedule, *, steps: int, ste
     return _constant(optimizer, how, steps_per_epoch)
 
 
-def _cosine(optimizer: optim.Optimizer, how: Cosine, steps: int) -> Scheduler:
+def _cosine(optimizer: optim.Optimizer, schedule: Cosine, steps: int) -> Scheduler:
     """Return a warm-up and half a cosine; torch's own cosine ends at one rate for encoder and head."""
-    warm = how.warmup_steps
+    warm = schedule.warmup_steps
 
     def factor(step: int) -> float:
         if step < warm:
             return (step + 1) / warm
         done = min(1.0, (step - warm) / max(1, steps - warm))
-        return how.last + (1 - how.last) * 0.5 * (1 + math.cos(math.pi * done))
+        return schedule.last + (1 - schedule.last) * 0.5 * (1 + math.cos(math.pi * done))
 
     return lr_scheduler.LambdaLR(optimizer, factor)
 
 
-def _constant(optimizer: optim.Optimizer, how: ConstantRate, steps_per_epoch: int) -> Scheduler:
-    warm = round(how.warmup_epochs * steps_per_epoch)
+def _constant(optimizer: optim.Optimizer, schedule: ConstantRate, steps_per_epoch: int) -> Scheduler:
+    warm = round(schedule.warmup_epochs * steps_per_epoch)
     parts: list[lr_scheduler.LRScheduler] = []
     if warm > 1:  # step k, from 0, has (k + 1) / warm of the rate
         parts.append(lr_scheduler.LinearLR(optimizer, 1 / warm, total_iters=warm - 1))
-    if how.every:
-        parts.append(lr_scheduler.StepLR(optimizer, how.every * steps_per_epoch, gamma=how.factor))
+    if schedule.every:
+        parts.append(lr_scheduler.StepLR(optimizer, schedule.every * steps_per_epoch, gamma=schedule.factor))
     return lr_scheduler.ChainedScheduler(parts or [lr_scheduler.ConstantLR(optimizer, 1.0)], optimizer)

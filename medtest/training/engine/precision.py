@@ -41,7 +41,7 @@ def in_float32(outputs: Any) -> Any:
     if isinstance(outputs, Tensor):
         return outputs.float()
     if isinstance(outputs, tuple) and hasattr(outputs, "_fields"):
-        return type(outputs)(*(in_float32(one) for one in outputs))
+        return type(outputs)(*(in_float32(output) for output in outputs))
     if isinstance(outputs, tuple | list):
-        return type(outputs)(in_float32(one) for one in outputs)
+        return type(outputs)(in_float32(output) for output in outputs)
     return outputs

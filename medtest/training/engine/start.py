@@ -77,33 +77,33 @@ def backbone_from(network: nn.Module, family: str, path: Path) -> int:
     from medtest.systems.checkpoints.weights import load_network, read_info
 
     path = weights_file(path)
-    given = str(read_info(path).network.get("family"))
-    for one in (given, family):
-        if one not in BACKBONES:
-            raise MedtestError(f"{one} has no backbone that other networks share; there are {', '.join(BACKBONES)}")
+    source_family = str(read_info(path).network.get("family"))
+    for checked in (source_family, family):
+        if checked not in BACKBONES:
+            raise MedtestError(f"{checked} has no backbone that other networks share; there are {', '.join(BACKBONES)}")
     other, _ = load_network(path)
-    source = _backbone(other.state_dict(), given)
-    _change_input(source, INPUTS[given], INPUTS[family])
+    source = _backbone(other.state_dict(), source_family)
+    _change_input(source, INPUTS[source_family], INPUTS[family])
     target = network.state_dict()
-    taken = 0
+    count = 0
     for name, part in _names(target, family).items():
         if part not in source or source[part].shape != target[name].shape:
             raise MedtestError(f"{path.name}: its backbone is not that of this {family}: {part} differs")
         target[name].copy_(source[part])
-        taken += 1
-    return taken
+        count += 1
+    return count
 
 
 def _names(state: dict[str, Any], family: str) -> dict[str, str]:
     """Return name → name in the Res2Net of the backbone's entries, without an ImageNet head."""
-    found: dict[str, str] = {}
+    parts: dict[str, str] = {}
     for name in state:
         prefix = next((p for p in BACKBONES[family] if name.startswith(p)), None)
         if prefix is not None:
             part = BACKBONES[family][prefix] + name.removeprefix(prefix)
             if not part.startswith("fc."):
-                found[name] = part
-    return found
+                parts[name] = part
+    return parts
 
 
 def _backbone(state: dict[str, Tensor], family: str) -> dict[str, Tensor]:

@@ -45,7 +45,7 @@ def load_state(path: Path, *, device: str, identity: Mapping[str, Any], mapped: 
     """
     try:
         state: dict[str, Any] = torch.load(path, map_location=device, weights_only=True, mmap=mapped)
-        kept = state["identity"]
+        stored = state["identity"]
     except Exception as error:
         raise MedtestError(f"{path.name}: the state of this training cannot be read: {error}") from error
     if state.get("format") != FORMAT:
@@ -53,7 +53,7 @@ def load_state(path: Path, *, device: str, identity: Mapping[str, Any], mapped: 
             f"{path.name}: this training was begun by another version of medtest. Finish it with that version, or "
             f"begin anew in another out=; the weights that it kept lie beside {path.name} and can be started from"
         )
-    if kept != json_sha256(identity):
+    if stored != json_sha256(identity):
         raise MedtestError(
             f"{path.name} belongs to a training with another recipe, other options, other weights or other data: "
             "choose another out=, or begin anew there (fresh=true)"

@@ -11,15 +11,15 @@ from contextlib import contextmanager
 @contextmanager
 def stopping() -> Iterator[threading.Event]:
     """Convert Ctrl-C and SIGTERM to a flag that is checked between steps; only in the main thread."""
-    asked = threading.Event()
+    requested = threading.Event()
     if threading.current_thread() is not threading.main_thread():
-        yield asked
+        yield requested
         return
     before = {kind: signal.getsignal(kind) for kind in (signal.SIGINT, signal.SIGTERM)}
     for kind in before:
-        signal.signal(kind, lambda *_: asked.set())
+        signal.signal(kind, lambda *_: requested.set())
     try:
-        yield asked
+        yield requested
     finally:
         for kind, handler in before.items():
             signal.signal(kind, handler)

@@ -108,7 +108,7 @@ class Training:
     seed: int
     device: str
     identity: Mapping[str, Any]
-    may_keep: Callable[[Mapping[str, float], Mapping[str, float]], bool] = lambda found, first: True
+    may_keep: Callable[[Mapping[str, float], Mapping[str, float]], bool] = lambda facts, first: True
     from_start: bool = False
     ramp: bool = True
     curves: Sequence[str] = ("loss", "rate")
@@ -221,7 +221,7 @@ class Trainer:
         if training.from_start and not reached.history:
             self._tell({}, self.evaluate({}))
             self.save()
-        with stopping() as asked, warnings.catch_warnings():
+        with stopping() as stop_requested, warnings.catch_warnings():
             # A step skipped by the scaler is no error of the schedule.
             warnings.filterwarnings("ignore", r"Detected call of `lr_scheduler\.step\(\)` before")
             while reached.step < training.steps and not reached.stopped:
@@ -232,11 +232,11 @@ class Trainer:
                 self._tell(numbers, self.evaluate(numbers) if due else {})
                 ended = stop is not None and stop(reached.step)
                 regular = reached.step % self._save_every == 0 and time.monotonic() >= self._next_save
-                if due or ended or asked.is_set() or regular:
+                if due or ended or stop_requested.is_set() or regular:
                     self.save()
                 if ended:
                     break
-                if asked.is_set() and reached.step < training.steps:
+                if stop_requested.is_set() and reached.step < training.steps:
                     raise Interrupted(
                         f"Stopped at step {reached.step} of {training.steps}; the same command goes on from there."
                     )
@@ -291,21 +291,23 @@ class Trainer:
         """Evaluate the weights that count, write them if selected, and return the result."""
         training, reached = self.training, self.reached
         counted = self.counted.eval()
-        found = training.evaluate(counted)
-        if self.judge(found, numbers):
+        evaluation = training.evaluate(counted)
+        if self.judge(evaluation, numbers):
             reached.kept_step = reached.step
             training.write(counted.state_dict(), f"step {reached.step}")
         self._history.write_text(json.dumps(reached.history, indent=1) + "\n", encoding="utf-8")
         if self._log is not None:
-            self._log.metrics({f"{training.prefix}{key}": value for key, value in found.facts.items()}, reached.step)
-        return found.facts
+            self._log.metrics(
+                {f"{training.prefix}{key}": value for key, value in evaluation.facts.items()}, reached.step
+            )
+        return evaluation.facts
 
     def judge(self, found: Evaluation, numbers: Mapping[str, float]) -> bool:
         """Record an evaluation and return True if its weights are selected.
 
         The start stays selected until something beats it, unless the recipe keeps the last.
         """
-        reached, how = self.reached, self.training.validation
+        reached, validation = self.reached, self.training.validation
         if reached.step and isinstance(self._scheduler, ReduceLROnPlateau):
             self._scheduler.step(found.loss)
         reached.history.append({"step": reached.step, **numbers, **found.facts})
@@ -314,8 +316,8 @@ class Trainer:
             reached.best_score, reached.best_step, reached.waited = found.score, reached.step, 0
         else:
             reached.waited += 1
-            reached.stopped = how.patience is not None and reached.waited >= how.patience
-        return better if how.keep == "best" else reached.step > 0
+            reached.stopped = validation.patience is not None and reached.waited >= validation.patience
+        return better if validation.keep == "best" else reached.step > 0
 
     def _tell(self, numbers: Mapping[str, float], facts: Mapping[str, float]) -> None:
         if self._progress is not None:

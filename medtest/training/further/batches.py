@@ -96,13 +96,13 @@ class RecipeBatches:
         return self._size
 
     def _changed(self, rng: np.random.Generator, image: Pixels, mask: Pixels) -> tuple[Pixels, Pixels]:
-        how = self._recipe.augment
-        if how.exchange > 0 and rng.random() < how.exchange:
+        changes = self._recipe.augment
+        if changes.exchange > 0 and rng.random() < changes.exchange:
             donor, _ = _pick(self._all, int(rng.integers(self.pairs)))
             image = exchange_colours(image, colours_of(donor), wrap=self._recipe.quirks.wrapping_colours)
-        if how.own:
+        if changes.own:
             return augment(rng, image, mask, size=self._size, how=_OWN)
-        image, mask = change(rng, image, mask, how)
+        image, mask = change(rng, image, mask, changes)
         small = np.asarray(cv2.resize(mask, (self._size, self._size), interpolation=cv2.INTER_LINEAR), np.uint8)
         if not self._recipe.quirks.soft_masks:
             small = np.where(small > 127, 255, 0).astype(np.uint8)

@@ -53,21 +53,21 @@ def _warp(rng: np.random.Generator, image: Pixels, mask: Pixels, angle: float, z
 
 
 def _with_holes(rng: np.random.Generator, image: Pixels, holes: int, largest: int) -> Pixels:
-    found = image.copy()
+    result = image.copy()
     for _ in range(int(rng.integers(1, max(1, holes) + 1))):
         height, width = (int(rng.integers(1, max(1, largest) + 1)) for _ in range(2))
         top = int(rng.integers(0, max(1, image.shape[0] - height)))
         left = int(rng.integers(0, max(1, image.shape[1] - width)))
-        found[top : top + height, left : left + width] = 0
-    return found
+        result[top : top + height, left : left + width] = 0
+    return result
 
 
-def _tone(rng: np.random.Generator, image: Pixels, how: Augment) -> Pixels:
+def _tone(rng: np.random.Generator, image: Pixels, changes: Augment) -> Pixels:
     """Raise contrast, sharpness and brightness, each with its probability, by a factor drawn from 1 to the maximum."""
     for kind in ("contrast", "sharpness", "brightness"):
-        if rng.random() >= how.tone:
+        if rng.random() >= changes.tone:
             continue
-        factor = float(rng.uniform(1.0, how.tone_factor))
+        factor = float(rng.uniform(1.0, changes.tone_factor))
         if kind == "contrast":
             grey = float(round(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY).mean()))
             image = np.asarray(cv2.addWeighted(image, factor, np.full_like(image, grey), 1.0 - factor, 0.0), np.uint8)

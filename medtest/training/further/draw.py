@@ -46,16 +46,16 @@ def split(
         MedtestError: There are too few images or groups of images to hold any out.
     """
     count = len(refs)
-    wanted = min(round(held_out * count) if held_out < 1 else round(held_out), count // 4)
-    wanted = max(1, wanted)
+    target = min(round(held_out * count) if held_out < 1 else round(held_out), count // 4)
+    target = max(1, target)
     groups = _groups(refs, prints)
     order = np.random.Generator(np.random.PCG64([seed, _SPLIT])).permutation(count)
     held: set[int] = set()
     for index in order:
         members = groups[int(index)]
-        if int(index) in held or len(held) + len(members) > max(wanted, count // 3):
+        if int(index) in held or len(held) + len(members) > max(target, count // 3):
             continue
-        if len(held) >= wanted:
+        if len(held) >= target:
             break
         held |= set(members)
     if not held or len(held) == count:
@@ -63,8 +63,8 @@ def split(
             f"{count} training images in {len({tuple(g) for g in groups})} groups (patients, videos, equal pictures) "
             "are too few to hold any out for validation"
         )
-    kept = np.array([int(index) for index in order if int(index) not in held], np.int64)
-    return kept, np.array([int(index) for index in order if int(index) in held], np.int64)
+    training = np.array([int(index) for index in order if int(index) not in held], np.int64)
+    return training, np.array([int(index) for index in order if int(index) in held], np.int64)
 
 
 def _groups(refs: Sequence[SeedRef], prints: Sequence[str]) -> list[list[int]]:
@@ -118,34 +118,36 @@ def draw_slots(
     relations = list(dict.fromkeys(step.relation for step in shape))
     slots: list[PerturbationSlot] = []
     for image, case in picks:
-        rest = [int(one) for one in rng.permutation(len(shape)) if int(one) != case]
+        rest = [int(number) for number in rng.permutation(len(shape)) if int(number) != case]
         if how == "balanced":  # another relation is tried before another severity of the one that had no room
-            rest.sort(key=lambda one: shape[one][0] == shape[case][0])
+            rest.sort(key=lambda number: shape[number][0] == shape[case][0])
         ref = refs[indices[image]]
         tried = (case, *rest[: 3 * len(relations)])
-        slots.append(PerturbationSlot(index=indices[image], candidates=tuple(shape[one].address(ref) for one in tried)))
+        slots.append(
+            PerturbationSlot(index=indices[image], candidates=tuple(shape[number].address(ref) for number in tried))
+        )
     return slots
 
 
 def _random(rng: np.random.Generator, images: int, cases: int, count: int) -> list[tuple[int, int]]:
-    found: list[tuple[int, int]] = []
-    while len(found) < count:
-        flat = rng.permutation(images * cases)[: count - len(found)]
-        found += [divmod(int(one), cases) for one in flat]
-    return found
+    picks: list[tuple[int, int]] = []
+    while len(picks) < count:
+        flat = rng.permutation(images * cases)[: count - len(picks)]
+        picks += [divmod(int(flat_index), cases) for flat_index in flat]
+    return picks
 
 
 def _balanced(rng: np.random.Generator, images: int, shape: Sequence[Step], count: int) -> list[tuple[int, int]]:
     relations = list(dict.fromkeys(step.relation for step in shape))
     of = {name: [number for number, case in enumerate(shape) if case[0] == name] for name in relations}
-    found: list[tuple[int, int]] = []
+    picks: list[tuple[int, int]] = []
     image_order: list[int] = []
     relation_order: list[str] = []
     for _ in range(count):
         if not image_order:
-            image_order = [int(one) for one in rng.permutation(images)]
+            image_order = [int(index) for index in rng.permutation(images)]
         if not relation_order:
-            relation_order = [relations[int(one)] for one in rng.permutation(len(relations))]
+            relation_order = [relations[int(index)] for index in rng.permutation(len(relations))]
         choices = of[relation_order.pop()]
-        found.append((image_order.pop(), choices[int(rng.integers(len(choices)))]))
-    return found
+        picks.append((image_order.pop(), choices[int(rng.integers(len(choices)))]))
+    return picks

@@ -83,20 +83,20 @@ class Kept:
         crafted = self._parts.relations[address.relation].needs is not Need.NOTHING
         store = None if crafted else self._store  # crafted follow-ups are stored by a run
         key = self._recipe.followup_key(self._key, address) if store is not None else ""
-        known = None if store is None else self._stored(key)
-        if known is not None:
+        stored = None if store is None else self._stored(key)
+        if stored is not None:
             self.reused += 1
-            return known
-        made = self._parts.make(seed, address)
-        check_crafted(self._parts, made)
-        if made.follow is None:
+            return stored
+        case = self._parts.make(seed, address)
+        check_crafted(self._parts, case)
+        if case.follow is None:
             return None
         self.made += 1
-        follow = made.follow
+        follow = case.follow
         mask = moved_mask(seed.mask, follow.effect)
         if store is not None:
-            self._fresh.append(self._entry(store, key, seed, made, follow, mask))
-        return Perturbed(image=follow.image, mask=mask, params=follow.params, sha256=made.sha256)
+            self._fresh.append(self._entry(store, key, seed, case, follow, mask))
+        return Perturbed(image=follow.image, mask=mask, params=follow.params, sha256=case.sha256)
 
     def _stored(self, key: str) -> Perturbed | None:
         entry = self._store.by_key(key) if self._store is not None else None
@@ -110,21 +110,21 @@ class Kept:
         return Perturbed(image=image, mask=mask, params=entry.params, sha256=entry.followup_sha256)
 
     def _entry(
-        self, store: FollowUpStore, key: str, seed: PreparedSeed, made: MadeCase, follow: FollowUp, mask: Mask
+        self, store: FollowUpStore, key: str, seed: PreparedSeed, case: MadeCase, follow: FollowUp, mask: Mask
     ) -> Entry:
-        relation = self._parts.relations[made.address.relation]
+        relation = self._parts.relations[case.address.relation]
         source_mask = seed.mask
         for image in (seed.image, follow.image):
             store.put_image(image)
-        for one in (source_mask, mask):
-            if one is not None:
-                store.put_mask(one)
+        for plane in (source_mask, mask):
+            if plane is not None:
+                store.put_mask(plane)
         return Entry(
             key=key,
-            address=made.address,
+            address=case.address,
             cluster=seed.ref.cluster,
             strata=seed.ref.strata,
-            part=self._part_of[made.address.relation],
+            part=self._part_of[case.address.relation],
             revision=type(relation).revision,
             group=relation.group,
             params=dict(follow.params),
@@ -134,7 +134,7 @@ class Kept:
             original_sha256=self._original,
             source_sha256=seed.sha256,
             source_mask_sha256="" if source_mask is None else mask_sha256(source_mask),
-            followup_sha256=made.sha256,
+            followup_sha256=case.sha256,
             mask_sha256=mask_sha256(mask),
         )
 

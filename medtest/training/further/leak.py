@@ -61,13 +61,13 @@ def shared_images(training: Mapping[str, Print], tested: Iterable[tuple[SeedRef,
         training: Prints by name.
         tested: Test seeds.
     """
-    known = {digest: name for name, one in training.items() for digest in (one.prepared, one.native)}
-    found: list[tuple[str, str]] = []
-    for ref, one in tested:
-        name = known.get(one.native) or known.get(one.prepared)
+    names = {digest: name for name, digests in training.items() for digest in (digests.prepared, digests.native)}
+    shared: list[tuple[str, str]] = []
+    for ref, digests in tested:
+        name = names.get(digests.native) or names.get(digests.prepared)
         if name is not None:
-            found.append((name, f"{ref.dataset}/{ref.seed_id}"))
-    return found
+            shared.append((name, f"{ref.dataset}/{ref.seed_id}"))
+    return shared
 
 
 def refuse_shared(found: Sequence[tuple[str, str]]) -> None:

@@ -19,10 +19,10 @@ class FurtherLog(TrainingLog):
     """
 
     def _create(self, name: str, tags: dict[str, str]) -> tuple[str, str]:
-        made = self._tracker.parent(
+        parents = self._tracker.parent(
             self._experiment, f"{self._experiment}: further training of {name}", {**tags, "medtest.kind": KIND}
         )
-        parent = made.runs[self._experiment]
+        parent = parents.runs[self._experiment]
         experiment = self._tracker.client.get_experiment_by_name(self._experiment)
         if experiment is None:
             raise NotTracked(f"the experiment {self._experiment} cannot be found in MLflow")

@@ -34,8 +34,8 @@ def answers_of(family: str, outputs: Outputs) -> NetworkOutputs:
         family: ``pranet``, ``sanet``, ``tganet`` or ``ssformer``.
         outputs: Output of its ``forward``.
     """
-    given = (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
-    whole = tuple(one.float() for one in given)
+    tensors = (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
+    whole = tuple(tensor.float() for tensor in tensors)
     if family == "tganet":
         return NetworkOutputs(maps=whole[:1], judgements=whole[1:])
     return NetworkOutputs(maps=whole)

@@ -61,7 +61,7 @@ class PairMaterial:
 
 
 def training_suite(suite: Suite, settings: Mapping[str, Any] | None = None) -> Suite:
-    """Return the suite with the training folder in place of its seeds; relations, seed and preparation are its own.
+    """Return the suite with the training folder in place of its seeds; relations, seed and preparation are unchanged.
 
     Args:
         suite: The suite that tests before and after.
@@ -79,17 +79,17 @@ def labelled(parts: Parts, data: str) -> list[tuple[int, SeedRef]]:
     Raises:
         MedtestError: There are fewer than two.
     """
-    found = [(number, ref) for number, source in enumerate(parts.sources) for ref in source.refs()]
-    if len(found) < 2:
-        raise MedtestError(f"{data}: {len(found)} training pairs were found; at least two are needed")
-    return found
+    images = [(number, ref) for number, source in enumerate(parts.sources) for ref in source.refs()]
+    if len(images) < 2:
+        raise MedtestError(f"{data}: {len(images)} training pairs were found; at least two are needed")
+    return images
 
 
 def training_prints(parts: Parts) -> dict[str, Print]:
-    """Return what every training picture is known by, by its name."""
-    how = parts.suite.prepare
-    prints = prints_of(parts.sources, size=how.size, resize=how.resize)
-    return {f"{ref.dataset}/{ref.seed_id}": one for ref, one in prints}
+    """Return the fingerprint of every training picture by name."""
+    preparation = parts.suite.prepare
+    prints = prints_of(parts.sources, size=preparation.size, resize=preparation.resize)
+    return {f"{ref.dataset}/{ref.seed_id}": fingerprint for ref, fingerprint in prints}
 
 
 def prepare_material(
@@ -102,16 +102,16 @@ def prepare_material(
     store: Path | None = None,
     progress: Progress | None = None,
 ) -> PairMaterial:
-    """Return the material of a training, from its folder where it lies there already.
+    """Return the data of a training, from its folder if already present.
 
     Args:
-        parts: Of :func:`training_suite`.
-        prints: What each picture is known by.
-        recipe: How many perturbed images, drawn how, and how many pairs are held out.
-        size: Side that the network takes; training pairs are stored somewhat larger, so that crops stay sharp.
-        folder: Where the arrays lie; made where it is missing.
-        store: Folder of the store that keeps follow-ups between trainings and suites; they are made anew without.
-        progress: Called with images done and images in all.
+        parts: Parts of :func:`training_suite`.
+        prints: Fingerprint of each picture.
+        recipe: Number and draw of perturbed images, and number of held-out pairs.
+        size: Input side of the network; training pairs are stored somewhat larger, so that crops stay sharp.
+        folder: Folder of the arrays; created if missing.
+        store: Folder of the follow-up store shared by trainings and suites; without it they are generated again.
+        progress: Called with images done and images in total.
 
     Raises:
         UserMistakes: Files cannot be used.
@@ -123,8 +123,8 @@ def prepare_material(
     shape = [case for case in Plan((), parts.relations, 1).shape if case[0] != "unchanged"]
     by_index = {int(index): refs[int(index)][1] for index in trained}
     held_refs = {int(index): refs[int(index)][1] for index in held}
-    wanted = round(recipe.perturbed * len(trained))
-    drawn = draw_slots(by_index, shape, count=wanted, how=recipe.draw, seed=recipe.seed)
+    count = round(recipe.perturbed * len(trained))
+    drawn = draw_slots(by_index, shape, count=count, how=recipe.draw, seed=recipe.seed)
     watched = draw_slots(
         held_refs,
         shape,
@@ -137,15 +137,15 @@ def prepare_material(
     whole = folder / f"arrays-{_identity(parts, trained, held, [*drawn, *watched], (side, size))[:12]}"
     if not (whole / MANIFEST).is_file():
         with _fresh(whole) as partial:
-            kept = Kept(parts, store)
-            writer = _Writer(parts, partial, kept)
+            follow_ups = Kept(parts, store)
+            writer = _Writer(parts, partial, follow_ups)
             writer.open("originals", len(trained), side)
             writer.open("perturbed", len(drawn), side)
             writer.open("held_clean", len(held), size)
             writer.open("held_perturbed", len(watched), size)
             writer.write(refs, {"train": list(by_index), "held": list(held_refs)}, drawn, watched, progress)
-            kept.close()
-            writer.close(kept)
+            follow_ups.close()
+            writer.close(follow_ups)
     return _read(whole)
 
 
@@ -156,7 +156,7 @@ def _identity(
     slots: Sequence[PerturbationSlot],
     sides: tuple[int, int],
 ) -> str:
-    """Return a digest of what the arrays hold."""
+    """Return a digest of everything that determines the arrays."""
     return digest_of(
         {
             "seed": parts.suite.seed,
@@ -173,21 +173,21 @@ def _identity(
             },
             "trained": [int(index) for index in trained],
             "held": [int(index) for index in held],
-            "slots": [[str(one) for one in slot.candidates] for slot in slots],
+            "slots": [[str(address) for address in slot.candidates] for slot in slots],
             **crafted_facts(parts),
         }
     )
 
 
 def _stored_side(size: int, prepared: int | None) -> int:
-    """Return the side of stored training pairs: larger than the network takes, not larger than they were prepared."""
+    """Return the side of stored training pairs: larger than the network's input, at most the prepared side."""
     larger = int(1.25 * size)
     return larger if prepared is None else max(size, min(larger, prepared))
 
 
 @contextmanager
 def _fresh(folder: Path) -> Iterator[Path]:
-    """Give a folder to write to that takes its name only when it is whole."""
+    """Yield a temporary folder that is renamed once it is complete."""
     partial = folder.with_name(folder.name + ".partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
@@ -215,16 +215,16 @@ class _Group:
 class _Writer:
     """Fills the arrays, one source image after the other."""
 
-    def __init__(self, parts: Parts, folder: Path, kept: Kept) -> None:
+    def __init__(self, parts: Parts, folder: Path, follow_ups: Kept) -> None:
         self._parts = parts
         self._folder = folder
-        self._kept = kept
+        self._kept = follow_ups
         self._groups: dict[str, _Group] = {}
         self._replaced = 0
         self._lost = 0
 
     def open(self, kind: str, count: int, side: int) -> None:
-        """Make the arrays of a kind."""
+        """Create the arrays of a kind."""
         arrays = [
             np.lib.format.open_memmap(self._folder / f"{kind}_{name}.npy", "w+", np.uint8, (count, side, side, *rest))
             for name, rest in (("images", (3,)), ("masks", ()))
@@ -255,13 +255,13 @@ class _Writer:
                 if progress is not None:
                     progress(done, total)
 
-    def _one(self, found: tuple[int, SeedRef], slots: Sequence[PerturbationSlot], kinds: tuple[str, str]) -> None:
-        source, ref = found
+    def _one(self, image: tuple[int, SeedRef], slots: Sequence[PerturbationSlot], kinds: tuple[str, str]) -> None:
+        source, ref = image
         loaded = self._parts.sources[source].load(ref)
         if loaded.expected is None:
             raise MedtestError(f"{ref.dataset}/{ref.seed_id} has no mask; every training image needs one")
-        how = self._parts.suite.prepare
-        seed = prepare(loaded, size=how.size, resize=how.resize)
+        preparation = self._parts.suite.prepare
+        seed = prepare(loaded, size=preparation.size, resize=preparation.resize)
         if seed.mask is None:
             raise MedtestError(f"{ref.dataset}/{ref.seed_id} has no mask; every training image needs one")
         name = f"{ref.dataset}/{ref.seed_id}"
@@ -269,30 +269,41 @@ class _Writer:
         self._groups[kinds[0]].add(seed.image, seed.mask, clean)
         if slots:
             self._kept.begin(seed, loaded.image)
-        taken: set[Address] = set()
+        used: set[Address] = set()
         for slot in slots:
-            self._perturbed(slot, kinds[1], taken)
+            self._perturbed(slot, kinds[1], used)
 
-    def _perturbed(self, slot: PerturbationSlot, kind: str, taken: set[Address]) -> None:
+    def _perturbed(self, slot: PerturbationSlot, kind: str, used: set[Address]) -> None:
         for number, address in enumerate(slot.candidates):
-            found = None if address in taken else self._kept.take(address)
-            if found is None:
+            perturbed = None if address in used else self._kept.take(address)
+            if perturbed is None:
                 continue
-            taken.add(address)
+            used.add(address)
             self._replaced += number > 0
-            row = {"kind": kind, "name": str(address), "params": params_text(found.params), "sha256": found.sha256}
-            self._groups[kind].add(found.image, found.mask, row)
+            row = {
+                "kind": kind,
+                "name": str(address),
+                "params": params_text(perturbed.params),
+                "sha256": perturbed.sha256,
+            }
+            self._groups[kind].add(perturbed.image, perturbed.mask, row)
             return
         self._lost += 1
 
-    def close(self, kept: Kept) -> None:
+    def close(self, follow_ups: Kept) -> None:
         """Finish the arrays and write the manifest last."""
         counts = {kind: group.place for kind, group in self._groups.items()}
         for group in self._groups.values():
             for array in (group.images, group.masks):
                 if isinstance(array, np.memmap):
                     array.flush()
-        facts = {**counts, "replaced": self._replaced, "lost": self._lost, "made": kept.made, "reused": kept.reused}
+        facts = {
+            **counts,
+            "replaced": self._replaced,
+            "lost": self._lost,
+            "made": follow_ups.made,
+            "reused": follow_ups.reused,
+        }
         (self._folder / "counts.json").write_text(json.dumps(facts, indent=1), encoding="utf-8")
         with (self._folder / MANIFEST).open("w", encoding="utf-8", newline="") as file:
             table = csv.DictWriter(
@@ -309,18 +320,18 @@ def _read(folder: Path) -> PairMaterial:
     with (folder / MANIFEST).open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     counts = {str(key): int(value) for key, value in json.loads((folder / "counts.json").read_text()).items()}
-    found: dict[str, Pairs] = {}
+    sets: dict[str, Pairs] = {}
     for kind in KINDS:
         names = tuple(row["name"] for row in rows if row["kind"] == kind)
         arrays = [np.load(folder / f"{kind}_{name}.npy", mmap_mode="r") for name in ("images", "masks")]
-        found[kind] = Pairs(images=arrays[0][: len(names)], masks=arrays[1][: len(names)], names=names)
+        sets[kind] = Pairs(images=arrays[0][: len(names)], masks=arrays[1][: len(names)], names=names)
     digest = hashlib.sha256()
     for row in rows:
         digest.update("\x1f".join((row["kind"], row["name"], row["sha256"], row["mask_sha256"])).encode() + b"\n")
-    held = {"clean": found["held_clean"], "perturbed": found["held_perturbed"]}
+    held = {"clean": sets["held_clean"], "perturbed": sets["held_perturbed"]}
     return PairMaterial(
-        originals=found["originals"],
-        perturbed=found["perturbed"],
+        originals=sets["originals"],
+        perturbed=sets["perturbed"],
         held_out={kind: pairs for kind, pairs in held.items() if len(pairs)},
         counts=counts,
         digest=digest.hexdigest(),

@@ -1,4 +1,4 @@
-"""The network that training starts from, and how what comes out of it is written so that suites can test it."""
+"""Initial network of a training, and the format in which its weights are written for suites."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ if TYPE_CHECKING:
     from medtest.training.settings.recipe import Recipe
 
 COMPACT = "compact"
-"""What ``from=`` calls the network that ships with medtest."""
+"""Name of the bundled network for ``from=``."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StartingPoint:
-    """A network to be trained further.
+    """Network for further training.
 
     Attributes:
         family: ``pranet``, ``sanet``, ``tganet`` or ``ssformer``.
-        name: Which network of the family ("pranet-compact", "ssformer_l").
+        name: Network of the family ("pranet-compact", "ssformer_l").
         network: The network with its weights, in evaluation mode.
-        size: Side in pixels that it takes.
+        size: Input side in pixels.
         threshold: Probability above which a pixel is lesion.
-        sha256: Of the weights' file.
-        checkpoint: What the system's setting of that name is before training; None for the bundled network.
-        info: What a compact network's file says about it; None for published ones.
-        labels: TGANet's word vectors, float32 [5, D], where its weights do not carry them; else None.
+        sha256: SHA-256 of the weights file.
+        checkpoint: Value of the system's ``checkpoint`` setting before training; None for the bundled network.
+        info: Description in a compact network's file; None for published ones.
+        labels: TGANet's word vectors, float32 [5, D], if its weights do not include them; otherwise None.
     """
 
     family: str
@@ -50,40 +50,40 @@ class StartingPoint:
 
 
 def families() -> tuple[str, ...]:
-    """Return the names of networks that can be trained: those whose class says how its family is called."""
+    """Return the names of trainable networks: those with a system of their family's name."""
     from medtest.systems.pytorch import networks
 
     return tuple(name for name in networks.COMPACT if name in parts("systems"))
 
 
 def check_family(model: str, *, others: Sequence[str] = ()) -> None:
-    """Refuse what is no network that can be trained.
+    """Raise an error if a name is no trainable network.
 
     Args:
-        model: What was typed.
-        others: Further names that may be typed.
+        model: The name typed by the user.
+        others: Further allowed names.
 
     Raises:
-        UserMistakes: There is none of this name.
+        UserMistakes: Unknown name.
     """
-    known = (*families(), *others)
-    if model not in known:
+    names = (*families(), *others)
+    if model not in names:
         raise Mistake(
             where="command line",
             key="model",
             found=repr(model),
-            allowed=", ".join(known),
-            nearest=nearest_name(model, known),
+            allowed=", ".join(names),
+            nearest=nearest_name(model, names),
         ).as_error()
 
 
 def open_start(model: str, source: str, *, settings: Mapping[str, Any] | None = None) -> StartingPoint:
-    """Return the network that training starts from.
+    """Return the initial network of a training.
 
     Args:
-        model: Name of the network, as ``model=`` has it.
-        source: ``compact`` for the one that ships, else the path of weights: a .safetensors file of medtest's, a
-            published checkpoint, or the folder of an earlier further training.
+        model: Name of the network, as for ``model=``.
+        source: ``compact`` for the bundled one, or the path of weights: a .safetensors file of medtest's, a published
+            checkpoint, or the folder of an earlier further training.
         settings: Further settings of the system (``label_vectors`` of TGANet).
 
     Raises:
@@ -143,15 +143,15 @@ def _published(model: str, kind: Any, path: Path, settings: dict[str, Any]) -> S
 
 
 def _word_vectors(kind: Any, path: Path, settings: dict[str, Any]) -> Tensor:
-    """Return the word vectors that the system reads beside a published checkpoint."""
+    """Return the word vectors that the system loads for a published checkpoint."""
     system = kind("tganet", kind.Settings(checkpoint=str(path), **settings))
     mistakes = system.check()
     if mistakes:
         raise UserMistakes(mistakes)
     system.open(device="cpu", threads=1)
-    found: Tensor = system.labels.detach().clone().float()
+    vectors: Tensor = system.labels.detach().clone().float()
     system.close()
-    return found
+    return vectors
 
 
 def _weights_file(source: str) -> Path:
@@ -159,22 +159,24 @@ def _weights_file(source: str) -> Path:
     if path.is_dir():
         files = sorted(path.glob("*.safetensors"))
         if len(files) != 1:
-            found = f"{path.name}, a folder with {len(files)} .safetensors files"
+            problem = f"{path.name}, a folder with {len(files)} .safetensors files"
             raise Mistake(
-                where="command line", key="from", found=found, allowed="a folder with one, or a file"
+                where="command line", key="from", found=problem, allowed="a folder with one, or a file"
             ).as_error()
         return files[0]
     mistakes = file_mistakes(source, where="command line", key="from")
     if mistakes:
-        raise UserMistakes([replace(one, fix=one.fix or "from=compact takes the bundled one") for one in mistakes])
+        raise UserMistakes(
+            [replace(mistake, fix=mistake.fix or "from=compact takes the bundled one") for mistake in mistakes]
+        )
     return path
 
 
 def trained_as(start: StartingPoint, recipe: Recipe) -> StartingPoint:
-    """Return a starting point whose description says what a recipe makes of it: its defence, and its side.
+    """Return a starting point with the recipe's defence and side in its description.
 
     Raises:
-        UserMistakes: The recipe has another side, and the weights' form cannot say so.
+        UserMistakes: The recipe has another side, and the weights' format cannot record it.
     """
     size, defence = getattr(recipe, "size", None), getattr(recipe, "defence", None)
     if start.info is None:
@@ -196,16 +198,16 @@ def trained_as(start: StartingPoint, recipe: Recipe) -> StartingPoint:
 
 
 def write_weights(path: Path, start: StartingPoint, state: Mapping[str, Tensor], *, note: str) -> None:
-    """Write trained weights in the form they came in, atomically.
+    """Write trained weights in their original format, atomically.
 
-    A compact network keeps medtest's form (half precision, its description in the header); a published one is written
-    under its official names in float32, so that whatever read the checkpoint before reads it after.
+    A compact network keeps medtest's format (half precision, its description in the header); a published one is written
+    under its official names in float32, so that readers of the original checkpoint can read it too.
 
     Args:
         path: A .safetensors file.
-        start: What training started from.
+        start: The initial network.
         state: The weights.
-        note: What a reader of the file is told about them.
+        note: Note for readers of the file.
     """
     from safetensors.torch import save
 
@@ -215,6 +217,6 @@ def write_weights(path: Path, start: StartingPoint, state: Mapping[str, Tensor],
     if start.info is not None:
         save_weights(path, state, replace(start.info, note=note))
         return
-    kept = {name: value.detach().cpu().contiguous().clone() for name, value in state.items()}
+    tensors = {name: value.detach().cpu().contiguous().clone() for name, value in state.items()}
     with replacing(path) as file:
-        file.write(save(kept, metadata={"note": note}))
+        file.write(save(tensors, metadata={"note": note}))

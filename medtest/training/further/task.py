@@ -95,8 +95,8 @@ class PairLoss:
 
     def compare(self, outputs: Any, truth: Tensor) -> Tensor:
         """Return the loss of outputs."""
-        answers, how = answers_of(self._family, outputs), self._recipe
-        return recipe_loss(answers, truth.to(self._device), how.loss, how.quirks, family=self._family)
+        answers, recipe = answers_of(self._family, outputs), self._recipe
+        return recipe_loss(answers, truth.to(self._device), recipe.loss, recipe.quirks, family=self._family)
 
     def _tensors(self, batch: RawBatch) -> tuple[Tensor, Tensor]:
         """Normalise a batch and resize it to its side."""
@@ -146,7 +146,7 @@ def evaluation(
 def clean_floor(floor: float | None) -> Callable[[Mapping[str, float], Mapping[str, float]], bool]:
     """Return the check that weights may be selected: clean Dice is at most ``floor`` below that of the start."""
 
-    def may_keep(found: Mapping[str, float], first: Mapping[str, float]) -> bool:
-        return floor is None or found.get("dice_clean", 0.0) >= first.get("dice_clean", 0.0) - floor
+    def may_keep(facts: Mapping[str, float], first: Mapping[str, float]) -> bool:
+        return floor is None or facts.get("dice_clean", 0.0) >= first.get("dice_clean", 0.0) - floor
 
     return may_keep

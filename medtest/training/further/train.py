@@ -43,11 +43,11 @@ def writer(out: Path, start: StartingPoint, recipe: Recipe) -> Writer:
     """Return the writer of selected weights, in their original format."""
     from medtest.training.further.networks import trained_as, write_weights
 
-    said = f"further training, recipe {recipe.name}"
+    description = f"further training, recipe {recipe.name}"
     trained = trained_as(start, recipe)
 
     def write(state: Mapping[str, Tensor], note: str) -> None:
-        write_weights(weights_file(out, start), trained, state, note=f"{said}, {note}")
+        write_weights(weights_file(out, start), trained, state, note=f"{description}, {note}")
 
     return write
 

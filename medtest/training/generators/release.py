@@ -69,14 +69,14 @@ def measure(
         levels: The bounds.
     """
     network, info = load_generator(weights)
-    found: list[MeasuredGenerator] = []
+    measurements: list[MeasuredGenerator] = []
     every = np.arange(len(cases))
     with attack.probe.attached():
         for linf in levels:
             at = replace(attack, info=_at(info, linf))
-            came, noise = (fooled(at, one, cases, every)[0] for one in (network, None))
-            found.append(MeasuredGenerator(linf=linf, fooled=bootstrap(came), noise=bootstrap(noise)))
-    return found
+            came, noise = (fooled(at, generator, cases, every)[0] for generator in (network, None))
+            measurements.append(MeasuredGenerator(linf=linf, fooled=bootstrap(came), noise=bootstrap(noise)))
+    return measurements
 
 
 def _at(info: GeneratorInfo, linf: float) -> GeneratorInfo:
@@ -127,8 +127,8 @@ def add_system(target: Path, system: str) -> None:
     """Record that a bundled generator was trained against a system, by its digest."""
     index = target.parent / SHIPPED
     listed: dict[str, Any] = read_object(index)
-    known = [str(one) for one in listed.get(target.stem, [])]
-    listed[target.stem] = sorted({*known, system})
+    systems = [str(digest) for digest in listed.get(target.stem, [])]
+    listed[target.stem] = sorted({*systems, system})
     index.write_text(json.dumps(listed, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 
@@ -136,7 +136,7 @@ def _card(
     target: Path,
     name: str,
     cases: LabelledSet,
-    found: Sequence[MeasuredGenerator],
+    measurements: Sequence[MeasuredGenerator],
     commands: Sequence[str],
     notes: Sequence[str],
 ) -> str:
@@ -148,15 +148,15 @@ def _card(
         "name": name,
         "info": info,
         "settings": info.settings,
-        "parameters": sum(one.numel() for one in network.parameters()),
+        "parameters": sum(parameter.numel() for parameter in network.parameters()),
         "megabytes": target.stat().st_size / 1e6,
         "sha256": file_sha256(target),
         "commands": commands,
         "notes": notes,
         "count": len(cases),
-        "found": found,
+        "found": measurements,
     }
     template = Path(__file__).with_name(TEMPLATE).read_text(encoding="utf-8")
     # Markdown: medtest never renders it as HTML
-    made = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)  # noqa: S701
-    return made.from_string(template).render(**facts).rstrip() + "\n"
+    environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)  # noqa: S701
+    return environment.from_string(template).render(**facts).rstrip() + "\n"

@@ -58,9 +58,9 @@ class GeneratorObjective:
     def shown(self, network: nn.Module, images: Tensor, within: Tensor) -> Tensor:
         """Return a generator's output for images, not rounded."""
         settings = self.info.settings
-        given = fixed_input(self.info.side, self.info.pattern).to(images) if settings.universal else seen(images)
+        inputs = fixed_input(self.info.side, self.info.pattern).to(images) if settings.universal else seen(images)
         with autocast(self.recipe.precision, self.probe.device):
-            field: Tensor = network(given).float()
+            field: Tensor = network(inputs).float()
         epsilon = settings.linf / 255.0
         if settings.variant == "released":
             mean, std = images.new_tensor(self.info.mean), images.new_tensor(self.info.std)
@@ -73,8 +73,8 @@ class GeneratorObjective:
         with torch.no_grad():
             clean = self.probe.logits(images)
         logits = self.probe.logits(self.shown(network, images, within))
-        found = losses(logits, clean, self.classes, self.info.settings.target, self.recipe.goal)
-        return found.mean(), {}
+        values = losses(logits, clean, self.classes, self.info.settings.target, self.recipe.goal)
+        return values.mean(), {}
 
 
 def generator_training(
@@ -138,8 +138,8 @@ def _evaluation(
     """Return the evaluation of a generator on held-out cases, as it attacks: in evaluation mode, saved in 8 bits."""
 
     def evaluate(network: nn.Module) -> Evaluation:
-        found, loss = fooled(attack, network, cases, watched)
-        facts = {"fooled": float(found.mean()), "loss": float(loss.mean())}
+        success, loss = fooled(attack, network, cases, watched)
+        facts = {"fooled": float(success.mean()), "loss": float(loss.mean())}
         return Evaluation(score=facts["fooled"], loss=facts["loss"], facts=facts)
 
     return evaluate

@@ -98,7 +98,7 @@ def _free(placed: Sequence[Placed], name: str, scale: float, rng: np.random.Gene
         box = (left, top, left + width, top + height)
         if min(width, height) < 0.08 or min(left, top) < 0.0 or max(box[2], box[3]) > 1.0:
             continue
-        if _is_seen(box, [one.box for one in placed]):
+        if _is_seen(box, [entity.box for entity in placed]):
             return box
     return None
 
@@ -109,18 +109,18 @@ def _is_seen(box: Box, others: Sequence[Box]) -> bool:
     It shares little with each, or is inside one that contains nothing else; at most :data:`MOST_COVERED` of each is
     covered by all that is in front.
     """
-    holders = [number for number, one in enumerate(others) if _holds(one, box)]
+    holders = [number for number, candidate in enumerate(others) if _holds(candidate, box)]
     if len(holders) > 1 or any(
-        _holds(others[number], one) or _holds(one, others[number])
+        _holds(others[number], third) or _holds(third, others[number])
         for number in holders
-        for one in others
-        if one is not others[number]
+        for third in others
+        if third is not others[number]
     ):
         return False
-    for number, one in enumerate(others):
-        if number not in holders and _shared(box, one) > MOST_HIDDEN * min(_area(box), _area(one)):
+    for number, neighbour in enumerate(others):
+        if number not in holders and _shared(box, neighbour) > MOST_HIDDEN * min(_area(box), _area(neighbour)):
             return False
-        if sum(_shared(front, one) for front in (*others[number + 1 :], box)) > MOST_COVERED * _area(one):
+        if sum(_shared(front, neighbour) for front in (*others[number + 1 :], box)) > MOST_COVERED * _area(neighbour):
             return False
     return True
 
@@ -154,8 +154,8 @@ def _beside(where: str, other: Box, width: float, height: float, rng: np.random.
     return _between(0.0, 1.0 - width, rng), _between(0.0, 1.0 - height, rng)
 
 
-def _between(one: float, other: float, rng: np.random.Generator) -> float:
-    return float(rng.uniform(min(one, other), max(one, other)))
+def _between(first: float, second: float, rng: np.random.Generator) -> float:
+    return float(rng.uniform(min(first, second), max(first, second)))
 
 
 def _gap(rng: np.random.Generator) -> float:
@@ -170,8 +170,11 @@ def _area(box: Box) -> float:
     return (box[2] - box[0]) * (box[3] - box[1])
 
 
-def _shared(one: Box, other: Box) -> float:
-    width, height = min(one[2], other[2]) - max(one[0], other[0]), min(one[3], other[3]) - max(one[1], other[1])
+def _shared(first: Box, second: Box) -> float:
+    width, height = (
+        min(first[2], second[2]) - max(first[0], second[0]),
+        min(first[3], second[3]) - max(first[1], second[1]),
+    )
     return max(width, 0.0) * max(height, 0.0)
 
 

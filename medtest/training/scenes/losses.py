@@ -26,21 +26,21 @@ def scene_loss(given: Sequence[SceneMaps], wanted: Sequence[Targets]) -> tuple[T
         given: The network's maps of each stride.
         wanted: Their targets.
     """
-    peaks, edges, colours, things = [], [], [], torch.zeros(())
+    peaks, edges, colours, total_things = [], [], [], torch.zeros(())
     for maps, target in zip(given, wanted, strict=True):
         heat = torch.from_numpy(target.heat).to(maps.heat.device)
         weight = torch.from_numpy(target.weight).to(heat.device)
-        things = things.to(heat.device) + (heat == 1).sum()
+        total_things = total_things.to(heat.device) + (heat == 1).sum()
         peaks.append(_focal(maps.heat, heat))
         chosen = weight > 0
         share = weight[chosen]
-        ours = maps.edges.permute(0, 2, 3, 1)[chosen]
-        theirs = torch.from_numpy(target.edges).to(heat.device).permute(0, 2, 3, 1)[chosen]
-        edges.append(((1.0 - _giou(ours, theirs)) * share).sum())
-        said = maps.colours.permute(0, 2, 3, 1)[chosen]
+        predicted = maps.edges.permute(0, 2, 3, 1)[chosen]
+        expected = torch.from_numpy(target.edges).to(heat.device).permute(0, 2, 3, 1)[chosen]
+        edges.append(((1.0 - _giou(predicted, expected)) * share).sum())
+        colour_logits = maps.colours.permute(0, 2, 3, 1)[chosen]
         named = torch.from_numpy(target.colours).to(heat.device)[chosen]
-        colours.append((functional.cross_entropy(said, named, reduction="none") * share).sum())
-    count = things.clamp(min=1)
+        colours.append((functional.cross_entropy(colour_logits, named, reduction="none") * share).sum())
+    count = total_things.clamp(min=1)
     parts = {"peaks": sum(peaks) / count, "edges": sum(edges) / count, "colours": sum(colours) / count}
     whole: Tensor = parts["peaks"] + EDGES * parts["edges"] + COLOURS * parts["colours"]
     return whole, parts
@@ -55,10 +55,10 @@ def _focal(logits: Tensor, heat: Tensor) -> Tensor:
     return -(centres + others).sum()
 
 
-def _giou(one: Tensor, two: Tensor) -> Tensor:
+def _giou(predicted: Tensor, expected: Tensor) -> Tensor:
     """Return the generalised intersection over union of boxes given by their edges' distances from one point."""
-    first, second = ((box[:, 0] + box[:, 2]) * (box[:, 1] + box[:, 3]) for box in (one, two))
-    least, most = torch.minimum(one, two), torch.maximum(one, two)
+    first, second = ((box[:, 0] + box[:, 2]) * (box[:, 1] + box[:, 3]) for box in (predicted, expected))
+    least, most = torch.minimum(predicted, expected), torch.maximum(predicted, expected)
     shared = (least[:, 0] + least[:, 2]) * (least[:, 1] + least[:, 3])
     around = (most[:, 0] + most[:, 2]) * (most[:, 1] + most[:, 3])
     union = first + second - shared

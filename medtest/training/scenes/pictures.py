@@ -79,8 +79,8 @@ def training_picture(rng: np.random.Generator) -> tuple[Pixels, list[Placed]]:
     if rng.uniform() < _DECOYS:
         _add_decoys(picture, placed, rng)
     if size != SIDE:
-        how = cv2.INTER_AREA if size > SIDE else cv2.INTER_LINEAR
-        picture = np.asarray(cv2.resize(picture, (SIDE, SIDE), interpolation=how), np.uint8)
+        interpolation = cv2.INTER_AREA if size > SIDE else cv2.INTER_LINEAR
+        picture = np.asarray(cv2.resize(picture, (SIDE, SIDE), interpolation=interpolation), np.uint8)
     return _photographed(picture, rng), placed
 
 
@@ -94,8 +94,8 @@ def _nothing(rng: np.random.Generator) -> Pixels:
     if kind == 2:
         cells = int(rng.integers(2, 65))
         coarse = rng.integers(0, 256, (cells, cells, 3), dtype=np.uint8)
-        how = (cv2.INTER_NEAREST, cv2.INTER_LINEAR, cv2.INTER_CUBIC)[int(rng.integers(3))]
-        return np.asarray(cv2.resize(coarse, (SIDE, SIDE), interpolation=how), np.uint8)
+        interpolation = (cv2.INTER_NEAREST, cv2.INTER_LINEAR, cv2.INTER_CUBIC)[int(rng.integers(3))]
+        return np.asarray(cv2.resize(coarse, (SIDE, SIDE), interpolation=interpolation), np.uint8)
     picture = draw_scene([], rng=rng, clutter=int(rng.integers(20)))
     for _ in range(int(rng.integers(1, 9)) if kind == 3 else 0):
         _add_decoys(picture, [], rng)
@@ -109,7 +109,7 @@ def _add_decoys(picture: Pixels, placed: Sequence[Placed], rng: np.random.Genera
         wide, high = (float(value) for value in rng.uniform(0.06, 0.4, 2))
         left, top = float(rng.uniform(-0.1, 1.0 - wide)), float(rng.uniform(-0.1, 1.0 - high))
         box = (left, top, left + wide, top + high)
-        if any(_share(box, one.box) for one in placed):
+        if any(_share(box, entity.box) for entity in placed):
             continue
         levels = tones(COLOURS[int(rng.integers(len(COLOURS)))], rng)
         shapes = fitted([_decoy(rng) for _ in range(int(rng.integers(1, 7)))], float(rng.uniform()), False)
@@ -125,12 +125,14 @@ def _decoy(rng: np.random.Generator) -> Shape:
         return oval(tone, x, y, 0.5 * a, 0.5 * b)
     if kind == 1:
         return poly(tone, (x, y), (x + a, y), (x + a, y + b), (x, y + b))
-    points = [(float(one), float(two)) for one, two in rng.uniform(0.0, 1.0, (int(rng.integers(3, 8)), 2))]
+    points = [
+        (float(x_share), float(y_share)) for x_share, y_share in rng.uniform(0.0, 1.0, (int(rng.integers(3, 8)), 2))
+    ]
     return poly(tone, *points) if kind == 2 else soft(tone, *points)
 
 
-def _share(one: Box, other: Box) -> bool:
-    return min(one[2], other[2]) > max(one[0], other[0]) and min(one[3], other[3]) > max(one[1], other[1])
+def _share(first: Box, second: Box) -> bool:
+    return min(first[2], second[2]) > max(first[0], second[0]) and min(first[3], second[3]) > max(first[1], second[1])
 
 
 def _photographed(picture: Pixels, rng: np.random.Generator) -> Pixels:
@@ -161,21 +163,21 @@ def _targets(scenes: Sequence[Sequence[Placed]], *, large: bool) -> Targets:
     weight = np.zeros((count, cells, cells), np.float32)
     line = (np.arange(cells, dtype=np.float32) + np.float32(0.5)) * np.float32(stride)
     for index, scene in enumerate(scenes):
-        boxes = [(one, [edge * SIDE for edge in one.box]) for one in scene]
+        boxes = [(entity, [edge * SIDE for edge in entity.box]) for entity in scene]
         # Cells shared by two things belong to the smaller one.
-        for one, (left, top, right, bottom) in sorted(boxes, key=lambda pair: -_area(pair[1])):
+        for entity, (left, top, right, bottom) in sorted(boxes, key=lambda pair: -_area(pair[1])):
             side = math.sqrt((right - left) * (bottom - top))
             if (side < LARGE_FROM) if large else (side > SMALL_TO):
                 continue
             peak = _peak(line, left, right, stride)[None] * _peak(line, top, bottom, stride)[:, None]
             row, column = (min(int(0.5 * (a + b) / stride), cells - 1) for a, b in ((top, bottom), (left, right)))
             peak[row, column] = 1.0
-            plane = heat[index, CLASSES.index(one.name)]
+            plane = heat[index, CLASSES.index(entity.name)]
             np.maximum(plane, peak, out=plane)
             rows, columns = np.nonzero(peak >= CENTRAL)
             x, y = line[columns], line[rows]
             edges[index, :, rows, columns] = np.stack([x - left, y - top, right - x, bottom - y], axis=1)
-            colours[index, rows, columns] = COLOURS.index(one.colour)
+            colours[index, rows, columns] = COLOURS.index(entity.colour)
             weight[index, rows, columns] = peak[rows, columns] / peak[rows, columns].sum()
     np.maximum(edges, 0.5, out=edges)
     return Targets(heat=heat, edges=edges, colours=colours, weight=weight)

@@ -50,12 +50,12 @@ class DetectionTally:
         self.matched += len(pairs)
         self.coloured += sum(placed[its].colour in seen[own].attributes for own, its in pairs.items())
         if told is not None:
-            drawn = triples_of([SeenEntity(name=one.name, box=one.box) for one in placed])
-            hold = {(one.subject, one.predicate, one.object) for one in drawn}
+            drawn = triples_of([SeenEntity(name=entity.name, box=entity.box) for entity in placed])
+            hold = {(triple.subject, triple.predicate, triple.object) for triple in drawn}
             self.triples_drawn += len(hold)
             self.triples_found += len(told)
-            ends = ((pairs.get(one.subject), one.predicate, pairs.get(one.object)) for one in told)
-            self.triples_matched += sum(one in hold for one in ends)
+            ends = ((pairs.get(triple.subject), triple.predicate, pairs.get(triple.object)) for triple in told)
+            self.triples_matched += sum(triple in hold for triple in ends)
 
     @property
     def recall(self) -> float:

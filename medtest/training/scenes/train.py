@@ -68,7 +68,7 @@ class SceneBatches:
         """Return the batch of a step, from 0."""
         if self._pool is None:
             return training_batch(self._seed, step, self._batch)
-        self._drawn = {number: one for number, one in self._drawn.items() if number >= step}
+        self._drawn = {number: future for number, future in self._drawn.items() if number >= step}
         for number in range(step, step + 1 + self._ahead):
             if number not in self._drawn:
                 self._drawn[number] = self._pool.submit(training_batch, self._seed, number, self._batch)
@@ -118,9 +118,9 @@ def train_scenes(
     def write(state: Mapping[str, Tensor], note: str) -> None:
         save_scene_net(out / FILE, state, replace(info, threshold=thresholds[-1], note=f"{options.noted()}, {note}"))
 
-    def loss(given: nn.Module, batch: SceneBatch) -> tuple[Tensor, Mapping[str, Tensor]]:
+    def loss(model: nn.Module, batch: SceneBatch) -> tuple[Tensor, Mapping[str, Tensor]]:
         with autocast("fp32", options.device):
-            return scene_loss(given(pixels_of(batch.images, options.device)), batch.targets)
+            return scene_loss(model(pixels_of(batch.images, options.device)), batch.targets)
 
     with _drawing(options.workers) as pool:
         training = Training(
@@ -203,12 +203,12 @@ def _evaluation(options: SceneOptions, thresholds: list[float]) -> Callable[[nn.
         if not cases:
             draws = (np.random.Generator(np.random.PCG64([WATCHED_SEED, k])) for k in range(options.watched))
             cases.extend(training_picture(rng) for rng in draws)
-        found: list[list[FoundThing]] = []
+        detections: list[list[FoundThing]] = []
         with torch.no_grad():
             for start in range(0, len(cases), _AT_ONCE):
                 images = np.stack([picture for picture, _ in cases[start : start + _AT_ONCE]])
-                found += things(network(pixels_of(images, options.device)), _SIGHTED)
-        tallies = {at: _tally(cases, found, at) for at in _THRESHOLDS}
+                detections += things(network(pixels_of(images, options.device)), _SIGHTED)
+        tallies = {at: _tally(cases, detections, at) for at in _THRESHOLDS}
         most = max(tally.f1 for tally in tallies.values())
         best = max(at for at, tally in tallies.items() if tally.f1 >= most - _AS_GOOD)
         thresholds.append(best)
@@ -220,14 +220,16 @@ def _evaluation(options: SceneOptions, thresholds: list[float]) -> Callable[[nn.
     return evaluate
 
 
-def _tally(cases: list[tuple[Pixels, list[Placed]]], found: list[list[FoundThing]], at: float) -> DetectionTally:
+def _tally(cases: list[tuple[Pixels, list[Placed]]], detections: list[list[FoundThing]], at: float) -> DetectionTally:
     tally = DetectionTally()
-    for (_, placed), one in zip(cases, found, strict=True):
-        tally.add(placed, [_seen(thing) for thing in one if thing.score >= at])
+    for (_, placed), detected in zip(cases, detections, strict=True):
+        tally.add(placed, [_seen(detection) for detection in detected if detection.score >= at])
     return tally
 
 
-def _seen(thing: FoundThing) -> SeenEntity:
-    left, top, right, bottom = (edge / SIDE for edge in thing.box)
-    colour = (COLOURS[thing.colour],)
-    return SeenEntity(name=CLASSES[thing.label], box=(left, top, right, bottom), score=thing.score, attributes=colour)
+def _seen(detection: FoundThing) -> SeenEntity:
+    left, top, right, bottom = (edge / SIDE for edge in detection.box)
+    colour = (COLOURS[detection.colour],)
+    return SeenEntity(
+        name=CLASSES[detection.label], box=(left, top, right, bottom), score=detection.score, attributes=colour
+    )

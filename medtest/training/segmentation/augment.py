@@ -67,23 +67,23 @@ def augment(
     return moved, np.where(moved_mask > 127, 255, 0).astype(np.uint8)
 
 
-def _geometry(rng: np.random.Generator, side: int, size: int, how: Augmentation) -> NDArray[np.float64]:
+def _geometry(rng: np.random.Generator, side: int, size: int, changes: Augmentation) -> NDArray[np.float64]:
     """Draw a crop, quarter turns, a flip and a small rotation as one affine map from image to result."""
-    scale = size / (side * rng.uniform(*how.zoom))
-    angle = np.deg2rad(90.0 * int(rng.integers(4)) + rng.uniform(-how.tilt, how.tilt))
+    scale = size / (side * rng.uniform(*changes.zoom))
+    angle = np.deg2rad(90.0 * int(rng.integers(4)) + rng.uniform(-changes.tilt, changes.tilt))
     flip = -1.0 if rng.random() < 0.5 else 1.0
     turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]) @ np.diag([flip, 1.0]) * scale
-    middle = (side - 1) / 2 + rng.uniform(-how.shift, how.shift, 2) * side
+    middle = (side - 1) / 2 + rng.uniform(-changes.shift, changes.shift, 2) * side
     offset = (size - 1) / 2 - turn @ middle
     return np.column_stack([turn, offset])
 
 
-def _colour(rng: np.random.Generator, image: Pixels, how: Augmentation) -> Pixels:
+def _colour(rng: np.random.Generator, image: Pixels, changes: Augmentation) -> Pixels:
     """Draw exposure, contrast, saturation and a cast, and apply them as one affine map of the three channels."""
-    if rng.random() >= how.colour:
+    if rng.random() >= changes.colour:
         return image
     gains = rng.uniform(0.88, 1.12, 3) * np.exp(rng.uniform(np.log(0.5), np.log(1.45)))
-    if rng.random() < how.cast:
+    if rng.random() < changes.cast:
         weak = rng.uniform(0.5, 0.95)
         gains *= np.array([weak, 1.0, weak]) if rng.random() < 0.5 else np.array([1.0, weak, 1.0])
     saturation = rng.uniform(0.6, 1.4)

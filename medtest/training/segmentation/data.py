@@ -71,8 +71,8 @@ class Pairs:
 def shrink(image: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
     """Resize an image to size×size, averaging areas when shrinking."""
     smaller = image.shape[0] >= size and image.shape[1] >= size
-    how = cv2.INTER_AREA if smaller else cv2.INTER_LINEAR
-    return np.asarray(cv2.resize(image, (size, size), interpolation=how), np.uint8)
+    interpolation = cv2.INTER_AREA if smaller else cv2.INTER_LINEAR
+    return np.asarray(cv2.resize(image, (size, size), interpolation=interpolation), np.uint8)
 
 
 def shrink_mask(mask: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
@@ -89,9 +89,9 @@ def shrink_pairs(pairs: Pairs, size: int) -> Pairs:
     )
 
 
-def _stack(pairs: Sequence[tuple[str, NDArray[np.uint8], NDArray[np.uint8]]], what: str) -> Pairs:
+def _stack(pairs: Sequence[tuple[str, NDArray[np.uint8], NDArray[np.uint8]]], source: str) -> Pairs:
     if not pairs:
-        raise MedtestError(f"{what}: no image with a mask was found to train on")
+        raise MedtestError(f"{source}: no image with a mask was found to train on")
     return Pairs(
         images=np.stack([image for _, image, _ in pairs]),
         masks=np.stack([mask for _, _, mask in pairs]),

@@ -27,8 +27,8 @@ def phantom_pairs(count: int, *, seed: int, size: int, cache: Path, negatives: f
     file = cache / f"colon_r{REVISION}_s{seed}_n{count}{share}_{size}.npz"
     names = tuple(f"{DATASET}/{index}" for index in range(count))
     if file.is_file():
-        with np.load(file) as kept:
-            return Pairs(images=kept["images"], masks=kept["masks"], names=names)
+        with np.load(file) as stored:
+            return Pairs(images=stored["images"], masks=stored["masks"], names=names)
     images = np.empty((count, size, size, 3), np.uint8)
     masks = np.empty((count, size, size), np.uint8)
     for index in range(count):

@@ -86,11 +86,15 @@ def judgement_losses(judgements: Sequence[Tensor], truth: Tensor, *, double_soft
         truth: [B, 1, S, S]; number and size are derived from it.
         double_softmax: See :func:`loss_of`.
     """
-    known = [number_and_size(one) for one in (truth[:, 0] > 0.5).cpu().numpy()]
+    expected = [number_and_size(mask) for mask in (truth[:, 0] > 0.5).cpu().numpy()]
     terms = []
     for place, logits in enumerate(judgements):
-        given = torch.softmax(logits, dim=1) if double_softmax else logits
-        terms.append(functional.cross_entropy(given, torch.tensor([one[place] for one in known], device=given.device)))
+        scores = torch.softmax(logits, dim=1) if double_softmax else logits
+        terms.append(
+            functional.cross_entropy(
+                scores, torch.tensor([attributes[place] for attributes in expected], device=scores.device)
+            )
+        )
     return terms
 
 

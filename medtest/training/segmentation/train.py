@@ -64,14 +64,14 @@ def _load(options: SegmentationOptions, out: Path) -> _Data:
         if options.held_out:
             validation["real"] = shrink_pairs(real.take(order[: options.held_out]), options.size)
     if options.phantoms:
-        made = phantom_pairs(
+        phantoms = phantom_pairs(
             options.phantoms,
             seed=options.phantom_seed,
             size=large,
             cache=out / "phantoms",
             negatives=options.phantom_negatives,
         )
-        training.append(("phantoms", made))
+        training.append(("phantoms", phantoms))
         unseen = phantom_pairs(VALIDATION_PHANTOMS, seed=VALIDATION_SEED, size=options.size, cache=out / "phantoms")
         validation["phantoms"] = unseen
     if not training:
@@ -83,8 +83,8 @@ def _shares(options: SegmentationOptions, data: _Data) -> list[tuple[Pairs, int]
     """Return the number of pairs of each set in a batch."""
     if len(data.training) == 1:
         return [(data.training[0][1], options.batch)]
-    made = round(options.batch * options.phantom_share)
-    return [(data.training[0][1], options.batch - made), (data.training[1][1], made)]
+    phantom_count = round(options.batch * options.phantom_share)
+    return [(data.training[0][1], options.batch - phantom_count), (data.training[1][1], phantom_count)]
 
 
 def train_segmentation(
@@ -126,8 +126,8 @@ def train_segmentation(
     from medtest.training.segmentation.data import PairBatches
 
     if options.network not in networks.SEGMENTATION:
-        known = ", ".join(networks.SEGMENTATION)
-        raise MedtestError(f"no compact network is called {options.network!r}; there are {known}")
+        names = ", ".join(networks.SEGMENTATION)
+        raise MedtestError(f"no compact network is called {options.network!r}; there are {names}")
     if options.threads:
         torch.set_num_threads(options.threads)
     out.mkdir(parents=True, exist_ok=True)

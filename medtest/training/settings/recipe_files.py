@@ -39,11 +39,11 @@ def load_file(
     """
     path = Path(name).expanduser()
     own = path.suffix.lower() in (".yaml", ".yml")
-    known = names_in(folder)
+    names = names_in(folder)
     if not own:
-        if name not in known:
-            allowed = f"{', '.join(known)}, or the path of a YAML file"
-            raise mistake(key, repr(name), allowed, nearest=nearest_name(name, known))
+        if name not in names:
+            allowed = f"{', '.join(names)}, or the path of a YAML file"
+            raise mistake(key, repr(name), allowed, nearest=nearest_name(name, names))
         path = folder / f"{name}.yaml"
     values = _read(path, key)
     for changed, value in (changes or {}).items():
@@ -116,43 +116,47 @@ def _lay(values: dict[str, Any], key: str, value: Any) -> None:
 
 
 def _rephrased(errors: Iterable[Any], model: type[BaseModel], where: str) -> list[Mistake]:
-    found: list[Mistake] = []
-    for one in errors:
+    mistakes: list[Mistake] = []
+    for error in errors:
         location: Sequence[Any] = [
-            step for step in one["loc"] if step not in ("steps", "milestones", "plateau", "cosine", "poly")
+            step for step in error["loc"] if step not in ("steps", "milestones", "plateau", "cosine", "poly")
         ]
-        unknown = one["type"] == "extra_forbidden"
-        known = _keys_at(model, one["loc"][:-1]) if unknown else ()
-        allowed = f"no such key; {', '.join(known)}" if known else "no such key"
-        found.append(
+        unknown = error["type"] == "extra_forbidden"
+        allowed_keys = _keys_at(model, error["loc"][:-1]) if unknown else ()
+        allowed = f"no such key; {', '.join(allowed_keys)}" if allowed_keys else "no such key"
+        mistakes.append(
             Mistake(
                 where=where,
-                key=".".join(str(step) for step in (location or one["loc"])),
-                found="" if not location and not one["loc"] else repr(one["input"])[:120],
-                allowed=allowed if unknown else str(one["msg"]).removeprefix("Value error, "),
-                nearest=nearest_name(str(one["loc"][-1]), known) if unknown else None,
+                key=".".join(str(step) for step in (location or error["loc"])),
+                found="" if not location and not error["loc"] else repr(error["input"])[:120],
+                allowed=allowed if unknown else str(error["msg"]).removeprefix("Value error, "),
+                nearest=nearest_name(str(error["loc"][-1]), allowed_keys) if unknown else None,
             )
         )
-    return found
+    return mistakes
 
 
 def _keys_at(model: type[BaseModel], steps: Sequence[Any]) -> tuple[str, ...]:
     """Return the allowed keys of a recipe's table, by the steps to it."""
     for step in steps:
-        found = model.model_fields.get(str(step))
+        field = model.model_fields.get(str(step))
         kinds = (
-            [one for one in get_args(found.annotation) if isinstance(one, type) and issubclass(one, BaseModel)]
-            if found
+            [
+                annotation
+                for annotation in get_args(field.annotation)
+                if isinstance(annotation, type) and issubclass(annotation, BaseModel)
+            ]
+            if field
             else []
         )
         if len(kinds) > 1:  # a table of several kinds: the step after it is the kind's name
             kind = str(steps[-1])
-            chosen = [one for one in kinds if kind in get_args(one.model_fields["kind"].annotation)]
+            chosen = [table for table in kinds if kind in get_args(table.model_fields["kind"].annotation)]
             return tuple(chosen[0].model_fields) if chosen else ()
         if len(kinds) == 1:  # a table that may be null
             model = kinds[0]
             continue
-        if found is None or not isinstance(found.annotation, type) or not issubclass(found.annotation, BaseModel):
+        if field is None or not isinstance(field.annotation, type) or not issubclass(field.annotation, BaseModel):
             return ()
-        model = found.annotation
+        model = field.annotation
     return tuple(model.model_fields)

@@ -121,9 +121,9 @@ class NamedSystem(System):
         Raises:
             MedtestError: The numbers differ.
         """
-        found = self.naming
-        if found is not None and len(found.own) != count:
-            named = f"{len(found.own)} are named: {', '.join(found.own)}"
+        own_naming = self.naming
+        if own_naming is not None and len(own_naming.own) != count:
+            named = f"{len(own_naming.own)} are named: {', '.join(own_naming.own)}"
             raise MedtestError(f"{self.name}: this network has {count} classes, and {named}")
 
     def class_logits(self, scores: Tensor, *, multi: bool) -> Tensor:

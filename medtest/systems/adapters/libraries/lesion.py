@@ -96,13 +96,13 @@ def _index(choice: int | str, names: Sequence[str], system: str) -> int:
         if 0 <= choice < len(names):
             return choice
         raise MedtestError(f"{system}: there is no class {choice}; the classes are {_listed(names)}")
-    wanted = choice.strip().lower()
+    asked_name = choice.strip().lower()
     lower = [name.strip().lower() for name in names]
-    if lower.count(wanted) == 1:
-        return lower.index(wanted)
-    if lower.count(wanted) > 1:
+    if lower.count(asked_name) == 1:
+        return lower.index(asked_name)
+    if lower.count(asked_name) > 1:
         raise MedtestError(f"{system}: several classes are called {choice!r}; give an index: {_listed(names)}")
-    meant = did_you_mean(wanted, names)
+    meant = did_you_mean(asked_name, names)
     raise MedtestError(f"{system}: there is no class {choice!r}{meant} The classes are {_listed(names)}")
 
 

@@ -167,11 +167,11 @@ def _classes_of(state: Mapping[str, Tensor], classifier: Any, file: str) -> int:
     heads = [classifier] if isinstance(classifier, str) else list(classifier or ())
     names = {f"{head}.weight" for head in heads}
     fitting = fitting_names(state, names)
-    found = next((fitting[name] for name in sorted(names) if name in fitting and fitting[name].ndim), None)
-    if found is None:
+    last_layer = next((fitting[name] for name in sorted(names) if name in fitting and fitting[name].ndim), None)
+    if last_layer is None:
         expected = ", ".join(sorted(names)) or "a last layer"
         raise MedtestError(f"{file}: {expected} is not in this file. Is it of another architecture?")
-    return int(found.shape[0])
+    return int(last_layer.shape[0])
 
 
 def _recipe(configured: Mapping[str, Any]) -> Preprocessing:

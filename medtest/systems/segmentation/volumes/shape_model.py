@@ -72,8 +72,8 @@ def learn_shape_model(
     # With few shapes and many voxels, the small Gram matrix has the same non-zero eigenvalues.
     values, vectors = np.linalg.eigh(flat @ flat.T / (len(cut) - 1))
     order = [n for n in np.argsort(values)[::-1][:modes] if values[n] > 1e-6 * values.max()]
-    vectors_kept = [vectors[:, n] @ flat / np.sqrt(len(cut) - 1) for n in order]
-    components = np.stack(vectors_kept).reshape(-1, *mean.shape) if vectors_kept else np.zeros((0, *mean.shape))
+    flat_modes = [vectors[:, n] @ flat / np.sqrt(len(cut) - 1) for n in order]
+    components = np.stack(flat_modes).reshape(-1, *mean.shape) if flat_modes else np.zeros((0, *mean.shape))
     return ShapeModel(mean=mean.astype(np.float32), modes=components.astype(np.float32), spacing=(float(step),) * 3)
 
 

@@ -15,7 +15,7 @@ L1_SHARE = 1e-5
 
 def l1_norm(parameters: Iterable[Tensor]) -> Tensor:
     """Return the sum of the absolute values of all parameters, including biases and norms."""
-    return torch.stack([one.abs().sum() for one in parameters]).sum()
+    return torch.stack([parameter.abs().sum() for parameter in parameters]).sum()
 
 
 def inception_loss(
@@ -41,5 +41,5 @@ def inception_loss(
     loss = functional.cross_entropy(main, targets)
     if side is not None and auxiliary > 0:
         loss = loss + auxiliary * functional.cross_entropy(side, targets)
-    given = list(parameters)
-    return loss + l1 * l1_norm(given) if given and l1 > 0 else loss
+    weights = list(parameters)
+    return loss + l1 * l1_norm(weights) if weights and l1 > 0 else loss
