@@ -178,14 +178,14 @@ class Campaign:
         key = content_key(self.caller.endpoint.provider, self.caller.parameters, request)
         self._active += 1
         try:
-            outcome = await self._memory.of_run(request.address, key) or await self._once(request, key)
+            outcome = await self._memory.of_run(request.address, key) or await self._ask_once(request, key)
         finally:
             self._active -= 1
         self._states[str(outcome.state)] += 1
         self._sources[str(outcome.source)] += 1
         return outcome
 
-    async def _once(self, request: Request, key: str) -> Outcome:
+    async def _ask_once(self, request: Request, key: str) -> Outcome:
         """Send a request unless its answer is stored or another address is sending the same content."""
         if self.cache.mode != CacheMode.USE:
             return await self._call(request, key)
@@ -230,7 +230,7 @@ class Campaign:
                 raise GivenUp
             task = self.ledger.open_task(request.address, key) if self.caller.wire.asynchronous else None
             try:
-                reservation, permit = await self._leave_to_send(tokens, None if task else usd, tally)
+                reservation, permit = await self._acquire(tokens, None if task else usd, tally)
             except TimeoutError:
                 return self._failed(request, key, tally, tally.why(reply, self.retries, _now()))
             if tally.sent == 0:
@@ -240,7 +240,7 @@ class Campaign:
             tally.sent += 1
             sent_at = self._door.now()
             worth = (usd if task is None else task.usd, task)
-            outcome, reply = await self._sent(request, key, tally, worth, reservation, permit)
+            outcome, reply = await self._send(request, key, tally, worth, reservation, permit)
             try:
                 self._door.mind(request.address, reply, outcome, sent_at=sent_at)
             except DOOR_CLOSED:
@@ -260,7 +260,7 @@ class Campaign:
         prompt = int(tokens.prompt * self._prompt_factor) + 1
         return Tokens(prompt, max(tokens.completion, self._longest), tokens.pictures)
 
-    async def _leave_to_send(self, tokens: Tokens, usd: float | None, tally: Tally) -> tuple[Reservation, Permit]:
+    async def _acquire(self, tokens: Tokens, usd: float | None, tally: Tally) -> tuple[Reservation, Permit]:
         """Wait for budget and limiter; a call without further cost (None) does not wait for the budget.
 
         A question's time starts with its first call, not in the queue, and excludes later waits for other calls.
@@ -268,7 +268,7 @@ class Campaign:
         Raises:
             TimeoutError: The question was sent before, and its time is over.
         """
-        reservation, permit = await self._through_the_gate(tokens, usd, tally)
+        reservation, permit = await self._reserve_and_enter(tokens, usd, tally)
         if tally.sent:
             tally.queued += permit.queued
             if tally.left(self.retries, _now()) <= 0:
@@ -277,7 +277,7 @@ class Campaign:
                 raise TimeoutError
         return reservation, permit
 
-    async def _through_the_gate(self, tokens: Tokens, usd: float | None, tally: Tally) -> tuple[Reservation, Permit]:
+    async def _reserve_and_enter(self, tokens: Tokens, usd: float | None, tally: Tally) -> tuple[Reservation, Permit]:
         reservation = self.budget.counted() if usd is None else await self.budget.reserve(usd)
         patience = self._patience(tally)
         try:
@@ -306,7 +306,7 @@ class Campaign:
         self.stop()
         return ServerClosed(self.caller.endpoint.base_url, seconds, self.retries.total_seconds)
 
-    async def _sent(
+    async def _send(
         self,
         request: Request,
         key: str,
@@ -326,7 +326,7 @@ class Campaign:
         try:
             call = self.ledger.send(address=request.address, key=key, attempt=tally.sent, expected_usd=usd, task=task)
             cost, billable = usd, True
-            reply = await self._replied(request, key, call, task)
+            reply = await self._reply_to(request, key, call, task)
             actual = self.budget.cost(reply.prompt_tokens, reply.completion_tokens, reply.pictures)
             billable = reply.maybe_billed
             cost = actual if actual is not None else (usd if billable else 0.0)
@@ -338,7 +338,7 @@ class Campaign:
             raise
         finally:
             self.budget.settle(reservation, cost - before, billable=billable and task is None)
-            # An empty account is not a rate limit, whatever status reports it.
+            # An empty account is not a rate limit, even if reported as 429.
             status = 402 if reply.trouble == Trouble.NO_CREDIT else reply.status
             late = reply.trouble == Trouble.TIMEOUT and not reply.unreached
             own, allowed = reply.seconds or None, self.caller.call_seconds
@@ -346,7 +346,7 @@ class Campaign:
         self._learn_tokens(request, reply)
         return outcome, reply
 
-    async def _replied(self, request: Request, key: str, call: int, task: OpenTask | None) -> Reply:
+    async def _reply_to(self, request: Request, key: str, call: int, task: OpenTask | None) -> Reply:
         """Return the reply to a call; a picture is stored before anything refers to it."""
         if self.caller.wire.asynchronous:
             begin = partial(self.ledger.begin_task, call, request.address, key)

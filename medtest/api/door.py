@@ -71,7 +71,7 @@ class Door:
         return self._clock()
 
     def doubts(self, address: str) -> bool:
-        """Return True if this request's ERROR may be the server's fault, that is, part of an unfinished row."""
+        """Return True if this request's ERROR may be the server's fault, as part of a row still open."""
         return address in self._refused.addresses or address in self._lost.addresses
 
     def mind(self, address: str, reply: Reply, outcome: Outcome | None, *, sent_at: float) -> None:
@@ -93,7 +93,7 @@ class Door:
         if reply.trouble == Trouble.NO_CREDIT:
             raise NoCredit(self._base_url, reply.reason)
         if reply.unreached:
-            self._nobody(address, reply, outcome)
+            self._unreached(address, reply, outcome)
             return
         self._reached = True
         self._lost.end(sent_at)
@@ -114,7 +114,7 @@ class Door:
         enough = sum(status != 403 for status in statuses) >= KNOCKS or len(statuses) >= FORBIDDEN
         return AccessLost(self._base_url, reason, len(statuses)) if enough else None
 
-    def _nobody(self, address: str, reply: Reply, outcome: Outcome | None) -> None:
+    def _unreached(self, address: str, reply: Reply, outcome: Outcome | None) -> None:
         self._misses += 1
         if not self._reached and self._misses >= KNOCKS:
             raise ServerMissing(self._base_url, reply.reason, self._misses)

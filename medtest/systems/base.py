@@ -165,7 +165,7 @@ class System(Part, ABC):
         return self
 
     def offers(self) -> Need:
-        """Return what a probe of this system provides to relations; called before anything is loaded.
+        """Return the kind of probe that this system provides to relations; called before anything is loaded.
 
         Nothing for systems that draw calls (models over an API), for stored answers, for labels without scores, and for
         tasks other than labels or masks of pictures.

@@ -114,12 +114,12 @@ class Caller:
             sending = self.wire.polling(task) if task else self.wire.sending(request, self.parameters, plain=plain)
             prepared = self._http.request(sending)
         except Exception as error:  # noqa: BLE001 - any failure of a library becomes a reply
-            return _not_made(error, clock() - began)
+            return _unbuilt(error, clock() - began)
         began = clock()  # the time to create the body does not count as the server's
         try:
             async with asyncio.timeout(self.call_seconds):
                 if task:
-                    return await self._followed(request, task, began)
+                    return await self._poll(request, task, began)
                 received = await self._http.send(prepared)
                 reply, content = self._read(request, received, plain, clock() - began)
                 if content is None:
@@ -128,8 +128,8 @@ class Caller:
                     task_ids = [content.task]
                     if begun is not None:
                         begun(content.task)
-                    return await self._followed(request, content.task, began)
-                return await self._delivered(request, reply, content, began)
+                    return await self._poll(request, content.task, began)
+                return await self._with_picture(request, reply, content, began)
         except (TimeoutError, NotSent, TooLong) as error:
             cause = error.__cause__ if isinstance(error, NotSent) and error.__cause__ is not None else error
             seconds = clock() - began
@@ -201,7 +201,7 @@ class Caller:
 
     # ------------------------------------------------------------------------------------------- pictures and tasks
 
-    async def _delivered(self, request: Request, reply: Reply, content: ReplyContent, began: float) -> Reply:
+    async def _with_picture(self, request: Request, reply: Reply, content: ReplyContent, began: float) -> Reply:
         """Return the reply with its picture, fetched if only its URL came."""
         if not content.url:
             return reply
@@ -214,7 +214,7 @@ class Caller:
             return replace(reply, state=None, trouble=trouble, reason=why, seconds=clock() - began, pictures=0)
         return replace(reply, drawn=drawn, seconds=clock() - began)
 
-    async def _followed(self, request: Request, task: str, began: float) -> Reply:
+    async def _poll(self, request: Request, task: str, began: float) -> Reply:
         """Poll a task until it is done; failed polls are ignored, because the task continues."""
         clock = asyncio.get_running_loop().time
         pause = self.poll_seconds
@@ -235,7 +235,7 @@ class Caller:
             if received is not None and received.status not in AGAIN:
                 reply, content = self._read(request, received, False, clock() - began)
                 if content is not None and not content.task:
-                    done = await self._delivered(request, reply, content, began)
+                    done = await self._with_picture(request, reply, content, began)
                     return replace(done, task=task) if done.trouble == Trouble.BROKEN else done
                 if content is None and (reply.state is not None or received.status < 300):
                     if reply.trouble != Trouble.BROKEN:  # ended; only a truncated body is requested again
@@ -286,7 +286,7 @@ class Caller:
         return Reply(trouble=Trouble.REJECTED, **common)
 
 
-def _not_made(error: Exception, seconds: float) -> Reply:
+def _unbuilt(error: Exception, seconds: float) -> Reply:
     return Reply(
         trouble=Trouble.REJECTED,
         seconds=seconds,

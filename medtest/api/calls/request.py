@@ -44,7 +44,7 @@ class Source(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """Picture as it is sent: PNG made from pixels only, hence without metadata.
+    """Picture to send: PNG made from pixels only, hence without metadata.
 
     Attributes:
         png: The file's bytes; never shown.

@@ -110,7 +110,7 @@ class Http:
         return self.client().build_request(sending.method, url, headers=headers, content=content, files=files)
 
     async def send(self, request: httpx2.Request) -> Received:
-        """Return the reply, whatever its status.
+        """Return the reply, with any status.
 
         Raises:
             TooLong: Its body is longer than :attr:`Wire.most_bytes`.

@@ -170,7 +170,7 @@ class Fetcher:
         for attempt in range(1, _TRIES + 1):
             try:
                 async with asyncio.timeout(self._seconds):
-                    return await self._followed(url)
+                    return await self._follow_redirects(url)
             except TimeoutError:
                 error = NotFetched(f"it did not come within {self._seconds:g} s", final=False)
             except NotFetched as raised:
@@ -180,10 +180,10 @@ class Fetcher:
             await asyncio.sleep(self._pause * 2 ** (attempt - 1))
         raise AssertionError
 
-    async def _followed(self, url: str) -> bytes:
+    async def _follow_redirects(self, url: str) -> bytes:
         for _ in range(_MOST_REDIRECTS + 1):
             host = check_url(url, loopback=self.loopback)
-            status, where, content = await self._once(url, host)
+            status, where, content = await self._request(url, host)
             if status not in _REDIRECTS:
                 return content
             if not where:
@@ -191,7 +191,7 @@ class Fetcher:
             url = urljoin(url, where)
         raise NotFetched(f"its address leads on more than {_MOST_REDIRECTS} times")
 
-    async def _once(self, url: str, host: str) -> tuple[int, str, bytes]:
+    async def _request(self, url: str, host: str) -> tuple[int, str, bytes]:
         """Return the status, the target of a redirect, and the content of a success."""
         pool = self._connections_to(host)
         headers = [(b"Host", _host_header(url)), (b"User-Agent", b"medtest"), (b"Accept", b"image/*")]

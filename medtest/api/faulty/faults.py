@@ -19,7 +19,7 @@ class Faults:
         rate: Allowed requests per second; None for no limit.
         burst: Requests allowed at once under a limit.
         window: Seconds of a fixed window in which ``rate * window`` requests are allowed, instead of a steady refill.
-        hidden: Requests really allowed in ``hidden_seconds``, whatever its headers state; None for no such limit.
+        hidden: Requests really allowed in ``hidden_seconds``, regardless of its headers; None for no such limit.
         hidden_seconds: Length of that window, which restarts with the first request after its end.
         slots: Requests processed at once; None for any number. Others wait in the order of arrival, and requests of
             disconnected clients are processed too, as on many model servers.

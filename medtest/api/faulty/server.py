@@ -187,7 +187,7 @@ class FaultServer:
             return await self._error(writer, error.status, error.code, str(error))
         return await self._json(writer, 200, response)
 
-    async def _made(self, make: Callable[..., T], *arguments: object) -> T:
+    async def _in_pool(self, make: Callable[..., T], *arguments: object) -> T:
         if self._pool is None:
             return make(*arguments)
         return await asyncio.get_running_loop().run_in_executor(self._pool, make, *arguments)
@@ -195,8 +195,8 @@ class FaultServer:
     async def _reply(self, body: Mapping[str, Any], path: str, fault: str, size: int) -> bytes:
         """Return the body of an answer."""
         if self.draws is not None and path.endswith(_DRAWS):
-            return await self._made(drawn_reply, self.draws, body, fault)
-        words = await self._made(self.answer, body)
+            return await self._in_pool(drawn_reply, self.draws, body, fault)
+        words = await self._in_pool(self.answer, body)
         declined = str(words) if isinstance(words, Refusal) else None
         chat = path.endswith("/chat/completions")
         return json.dumps(completion(body, words, fault, declined=declined, chat=chat, size=size)).encode()
@@ -222,7 +222,7 @@ class FaultServer:
         if not allowed or fault == "too_many":
             self.counts["too_many" if allowed else "limited"] += 1
             return await self._error(
-                writer, 429, "rate_limit_exceeded", "Rate limit reached.", {**stated, **self._come_back(wait)}
+                writer, 429, "rate_limit_exceeded", "Rate limit reached.", {**stated, **self._retry_headers(wait)}
             )
         try:
             body = json.loads(content)
@@ -287,7 +287,7 @@ class FaultServer:
                 return name
         return ""
 
-    def _come_back(self, wait: float) -> dict[str, str]:
+    def _retry_headers(self, wait: float) -> dict[str, str]:
         if self.faults.retry_after == "none":
             return {}
         seconds = max(1, math.ceil(wait))

@@ -161,7 +161,7 @@ class RateLimiter:
         with self._lock:
             for waiter in [candidate for candidate in self._waiting() if candidate.stop is stop]:
                 self._forget(waiter)
-                self._tell(waiter, GivenUp())
+                self._resolve(waiter, GivenUp())
             self._pump(_running_loop())
 
     def counters(self) -> GateCounters:
@@ -207,7 +207,7 @@ class RateLimiter:
             queue.popleft()
             waiter.permit = self.limits.take(waiter.tokens, now)
             waiter.permit.queued = self._crowded - waiter.crowded
-            self._tell(waiter, None)
+            self._resolve(waiter, None)
 
     def _crowding(self, now: float) -> float:
         """Return the total seconds so far in which calls waited only for others to end."""
@@ -218,10 +218,10 @@ class RateLimiter:
         impatient = [waiter for waiter in self._waiting() if waiter.patience < closed]
         for waiter in impatient:
             self._forget(waiter)
-            self._tell(waiter, LimiterClosed(closed))
+            self._resolve(waiter, LimiterClosed(closed))
         return bool(impatient)
 
-    def _tell(self, waiter: _Waiter, error: Exception | None) -> None:
+    def _resolve(self, waiter: _Waiter, error: Exception | None) -> None:
         """Pass a permit, or an error, to a waiting call in its own event loop."""
 
         def settle() -> None:

@@ -171,10 +171,10 @@ class Throttle:
                 quota.remaining < (1.0 if kind == "requests" else max(1.0, 2.0 * permit.tokens))
                 for kind, quota in stated.items()
             )
-            self._refused(permit, stated=used_up, foreseen=foreseen, wait=wait, now=now)
+            self._learn_from_refusal(permit, stated=used_up, foreseen=foreseen, wait=wait, now=now)
             return
         if late or status in LATE_STATUSES:
-            self._late(permit, beside, seconds, now)
+            self._learn_from_timeout(permit, beside, seconds, now)
             return
         self._accidents.add(refused=False, slow=self.pace.low(permit.sent_at))
         if status is not None and status < 400:
@@ -207,7 +207,7 @@ class Throttle:
             step = min(step, max(0.0, 2.0 * beside - self.limit))
         self.limit = min(self.limit + step, self.most, max(self.limit, self._load.ceiling))
 
-    def _late(self, permit: Permit, beside: float, seconds: float, now: float) -> None:
+    def _learn_from_timeout(self, permit: Permit, beside: float, seconds: float, now: float) -> None:
         """Learn from a call without an answer in time, if the server was too busy."""
         silent = self._heard_at < permit.sent_at
         if permit.sent_at <= self._cut_at or not (silent or self._load.explains(beside, seconds)):
@@ -225,7 +225,9 @@ class Throttle:
         bucket = self.buckets["requests"]
         return bucket.known and bucket.level < 0.0
 
-    def _refused(self, permit: Permit, *, stated: bool, foreseen: bool, wait: float | None, now: float) -> None:
+    def _learn_from_refusal(
+        self, permit: Permit, *, stated: bool, foreseen: bool, wait: float | None, now: float
+    ) -> None:
         """Learn from a refusal.
 
         Args:
@@ -276,7 +278,7 @@ class Throttle:
         several = self._accidents.in_a_row() or self._accidents.many(5)
         if not several and not (paced and self._accidents.rare()):
             return True
-        return fresh and self._comes_whatever_the_rate(let_in)
+        return fresh and self._is_rate_independent(let_in)
 
     def _guessed_wait(self, let_in: int, since: float, now: float, *, fresh: bool) -> float:
         """Return the seconds for which a silent limit may block calls, to be tested with one call at a time."""
@@ -290,7 +292,7 @@ class Throttle:
             self.paused_until = max(self.paused_until, now + wait)
         return max(0.5 * wait, by_rate)
 
-    def _comes_whatever_the_rate(self, let_in: int) -> bool:
+    def _is_rate_independent(self, let_in: int) -> bool:
         """Return True if refusals recur at a rate that was lowered for them; the rate is then dropped."""
         if not self.pace.lower():
             self._in_vain = 0 if self.pace.grown() else self._in_vain

@@ -45,6 +45,6 @@ class DeepAIWire(DrawingWire):
         return error_of(body)
 
 
-def _said(body: Mapping[str, Any]) -> str:
+def _error_suffix(body: Mapping[str, Any]) -> str:
     message = words(body.get("err")) or words(body.get("status"))
     return f": {message}" if message else ""

@@ -140,8 +140,8 @@ class CallableSystem(System):
         if not self.settings.batch:
             return [self._function(image.copy()) for image in images]
         if len({image.shape for image in images}) > 1:
-            return [self._one(self._function(image[None].copy()), 1)[0] for image in images]
-        return self._one(self._function(np.stack(images)), len(images))
+            return [self._as_answers(self._function(image[None].copy()), 1)[0] for image in images]
+        return self._as_answers(self._function(np.stack(images)), len(images))
 
     def process(
         self, images: Sequence[Image], specs: Sequence[ImageSpec], addresses: Sequence[Address]
@@ -152,7 +152,7 @@ class CallableSystem(System):
         return [self._function(image.copy(), spec=spec) for image, spec in zip(images, specs, strict=True)]
 
     @staticmethod
-    def _one(output: Any, count: int) -> Sequence[RawAnswer]:
+    def _as_answers(output: Any, count: int) -> Sequence[RawAnswer]:
         """Return the answers of a batch as a list of the expected length."""
         try:
             answers = list(output)
@@ -196,7 +196,7 @@ def _module_file(module: str) -> Path:
     """Return a module's file without importing the module itself."""
     if not _MODULE.fullmatch(module):
         raise MedtestError(f"{module!r} is not a module's name")
-    _see_working_directory()
+    _add_working_directory()
     try:
         spec = importlib.util.find_spec(module)
     except (Exception, SystemExit) as error:
@@ -207,7 +207,7 @@ def _module_file(module: str) -> Path:
     return Path(spec.origin)
 
 
-def _see_working_directory() -> None:
+def _add_working_directory() -> None:
     """Make modules of the working directory importable, as ``python -m`` does."""
     folder = str(Path.cwd())
     if folder not in sys.path and "" not in sys.path:
@@ -215,7 +215,7 @@ def _see_working_directory() -> None:
 
 
 def _import(module: str) -> ModuleType:
-    _see_working_directory()
+    _add_working_directory()
     try:
         return importlib.import_module(module)
     except (Exception, SystemExit) as error:

@@ -99,9 +99,9 @@ class Command(System):
         self, images: Sequence[Image], specs: Sequence[ImageSpec], addresses: Sequence[Address]
     ) -> Sequence[RawAnswer]:
         """Run the tool on each image; the first failure raises, and the runner retries one by one."""
-        return [self._one(image, spec) for image, spec in zip(images, specs, strict=True)]
+        return [self._run_on(image, spec) for image, spec in zip(images, specs, strict=True)]
 
-    def _one(self, image: Image, spec: ImageSpec) -> Any:
+    def _run_on(self, image: Image, spec: ImageSpec) -> Any:
         with tempfile.TemporaryDirectory(prefix="medtest-") as name:
             folder = Path(name)
             suffix = SUFFIXES[self.settings.format]

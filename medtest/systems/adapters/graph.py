@@ -1,4 +1,4 @@
-"""Base class of exported graphs, whatever runtime they use: file, classes, series of images."""
+"""Base class of exported graphs, for any runtime: file, classes, series of images."""
 
 from __future__ import annotations
 

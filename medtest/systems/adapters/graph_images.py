@@ -46,17 +46,17 @@ def processed(image: Image, spec: ImageSpec, settings: GraphSettings, channels: 
 
 def _picture(picture: NDArray[np.float32], settings: GraphSettings, channels: int, run: Run) -> NDArray[Any]:
     if picture.ndim == 2:
-        answer = _one(np.repeat(picture[..., None], channels, axis=2), settings, run)
+        answer = _run_one(np.repeat(picture[..., None], channels, axis=2), settings, run)
         return np.asarray(answer.mean(axis=2))
     if channels == 1:
-        colours = [_one(picture[..., [colour]], settings, run) for colour in range(3)]
+        colours = [_run_one(picture[..., [colour]], settings, run) for colour in range(3)]
         return np.concatenate(colours, axis=2)
     turned = settings.channels == "bgr"
-    answer = _one(picture[..., ::-1] if turned else picture, settings, run)
+    answer = _run_one(picture[..., ::-1] if turned else picture, settings, run)
     return answer[..., ::-1] if turned else answer
 
 
-def _one(picture: NDArray[np.float32], settings: GraphSettings, run: Run) -> NDArray[Any]:
+def _run_one(picture: NDArray[np.float32], settings: GraphSettings, run: Run) -> NDArray[Any]:
     """Run one H×W×C picture and return H×W×C."""
     nchw = settings.layout == "nchw"
     batch = np.ascontiguousarray(picture.transpose(2, 0, 1) if nchw else picture)[None]

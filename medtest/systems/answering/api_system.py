@@ -94,7 +94,7 @@ class EndpointSettings(SystemSettings):
 
     @field_validator("base_url", "key_variable", mode="before")
     @classmethod
-    def _never_repeated(cls, value: object) -> object:
+    def _text(cls, value: object) -> object:
         """Accept any value as text, because a validation error would print a key typed in the wrong place.
 
         Mistakes are reported before the run without the value
@@ -104,7 +104,7 @@ class EndpointSettings(SystemSettings):
 
     @field_validator("extra")
     @classmethod
-    def _extra_leaves_ours(cls, extra: dict[str, Any]) -> dict[str, Any]:
+    def _check_extra(cls, extra: dict[str, Any]) -> dict[str, Any]:
         if reserved := sorted(cls.own_fields & set(extra)):
             raise ValueError(f"fields of the body other than {', '.join(reserved)}, which medtest sets itself")
         return extra

@@ -42,7 +42,7 @@ class PromptSettings(SystemSettings):
     top_p: float | None = Field(default=None, gt=0.0, le=1.0)
 
     @model_validator(mode="after")
-    def _templates_ask(self) -> PromptSettings:
+    def _check_templates(self) -> PromptSettings:
         for key, placeholder in (("prompt", QUESTION), ("together_prompt", QUESTIONS)):
             if placeholder not in getattr(self, key):
                 raise wrong_at(key, f"text with {placeholder} in it, where the question is put")

@@ -58,7 +58,7 @@ class SimlabSettings(ApiSettings):
             words.
         prices: Free of charge; set another price to rehearse a budget.
         product_seed: Seed of the product's random draws.
-        reader: ``pixels``: it looks at the image. ``truth``: it receives the source image's true answers, whatever a
+        reader: ``pixels``: it looks at the image. ``truth``: it receives the source image's true answers, regardless of what a
             relation did to the image, so that only its defects cause errors.
         ocr: Text detection: ``rapidocr`` (extra ``ocr``), ``edges``, or ``auto``: the first if installed.
         styles: Styles of its answers.
@@ -145,10 +145,10 @@ class Simlab(SimulatedServer, OpenAICompatible):
     def request(self, call: Asking) -> Request:
         """Return the request of a call; with ``reader: truth`` the product receives the answers first."""
         if self.settings.reader == "truth" and self._server is not None:
-            self._tell(call)
+            self._send_truth(call)
         return super().request(call)
 
-    def _tell(self, call: Asking) -> None:
+    def _send_truth(self, call: Asking) -> None:
         texts = tuple(ask.text for ask in call.asks)
         if (call.sha256, texts) in self._told:
             return

@@ -2,7 +2,7 @@
 
 The parent process identifies a checkpoint's network before any worker loads it, and must not import torch. A file of
 ``torch.save`` is a pickle next to its numbers; here the pickle is read with every class replaced by an inert one, so
-that names are obtained but no code runs, whatever the file holds.
+that names are obtained but no code ever runs.
 """
 
 from __future__ import annotations

@@ -147,7 +147,7 @@ class CheckpointNetwork(TorchSystem):
         cv2.setNumThreads(1)
         network, info = self._load()
         self._take(info)
-        return self._made_fast(network.eval())
+        return self._optimised(network.eval())
 
     def _load(self) -> tuple[nn.Module, WeightsInfo | None]:
         """Return the network, and its description if the file is one of medtest's."""
@@ -172,7 +172,7 @@ class CheckpointNetwork(TorchSystem):
     def _take(self, info: WeightsInfo | None) -> None:
         """Apply the description of one of medtest's weights files; None for a published network."""
 
-    def _made_fast(self, network: nn.Module) -> nn.Module:
+    def _optimised(self, network: nn.Module) -> nn.Module:
         """Apply the performance settings."""
         import torch
 

@@ -111,14 +111,14 @@ def main(arguments: list[str]) -> int:
         state = without_prefixes(unwrapped(plain(read_whole(source)), source.name))
         write_state(target, state)
     except MedtestError as error:
-        return _tell({"error": str(error)})
+        return _print_answer({"error": str(error)})
     except Exception as error:  # noqa: BLE001 - an untrusted pickle may raise anything
-        return _tell({"error": f"{source.name}: {type(error).__name__}: {str(error)[:300]}"})
-    return _tell({"entries": len(state)})
+        return _print_answer({"error": f"{source.name}: {type(error).__name__}: {str(error)[:300]}"})
+    return _print_answer({"entries": len(state)})
 
 
-def _tell(answer: dict[str, Any]) -> int:
-    """Print the answer on a separate line, whatever the file's own code printed before."""
+def _print_answer(answer: dict[str, Any]) -> int:
+    """Print the answer on a separate line, because the file's own code may have printed before."""
     sys.stdout.write(f"\n{MARK}{json.dumps(answer)}\n")
     sys.stdout.flush()
     return int("error" in answer)

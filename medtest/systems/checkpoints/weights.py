@@ -129,7 +129,7 @@ def load_network(path: Path) -> tuple[nn.Module, WeightsInfo]:
     state = read_tensors(path)
     with torch.device(
         "meta"
-    ):  # the meta device takes no memory, so only networks whose weights are in the file are really built
+    ):  # takes no memory: a network is built only if its weights are in the file
         draft = _described(info, path)
     _compare(draft, state, path)
     network = _described(info, path)

@@ -18,7 +18,7 @@ SMALLEST = 75
 class InceptionDRSystem(ClassificationNetwork):
     """Inception-v3 with four grades (Xu et al., MedIA 2021), compact or with weights of that form.
 
-    Official input: resized to 299×299 whatever the image's shape (bilinear, antialiased, as in Pillow), no crop; mean
+    Official input: resized to 299×299, ignoring the aspect ratio (bilinear, antialiased, as in Pillow), no crop; mean
     and standard deviation of CIFAR-10, as in the published loader. On top of that, the network itself applies the
     conversion from ImageNet's normalisation to Inception's own. Under ``as_is`` the image may have any size from 75
     pixels.

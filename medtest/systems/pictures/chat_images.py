@@ -32,7 +32,7 @@ class ChatImagesSettings(DrawingSettings):
 
     @field_validator("prompt")
     @classmethod
-    def _template_asks(cls, template: str) -> str:
+    def _check_template(cls, template: str) -> str:
         if PROMPT not in template:
             raise ValueError(f"text with {PROMPT} in it, where the prompt is put")
         return template

@@ -1,4 +1,4 @@
-"""Base class of image generation services, whatever their endpoint."""
+"""Base class of image generation services, for any kind of endpoint."""
 
 from __future__ import annotations
 

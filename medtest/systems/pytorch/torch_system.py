@@ -160,7 +160,7 @@ class TorchSystem(System):
         return pixels
 
     def label_logits(self, pixels: Tensor, *, multi: bool) -> Tensor:
-        """Return logits of the classes, B×C in the order of :attr:`classes`, whatever the network's last layer is.
+        """Return logits of the classes, B×C in the order of :attr:`classes`, independent of the network's last layer.
 
         Their softmax, or sigmoid if several classes may be true, gives the probabilities of :meth:`answers`.
 

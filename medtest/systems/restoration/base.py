@@ -43,9 +43,9 @@ class ImageFilter(Algorithm):
         self, images: Sequence[Image], specs: Sequence[ImageSpec], addresses: Sequence[Address]
     ) -> Sequence[RawAnswer]:
         """Filter images of any dtype and range; volumes and films slice by slice."""
-        return [self._one(image, spec) for image, spec in zip(images, specs, strict=True)]
+        return [self._filter(image, spec) for image, spec in zip(images, specs, strict=True)]
 
-    def _one(self, image: Image, spec: ImageSpec) -> Image:
+    def _filter(self, image: Image, spec: ImageSpec) -> Image:
         levels = to_levels(image, spec)
         inner = 3 if spec.coloured else 2
         stack = levels.reshape(-1, *levels.shape[-inner:])

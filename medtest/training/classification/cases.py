@@ -79,13 +79,13 @@ def keep(cases: Iterable[LabelledCase], folder: Path, *, classes: Classes, side:
         MedtestError: There are no cases, or one has a label that is no class.
     """
     facts = {"what": what, "side": side, "classes": list(classes.names), "multi": classes.multi}
-    existing = _there(folder)
+    existing = _stored_facts(folder)
     if existing is None or {key: existing.get(key) for key in facts} != facts:
         _write(cases, folder, facts)
     return opened(folder)
 
 
-def _there(folder: Path) -> dict[str, Any] | None:
+def _stored_facts(folder: Path) -> dict[str, Any] | None:
     try:
         facts = json.loads((folder / _FACTS).read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -66,7 +66,7 @@ def evaluate_phantoms(system: System, count: int, *, seed: int = SEED) -> Phanto
             raw: Any = answer.scores if isinstance(answer, LabelAnswer) else answer
             scores.append(np.asarray(raw, np.float64))
             truth.append(np.array([name in phantom.labels for name in kind.classes.names], np.float32))
-    return _found(np.stack(scores), np.stack(truth), kind)
+    return _phantom_scores(np.stack(scores), np.stack(truth), kind)
 
 
 def _shown(image: Any, kind: ClassifierFamily) -> NDArray[np.uint8]:
@@ -75,7 +75,7 @@ def _shown(image: Any, kind: ClassifierFamily) -> NDArray[np.uint8]:
     return squared(image[cut : cut + kind.side, cut : cut + kind.side] if cut else image, kind.side)
 
 
-def _found(scores: NDArray[np.float64], truth: NDArray[np.float32], kind: ClassifierFamily) -> PhantomScores:
+def _phantom_scores(scores: NDArray[np.float64], truth: NDArray[np.float32], kind: ClassifierFamily) -> PhantomScores:
     names = kind.classes.names
     rng = np.random.Generator(np.random.PCG64(0))
     draws = rng.integers(len(truth), size=(REPLICATES, len(truth)))

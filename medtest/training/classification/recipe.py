@@ -119,13 +119,13 @@ class ClassifierRecipe(Recipe):
 
     @model_validator(mode="before")
     @classmethod
-    def _perturbs_nothing_beside_a_defence(cls, values: Any) -> Any:
+    def _default_perturbed(cls, values: Any) -> Any:
         if isinstance(values, dict) and values.get("defence") and "perturbed" not in values:
             return {**values, "perturbed": 0.0}
         return values
 
     def identity(self) -> dict[str, Any]:
-        """Return what a resumed training must share; without size and defence, equal to that before they existed."""
+        """Return the values that a resumed training must share, omitting an unset size and defence."""
         facts = self.model_dump(mode="json")
         if self.size is None:
             facts.pop("size")

@@ -61,7 +61,7 @@ def backbone_from(network: nn.Module, family: str, path: Path) -> int:
 
     The stem's input format is taken into account: if the new network uses another channel order or scale, the first
     convolution and its batch norm are adapted so that they give the same output, except for the outermost pixels, where
-    zero padding stands for another colour.
+    zero padding represents another colour.
 
     Args:
         network: The network, changed in place.

@@ -219,7 +219,7 @@ class Trainer:
         training, reached = self.training, self.reached
         every = training.validation.every_steps or training.steps_per_epoch
         if training.from_start and not reached.history:
-            self._tell({}, self.evaluate({}))
+            self._report({}, self.evaluate({}))
             self.save()
         with stopping() as stop_requested, warnings.catch_warnings():
             # A step skipped by the scaler is no error of the schedule.
@@ -229,7 +229,7 @@ class Trainer:
                 due = reached.step % every == 0 or reached.step == training.steps
                 if self._log is not None and (due or reached.step % LOG_EVERY == 0):
                     self._log.metrics(numbers, reached.step)
-                self._tell(numbers, self.evaluate(numbers) if due else {})
+                self._report(numbers, self.evaluate(numbers) if due else {})
                 ended = stop is not None and stop(reached.step)
                 regular = reached.step % self._save_every == 0 and time.monotonic() >= self._next_save
                 if due or ended or stop_requested.is_set() or regular:
@@ -319,7 +319,7 @@ class Trainer:
             reached.stopped = validation.patience is not None and reached.waited >= validation.patience
         return better if validation.keep == "best" else reached.step > 0
 
-    def _tell(self, numbers: Mapping[str, float], facts: Mapping[str, float]) -> None:
+    def _report(self, numbers: Mapping[str, float], facts: Mapping[str, float]) -> None:
         if self._progress is not None:
             reached = self.reached
             self._progress(

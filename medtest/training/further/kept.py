@@ -50,7 +50,7 @@ class Kept:
         self._parts = parts
         self._store = None if folder is None else FollowUpStore.open(folder, create=True)
         self._recipe = SuiteKeys(parts.suite, parts.relations, ShownNames(None))
-        self._part_of = {plan.id: plan.info.name for plan in parts.suite.relations}
+        self._part_names = {plan.id: plan.info.name for plan in parts.suite.relations}
         self._fresh: list[Entry] = []
         self._seed: PreparedSeed | None = None
         self._key = ""
@@ -124,7 +124,7 @@ class Kept:
             address=case.address,
             cluster=seed.ref.cluster,
             strata=seed.ref.strata,
-            part=self._part_of[case.address.relation],
+            part=self._part_names[case.address.relation],
             revision=type(relation).revision,
             group=relation.group,
             params=dict(follow.params),

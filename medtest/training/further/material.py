@@ -250,12 +250,14 @@ class _Writer:
             for slot in slots:
                 of.setdefault(slot.index, []).append(slot)
             for index in indices:
-                self._one(refs[index], of.get(index, []), kinds)
+                self._write_image(refs[index], of.get(index, []), kinds)
                 done += 1
                 if progress is not None:
                     progress(done, total)
 
-    def _one(self, image: tuple[int, SeedRef], slots: Sequence[PerturbationSlot], kinds: tuple[str, str]) -> None:
+    def _write_image(
+        self, image: tuple[int, SeedRef], slots: Sequence[PerturbationSlot], kinds: tuple[str, str]
+    ) -> None:
         source, ref = image
         loaded = self._parts.sources[source].load(ref)
         if loaded.expected is None:

@@ -153,7 +153,7 @@ def fooled(
     *,
     seed: int = 0,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return how close a generator gets to its goal for each case (see :func:`reached`), and losses.
+    """Return the success of a generator for each case (see :func:`reached`), and the losses.
 
     Args:
         attack: The system, and the generator's settings.

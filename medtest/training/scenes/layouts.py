@@ -98,12 +98,12 @@ def _free(placed: Sequence[Placed], name: str, scale: float, rng: np.random.Gene
         box = (left, top, left + width, top + height)
         if min(width, height) < 0.08 or min(left, top) < 0.0 or max(box[2], box[3]) > 1.0:
             continue
-        if _is_seen(box, [entity.box for entity in placed]):
+        if _stays_visible(box, [entity.box for entity in placed]):
             return box
     return None
 
 
-def _is_seen(box: Box, others: Sequence[Box]) -> bool:
+def _stays_visible(box: Box, others: Sequence[Box]) -> bool:
     """Return True if everything remains visible when a box is added in front of others.
 
     It shares little with each, or is inside one that contains nothing else; at most :data:`MOST_COVERED` of each is

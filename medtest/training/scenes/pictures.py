@@ -81,7 +81,7 @@ def training_picture(rng: np.random.Generator) -> tuple[Pixels, list[Placed]]:
     if size != SIDE:
         interpolation = cv2.INTER_AREA if size > SIDE else cv2.INTER_LINEAR
         picture = np.asarray(cv2.resize(picture, (SIDE, SIDE), interpolation=interpolation), np.uint8)
-    return _photographed(picture, rng), placed
+    return _degraded(picture, rng), placed
 
 
 def _nothing(rng: np.random.Generator) -> Pixels:
@@ -99,7 +99,7 @@ def _nothing(rng: np.random.Generator) -> Pixels:
     picture = draw_scene([], rng=rng, clutter=int(rng.integers(20)))
     for _ in range(int(rng.integers(1, 9)) if kind == 3 else 0):
         _add_decoys(picture, [], rng)
-    return _photographed(picture, rng)
+    return _degraded(picture, rng)
 
 
 def _add_decoys(picture: Pixels, placed: Sequence[Placed], rng: np.random.Generator) -> None:
@@ -135,7 +135,7 @@ def _share(first: Box, second: Box) -> bool:
     return min(first[2], second[2]) > max(first[0], second[0]) and min(first[3], second[3]) > max(first[1], second[1])
 
 
-def _photographed(picture: Pixels, rng: np.random.Generator) -> Pixels:
+def _degraded(picture: Pixels, rng: np.random.Generator) -> Pixels:
     """Return a picture slightly blurred, noisy, lighter or compressed, as services' pictures may be."""
     if rng.uniform() < 0.5:
         return picture

@@ -212,7 +212,7 @@ class PairBatches:
         )
 
     def _recoloured(self, rng: np.random.Generator, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """With the given probability, replace an image's colours by those of one drawn from all sets."""
+        """Replace an image's colours by those of a random image from any set, with probability ``exchange``."""
         if self._exchange <= 0 or rng.random() >= self._exchange:
             return image
         number = int(rng.integers(len(self._sets)))

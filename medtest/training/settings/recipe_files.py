@@ -47,12 +47,12 @@ def load_file(
         path = folder / f"{name}.yaml"
     values = _read(path, key)
     for changed, value in (changes or {}).items():
-        _lay(values, changed, value)
+        _override(values, changed, value)
     values.setdefault("name", re.sub(r"[^A-Za-z0-9_.-]+", "-", path.stem).strip("-._")[:64] or "recipe")
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        raise UserMistakes(_rephrased(error.errors(), model, path.name if own else f"recipe {name}")) from error
+        raise UserMistakes(_mistakes_of(error.errors(), model, path.name if own else f"recipe {name}")) from error
 
 
 def typed_changes(changes: Iterable[str], *, key: str = "--change") -> dict[str, Any]:
@@ -103,7 +103,7 @@ def _read(path: Path, key: str) -> dict[str, Any]:
     return {str(name): value for name, value in content.items()}
 
 
-def _lay(values: dict[str, Any], key: str, value: Any) -> None:
+def _override(values: dict[str, Any], key: str, value: Any) -> None:
     steps = key.split(".")
     inner = values
     for step in steps[:-1]:
@@ -115,7 +115,7 @@ def _lay(values: dict[str, Any], key: str, value: Any) -> None:
         values.pop("epochs" if key == "steps" else "steps", None)
 
 
-def _rephrased(errors: Iterable[Any], model: type[BaseModel], where: str) -> list[Mistake]:
+def _mistakes_of(errors: Iterable[Any], model: type[BaseModel], where: str) -> list[Mistake]:
     mistakes: list[Mistake] = []
     for error in errors:
         location: Sequence[Any] = [

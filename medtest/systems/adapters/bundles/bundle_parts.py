@@ -119,10 +119,10 @@ def _component(value: Any, at: str) -> Any:
     if value.get("_disabled_") in (True, "true", "True"):
         return None
     network_class = _network_class(str(value[TARGET]), at)
-    return network_class(**_unfetched(network_class, arguments, at))
+    return network_class(**_without_downloads(network_class, arguments, at))
 
 
-def _unfetched(network_class: type[Any], arguments: dict[str, Any], at: str) -> dict[str, Any]:
+def _without_downloads(network_class: type[Any], arguments: dict[str, Any], at: str) -> dict[str, Any]:
     """Return a class's arguments with downloads of weights disabled, because all weights come from the bundle.
 
     Raises:

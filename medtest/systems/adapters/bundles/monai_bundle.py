@@ -142,7 +142,7 @@ class MonaiBundle(TorchNetwork):
         Raises:
             MedtestError: The bundle cannot be run.
         """
-        import monai  # noqa: F401 - its absence is told before anything else
+        import monai  # noqa: F401 - a missing library is reported first
 
         plan, files = self._planned(), self._files()
         self._plan = plan
@@ -202,9 +202,9 @@ class MonaiBundle(TorchNetwork):
         import torch
 
         with torch.inference_mode():
-            return [self._one(image) for image in images]
+            return [self._answer_one(image) for image in images]
 
-    def _one(self, image: Image) -> Any:
+    def _answer_one(self, image: Image) -> Any:
         """Answer one image through the bundle's own transforms and their inverse."""
         import torch
 
@@ -291,13 +291,13 @@ class MonaiBundle(TorchNetwork):
         normalised: Tensor = super().normalised(pixels)
         return normalised[:, :1] if self._plan is not None and self._plan.channels == 1 else normalised
 
-    def _given(self) -> dict[str, Any]:
+    def _normalisation(self) -> dict[str, Any]:
         return {key: getattr(self.settings, key) or PLAIN[key] for key in PLAIN}
 
     @property
     def input_kind(self) -> InputKind:
         """Input format of medtest's own preprocessing, if it replaces the bundle's."""
-        return super().input_kind if self._before is not None else InputKind.of(**self._given())
+        return super().input_kind if self._before is not None else InputKind.of(**self._normalisation())
 
     def inputs(self, images: Sequence[Image]) -> Tensor:
         """Return images after medtest's own preprocessing, B×C×h×w."""
@@ -306,8 +306,8 @@ class MonaiBundle(TorchNetwork):
         size = None if self.settings.size is None else (self.settings.size[0], self.settings.size[1])
         if self._plan is not None and self._plan.channels == 1:
             grey = [np.repeat(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY)[..., None], 3, axis=2) for image in images]
-            return torch.from_numpy(encode(grey, GraphSettings(**self._given()), size)[:, :1].copy())
-        return torch.from_numpy(encode(images, GraphSettings(**self._given()), size))
+            return torch.from_numpy(encode(grey, GraphSettings(**self._normalisation()), size)[:, :1].copy())
+        return torch.from_numpy(encode(images, GraphSettings(**self._normalisation()), size))
 
     def forward(self, inputs: Tensor) -> Any:
         """Return the network's output, through the bundle's inferer if it has one."""

@@ -292,12 +292,12 @@ class HuggingFace(CroppingSystem, NamedSystem, TorchNetwork):
         from medtest.systems.pytorch.pixels import resized
 
         labels = self.task.labels
-        size, changes = self._told()
+        size, changes = self._size_and_changes()
         if size is not None:
             pixels = resized(pixels, size, "bilinear" if labels else "area")
         return pixels if self._processor is None else sized(pixels, self._processor, changes)
 
-    def _told(self) -> tuple[tuple[int, int] | None, dict[str, Any]]:
+    def _size_and_changes(self) -> tuple[tuple[int, int] | None, dict[str, Any]]:
         """Return the size to which medtest itself resizes images, and overrides for the image processor."""
         if self.task.labels:
             return label_changes(self._processor, self.settings, self.input)
@@ -309,7 +309,7 @@ class HuggingFace(CroppingSystem, NamedSystem, TorchNetwork):
         """Return pixels in the network's input format."""
         if self._processor is None:
             return {"pixel_values": super().normalised(pixels)}
-        batch = scaled(pixels, self._processor, self._told()[1])
+        batch = scaled(pixels, self._processor, self._size_and_changes()[1])
         names = ("pixel_values",) if self.task.labels else ("pixel_values", "pixel_mask")
         return {key: batch[key] for key in names if key in batch}
 

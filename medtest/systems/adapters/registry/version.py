@@ -79,7 +79,7 @@ def version_of(uri: str, *, where: str) -> ModelVersion:
         fix = "a version by its number: 'latest' would be another model tomorrow" if "latest" in uri else ""
         raise Mistake(where=where, key="uri", found=uri or "nothing", allowed=ALLOWED, fix=fix).as_error()
     try:
-        with _quiet():
+        with _short_retries():
             return _fetched(named["name"], named["version"], named["alias"])
     except Exception as error:
         text = redact(" ".join(str(error).split()))[:300]
@@ -152,7 +152,7 @@ def _plain(uri: str) -> str:
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
+def _short_retries() -> Iterator[None]:
     """Limit MLflow's retries unless the user has configured them."""
     variables = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2", "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false"}
     added = [name for name in variables if name not in os.environ]
