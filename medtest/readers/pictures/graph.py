@@ -228,7 +228,7 @@ class GraphReader(PictureReader):
     @property
     def output_names(self) -> list[str]:
         """Names of the graph's outputs, available after opening."""
-        return [str(one.name) for one in self._session.get_outputs()]
+        return [str(output.name) for output in self._session.get_outputs()]
 
     @property
     def told_sizes(self) -> bool:

@@ -148,26 +148,26 @@ def _area(box: Box) -> float:
     return max(_width(box), 0.0) * max(_height(box), 0.0)
 
 
-def _shared(one: Box, two: Box) -> float:
+def _shared(first: Box, second: Box) -> float:
     """Return the area of the intersection of two boxes."""
-    width = min(one[2], two[2]) - max(one[0], two[0])
-    height = min(one[3], two[3]) - max(one[1], two[1])
+    width = min(first[2], second[2]) - max(first[0], second[0])
+    height = min(first[3], second[3]) - max(first[1], second[1])
     return max(width, 0.0) * max(height, 0.0)
 
 
-def _stands_on(one: Box, two: Box) -> bool:
-    if abs(one[3] - two[1]) > CONTACT * (_height(one) + _height(two)) or one[1] + one[3] >= two[1] + two[3]:
+def _stands_on(first: Box, second: Box) -> bool:
+    if abs(first[3] - second[1]) > CONTACT * (_height(first) + _height(second)) or first[1] + first[3] >= second[1] + second[3]:
         return False
-    return min(one[2], two[2]) - max(one[0], two[0]) >= SHARED * min(_width(one), _width(two))
+    return min(first[2], second[2]) - max(first[0], second[0]) >= SHARED * min(_width(first), _width(second))
 
 
-def _lies_in(one: Box, two: Box) -> bool:
-    if _area(one) <= 0.0 or _area(one) > FILLS * _area(two) or _shared(one, two) < INSIDE * _area(one):
+def _lies_in(first: Box, second: Box) -> bool:
+    if _area(first) <= 0.0 or _area(first) > FILLS * _area(second) or _shared(first, second) < INSIDE * _area(first):
         return False
-    return two[3] - one[3] > CONTACT * (_height(one) + _height(two))
+    return second[3] - first[3] > CONTACT * (_height(first) + _height(second))
 
 
-def _is_near(one: Box, two: Box) -> bool:
-    across = max(one[0] - two[2], two[0] - one[2], 0.0)
-    down = max(one[1] - two[3], two[1] - one[3], 0.0)
-    return math.hypot(across, down) <= NEAR * (math.sqrt(_area(one)) + math.sqrt(_area(two))) / 2.0
+def _is_near(first: Box, second: Box) -> bool:
+    across = max(first[0] - second[2], second[0] - first[2], 0.0)
+    down = max(first[1] - second[3], second[1] - first[3], 0.0)
+    return math.hypot(across, down) <= NEAR * (math.sqrt(_area(first)) + math.sqrt(_area(second))) / 2.0
