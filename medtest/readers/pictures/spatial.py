@@ -156,7 +156,10 @@ def _shared(first: Box, second: Box) -> float:
 
 
 def _stands_on(first: Box, second: Box) -> bool:
-    if abs(first[3] - second[1]) > CONTACT * (_height(first) + _height(second)) or first[1] + first[3] >= second[1] + second[3]:
+    if (
+        abs(first[3] - second[1]) > CONTACT * (_height(first) + _height(second))
+        or first[1] + first[3] >= second[1] + second[3]
+    ):
         return False
     return min(first[2], second[2]) - max(first[0], second[0]) >= SHARED * min(_width(first), _width(second))
 
