@@ -70,7 +70,7 @@ def make(index: int, suite_seed: int, *, fewest: int = 1, most: int = 5, related
             triples.append((new, relation, other))
     held = [sum(at in (triple[0], triple[2]) for triple in triples) for at in range(count)]
     entities = [_entity(name, held[at], at in upon, rng) for at, name in enumerate(names)]
-    return _as_named(entities, triples)
+    return _in_template_order(entities, triples)
 
 
 def _entity(name: str, held: int, upon: bool, rng: np.random.Generator) -> Entity:
@@ -83,7 +83,7 @@ def _entity(name: str, held: int, upon: bool, rng: np.random.Generator) -> Entit
     )
 
 
-def _as_named(entities: list[Entity], triples: list[tuple[int, str, int]]) -> Pool:
+def _in_template_order(entities: list[Entity], triples: list[tuple[int, str, int]]) -> Pool:
     """Return the pool with its entities in the order used by templates: subjects before objects."""
     order = list(
         dict.fromkeys([end for triple in triples for end in (triple[0], triple[2])] + list(range(len(entities))))

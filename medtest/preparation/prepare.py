@@ -30,7 +30,7 @@ def prepare(seed: Seed, *, size: int | None, resize: int | None = None) -> Prepa
         The prepared seed; its arrays are contiguous and read-only.
     """
     if seed.prompt is not None:
-        return _prompted(seed)
+        return _prepare_prompt(seed)
     if task_of(seed.kind).series:
         return prepare_series(seed)
     if resize is not None and size is not None:
@@ -47,11 +47,11 @@ def prepare(seed: Seed, *, size: int | None, resize: int | None = None) -> Prepa
         frame=locked(frame),
         grey=locked(grey_mask(image, frame)),
         avoid=None if seed.avoid is None else locked(resize_mask(seed.avoid, size)),
-        **_handed_on(seed),
+        **_unchanged_fields(seed),
     )
 
 
-def _prompted(seed: Seed) -> PreparedSeed:
+def _prepare_prompt(seed: Seed) -> PreparedSeed:
     """Return a seed whose input is a prompt, without pixels, frame or grey mask."""
     nothing = np.zeros((0, 0), np.bool_)
     return PreparedSeed(
@@ -60,11 +60,11 @@ def _prompted(seed: Seed) -> PreparedSeed:
         original_mask=None,
         frame=locked(nothing),
         grey=locked(nothing.astype(np.float32)),
-        **_handed_on(seed),
+        **_unchanged_fields(seed),
     )
 
 
-def _handed_on(seed: Seed) -> dict[str, Any]:
+def _unchanged_fields(seed: Seed) -> dict[str, Any]:
     """Return the fields that a prepared seed takes unchanged from its seed."""
     names = ("ref", "spec", "kind", "classes", "labels", "asks", "together", "truth", "prompt")
     return {"properties": dict(seed.properties), **{name: getattr(seed, name) for name in names}}
@@ -88,7 +88,7 @@ def _cropped(seed: Seed, size: int, resize: int) -> PreparedSeed:
         frame=locked(frame),
         grey=locked(grey_mask(image, frame)),
         avoid=cut(seed.avoid),
-        **_handed_on(seed),
+        **_unchanged_fields(seed),
         wide=None if shape == (size, size) else locked(wide),
     )
 

@@ -190,7 +190,7 @@ class Judge(Reader[Unread, Reading]):
             limiter = RateLimiter(max_in_flight=model.settings.max_in_flight)
             campaign = model.campaign(model.caller(NAME, pictures=False), ledger, cache, budget, limiter)
             unread_by_address = {_address(entry): entry for entry in unread}
-            with _told(campaign, job.progress), _stopped_gently(campaign, job.stopping) as stopped:
+            with _reporting_progress(campaign, job.progress), _stopping_gently(campaign, job.stopping) as stopped:
                 for outcome in campaign.iterate(
                     self._request(address, entry) for address, entry in unread_by_address.items()
                 ):
@@ -226,7 +226,7 @@ def _cost(outcomes: Sequence[Outcome]) -> float | None:
 
 
 @contextmanager
-def _told(campaign: Campaign, progress: Callable[[str], None]) -> Iterator[None]:
+def _reporting_progress(campaign: Campaign, progress: Callable[[str], None]) -> Iterator[None]:
     """Report the progress of the calls until the block ends."""
     over = threading.Event()
 
@@ -245,7 +245,7 @@ def _told(campaign: Campaign, progress: Callable[[str], None]) -> Iterator[None]
 
 
 @contextmanager
-def _stopped_gently(campaign: Campaign, stopping: Callable[[], None]) -> Iterator[list[int]]:
+def _stopping_gently(campaign: Campaign, stopping: Callable[[], None]) -> Iterator[list[int]]:
     """After the first Ctrl-C or SIGTERM, start no further calls; after a second one, abort at once.
 
     Yields:

@@ -190,7 +190,7 @@ def reading_of(reply: Mapping[str, Any], unread: Unread) -> Reading:
     if judge_reply.meaning == "unclear":
         return Reading(State.UNPARSED)
     quote = judge_reply.quote[:MOST_WORDS].strip(_QUOTES)
-    if not _stands(_even(quote), _even(unread.words)):
+    if not _consists_of_whole_words(_normalized(quote), _normalized(unread.words)):
         return Reading(State.UNPARSED, quote=quote, doubt="its quotation does not stand in the answer")
     if judge_reply.meaning != "value":
         return Reading(State(judge_reply.meaning), quote=quote)
@@ -201,7 +201,7 @@ def reading_of(reply: Mapping[str, Any], unread: Unread) -> Reading:
     return Reading(State.VALUE, said=str(read.value), quote=quote)
 
 
-def _stands(quote: str, words: str) -> bool:
+def _consists_of_whole_words(quote: str, words: str) -> bool:
     """Return True if a quotation consists of whole words of an answer; a few letters would be found in any answer."""
     if not quote or (any(map(str.isalnum, words)) and not any(map(str.isalnum, quote))):
         return False
@@ -222,7 +222,7 @@ def _cuts(before: str, after: str) -> bool:
     )
 
 
-def _even(text: str) -> str:
+def _normalized(text: str) -> str:
     """Return a text without differences in case, whitespace and quotation marks."""
     text = unicodedata.normalize("NFC", text)
     return " ".join(re.sub(r"[\"'`\u2018\u2019\u201c\u201d\u00ab\u00bb*_]", "", text).casefold().split())

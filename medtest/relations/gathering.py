@@ -29,12 +29,12 @@ def feeding(relations: Mapping[str, Relation], name: str) -> tuple[str, ...]:
         for other, attack in relations.items()
         if attack.beside_attacks
         and not getattr(attack, "gathers", False)
-        and not (_named(relation) and isinstance(attack, CraftedRelation) and not _named(attack))
+        and not (_is_named(relation) and isinstance(attack, CraftedRelation) and not _is_named(attack))
         and any((scale_of(attack, severity) or most + 1) <= most for severity in attack.severities())
     )
 
 
-def _named(relation: CraftedRelation) -> bool:
+def _is_named(relation: CraftedRelation) -> bool:
     return bool(relation.settings.crafted_on != _EACH)
 
 

@@ -34,16 +34,16 @@ def follow_up(relation: Relation, seed: PreparedSeed, address: Address, suite_se
     """
     image = seed.image
     if relation.any_image or not task_of(seed.kind).series:
-        return _made(relation, seed, address, suite_seed)
+        return _make_follow_up(relation, seed, address, suite_seed)
     if image.dtype != np.uint8 or seed.spec.axes not in ("yxc", "yx"):
         raise NotApplicable(f"it changes 8-bit pictures; this image is {image.dtype} with the axes {seed.spec.axes}")
     if seed.spec.axes == "yxc":
-        return _made(relation, seed, address, suite_seed)
-    result = _made(relation, seed.memo(_MEMO, lambda: _coloured(seed)), address, suite_seed)
+        return _make_follow_up(relation, seed, address, suite_seed)
+    result = _make_follow_up(relation, seed.memo(_MEMO, lambda: _coloured(seed)), address, suite_seed)
     return replace(result, image=cv2.cvtColor(result.image, cv2.COLOR_RGB2GRAY))
 
 
-def _made(relation: Relation, seed: PreparedSeed, address: Address, suite_seed: int) -> FollowUp:
+def _make_follow_up(relation: Relation, seed: PreparedSeed, address: Address, suite_seed: int) -> FollowUp:
     rng = address.generator(suite_seed)
     if relation.frames() == 1:
         return relation.follow_up(seed, address.severity, rng)

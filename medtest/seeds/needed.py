@@ -66,7 +66,7 @@ def first_places(source: SeedSource, limit: int | None) -> list[SeedRef]:
     return refs
 
 
-def _in_words(problem: SeedProblem) -> str:
+def _problem_text(problem: SeedProblem) -> str:
     return f"{problem.where} {problem.reason}" + (f" (allowed: {problem.allowed})" if problem.allowed else "")
 
 
@@ -77,7 +77,7 @@ def _in_lines(source: SeedSource, problems: Sequence[SeedProblem], *, named: boo
     files = "1 file" if count == 1 else f"{count:,} files"
     lines = [f"{files} of {source.dataset} cannot be used; this call needs none of them."]
     if named:
-        lines += [f"Not needed: {_in_words(problem)}" for problem in problems[:MOST_LISTED]]
+        lines += [f"Not needed: {_problem_text(problem)}" for problem in problems[:MOST_LISTED]]
         if len(problems) > MOST_LISTED:
             lines.append(f"… and {len(problems) - MOST_LISTED:,} more; a call on all seeds names them.")
     return lines

@@ -15,7 +15,7 @@ def draw_devices(rng: np.random.Generator, total: Field, chest: Chest) -> list[J
     """Draw the objects in place and return their names."""
     drawn: list[Json] = []
     if rng.random() < (0.5 if chest.build.portable else 0.12):
-        _leads(rng, total, chest)
+        _draw_leads(rng, total, chest)
         drawn.append("leads")
     if rng.random() < (0.35 if chest.build.portable else 0.06):
         _catheter(rng, total, chest)
@@ -32,7 +32,7 @@ def draw_devices(rng: np.random.Generator, total: Field, chest: Chest) -> list[J
     return drawn
 
 
-def _leads(rng: np.random.Generator, total: Field, chest: Chest) -> None:
+def _draw_leads(rng: np.random.Generator, total: Field, chest: Chest) -> None:
     canvas = Canvas.over(chest.where)
     for _ in range(int(rng.integers(2, 4))):
         x, y = float(rng.uniform(-0.6, 0.6)), float(rng.uniform(-0.6, 0.4))

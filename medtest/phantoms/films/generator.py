@@ -67,7 +67,7 @@ def make_film(
         noise: Standard deviation of the sensor's noise in grey levels.
     """
     scene = _scene(rng, size)
-    drawn = [_thing(rng, size, float(scene.mean()), frames, empty) for _ in range(things)]
+    drawn = [_draw_thing(rng, size, float(scene.mean()), frames, empty) for _ in range(things)]
     rows, columns = np.mgrid[: size[0], : size[1]].astype(np.float32)
     texture = _smooth(rng, size, 2.0) * 8.0
     swell = 3.0 * each(math.sin, np.arange(frames) * 2 * np.pi / max(frames, 1) + rng.uniform(0, 2 * np.pi))
@@ -97,7 +97,7 @@ def _smooth(rng: np.random.Generator, size: tuple[int, int], sigma: float) -> ND
     return np.asarray((field - field.mean()) / max(float(field.std()), 1e-6), np.float32)
 
 
-def _thing(rng: np.random.Generator, size: tuple[int, int], mean: float, frames: int, empty: int) -> _Thing:
+def _draw_thing(rng: np.random.Generator, size: tuple[int, int], mean: float, frames: int, empty: int) -> _Thing:
     height, width = size
     half = (float(rng.uniform(0.06, 0.13)) * height, float(rng.uniform(0.06, 0.13)) * height)
     away = rng.uniform(_LEAST_CONTRAST, 2 * _LEAST_CONTRAST)

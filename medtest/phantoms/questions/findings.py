@@ -42,7 +42,7 @@ def draw_findings(rng: np.random.Generator, work: PictureDraft, scene: QuestionS
     if draw is not None:
         draw(rng, work, scene)
     if scene.removed:
-        _removed(rng, work, scene)
+        _paint_removed_polyp(rng, work, scene)
     placed: list[_Placed] = []
     for plan in scene.polyps:
         placed.append(_place(rng, work, plan, placed, hard=scene.hard))
@@ -50,7 +50,7 @@ def draw_findings(rng: np.random.Generator, work: PictureDraft, scene: QuestionS
         if polyp.stalk is not None:
             work.things[f"stalk {number}"] = _stalk(rng, work, polyp, polyp.stalk)
     for number, polyp in enumerate(placed):
-        _lay(rng, work, polyp, hard=scene.hard)
+        _paint_polyp_on_wall(rng, work, polyp, hard=scene.hard)
         work.things[f"polyp {number}"] = polyp.mask()
     return [_facts(polyp.mask()) for polyp in placed]
 
@@ -157,7 +157,7 @@ def _facts(place: NDArray[np.bool_]) -> dict[str, float]:
     }
 
 
-def _lay(rng: np.random.Generator, work: PictureDraft, polyp: _Placed, *, hard: bool) -> None:
+def _paint_polyp_on_wall(rng: np.random.Generator, work: PictureDraft, polyp: _Placed, *, hard: bool) -> None:
     """Draw a polyp on the wall: contact shadow, its colour, its own light."""
     patch, plan = polyp.patch, polyp.plan
     outer, inner = windows(patch, (WORK, WORK))
@@ -206,7 +206,7 @@ def _stalk(rng: np.random.Generator, work: PictureDraft, polyp: _Placed, way: tu
     return np.asarray(alpha > 0.5)
 
 
-def _removed(rng: np.random.Generator, work: PictureDraft, scene: QuestionScene) -> None:
+def _paint_removed_polyp(rng: np.random.Generator, work: PictureDraft, scene: QuestionScene) -> None:
     """Draw the site of a removed polyp: a pale floor with a burnt rim in a ring of blue dye."""
     x, y = (value + float(rng.uniform(-0.05, 0.05)) for value in middle(scene.removed_cell, 0.2))
     turn, stretch = unit(float(rng.random())), float(rng.uniform(1.0, 1.3))

@@ -85,11 +85,11 @@ def _render(suite_seed: int, index: int, size: int, scene: QuestionScene) -> Que
     work = make_wall(part("wall"), scene)
     polyps = draw_findings(part("findings"), work, scene)
     field_ = field_of_view(part("frame"), size)
-    keep = _kept_free(work, scene, size)
+    keep = _protected_area(work, scene, size)
     lines, corner = _text_place(part("text"), scene, keep)
     if lines:
         keep |= text_box(corner, lines, size)
-    picture = _lit(part, work, size)
+    picture = _render_wall(part, work, size)
     instruments = []
     for number, tool in enumerate(scene.instruments):
         laid = draw_instrument(part(f"instrument {number}"), picture, tool, keep) & (field_ > 0.5)
@@ -136,7 +136,7 @@ def _render(suite_seed: int, index: int, size: int, scene: QuestionScene) -> Que
     return QuestionPhantom(image=eight, answers=answers, mask=keep, facts=facts)
 
 
-def _kept_free(work: PictureDraft, scene: QuestionScene, size: int) -> NDArray[np.bool_]:
+def _protected_area(work: PictureDraft, scene: QuestionScene, size: int) -> NDArray[np.bool_]:
     """Return the area of local findings, landmark and box that must stay visible."""
     local = np.zeros((WORK, WORK), np.bool_)
     for place in work.things.values():
@@ -155,7 +155,7 @@ def _text_place(rng: np.random.Generator, scene: QuestionScene, keep: NDArray[np
     return lines, min(CORNERS, key=lambda corner: cover[corner])
 
 
-def _lit(part: Callable[[str], np.random.Generator], work: PictureDraft, size: int) -> Field:
+def _render_wall(part: Callable[[str], np.random.Generator], work: PictureDraft, size: int) -> Field:
     """Return linear RGB size×size×3: the lit wall with texture, vessels and highlights."""
     shape = (size, size)
     lesion = lesion_of(work)

@@ -58,7 +58,7 @@ def draw_instrument(
         Its mask, bool H×W.
     """
     size = picture.shape[0]
-    laid = _way(rng, plan, blocked)
+    laid = _best_axis(rng, plan, blocked)
     {
         "biopsy forceps": _forceps,
         "polyp snare": _snare,
@@ -70,7 +70,7 @@ def draw_instrument(
     return np.asarray(layers.solid > 0.3)
 
 
-def _way(rng: np.random.Generator, plan: InstrumentPlan, blocked: NDArray[np.bool_]) -> InstrumentAxis:
+def _best_axis(rng: np.random.Generator, plan: InstrumentPlan, blocked: NDArray[np.bool_]) -> InstrumentAxis:
     """Return the axis that covers least of the blocked areas; the first that covers almost nothing."""
     tried: list[tuple[float, InstrumentAxis]] = []
     while len(tried) < TRIES and not any(share <= _BLOCKED for share, _ in tried):

@@ -163,7 +163,7 @@ def scene_of(rng: np.random.Generator, scene: QuestionScene, *, anew: bool) -> Q
         anew: Whether colours, sizes, types, positions, text and box are drawn instead of the scene's.
     """
     if anew:
-        scene = _drawn_anew(rng, scene)
+        scene = _redraw_details(rng, scene)
     polyps = tuple(replace(polyp, millimetres=float(rng.uniform(*SIZES[polyp.size]))) for polyp in scene.polyps)
     return replace(scene, polyps=polyps)
 
@@ -172,14 +172,14 @@ def _pick(rng: np.random.Generator, names: Sequence[str]) -> str:
     return names[int(rng.integers(len(names)))]
 
 
-def _drawn_anew(rng: np.random.Generator, scene: QuestionScene) -> QuestionScene:
+def _redraw_details(rng: np.random.Generator, scene: QuestionScene) -> QuestionScene:
     text, box = bool(rng.random() < 0.45), bool(rng.random() < 0.3)
     landmark_cell, colour = scene.landmark_cell, scene.landmark_colour
     if colour and not scene.disease:  # lining grown over a z-line is red, so the line is not
         colour = _pick(rng, _LANDMARK_COLOURS[scene.region])
     if scene.region in ("cecum", "pylorus"):
         landmark_cell = _pick(rng, [cell for cell in CELLS if not (box and cell == BOX_CELL)])
-    free = [cell for cell in CELLS if cell not in _taken(scene, landmark_cell, box=box)]
+    free = [cell for cell in CELLS if cell not in _blocked_cells(scene, landmark_cell, box=box)]
     polyps = []
     # Largest first: the cells beside a polyp of more than 10 mm are full, and at most one of several is that large.
     most = tuple(SIZES) if len(scene.polyps) == 1 else ("<5mm", "5-10mm", "11-20mm")
@@ -222,7 +222,7 @@ def _drawn_anew(rng: np.random.Generator, scene: QuestionScene) -> QuestionScene
     )
 
 
-def _taken(scene: QuestionScene, landmark_cell: str, *, box: bool) -> set[str]:
+def _blocked_cells(scene: QuestionScene, landmark_cell: str, *, box: bool) -> set[str]:
     blocked = {BOX_CELL} if box else set()
     return blocked | ({landmark_cell} if scene.landmark_colour else set())
 

@@ -88,7 +88,7 @@ class PictureAsker(PictureReader):
         self._own: tempfile.TemporaryDirectory[str] | None = None
         self._numbers = count()
 
-    def _named(self) -> AskingSystem | list[Mistake]:
+    def _find_system(self) -> AskingSystem | list[Mistake]:
         own = self.settings
         settings = {"system_prompt": SYSTEM_PROMPT, **own.settings}
         system = named_system(own.system, settings, where=self.name, task="answer")
@@ -97,20 +97,20 @@ class PictureAsker(PictureReader):
         description = f"{own.system}, which draws no questions"
         return [Mistake(where=self.name, key="system", found=description, allowed="a system that is asked")]
 
-    def _made(self) -> AskingSystem:
+    def _create_system(self) -> AskingSystem:
         """Return the system without opening it.
 
         Raises:
             UserMistakes: There is no such system, or its settings are wrong.
         """
-        system = self._named()
+        system = self._find_system()
         if isinstance(system, list):
             raise UserMistakes(system)
         return system
 
     def check(self) -> list[Mistake]:
         """Return the mistakes in the name of the system or its settings."""
-        system = self._named()
+        system = self._find_system()
         if isinstance(system, list):
             return system
         away = isinstance(system, ApiSystem) and not system.endpoint().loopback
@@ -122,11 +122,11 @@ class PictureAsker(PictureReader):
 
     def without_card(self) -> dict[str, Json]:
         """Return everything its scenes depend on: the system with all settings that affect its answers."""
-        return {**super().without_card(), "system": print_of(self._made())}
+        return {**super().without_card(), "system": print_of(self._create_system())}
 
     def notice(self) -> str:
         """Describe who is asked, where pictures are sent, and what is known about the reader's accuracy."""
-        return " ".join(text for text in (self._made().notice(), super().notice()) if text)
+        return " ".join(text for text in (self._create_system().notice(), super().notice()) if text)
 
     def keep_in(self, folders: Iterable[Path]) -> None:
         """Set the run folders that contain pictures; the system's ledger and answers are stored in the first."""
@@ -142,7 +142,7 @@ class PictureAsker(PictureReader):
         if not self._folders:
             self._own = tempfile.TemporaryDirectory(prefix="medtest-ask-")
         folder = self._free_folder(Path(self._own.name) if self._own is not None else self._folders[0])
-        system = self._made()
+        system = self._create_system()
         limits = BudgetLimits(max_usd=self.settings.max_usd, max_calls=self.settings.max_calls)
         system.keep_in(folder, folder, budget=limits, cache="use")
         system.open(device=device, threads=threads)

@@ -255,7 +255,7 @@ class CardCounts:
                 self._add("class", name, (), name in present, name in seen_names)
         named = sorted(present.keys() - left_out)
         self._relations(named, set(truth.named()), set(seen.named()), tells, asked)
-        has, sees = _described(truth), _described(seen)
+        has, sees = _attribute_pairs(truth), _attribute_pairs(seen)
         for attribute in self.attributes:
             if tells.describes(attribute):
                 for pair in ((name, attribute) for name in named if tells.names(name)):
@@ -306,5 +306,5 @@ class CardCounts:
         return Card(rows=(*classes, *rest), pictures=self.pictures, data=data, reader=reader)
 
 
-def _described(scene: Scene) -> set[tuple[str, str]]:
+def _attribute_pairs(scene: Scene) -> set[tuple[str, str]]:
     return {(entity.name, attribute) for entity in scene.entities for attribute in entity.attributes}

@@ -127,7 +127,7 @@ def _entries(path: Path) -> tuple[list[_Entry], frozenset[str]]:
         if path.stat().st_size > _MOST_BYTES:
             raise ValueError("the file is larger than labels are")
         value = json.loads(path.read_bytes())
-        entries = _own(value) if isinstance(value, list) else _coco(value)
+        entries = _list_entries(value) if isinstance(value, list) else _coco(value)
         classes = [name for entry in entries for name, _ in entry.things]
         if isinstance(value, dict):
             classes = [str(category["name"]) for category in value["categories"]]
@@ -143,7 +143,7 @@ def _entries(path: Path) -> tuple[list[_Entry], frozenset[str]]:
     return entries, frozenset(classes)
 
 
-def _own(value: Sequence[Mapping[str, Any]]) -> list[_Entry]:
+def _list_entries(value: Sequence[Mapping[str, Any]]) -> list[_Entry]:
     return [
         _Entry(
             file=str(entry["file"]),
@@ -265,19 +265,20 @@ def make_card(
         batch = labelled.pictures[start : start + reader.at_once]
         images = [picture.pixels() for picture in batch]
         pool_pairs = [
-            _asked(picture, labelled, seed, start + at) if reader.asks_words else () for at, picture in enumerate(batch)
+            _pools_to_ask(picture, labelled, seed, start + at) if reader.asks_words else ()
+            for at, picture in enumerate(batch)
         ]
         contents = [
             PictureContent(image_sha256(image), tuple(dumped(pool.as_json()) for pool in pools))
             for image, pools in zip(images, pool_pairs, strict=True)
         ]
-        for picture, pools, scene in zip(batch, pool_pairs, _seen(reader, images, contents, batch), strict=True):
-            counts.add(picture.truth, scene, scene.tells, doubtful=picture.doubtful, **_asked_of(pools))
+        for picture, pools, scene in zip(batch, pool_pairs, _scenes(reader, images, contents, batch), strict=True):
+            counts.add(picture.truth, scene, scene.tells, doubtful=picture.doubtful, **_questions_asked(pools))
         progress(start + len(batch))
     return counts.card(data=labelled.data, reader=reader.print_without_card)
 
 
-def _asked_of(pools: Sequence[Pool]) -> dict[str, Any]:
+def _questions_asked(pools: Sequence[Pool]) -> dict[str, Any]:
     """Return the relations and attributes that were asked about; empty for a reader that is not asked."""
     if not pools:
         return {}
@@ -288,7 +289,7 @@ def _asked_of(pools: Sequence[Pool]) -> dict[str, Any]:
     }
 
 
-def _seen(
+def _scenes(
     reader: PictureReader,
     images: Sequence[Image],
     contents: Sequence[PictureContent],
@@ -301,7 +302,7 @@ def _seen(
         raise MedtestError(f"{reader.name} {error} ({names})") from error
 
 
-def _asked(picture: LabelledPicture, labelled: LabelledPictures, seed: int, index: int) -> tuple[Pool, Pool]:
+def _pools_to_ask(picture: LabelledPicture, labelled: LabelledPictures, seed: int, index: int) -> tuple[Pool, Pool]:
     """Return the present and the absent objects as pools."""
     rng = np.random.default_rng([seed, index])
     present = sorted(set(picture.truth.names()) - set(picture.doubtful))
@@ -311,13 +312,13 @@ def _asked(picture: LabelledPicture, labelled: LabelledPictures, seed: int, inde
     wrong = {name: _others(labelled.attributes, true_attributes[name], rng) for name in present}
     true = [Entity(name=name, attributes=tuple(true_attributes[name])) for name in present]
     false = [Entity(name=name, attributes=tuple(wrong[name])) for name in present]
-    triples = _told(picture.truth, present)
+    triples = _class_relations(picture.truth, present)
     named = {(present[triple.subject], triple.predicate, present[triple.object]) for triple in triples}
     return (
         Pool(entities=tuple(true), triples=tuple(triples)),
         Pool(
             entities=(*false, *(Entity(name=absent[place]) for place in drawn)),
-            triples=tuple(_untrue(triples, present, named, sorted(labelled.predicates), rng)),
+            triples=tuple(_false_relations(triples, present, named, sorted(labelled.predicates), rng)),
         ),
     )
 
@@ -332,7 +333,7 @@ def _others(every: frozenset[str], true: Sequence[str], rng: np.random.Generator
     return sorted(rest[place] for place in rng.permutation(len(rest))[: len(true)])
 
 
-def _told(scene: Scene, classes: Sequence[str]) -> list[Triple]:
+def _class_relations(scene: Scene, classes: Sequence[str]) -> list[Triple]:
     """Return the relations between different classes, without duplicates, by index among the classes."""
     places = {name: index for index, name in enumerate(classes)}
     named = {
@@ -341,7 +342,7 @@ def _told(scene: Scene, classes: Sequence[str]) -> list[Triple]:
     return [Triple(subject=places[a], predicate=predicate, object=places[b]) for a, predicate, b in sorted(named)]
 
 
-def _untrue(
+def _false_relations(
     true: Sequence[Triple],
     classes: Sequence[str],
     named: set[NamedTriple],

@@ -67,7 +67,7 @@ def presence(questions: PoolQuestions) -> Iterator[tuple[str, Ask]]:
     """Yield the first questions: whether each class is present."""
     for number, name in enumerate(questions.classes):
         verb = "Are" if name in PLURAL_ONLY else "Is"
-        yield name, Ask(item=f"there_{number}", text=f"{verb} there {_some(name)} in the picture?", kind=Kind.YES_NO)
+        yield name, Ask(item=f"there_{number}", text=f"{verb} there {_any_of(name)} in the picture?", kind=Kind.YES_NO)
 
 
 def following(questions: PoolQuestions, there: frozenset[str]) -> Iterator[tuple[object, Ask]]:
@@ -105,7 +105,7 @@ def colour_of(attribute: str) -> str | None:
     return next(iter(read.names)) if isinstance(read, Names) and len(read.names) == 1 else None
 
 
-def _some(name: str) -> str:
+def _any_of(name: str) -> str:
     if name in PLURAL_ONLY or not vg150().counted(name):
         return f"any {name}"
     return f"{article(name)} {name}"
@@ -117,14 +117,14 @@ def _is(name: str) -> str:
 
 def _related(triple: NamedTriple) -> str:
     subject, predicate, target = triple
-    other = f"another {target}" if subject == target else _one(target)
+    other = f"another {target}" if subject == target else _noun(target)
     if predicate in _FINITE:
         verb = "Do" if subject in PLURAL_ONLY else "Does"
-        return f"{verb} {_one(subject)} {_FINITE[predicate]} {other} in the picture?"
-    return f"{_is(subject).capitalize()} {_one(subject)} {_SIDES.get(predicate, predicate)} {other} in the picture?"
+        return f"{verb} {_noun(subject)} {_FINITE[predicate]} {other} in the picture?"
+    return f"{_is(subject).capitalize()} {_noun(subject)} {_SIDES.get(predicate, predicate)} {other} in the picture?"
 
 
-def _one(name: str) -> str:
+def _noun(name: str) -> str:
     return name if name in PLURAL_ONLY or not vg150().counted(name) else f"{article(name)} {name}"
 
 

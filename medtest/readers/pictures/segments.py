@@ -64,33 +64,33 @@ class Segments(PictureReader):
             counts=False,
         )
 
-    def _named(self) -> System | list[Mistake]:
+    def _find_system(self) -> System | list[Mistake]:
         own = self.settings
         return named_system(own.system, own.settings, where=self.name, task="mask")
 
-    def _made(self) -> System:
+    def _create_system(self) -> System:
         """Return the system.
 
         Raises:
             UserMistakes: There is no such system, or its settings are wrong.
         """
-        system = self._named()
+        system = self._find_system()
         if isinstance(system, list):
             raise UserMistakes(system)
         return system
 
     def check(self) -> list[Mistake]:
         """Return the mistakes in the name of the system or its settings."""
-        system = self._named()
+        system = self._find_system()
         return system if isinstance(system, list) else [*system.check(), *super().check()]
 
     def without_card(self) -> dict[str, Json]:
         """Return everything its scenes depend on: the system with its weights, the class and the thresholds."""
-        return {**super().without_card(), "system": print_of(self._made())}
+        return {**super().without_card(), "system": print_of(self._create_system())}
 
     def notice(self) -> str:
         """Return the system's notice, and what is known about the reader's accuracy."""
-        return " ".join(text for text in (self._made().notice(), super().notice()) if text)
+        return " ".join(text for text in (self._create_system().notice(), super().notice()) if text)
 
     def open(self, *, device: str, threads: int) -> None:
         """Load the system.
@@ -98,7 +98,7 @@ class Segments(PictureReader):
         Raises:
             MedtestError: It cannot be loaded.
         """
-        self._system = self._made()
+        self._system = self._create_system()
         self._system.open(device=device, threads=threads)
 
     def close(self) -> None:

@@ -86,14 +86,14 @@ def relations(one: Box, two: Box, aspect: float = 1.0) -> frozenset[str]:
     first, second = _stretched(one, aspect), _stretched(two, aspect)
     positions = relative_positions(first, second)
     names: set[str] = {name for name in ("left of", "right of") if name in positions}
-    on, bears = _stands_on(first, second), _stands_on(second, first)
+    on, bears = _is_on(first, second), _is_on(second, first)
     if "above" in positions or on:
         names.add("above")
     if "below" in positions or bears:
         names.add("under")
     if on:
         names.add("on")
-    inside, holds = _lies_in(first, second), _lies_in(second, first)
+    inside, holds = _is_inside(first, second), _is_inside(second, first)
     if inside:
         names.add("in")
     if _is_near(first, second):
@@ -155,7 +155,7 @@ def _shared(first: Box, second: Box) -> float:
     return max(width, 0.0) * max(height, 0.0)
 
 
-def _stands_on(first: Box, second: Box) -> bool:
+def _is_on(first: Box, second: Box) -> bool:
     if (
         abs(first[3] - second[1]) > CONTACT * (_height(first) + _height(second))
         or first[1] + first[3] >= second[1] + second[3]
@@ -164,7 +164,7 @@ def _stands_on(first: Box, second: Box) -> bool:
     return min(first[2], second[2]) - max(first[0], second[0]) >= SHARED * min(_width(first), _width(second))
 
 
-def _lies_in(first: Box, second: Box) -> bool:
+def _is_inside(first: Box, second: Box) -> bool:
     if _area(first) <= 0.0 or _area(first) > FILLS * _area(second) or _shared(first, second) < INSIDE * _area(first):
         return False
     return second[3] - first[3] > CONTACT * (_height(first) + _height(second))

@@ -235,7 +235,7 @@ class Attack(CraftedRelation, Generic[L]):
 
         cases = batch.cases
         result = self.search(batch, probe)
-        shown = [self._saved(case, image) for case, image in zip(cases, result.images, strict=True)]
+        shown = [self._saved_image(case, image) for case, image in zip(cases, result.images, strict=True)]
         final = torch.cat([pixels_of(image, probe.device) for image in shown])
         exact, after = probe.logits(result.images), probe.logits(final)
         smallest, more = self._smallest(batch, probe) if self.settings.minimal else ([None] * len(cases), None)
@@ -282,7 +282,7 @@ class Attack(CraftedRelation, Generic[L]):
     def _loss(self, batch: AttackBatch) -> Any:
         return self.loss
 
-    def _saved(self, case: CraftCase, image: Tensor) -> Image:
+    def _saved_image(self, case: CraftCase, image: Tensor) -> Image:
         epsilon = number(case.params, "epsilon")
         return saved(image[None], case.seed.image, epsilon, norm=self.norm)
 

@@ -120,7 +120,7 @@ class FoolboxAttack(Attack[EpsilonLevel]):
             queries.append(counted.queries)
         return SearchResult(images=torch.cat(images_found), queries=queries, zero_gradient=[None] * len(queries))
 
-    def _known(self) -> str:
+    def _checked_name(self) -> str:
         """Return the attack's name after checking that foolbox has it.
 
         Raises:
@@ -147,7 +147,7 @@ class FoolboxAttack(Attack[EpsilonLevel]):
         criterion: Any = batch.goal.truth
         if batch.goal.targeted:
             criterion = foolbox.criteria.TargetedMisclassification(batch.goal.truth)
-        attack: Any = vars(foolbox.attacks)[self._known()](**self.settings.options)
+        attack: Any = vars(foolbox.attacks)[self._checked_name()](**self.settings.options)
         _, clipped, _ = attack(model, batch.images, criterion, epsilons=epsilon)
         result: Tensor = clipped
         return result

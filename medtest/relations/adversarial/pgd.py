@@ -111,7 +111,7 @@ class Pgd(Attack[PgdLevel]):
         queries, zeros = [0] * len(images), [0.0] * len(images)
         several = self.settings.restarts > 1
         for restart in range(self.settings.restarts):
-            result = self._from(batch, probe, restart)
+            result = self._search_from(batch, probe, restart)
             queries = [a + int(b) for a, b in zip(queries, result.queries, strict=True)]
             zeros = [a + float(b or 0.0) for a, b in zip(zeros, result.zero_gradient, strict=True)]
             if not several:
@@ -125,7 +125,7 @@ class Pgd(Attack[PgdLevel]):
         shares = [zero / self.settings.restarts for zero in zeros]
         return SearchResult(images=images, queries=queries, zero_gradient=shares)
 
-    def _from(self, batch: AttackBatch, probe: Probe, restart: int) -> SearchResult:
+    def _search_from(self, batch: AttackBatch, probe: Probe, restart: int) -> SearchResult:
         import torch
 
         from medtest.relations.adversarial.projected_gradient import projected_gradient

@@ -141,16 +141,16 @@ class PerturbationGenerator(nn.Module):
         e5 = functional.leaky_relu(self.norm8(self.conv5(e4)), 0.2)
         e6 = self.conv6(e5)
         dropped = functional.dropout(self.norm8(self.dconv1(self._active(e6))), self.shape.dropout, self.training)
-        d2 = self.norm8(self.dconv2(self._beside(dropped, e5)))
-        d3 = self.norm4(self.dconv3(self._beside(d2, e4)))
-        d4 = self.norm2(self.dconv4(self._beside(d3, e3)))
-        d5 = self.norm(self.dconv5(self._beside(d4, e2)))
-        return torch.tanh(self.dconv6(self._beside(d5, e1)))
+        d2 = self.norm8(self.dconv2(self._concatenate(dropped, e5)))
+        d3 = self.norm4(self.dconv3(self._concatenate(d2, e4)))
+        d4 = self.norm2(self.dconv4(self._concatenate(d3, e3)))
+        d5 = self.norm(self.dconv5(self._concatenate(d4, e2)))
+        return torch.tanh(self.dconv6(self._concatenate(d5, e1)))
 
     def _active(self, field: Tensor) -> Tensor:
         return functional.relu(field) if self.shape.activation == "relu" else functional.selu(field)
 
-    def _beside(self, below: Tensor, skipped: Tensor) -> Tensor:
+    def _concatenate(self, below: Tensor, skipped: Tensor) -> Tensor:
         return self._active(torch.cat((below, skipped), dim=1))
 
 

@@ -160,7 +160,7 @@ def _cut(
     look = measure_field(image, tissue if np.count_nonzero(tissue) > 0.2 * np.count_nonzero(inside) else inside)
     columns, rows = np.flatnonzero(inside.any(axis=0)), np.flatnonzero(inside.any(axis=1))
     field_box = (int(columns[0]), int(rows[0]), int(columns[-1] + 1 - columns[0]), int(rows[-1] + 1 - rows[0]))
-    facts = _measured(picture, look) | {
+    facts = _measurements(picture, look) | {
         "format": 1,
         "kind": kind,
         "centre": [
@@ -201,7 +201,7 @@ def _shrunk(picture: NDArray[np.uint8], longest: int) -> NDArray[np.uint8]:
     return np.clip(np.round(small), 0, 255).astype(np.uint8)
 
 
-def _measured(picture: NDArray[np.uint8], look: FieldLook) -> dict[str, Any]:
+def _measurements(picture: NDArray[np.uint8], look: FieldLook) -> dict[str, Any]:
     solid = picture[..., 3] >= SOLID
     colours = picture[..., :3][solid].astype(np.float64)
     luma = (colours * _LUMA).sum(axis=1) / 255

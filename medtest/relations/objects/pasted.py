@@ -182,11 +182,11 @@ class _Objects(Relation):
             image=image,
             params=params,
             scale=number(params, "area"),
-            effect=self._effect(centres, touched, self._called(placed)),
+            effect=self._effect(centres, touched, self._object_names(placed)),
             facts=facts,
         )
 
-    def _called(self, placed: Sequence[PlacedObject]) -> list[str]:
+    def _object_names(self, placed: Sequence[PlacedObject]) -> list[str]:
         """Return the correct names of the objects; empty if unknown for any of them."""
         called = [self.library.info(self.kind, item["name"]).called for item in placed]
         return sorted({name for names in called for name in names}) if all(called) else []

@@ -61,7 +61,7 @@ class NewEntitySettings(OperatorSettings):
     plausible: bool = True
 
     @model_validator(mode="after")
-    def _known(self) -> Self:
+    def _check_classes(self) -> Self:
         classes = world_of(self.world).classes
         unknown = [name for name in self.among if name not in classes]
         if unknown:
@@ -171,7 +171,7 @@ class TripleAddition(PoolOperator):
 
     def changed(self, pool: Pool, params: Params) -> Pool:
         """Return the pool with the new triple."""
-        return _added(pool, params)
+        return _add_entity(pool, params)
 
 
 class ChangingAndRemoval(PoolOperator):
@@ -189,7 +189,9 @@ class ChangingAndRemoval(PoolOperator):
 
     def changed(self, pool: Pool, params: Params) -> Pool:
         """Return the pool after both changes."""
-        return without(_exchanged(pool, _of(params, "ec")), _index(_of(params, "er_r")["triple"]))
+        return without(
+            _exchanged(pool, _operator_params(params, "ec")), _index(_operator_params(params, "er_r")["triple"])
+        )
 
 
 class ChangingAndAddition(PoolOperator):
@@ -207,7 +209,7 @@ class ChangingAndAddition(PoolOperator):
 
     def changed(self, pool: Pool, params: Params) -> Pool:
         """Return the pool after both changes."""
-        return _added(_exchanged(pool, _of(params, "ec")), _of(params, "er_a"))
+        return _add_entity(_exchanged(pool, _operator_params(params, "ec")), _operator_params(params, "er_a"))
 
 
 # ---------------------------------------------------------------------------------------------------------- synonyms
@@ -305,7 +307,7 @@ def _exchanged(pool: Pool, params: Params) -> Pool:
     return renamed(pool, _index(params["entity"]), str(params["name"]))
 
 
-def _added(pool: Pool, params: Params) -> Pool:
+def _add_entity(pool: Pool, params: Params) -> Pool:
     name = str(params["name"])
     entity = Entity(name=name, count=1 if vg150().counted(name) else None)
     return with_one_more(
@@ -313,7 +315,7 @@ def _added(pool: Pool, params: Params) -> Pool:
     )
 
 
-def _of(params: Params, name: str) -> dict[str, Any]:
+def _operator_params(params: Params, name: str) -> dict[str, Any]:
     """Return the parameters of one of two operators."""
     params_of_part: Any = params[name]
     return dict(params_of_part)

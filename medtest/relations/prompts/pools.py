@@ -25,10 +25,10 @@ def only_held_by(pool: Pool, triple: int) -> tuple[int, ...]:
 def without(pool: Pool, triple: int) -> Pool:
     """Return the pool without a triple and without the entities held by it alone."""
     gone = set(only_held_by(pool, triple))
-    return _kept(pool, gone, [other for at, other in enumerate(pool.triples) if at != triple])
+    return _without_entities(pool, gone, [other for at, other in enumerate(pool.triples) if at != triple])
 
 
-def _kept(pool: Pool, gone: Collection[int], triples: list[Triple]) -> Pool:
+def _without_entities(pool: Pool, gone: Collection[int], triples: list[Triple]) -> Pool:
     indices = [at for at in range(len(pool.entities)) if at not in gone]
     at_new = {old: new for new, old in enumerate(indices)}
     return Pool(

@@ -70,7 +70,7 @@ def reworded(source: Prompt, words: Mapping[str, str]) -> str:
     """
     text = source.text
     for name, word in words.items():
-        text = _replaced(text, name, word)
+        text = _replace_word(text, name, word)
     return text
 
 
@@ -80,7 +80,7 @@ def named_in(text: str, name: str) -> str | None:
     return None if match is None else _singular(name, match.group("word"))
 
 
-def _replaced(text: str, name: str, word: str) -> str:
+def _replace_word(text: str, name: str, word: str) -> str:
     def put(match: re.Match[str]) -> str:
         old = match.group("word")
         many = old.lower() in {vg150().plural(item) for item in _words(name)} and old.lower() not in _words(name)

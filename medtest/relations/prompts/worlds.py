@@ -71,7 +71,7 @@ class World:
 @cache
 def world_of(name: WorldName) -> World:
     """Return one of the worlds, cached."""
-    return _photographs() if name == "photographs" else _drawn()
+    return _photographs() if name == "photographs" else _drawn_world()
 
 
 def _photographs() -> World:
@@ -83,7 +83,7 @@ def _photographs() -> World:
     return World(classes=tuple(sorted(vocabulary.own_classes - parts())), triples=tuple(triples))
 
 
-def _drawn() -> World:
+def _drawn_world() -> World:
     from medtest.phantoms.prompts import RELATIONS
     from medtest.phantoms.scenes import CLASSES
 
@@ -103,7 +103,7 @@ def _by_predicate(triples: Iterable[NamedTriple], end: int) -> dict[str, frozens
 
 
 @cache
-def _told(key: str) -> frozenset[str]:
+def _word_set(key: str) -> frozenset[str]:
     return frozenset(yaml.safe_load(ALIKE.read_text(encoding="utf-8"))[key])
 
 
@@ -114,7 +114,7 @@ def _alike() -> tuple[frozenset[str], ...]:
 
 def postures() -> frozenset[str]:
     """Return the predicates of which an entity can have only one (in, on, riding)."""
-    return _told("postures")
+    return _word_set("postures")
 
 
 @cache
@@ -122,7 +122,9 @@ def parts() -> frozenset[str]:
     """Return the classes that are parts of others (``alike.yaml``, body and plant parts); none is introduced."""
     vocabulary = vg150()
     kinds = ("body part", "plant part")
-    return _told("parts") | {name for name in vocabulary.names if any(vocabulary.is_a(name, kind) for kind in kinds)}
+    return _word_set("parts") | {
+        name for name in vocabulary.names if any(vocabulary.is_a(name, kind) for kind in kinds)
+    }
 
 
 @lru_cache(maxsize=1 << 16)

@@ -209,7 +209,9 @@ class PromptSource(SeedSource):
         ]
         if not any(candidate.wrong is None for candidate, _ in candidates):
             wrong = [candidate.wrong for candidate in prompts.candidates if candidate.wrong is not None]
-            raise self.refusal([*wrong, *prompts.loose]) if wrong or prompts.loose else self._nothing(left_out)
+            raise (
+                self.refusal([*wrong, *prompts.loose]) if wrong or prompts.loose else self._no_prompts_mistake(left_out)
+            )
         levels = [0 if candidate.wrong is not None else level(candidate.pool) for candidate, _ in candidates]
         drawn = self._draw([candidate.seed_id for candidate, _ in candidates], levels)
         if settings.sample is not None:
@@ -267,18 +269,18 @@ class PromptSource(SeedSource):
             locator=json.dumps({"text": text, "pool": candidate.pool.as_json()}, ensure_ascii=False),
         )
 
-    def _nothing(self, left_out: Counter[str]) -> Exception:
+    def _no_prompts_mistake(self, left_out: Counter[str]) -> Exception:
         why = "; ".join(f"{count:,} with {reason}" for reason, count in left_out.items())
         return Mistake(
             where="suite",
             key=f"seeds.{self.dataset}",
             found=f"no prompt that can be used: {why or 'there is none at all'}",
             allowed="prompts with entities and relations",
-            fix=_mended(left_out),
+            fix=_fix_for(left_out),
         ).as_error()
 
 
-def _mended(left_out: Counter[str]) -> str:
+def _fix_for(left_out: Counter[str]) -> str:
     if set(left_out) == {OTHER_SCRIPT}:
         return "name a file of English prompts"
     return (

@@ -138,7 +138,7 @@ def _of_json(content: Any, where: str) -> Iterator[Found]:
         raise stop(where, f"is {short(content)}", LAYOUTS)
     notes = content.get("annotations")
     if isinstance(notes, list):
-        return _annotated(notes, content.get("images"))
+        return _coco_annotations(notes, content.get("images"))
     images = content.get("images")
     if (
         isinstance(images, list)
@@ -151,7 +151,7 @@ def _of_json(content: Any, where: str) -> Iterator[Found]:
     raise stop(where, f"an object with {', '.join(sorted(map(str, content)))[:100]}", LAYOUTS)
 
 
-def _annotated(notes: list[Any], images: Any) -> Iterator[Found]:
+def _coco_annotations(notes: list[Any], images: Any) -> Iterator[Found]:
     """Yield COCO's annotations; an annotation of an unlisted image is a mistake if images are listed."""
     listed = images if isinstance(images, list) else []
     image_ids = {str(image.get("id")) for image in listed if isinstance(image, Mapping)}
@@ -222,7 +222,7 @@ def _checked(captions: Iterable[Found], where: str) -> tuple[list[CaptionRow], l
     for image, caption, place in captions:
         if len(rows) + len(bad) >= MOST_CAPTIONS:
             raise stop(where, f"more than {MOST_CAPTIONS:,} captions", f"at most {MOST_CAPTIONS:,}")
-        reason = _wrong(image, caption)
+        reason = _caption_problem(image, caption)
         if reason:
             bad.append(BadRow(place=place, reason=reason, image=_name(image), number=len(rows) + len(bad) + 1))
         else:
@@ -240,7 +240,7 @@ def _name(image: Any) -> str:
     return str(image).strip() if len(str(image)) <= LONGEST_NAME else ""
 
 
-def _wrong(image: Any, caption: Any) -> str:
+def _caption_problem(image: Any, caption: Any) -> str:
     if not isinstance(caption, str):
         return f"{short(caption)} where a caption is expected"
     if not caption.strip():

@@ -132,7 +132,7 @@ class Captions(FiledPrompts):
         for caption in rows:
             by_image.setdefault(_image_of(caption), []).append(caption)
         unread: list[BadRow] = []
-        chosen = self._chosen(by_image, unread)
+        chosen = self._candidate_captions(by_image, unread)
         wrong: dict[str, list[BadRow]] = {}
         for broken in (*bad, *unread):
             wrong.setdefault(_image_of(broken), []).append(broken)
@@ -168,7 +168,9 @@ class Captions(FiledPrompts):
         except NoParser as error:
             raise Mistake(where="suite", key=key, found=settings.parser, fix=str(error)).as_error() from error
 
-    def _chosen(self, by_image: Mapping[str, Sequence[CaptionRow]], unread: list[BadRow]) -> dict[str, list[Parsed]]:
+    def _candidate_captions(
+        self, by_image: Mapping[str, Sequence[CaptionRow]], unread: list[BadRow]
+    ) -> dict[str, list[Parsed]]:
         """Return the candidate captions of each image, parsing as few as possible and recording failures.
 
         Each round parses one caption per image, because some parsers work in batches.
@@ -184,7 +186,7 @@ class Captions(FiledPrompts):
                 if pool is None:
                     continue
                 chosen[image].append((row, pool))
-                if settings.caption == "first" and self._will_do(pool):
+                if settings.caption == "first" and self._is_suitable(pool):
                     chosen[image] = [(row, pool)]
                     waiting[image].clear()
             waiting = {image: rows for image, rows in waiting.items() if rows}
@@ -192,7 +194,7 @@ class Captions(FiledPrompts):
             return chosen
         return {image: [max(pairs, key=_relations)] if pairs else [] for image, pairs in chosen.items()}
 
-    def _will_do(self, pool: Pool) -> bool:
+    def _is_suitable(self, pool: Pool) -> bool:
         return len(pool.triples) >= self.settings.min_triples and self._by_templates(pool) is not None
 
     def _parsed(self, rows: Sequence[CaptionRow], parser: CaptionParser, unread: list[BadRow]) -> Iterator[Pool | None]:
@@ -203,11 +205,11 @@ class Captions(FiledPrompts):
         except MedtestError:
             raise
         except Exception:  # noqa: BLE001 - a parser of others may break on a stranger's words; then which?
-            pools = [self._parsed_alone(row, parser, unread) for row in rows]
+            pools = [self._parse_single(row, parser, unread) for row in rows]
         for pool in pools:
             yield None if pool is None else in_classes(pool, allowed, vocabulary)
 
-    def _parsed_alone(self, row: CaptionRow, parser: CaptionParser, unread: list[BadRow]) -> Pool | None:
+    def _parse_single(self, row: CaptionRow, parser: CaptionParser, unread: list[BadRow]) -> Pool | None:
         try:
             return parser.parse(row.text)
         except MedtestError:

@@ -118,7 +118,7 @@ def recognise(tree: Tree) -> list[Found]:
     explained: set[tuple[PurePosixPath, str]] = set()
     labelled: set[PurePosixPath] = set()
     for recogniser in recognisers():
-        new = [f for f in recogniser.find(tree) if not _explained(f, explained, labelled)]
+        new = [f for f in recogniser.find(tree) if not _is_explained(f, explained, labelled)]
         # Images with a table of labels or questions may have masks as well, and are then a data set of both kinds.
         labelled |= {f.images for f in new if f.holds in ("labels", "questions")}
         others = [f for f in new if f.holds not in ("labels", "questions")]
@@ -132,7 +132,7 @@ def recognise(tree: Tree) -> list[Found]:
     ]
 
 
-def _explained(candidate: Found, explained: set[tuple[PurePosixPath, str]], labelled: set[PurePosixPath]) -> bool:
+def _is_explained(candidate: Found, explained: set[tuple[PurePosixPath, str]], labelled: set[PurePosixPath]) -> bool:
     if candidate.holds in ("labels", "questions"):
         return any((folder, "") in explained for folder in candidate.claims)
     return (candidate.images, "") in explained or (candidate.holds == "images" and candidate.images in labelled)

@@ -127,9 +127,9 @@ def _inspect_folder(root: Path, progress: Progress) -> Inspection:
     total = sum(dataset.count for dataset in datasets)
     looked, done = [], 0
     for dataset in datasets:
-        maps = _look_maps(root, tree, dataset, datasets)
-        inspected = maps or _look(root, dataset, lambda number, before=done: progress(before + number, total))  # type: ignore[misc]
-        looked.append(_without_refused(inspected))
+        maps = _inspect_maps(root, tree, dataset, datasets)
+        inspected = maps or _inspect(root, dataset, lambda number, before=done: progress(before + number, total))  # type: ignore[misc]
+        looked.append(_skipping_bad_files(inspected))
         done += dataset.count
     archives, notes = _archives_in(root, tree)
     return Inspection(
@@ -147,7 +147,7 @@ def _inspect_folder(root: Path, progress: Progress) -> Inspection:
     )
 
 
-def _without_refused(looked: Looked) -> Looked:
+def _skipping_bad_files(looked: Looked) -> Looked:
     """Return the result with bad files skipped in its command line; no line if no file would remain."""
     refused = len({problem.file for problem in looked.problems})
     if not refused or looked.line is None:
@@ -168,7 +168,7 @@ def _together(root: Path, looked: Sequence[Looked]) -> SuiteLine | None:
     return SuiteLine(suite="polyp_seg_folder", settings=settings, sets=tuple(dataset.name for dataset in datasets))
 
 
-def _look_maps(root: Path, tree: Tree, candidate: Found, others: Sequence[Found]) -> Looked | None:
+def _inspect_maps(root: Path, tree: Tree, candidate: Found, others: Sequence[Found]) -> Looked | None:
     """Inspect a folder of prediction maps; return None if it is none."""
     if not (candidate.holds == "images" or (candidate.holds == "labels" and candidate.reader == "class_folders")):
         return None
@@ -206,7 +206,7 @@ def _archives_in(root: Path, tree: Tree) -> tuple[dict[str, tuple[Looked, ...]],
 # --------------------------------------------------------------------------------------------------------- one data set
 
 
-def _look_tables(root: Path, dataset: Found, progress: Callable[[int], None]) -> Looked:
+def _inspect_tables(root: Path, dataset: Found, progress: Callable[[int], None]) -> Looked:
     """Inspect a data set with files of labels or questions."""
     labels = dataset.holds == "labels"
     try:
@@ -230,9 +230,9 @@ def _first_mistake(error: UserMistakes) -> str:
     return f"{mistake.found}" + (f"; {mistake.fix}" if mistake.fix else "")
 
 
-def _look(root: Path, candidate: Found, progress: Callable[[int], None]) -> Looked:
+def _inspect(root: Path, candidate: Found, progress: Callable[[int], None]) -> Looked:
     if candidate.holds in ("labels", "questions"):
-        return _look_tables(root, candidate, progress)
+        return _inspect_tables(root, candidate, progress)
     line = _line(candidate)
     dataset = DataSet(
         name=candidate.dataset or "set",
@@ -261,7 +261,7 @@ def _look(root: Path, candidate: Found, progress: Callable[[int], None]) -> Look
         ),
         problems=(*pairing.all_problems(), *own.problems),
         line=line,
-        also=_also(candidate),
+        also=_question_line(candidate),
     )
 
 
@@ -276,7 +276,7 @@ def _line(dataset: Found) -> SuiteLine | None:
     return SuiteLine(suite="polyp_seg_folder", data=dataset.where)
 
 
-def _also(dataset: Found) -> tuple[tuple[str, SuiteLine], ...]:
+def _question_line(dataset: Found) -> tuple[tuple[str, SuiteLine], ...]:
     """Return the line that asks the 18 questions of MEDVQA-GI about unlabelled images."""
     if dataset.holds != "images":
         return ()

@@ -44,7 +44,7 @@ def look_at_labels(root: Path, found: Found, progress: Callable[[int], None]) ->
     counts = Counter(label for entry in laid.entries for label in entry.labels or ())
     none = sum(entry.labels == () for entry in laid.entries)
     suite = _suite(laid, counts)
-    notes = [*laid.notices, *_left_out(laid, counts, suite)]
+    notes = [*laid.notices, *_unused_label_notes(laid, counts, suite)]
     if none:
         notes.append(f"{none:,} images have no finding")
     masks = sum(entry.mask is not None for entry in laid.entries)
@@ -82,7 +82,7 @@ def _suite(laid: LabelledFolder, counts: Counter[str]) -> str:
     return ""
 
 
-def _left_out(laid: LabelledFolder, counts: Counter[str], suite: str) -> list[str]:
+def _unused_label_notes(laid: LabelledFolder, counts: Counter[str], suite: str) -> list[str]:
     gone = [name for name in counts if laid.mapping.get(name) == ""]
     if not suite or not gone:
         return []

@@ -47,7 +47,7 @@ def look_at_questions(root: Path, found: Found, progress: Callable[[int], None])
     return Looked(
         found=found,
         pairs=len(files),
-        questions=_in_words(gathered, found),
+        questions=_summary_lines(gathered, found),
         sizes=tuple(own.sizes.most_common()),
         problems=tuple(_below(found.where, problem) for problem in (*gathered.problems, *wrong, *own.problems)),
         notes=tuple(notice.rstrip(".") for notice in gathered.notices),
@@ -84,7 +84,7 @@ def _settings(folder: Path, file: PurePosixPath, settings: QuestionFolderSetting
     return tuple(needed)
 
 
-def _in_words(gathered: Gathered, dataset: Found) -> tuple[str, ...]:
+def _summary_lines(gathered: Gathered, dataset: Found) -> tuple[str, ...]:
     whole = [asking for asking in gathered.askings if asking.entry.wrong is None]
     questions = [(question, answers) for asking in whole for question, answers in asking.asked]
     kinds = Counter(question.name for question, _ in questions)

@@ -83,7 +83,7 @@ class Looks:
             now = time.monotonic()
             self._end = now + self.seconds if self._end is None else self._end
             late = now >= self._end
-            named = _named(root, pair, rules)
+            named = _with_names(root, pair, rules)
             self._kept[key] = check_headers(named, rules.reading) if late else check_pair(root, pair, rules)
             count = sum(file is not None for file in named)
             self.headers += count * late
@@ -121,7 +121,7 @@ def check_pairs(root: Path, pairs: Sequence[Pair], rules: Rules) -> Iterator[Che
             yield from pool.map(lambda pair: look(root, pair, rules), chunk)
 
 
-def _named(root: Path, pair: Pair, rules: Rules) -> tuple[Named, Named | None, Named | None]:
+def _with_names(root: Path, pair: Pair, rules: Rules) -> tuple[Named, Named | None, Named | None]:
     """Return image, mask and rough mask, each with its name for messages."""
     image = (shown(pair.image), root / pair.image)
     mask = (shown(pair.mask), root / pair.mask) if pair.mask is not None else None
@@ -133,10 +133,12 @@ def _named(root: Path, pair: Pair, rules: Rules) -> tuple[Named, Named | None, N
 
 def check_pair(root: Path, pair: Pair, rules: Rules) -> Checked:
     """Check one image, its mask and its rough mask."""
-    image, mask, rough = _named(root, pair, rules)
+    image, mask, rough = _with_names(root, pair, rules)
     if any(named is not None and kind_of(named[1].name) != "picture" for named in (image, mask, rough)):
         checked = check_volume((image, mask, rough), rules.reading, rules.choose, negatives=rules.negatives)
-        named = tuple(replace(problem, reason=_as_typed(problem.reason, b"", rules)) for problem in checked.problems)
+        named = tuple(
+            replace(problem, reason=_with_setting_key(problem.reason, b"", rules)) for problem in checked.problems
+        )
         return replace(checked, problems=named)
     problems: list[SeedProblem] = []
     traits: list[Trait] = []
@@ -180,7 +182,7 @@ def _mask(
         read = decode_mask(data.content, max_pixels=rules.max_pixels, values=rules.reading.label_values)
         turned = is_turned(data.content, max_pixels=rules.max_pixels)
     except BadFileError as error:
-        problems.append(SeedProblem(file=name, reason=_as_typed(str(error), content, rules)))
+        problems.append(SeedProblem(file=name, reason=_with_setting_key(str(error), content, rules)))
         return "", None
     digest = f"{data.sha256}+levels" if read.revised else data.sha256
     if size is not None and read.mask.shape != size:
@@ -195,7 +197,7 @@ def _mask(
     return digest, read
 
 
-def _as_typed(reason: str, content: bytes, rules: Rules) -> str:
+def _with_setting_key(reason: str, content: bytes, rules: Rules) -> str:
     """Replace the setting in a reason by its full key, with a value that works for this file."""
     if _ASKED not in reason:
         return reason

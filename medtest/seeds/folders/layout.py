@@ -95,7 +95,7 @@ def _subfolders(root: Path, relative: PurePosixPath) -> list[str]:
     return sorted(names, key=natural_key)
 
 
-def _one_of(names: Iterable[str], accepted: Sequence[str], where: PurePosixPath) -> str | None:
+def _unique_match(names: Iterable[str], accepted: Sequence[str], where: PurePosixPath) -> str | None:
     by_rank: dict[int, list[str]] = defaultdict(list)
     for name in names:
         if name.lower() in accepted:
@@ -114,7 +114,7 @@ def _pair_of_folders(
     root: Path, relative: PurePosixPath, images: Sequence[str], masks: Sequence[str]
 ) -> DataSet | None:
     names = _subfolders(root, relative)
-    image_folder, mask_folder = _one_of(names, images, relative), _one_of(names, masks, relative)
+    image_folder, mask_folder = _unique_match(names, images, relative), _unique_match(names, masks, relative)
     if image_folder is None:
         return None
     return DataSet(
@@ -129,7 +129,7 @@ def dataset_id(folder: str) -> str:
     return text if ID_PATTERN.fullmatch(text) else "set"
 
 
-def _sets_below(root: Path, relative: PurePosixPath, images: Sequence[str], masks: Sequence[str]) -> list[DataSet]:
+def _datasets_below(root: Path, relative: PurePosixPath, images: Sequence[str], masks: Sequence[str]) -> list[DataSet]:
     datasets: dict[str, DataSet] = {}
     for name in _subfolders(root, relative):
         pair = _pair_of_folders(root, relative / name, images, masks)
@@ -199,7 +199,7 @@ def find_datasets(
     if layout in ("auto", "sets"):
         below = [top / folder for folder in _subfolders(root, top) if folder.lower() == "testdataset"]
         for start in [*below, top]:
-            sets = _sets_below(root, start, image_names, mask_names)
+            sets = _datasets_below(root, start, image_names, mask_names)
             if sets:
                 return sets
     sets = known(root) if layout == "auto" else []

@@ -35,7 +35,7 @@ def read_folder(root: Path, settings: LabelFolderSettings) -> LabelledFolder:
     """
     if settings.labels == "none":
         return _pictures(root, settings)
-    parts = _explicit(root, settings) or _recognised(root, settings)
+    parts = _explicit(root, settings) or _recognize(root, settings)
     chosen = _of_split(parts, settings.split)
     laid = [READERS[part.reader](root, part, settings) for part in chosen]
     notice = ""
@@ -61,13 +61,13 @@ def _explicit(root: Path, settings: LabelFolderSettings) -> list[Found]:
         reader = "table" if reader in ("auto", *STYLES) else reader
         if not settings.images and reader == "table":
             images = usual
-        return [_found(reader, images, tables=(table,))]
+        return [_label_dataset(reader, images, tables=(table,))]
     if settings.layout in STYLES and (settings.images or settings.layout == "class_folders"):
-        return [_found(settings.layout, images, where=images)]
+        return [_label_dataset(settings.layout, images, where=images)]
     return []
 
 
-def _found(
+def _label_dataset(
     reader: str, images: PurePosixPath, *, where: PurePosixPath = HERE, tables: tuple[PurePosixPath, ...] = ()
 ) -> Found:
     return Found(layout=reader, where=where, images=images, count=0, holds="labels", reader=reader, tables=tables)
@@ -84,7 +84,7 @@ def labelled_below(root: Path) -> list[Found]:
     return specific or labelled
 
 
-def _recognised(root: Path, settings: LabelFolderSettings) -> list[Found]:
+def _recognize(root: Path, settings: LabelFolderSettings) -> list[Found]:
     """Return the parts of the single labelled data set below the root with the requested layout."""
     everything = labelled_below(root)
     candidates = [dataset for dataset in everything if settings.layout in ("auto", dataset.reader)]

@@ -133,7 +133,7 @@ def map_entries(
     names = tuple(classes) or _own_classes(laid, mapping)
     target = Classes(names=names, multi=laid.multi if multi is None else multi)
     _check(laid, dataset, target, mapping, given=bool(classes))
-    lead = _leads(laid, names, mapping)
+    lead = _class_by_name(laid, names, mapping)
     mapped = Mapped(classes=target, several=target.multi and laid.multi)
     for entry in laid.entries:
         if entry.labels is None:
@@ -172,7 +172,7 @@ def _own_classes(laid: LabelledFolder, mapping: Mapping[str, str]) -> tuple[str,
     return tuple(reversed(distinct.values()))
 
 
-def _leads(laid: LabelledFolder, names: Iterable[str], mapping: Mapping[str, str]) -> dict[str, str]:
+def _class_by_name(laid: LabelledFolder, names: Iterable[str], mapping: Mapping[str, str]) -> dict[str, str]:
     """Return the class, or "", of each name of the data set in plain form."""
     classes = {fold(name): name for name in names}
     lead = {fold(name): to for name, to in laid.mapping.items() if to in (*classes.values(), "")}

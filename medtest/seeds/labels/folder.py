@@ -92,11 +92,11 @@ class LabelFolder(FolderSource):
         listing.classes = mapped.classes
         listing.take(laid)
         listing.notices += mapped.notices()
-        listing.nothing = _why_nothing(mapped)
+        listing.nothing = _empty_reason(mapped)
         listing.metadata = metadata_of(root, settings.metadata)
-        self._add(root, self._chosen(mapped, listing), listing)
+        self._add(root, self._select_entries(mapped, listing), listing)
 
-    def _chosen(self, mapped: Mapped, listing: Listing) -> list[ChosenEntry]:
+    def _select_entries(self, mapped: Mapped, listing: Listing) -> list[ChosenEntry]:
         """Return the entries to use, with distinct ids: all, or an evenly spread sample of each set of labels."""
         entries = mapped.entries
         if not listing.keeps:
@@ -199,7 +199,7 @@ def _array_digests(
                 problems.append(problem)
 
 
-def _why_nothing(mapped: Mapped) -> str:
+def _empty_reason(mapped: Mapped) -> str:
     if not mapped.left_out:
         return "no images at all"
     names = ", ".join(repr(name) for name, _ in mapped.left_out.most_common(8))

@@ -69,7 +69,7 @@ class LabelFolderSettings(FolderSettings):
         return value
 
     @model_validator(mode="after")
-    def _named_where_unlabelled(self) -> LabelFolderSettings:
+    def _check_class_names(self) -> LabelFolderSettings:
         if self.labels == "none" and not self.classes:
             raise wrong_at("classes", "the classes' names: without labels they cannot be told from the data")
         return self

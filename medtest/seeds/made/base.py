@@ -80,12 +80,12 @@ class NumberedPhantoms(SeedSource):
 
     def make(self, ref: SeedRef) -> Any:
         """Draw one picture with its ground truth."""
-        generator, size = self._drawn_by()
+        generator, size = self._generator_and_size()
         return generator.make(int(ref.locator), self.suite_seed, size=size)
 
     def digest(self) -> str:
         """Return a SHA-256 over the generator and its revision, range and size of pictures, suite seed and facts."""
-        generator, size = self._drawn_by()
+        generator, size = self._generator_and_size()
         content = {
             "revision": generator.REVISION,
             "first": self.settings.start,
@@ -95,7 +95,7 @@ class NumberedPhantoms(SeedSource):
         }
         return json_sha256(content | self.facts())
 
-    def _drawn_by(self) -> tuple[Any, int]:
+    def _generator_and_size(self) -> tuple[Any, int]:
         """Return the generator and the size of its pictures."""
         generator = importlib.import_module(self.generator_name())
         return generator, generator.SIZE if self.settings.size is None else self.settings.size

@@ -31,7 +31,7 @@ class CaptionPhantomSettings(PromptSeedSettings):
     related: float = Field(default=1.0, ge=0, le=1)
 
     @model_validator(mode="after")
-    def _grows(self) -> Self:
+    def _check_counts(self) -> Self:
         if self.fewest > self.most:
             raise wrong_at("fewest", f"at most {self.most}, as most says")
         return self

@@ -114,7 +114,7 @@ class Films(SeedSource):
         """
         moving: NDArray[np.bool_] | None
         if self.root is None:
-            frames, moving = self._made(int(ref.locator))
+            frames, moving = self._make_film(int(ref.locator))
         else:
             path = self.root / ref.locator
             try:
@@ -136,7 +136,7 @@ class Films(SeedSource):
             }
         return json_sha256(content)
 
-    def _made(self, index: int) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
+    def _make_film(self, index: int) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
         key = json.dumps([self.suite_seed, self.dataset, "film", index]).encode()
         rng = np.random.Generator(np.random.PCG64(int.from_bytes(hashlib.sha256(key).digest(), "big")))
         settings = self.settings
@@ -179,7 +179,7 @@ class Films(SeedSource):
         return {name: problem for name in self._found if (problem := self._problem(name)) is not None}
 
     @property
-    def _whole(self) -> list[str]:
+    def _usable_films(self) -> list[str]:
         """Names of the usable films."""
         return [name for name in self._found if name not in self._wrong]
 

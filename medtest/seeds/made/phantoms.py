@@ -38,7 +38,7 @@ class PhantomSettings(PartSettings):
     size: Annotated[list[Side], Field(min_length=2, max_length=2)] | None = None
 
     @model_validator(mode="after")
-    def _one_says_how_many(self) -> PhantomSettings:
+    def _check_polyp_counts(self) -> PhantomSettings:
         if self.polyps is not None and self.negatives is not None:
             raise ValueError("polyps and negatives both say how many polyps there are: leave one out")
         return self

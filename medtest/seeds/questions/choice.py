@@ -97,7 +97,7 @@ def gather(root: Path, settings: QuestionFolderSettings, *, dataset: str) -> Gat
         images = "1 image is" if len(entries) == 1 else f"{len(entries):,} images are"
         gathered.notices.append(f"No file of questions: {images} asked the questions without a known answer.")
     else:
-        rows = _matched(read(root / file, shown(file)), Images(files), folder, gathered, where=shown(file))
+        rows = _match_images(read(root / file, shown(file)), Images(files), folder, gathered, where=shown(file))
     masks = LabelledFolder(names=(), entries=[entry for entry, _ in rows])
     if settings.masks:
         join_masks(root, HERE / settings.masks, masks)
@@ -156,12 +156,12 @@ def files_of_questions(root: Path) -> list[PurePosixPath]:
                 named.append(path)
             if name.lower().endswith(SUFFIXES) and looked < MOST_LOOKED_AT:
                 looked += 1
-                if _speaks_of_questions(root / path):
+                if _mentions_questions(root / path):
                     matches.append(path)
     return matches or named
 
 
-def _speaks_of_questions(path: Path) -> bool:
+def _mentions_questions(path: Path) -> bool:
     try:
         if not path.is_file():
             return False
@@ -196,7 +196,7 @@ def _every_image(files: Files, folder: PurePosixPath, gathered: Gathered) -> lis
     return entries
 
 
-def _matched(
+def _match_images(
     rows: Sequence[QuestionRow], images: Images, folder: PurePosixPath, gathered: Gathered, *, where: str
 ) -> list[tuple[LabelEntry, list[Answered]]]:
     """Assign an image to every row of a question file; rows without image are problems, unused images are counted."""
@@ -238,7 +238,7 @@ def _matched(
     ]
 
 
-def _of_use(question: Question, answers: tuple[str, ...]) -> tuple[str, ...]:
+def _usable_answers(question: Question, answers: tuple[str, ...]) -> tuple[str, ...]:
     """Return true answers; none if they contain both yes and no, which every answer would contradict."""
     return () if contradicts(question, answers) else answers
 
@@ -271,7 +271,7 @@ def _choose(
             gathered.askings.append(
                 QuestionedImage(
                     entry=entry,
-                    asked=tuple((question, _of_use(question, answers[question.name])) for question in chosen),
+                    asked=tuple((question, _usable_answers(question, answers[question.name])) for question in chosen),
                 )
             )
     without = len(rows) - len(gathered.askings)

@@ -30,7 +30,7 @@ class AskSettings(PartSettings):
 
     @field_validator("questions", mode="before")
     @classmethod
-    def _known(cls, value: object) -> object:
+    def _check_selection(cls, value: object) -> object:
         if isinstance(value, str):
             if value not in (ALL, KEPT):
                 raise ValueError(_allowed(value))

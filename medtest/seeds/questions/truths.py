@@ -56,7 +56,9 @@ def odd_truths(asked: Sequence[tuple[Question, Sequence[str]]]) -> str:
             if 0 < len(odd) <= _ODD_SHARE * len(texts):
                 counts.update(f"{answer[:40]!r} among {words}" for answer in odd)
     return (
-        f"True answers unlike the others of their question, compared word by word: {_named(counts)}." if counts else ""
+        f"True answers unlike the others of their question, compared word by word: {_count_list(counts)}."
+        if counts
+        else ""
     )
 
 
@@ -67,9 +69,9 @@ def truths_notice(asked: Iterable[tuple[Question, Sequence[str]]]) -> str:
         return ""
     total = sum(counts.values())
     subject = "1 true answer is" if total == 1 else f"{total:,} true answers are"
-    return f"{subject} of no use and count as unknown: {_named(counts)}."
+    return f"{subject} of no use and count as unknown: {_count_list(counts)}."
 
 
-def _named(counts: Counter[str]) -> str:
+def _count_list(counts: Counter[str]) -> str:
     named = ", ".join(f"{why} ({count:,})" for why, count in counts.most_common(_MOST_NAMED))
     return named + (f" and {len(counts) - _MOST_NAMED:,} others" if len(counts) > _MOST_NAMED else "")

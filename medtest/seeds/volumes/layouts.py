@@ -52,11 +52,11 @@ def find_pairs(root: Path, organ: str = "liver") -> list[VolumePair]:
     for finder in (_sliver, _ircad, _lits, _folders):
         pairs = list(finder(root, organ))
         if pairs:
-            return sorted(pairs, key=lambda pair: _natural(pair.name))
+            return sorted(pairs, key=lambda pair: _natural_key(pair.name))
     return []
 
 
-def _natural(name: str) -> list[tuple[int, str]]:
+def _natural_key(name: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name) if part]
 
 

@@ -199,7 +199,7 @@ class Items:
         self._lock = threading.Lock()
         # Unpacked bytes so far, packed bytes so far, decompressor state at that point.
         self._states: list[tuple[int, int, Any]] = [(0, 0, zlib.decompressobj(-zlib.MAX_WBITS))]
-        self._last = self._fresh()
+        self._last = self._initial_state()
         self._step = max(_STEP, member.shape[0] * member.item_bytes // _MOST_STATES)
 
     def read(self, index: int) -> NDArray[Any]:
@@ -225,14 +225,14 @@ class Items:
         return np.frombuffer(content, self.member.dtype).reshape(self.member.shape[1:])
 
     @staticmethod
-    def _fresh() -> tuple[int, int, Any, bytes]:
+    def _initial_state() -> tuple[int, int, Any, bytes]:
         """Return the initial read state (as a stored state, plus the last unpacked piece)."""
         return 0, 0, zlib.decompressobj(-zlib.MAX_WBITS), b""
 
     def _unpacked(self, file: IO[bytes], start: int, size: int) -> bytes:
         """Unpack from the last read position or the nearest state before ``start``, storing further states."""
         out, done, state, piece = self._last
-        self._last = self._fresh()  # an error below would invalidate the read state
+        self._last = self._initial_state()  # an error below would invalidate the read state
         at = bisect_right(self._states, start, key=lambda state_entry: state_entry[0]) - 1
         pieces: list[bytes] = []
         if out - len(piece) <= start and self._states[at][0] <= out:

@@ -59,7 +59,9 @@ def things(maps: Sequence[SceneMaps], threshold: float) -> list[list[FoundThing]
         )
         for index, name, colour, score, box in rows:
             found_things[index].append(FoundThing(label=name, colour=colour, score=score, box=tuple(box)))
-    return [_alone(sorted(picture_things, key=lambda thing: -thing.score)) for picture_things in found_things]
+    return [
+        _without_duplicates(sorted(picture_things, key=lambda thing: -thing.score)) for picture_things in found_things
+    ]
 
 
 def _listed(values: Tensor) -> list[Any]:
@@ -67,15 +69,15 @@ def _listed(values: Tensor) -> list[Any]:
     return listed
 
 
-def _alone(ordered: Sequence[FoundThing]) -> list[FoundThing]:
+def _without_duplicates(ordered: Sequence[FoundThing]) -> list[FoundThing]:
     selected: list[FoundThing] = []
     for thing in ordered:
-        if not any(_repeats(thing, other) for other in selected):
+        if not any(_is_duplicate(thing, other) for other in selected):
             selected.append(thing)
     return selected[:MOST]
 
 
-def _repeats(thing: FoundThing, other: FoundThing) -> bool:
+def _is_duplicate(thing: FoundThing, other: FoundThing) -> bool:
     return overlap(thing.box, other.box) > (SAME if thing.label == other.label else SAME_PLACE)
 
 

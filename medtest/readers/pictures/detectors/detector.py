@@ -75,7 +75,7 @@ class Detector(GraphReader):
 
     def _scene(self, answer: GraphAnswer) -> Scene:
         own = self.settings
-        detections = self._found(answer) if own.layout == "boxes" else self._of_cells(answer)
+        detections = self._detections(answer) if own.layout == "boxes" else self._of_cells(answer)
         if len(detections.labels) and not 0 <= int(detections.labels.min()) <= int(detections.labels.max()) < len(
             self._names
         ):
@@ -87,7 +87,7 @@ class Detector(GraphReader):
         return Scene(entities=entities, triples=triples_of(entities, aspect), tells=self._tells)
 
     def _of_cells(self, answer: GraphAnswer) -> Detections:
-        (output,) = answer.outputs.values() if len(answer.outputs) == 1 else _refused(answer, "one output of cells")
+        (output,) = answer.outputs.values() if len(answer.outputs) == 1 else _refuse(answer, "one output of cells")
         boxes, scores = yolox_boxes(output, answer.size, decoded=self.settings.layout == "yolox_decoded")
         if scores.shape[1] != len(self._names):
             raise BadOutput(f"gave scores of {scores.shape[1]} classes; the names are {len(self._names)}")
@@ -96,7 +96,7 @@ class Detector(GraphReader):
             boxes=self.in_fractions(detections.boxes, answer), scores=detections.scores, labels=detections.labels
         )
 
-    def _found(self, answer: GraphAnswer) -> Detections:
+    def _detections(self, answer: GraphAnswer) -> Detections:
         boxes, scores, labels = _parts(answer)
         if not (np.isfinite(boxes).all() and np.isfinite(scores).all()):
             raise BadOutput("gave boxes or scores that are not finite")
@@ -115,8 +115,8 @@ def _parts(answer: GraphAnswer) -> tuple[NDArray[np.float64], NDArray[np.float64
     if len(outputs) == 1:
         (rows,) = outputs.values()
         if rows.ndim != 2 or rows.shape[1] != _ROW:
-            _refused(answer, "rows of left, top, right, bottom, score, class")
-        return rows[:, :4], rows[:, 4], _whole(rows[:, 5])
+            _refuse(answer, "rows of left, top, right, bottom, score, class")
+        return rows[:, :4], rows[:, 4], _class_indices(rows[:, 5])
     boxes = [output for output in outputs.values() if output.ndim == 2 and output.shape[1] == 4]
     if len(boxes) > 1:
         boxes = [
@@ -125,7 +125,7 @@ def _parts(answer: GraphAnswer) -> tuple[NDArray[np.float64], NDArray[np.float64
             if "box" in name.lower() and output.ndim == 2 and output.shape[1] == 4
         ]
     if len(boxes) != 1:
-        _refused(answer, "one output of boxes K×4")
+        _refuse(answer, "one output of boxes K×4")
     rest = {name: output for name, output in outputs.items() if output is not boxes[0] and len(output) == len(boxes[0])}
     tables = [output for output in rest.values() if output.ndim == 2]
     if len(tables) == 1 and len(rest) == 1:
@@ -134,21 +134,21 @@ def _parts(answer: GraphAnswer) -> tuple[NDArray[np.float64], NDArray[np.float64
     labels = [name for name, output in rest.items() if output.ndim == 1 and _names(name, ("label", "class"))]
     scores = [name for name, output in rest.items() if output.ndim == 1 and _names(name, ("score", "conf"))]
     if len(labels) != 1 or len(scores) != 1:
-        _refused(answer, "outputs called boxes, scores and labels")
-    return boxes[0], rest[scores[0]], _whole(rest[labels[0]])
+        _refuse(answer, "outputs called boxes, scores and labels")
+    return boxes[0], rest[scores[0]], _class_indices(rest[labels[0]])
 
 
 def _names(name: str, words: Sequence[str]) -> bool:
     return any(word in name.lower() for word in words)
 
 
-def _whole(labels: NDArray[np.float64]) -> NDArray[np.int64]:
+def _class_indices(labels: NDArray[np.float64]) -> NDArray[np.int64]:
     if not np.isfinite(labels).all() or (np.abs(labels) > 1e9).any():
         raise BadOutput("gave classes that are no numbers")
     return np.rint(labels).astype(np.int64)
 
 
-def _refused(answer: GraphAnswer, expected: str) -> Any:
+def _refuse(answer: GraphAnswer, expected: str) -> Any:
     """Report the expected output and the actual one.
 
     Raises:

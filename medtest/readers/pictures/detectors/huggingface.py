@@ -234,12 +234,12 @@ class ClassDetector(FolderDetector):
             output, threshold=self.settings.score, target_sizes=torch.tensor(sizes, device=self._device)
         )
         return [
-            self.scene(image, _real(detections_of(result, image), names, classes), names, tells)
+            self.scene(image, _with_valid_classes(detections_of(result, image), names, classes), names, tells)
             for image, result in zip(images, results, strict=True)
         ]
 
 
-def _real(detections: Detections, names: Sequence[str], classes: frozenset[str]) -> Detections:
+def _with_valid_classes(detections: Detections, names: Sequence[str], classes: frozenset[str]) -> Detections:
     """Return the detections with valid classes: COCO's numbering has gaps."""
     return detections.kept(
         np.flatnonzero([pool_class(names[label]) in classes for label in detections.labels.tolist()])

@@ -66,9 +66,9 @@ class WordDetector(FolderDetector):
         Raises:
             BadOutput: Boxes or scores are not finite.
         """
-        return [self._look(image, content) for image, content in zip(images, contents, strict=True)]
+        return [self._scene_of(image, content) for image, content in zip(images, contents, strict=True)]
 
-    def _look(self, image: Image, content: PictureContent) -> Scene:
+    def _scene_of(self, image: Image, content: PictureContent) -> Scene:
         self.ready()
         names = sorted({entity.name for pool in content.asked() for entity in pool.entities})
         tells = Tells(classes=frozenset(names), predicates=frozenset(PREDICATES), attributes=frozenset())
@@ -92,13 +92,13 @@ class WordDetector(FolderDetector):
         for start in range(0, len(names), most):
             yield start, names[start : start + most]
 
-    def _said(self, name: str) -> str:
+    def _class_text(self, name: str) -> str:
         return self.settings.words.replace("{}", name)
 
     def _by_sentences(self, image: Image, names: Sequence[str]) -> Detections:
         import torch
 
-        texts = [self._said(name) for name in names]
+        texts = [self._class_text(name) for name in names]
         inputs = self._processor(
             text=[texts],
             images=[image],
@@ -115,13 +115,15 @@ class WordDetector(FolderDetector):
         return detections_of(result, image)
 
     def _tokens(self, name: str) -> list[int]:
-        tokens: list[int] = self._processor.tokenizer(self._said(name).lower(), add_special_tokens=False)["input_ids"]
+        tokens: list[int] = self._processor.tokenizer(self._class_text(name).lower(), add_special_tokens=False)[
+            "input_ids"
+        ]
         return tokens
 
     def _by_caption(self, image: Image, names: Sequence[str]) -> Detections:
         import torch
 
-        caption = " ".join(f"{self._said(name).lower()}." for name in names)
+        caption = " ".join(f"{self._class_text(name).lower()}." for name in names)
         inputs = self._processor(text=caption, images=[image], return_tensors="pt", input_data_format="channels_last")
         with torch.inference_mode():
             output = self.ready()(**{key: value.to(self._device) for key, value in inputs.items()})

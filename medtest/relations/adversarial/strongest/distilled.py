@@ -52,12 +52,12 @@ def _search(batch: AttackBatch, probe: Probe, each: int) -> tuple[Tensor, int]:
     for grid in _GRIDS:
         shape = (each, 3, min(grid, best.shape[2]), min(grid, best.shape[3]))
         signs = torch.from_numpy(rng.choice((-1.0, 1.0), shape).astype(np.float32)).to(best.device)
-        tried = _moved(batch, best, _spread(signs, best))
+        tried = _move_along(batch, best, _spread(signs, best))
         scores = torch.cat([_losses(probe, part, loss) for part in torch.split(tried, _CHUNK)])
         spent += len(tried)
-        weights = _fitted(signs.flatten(1).double(), scores.double()).to(best.dtype).view(1, *shape[1:])
+        weights = _ridge_weights(signs.flatten(1).double(), scores.double()).to(best.dtype).view(1, *shape[1:])
         direction += _spread(weights / weights.abs().max().clamp_min(1e-12), best)
-        guess = _moved(batch, batch.images, direction.sign())
+        guess = _move_along(batch, batch.images, direction.sign())
         at_guess = _losses(probe, guess, loss)
         spent += 1
         if at_guess[0] > greatest:
@@ -75,7 +75,7 @@ def _losses(probe: Probe, images: Tensor, loss: object) -> Tensor:
     return losses
 
 
-def _fitted(signs: Tensor, scores: Tensor) -> Tensor:
+def _ridge_weights(signs: Tensor, scores: Tensor) -> Tensor:
     """Return the weights of a ridge regression of scores on signs, float64, one per column."""
     away = scores - scores.mean()
     gram = signs @ signs.T + _RIDGE * len(signs) * torch.eye(len(signs), dtype=signs.dtype, device=signs.device)
@@ -87,7 +87,7 @@ def _spread(patches: Tensor, image: Tensor) -> Tensor:
     return functional.interpolate(patches, size=image.shape[2:], mode="nearest")
 
 
-def _moved(batch: AttackBatch, start: Tensor, signs: Tensor) -> Tensor:
+def _move_along(batch: AttackBatch, start: Tensor, signs: Tensor) -> Tensor:
     """Return images moved by ε along signs, within ε of the source and the changeable pixels, in whole levels."""
     epsilon = ((batch.epsilon * 255 + 1e-4).floor() / 255)[:, None, None, None]
     near = torch.minimum(torch.maximum(start + epsilon * signs, batch.images - epsilon), batch.images + epsilon)

@@ -123,7 +123,7 @@ class _Surrogate:
 
     def search(self, batch: AttackBatch, probe: Probe) -> SearchResult:
         """Search with a surrogate per image."""
-        return _drawn(distilled_search(batch, _averaged(probe, self._draws), tries=self._tries), self._draws)
+        return _scaled_queries(distilled_search(batch, _averaged(probe, self._draws), tries=self._tries), self._draws)
 
 
 class _Square:
@@ -140,7 +140,9 @@ class _Square:
 
     def search(self, batch: AttackBatch, probe: Probe) -> SearchResult:
         """Search on mean scores of the draws."""
-        return _drawn(square_search(batch, _averaged(probe, self._draws), tries=self._tries, p=0.8), self._draws)
+        return _scaled_queries(
+            square_search(batch, _averaged(probe, self._draws), tries=self._tries, p=0.8), self._draws
+        )
 
 
 def _averaged(probe: Probe, draws: int) -> Probe:
@@ -150,7 +152,7 @@ def _averaged(probe: Probe, draws: int) -> Probe:
     return averaged
 
 
-def _drawn(searched: SearchResult, draws: int) -> SearchResult:
+def _scaled_queries(searched: SearchResult, draws: int) -> SearchResult:
     return SearchResult(
         images=searched.images,
         queries=[count * draws for count in searched.queries],

@@ -76,19 +76,19 @@ class PassingGradients(TorchFunctionMode):
         if plain in _STEPS or (plain in ("div", "divide") and kwargs.get("rounding_mode")):
             divisor = args[1] if len(args) > 1 and "div" in plain else 1.0
             slope = 1.0 / divisor.detach() if isinstance(divisor, Tensor) else 1.0 / divisor
-            return self._passed(func, tensor, args, kwargs, slope=slope, written=written)
-        if plain in _CASTS or (plain in ("to", "type") and _whole(args, kwargs)):
-            return self._passing(tensor, func(*args, **kwargs).to(tensor.dtype), 1.0)
+            return self._pass_through(func, tensor, args, kwargs, slope=slope, written=written)
+        if plain in _CASTS or (plain in ("to", "type") and _is_integer_cast(args, kwargs)):
+            return self._apply_passing(tensor, func(*args, **kwargs).to(tensor.dtype), 1.0)
         if plain == "quantize_per_tensor":
-            return self._passing(tensor, func(*args, **kwargs).dequantize(), 1.0)
+            return self._apply_passing(tensor, func(*args, **kwargs).dequantize(), 1.0)
         if self._leaky and (plain in _SHUT or plain in _SATURATED):
             slope_of = _SATURATED.get(plain)
-            return self._passed(
+            return self._pass_through(
                 func,
                 tensor,
                 args,
                 kwargs,
-                slope=slope_of or _shut(tensor),
+                slope=slope_of or _equality_slope(tensor),
                 written=written or _in_place(plain, args, kwargs),
             )
         return func(*args, **kwargs)
@@ -103,9 +103,9 @@ class PassingGradients(TorchFunctionMode):
         if name not in ("float", "double", "half", "to", "type", "type_as"):
             return value
         compared = entry[1].expand_as(value) if entry[1].shape != value.shape else entry[1]
-        return self._passing(compared, value, entry[2])
+        return self._apply_passing(compared, value, entry[2])
 
-    def _passed(
+    def _pass_through(
         self,
         func: Any,
         tensor: Tensor,
@@ -119,16 +119,16 @@ class PassingGradients(TorchFunctionMode):
         with torch.no_grad():
             value = func(source.detach().clone() if written else source.detach(), *args[1:], **kwargs)
             local_slope = slope(value).clamp_min(_LEAK) if callable(slope) else slope
-        passed = self._passing(source, value, local_slope)
+        passed = self._apply_passing(source, value, local_slope)
         return tensor.copy_(passed) if written else passed
 
-    def _passing(self, tensor: Tensor, value: Tensor, slope: float | Tensor) -> Tensor:
+    def _apply_passing(self, tensor: Tensor, value: Tensor, slope: float | Tensor) -> Tensor:
         self.used = True
         passed: Tensor = _Passing.apply(tensor, value, slope)
         return passed
 
 
-def _shut(tensor: Tensor) -> Callable[[Tensor], Tensor]:
+def _equality_slope(tensor: Tensor) -> Callable[[Tensor], Tensor]:
     source = tensor.detach().clone()
     return lambda value: (value == source).to(value.dtype)
 
@@ -140,7 +140,7 @@ def _in_place(name: str, args: Any, kwargs: Any) -> bool:
     return place is not None and len(args) > place and args[place] is True
 
 
-def _whole(args: Any, kwargs: Any) -> bool:
+def _is_integer_cast(args: Any, kwargs: Any) -> bool:
     """Return True if a cast is to an integer type."""
     dtypes = [value for value in (*args[1:], *kwargs.values()) if isinstance(value, torch.dtype)]
     return any(not kind.is_floating_point and not kind.is_complex and kind != torch.bool for kind in dtypes)

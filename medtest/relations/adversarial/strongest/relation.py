@@ -51,12 +51,12 @@ class Strongest(Attack[EpsilonLevel]):
         from medtest.relations.adversarial.strongest.worst import Worst
 
         worst = Worst(batch, probe, norm=self.norm, draws=2 * self.settings.draws if batch.random else 1)
-        self._offer_beside(batch, worst)
+        self._offer_other_results(batch, worst)
         for part in parts_of(self.settings, batch, probe, worst):
             worst.attack(part)
         return worst.result()
 
-    def _offer_beside(self, batch: AttackBatch, worst: Worst) -> None:
+    def _offer_other_results(self, batch: AttackBatch, worst: Worst) -> None:
         """Judge other attacks' results that are within the budget and the changeable pixels."""
         import torch
 

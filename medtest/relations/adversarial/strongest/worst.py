@@ -93,19 +93,19 @@ class Worst:
             if not part.follows or isinstance(error, torch.cuda.OutOfMemoryError):
                 raise
             if len(rows) == 1:
-                self.blocked[int(rows[0])] = _why(error)
+                self.blocked[int(rows[0])] = _failure_reason(error)
                 return
             for row in rows:  # retried one by one, so that one image without gradient does not affect the others
-                self._alone(row[None], part)
+                self._run_part(row[None], part)
 
-    def _alone(self, rows: Tensor, part: AttackPart) -> None:
+    def _run_part(self, rows: Tensor, part: AttackPart) -> None:
         own = self._batch.part(rows)
         try:
             self._take(rows, own, part.search(own, self._probe), part.name)
         except (BadOutput, RuntimeError) as error:
             if isinstance(error, torch.cuda.OutOfMemoryError):
                 raise
-            self.blocked[int(rows[0])] = _why(error)
+            self.blocked[int(rows[0])] = _failure_reason(error)
 
     def _take(self, rows: Tensor, own: AttackBatch, searched: SearchResult, name: str) -> None:
         shown = torch.cat([self._as_saved(own, number, image) for number, image in enumerate(searched.images)])
@@ -124,7 +124,7 @@ class Worst:
             images: float32 K×3×H×W as they would be saved.
             name: Name of the attack.
         """
-        badness = self._judged(self._batch.part(rows), images)
+        badness = self._badness_of(self._batch.part(rows), images)
         better = badness > self._badness[rows]
         self._images[rows[better]], self._badness[rows[better]] = images[better], badness[better]
         for row, is_better in zip(rows.tolist(), better.tolist(), strict=True):
@@ -175,7 +175,7 @@ def _badness(batch: AttackBatch, drawn: Sequence[Tensor]) -> Tensor:
     return badness.nan_to_num(nan=-1.0)
 
 
-def _why(error: Exception) -> str:
+def _failure_reason(error: Exception) -> str:
     words = str(error)
     if NOT_FINITE in words:
         return "gradients are not finite"

@@ -65,14 +65,14 @@ class CapsuleClasses(Recogniser):
         kid = {name for name in by_name if name.startswith("normal") and len(name) > len("normal")}
         if len(own & set(by_name)) >= 2 and _KVASIR & set(by_name):
             chosen = {name: path for name, path in by_name.items() if name in own}
-            yield _found(tree, where, chosen, reader="kvasir_capsule", dataset="kvasir-capsule")
+            yield _labels_found(tree, where, chosen, reader="kvasir_capsule", dataset="kvasir-capsule")
         elif _KID & set(by_name) and (kid or any(_ANNOTATIONS.fullmatch(path.name) for path in folders)):
             chosen = {name: path for name, path in by_name.items() if not _ANNOTATIONS.fullmatch(path.name)}
-            yield _found(tree, where, chosen, reader="kid", dataset="kid", claims=tuple(folders), mask=r".+m")
+            yield _labels_found(tree, where, chosen, reader="kid", dataset="kid", claims=tuple(folders), mask=r".+m")
         elif "normal" in by_name and _CAD_CAP & others and others <= {"normal", *_CAD_CAP}:
             named = plain(where.name or tree.name) in {plain(a) for a in known()["cad-cap"].aliases}
             marked = any(stem.endswith("_a") for path in folders for stem in stems_of(tree.folders[path]))
-            yield _found(
+            yield _labels_found(
                 tree, where, by_name, reader="cad_cap", dataset="cad-cap" if named or marked else "", mask=r".+_a"
             )
 
@@ -93,14 +93,14 @@ class ClassFolders(Recogniser):
             folders = _with_images(tree, where)
             if not 2 <= len(folders) <= MOST_CLASSES or stems_of(tree.folders.get(where, ())):
                 continue
-            if any(plain(path.name) in aliases or not _may_be_class(path.name) for path in folders):
+            if any(plain(path.name) in aliases or not _is_possible_class(path.name) for path in folders):
                 continue
             by_name = {path.name: path for path in folders}
-            datasets.append(_found(tree, where, by_name, reader="class_folders", dataset=""))
+            datasets.append(_labels_found(tree, where, by_name, reader="class_folders", dataset=""))
         return datasets
 
 
-def _may_be_class(name: str) -> bool:
+def _is_possible_class(name: str) -> bool:
     return name.casefold() not in _NO_CLASSES and not _CASE.fullmatch(name) and not _ANNOTATIONS.fullmatch(name)
 
 
@@ -108,7 +108,7 @@ def _with_images(tree: Tree, where: PurePosixPath) -> list[PurePosixPath]:
     return [path for path in tree.below(where) if stems_of(tree.folders.get(path, ()))]
 
 
-def _found(
+def _labels_found(
     tree: Tree,
     where: PurePosixPath,
     folders: Mapping[str, PurePosixPath],

@@ -30,13 +30,13 @@ class Isic(Recogniser):
         datasets = []
         for where, match in tree.matching(_CSV):
             part = (match["part"] or match["other"] or "").lower().removesuffix("_v2")
-            dataset = _found(tree, where, match[0], match["year"][-4:], part) if part else None
+            dataset = _isic_part(tree, where, match[0], match["year"][-4:], part) if part else None
             if dataset is not None:
                 datasets.append(dataset)
         return datasets
 
 
-def _found(tree: Tree, where: PurePosixPath, name: str, year: str, part: str) -> Found | None:
+def _isic_part(tree: Tree, where: PurePosixPath, name: str, year: str, part: str) -> Found | None:
     images = _best(tree, where, rf".*{year}.*{part}(?:_v2)?_data")
     if images is None:
         return None

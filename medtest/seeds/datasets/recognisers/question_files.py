@@ -67,7 +67,7 @@ def questions_at(tree: Tree, file: PurePosixPath, dataset: str) -> Found | None:
 
 def _dataset(tree: Tree, where: PurePosixPath, name: str) -> str | None:
     """Return the known data set of a file, "" for a private file; None if it holds no questions."""
-    named = _named(tree, where)
+    named = _dataset_name(tree, where)
     if name.casefold() == _CONTEST:
         return named if named == _CONTEST_SET else ""  # gt.json only gives the layout; the set needs its name or count
     if _RAD.fullmatch(name):
@@ -77,7 +77,7 @@ def _dataset(tree: Tree, where: PurePosixPath, name: str) -> str | None:
     return named if _NAMED.fullmatch(name) else None
 
 
-def _named(tree: Tree, where: PurePosixPath) -> str:
+def _dataset_name(tree: Tree, where: PurePosixPath) -> str:
     aliases = by_alias("questions")
     names = [plain(folder.name or tree.name) for folder in (where, *where.parents)]
     exact = next((aliases[name] for name in names if name in aliases), "")

@@ -62,7 +62,7 @@ def read_chestxray14(root: Path, found: Found, settings: LabelFolderSettings) ->
             "put Data_Entry_2017.csv beside them, or take CheXNet's lists with 14 columns",
             key="table",
         )
-    part, names = _chosen(listed, settings.split)
+    part, names = _select_part(listed, settings.split)
     images = Images(list_images(root, [found.images]))
     laid = LabelledFolder(names=CHEST.names, multi=True, classes=CHEST.names)
     laid.take(images.files)
@@ -89,7 +89,9 @@ def _read(table: Sheet, name: PurePosixPath, listed: Listed) -> None:
     if len(table.rows[0].cells) > 1:
         for row in table.rows:
             if len(row.cells) != 1 + len(CHEST.names) or set(row.cells[1:]) - {"0", "1"}:
-                listed.wrong[row.cells[0]] = _wrong(table, row, " ".join(row.cells[1:])[:80], "14 columns of 0 and 1")
+                listed.wrong[row.cells[0]] = _row_problem(
+                    table, row, " ".join(row.cells[1:])[:80], "14 columns of 0 and 1"
+                )
                 continue
             flags = zip(CHEST.names, row.cells[1:], strict=True)
             listed.labels[row.cells[0]] = tuple(finding for finding, flag in flags if flag == "1")
@@ -106,7 +108,7 @@ def _read_entries(table: Sheet, listed: Listed) -> None:
         if len(row.cells) <= max(image, findings, view):
             if len(row.cells) > image:
                 problem, allowed = f"{len(row.cells)} values", f"{len(header)} as in the first row"
-                listed.wrong[row.cells[image]] = _wrong(table, row, problem, allowed)
+                listed.wrong[row.cells[image]] = _row_problem(table, row, problem, allowed)
             continue
         own = (part.strip() for part in row.cells[findings].split("|"))
         listed.labels[row.cells[image]] = tuple(part for part in own if part and fold(part) != fold(NO_FINDING))
@@ -114,11 +116,11 @@ def _read_entries(table: Sheet, listed: Listed) -> None:
             listed.views[row.cells[image]] = row.cells[view]
 
 
-def _wrong(table: Sheet, row: SheetRow, found: str, allowed: str) -> SeedProblem:
+def _row_problem(table: Sheet, row: SheetRow, found: str, allowed: str) -> SeedProblem:
     return SeedProblem(file=table.where, line=row.line, key="table", reason=found, allowed=allowed)
 
 
-def _chosen(listed: Listed, split: str) -> tuple[str, list[str]]:
+def _select_part(listed: Listed, split: str) -> tuple[str, list[str]]:
     """Return the selected part, "" for everything, and the names of its images."""
     named = (*listed.labels, *listed.wrong, *(n for names in listed.parts.values() for n in names))
     everything = list(dict.fromkeys(named))

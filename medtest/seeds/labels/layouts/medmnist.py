@@ -46,7 +46,7 @@ def read_medmnist(root: Path, found: Found, settings: LabelFolderSettings) -> La
         parts = [part for part in PARTS if f"{part}_images" in members and f"{part}_labels" in members]
         if not parts:
             raise BadFileError(f"holds {', '.join(sorted(members))}; train_images, train_labels, … are read")
-        selected = _taken(parts, settings.split)
+        selected = _select_parts(parts, settings.split)
         labels = {part: _labels(path, members, part, settings) for part in selected}
     except BadFileError as error:
         raise LayoutError(
@@ -77,7 +77,7 @@ def read_medmnist(root: Path, found: Found, settings: LabelFolderSettings) -> La
     return laid
 
 
-def _taken(parts: list[str], split: str) -> list[str]:
+def _select_parts(parts: list[str], split: str) -> list[str]:
     if split == "all":
         return parts
     part = split if split != "auto" else "test" if "test" in parts else parts[0]

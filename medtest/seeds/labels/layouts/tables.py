@@ -81,7 +81,7 @@ def _columns(table: Sheet, images: Images, settings: LabelFolderSettings) -> tup
     names = tuple(column_name(cell) for cell in first.cells)
     chosen = {"image_column": settings.image_column, "label_column": settings.label_column}
     headless = len(names) == 2 and not any(chosen.values()) and not set(names) & {*IMAGE_COLUMNS}
-    if headless and _finds(images, first.cells[0]):
+    if headless and _has_image(images, first.cells[0]):
         return Columns(names=("image", "label"), shown=("image", "label"), image=0, label=1), [first, *rest]
     for key, text in chosen.items():
         if text and column_name(text) not in names:
@@ -107,7 +107,7 @@ def _columns(table: Sheet, images: Images, settings: LabelFolderSettings) -> tup
     return columns, rest
 
 
-def _finds(images: Images, name: str) -> bool:
+def _has_image(images: Images, name: str) -> bool:
     try:
         return images.find(name) is not None
     except KeyError:
