@@ -51,7 +51,7 @@ class Reader(Part, ABC, Generic[Content, Facts]):
         needs: Columns of a record that :meth:`recorded` looks at.
         second: Whether it reads only what a suite's own reader cannot; an oracle cannot rest on it.
         asks_words: Whether it asks about words of the case that records may not hold (``privacy: {prompts: none}``).
-        of_oracle: Whether the oracle's ``revision`` stands for it, so that digests name it nowhere.
+        of_oracle: Whether the oracle's ``revision`` covers the reader, so that digests do not mention it.
     """
 
     task: ClassVar[str]
@@ -96,7 +96,7 @@ class Reader(Part, ABC, Generic[Content, Facts]):
         }
 
     def about(self) -> dict[str, Json]:
-        """Return what tables store about the reader, as JSON values: its ``name``, and its ``card`` if it has one."""
+        """Return the reader's entry in tables, as JSON values: its ``name``, and its ``card`` if it has one."""
         return {"name": self.name}
 
     def notice(self) -> str:

@@ -37,7 +37,7 @@ def clean(text: str, most: int) -> str:
 
 
 def stage_of(answer: AnswerOutput) -> str:
-    """Return how an answer was read, for its record.
+    """Return the stage in which an answer was read, for its record.
 
     Returns:
         ``schema`` if it has the requested structure, ``rules`` if its words were parsed, "" if there was nothing to

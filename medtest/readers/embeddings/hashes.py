@@ -13,7 +13,7 @@ import numpy as np
 from medtest.core.cases import Image
 
 HASH: Final = "perceptual hash 256, revision 1"
-"""Key under which hashes are stored, in place of a network's key."""
+"""Key under which hashes are stored, instead of a network's key."""
 BITS: Final = 256
 _SIDE: Final = 64
 _LOW: Final = 16

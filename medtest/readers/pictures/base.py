@@ -90,7 +90,7 @@ class PictureReader(BatchReader[PictureContent, Scene]):
 
     @abstractmethod
     def look(self, images: Sequence[Image], contents: Sequence[PictureContent]) -> Sequence[Scene]:
-        """Return what pictures show.
+        """Return the scenes that pictures show.
 
         Args:
             images: uint8 H×W×3 RGB of any sizes, at most ``at_once``.

@@ -1,4 +1,4 @@
-"""A reader's card: how often it recognizes what is there and reports what is not, counted on labelled pictures.
+"""A reader's card: how often it recognizes present things and reports absent ones, counted on labelled pictures.
 
 Sensitivity is the share of pictures with an object in which the reader sees it; specificity is the share of pictures
 without it in which the reader does not see it. If the two add up to less than 1.5 for a name (Youden's J below one
@@ -120,7 +120,7 @@ class Card:
         return tuple(row for row in self.rows if row.kind == kind)
 
     def restricted(self, tells: Tells) -> Tells:
-        """Return what a reader tells, without what the card shows it cannot tell.
+        """Remove the names that the reader cannot tell according to the card.
 
         Args:
             tells: What it tells without a card.
@@ -246,7 +246,7 @@ class CardCounts:
             doubtful: Classes for which the labels claim neither presence nor absence, such as objects too small to
                 count; they are left out.
             asked: Relations the reader was asked about; None for a reader that looks for all.
-            asked_attributes: Pairs of class and attribute it was asked about; None likewise.
+            asked_attributes: Pairs of class and attribute it was asked about; None as above.
         """
         self.pictures += 1
         present, seen_names, left_out = truth.names(), seen.names(), set(doubtful)

@@ -55,7 +55,7 @@ def _fits(info: PartInfo, task: str) -> bool:
 
 
 def print_of(system: System) -> dict[str, Json]:
-    """Return what a system's answers depend on: class, revision, weights, and settings except addresses and paths."""
+    """Return all dependencies of a system's answers: class, revision, weights, settings except addresses and paths."""
     settings = system.settings
     fields: Mapping[str, Any] = type(settings).model_fields if isinstance(settings, PartSettings) else {}
     counted = settings.counted() if isinstance(settings, PartSettings) else {}

@@ -20,7 +20,7 @@ from medtest.language.questions.answers.values.answer import Answer, State
 from medtest.language.questions.values import NO, YES, Kind, Names, Ranges
 
 MOST_SEEN: Final = 20
-"""Maximum number of objects per class in a scene, whatever number is answered."""
+"""Maximum number of objects per class in a scene, even if a larger number is answered."""
 _SIDES: Final = {"left of": "to the left of", "right of": "to the right of"}
 _FINITE: Final = {"has": "have", "says": "say"}
 

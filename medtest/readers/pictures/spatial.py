@@ -11,7 +11,7 @@ predicate           of one box to another (sizes are those of the boxes, in pixe
                     its centre is above the other's, and half of the narrower one's width is shared
 ``above``           GenEval's rule, or ``on``
 ``under``           the reverse of ``above`` ("below" is the same predicate)
-``in``              nine tenths of it lie inside the other, of which it fills at most :data:`FILLS`, and it does
+``in``              nine tenths of it are inside the other, of which it fills at most :data:`FILLS`, and it does
                     not reach down to the other's lower edge
 ``in front of``     they overlap by :data:`OVERLAP` of the smaller one, neither is in or on the other, and its
                     lower edge is further down: what stands nearer on a floor stands lower in a picture

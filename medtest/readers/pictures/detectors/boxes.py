@@ -42,7 +42,7 @@ class Detections:
 
 @dataclass(frozen=True, slots=True)
 class BoxFit:
-    """How a picture was resized for a network.
+    """Scale factors of a picture that was resized for a network.
 
     Attributes:
         height: Height of the picture in pixels.
@@ -99,21 +99,21 @@ def yolox_boxes(output: NDArray[np.floating], size: tuple[int, int], *, decoded:
     Raises:
         BadOutput: The number of cells does not match the strides, or values are not finite.
     """
-    anchors = np.asarray(output, np.float64)
-    if anchors.ndim != 2 or anchors.shape[1] < 6:
-        raise BadOutput(f"gave an array of shape {anchors.shape} for a picture; cells × (5 + classes) is expected")
-    if not np.isfinite(anchors).all():
+    raw_out = np.asarray(output, np.float64)
+    if raw_out.ndim != 2 or raw_out.shape[1] < 6:
+        raise BadOutput(f"gave an array of shape {raw_out.shape} for a picture; cells × (5 + classes) is expected")
+    if not np.isfinite(raw_out).all():
         raise BadOutput("gave boxes or scores that are not finite")
-    centres, sides = anchors[:, :2], anchors[:, 2:4]
+    centres, sides = raw_out[:, :2], raw_out[:, 2:4]
     if not decoded:
         cells, strides = _cells(size)
-        if len(cells) != len(anchors):
+        if len(cells) != len(raw_out):
             raise BadOutput(
-                f"gave {len(anchors):,} cells; a picture of {size[0]}×{size[1]} has {len(cells):,} at strides 8, 16, 32"
+                f"gave {len(raw_out):,} cells; a picture of {size[0]}×{size[1]} has {len(cells):,} at strides 8, 16, 32"
             )
         centres = (centres + cells) * strides
         sides = np.exp(np.minimum(sides, 20.0)) * strides
-    return np.concatenate([centres - sides / 2, centres + sides / 2], axis=1), anchors[:, 4:5] * anchors[:, 5:]
+    return np.concatenate([centres - sides / 2, centres + sides / 2], axis=1), raw_out[:, 4:5] * raw_out[:, 5:]
 
 
 def _cells(size: tuple[int, int]) -> tuple[Floats, Floats]:

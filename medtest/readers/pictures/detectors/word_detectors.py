@@ -22,7 +22,7 @@ class WordSettings(DetectorFolderSettings):
     """Settings of :class:`WordDetector`; see :class:`DetectorFolderSettings`.
 
     Attributes:
-        words: Text for a class; ``{}`` stands for its name.
+        words: Text for a class; ``{}`` is replaced by its name.
     """
 
     words: str = Field(default="{}", max_length=200)
@@ -31,7 +31,7 @@ class WordSettings(DetectorFolderSettings):
 class WordDetector(FolderDetector):
     """OWLv2 and Grounding DINO: detectors that receive the classes to look for as words.
 
-    They receive the classes from the pools of a case and its source, and report only these. Both tend to find whatever
+    They receive the classes from the pools of a case and its source, and report only these. Both tend to find anything
     they are asked for (``docs/readers-of-pictures.md``): a card shows how often.
 
     OWLv2 receives each class of a picture as a separate sentence; a box gets the class whose sentence fits best.
