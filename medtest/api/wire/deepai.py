@@ -32,7 +32,7 @@ class DeepAIWire(DrawingWire):
         """Return the picture's URL."""
         body = mapping(decoded(received.content), "the body")
         if "output_url" not in body:
-            raise NotAnAnswer(f"the body has no output_url{_said(body)}")
+            raise NotAnAnswer(f"the body has no output_url{_error_suffix(body)}")
         if url := words(body["output_url"]):
             return ReplyContent(state=CallState.ANSWERED, url=url)
         return nothing("the service answered with an empty picture")

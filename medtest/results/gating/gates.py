@@ -227,8 +227,8 @@ def _source_failed(gate: Gate, row: Mapping[str, Any]) -> Condition | None:
     The share is relative to the cases that could have been judged: errors, and cases skipped for other reasons, are
     excluded.
     """
-    most = _source_bound(gate)
-    if most is None:
+    limit = _source_bound(gate)
+    if limit is None:
         return None
     lost = int(row["source_failed"])
     cases = int(row["cases"]) + lost

@@ -58,8 +58,8 @@ class SimlabSettings(ApiSettings):
             words.
         prices: Free of charge; set another price to rehearse a budget.
         product_seed: Seed of the product's random draws.
-        reader: ``pixels``: it looks at the image. ``truth``: it receives the source image's true answers, regardless of what a
-            relation did to the image, so that only its defects cause errors.
+        reader: ``pixels``: it looks at the image. ``truth``: it receives the source image's true answers, regardless of
+            what a relation did to the image, so that only its defects cause errors.
         ocr: Text detection: ``rapidocr`` (extra ``ocr``), ``edges``, or ``auto``: the first if installed.
         styles: Styles of its answers.
         defects: Defects of the product.

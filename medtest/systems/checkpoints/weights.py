@@ -127,9 +127,7 @@ def load_network(path: Path) -> tuple[nn.Module, WeightsInfo]:
 
     info = read_info(path)
     state = read_tensors(path)
-    with torch.device(
-        "meta"
-    ):  # takes no memory: a network is built only if its weights are in the file
+    with torch.device("meta"):  # takes no memory: a network is built only if its weights are in the file
         draft = _described(info, path)
     _compare(draft, state, path)
     network = _described(info, path)
