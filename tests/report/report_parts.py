@@ -11,6 +11,7 @@ from PIL import Image
 from records_maker import RELATIONS, make_records, write_records
 
 from medtest.core.plugins import part
+from medtest.runner.folder import FORMAT
 from medtest.runner.reporting.outcome import RunOutcome, SystemOutcome
 from medtest.suite.digest import digest_of
 from medtest.suite.model import Criterion, Gate, Invocation, OraclePlan, PartPlan, Privacy, Suite
@@ -89,6 +90,7 @@ def leave_run(
         (folder / "suite.yaml").write_text(yaml.safe_dump(dict(suite.composed), sort_keys=False))
         total = len(frame)
         run = {
+            "format": FORMAT,
             "suite": suite.name,
             "suite_version": suite.version,
             "system": system,

@@ -124,7 +124,7 @@ class Worst:
             images: float32 K×3×H×W as they would be saved.
             name: Name of the attack.
         """
-        badness = self._badness_of(self._batch.part(rows), images)
+        badness = self._judged(self._batch.part(rows), images)
         better = badness > self._badness[rows]
         self._images[rows[better]], self._badness[rows[better]] = images[better], badness[better]
         for row, is_better in zip(rows.tolist(), better.tolist(), strict=True):
