@@ -117,8 +117,8 @@ def check_format(folder: Path) -> None:
     version = versions.get("medtest", "?") if isinstance(versions, dict) else "?"
     raise OutputProblem(
         f"{path_from_here(folder)} holds results of format {content.get('format', 1)}, written by medtest {version}; "
-        f"this version reads format {FORMAT}. Nothing there was changed. Run the same command with fresh=true to "
-        "compute the results again (the old folder is moved aside), or read them with that version."
+        f"this version reads format {FORMAT}. Nothing there was changed. Read it with that version, or move the folder "
+        "elsewhere and run its command again."
     )
 
 

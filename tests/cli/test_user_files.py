@@ -14,6 +14,7 @@ from medtest.cli.app import run_app
 from medtest.core.cases import Image
 from medtest.core.errors import UserMistakes
 from medtest.core.files.written import LIST
+from medtest.report.compared.page import FILES
 
 SMALL = ["suite=polyp_seg", "seeds.phantoms.count=1", "relations=[blur]"]
 ANSWERS = "question,answer\nIs there a polyp?,yes\n"
@@ -98,9 +99,13 @@ def test_a_comparison_does_not_write_over_a_users_page(here: Path) -> None:
     with pytest.raises(UserMistakes, match=r"compare\.html, which medtest did not write"):
         run_app(command)
     assert [path.name for path in (here / "out").iterdir()] == ["compare.html"]
-    (here / "out" / "compare.html").unlink()
+    (here / "out" / "compare.html").rename(here / "out" / "compare_conditions.csv")
+    with pytest.raises(UserMistakes, match=r"compare_conditions\.csv, which medtest did not write"):
+        run_app(command)
+    (here / "out" / "compare_conditions.csv").unlink()
     assert run_app(command) == 1  # one image shows no difference
     assert run_app(command) == 1
+    assert {path.name for path in (here / "out").iterdir() if path.is_file()} >= set(FILES)
 
 
 def test_a_users_files_in_a_run_stay_and_do_not_travel(here: Path) -> None:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from medtest.cli.results.tables import remake_tables
 from medtest.cli.run.launch import main
 from medtest.core.errors import OutputProblem
+from medtest.report.packs.runs import pack_run
 from medtest.runner.folder import FORMAT, RUN_FILE, check_format
 
 
@@ -22,7 +26,7 @@ def written(folder: Path, **content: object) -> Path:
 def test_another_format_is_refused_and_named(tmp_path: Path, content: dict[str, object]) -> None:
     folder = written(tmp_path / "run", versions={"medtest": "0.1.0"}, **content)
     before = (folder / RUN_FILE).read_bytes()
-    with pytest.raises(OutputProblem, match=r"written by medtest 0\.1\.0[\s\S]*fresh=true"):
+    with pytest.raises(OutputProblem, match=r"written by medtest 0\.1\.0[\s\S]*move the folder"):
         check_format(folder)
     assert (folder / RUN_FILE).read_bytes() == before
 
@@ -47,4 +51,12 @@ def test_a_run_leaves_a_folder_of_another_format_untouched(
     assert main(command) == 2
     assert "format 1" in "".join(capsys.readouterr())
     assert {path: path.read_bytes() for path in run.parent.rglob("*") if path.is_file()} == before
-    assert main([*command, "fresh=true"]) in (0, 1)
+    with pytest.raises(OutputProblem, match="format 1"):
+        remake_tables(run.parent, console=Console())
+    with pytest.raises(OutputProblem, match="format 1"):
+        pack_run(run.parent, tmp_path / "pack.zip")
+    other = run.parent.with_name("0" * 24)
+    shutil.copytree(run.parent, other)
+    (other / "run.json").write_text(json.dumps(content), encoding="utf-8")
+    remake_tables(tmp_path / "outputs", console=Console())
+    assert "Left out" in "".join(capsys.readouterr()), "a folder of another format does not stop the others"

@@ -269,3 +269,19 @@ def test_shards_that_cannot_be_written_are_joined(tmp_path: Path) -> None:
     finally:
         for path in paths:
             path.chmod(stat.S_IRWXU)
+
+
+def rewritten(folder: Path, **content: object) -> None:
+    run = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    (folder / "run.json").write_text(json.dumps({**run, **content}), encoding="utf-8")
+
+
+def test_shards_of_another_format_are_not_joined_and_nothing_is_written(tmp_path: Path) -> None:
+    shards = fetched(tmp_path / "cluster", tmp_path / "here", of=2)
+    rewritten(shards[1], format=1)
+    before = state_of(tmp_path)
+    with pytest.raises(OutputProblem, match="format 1"):
+        join(shards, home=tmp_path / "home")
+    assert {name: state for name, state in state_of(tmp_path).items() if not name.endswith(".lock")} == {
+        name: state for name, state in before.items() if not name.endswith(".lock")
+    }

@@ -14,6 +14,7 @@ from label_parts import label_suite
 from runner_helpers import assert_equal_records, go, records
 from runner_parts import make_suite
 
+from medtest.core.errors import UserMistakes
 from medtest.core.oracles.base import Oracle
 from medtest.runner.sharding.joining import join
 from medtest.suite.compose import load_suite
@@ -84,11 +85,16 @@ def test_merged_shards_hold_the_answers_of_all(tmp_path: Path) -> None:
     assert_equal_records(records(outcome), fresh(suite, HalfMasks, tmp_path))
 
 
-def test_shards_of_two_revisions_are_not_made_one_table(tmp_path: Path) -> None:
+def test_shards_of_two_revisions_are_not_joined(tmp_path: Path) -> None:
     suite = replace(make_suite(seeds=2), answers="none")
     go(suite, tmp_path, shard=Shard(of=2, number=1))
     go(judged_by(suite, HalfMasks), tmp_path, shard=Shard(of=2, number=2))
-    done = join(sorted(tmp_path.glob("outputs/*/*/*/shards/*-of-2")), home=tmp_path)
+    shards = sorted(tmp_path.glob("outputs/*/*/*/shards/*-of-2"))
+    with pytest.raises(UserMistakes, match="another revision of the oracle"):
+        join(shards, home=tmp_path)
+    assert not list(tmp_path.glob("outputs/*/*/*/records.parquet"))
+    go(judged_by(suite, HalfMasks), tmp_path, shard=Shard(of=2, number=1))
+    done = join(shards, home=tmp_path)
     outcome = go(judged_by(suite, HalfMasks), tmp_path)
-    assert outcome.systems[0].folder == done.folder and outcome.systems[0].cases_executed == 11
+    assert outcome.systems[0].folder == done.folder and outcome.systems[0].cases_executed == 0
     assert set(records(outcome)["oracle_revision"]) == {2}

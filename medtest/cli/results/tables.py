@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 from medtest.cli.terminal import say
-from medtest.core.errors import ExitCode, Mistake, UserMistakes
+from medtest.core.errors import ExitCode, Mistake, OutputProblem, UserMistakes
 from medtest.core.files.paths import home, path_from_here
 from medtest.report.console import efr_view, gates_view
 from medtest.report.pages.comparison import write_comparison
@@ -17,6 +17,7 @@ from medtest.report.views import remake, views_of
 from medtest.results.gating import gate_log
 from medtest.results.records.damage import damaged
 from medtest.results.records.records_io import RECORDS, SHARDS
+from medtest.results.records.revisions import MixedRevisions
 from medtest.results.records.wanted import RUN_FILE
 from medtest.runner.folder import OUTPUTS, SHARD_FOLDERS, VIEWS, check_format, write_manifest
 
@@ -41,13 +42,19 @@ def remake_tables(folder: Path, *, console: Console, reference: Path | None = No
         OutputProblem: A folder cannot be written.
     """
     folder = typed_folder(folder)
-    folders = some_runs_below(folder, command="medtest tables")
+    folders = current_runs(folder, command="medtest tables", console=console)
     _check(folders)
     beside = None if reference is None else _one_run(reference)
     materials: list[Material] = []
     views: list[Material] = []
     for run in folders:
-        materials.append(remake(run, reference=beside, junit=junit))
+        try:
+            materials.append(remake(run, reference=beside, junit=junit))
+        except MixedRevisions as error:
+            if len(folders) == 1:
+                raise
+            say(console, f"Left out: {error}")
+            continue
         view_names, lost = views_of(run)
         views += [remake(run, view=view, reference=beside, junit=junit) for view in view_names]
         write_manifest(run)
@@ -77,10 +84,7 @@ def _check(folders: Sequence[Path]) -> None:
 
     Raises:
         UserMistakes: There is any.
-        OutputProblem: A folder has another format.
     """
-    for folder in folders:
-        check_format(folder)
     bad = [mistake for folder in folders for mistake in damaged(folder)]
     if bad:
         raise UserMistakes(bad)
@@ -161,6 +165,34 @@ def some_runs_below(folder: Path, *, command: str) -> list[Path]:
         allowed=f"a folder with {RUN_FILE} and records, or one above such folders",
         fix=mended,
     ).as_error()
+
+
+def current_runs(folder: Path, *, command: str, console: Console) -> list[Path]:
+    """Return the run folders below a typed folder that this version reads; others are left out with a notice.
+
+    Args:
+        folder: The folder.
+        command: The command it was typed for.
+        console: Console for the notices.
+
+    Raises:
+        UserMistakes: There is no run.
+        OutputProblem: All runs have another format.
+    """
+    runs = some_runs_below(folder, command=command)
+    current: list[Path] = []
+    for run in runs:
+        try:
+            check_format(run)
+        except OutputProblem as error:
+            if len(runs) == 1:
+                raise
+            say(console, f"Left out: {error}")
+        else:
+            current.append(run)
+    if not current:
+        raise OutputProblem(f"{path_from_here(folder)} holds only results of other formats")
+    return current
 
 
 def runs_below(folder: Path) -> list[Path]:

@@ -32,7 +32,8 @@ def power_view(plan: Outline, power: PowerBlock, home: Path) -> RenderableType |
     gated = [gate for gate in plan.suite.gates if isinstance(gate, PairedGate)]
     key = KEY if like or not gated else "gates.no_worse_than"
     like = like or [gate.no_worse_than for gate in gated[:1]]
-    margin = power.margin_percent or (gated[0].margin_percent if gated else MARGIN)
+    # no number of seeds shows a margin of 0, so that the table takes the usual one
+    margin = power.margin_percent or (gated[0].margin_percent if gated else MARGIN) or MARGIN
     expected, origin = expected_differences(like, home, plan.suite.oracle.primary, key=key)
     rows = detectable(plan, expected, margin)
     if not rows:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from medtest.cli.results.tables import some_runs_below
+from medtest.cli.results.tables import current_runs
 from medtest.cli.terminal import say
 from medtest.core.files.paths import home
 from medtest.report.mlflow.headline import Headline, headline_of
@@ -19,7 +19,7 @@ from medtest.report.pages.material import Material, read_run
 from medtest.report.tracking import Tracker
 from medtest.report.views import remake, views_of
 from medtest.results.records.wanted import Wanted
-from medtest.runner.folder import FolderLock, check_format, tables_are_stale, view_folder, write_manifest
+from medtest.runner.folder import FolderLock, tables_are_stale, view_folder, write_manifest
 
 
 def track_folders(folders: Sequence[Path], *, console: Console) -> None:
@@ -41,7 +41,7 @@ def track_folders(folders: Sequence[Path], *, console: Console) -> None:
     sent = held = 0
     with ExitStack() as stack:
         commands: dict[tuple[str, str], list[_Held]] = {}
-        for run in _runs_in(folders):
+        for run in _runs_in(folders, console):
             lock = FolderLock(run)
             lock.acquire()
             stack.callback(lock.release)
@@ -70,15 +70,14 @@ class _Held:
     whole: bool
 
 
-def _runs_in(folders: Sequence[Path]) -> list[Path]:
+def _runs_in(folders: Sequence[Path], console: Console) -> list[Path]:
     runs: list[Path] = []
     for folder in folders:
-        runs += [run.resolve() for run in some_runs_below(folder, command="medtest track")]
+        runs += [run.resolve() for run in current_runs(folder, command="medtest track", console=console)]
     return list(dict.fromkeys(runs))
 
 
 def _look_up(tracker: Tracker, run: Path, view: str) -> _Held:
-    check_format(run)
     target = view_folder(run, view)
     noted = read_run(target)
     suite = Wanted.from_folder(target, str(noted.get("system_id") or "")).suite

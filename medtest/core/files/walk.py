@@ -109,7 +109,9 @@ def walk(
                 folder.files.append(entry.name)
                 if entry.is_symlink() and not _is_file(entry):
                     folder.broken.append(entry.name)
-            elif _identity(os.stat(entry.path)) in parents:
+            elif (identity := _identity_of(entry)) is None:
+                folder.troubles.append(Trouble(path=current / entry.name, reason="folder cannot be read"))
+            elif identity in parents:
                 folder.troubles.append(Trouble(path=current / entry.name, reason=LOOP, loses=False))
             elif depth >= deepest:
                 folder.troubles.append(Trouble(path=current / entry.name, reason=TOO_DEEP))
@@ -153,6 +155,14 @@ def _is_file(entry: os.DirEntry[str]) -> bool:
 def _error_reason(place: Path, error: OSError) -> str:
     reason = unreadable(place, error)
     return f"folder {reason}" if reason.startswith("cannot") else reason
+
+
+def _identity_of(entry: os.DirEntry[str]) -> _Id | None:
+    """Return the identity of a folder, links followed; None if it cannot be entered or no longer exists."""
+    try:
+        return _identity(os.stat(entry.path))
+    except OSError:
+        return None
 
 
 def _identity(status: os.stat_result) -> _Id:

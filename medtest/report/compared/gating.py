@@ -13,6 +13,7 @@ from medtest.results.records.judged import compared_records
 from medtest.results.records.records_io import Records
 from medtest.results.records.revisions import MixedRevisions
 from medtest.results.records.wanted import Wanted
+from medtest.runner.folder import check_format
 from medtest.suite.model import Gate, PairedGate
 
 KEY = "gates.no_worse_than"
@@ -65,4 +66,5 @@ def _folder(gate: PairedGate, home: Path, own: Path | None = None) -> Path:
         raise Mistake(
             where="command line", key=KEY, found=gate.no_worse_than, allowed="another finished run"
         ).as_error()
+    check_format(folder)
     return folder

@@ -52,7 +52,7 @@ _CHANGES = {
     SKIPPED_ANEW: "Newly skipped",
 }
 PAGE, SUMMARY = "compare.html", "compare.md"
-FILES = (PAGE, SUMMARY, "compare.csv", "compare_cells.csv", "compare_changed.csv")
+FILES = (PAGE, SUMMARY, "compare.csv", "compare_conditions.csv", "compare_cells.csv", "compare_changed.csv")
 """Files that a comparison writes into its folder."""
 
 

@@ -27,7 +27,7 @@ from medtest.report.views import remake, views_of
 from medtest.results.records.damage import damaged
 from medtest.results.records.wanted import SUITE_FILE, Wanted
 from medtest.results.tables import FOLDER as TABLES
-from medtest.runner.folder import OUTPUTS, RECORDS, RUN_FILE, VIEWS, output_problems, write_run
+from medtest.runner.folder import OUTPUTS, RECORDS, RUN_FILE, VIEWS, check_format, output_problems, write_run
 from medtest.suite.model import Privacy
 from medtest.suite.reading.safety import read_suite
 
@@ -87,6 +87,7 @@ def pack_run(folder: Path, to: Path, *, images: bool | None = None) -> Packed:
         OutputProblem: The file cannot be written, or the packed files give no tables.
     """
     check_target(to, "to")
+    check_format(folder)
     if bad := damaged(folder):
         raise UserMistakes(bad)
     privacy = privacy_of(folder)

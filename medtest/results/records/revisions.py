@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from medtest.core.errors import OutputProblem
 
-FIX = "type the command of the run again: it judges stored answers again, and runs the cases that have none"
+FIX = "run its command again without limit= and only=: stored answers are judged again, and cases without one run again"
 
 
 class MixedRevisions(OutputProblem):

@@ -247,8 +247,11 @@ def tidy(folder: Path) -> None:
     waiting: list[tuple[str, str, bytes]] = []
     size = 0
     small = [path for path in small if not _damaged(path)]
+    read_whole: list[Path] = []
     for path in small:
+        groups_read = 0
         for _, table in _read_groups(path, _SCHEMA.names):
+            groups_read += 1
             is_named = np.isin(np.array(table["sha256"].to_pylist(), dtype=_NAME), named)
             for row in zip(*(column.to_pylist() for column in table.filter(pa.array(is_named)).columns), strict=True):
                 if row[:2] in written_answers or not _is_intact(row[2], row[0].encode()):
@@ -259,12 +262,21 @@ def tidy(folder: Path) -> None:
             if size >= _LARGE:
                 new_packs.add(_write(folder / FOLDER, waiting))
                 waiting, size = [], 0
+        if groups_read == _group_count(path):
+            read_whole.append(path)
     if waiting:
         new_packs.add(_write(folder / FOLDER, waiting))
-    for path in small:
+    for path in read_whole:
         if path not in new_packs:
             with output_problems(path):
                 path.unlink(missing_ok=True)
+
+
+def _group_count(path: Path) -> int:
+    """Return the number of row groups of a pack; -1 if it is unreadable."""
+    with suppress(pa.ArrowException, OSError), pq.ParquetFile(path) as file:
+        return int(file.metadata.num_row_groups)
+    return -1
 
 
 def _recorded_names(folder: Path) -> Names | None:

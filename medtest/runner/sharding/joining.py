@@ -23,11 +23,13 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from medtest.core.errors import Mistake, OutputProblem, UserMistakes
+from medtest.core.records import REVISION
 from medtest.runner.folder import (
     RECORDS,
     RUN_FILE,
     TABLES_OF,
     FolderLock,
+    check_format,
     make_folder,
     output_problems,
     write_run,
@@ -83,8 +85,11 @@ def join(folders: Sequence[Path], *, home: Path, out: Path | None = None, fresh:
     """
     parts = whole_run(typed_shards(folders))
     parts.sort(key=lambda part: part.account.number)
+    for part in parts:
+        check_format(part.folder)
     first = parts[0]
     target = choose_target(parts, home, out)
+    check_format(target)
     with ExitStack() as locks:
         lock = FolderLock(target)
         locks.callback(lock.release)
@@ -159,6 +164,7 @@ def _read(parts: Sequence[ShardPart]) -> tuple[pa.Schema, Stamp, list[RowGroup],
     mistakes: list[Mistake] = []
     groups: list[RowGroup] = []
     newest, primary = "", ""
+    revisions: set[int] = set()
     mark = hashlib.sha256()
     for part in parts:
         again = f"run its command again, which makes good what is lost: {part.account.command}".rstrip(": ")
@@ -182,6 +188,10 @@ def _read(parts: Sequence[ShardPart]) -> tuple[pa.Schema, Stamp, list[RowGroup],
         if opened.primary != primary:
             problem = f"{part.name}: verdicts by another criterion than those of {parts[0].name}"
             mistakes.append(folder_mistake(problem, "one criterion in all shards", again))
+        revisions |= _revisions_in(part)
+        if len(revisions) > 1:
+            problem = f"{part.name}: records judged by another revision of the oracle than those of {parts[0].name}"
+            mistakes.append(folder_mistake(problem, "one revision in all shards", again))
         newest = max(newest, opened.written)
         mark.update(f"{part.account.shard} {opened.seal.hex()}\n".encode())
         groups += row_groups
@@ -189,6 +199,16 @@ def _read(parts: Sequence[ShardPart]) -> tuple[pa.Schema, Stamp, list[RowGroup],
         raise UserMistakes(mistakes, f"nothing was joined: {len(mistakes)} mistake{'s' * (len(mistakes) > 1)}")
     stamp = Stamp(digest=str(parts[0].run["digest"]), primary=primary)
     return schema, stamp, groups, newest, mark.hexdigest().encode()
+
+
+def _revisions_in(part: ShardPart) -> set[int]:
+    """Return the oracle revisions that judged a shard's records."""
+    with _readable(part.folder), pq.ParquetFile(part.folder / RECORDS) as file:
+        if REVISION not in file.schema_arrow.names:
+            return set()
+        return {
+            int(value) for value in file.read(columns=[REVISION])[REVISION].unique().to_pylist() if value is not None
+        }
 
 
 @contextmanager
