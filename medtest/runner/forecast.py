@@ -24,7 +24,7 @@ from medtest.suite.model import Invocation, Suite
 
 
 @dataclass(frozen=True, kw_only=True)
-class JudgedAgain:
+class JudgingForecast:
     """Preview for one system's finished cases.
 
     Attributes:
@@ -50,7 +50,7 @@ class JudgedAgain:
         return f"{text} (oracle revision {self.revision})."
 
 
-def forecast(suite: Suite, invocation: Invocation) -> list[JudgedAgain]:
+def forecast(suite: Suite, invocation: Invocation) -> list[JudgingForecast]:
     """Preview the cases that a run would judge or ask again, by affected system; empty if unknown.
 
     Args:
@@ -79,7 +79,7 @@ def _any_stale(above: Path, judged: JudgedBy) -> bool:
     return False
 
 
-def _preview_run(prepared: PreparedRun) -> Iterator[JudgedAgain]:
+def _preview_run(prepared: PreparedRun) -> Iterator[JudgingForecast]:
     oracle, plan = prepared.suite.build_oracle(), prepared.plan
     judged, places = JudgedBy.of(oracle), CasePlaces(plan, prepared.names)
     maps = prepared.suite.needs_maps
@@ -91,7 +91,7 @@ def _preview_run(prepared: PreparedRun) -> Iterator[JudgedAgain]:
         if state is None:
             continue
         to_ask = int(np.count_nonzero(state.ask & prepared.chosen))
-        yield JudgedAgain(
+        yield JudgingForecast(
             system=system.record_name,
             judged=int(np.count_nonzero(state.judge)),
             asked=to_ask,

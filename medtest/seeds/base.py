@@ -50,7 +50,7 @@ class SeedProblem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Faults:
+class SeedFaults:
     """Unusable files and rows, by the seeds that they affect.
 
     Attributes:
@@ -129,9 +129,9 @@ class SeedSource(Part, ABC):
         """
         return self.refs()
 
-    def faults(self) -> Faults:
+    def faults(self) -> SeedFaults:
         """Return the problems that stop a call using the affected seed; available after :meth:`places`."""
-        return Faults()
+        return SeedFaults()
 
     def unread(self) -> frozenset[SeedKey]:
         """Return the seeds of which only file headers were read, in a command with a time limit."""

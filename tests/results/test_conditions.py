@@ -21,7 +21,7 @@ from medtest.results.gating.conditions import (
     SKIPPED,
     SOURCE_SCORE,
     VIOLATIONS,
-    Chosen,
+    ChosenCases,
     Condition,
     Margins,
     paired_conditions,
@@ -58,7 +58,7 @@ def _judged(
     own: pd.DataFrame, base: pd.DataFrame, margins: Margins | None = None, criterion: Criterion = DICE, **chosen: str
 ) -> dict[str, Condition]:
     first, second = common_cases([Records.of(own), Records.of(base)]).records
-    found = paired_conditions(first, second, criterion, margins or Margins(percent=10), Chosen(**chosen))
+    found = paired_conditions(first, second, criterion, margins or Margins(percent=10), ChosenCases(**chosen))
     for condition in found:
         assert "nan" not in condition.words.lower()
         json.dumps(condition.facts(), allow_nan=False)

@@ -47,11 +47,11 @@ class WalkedFolder:
     files: list[str] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
     passed: list[str] = field(default_factory=list)
-    troubles: list[Trouble] = field(default_factory=list)
+    troubles: list[WalkTrouble] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trouble:
+class WalkTrouble:
     """Folder that was not visited.
 
     Attributes:
@@ -96,7 +96,7 @@ def walk(
             with os.scandir(place) as listing:
                 entries = sorted(islice(listing, most + 1), key=lambda entry: entry.name)
         except OSError as error:
-            folder.troubles.append(Trouble(path=current, reason=_error_reason(Path(place), error)))
+            folder.troubles.append(WalkTrouble(path=current, reason=_error_reason(Path(place), error)))
             yield folder
             continue
         count += len(entries)
@@ -110,11 +110,11 @@ def walk(
                 if entry.is_symlink() and not _is_file(entry):
                     folder.broken.append(entry.name)
             elif (identity := _identity_of(entry)) is None:
-                folder.troubles.append(Trouble(path=current / entry.name, reason="folder cannot be read"))
+                folder.troubles.append(WalkTrouble(path=current / entry.name, reason="folder cannot be read"))
             elif identity in parents:
-                folder.troubles.append(Trouble(path=current / entry.name, reason=LOOP, loses=False))
+                folder.troubles.append(WalkTrouble(path=current / entry.name, reason=LOOP, loses=False))
             elif depth >= deepest:
-                folder.troubles.append(Trouble(path=current / entry.name, reason=TOO_DEEP))
+                folder.troubles.append(WalkTrouble(path=current / entry.name, reason=TOO_DEEP))
             else:
                 waiting.append((current / entry.name, depth + 1, parents))
         yield folder

@@ -22,7 +22,7 @@ _PAPER = "white"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sheet:
+class SampleSheet:
     """Pictures of one key.
 
     Attributes:
@@ -36,7 +36,7 @@ class Sheet:
     image: Image
 
 
-def sheets(pictures: Sequence[LoggedPicture]) -> Iterator[Sheet]:
+def sheets(pictures: Sequence[LoggedPicture]) -> Iterator[SampleSheet]:
     """Yield at most :data:`MOST` sheets, those of a key in order; surplus pictures are left out.
 
     Args:
@@ -54,7 +54,7 @@ def sheets(pictures: Sequence[LoggedPicture]) -> Iterator[Sheet]:
         more = min(room, ceil(len(group) / rows) - 1)
         room -= more
         for step in range(1 + more):
-            yield Sheet(key=key, step=step, image=_below_one_another(group[step * rows : (step + 1) * rows]))
+            yield SampleSheet(key=key, step=step, image=_below_one_another(group[step * rows : (step + 1) * rows]))
 
 
 def _below_one_another(pictures: Sequence[LoggedPicture]) -> Image:

@@ -32,7 +32,7 @@ NOTHING = "no finding"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Share:
+class DiagnosticShare:
     """Share in [0, 1] with the ends of its 95 % interval; NaN without cases."""
 
     value: float
@@ -56,9 +56,9 @@ class Diagnosis:
         chance: Balanced accuracy of guessing.
     """
 
-    sensitivity: Share
-    specificity: Share
-    balanced: Share
+    sensitivity: DiagnosticShare
+    specificity: DiagnosticShare
+    balanced: DiagnosticShare
     chance: float
 
     @property
@@ -97,16 +97,16 @@ def diagnosis_of(cases: pd.DataFrame) -> Diagnosis | None:
     return Diagnosis(sensitivity=sensitivity, specificity=specificity, balanced=_mean(shares), chance=chance)
 
 
-def _mean(shares: Sequence[Share]) -> Share:
+def _mean(shares: Sequence[DiagnosticShare]) -> DiagnosticShare:
     if not shares:
-        return Share(value=float("nan"), low=float("nan"), high=float("nan"))
+        return DiagnosticShare(value=float("nan"), low=float("nan"), high=float("nan"))
     count, mean = len(shares), float(np.mean([share.value for share in shares]))
     below = np.sqrt(sum((share.value - share.low) ** 2 for share in shares)) / count
     above = np.sqrt(sum((share.high - share.value) ** 2 for share in shares)) / count
-    return Share(value=mean, low=max(0.0, mean - float(below)), high=min(1.0, mean + float(above)))
+    return DiagnosticShare(value=mean, low=max(0.0, mean - float(below)), high=min(1.0, mean + float(above)))
 
 
-def _share(cases: pd.DataFrame, part: object, whole: object) -> Share:
+def _share(cases: pd.DataFrame, part: object, whole: object) -> DiagnosticShare:
     """Return a ratio of sums over cases, with its interval."""
     parts, wholes = np.asarray(part, np.float64), np.asarray(whole, np.float64)
     if not wholes.any():
@@ -119,7 +119,7 @@ def _share(cases: pd.DataFrame, part: object, whole: object) -> Share:
     low, high = float(measured.low[at]), float(measured.high[at])
     if np.isnan(low):
         low, high = wilson_of_rate(float(measured.rate[at]), float(counted.sum()))
-    return Share(value=float(measured.rate[at]), low=low, high=high)
+    return DiagnosticShare(value=float(measured.rate[at]), low=low, high=high)
 
 
 def place_of(cases: pd.DataFrame, roles: Sequence[str] = ()) -> Places:

@@ -113,7 +113,7 @@ class Margins:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Chosen:
+class ChosenCases:
     """Selection of the common cases: one data set, relation or severity, or all."""
 
     dataset: str = ALL
@@ -137,7 +137,7 @@ def verdict_of(conditions: Sequence[Condition]) -> Verdict:
 
 
 def paired_conditions(
-    own: Records, base: Records, criterion: Criterion, margins: Margins, chosen: Chosen | None = None
+    own: Records, base: Records, criterion: Criterion, margins: Margins, chosen: ChosenCases | None = None
 ) -> tuple[Condition, ...]:
     """Return the conditions under which a run is no worse than another.
 
@@ -156,7 +156,7 @@ def paired_conditions(
     if own.followups.empty:
         return ()
     place = axes(own)
-    rows = (chosen or Chosen()).rows(own, place)
+    rows = (chosen or ChosenCases()).rows(own, place)
     states = tuple(
         status(run, score=criterion.score, threshold=criterion.threshold, against=criterion.against)
         for run in (own, base)

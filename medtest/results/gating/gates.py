@@ -14,7 +14,7 @@ from medtest.results.gating.conditions import (
     NOT_SHOWN,
     PASSED,
     VIOLATIONS,
-    Chosen,
+    ChosenCases,
     Condition,
     Margins,
     Verdict,
@@ -110,7 +110,7 @@ def evaluate_paired(gate: PairedGate, base: Records, own: Records, called: str) 
     first, second = common_cases([own, base]).records
     criterion = Criterion(score=gate.score, threshold=gate.threshold, against=gate.against)
     margins = Margins(percent=gate.margin_percent, source_percent=gate.source_margin_percent)
-    selection = Chosen(dataset=gate.dataset, relation=gate.relation, severity=gate.severity)
+    selection = ChosenCases(dataset=gate.dataset, relation=gate.relation, severity=gate.severity)
     conditions = paired_conditions(first, second, criterion, margins, selection)
     if not conditions:
         reason = f"no case of {called} is shared that either was judged on, so nothing can be said"

@@ -30,7 +30,7 @@ from medtest.runner.records.shards import (
     code_of,
     merge,
 )
-from medtest.runner.records.standing import OldRecord, Standing, old_records, standing
+from medtest.runner.records.standing import OldRecord, RecordStanding, old_records, standing
 from medtest.runner.reporting.outcome import Limits
 from medtest.suite.model import Criterion
 from medtest.suite.plan import Plan
@@ -151,7 +151,7 @@ class RecordLedger:
         self._codes = np.full(places.total, Code.NONE, dtype=np.uint8)
         for part in earlier.parts:
             self._codes[part.places] = part.codes
-        self.standing: Standing | None = None
+        self.standing: RecordStanding | None = None
         if judged is not None and not judged.from_records:
             total, row = places.total, places.row
             self.standing = standing(folder, earlier.parts, judged, total=total, row=row, maps=maps)

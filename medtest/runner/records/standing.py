@@ -40,7 +40,7 @@ class OldRecord(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Standing:
+class RecordStanding:
     """State of a folder's records under today's oracle; bool arrays, one value per place in the plan.
 
     Attributes:
@@ -63,7 +63,7 @@ class Standing:
 
 def standing(
     folder: Path, parts: Sequence[RowGroup], judged: JudgedBy, *, total: int, row: int, maps: bool
-) -> Standing | None:
+) -> RecordStanding | None:
     """Return the state of a folder's records; None if nothing must be judged again.
 
     Args:
@@ -89,7 +89,7 @@ def standing(
     source = np.arange(total) // row * row
     whole = stored[source] | ~answered[source]
     fits = answered & stored & whole
-    return Standing(stale=stale, judge=stale & fits, ask=stale & answered & ~fits, names=names)
+    return RecordStanding(stale=stale, judge=stale & fits, ask=stale & answered & ~fits, names=names)
 
 
 def _answers_in(part: RowGroup, scores: Collection[str]) -> tuple[Names, NDArray[np.bool_]]:

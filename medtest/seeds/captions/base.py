@@ -20,7 +20,7 @@ from medtest.core.plugins import PartSettings, digest_name, wrong_at
 from medtest.core.scenes import Pool
 from medtest.language.captions.density import LEVELS, Draw, draw_by_density, draw_uniform, level
 from medtest.language.captions.render import Unsayable, render
-from medtest.seeds.base import Faults, Remarks, SeedProblem, SeedSource
+from medtest.seeds.base import Remarks, SeedFaults, SeedProblem, SeedSource
 
 DENSITY = "density"
 """Stratum of every prompt: its level, 1 to 5."""
@@ -129,7 +129,7 @@ class PromptSource(SeedSource):
         """
         return self._listed()[0]
 
-    def faults(self) -> Faults:
+    def faults(self) -> SeedFaults:
         """Return the unusable rows that were not left out."""
         refs, prompts = self._listed()
         seed_ids = {ref.seed_id for ref in refs}
@@ -140,7 +140,7 @@ class PromptSource(SeedSource):
             if candidate.seed_id in seed_ids and candidate.wrong
         }
         others = [candidate.wrong for candidate in wrong if candidate.seed_id not in seed_ids and candidate.wrong]
-        return Faults(of_seeds=of_seeds, others=(*others, *prompts.loose))
+        return SeedFaults(of_seeds=of_seeds, others=(*others, *prompts.loose))
 
     def load(self, ref: SeedRef) -> Seed:
         """Return a seed's prompt.

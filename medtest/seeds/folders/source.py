@@ -20,7 +20,7 @@ from medtest.core.cases import Classes, Image, Mask, SeedRef
 from medtest.core.errors import Mistake, UserMistakes
 from medtest.core.files.images import BadFileError
 from medtest.core.plugins import digest_name
-from medtest.seeds.base import Faults, Remarks, SeedKey, SeedProblem, SeedSource, stop_at
+from medtest.seeds.base import Remarks, SeedFaults, SeedKey, SeedProblem, SeedSource, stop_at
 from medtest.seeds.folders.check import Rules, check_pairs
 from medtest.seeds.folders.files import CHANGED, below, data_root, frozen, nothing_left
 from medtest.seeds.folders.label_values import label_values
@@ -160,10 +160,10 @@ class FolderSource(SeedSource):
         """
         return tuple(self._listed().refs)
 
-    def faults(self) -> Faults:
+    def faults(self) -> SeedFaults:
         """Return the unusable files that were not left out."""
         listing = self._listed()
-        return Faults(of_seeds=listing.faults, others=tuple(listing.problems) if listing.keeps else ())
+        return SeedFaults(of_seeds=listing.faults, others=tuple(listing.problems) if listing.keeps else ())
 
     def unread(self) -> frozenset[SeedKey]:
         """Return the seeds of which only file headers were read, in a command with a time limit."""

@@ -24,7 +24,7 @@ from medtest.core.files.masks import read_bright
 from medtest.core.files.walk import DEEPEST, walk
 from medtest.core.plugins import PartSettings
 from medtest.phantoms.films import REVISION, make_film
-from medtest.seeds.base import Faults, SeedProblem, SeedSource
+from medtest.seeds.base import SeedFaults, SeedProblem, SeedSource
 from medtest.seeds.folders.formats import PICTURES, is_ignored
 
 VIDEOS = (".avi", ".mp4", ".mkv", ".mov", ".mpg", ".mpeg", ".webm")
@@ -83,11 +83,11 @@ class Films(SeedSource):
             raise self.refusal(problems)
         return self.places()
 
-    def faults(self) -> Faults:
+    def faults(self) -> SeedFaults:
         """Return the problems of unusable films."""
         if self.root is None:
-            return Faults()
-        return Faults(of_seeds={(self.dataset, name): (problem,) for name, problem in self._wrong.items()})
+            return SeedFaults()
+        return SeedFaults(of_seeds={(self.dataset, name): (problem,) for name, problem in self._wrong.items()})
 
     def refusal(self, problems: Sequence[SeedProblem]) -> UserMistakes:
         """Return a single error report on all unusable films."""

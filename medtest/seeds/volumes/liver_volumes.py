@@ -20,7 +20,7 @@ from medtest.core.files.images import BadFileError
 from medtest.core.files.links import is_broken
 from medtest.core.plugins import PartSettings
 from medtest.phantoms.abdomen.variability import StandardBox, liver_variability, mean_box
-from medtest.seeds.base import Faults, SeedKey, SeedProblem, SeedSource
+from medtest.seeds.base import SeedFaults, SeedKey, SeedProblem, SeedSource
 from medtest.seeds.volumes.layouts import VolumePair, find_pairs
 from medtest.volumes import read_labels, read_volume, volume_info
 
@@ -84,15 +84,15 @@ class LiverVolumes(SeedSource):
             raise self.refusal(self._problems)
         return refs
 
-    def faults(self) -> Faults:
+    def faults(self) -> SeedFaults:
         """Return unusable volumes; each stops every call if the standard box depends on all organs."""
         if self.settings.on_bad_seed == "skip" or not self._problems:
-            return Faults()
+            return SeedFaults()
         of_seeds = {key: problems for key, problems in self._wrong.items() if problems}
         if self.settings.box is None:
             everything = tuple(self._problems)
-            return Faults(of_seeds={(self.dataset, ref.seed_id): everything for ref in self.places()})
-        return Faults(of_seeds=of_seeds)
+            return SeedFaults(of_seeds={(self.dataset, ref.seed_id): everything for ref in self.places()})
+        return SeedFaults(of_seeds=of_seeds)
 
     def refusal(self, problems: Sequence[SeedProblem]) -> UserMistakes:
         """Return a single error report on all unusable volumes."""

@@ -19,7 +19,7 @@ from medtest.core.files import json_sha256
 from medtest.core.files.images import MOST_PIXELS, BadFileError, decode_size, read_bytes
 from medtest.core.files.walk import DEEPEST, walk
 from medtest.core.plugins import PartSettings
-from medtest.seeds.base import Faults, SeedProblem, SeedSource
+from medtest.seeds.base import SeedFaults, SeedProblem, SeedSource
 from medtest.seeds.folders.formats import PICTURES, is_ignored
 from medtest.seeds.volumes.scikit_images import NAMES, load_image
 
@@ -80,14 +80,14 @@ class SeriesImages(SeedSource):
         """
         return tuple(ref for ref, _ in self._listed[0])
 
-    def faults(self) -> Faults:
+    def faults(self) -> SeedFaults:
         """Return the unusable files that were not left out."""
         if self.settings.on_bad_seed == "skip":
-            return Faults()
+            return SeedFaults()
         refs, problems = self._listed
         wrong = {problem.file: problem for problem in problems}
         of_seeds = {(ref.dataset, ref.seed_id): (wrong[ref.locator],) for ref, _ in refs if ref.locator in wrong}
-        return Faults(of_seeds=of_seeds)
+        return SeedFaults(of_seeds=of_seeds)
 
     def refusal(self, problems: Sequence[SeedProblem]) -> UserMistakes:
         """Return a single error report on all unusable files."""

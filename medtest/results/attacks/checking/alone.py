@@ -23,7 +23,7 @@ from medtest.results.attacks.checking.found import (
     REPEATS,
     WITHIN,
     ZERO,
-    Found,
+    CheckFinding,
 )
 from medtest.results.attacks.settings import L_INF, STRONGEST, WHITE, Setting
 from medtest.results.cube.axes import Axes
@@ -32,7 +32,7 @@ from medtest.results.records.records_io import Records
 Integers: TypeAlias = NDArray[np.int64]
 
 
-def of_sources(records: Records, dataset: str) -> Iterator[Found]:
+def of_sources(records: Records, dataset: str) -> Iterator[CheckFinding]:
     """Yield checks that answers to the sources repeat and that the system's probe reproduces them."""
     sources = records.sources.loc[(records.sources["dataset"].astype(str) == dataset).to_numpy(dtype=bool)]
     for check, column, bound, bad in (
@@ -53,16 +53,18 @@ def of_sources(records: Records, dataset: str) -> Iterator[Found]:
         gaps = sources[column].to_numpy(dtype=np.float64, na_value=np.nan) if column in sources.columns else np.zeros(0)
         gaps = gaps[~np.isnan(gaps)]
         if not gaps.size:
-            yield Found(check=check, verdict=NOT_CHECKED, why="nothing is known of it", bound=bound)
+            yield CheckFinding(check=check, verdict=NOT_CHECKED, why="nothing is known of it", bound=bound)
             continue
         largest = float(gaps.max())
         words = f"largest difference in probability on {gaps.size:,} source images: {largest:.2g}"
         good = largest <= bound
         why = words if good else f"{words}, more than {bound:g}: {bad}"
-        yield Found(check=check, verdict=OK if good else FAILS, why=why, value=largest, bound=bound)
+        yield CheckFinding(check=check, verdict=OK if good else FAILS, why=why, value=largest, bound=bound)
 
 
-def of_setting(records: Records, setting: Setting, place: Axes, dataset: int, graded: Graded | None) -> Iterator[Found]:
+def of_setting(
+    records: Records, setting: Setting, place: Axes, dataset: int, graded: Graded | None
+) -> Iterator[CheckFinding]:
     """Yield the checks that need only this setting's follow-ups."""
     rows = setting.inside(place, dataset)
     yield from _followed(records, setting, rows)
@@ -79,7 +81,9 @@ def of_setting(records: Records, setting: Setting, place: Axes, dataset: int, gr
             )
             bad = f"{words}: there the attack had nothing to follow, and what it leaves right is no robustness"
             good = value <= MOST_ZERO
-            yield Found(check=ZERO, verdict=OK if good else FAILS, why=words if good else bad, value=value, bound=0.01)
+            yield CheckFinding(
+                check=ZERO, verdict=OK if good else FAILS, why=words if good else bad, value=value, bound=0.01
+            )
     norm = "linf" if setting.norm == L_INF else "l2"
     far, scale = records.floats(norm)[rows], records.floats("scale")[rows]
     measured = ~np.isnan(far) & ~np.isnan(scale)
@@ -90,10 +94,10 @@ def of_setting(records: Records, setting: Setting, place: Axes, dataset: int, gr
         value, bound = float(far[measured][worst]), float(reach[worst])
         good = float(beyond.max()) <= (0.0 if norm == L_INF else 1e-6)
         words = f"the saved image that reaches furthest is {value:g} levels away, {bound:g} are allowed"
-        yield Found(check=WITHIN, verdict=OK if good else FAILS, why=words, value=value, bound=bound)
+        yield CheckFinding(check=WITHIN, verdict=OK if good else FAILS, why=words, value=value, bound=bound)
 
 
-def _followed(records: Records, setting: Setting, rows: Integers) -> Iterator[Found]:
+def _followed(records: Records, setting: Setting, rows: Integers) -> Iterator[CheckFinding]:
     """Yield the check that the network's gradients can be followed, where the records show it."""
     columns = [
         [text or "" for text in records.texts(name)[rows]]
@@ -107,7 +111,9 @@ def _followed(records: Records, setting: Setting, rows: Integers) -> Iterator[Fo
             instead = "Square and a surrogate of its scores search instead"
             instead = instead if setting.part == STRONGEST else "read the strongest row"
             why = f"in {count:,} of {len(rows):,} cases gradients {words}: {instead}"
-            yield Found(check=FOLLOWED, verdict=FAILS, why=why, value=count / len(rows), bound=0.0)
+            yield CheckFinding(check=FOLLOWED, verdict=FAILS, why=why, value=count / len(rows), bound=0.0)
             return
     if setting.role == WHITE:
-        yield Found(check=FOLLOWED, verdict=OK, why="gradients are finite and reach the pixels", value=0.0, bound=0.0)
+        yield CheckFinding(
+            check=FOLLOWED, verdict=OK, why="gradients are finite and reach the pixels", value=0.0, bound=0.0
+        )

@@ -36,7 +36,7 @@ from medtest.results.attacks.checking.found import (
     STRONGER,
     TOO_KIND,
     UNBOUNDED,
-    Found,
+    CheckFinding,
 )
 from medtest.results.attacks.checking.misleading import misleading
 from medtest.results.attacks.pairs import Difference, PairedCases
@@ -102,7 +102,7 @@ def failed_checks(table: pd.DataFrame) -> dict[tuple[str, str], tuple[str, ...]]
     return {key: tuple(names) for key, names in checks.items()}
 
 
-def _row(dataset: str, relation: str, severity: str, finding: Found) -> dict[str, Any]:
+def _row(dataset: str, relation: str, severity: str, finding: CheckFinding) -> dict[str, Any]:
     return {
         "dataset": dataset,
         "relation": relation,
@@ -135,14 +135,14 @@ class _Checker:
         self._settings, self._graded, self._dataset = settings, graded, dataset
         self._records = records
 
-    def misleading(self) -> Found:
+    def misleading(self) -> CheckFinding:
         """Return the check that gradients lead an attack to where answers change."""
         return misleading(self._records, self._settings, self._pairs, self._dataset)
 
-    def compared(self, setting: Setting) -> Iterator[Found]:
+    def compared(self, setting: Setting) -> Iterator[CheckFinding]:
         """Yield the checks that compare one crafted setting with others."""
         if not self._pairs.judged(setting, self._dataset).size:
-            yield Found(check=EPSILON, verdict=NOT_CHECKED, why="no case of it was answered and judged")
+            yield CheckFinding(check=EPSILON, verdict=NOT_CHECKED, why="no case of it was answered and judged")
             return
         if setting.role in (WHITE, BLACK, GENERATOR) and not setting.targeted:
             yield from self._weaker_settings(setting)
@@ -160,7 +160,7 @@ class _Checker:
             yield self._noise(setting)
         yield from self._rounding(setting)
 
-    def _weaker_settings(self, setting: Setting) -> Iterator[Found]:
+    def _weaker_settings(self, setting: Setting) -> Iterator[CheckFinding]:
         """Yield the checks that no smaller ε, and no run of the same attack with fewer steps, leaves less right."""
         alike = [
             candidate
@@ -193,13 +193,13 @@ class _Checker:
                         "attack of smaller ε" if check == EPSILON else "setting of the same attack with fewer steps"
                     )
                     why = f"no {lacking} stands beside it"
-                    yield Found(check=check, verdict=NOT_CHECKED, why=why)
+                    yield CheckFinding(check=check, verdict=NOT_CHECKED, why=why)
                 continue
             other, difference = worst
             wrong = f"; {reason}, so that this attack misses what is there: a smaller step or more of them may find it"
             yield self._ordered(check, setting, other, difference, wrong)
 
-    def _strongest_of(self, setting: Setting, check: str, roles: tuple[str, ...], why: str) -> Found:
+    def _strongest_of(self, setting: Setting, check: str, roles: tuple[str, ...], why: str) -> CheckFinding:
         """Return the check that no attack with less knowledge leaves less right at the same ε."""
         others = [
             candidate
@@ -212,7 +212,9 @@ class _Checker:
         ]
         worst = self._worst(setting, others)
         if worst is None:
-            return Found(check=check, verdict=NOT_CHECKED, why="nothing of the kind stands beside it at the same ε")
+            return CheckFinding(
+                check=check, verdict=NOT_CHECKED, why="nothing of the kind stands beside it at the same ε"
+            )
         other, difference = worst
         wrong = f"; {other.relation} {why}: the white-box attack is held up, by its gradients or by its steps"
         return self._ordered(check, setting, other, difference, wrong)
@@ -225,16 +227,20 @@ class _Checker:
             return None
         return max(comparable, key=lambda pair: (float(np.nan_to_num(pair[1].low, nan=-np.inf)), pair[1].value))
 
-    def _ordered(self, check: str, setting: Setting, other: Setting, difference: Difference, wrong: str) -> Found:
+    def _ordered(
+        self, check: str, setting: Setting, other: Setting, difference: Difference, wrong: str
+    ) -> CheckFinding:
         """Return a check that fails if significantly more is right under the setting than under the other."""
         words = (
             f"{self._graded.measure} {difference.first:.3f} under {setting.words}, {difference.second:.3f} under "
             f"{other.words}: {difference.words}, {difference.cases:,} cases"
         )
         if np.isnan(difference.low):
-            return Found(check=check, verdict=NOT_CHECKED, why=f"{words}; one seed alone has no interval", bound=0.0)
+            return CheckFinding(
+                check=check, verdict=NOT_CHECKED, why=f"{words}; one seed alone has no interval", bound=0.0
+            )
         verdict, why = (FAILS, words + wrong) if difference.above else (OK, words)
-        return Found(
+        return CheckFinding(
             check=check,
             verdict=verdict,
             why=why,
@@ -244,13 +250,15 @@ class _Checker:
             bound=0.0,
         )
 
-    def _unbounded(self, setting: Setting) -> Found:
+    def _unbounded(self, setting: Setting) -> CheckFinding:
         """Return the check that nothing is right at an ε large enough to replace the image."""
         if setting.norm != L_INF or setting.epsilon < LARGE or setting.targeted:
-            return Found(check=UNBOUNDED, verdict=NOT_CHECKED, why=f"ε is below {LARGE:g}/255 or of another kind")
+            return CheckFinding(
+                check=UNBOUNDED, verdict=NOT_CHECKED, why=f"ε is below {LARGE:g}/255 or of another kind"
+            )
         if setting.step is not None and setting.steps is not None and setting.step * setting.steps < setting.epsilon:
             why = f"{setting.steps} steps of {setting.step:g} levels do not reach ε = {setting.epsilon:g}"
-            return Found(check=UNBOUNDED, verdict=NOT_CHECKED, why=why)
+            return CheckFinding(check=UNBOUNDED, verdict=NOT_CHECKED, why=why)
         rows = self._pairs.judged(setting, self._dataset)
         right, whole = self._graded.right[rows], self._graded.whole[rows]
         if self._graded.measure.startswith("Dice"):
@@ -263,9 +271,9 @@ class _Checker:
         bad = f"{words}: at this ε any image can be made of any other, so that the attack does not work as it should"
         good = value <= bound
         why = words if good else bad
-        return Found(check=UNBOUNDED, verdict=OK if good else FAILS, why=why, value=value, bound=bound)
+        return CheckFinding(check=UNBOUNDED, verdict=OK if good else FAILS, why=why, value=value, bound=bound)
 
-    def _noise(self, setting: Setting) -> Found:
+    def _noise(self, setting: Setting) -> CheckFinding:
         """Return the check that uniform noise of the same ε leaves more right."""
         noises = [
             candidate
@@ -274,7 +282,7 @@ class _Checker:
         ]
         worst = self._worst(setting, noises) if setting.norm == L_INF else None
         if worst is None:
-            return Found(check=FLOOR, verdict=NOT_CHECKED, why="no uniform noise of the same ε stands beside it")
+            return CheckFinding(check=FLOOR, verdict=NOT_CHECKED, why="no uniform noise of the same ε stands beside it")
         other, difference = worst
         words = (
             f"{self._graded.measure} {difference.first:.3f} under {setting.words}, {difference.second:.3f} under noise "
@@ -282,15 +290,15 @@ class _Checker:
         )
         shown = {"value": difference.value, "low": difference.low, "high": difference.high, "bound": 0.0}
         if difference.first == 0:
-            return Found(check=FLOOR, verdict=OK, why=f"{words}; the attack leaves nothing right", **shown)
+            return CheckFinding(check=FLOOR, verdict=OK, why=f"{words}; the attack leaves nothing right", **shown)
         if difference.below:
-            return Found(check=FLOOR, verdict=OK, why=words, **shown)
+            return CheckFinding(check=FLOOR, verdict=OK, why=words, **shown)
         if difference.above or difference.low > -LITTLE:
             why = f"{words}; noise that knows nothing of the network does about as much"
-            return Found(check=FLOOR, verdict=FAILS, why=why, **shown)
-        return Found(check=FLOOR, verdict=NOT_CHECKED, why=f"{words}; too few cases to tell", **shown)
+            return CheckFinding(check=FLOOR, verdict=FAILS, why=why, **shown)
+        return CheckFinding(check=FLOOR, verdict=NOT_CHECKED, why=f"{words}; too few cases to tell", **shown)
 
-    def _rounding(self, setting: Setting) -> Iterator[Found]:
+    def _rounding(self, setting: Setting) -> Iterator[CheckFinding]:
         """Yield the check that answers wrong before rounding to 8 bits are not right after it."""
         if setting.role == TRANSFER:
             return  # for transfer, the answer before rounding is that of the system the attack was crafted on
@@ -303,9 +311,9 @@ class _Checker:
         )
         bad = f"{words}; an attack that is judged before it is rounded looks stronger than it is"
         if np.isnan(difference.low):
-            yield Found(check=ROUNDING, verdict=NOT_CHECKED, why=words, value=difference.value, bound=0.0)
+            yield CheckFinding(check=ROUNDING, verdict=NOT_CHECKED, why=words, value=difference.value, bound=0.0)
             return
-        yield Found(
+        yield CheckFinding(
             check=ROUNDING,
             verdict=FAILS if difference.above else OK,
             why=bad if difference.above else words,

@@ -60,7 +60,7 @@ LITTLE = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
+class CheckFinding:
     """Result of one check: a row of the table without its keys."""
 
     check: str

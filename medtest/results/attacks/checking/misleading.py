@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.results.attacks.checking.found import FAILS, MISLEADING, MISLEADS, NOT_CHECKED, OK, Found
+from medtest.results.attacks.checking.found import FAILS, MISLEADING, MISLEADS, NOT_CHECKED, OK, CheckFinding
 from medtest.results.attacks.pairs import Difference, PairedCases
 from medtest.results.attacks.settings import BLACK, GENERATOR, NOISE, STRONGEST, TRANSFER, WHITE, Setting
 from medtest.results.records.records_io import Records
@@ -27,7 +27,7 @@ A search on scores finds a few images that a sound gradient attack just missed.
 """
 
 
-def misleading(records: Records, settings: Sequence[Setting], pairs: PairedCases, dataset: int) -> Found:
+def misleading(records: Records, settings: Sequence[Setting], pairs: PairedCases, dataset: int) -> CheckFinding:
     """Return the check of one data set.
 
     Args:
@@ -39,7 +39,7 @@ def misleading(records: Records, settings: Sequence[Setting], pairs: PairedCases
     compared = list(_compared(records, settings, pairs, dataset))
     if not compared:
         why = "no attack along gradients stands beside noise, a search, transfer or strongest at the same ε"
-        return Found(check=MISLEADING, verdict=NOT_CHECKED, why=why)
+        return CheckFinding(check=MISLEADING, verdict=NOT_CHECKED, why=why)
     rival, difference, bound = max(compared, key=lambda pair: float(np.nan_to_num(pair[1].low, nan=-np.inf)) - pair[2])
     words = (
         f"{pairs.graded.measure} {difference.first:.3f} under all attacks along gradients within ε = "
@@ -48,12 +48,14 @@ def misleading(records: Records, settings: Sequence[Setting], pairs: PairedCases
     )
     shown = {"value": difference.value, "low": difference.low, "high": difference.high, "bound": bound}
     if np.isnan(difference.low):
-        return Found(check=MISLEADING, verdict=NOT_CHECKED, why=f"{words}; one seed alone has no interval", **shown)
+        return CheckFinding(
+            check=MISLEADING, verdict=NOT_CHECKED, why=f"{words}; one seed alone has no interval", **shown
+        )
     if difference.low <= bound:
-        return Found(check=MISLEADING, verdict=OK, why=words, **shown)
+        return CheckFinding(check=MISLEADING, verdict=OK, why=words, **shown)
     has_strongest = any(setting.part == STRONGEST and setting.crafted for setting in settings)
     advice = MISLEADS if has_strongest else f"{MISLEADS.partition(':')[0]}: add strongest to the suite and read its row"
-    return Found(check=MISLEADING, verdict=FAILS, why=f"{advice}. {words}", **shown)
+    return CheckFinding(check=MISLEADING, verdict=FAILS, why=f"{advice}. {words}", **shown)
 
 
 def _compared(
