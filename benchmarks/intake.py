@@ -96,8 +96,8 @@ class _Parent:
     def take(self, rows: list[Row], unit: int) -> None:
         """Take rows; the first ones start the clocks."""
         self.first = self.first or (time.process_time(), time.perf_counter())
-        for _, case, row in rows:
-            self.ledger.take(unit, case, row)
+        for _, case, row, answer in rows:
+            self.ledger.take(unit, case, row, answer)
 
     def run(self, workers: int) -> tuple[float, float]:
         """Take all rows; return seconds of processor time and of the clock."""

@@ -21,7 +21,10 @@ SCRIPTS: dict[str, list[str]] = {
     "phantom_sheet": ["capsule", "OUT/sheet.jpg"],
     "relation_cards": ["--side=24", "--noise", "--out=OUT"],
 }
-ELSEWHERE = {"attested_triples", "score_captions", "compare_commits", "defended_weights", "recompute_actesting"}
+ELSEWHERE = {
+    *("attested_triples", "score_captions", "compare_commits", "defended_weights", "map_picture"),
+    "recompute_actesting",
+}
 """Scripts with tests of their own, or whose every step is a command that has them and which take hours."""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import runpy
 from collections import Counter
 from pathlib import Path
 
@@ -81,3 +82,8 @@ def _defines(path: Path, name: str) -> bool:
             return False
         body = found[0].body
     return True
+
+
+def test_the_picture_of_the_map_is_up_to_date() -> None:
+    script = runpy.run_path(str(ROOT / "scripts" / "map_picture.py"))
+    assert script["draw"]() == script["OUT"].read_text(encoding="utf-8"), "run python scripts/map_picture.py"
