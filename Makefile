@@ -44,7 +44,7 @@ $(TESTS): $(STAMP) requirements-dev.lock
 
 install: $(STAMP)
 
-# Exit code 1 of run.py says that a gate is not held: a finding, not a failure of the demo.
+# Exit code 1 of run.py says that a gate failed: a finding, not a failure of the demo.
 demo: $(STAMP)
 	$(BIN)/python run.py suite=polyp_seg $(DEMO); code=$$?; [ $$code -le 1 ]
 

@@ -33,7 +33,7 @@ def main() -> None:
         code = int(ExitCode.INTERRUPTED)
     except BrokenPipeError:
         code = 0
-    except Exception:  # noqa: BLE001 - Python's own exit code for it is 1, which says that a gate was not held
+    except Exception:  # noqa: BLE001 - Python's own exit code for it is 1, which means that a gate failed
         code = tell_defect()
     sys.exit(code)
 

@@ -16,7 +16,7 @@ class ExitCode(IntEnum):
     """Exit codes of the command line, documented in the README for use in scripts."""
 
     OK = 0
-    GATE_NOT_HELD = 1
+    GATE_FAILED = 1
     MISTAKE = 2
     TOO_MANY_ERRORS = 3
     NOT_TRACKED = 4
@@ -30,7 +30,7 @@ SEVERITY_ORDER: tuple[ExitCode, ...] = (
     ExitCode.TOO_MANY_ERRORS,
     ExitCode.BUDGET,
     ExitCode.NOT_TRACKED,
-    ExitCode.GATE_NOT_HELD,
+    ExitCode.GATE_FAILED,
     ExitCode.OK,
 )
 """Exit codes from the most to the least severe: a multirun exits with the first that occurs."""

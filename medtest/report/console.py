@@ -166,7 +166,7 @@ def _gate_lines(system: str, result: GateResult) -> list[RenderableType]:
     style = "green" if result.held else "red"
     if not isinstance(result.gate, PairedGate):
         return [Text(f"{system}: {result}", style=style)]
-    head = Text(f"{system}: {result.standing}: {describe(result.gate)}", style=style)
+    head = Text(f"{system}: {result.verdict}: {describe(result.gate)}", style=style)
     return [head, conditions_view(result.conditions)]
 
 

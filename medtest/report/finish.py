@@ -125,7 +125,7 @@ def finish(
     if any(system.error_percent > suite.max_error_percent for system in outcome.systems):
         codes.append(ExitCode.TOO_MANY_ERRORS)
     if any(not result.held for material in results.materials for result in material.tables.gates):
-        codes.append(ExitCode.GATE_NOT_HELD)
+        codes.append(ExitCode.GATE_FAILED)
     for result in (result for material in results.materials for result in material.tables.gates if result.unlike):
         problems.append(f"{result.sentence}.")
         codes.append(ExitCode.MISTAKE)

@@ -46,7 +46,7 @@ class Result:
 
     @property
     def ok(self) -> bool:
-        """True if gates are held, errors are within the limit, and results are tracked."""
+        """True if no gate failed, errors are within the limit, and results are tracked."""
         return self.code is ExitCode.OK
 
     @property

@@ -84,7 +84,7 @@ def run(
         options: Further options of a run by their names: ``device``, ``workers``, ``batch_size``, ``fresh``, ``track``.
 
     Returns:
-        Records, tables, report, gates. A gate that is not held or cases that are errors raise no exception: see
+        Records, tables, report, gates. A failed gate or cases that are errors raise no exception: see
         :attr:`Result.code`.
 
     Raises:

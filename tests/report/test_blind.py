@@ -92,7 +92,7 @@ def test_a_gate_beside_a_finished_run_refuses_a_blind_system(home: Path, name: s
     assert verdicts["failed sources"] == "failed" and verdicts["violations"] == "not shown"
     assert verdicts["errors"] == "passed" and verdicts["skipped cases"] == "passed"
     result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
-    assert result["standing"] == "a gate is not held"
+    assert result["standing"] == "gate failed"
     assert {one["name"]: one["verdict"] for one in result["gates"][0]["conditions"]} == verdicts
     newly = next(one for one in result["gates"][0]["conditions"] if one["name"] == "failed sources")
     assert (newly["newly"], newly["no_longer"], newly["cases"]) == (lost, 0, 12)

@@ -134,7 +134,7 @@ def test_summary_is_what_a_renderer_of_markdown_shows(tmp_path: Path) -> None:
     assert not (folder / "junit.xml").exists()
     text = (folder / "summary.md").read_text(encoding="utf-8")
     html = MarkdownIt("commonmark", {"html": True}).enable("table").render(text)
-    assert html.count("<table>") == 2 and "2 of 3 gates are not held" in html
+    assert html.count("<table>") == 2 and "2 of 3 gates failed" in html
     rates = html.split("<table>")[2]
     assert rates.count("<tr>") == 8 and "<td>white_balance</td>" in rates
     frame = Records.read(folder)
@@ -175,7 +175,7 @@ def test_result_is_json_without_nan_and_says_what_the_exit_code_says(tmp_path: P
     found = json.loads(
         (folder / "result.json").read_text(encoding="utf-8"), parse_constant=lambda name: pytest.fail(name)
     )
-    assert found["standing"] == "a gate is not held" and [gate["held"] for gate in found["gates"]] == [True, False]
+    assert found["standing"] == "gate failed" and [gate["held"] for gate in found["gates"]] == [True, False]
     assert found["overall"]["violations"] == sum(
         one["violations"] for one in found["cells"] if one["relation"] != "unchanged"
     )

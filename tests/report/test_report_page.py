@@ -94,7 +94,7 @@ def test_what_a_reader_must_see_is_there(finished):
         "Phantoms.",
         "Partial.",
         "100 of",
-        "Not every gate held.",
+        "Not every gate passed.",
         f"{overall.violations:,} violations of {overall.cases:,} cases",
         f"{overall.errors} errors",
         percent(overall.efr_percent),
@@ -111,7 +111,7 @@ def test_what_a_reader_must_see_is_there(finished):
 
 def test_exit_code_tables_and_manifest(finished):
     result, outcome = finished
-    assert result.code is ExitCode.GATE_NOT_HELD
+    assert result.code is ExitCode.GATE_FAILED
     assert result.problems == ()
     for one in outcome.systems:
         listed = {line.split("  ", 1)[1] for line in (one.folder / "manifest.sha256").read_text().splitlines()}
@@ -122,7 +122,7 @@ def test_a_call_without_gates_leaves_what_the_last_ones_found_in_the_report_and_
     outcome = leave_run(tmp_path, make_suite(gates=(Gate(max_percent=0.5),)), ("alpha",), seeds=4)
     (judged,) = finish(make_suite(gates=(Gate(max_percent=0.5),)), invocation(tmp_path), outcome).materials
     (later,) = finish(make_suite(), invocation(tmp_path), outcome).materials
-    assert [headline_of(one, "alpha").tags["gate"] for one in (judged, later)] == ["not held", "not held"]
+    assert [headline_of(one, "alpha").tags["gate"] for one in (judged, later)] == ["failed", "failed"]
     assert "No gate is set now" in (outcome.systems[0].folder / "report.html").read_text()
 
 

@@ -33,7 +33,7 @@ def test_every_evaluation_is_a_line_and_the_last_of_each_set_is_found(tmp_path: 
     lines = [json.loads(line) for line in (tmp_path / gate_log.FILE).read_text().splitlines()]
     assert len(lines) == 4
     assert {"time", "suite_version", "view", "gates", "cases", "result", "command"} <= set(lines[0])
-    assert [line["result"] for line in lines] == ["not held", "held", "not held", "not held"]
+    assert [line["result"] for line in lines] == ["failed", "passed", "failed", "failed"]
     assert lines[2]["gates"][0]["percent"] is None
     last = gate_log.last_of_each(gate_log.read(tmp_path))
     assert [(one["view"] != "", len(one["gates"])) for one in last] == [(True, 1), (False, 1), (False, 2)]
@@ -49,7 +49,7 @@ def test_a_torn_last_line_is_survived(tmp_path: Path) -> None:
     assert [one["command"] for one in gate_log.read(tmp_path)] == ["first"]
     keep(tmp_path, result(STRICT, held=True), command="second")
     assert [one["command"] for one in gate_log.read(tmp_path)] == ["first", "second"]
-    file.write_bytes(file.read_bytes() + b'\xff\n[1]\n{"result": "held", "gates": "none"}\n')
+    file.write_bytes(file.read_bytes() + b'\xff\n[1]\n{"result": "passed", "gates": "none"}\n')
     assert [one["command"] for one in gate_log.read(tmp_path)] == ["first", "second"]
 
 

@@ -160,14 +160,14 @@ def test_gates_report_and_metrics(whole: Any, tmp_path: Path) -> None:
     gated = replace(suite, gates=(Gate(score="label", threshold=0.0, against="source", max_percent=1.0),))
     folder = outcome.systems[0].folder
     tables = make_tables(folder, gated)
-    assert not tables.gates[0].held and str(tables.gates[0]).startswith("not held: EFR by label against source")
+    assert not tables.gates[0].held and str(tables.gates[0]).startswith("failed: EFR by label against source")
     material = Material(folder=folder, wanted=Wanted.of(gated), tables=tables, run={}, notices=[], command="", view="")
     head = headline_of(material, "net")
     found = metrics(material, head)
     assert list(found)[:3] == ["efr", "efr_low", "efr_high"]
     assert set(found["efr/fade"]) == {1, 2, 3, 4, 5}
     assert found["source_score"] == 1.0 and len(found) <= 40
-    assert head.tags["gate"] == "not held"
+    assert head.tags["gate"] == "failed"
     assert tags(material, head)["criterion"] == "label against source"
     result = finish(suite, Invocation(home=home, track=False, quiet=True), outcome)
     page = result.reports[0].read_text()

@@ -166,7 +166,7 @@ def test_a_run_leads_to_the_version_and_the_version_to_the_run(home: Path) -> No
     result = run("polyp_seg", overrides=[*words, "gates=[{max_percent: 100}]", *told], home=home, track=True)
     client = MlflowClient(tracking_uri=f"sqlite:///{home / 'mlruns' / 'mlflow.db'}")
     version = client.get_model_version(NAME, "1")
-    assert version.tags["medtest.polyp_seg"] == "held" and sorted(version.aliases) == ["champion", "tested"]
+    assert version.tags["medtest.polyp_seg"] == "passed" and sorted(version.aliases) == ["champion", "tested"]
     tested = client.get_run(version.tags["medtest.polyp_seg.run"])
     assert tested.data.tags["model_registry"] == f"{NAME}/1"
     assert [one.model_id for one in tested.inputs.model_inputs] == [version.source.removeprefix("models:/")]

@@ -40,7 +40,7 @@ def compare_runs(
         margins: Allowed deterioration from the first run; None for the default of a gate.
 
     Returns:
-        ``OK`` if every run is shown to be no worse than the first, else ``GATE_NOT_HELD``.
+        ``OK`` if every run is shown to be no worse than the first, else ``GATE_FAILED``.
 
     Raises:
         UserMistakes: A run does not exist, or shares no case with the first.
@@ -90,7 +90,7 @@ def compare_runs(
     held = f"no worse than {called[0]} (margin {pairs[0].margins.percent:g} points)"
     if lost:
         say(console, f"Exit code 1: {', '.join(lost)} {'is' if len(lost) == 1 else 'are'} not shown to be {held}.")
-        return ExitCode.GATE_NOT_HELD
+        return ExitCode.GATE_FAILED
     say(console, f"Exit code 0: {', '.join(called[1:])} {'is' if len(pairs) == 1 else 'are'} {held}.")
     return ExitCode.OK
 

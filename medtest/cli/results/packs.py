@@ -175,7 +175,7 @@ def check_packs(
         console: Console for the result.
 
     Returns:
-        ``GATE_NOT_HELD`` (1) if a difference matters, else ``OK``.
+        ``GATE_FAILED`` (1) if a difference matters, else ``OK``.
 
     Raises:
         UserMistakes: A file is not a pack, or its data are missing.
@@ -194,7 +194,7 @@ def check_packs(
             )
         _show(name, checked, console)
         if checked.matters:
-            worst = ExitCode.GATE_NOT_HELD
+            worst = ExitCode.GATE_FAILED
     return worst
 
 

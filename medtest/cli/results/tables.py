@@ -35,7 +35,7 @@ def remake_tables(folder: Path, *, console: Console, reference: Path | None = No
         junit: ``cells`` or ``cases``, the unit of a test case in each run's ``junit.xml``; "" writes no such file.
 
     Returns:
-        ``GATE_NOT_HELD`` when a gate of any run is not held, else ``OK``.
+        ``GATE_FAILED`` when a gate of any run failed, else ``OK``.
 
     Raises:
         UserMistakes: There is no run's folder, files of one are damaged, or ``reference`` is not the folder of one run.
@@ -76,7 +76,7 @@ def remake_tables(folder: Path, *, console: Console, reference: Path | None = No
         if shown is not None:
             console.print(shown)
     held = all(result.held for material in materials for result in material.tables.gates)
-    return ExitCode.OK if held else ExitCode.GATE_NOT_HELD
+    return ExitCode.OK if held else ExitCode.GATE_FAILED
 
 
 def _check(folders: Sequence[Path]) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from medtest.suite.compose import Loaded
 
 _VERDICT: dict[ExitCode, str] = {
-    ExitCode.GATE_NOT_HELD: "a gate is not held",
+    ExitCode.GATE_FAILED: "a gate failed",
     ExitCode.TOO_MANY_ERRORS: "too many cases could not be judged, or a judge read none; see above and report.html",
     ExitCode.NOT_TRACKED: "results are whole, but MLflow could not take them",
     ExitCode.BUDGET: "a budget or a server ended it early; how to go on stands above",
@@ -136,7 +136,7 @@ def _print_results(
 def _verdict(suite: Suite, code: ExitCode) -> str:
     if code is ExitCode.OK:
         gates = len(suite.gates)
-        held = "no gate is set" if not gates else "the gate is held" if gates == 1 else f"all {gates} gates are held"
+        held = "no gate is set" if not gates else "the gate passed" if gates == 1 else f"all {gates} gates passed"
         return f"Exit code 0: {held}."
     return f"Exit code {int(code)}: {_VERDICT.get(code, 'see above')}."
 

@@ -49,7 +49,7 @@ class JobResult:
 
 _STATUS: dict[int, str] = {
     ExitCode.OK: "done",
-    ExitCode.GATE_NOT_HELD: "gate not held",
+    ExitCode.GATE_FAILED: "gate failed",
     ExitCode.MISTAKE: "mistake",
     ExitCode.TOO_MANY_ERRORS: "too many errors",
     ExitCode.NOT_TRACKED: "not tracked",
@@ -117,7 +117,7 @@ class HydraJob:
             return
         from medtest.cli.run.finish import close_parents
 
-        good = (int(ExitCode.OK), int(ExitCode.GATE_NOT_HELD))
+        good = (int(ExitCode.OK), int(ExitCode.GATE_FAILED))
         if not close_parents(home(), self.parents, failed=any(result.code not in good for result in self.results)):
             sys.stderr.write("MLflow could not be reached to end the sweep's parent run; results are whole on disk.\n")
 

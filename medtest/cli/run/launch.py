@@ -71,7 +71,7 @@ def _guarded(argv: Sequence[str] | None, command: str) -> int:
     except BrokenPipeError:  # output piped into head
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.OK
-    except Exception:  # noqa: BLE001 - Python's exit code 1 would mean that a gate was not held
+    except Exception:  # noqa: BLE001 - Python's exit code 1 would mean that a gate failed
         return signals.tell() if signals.given() else tell_defect()
 
 

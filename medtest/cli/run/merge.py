@@ -25,7 +25,7 @@ def merge_shards(
         junit: ``cells`` or ``cases``, the unit of a test case in ``junit.xml``; "" writes no such file.
 
     Returns:
-        ``GATE_NOT_HELD`` when a gate of the run is not held, else ``OK``.
+        ``GATE_FAILED`` when a gate of the run failed, else ``OK``.
 
     Raises:
         UserMistakes: The shards do not form one whole run, or the folder is not this run's; nothing was written.

@@ -38,7 +38,7 @@ class ComparedSystems:
     """Result of a comparison.
 
     Attributes:
-        code: Exit code of the two runs; a gate that is not held is reported there and fails nothing here.
+        code: Exit code of the two runs; a failed gate is reported there and fails nothing here.
         table: The long table.
     """
 

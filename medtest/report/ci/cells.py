@@ -12,7 +12,7 @@ from medtest.results.gating.gates import GateResult
 from medtest.results.rates import efr
 
 Row: TypeAlias = Mapping[str, Any]
-Standing: TypeAlias = Literal["mistake", "too many errors", "a gate is not held", "held", "no gate"]
+Standing: TypeAlias = Literal["mistake", "too many errors", "gate failed", "passed", "no gate"]
 
 
 def standing(material: Material) -> Standing:
@@ -23,8 +23,8 @@ def standing(material: Material) -> Standing:
     if too_many_errors(material):
         return "too many errors"
     if any(not result.held for result in results):
-        return "a gate is not held"
-    return "held" if results else "no gate"
+        return "gate failed"
+    return "passed" if results else "no gate"
 
 
 def error_percent(material: Material) -> float:

@@ -77,13 +77,11 @@ def _headline(material: Material) -> str:
         return f"{_LOST} Too many cases broke: {share:.2g} %, where {most:g} % are allowed."
     if state == "no gate":
         return "No gate is set."
-    if state == "held":
-        return f"{_HELD} {'The gate is' if len(results) == 1 else f'All {len(results)} gates are'} held."
+    if state == "passed":
+        return f"{_HELD} {'The gate passed' if len(results) == 1 else f'All {len(results)} gates passed'}."
     if state == "mistake":
         return f"{_LOST} A gate names a run that says nothing about this one."
-    if len(results) == 1:
-        return f"{_LOST} The gate is not held."
-    return f"{_LOST} {lost} of {len(results)} gates {'is' if lost == 1 else 'are'} not held."
+    return f"{_LOST} {'The gate' if len(results) == 1 else f'{lost} of {len(results)} gates'} failed."
 
 
 def _notes(material: Material) -> list[str]:
@@ -104,14 +102,14 @@ def _gates(material: Material) -> list[str]:
         last = gates(material)["gates_last"]
         if last is None:
             return []
-        words = f"Gates were last judged {last['time']}: {'held' if last['held'] else 'not held'}. {last['line']}"
+        words = f"Gates were last judged {last['time']}: {'passed' if last['held'] else 'failed'}. {last['line']}"
         return [f"> {escaped(words)}", ""]
     table: list[list[str]] = []
     for result in sorted(results, key=lambda result: result.held):
         paired = isinstance(result.gate, PairedGate) and result.conditions
         reason = "" if paired else result.reason
         sign = _HELD if result.held else _LOST
-        table.append([f"{sign} {result.standing}", escaped(describe(result.gate)), escaped(reason)])
+        table.append([f"{sign} {result.verdict}", escaped(describe(result.gate)), escaped(reason)])
         table += condition_rows(result.conditions) if paired else []
     return [*table_lines(["", "gate", "what was found"], table), ""]
 

@@ -132,14 +132,14 @@ def gate_lines(plan: Outline, expected: ExpectedDifferences) -> Iterator[str]:
             continue
         paired = expected.overall if gate.relation == "overall" else expected.of(gate.relation)
         if not gate.margin_percent:
-            yield f"Gate {describe(gate)}: no number of seeds holds a margin of 0 where runs agree."
+            yield f"Gate {describe(gate)}: no number of seeds can pass a margin of 0 where runs agree."
             continue
         # Failed sources, errors and skips are expected to agree, which needs this many clusters.
         agree = _of_clusters(clusters_that_agree(gate.margin_percent / 100), plan)
         needed = max(_seeds(gate.margin_percent, paired, cases, plan), agree)
         planned = sum(plan.datasets.values())
         enough = "enough" if needed <= planned else "too few"
-        held = f"needs {needed:,} seeds to be held in 80 % of runs that are no worse"
+        held = f"needs {needed:,} seeds to pass in 80 % of runs that are no worse"
         yield f"Gate {describe(gate)}: {held}; {planned:,} are {enough}."
 
 

@@ -12,10 +12,10 @@ from medtest.report.pages.gates import gates
 from medtest.report.pages.material import Material
 from medtest.report.pages.words import criterion_keys
 from medtest.report.tracking.runs_page import GATE, HEADLINE, WEAKEST
-from medtest.results.gating import gate_log
+from medtest.results.gating.conditions import FAILED, PASSED
 from medtest.results.rates import efr
 
-_GATES = (gate_log.NOT_HELD, gate_log.HELD, "none")
+_GATES = (FAILED, PASSED, "none")
 """Worst first."""
 
 
@@ -51,7 +51,7 @@ def headline_of(material: Material, name: str) -> Headline:
     if not seeds.empty and score in seeds.columns and seeds[score].notna().any():
         values["source_score"] = float(seeds[score].mean())
     judged = gates(material)["gates_judged"]
-    gate = "none" if judged is None else gate_log.HELD if judged else gate_log.NOT_HELD
+    gate = "none" if judged is None else PASSED if judged else FAILED
     worst = rates.weakest(primary)
     weakest = "none" if worst is None else f"{worst[0]}, {percent(worst[1]['efr_percent'])}"
     return Headline(

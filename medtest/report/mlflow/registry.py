@@ -9,7 +9,7 @@ from medtest.report.mlflow.headline import headline_of
 from medtest.report.pages.material import Material, read_run
 from medtest.report.tracking import Tracker
 from medtest.report.tracking.runs_page import GATE, HEADLINE
-from medtest.results.gating.gate_log import HELD
+from medtest.results.gating.conditions import PASSED
 from medtest.suite.model import Invocation
 
 
@@ -65,8 +65,8 @@ def _update_version(tracker: Tracker, invocation: Invocation, registered: str, m
 
 def _alias_obstacle(material: Material, gate: str) -> str:
     """Return the reason why an alias may not point to the tested version; "" if it may."""
-    if gate != HELD:
-        return "a gate is not held"
+    if gate != PASSED:
+        return "a gate failed"
     if float(material.run.get("error_percent") or 0.0) > material.wanted.max_error_percent:
         return "too many cases could not be judged"
     return f"the run holds {material.partial_cases}" if material.partial_cases else ""

@@ -38,7 +38,7 @@ def cases(material: Material) -> dict[str, Any]:
             "before": f"{row['source_score']:.3f}",
             "after": f"{row['score_after']:.3f}",
             "loss": percent(row["loss_percent"]),
-            "verdict": "violation" if row["violated"] else "held",
+            "verdict": "violation" if row["violated"] else "no violation",
         }
         for row in material.tables.worst.to_dict("records")
     ]

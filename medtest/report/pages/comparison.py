@@ -257,6 +257,6 @@ def _system_line(material: Material, own: Material, rates: EfrRows, link: str) -
         "skipped": f"{row['skipped']:,}" if row is not None else "",
         "source_failed": f"{row['source_failed']:,}" if row is not None else "",
         "mean": sections.mean_on_sources(material),
-        "gates": f"{held} of {len(results)} held" if results else "none set",
+        "gates": f"{held} of {len(results)} passed" if results else "none set",
         "link": link,
     }

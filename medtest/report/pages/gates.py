@@ -7,6 +7,7 @@ from typing import Any
 
 from medtest.report.pages.material import Material
 from medtest.results.gating import gate_log
+from medtest.results.gating.conditions import PASSED
 from medtest.results.gating.gates import describe
 from medtest.suite.model import PairedGate
 
@@ -17,7 +18,7 @@ def gates(material: Material) -> dict[str, Any]:
     """Return a system's gates for the report's template.
 
     If the call set none, the banner shows the last evaluation of the same view, so that a failed report does not lose
-    its gates. ``gates_judged`` says whether those held; None if none was ever judged.
+    its gates. ``gates_judged`` is True if they passed; None if none was ever judged.
     """
     results = material.tables.gates
     evaluations = gate_log.last_of_each(gate_log.read(material.folder))
@@ -31,7 +32,7 @@ def gates(material: Material) -> dict[str, Any]:
             {
                 "words": describe(result.gate),
                 "held": result.held,
-                "standing": result.standing,
+                "verdict": result.verdict,
                 "conditions": result.conditions if isinstance(result.gate, PairedGate) else (),
                 "percent": ""
                 if result.percent is None
@@ -45,7 +46,7 @@ def gates(material: Material) -> dict[str, Any]:
         "gates_line": _line(sentences),
         "gates_before": [_evaluation(entry) for entry in earlier],
         "gates_last": None if results or last is None else _evaluation(last),
-        "gates_judged": not lost if results else None if last is None else last["result"] == gate_log.HELD,
+        "gates_judged": not lost if results else None if last is None else last["result"] == PASSED,
     }
 
 
@@ -60,7 +61,7 @@ def _evaluation(entry: Mapping[str, Any]) -> dict[str, Any]:
     became = [gate for gate in entry["gates"] if not gate.get("held")] or list(entry["gates"])
     shown, view = str(entry.get("shown") or ""), str(entry.get("view") or "")
     return {
-        "held": entry["result"] == gate_log.HELD,
+        "held": entry["result"] == PASSED,
         "time": str(entry.get("time", "")),
         "version": str(entry.get("suite_version", "")),
         "of": ", ".join(part for part in (shown or "all cases", f"view {view[:12]}" if view else "") if part),

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from medtest.core.version import __version__
+from medtest.results.gating.conditions import FAILED, PASSED
 from medtest.results.gating.gates import GateResult
 from medtest.runner.folder import output_problems, utc_now
 
 FILE = "gates.jsonl"
-HELD, NOT_HELD = "held", "not held"
 _MOST_BYTES = 50_000_000
 
 
@@ -70,7 +70,7 @@ def append(
             }
             for result in results
         ],
-        "result": HELD if all(result.held for result in results) else NOT_HELD,
+        "result": PASSED if all(result.held for result in results) else FAILED,
         "command": command,
         "medtest": __version__,
     }
@@ -156,7 +156,7 @@ def _set_of(gates: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _is_evaluation(entry: Any) -> bool:
-    if not isinstance(entry, dict) or entry.get("result") not in (HELD, NOT_HELD):
+    if not isinstance(entry, dict) or entry.get("result") not in (PASSED, FAILED):
         return False
     gates = entry.get("gates")
     return isinstance(gates, list) and bool(gates) and all(isinstance(gate, dict) for gate in gates)

@@ -66,13 +66,8 @@ class GateResult:
         """The gate, its figures and its bounds as one sentence."""
         return f"{describe(self.gate)}: {self.reason}"
 
-    @property
-    def standing(self) -> str:
-        """``held``, ``not held`` or ``not held (not shown)``."""
-        return "held" if self.held else "not held (not shown)" if self.verdict == NOT_SHOWN else "not held"
-
     def __str__(self) -> str:
-        return f"{self.standing}: {self.sentence}"
+        return f"{self.verdict}: {self.sentence}"
 
 
 def describe(gate: Gate) -> str:
@@ -159,7 +154,7 @@ def _one(gate: Gate, table: pd.DataFrame) -> GateResult:
         ).to_numpy()
     ]
     if rows.empty:
-        reason = "no case speaks to it, so it is not held"
+        reason = "no judged case matches this gate, so it cannot pass"
         lost = Condition(name=VIOLATIONS, verdict=NOT_SHOWN, words=reason, limit=gate.max_percent, cases=0)
         return GateResult(gate=gate, held=False, percent=None, cases=0, reason=reason, conditions=(lost,))
     row = {str(name): value for name, value in rows.iloc[0].items()}
@@ -184,7 +179,7 @@ def _violations(gate: Gate, row: Mapping[str, Any]) -> Condition:
     """Return the condition on the rate of violations."""
     cases = int(row["cases"])
     if not cases:
-        reason = "no case speaks to it, so it is not held"
+        reason = "no judged case matches this gate, so it cannot pass"
         return Condition(name=VIOLATIONS, verdict=NOT_SHOWN, words=reason, limit=gate.max_percent, cases=0)
     percent, rate = float(row[gate.bound]), float(row["efr_percent"])
     passes = percent <= gate.max_percent
@@ -233,7 +228,9 @@ def _source_failed(gate: Gate, row: Mapping[str, Any]) -> Condition | None:
     lost = int(row["source_failed"])
     cases = int(row["cases"]) + lost
     if not cases:
-        return Condition(name=FAILED_SOURCES, verdict=NOT_SHOWN, words="no case speaks to it", limit=limit, cases=0)
+        return Condition(
+            name=FAILED_SOURCES, verdict=NOT_SHOWN, words="no case matches this gate", limit=limit, cases=0
+        )
     share = 100 * lost / cases
     passes = share <= limit
     share_text = _beside(share, limit) if share < 100 else "100"

@@ -402,7 +402,7 @@ def test_a_missing_system_library_is_told_and_not_thrown(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("command", [["run", "suite=polyp_seg", "plan=true"], ["list", "suites"]])
 def test_a_defect_of_ours_is_told_as_one_and_is_no_gate(command: list[str], tmp_path: Path) -> None:
-    """Python ends with 1 for an error that nobody caught, and 1 says that a gate was not held."""
+    """Python ends with 1 for an error that nobody caught, and 1 says that a gate failed."""
     (tmp_path / "sitecustomize.py").write_text(
         "from medtest.core.files import paths\n"
         "def broken():\n    raise LookupError('a bug')\n"

@@ -113,10 +113,10 @@ def test_a_part_first_then_the_rest(work: Path, capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.slow
-def test_a_gate_that_is_not_held_ends_with_1(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_failed_gate_ends_with_1(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     gate = "gates=[{relation: contrast, severity: 5, max_percent: 0, bound: efr_percent}]"
     assert run(gate, function="brittle") == 1
-    assert "Exit code 1: a gate is not held." in capsys.readouterr().out
+    assert "Exit code 1: a gate failed." in capsys.readouterr().out
     assert run(gate, function="all_of_it") == 0
 
 
@@ -221,7 +221,7 @@ def test_a_sweep_ends_with_the_gravest_and_runs_every_job(work: Path, capsys: py
     summary = capsys.readouterr().out.partition("3 jobs")[2]
     assert re.search(r"0.*broken.*too many errors", summary)
     assert re.search(r"1.*all_of_it.*done", summary)
-    assert re.search(r"2.*brittle.*gate not held", summary)
+    assert re.search(r"2.*brittle.*gate failed", summary)
 
 
 @pytest.mark.slow

@@ -140,7 +140,7 @@ def test_other_figures_and_other_digits_are_told_apart(
         tmp_path / "figures.zip",
         lambda files: table(files, "efr.csv", number.encode(), repr(float(number) + 1).encode()),
     )
-    assert checked(figures) == ExitCode.GATE_NOT_HELD
+    assert checked(figures) == ExitCode.GATE_FAILED
     assert "say something else: tables/efr.csv" in capsys.readouterr().out
 
 

@@ -179,7 +179,7 @@ def test_other_bits_matter_and_their_relation_is_named(
         versions = json.loads(files["pack.json"])["versions"]
         resealed(files, versions={**versions, "numpy": "2.0.0"})
 
-    assert checked(rewritten(small_pack, tmp_path / "p.zip", other)) == ExitCode.GATE_NOT_HELD
+    assert checked(rewritten(small_pack, tmp_path / "p.zip", other)) == ExitCode.GATE_FAILED
     said = capsys.readouterr().out
     assert "other bits: blur (1 of 5); their figures are of other images" in said
     assert "same bits: unchanged, saturation, text" in said or "same bits:" in said
@@ -203,7 +203,7 @@ def test_each_seed_is_the_same_changed_missing_or_new(
     for kind, ending in (("images", "jpg"), ("masks", "png")):
         (other / kind / f"case 2.{ending}").rename(other / kind / f"case 9.{ending}")
     capsys.readouterr()
-    assert checked(file, f"data={other}") == ExitCode.GATE_NOT_HELD
+    assert checked(file, f"data={other}") == ExitCode.GATE_FAILED
     said = capsys.readouterr().out
     assert "data       other, matters: 1 of 4 seeds the same" in said
     assert "1 changed (other pixels): " in said, said
@@ -282,7 +282,7 @@ def test_real_images_are_the_same_until_one_is_not(tmp_path: Path, capsys: pytes
     pixels = np.asarray(Image.open(first).convert("RGB")).copy()
     pixels[100, 100] ^= 255
     Image.fromarray(pixels).save(first)
-    assert checked(file, data) == ExitCode.GATE_NOT_HELD
+    assert checked(file, data) == ExitCode.GATE_FAILED
     assert "1 changed (other pixels)" in capsys.readouterr().out
 
 
@@ -342,7 +342,7 @@ def test_code_of_ones_own_stays_and_is_typed_again(tmp_path: Path, capsys: pytes
     for given, code, said in (
         ([], ExitCode.OK, "systems    not compared: 0 of 1"),
         (typed, ExitCode.OK, "systems    same: 1 of 1"),
-        ([typed[0], f"target={tmp_path}/theirs.py:net"], ExitCode.GATE_NOT_HELD, "callable: another system (system."),
+        ([typed[0], f"target={tmp_path}/theirs.py:net"], ExitCode.GATE_FAILED, "callable: another system (system."),
     ):
         assert checked(file, *given) == code
         assert said in capsys.readouterr().out
@@ -364,7 +364,7 @@ def test_an_unpacked_file_that_was_changed_is_told(
     values = yaml.safe_load(suite.read_text())
     values["relations"]["blur"]["levels"]["5"]["noise"] = 9.5
     suite.write_text(yaml.safe_dump(values, sort_keys=False))
-    assert checked(folder) == ExitCode.GATE_NOT_HELD
+    assert checked(folder) == ExitCode.GATE_FAILED
     said = capsys.readouterr().out
     assert "files      other, matters: 1 changed since the pack was unpacked" in said
     assert "other bits: blur (1 of 5)" in said

@@ -138,7 +138,7 @@ def test_a_model_of_the_registry_is_tested_and_told(server, tmp_path):
         "tracking.alias=best",
     ]
     text = _ended(_medtest(tmp_path / "a", server, "run", *words), 0, 4)
-    assert "grey/1: tag medtest.polyp_seg=held, alias best is this version." in text
+    assert "grey/1: tag medtest.polyp_seg=passed, alias best is this version." in text
     with server.client() as admin:
         version = admin.get_model_version_by_alias("grey", "best")
         tested = admin.get_run(version.tags["medtest.polyp_seg.run"])
