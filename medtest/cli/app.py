@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer.main import get_command
 
 from medtest.cli.new.skeleton import PartKind
 from medtest.cli.terminal import MAKE, MODELS, READ, RUN, GroupedCommands, console, say
@@ -334,8 +336,9 @@ def _root(
     """Metamorphic test suites for medical-imaging AI."""
 
 
-def _mount() -> None:
-    """Add the commands of other packages, whose modules import nothing heavy."""
+@cache
+def _command() -> Callable[..., object]:
+    """Return the command with those of other packages, whose modules import nothing heavy."""
     from medtest.cli.data.command import app as data
     from medtest.cli.followups.objects import app as objects
     from medtest.cli.followups.store import app as followups
@@ -354,13 +357,13 @@ def _mount() -> None:
         ("objects", objects, MAKE, "Libraries of cut-outs: build one from images and masks."),
     ):
         app.add_typer(room, name=name, help=words, rich_help_panel=heading)
+    return get_command(app)
 
 
 def run_app(arguments: Sequence[str]) -> int:
     """Run the command line and return its exit code; errors meant for the user pass through to the caller."""
-    _mount()
     try:
-        app(args=list(arguments), prog_name="medtest")
+        _command()(args=list(arguments), prog_name="medtest")
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
     return 0
