@@ -222,8 +222,7 @@ def log_odds(share: Tensor, rest: Tensor, least: float = LEAST) -> Tensor:
 
     With ``1 - share`` in place of ``rest`` nothing would remain where a sigmoid is saturated.
     """
-    logits: Tensor = _LogOdds.apply(share.clamp_min(least), rest.clamp_min(least))
-    return logits
+    return _LogOdds.apply(share.clamp_min(least), rest.clamp_min(least))
 
 
 def resized_map(logits: Tensor, size: tuple[int, int], threshold: float = 0.5) -> Tensor:
@@ -295,5 +294,4 @@ def merged(logits: Tensor, groups: list[list[int]], *, multi: bool) -> Tensor:
 def mean_odds(logits: Tensor) -> Tensor:
     """Return logits B×C of the mean of the sigmoid of B×N×C logits over the middle axis, exact beyond saturation."""
     signed = functional.logsigmoid(torch.stack([logits, -logits]))
-    odds: Tensor = torch.logsumexp(signed, dim=2).diff(dim=0)[0].neg()
-    return odds
+    return torch.logsumexp(signed, dim=2).diff(dim=0)[0].neg()

@@ -7,7 +7,7 @@ the random number generators, whether it succeeds or raises.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -32,13 +32,22 @@ def untouched(network: nn.Module, device: str) -> Iterator[None]:
     """
     modules = list(network.modules())
     with ExitStack() as stack:
-        stack.callback(_random_states(device))
-        stack.callback(_modes(modules))
-        stack.callback(_plain_tensors(modules))
-        weights = list(network.parameters())
-        stack.callback(_needing_gradients(weights))
-        stack.callback(_buffers(modules))
-        versions = [(weight, weight._version) for weight in weights if not weight.is_inference()]
+        _restore_random_states(stack, device)
+        for module in modules:
+            if module.training:
+                module.training = False
+                stack.callback(setattr, module, "training", True)
+        for module in modules:
+            _replace_inference_tensors(stack, module)
+        for weight in network.parameters():
+            if weight.requires_grad:
+                stack.callback(weight.requires_grad_(False).requires_grad_, True)
+        for module in modules:
+            for name, buffer in module._buffers.items():
+                if isinstance(buffer, Tensor):
+                    version = None if buffer.is_inference() else buffer._version
+                    stack.callback(_restore_buffer, module, name, buffer, version, buffer.clone())
+        versions = [(weight, weight._version) for weight in network.parameters() if not weight.is_inference()]
         yield
         if any(weight._version != version for weight, version in versions):
             raise BadOutput("changes its own weights while it answers, so that nothing can be said of them")
@@ -47,95 +56,40 @@ def untouched(network: nn.Module, device: str) -> Iterator[None]:
 @contextmanager
 def same_random_numbers(device: str) -> Iterator[None]:
     """Restore the states of all random number generators at the end."""
-    put_back = _random_states(device)
-    try:
+    with ExitStack() as stack:
+        _restore_random_states(stack, device)
         yield
-    finally:
-        put_back()
 
 
-def _random_states(device: str) -> Callable[[], None]:
-    numbers, words, state = torch.get_rng_state(), np.random.get_state(), random.getstate()  # noqa: NPY002 - a network may use it
-    on_device = torch.cuda.get_rng_state(device) if device.startswith("cuda") else None
-
-    def put_back() -> None:
-        torch.set_rng_state(numbers)
-        np.random.set_state(words)  # noqa: NPY002
-        random.setstate(state)
-        if on_device is not None:
-            torch.cuda.set_rng_state(on_device, device)
-
-    return put_back
+def _restore_random_states(stack: ExitStack, device: str) -> None:
+    stack.callback(torch.set_rng_state, torch.get_rng_state())
+    stack.callback(np.random.set_state, np.random.get_state())  # noqa: NPY002 - a network may use it
+    stack.callback(random.setstate, random.getstate())
+    if device.startswith("cuda"):
+        stack.callback(torch.cuda.set_rng_state, torch.cuda.get_rng_state(device), device)
 
 
-def _modes(modules: list[nn.Module]) -> Callable[[], None]:
-    trained = [module for module in modules if module.training]
-    for module in trained:
-        module.training = False
-
-    def put_back() -> None:
-        for module in trained:
-            module.training = True
-
-    return put_back
-
-
-def _needing_gradients(weights: list[nn.Parameter]) -> Callable[[], None]:
-    trained = [weight for weight in weights if weight.requires_grad]
-    for weight in trained:
-        weight.requires_grad_(False)
-
-    def put_back() -> None:
-        for weight in trained:
-            weight.requires_grad_(True)
-
-    return put_back
+def _restore_buffer(module: nn.Module, name: str, buffer: Tensor, version: int | None, content: Tensor) -> None:
+    """Restore content and place of a buffer."""
+    if version is None or buffer._version != version:
+        with torch.inference_mode(buffer.is_inference()), torch.no_grad():
+            buffer.copy_(content)
+    if dict(module._buffers.items()).get(name) is not buffer:
+        if isinstance(module, torch.jit.ScriptModule):  # has no dictionary to write to, but accepts the attribute
+            setattr(module, name, buffer)
+        else:
+            module._buffers[name] = buffer
 
 
-def _buffers(modules: list[nn.Module]) -> Callable[[], None]:
-    copies = [
-        (module, name, buffer, None if buffer.is_inference() else buffer._version, buffer.clone())
-        for module in modules
-        for name, buffer in module._buffers.items()
-        if isinstance(buffer, Tensor)
-    ]
-
-    def put_back() -> None:
-        for module, name, buffer, version, content in copies:
-            if version is None or buffer._version != version:
-                with torch.inference_mode(buffer.is_inference()), torch.no_grad():
-                    buffer.copy_(content)
-            if dict(module._buffers.items()).get(name) is not buffer:
-                _set_buffer(module, name, buffer)
-
-    return put_back
-
-
-def _set_buffer(module: nn.Module, name: str, buffer: Tensor) -> None:
-    """Restore a module's buffer; a TorchScript module has no dictionary to write to, but accepts the attribute."""
+def _replace_inference_tensors(stack: ExitStack, module: nn.Module) -> None:
+    """Replace a module's tensors created in inference mode, which no gradient can pass, by plain copies."""
     if isinstance(module, torch.jit.ScriptModule):
-        setattr(module, name, buffer)
-    else:
-        module._buffers[name] = buffer
-
-
-def _plain_tensors(modules: list[nn.Module]) -> Callable[[], None]:
-    """Replace tensors created in inference mode, which no gradient can pass, by plain copies."""
-    replaced: list[tuple[Any, str, Any]] = []
-    for module in modules:
-        if isinstance(module, torch.jit.ScriptModule):
-            continue
-        for content in (module._parameters, module._buffers, vars(module)):
-            for name, value in list(content.items()):
-                if isinstance(value, Tensor) and value.is_inference():
-                    replaced.append((content, name, value))
-                    content[name] = _plain(value)
-
-    def put_back() -> None:
-        for content, name, value in replaced:
-            content[name] = value
-
-    return put_back
+        return
+    for content in (module._parameters, module._buffers, vars(module)):
+        for name, value in list(content.items()):
+            if isinstance(value, Tensor) and value.is_inference():
+                stack.callback(content.__setitem__, name, value)
+                content[name] = _plain(value)
 
 
 def _plain(value: Any) -> Any:

@@ -58,13 +58,11 @@ def to_levels(image: Image, spec: ImageSpec) -> NDArray[np.float32]:
     """Return a copy of an image as float32 grey levels, with its range mapped to 0 to 255."""
     if (spec.low, spec.high) == (0.0, WHITE):
         return np.array(image, dtype=np.float32, order="C")
-    scaled: NDArray[np.float32] = ((image.astype(np.float64) - spec.low) * (WHITE / spec.span)).astype(np.float32)
-    return scaled
+    return ((image.astype(np.float64) - spec.low) * (WHITE / spec.span)).astype(np.float32)
 
 
 def from_levels(levels: NDArray[np.floating], spec: ImageSpec) -> Image:
     """Return grey levels in the image's own units, as floats; integer images are rounded later."""
     if (spec.low, spec.high) == (0.0, WHITE):
         return levels
-    own: Image = levels.astype(np.float64) * (spec.span / WHITE) + spec.low
-    return own
+    return levels.astype(np.float64) * (spec.span / WHITE) + spec.low

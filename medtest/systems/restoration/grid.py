@@ -101,8 +101,7 @@ def minmod_slope(u: Field, n: Around) -> Field:
     """
     x = _minmod(n.east - u, u - n.west)
     y = _minmod(n.south - u, u - n.north)
-    slope: Field = np.asarray(cv2.magnitude(x, y), dtype=u.dtype)
-    return slope
+    return np.asarray(cv2.magnitude(x, y), dtype=u.dtype)
 
 
 def upwind_slope(u: Field, n: Around, sign: Field) -> Field:
@@ -114,8 +113,7 @@ def upwind_slope(u: Field, n: Around, sign: Field) -> Field:
         sign: Positive where u will fall (erosion), negative where it will rise (dilation).
     """
     x, y = _drop(n.west - u, n.east - u, sign), _drop(n.north - u, n.south - u, sign)
-    slope: Field = np.asarray(cv2.magnitude(x, y), dtype=u.dtype)
-    return slope
+    return np.asarray(cv2.magnitude(x, y), dtype=u.dtype)
 
 
 def _drop(near: Field, opposite: Field, sign: Field) -> Field:
@@ -137,8 +135,7 @@ def blur(u: Field, sigma: float, *, out: Field | None = None) -> Field:
     side = 2 * reach_of(sigma) + 1
     kernel = cv2.getGaussianKernel(side, sigma, cv2.CV_64F)
     smooth = cv2.sepFilter2D(u, -1, kernel, kernel, dst=out, borderType=cv2.BORDER_REPLICATE)
-    blurred: Field = np.asarray(smooth, dtype=u.dtype)
-    return blurred
+    return np.asarray(smooth, dtype=u.dtype)
 
 
 def central(n: Around) -> tuple[Field, Field]:
@@ -195,8 +192,7 @@ def merged(planes: Sequence[Field]) -> Field:
     """Merge channels into one field."""
     if len(planes) == 1:
         return planes[0]
-    field: Field = np.asarray(cv2.merge(list(planes)), dtype=planes[0].dtype)
-    return field
+    return np.asarray(cv2.merge(list(planes)), dtype=planes[0].dtype)
 
 
 def within_neighbours(new: Field, old: Field) -> Field:

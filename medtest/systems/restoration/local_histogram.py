@@ -136,5 +136,4 @@ def _log_odds(share: Field) -> Field:
     """Return log(share / (1 - share)), clipped to stay finite; the argument is overwritten."""
     np.clip(share, _EDGE, 1 - _EDGE, out=share)
     share /= 1 - share
-    logits: Field = np.asarray(cv2.log(share), dtype=share.dtype)
-    return logits
+    return np.asarray(cv2.log(share), dtype=share.dtype)

@@ -95,8 +95,7 @@ class _Stage(nn.Module):
         self.blocks = nn.Sequential(*(_Residual(outer) for _ in range(blocks)))
 
     def forward(self, x: Tensor) -> Tensor:
-        refined: Tensor = self.blocks(functional.relu(self.down(x)))
-        return refined
+        return self.blocks(functional.relu(self.down(x)))
 
 
 class _Head(nn.Module):

@@ -65,8 +65,7 @@ def things(maps: Sequence[SceneMaps], threshold: float) -> list[list[FoundThing]
 
 
 def _listed(values: Tensor) -> list[Any]:
-    listed: list[Any] = values.cpu().tolist()
-    return listed
+    return values.cpu().tolist()
 
 
 def _without_duplicates(ordered: Sequence[FoundThing]) -> list[FoundThing]:

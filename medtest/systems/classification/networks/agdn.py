@@ -131,8 +131,7 @@ class Classifier(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Map [B, inputs, h, w] to logits [B, classes]."""
         mean = torch.relu(self.BatchNorm(x)).mean(dim=(2, 3), keepdim=True)
-        logits: Tensor = self.final_layer(mean)[:, :, 0, 0]
-        return logits
+        return self.final_layer(mean)[:, :, 0, 0]
 
 
 def pool_same(x: Tensor) -> Tensor:
@@ -226,8 +225,7 @@ class AGDN(nn.Module):
         _, features1 = self.net1(low)
         guide = legacy_resize(attention_of(features1), self.config.grid, self.config.grid)
         _, features2 = self.net2(self._closer(low, high, guide))
-        both: Tensor = self.Sum_branch(torch.cat([features1, features2], dim=1))
-        return both
+        return self.Sum_branch(torch.cat([features1, features2], dim=1))
 
     def _closer(self, low: Tensor, high: Tensor, guide: Tensor) -> Tensor:
         """Return the second branch's input: the large images, sampled according to the guide."""

@@ -19,8 +19,7 @@ TAPS = 9
 
 
 def _unit(x: Tensor) -> Tensor:
-    unit: Tensor = x / (x.norm() + LITTLE)
-    return unit
+    return x / (x.norm() + LITTLE)
 
 
 class SpectralConv(nn.Conv2d):
@@ -50,13 +49,11 @@ class SpectralConv(nn.Conv2d):
             left = _unit(right @ matrix.t())
             if self.training:
                 self.u.copy_(left)
-        normalised: Tensor = self.weight / (right @ matrix.t() @ left.t()).squeeze()
-        return normalised
+        return self.weight / (right @ matrix.t() @ left.t()).squeeze()
 
     def forward(self, x: Tensor) -> Tensor:
         """Convolve [B, inputs, h, w]."""
-        convolved: Tensor = self._conv_forward(x, self.normalised(), self.bias)
-        return convolved
+        return self._conv_forward(x, self.normalised(), self.bias)
 
 
 class DeformableConv(nn.Module):
@@ -145,5 +142,4 @@ class Aggregation(nn.Module):
         gathered = functional.scaled_dot_product_attention(
             centred[:, None], centred[:, None], held[:, None], scale=1 / f.shape[2]
         )[:, 0]
-        aggregated: Tensor = self.gamma * gathered.transpose(1, 2).reshape(x.shape) + x
-        return aggregated
+        return self.gamma * gathered.transpose(1, 2).reshape(x.shape) + x

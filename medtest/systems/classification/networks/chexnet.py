@@ -60,8 +60,7 @@ class CheXNet(nn.Module):
         Args:
             x: float [B, 3, H, W], RGB, ImageNet mean and standard deviation; 224×224 in the published network.
         """
-        probabilities: Tensor = self.densenet121(x)
-        return probabilities
+        return self.densenet121(x)
 
     def logits(self, x: Tensor) -> Tensor:
         """Return the inputs of the sigmoid, [B, classes], for a loss that does not overflow.
@@ -70,5 +69,4 @@ class CheXNet(nn.Module):
             x: As in :meth:`forward`.
         """
         features = functional.relu(self.densenet121.features(x)).mean(dim=(2, 3))
-        before: Tensor = self.densenet121.classifier[0](features)
-        return before
+        return self.densenet121.classifier[0](features)

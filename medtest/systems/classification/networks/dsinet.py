@@ -88,8 +88,7 @@ class Pyramid(nn.Module):
         mean = torch.relu(self.branch5_bn(self.branch5_conv(x.mean(dim=(2, 3), keepdim=True))))
         wide = mean.expand(-1, -1, *x.shape[2:])  # same as enlarging one pixel bilinearly
         branches = [self.branch1(x), self.branch2(x), self.branch3(x), self.branch4(x), wide]
-        mapped: Tensor = self.conv_cat(torch.cat(branches, dim=1))
-        return mapped
+        return self.conv_cat(torch.cat(branches, dim=1))
 
 
 class _PlainSeparable(nn.Module):
@@ -101,8 +100,7 @@ class _PlainSeparable(nn.Module):
         self.pointwise = nn.Conv2d(inputs, outputs, 1, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        mapped: Tensor = self.pointwise(self.conv1(x))
-        return mapped
+        return self.pointwise(self.conv1(x))
 
 
 class DSINet(nn.Module):

@@ -93,8 +93,7 @@ def _blocks(sixteenths: int) -> list[Any]:
     from torchvision.models import inception
 
     def convolution(inputs: int, outputs: int, **options: Any) -> nn.Module:
-        layer: nn.Module = inception.BasicConv2d(_scaled(inputs, sixteenths), _scaled(outputs, sixteenths), **options)
-        return layer
+        return inception.BasicConv2d(_scaled(inputs, sixteenths), _scaled(outputs, sixteenths), **options)
 
     kinds = (
         inception.InceptionA,

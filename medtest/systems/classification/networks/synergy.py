@@ -116,8 +116,7 @@ class GlobalPrototypes(nn.Module):
         plain = self.conv1(weights.detach().t()[None, :, :, None])[0, :, :, 0].t()
         probability = torch.softmax(logits.detach(), dim=1)
         scale = torch.cat([torch.ones_like(probability[:, :1]), probability[:, 1:]], dim=1)
-        prototypes: Tensor = plain[None] * scale[..., None]
-        return prototypes
+        return plain[None] * scale[..., None]
 
 
 class CategoryGuidance(nn.Module):
@@ -153,8 +152,7 @@ class CategoryGuidance(nn.Module):
         height, width = features.shape[2:]
         local = self._local(self.conv0(features).flatten(2), share.flatten(2))
         globally = self._global(self.conv1(features).flatten(2), prototypes)
-        context: Tensor = self.conv2(torch.cat([local, globally], dim=1).view(len(features), -1, height, width))
-        return context
+        return self.conv2(torch.cat([local, globally], dim=1).view(len(features), -1, height, width))
 
     def _expect(self, prototypes: Tensor, features: Tensor) -> Tensor:
         """Return the share of each prototype in each pixel, [B, P, N], with sum 1 over the prototypes."""

@@ -69,13 +69,11 @@ class SeparableConv(nn.Module):
         """Map [B, inputs, h, w] to [B, outputs, h / stride, w / stride]."""
         if self._before:
             return self.of_rectified(torch.relu(x))
-        mapped: Tensor = self.bn2(self.pointwise(self.bn1(self.depthwise(x)).relu_())).relu_()
-        return mapped
+        return self.bn2(self.pointwise(self.bn1(self.depthwise(x)).relu_())).relu_()
 
     def of_rectified(self, x: Tensor) -> Tensor:
         """Map an input that has already passed the ReLU."""
-        mapped: Tensor = self.bn2(self.pointwise(self.bn1(self.depthwise(x))))
-        return mapped
+        return self.bn2(self.pointwise(self.bn1(self.depthwise(x))))
 
 
 class XceptionBlock(nn.Module):

@@ -109,8 +109,7 @@ class Attention(nn.Module):
         q = self.q(x).reshape(batch, count, self.heads, -1).transpose(1, 2)
         kv = self.kv(memory).reshape(batch, memory.shape[1], 2, self.heads, -1).permute(2, 0, 3, 1, 4)
         mixed = functional.scaled_dot_product_attention(q, kv[0], kv[1])
-        out: Tensor = self.proj(mixed.transpose(1, 2).reshape(batch, count, channels))
-        return out
+        return self.proj(mixed.transpose(1, 2).reshape(batch, count, channels))
 
 
 class DepthwiseConv(nn.Module):
@@ -128,8 +127,7 @@ class DepthwiseConv(nn.Module):
         """Map tokens [B, height·width, C] to tokens of the same shape."""
         batch, _, channels = x.shape
         grid = x.transpose(1, 2).reshape(batch, channels, height, width)
-        out: Tensor = self.dwconv(grid).flatten(2).transpose(1, 2)
-        return out
+        return self.dwconv(grid).flatten(2).transpose(1, 2)
 
 
 class MixFeedForward(nn.Module):
@@ -148,8 +146,7 @@ class MixFeedForward(nn.Module):
 
     def forward(self, x: Tensor, height: int, width: int) -> Tensor:
         """Map tokens [B, height·width, C] to tokens of the same shape."""
-        out: Tensor = self.fc2(functional.gelu(self.dwconv(self.fc1(x), height, width)))
-        return out
+        return self.fc2(functional.gelu(self.dwconv(self.fc1(x), height, width)))
 
 
 class DropPath(nn.Module):
@@ -194,8 +191,7 @@ class TransformerBlock(nn.Module):
     def forward(self, x: Tensor, height: int, width: int) -> Tensor:
         """Map tokens [B, height·width, C] to tokens of the same shape."""
         x = x + self.drop_path(self.attn(self.norm1(x), height, width))
-        out: Tensor = x + self.drop_path(self.mlp(self.norm2(x), height, width))
-        return out
+        return x + self.drop_path(self.mlp(self.norm2(x), height, width))
 
 
 class MixTransformer(nn.Module):

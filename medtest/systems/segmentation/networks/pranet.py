@@ -57,8 +57,7 @@ class ConvNorm(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map [B, inputs, h, w] to [B, outputs, h, w]."""
-        normed: Tensor = self.bn(self.conv(x))
-        return normed
+        return self.bn(self.conv(x))
 
 
 class ReceptiveFieldBlock(nn.Module):
@@ -91,8 +90,7 @@ class ReceptiveFieldBlock(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Map [B, inputs, h, w] to [B, outputs, h, w]."""
         branches = [self.branch0(x), self.branch1(x), self.branch2(x), self.branch3(x)]
-        summed: Tensor = self.relu(self.conv_cat(torch.cat(branches, dim=1)) + self.conv_res(x))
-        return summed
+        return self.relu(self.conv_cat(torch.cat(branches, dim=1)) + self.conv_res(x))
 
 
 class PartialDecoder(nn.Module):
@@ -121,8 +119,7 @@ class PartialDecoder(nn.Module):
         fine_gated = self.conv_upsample2(enlarged(coarse_up)) * self.conv_upsample3(enlarged(middle)) * fine
         joined = self.conv_concat2(torch.cat([middle_gated, self.conv_upsample4(coarse_up)], dim=1))
         joined = self.conv_concat3(torch.cat([fine_gated, self.conv_upsample5(enlarged(joined))], dim=1))
-        logits: Tensor = self.conv5(self.conv4(joined))
-        return logits
+        return self.conv5(self.conv4(joined))
 
 
 class PraNet(nn.Module):
@@ -180,8 +177,7 @@ class PraNet(nn.Module):
         x = first(features * (1.0 - torch.sigmoid(resized)))
         for conv in middle:
             x = functional.relu(conv(x), inplace=True)
-        refined: Tensor = last(x) + resized
-        return refined
+        return last(x) + resized
 
 
 def _resize(logits: Tensor, factor: float) -> Tensor:

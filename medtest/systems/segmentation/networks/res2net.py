@@ -90,9 +90,7 @@ class Res2NetBlock(nn.Module):
             outputs.append(self.relu(bn(conv(part))))
         outputs.append(self.pool(splits[-1]) if self.first else splits[-1])
         shortcut = self.downsample(x) if self.first else x
-        summed: Tensor = self.bn3(self.conv3(torch.cat(outputs, dim=1))) + shortcut
-        activated: Tensor = self.relu(summed)
-        return activated
+        return self.relu(self.bn3(self.conv3(torch.cat(outputs, dim=1))) + shortcut)
 
 
 class Res2Net(nn.Module):

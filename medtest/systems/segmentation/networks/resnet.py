@@ -59,8 +59,7 @@ class Bottleneck(nn.Module):
         inner = self.relu(self.bn1(self.conv1(x)))
         inner = self.relu(self.bn2(self.conv2(inner)))
         shortcut = x if self.downsample is None else self.downsample(x)
-        summed: Tensor = self.relu(self.bn3(self.conv3(inner)) + shortcut)
-        return summed
+        return self.relu(self.bn3(self.conv3(inner)) + shortcut)
 
 
 def resnet_stages(config: ResNetConfig) -> tuple[tuple[nn.Sequential, ...], tuple[int, int, int, int]]:

@@ -66,5 +66,4 @@ class SANet(nn.Module):
         middle = functional.interpolate(self.linear4(sixteenth), size=size, mode="bilinear", align_corners=True)
         coarse = functional.interpolate(self.linear5(deepest), size=size, mode="bilinear", align_corners=True)
         gated = coarse * middle
-        logits: Tensor = self.predict(torch.cat([coarse, gated, gated * fine], dim=1))
-        return logits
+        return self.predict(torch.cat([coarse, gated, gated * fine], dim=1))

@@ -8,6 +8,7 @@ recorded outputs in the tests.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from dataclasses import dataclass, field
 
 import torch
@@ -38,45 +39,18 @@ SSFORMER_S = SSFormerConfig()
 SSFORMER_L = SSFormerConfig(backbone=MitConfig(depths=(3, 8, 27, 3)))
 
 
-class LocalEmphasis(nn.Module):
-    """Two 3×3 convolutions with ReLU that restore local detail in a stage.
-
-    Args:
-        inputs: Channels of the stage.
-        outputs: Width of the decoder.
-    """
-
-    def __init__(self, inputs: int, outputs: int) -> None:
-        super().__init__()
-        self.proj = nn.Sequential(
-            nn.Conv2d(inputs, outputs, 3, padding=1, bias=False),
-            nn.ReLU(),
-            nn.Conv2d(outputs, outputs, 3, padding=1, bias=False),
-            nn.ReLU(),
-        )
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Map [B, inputs, h, w] to [B, outputs, h, w]."""
-        out: Tensor = self.proj(x)
-        return out
+def _local_emphasis(inputs: int, outputs: int) -> nn.Sequential:
+    """Return two 3×3 convolutions with ReLU that restore local detail in a stage; keys ``proj.0`` and ``proj.2``."""
+    layers: list[nn.Module] = []
+    for width in (inputs, outputs):
+        layers += [nn.Conv2d(width, outputs, 3, padding=1, bias=False), nn.ReLU()]
+    return nn.Sequential(OrderedDict(proj=nn.Sequential(*layers)))
 
 
-class Fuse(nn.Module):
-    """1×1 convolution with batch norm and ReLU; keys ``conv`` and ``bn``.
-
-    Args:
-        inputs: Input channels.
-        outputs: Output channels.
-    """
-
-    def __init__(self, inputs: int, outputs: int) -> None:
-        super().__init__()
-        self.conv = nn.Conv2d(inputs, outputs, 1, bias=False)
-        self.bn = nn.BatchNorm2d(outputs)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Map [B, inputs, h, w] to [B, outputs, h, w]."""
-        return functional.relu(self.bn(self.conv(x)), inplace=True)
+def _fuse(inputs: int, outputs: int) -> nn.Sequential:
+    """Return a 1×1 convolution with batch norm and ReLU; keys ``conv`` and ``bn``."""
+    convolution = nn.Conv2d(inputs, outputs, 1, bias=False)
+    return nn.Sequential(OrderedDict(conv=convolution, bn=nn.BatchNorm2d(outputs), relu=nn.ReLU(inplace=True)))
 
 
 class ProgressiveDecoder(nn.Module):
@@ -90,15 +64,15 @@ class ProgressiveDecoder(nn.Module):
     def __init__(self, widths: tuple[int, int, int, int], config: SSFormerConfig) -> None:
         super().__init__()
         embed = config.embed
-        self.linear_c4 = LocalEmphasis(widths[3], embed)
-        self.linear_c3 = LocalEmphasis(widths[2], embed)
-        self.linear_c2 = LocalEmphasis(widths[1], embed)
-        self.linear_c1 = LocalEmphasis(widths[0], embed)
+        self.linear_c4 = _local_emphasis(widths[3], embed)
+        self.linear_c3 = _local_emphasis(widths[2], embed)
+        self.linear_c2 = _local_emphasis(widths[1], embed)
+        self.linear_c1 = _local_emphasis(widths[0], embed)
         if config.unused_fuse:
-            self.linear_fuse = Fuse(4 * embed, embed)
-        self.linear_fuse34 = Fuse(2 * embed, embed)
-        self.linear_fuse2 = Fuse(2 * embed, embed)
-        self.linear_fuse1 = Fuse(2 * embed, embed)
+            self.linear_fuse = _fuse(4 * embed, embed)
+        self.linear_fuse34 = _fuse(2 * embed, embed)
+        self.linear_fuse2 = _fuse(2 * embed, embed)
+        self.linear_fuse1 = _fuse(2 * embed, embed)
         self.dropout = nn.Dropout2d(config.dropout)
         self.linear_pred = nn.Conv2d(embed, 1, 1)
 
@@ -109,8 +83,7 @@ class ProgressiveDecoder(nn.Module):
         fused = self.linear_fuse34(torch.cat([_to(self.linear_c4(c4), size), _to(self.linear_c3(c3), size)], dim=1))
         fused = self.linear_fuse2(torch.cat([fused, _to(self.linear_c2(c2), size)], dim=1))
         fused = self.linear_fuse1(torch.cat([fused, self.linear_c1(c1)], dim=1))
-        logits: Tensor = self.linear_pred(self.dropout(fused))
-        return logits
+        return self.linear_pred(self.dropout(fused))
 
 
 def _to(x: Tensor, size: torch.Size) -> Tensor:

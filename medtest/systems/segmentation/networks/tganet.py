@@ -128,8 +128,7 @@ class FeatureEnhancement(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Map [B, inputs, h, w] to [B, outputs, h, w]."""
         branches = torch.cat([self.c1(x), self.c2(x), self.c3(x), self.c4(x)], dim=1)
-        attended: Tensor = self.sa(functional.relu(self.c5(branches) + self.c6(x), inplace=True))
-        return attended
+        return self.sa(functional.relu(self.c5(branches) + self.c6(x), inplace=True))
 
 
 class TextClassifier(nn.Module):
@@ -170,8 +169,7 @@ class LabelVector(nn.Module):
     def forward(self, words: Tensor, number: Tensor, size: Tensor) -> Tensor:
         """Map word vectors [B, 5, D] and the logits of number and size to [B, outputs, 1, 1]."""
         weights = torch.cat([torch.softmax(number, dim=1), torch.softmax(size, dim=1)], dim=1)
-        mapped: Tensor = self.fc((words * weights[:, :, None]).flatten(1)[:, :, None, None])
-        return mapped
+        return self.fc((words * weights[:, :, None]).flatten(1)[:, :, None, None])
 
 
 class LabelAttention(nn.Module):
@@ -216,8 +214,7 @@ class DecoderBlock(nn.Module):
         second = functional.relu(self.c2(first) + first)
         third = functional.relu(self.c3(second) + second + first)
         fourth = functional.relu(self.c4(third) + third + second + first)
-        attended: Tensor = self.sa(self.ca(fourth))
-        return attended
+        return self.sa(self.ca(fourth))
 
 
 class LevelAggregation(nn.Module):
@@ -241,8 +238,7 @@ class LevelAggregation(nn.Module):
         levels = [self.c11(enlarged(coarse, 4)), self.c12(enlarged(middle)), self.c13(fine)]
         first = self.c14(torch.cat(levels, dim=1))
         second = functional.relu(self.c2(first) + first)
-        third: Tensor = functional.relu(self.c3(second) + second + first)
-        return third
+        return functional.relu(self.c3(second) + second + first)
 
 
 class OutputBlock(nn.Module):
@@ -258,8 +254,7 @@ class OutputBlock(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map [B, C, H/2, W/2] to logits [B, 1, H, W]."""
-        logits: Tensor = self.c1(enlarged(x))
-        return logits
+        return self.c1(enlarged(x))
 
 
 class TGANet(nn.Module):

@@ -171,8 +171,7 @@ def _limit(mask: Mask3, spacing: Sequence[float], places: Sequence[Sequence[int]
 def _cross() -> Mask3:
     from scipy import ndimage
 
-    cross: Mask3 = ndimage.generate_binary_structure(3, 1)
-    return cross
+    return ndimage.generate_binary_structure(3, 1)
 
 
 def _steps(spacing: Sequence[float], radius: float) -> int:

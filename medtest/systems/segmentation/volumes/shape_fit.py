@@ -39,8 +39,7 @@ class IntensityEvidence:
         """Return each value's evidence, float32, within ±3; values outside the table are clipped."""
         low, high = TISSUE
         place = np.clip((values - np.float32(low)) * np.float32(_BINS / (high - low)), 0, _BINS - 1)
-        evidence: Field3 = self.ratio[place.astype(np.int16)]
-        return evidence
+        return self.ratio[place.astype(np.int16)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -104,8 +103,7 @@ def fit_shape(
 
 def shape_of(model: ShapeModel, weights: NDArray[np.float64]) -> Field3:
     """Return the signed distance of one shape."""
-    distance: Field3 = model.mean + np.tensordot(weights.astype(np.float32), model.modes, axes=1)
-    return distance
+    return model.mean + np.tensordot(weights.astype(np.float32), model.modes, axes=1)
 
 
 def shrink(volume: NDArray[Any], spacing: Sequence[float], wanted: Sequence[float]) -> Field3:

@@ -115,8 +115,7 @@ def _distance(
     signed = np.where(inside, -inner, outer)
     near = (share > 0.02) & (share < 0.98)
     signed[near] = 0.5 * signed[near] + 0.5 * (0.5 - share[near]) * 2 * step
-    clipped: Field3 = np.clip(signed, -CLIP_MM, CLIP_MM).astype(np.float32)
-    return clipped
+    return np.clip(signed, -CLIP_MM, CLIP_MM).astype(np.float32)
 
 
 def sample(field: NDArray[Any], places: Sequence[NDArray[Any]], *, outside: float | None = None) -> Field3:
