@@ -22,7 +22,7 @@ from functools import partial
 from medtest.api.budget import Budget, Reservation, Tokens, estimate
 from medtest.api.calls.client import Caller
 from medtest.api.calls.request import CallState, Outcome, Request, Source, content_key
-from medtest.api.calls.retry import Reply, Retries, Tally, Trouble, outcome_of
+from medtest.api.calls.retry import Reply, Retries, Tally, Trouble
 from medtest.api.door import DOOR_CLOSED, Door
 from medtest.api.drawn.kept import KeptPictures
 from medtest.api.pacing.quotas import quotas, retry_after
@@ -361,7 +361,15 @@ class Campaign:
             if tally.again(reply, self.retries, now):
                 return None
             return self._failed(request, key, tally, tally.why(reply, self.retries, now))
-        return outcome_of(reply, reply.state, address=request.address, key=key, cost_usd=cost, attempts=tally.sent)
+        return Outcome(
+            address=request.address,
+            key=key,
+            state=reply.state,
+            cost_usd=cost,
+            seconds=reply.seconds,
+            attempts=tally.sent,
+            **reply.answer(),
+        )
 
     def _learn_tokens(self, request: Request, reply: Reply) -> None:
         """Raise the token estimate if the server counts more; it is never lowered below our own."""

@@ -164,23 +164,18 @@ class Caller:
             why = reason_of(error) if isinstance(error, NotAnAnswer) else f"the body is cut short or no JSON ({kind})"
             return self._broken(received, self._without_prompt(why, request), seconds), None
         self._schema_answered = self._schema_answered or (request.answer_model is not None and not plain)
+        # A server may repeat what it was sent, and ledger, cache and records store its words.
+        answer = redacted(content.answer()) | {"plain": plain, "model": redact(content.model)[:MOST_SHOWN]}
+        answer["reason"] = self._without_prompt(answer["reason"], request)
         reply = Reply(
             status=received.status,
             headers=headers,
             state=content.state,
-            # A server may repeat what it was sent, and ledger, cache and records store its words.
-            text=redact(content.text),
-            parsed=redacted(content.parsed),
-            plain=plain,
-            model=redact(content.model)[:MOST_SHOWN],
-            prompt_tokens=content.prompt_tokens,
-            completion_tokens=content.completion_tokens,
             seconds=seconds,
-            reason=self._without_prompt(redact(content.reason), request),
             maybe_billed=True,
             drawn=content.drawn,
             pictures=int(bool(content.drawn or content.url)),
-            revised_prompt=redact(content.revised_prompt),
+            **answer,
         )
         return reply, content
 

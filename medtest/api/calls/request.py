@@ -182,13 +182,10 @@ def content_key(provider: str, parameters: Parameters, request: Request) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """Outcome of a request.
+class Answered:
+    """Answer of a server, as far as it goes: the common part of what a body holds, of a reply and of an outcome.
 
     Attributes:
-        address: The request's address.
-        key: The request's content key.
-        state: State of the answer.
         text: The model's words ("" if there are none); a refusal's words for a refusal.
         parsed: The structured answer, None if there is none.
         plain: Whether the server rejected the schema and JSON was requested in words.
@@ -196,18 +193,11 @@ class Outcome:
         model: The model as named by the server.
         prompt_tokens: Tokens of the question as counted by the server; None if not reported.
         completion_tokens: Tokens of the answer as counted by the server; None if not reported.
-        cost_usd: Price of the call that answered; None without a price or a count.
-        seconds: Duration of the call that answered.
-        attempts: Number of calls sent, including this one.
         picture: SHA-256 of the generated pixels (:func:`medtest.core.cases.image_sha256`), under which they are stored;
             "" without a picture.
         revised_prompt: Prompt that the service reports to have used instead; "" if not reported.
-        source: Source of the outcome.
     """
 
-    address: str
-    key: str
-    state: CallState
     text: str = ""
     parsed: Json = None
     plain: bool = False
@@ -215,11 +205,34 @@ class Outcome:
     model: str = ""
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+    picture: str = ""
+    revised_prompt: str = ""
+
+    def answer(self) -> dict[str, Any]:
+        """Return these fields by name."""
+        return {item.name: getattr(self, item.name) for item in fields(Answered)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome(Answered):
+    """Outcome of a request.
+
+    Attributes:
+        address: The request's address.
+        key: The request's content key.
+        state: State of the answer.
+        cost_usd: Price of the call that answered; None without a price or a count.
+        seconds: Duration of the call that answered.
+        attempts: Number of calls sent, including this one.
+        source: Source of the outcome.
+    """
+
+    address: str
+    key: str
+    state: CallState
     cost_usd: float | None = None
     seconds: float = 0.0
     attempts: int = 0
-    picture: str = ""
-    revised_prompt: str = ""
     source: Source = Source.CALL
 
     def to_json(self) -> str:

@@ -6,9 +6,8 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
 
-from medtest.api.calls.request import CallState, Outcome
+from medtest.api.calls.request import Answered, CallState
 
 AGAIN = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
 """Statuses after which a call is sent again; every other status of 400 and above is final."""
@@ -36,7 +35,7 @@ _FINAL = frozenset({Trouble.REJECTED, Trouble.NO_CREDIT})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
+class Reply(Answered):
     """Reply to one call.
 
     Attributes:
@@ -44,20 +43,11 @@ class Reply:
         status: HTTP status; None without a response.
         headers: Names in lower case.
         state: State of the answer; None with trouble.
-        text: Its words.
-        parsed: The structured answer.
-        plain: Whether it was requested in words.
-        model: The model as named by the server.
-        prompt_tokens: As counted by the server.
-        completion_tokens: As counted by the server.
         seconds: From sending to the last byte.
-        reason: One redacted line.
         maybe_billed: Whether the server may charge for it: it answered, or was cut off on the way.
         unreached: Whether the server was unreachable: connection refused, host not found, or timeout while connecting.
         drawn: The received file of a picture; never shown, and not stored in this form.
-        picture: SHA-256 of the pixels once they are stored.
         pictures: Number of pictures charged by the service.
-        revised_prompt: Prompt that the service reports to have used instead.
         task: Id of a task that continues at the service: the next call polls it instead of starting one.
     """
 
@@ -65,44 +55,12 @@ class Reply:
     status: int | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     state: CallState | None = None
-    text: str = ""
-    parsed: Any = None
-    plain: bool = False
-    model: str = ""
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
     seconds: float = 0.0
-    reason: str = ""
     maybe_billed: bool = False
     unreached: bool = False
     drawn: bytes = field(default=b"", repr=False)
-    picture: str = ""
     pictures: int = 0
-    revised_prompt: str = ""
     task: str = ""
-
-
-def outcome_of(
-    reply: Reply, state: CallState, *, address: str, key: str, cost_usd: float | None, attempts: int
-) -> Outcome:
-    """Return the outcome of a request from its final reply."""
-    return Outcome(
-        address=address,
-        key=key,
-        state=state,
-        text=reply.text,
-        parsed=reply.parsed,
-        plain=reply.plain,
-        reason=reply.reason,
-        model=reply.model,
-        prompt_tokens=reply.prompt_tokens,
-        completion_tokens=reply.completion_tokens,
-        cost_usd=cost_usd,
-        seconds=reply.seconds,
-        attempts=attempts,
-        picture=reply.picture,
-        revised_prompt=reply.revised_prompt,
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

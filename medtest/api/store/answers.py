@@ -13,7 +13,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from enum import StrEnum
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from medtest.core.errors import OutputProblem
@@ -36,13 +35,15 @@ class CacheMode(StrEnum):
     OFF = "off"
 
 
-class KeptTexts:
-    """Texts by key in one file, for any number of processes.
+class SqliteFile:
+    """SQLite file of medtest's; a context manager that closes it.
 
     Args:
-        path: The file; created with its folder if missing and needed by the mode. None stores nothing.
-        mode: ``use``, ``refresh`` (nothing is read, new texts are stored) or ``off``.
-        what: Name of the file in messages.
+        path: The file; created with its folder if missing. None for a file in memory.
+        script: Creates missing tables.
+        tables: Names of its tables.
+        title: Name of the file in messages.
+        advice: What the user can do if the file or its disk fails, which is no fault of the system under test.
 
     Attributes:
         set_aside: Problem of the previous file and its new location, one line; "" if there was none.
@@ -51,32 +52,52 @@ class KeptTexts:
         OutputProblem: The file cannot be used.
     """
 
-    def __init__(self, path: Path | None, mode: CacheMode | str, what: str) -> None:
-        self.mode = CacheMode.OFF if path is None else CacheMode(mode)
-        self._called = f"{what} {path}"
-        self._db: sqlite3.Connection | None = None
+    def __init__(self, path: Path | None, script: str, tables: Sequence[str], *, title: str, advice: str) -> None:
+        self.path, self._title, self._advice = path, title, advice
         self.set_aside = ""
-        if path is None or self.mode == CacheMode.OFF:
+        if path is None:
+            self._db = sqlite3.connect(":memory:", check_same_thread=False)
             return
-        try:
+        with self._using():
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._db, self.set_aside = opened(path, _TABLE, ("answers",))
-        except (OSError, sqlite3.Error) as error:
-            raise OutputProblem(f"{self._called} cannot be used ({error}); delete it, or say cache=off") from None
+            self._db, self.set_aside = opened(path, script, tables)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
         """Close the file."""
-        if self._db is not None:
-            self._db.close()
-            self._db = None
+        self._db.close()
+
+    @contextmanager
+    def _using(self) -> Iterator[None]:
+        """Convert errors of the file or its disk to one message."""
+        try:
+            yield
+        except (OSError, sqlite3.Error) as error:
+            raise OutputProblem(f"{self._title} {self.path} cannot be used ({error}): {self._advice}") from None
+
+
+class KeptTexts(SqliteFile):
+    """Texts by key in one file, for any number of processes.
+
+    Args:
+        path: The file; created with its folder if missing and needed by the mode. None stores nothing.
+        mode: ``use``, ``refresh`` (nothing is read, new texts are stored) or ``off``.
+        title: Name of the file in messages.
+
+    Raises:
+        OutputProblem: The file cannot be used.
+    """
+
+    def __init__(self, path: Path | None, mode: CacheMode | str, title: str) -> None:
+        self.mode = CacheMode.OFF if path is None else CacheMode(mode)
+        advice = "delete it or set cache=off, then run the same command again"
+        path = None if self.mode == CacheMode.OFF else path
+        super().__init__(path, _TABLE, ("answers",), title=title, advice=advice)
 
     def text(self, key: str) -> str | None:
         """Return the undamaged text stored under a key, or None.
@@ -84,9 +105,9 @@ class KeptTexts:
         Raises:
             OutputProblem: The file cannot be read.
         """
-        if self._db is None or self.mode != CacheMode.USE:
+        if self.mode != CacheMode.USE:
             return None
-        with self._used():
+        with self._using():
             row = self._db.execute("SELECT key, outcome, sha256 FROM answers WHERE key=?", (key,)).fetchone()
         return None if row is None or not is_whole(row[2], *row[:2]) else str(row[1])
 
@@ -96,24 +117,13 @@ class KeptTexts:
         Raises:
             OutputProblem: The file cannot be written.
         """
-        if self._db is None:
+        if self.mode == CacheMode.OFF:
             return
-        with self._used():
+        with self._using():
             self._db.execute(
                 "INSERT OR REPLACE INTO answers (key, kept_at, outcome, sha256) VALUES (?, ?, ?, ?)",
                 (key, time.time(), text, outcome_sha256(key, text)),
             )
-
-    @contextmanager
-    def _used(self) -> Iterator[None]:
-        """Convert errors of the file or its disk to one message, because they are no fault of the system under test."""
-        try:
-            yield
-        except sqlite3.Error as error:
-            raise OutputProblem(
-                f"{self._called} cannot be used ({error}); delete it, or say cache=off, and run the same"
-                " command to go on"
-            ) from None
 
 
 def opened(path: Path, script: str, tables: Sequence[str]) -> tuple[sqlite3.Connection, str]:

@@ -11,19 +11,16 @@ missing, but the file stays intact.
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 
 from filelock import FileLock, Timeout
 
 from medtest.api.calls.request import CallState, Outcome, Source
 from medtest.api.calls.retry import Reply
-from medtest.api.store.answers import is_whole, opened, outcome_sha256
+from medtest.api.store.answers import SqliteFile, is_whole, outcome_sha256
 from medtest.core.errors import FolderInUse, OutputProblem
 
 _TABLES = """
@@ -115,7 +112,7 @@ def doubtful_words(path: Path, name: str) -> str:
     )
 
 
-class Ledger:
+class Ledger(SqliteFile):
     """Ledger of one run, held by one process at a time.
 
     Args:
@@ -124,7 +121,6 @@ class Ledger:
 
     Attributes:
         lost_before: Calls that earlier processes left in flight, counted on opening.
-        set_aside: Problem of the previous file and its new location, one line; "" if there was none.
 
     Raises:
         FolderInUse: Another process holds it.
@@ -132,45 +128,29 @@ class Ledger:
     """
 
     def __init__(self, path: Path, *, wait: float = 0.0) -> None:
-        self.path = path
         self._lock = FileLock(f"{path}.lock", thread_local=False)  # released by whichever thread closes it
+        advice = "answers so far are kept; repair the file or its disk, then run the same command again"
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._lock.acquire(timeout=wait)
-            self._db, self.set_aside = opened(path, _TABLES, _NAMES)
-            row = self._db.execute("SELECT COALESCE(MAX(session), 0) + 1 FROM calls").fetchone()
-            self.session = int(row[0])
-            self._has_tasks = self._db.execute("SELECT 1 FROM tasks LIMIT 1").fetchone() is not None
-            self.lost_before = self._db.execute(f"{_LOSE} status='sent'", (time.time(),)).rowcount
+            super().__init__(path, _TABLES, _NAMES, title="the ledger", advice=advice)
+            with self._using():
+                row = self._db.execute("SELECT COALESCE(MAX(session), 0) + 1 FROM calls").fetchone()
+                self.session = int(row[0])
+                self._has_tasks = self._db.execute("SELECT 1 FROM tasks LIMIT 1").fetchone() is not None
+                self.lost_before = self._db.execute(f"{_LOSE} status='sent'", (time.time(),)).rowcount
         except Timeout:
-            raise FolderInUse(f"{path.name} is held by another process; let it end, or stop it") from None
-        except (OSError, ValueError, sqlite3.Error) as error:
+            raise FolderInUse(f"{path.name} is held by another process; wait until it ends, or stop it") from None
+        except OSError as error:
+            raise OutputProblem(f"the ledger {path} cannot be used ({error}): {advice}") from None
+        except OutputProblem:
             self._lock.release()
-            raise OutputProblem(f"the ledger {path} cannot be used: {error}") from None
-
-    def __enter__(self) -> Ledger:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+            raise
 
     def close(self) -> None:
         """Close the file and release the lock."""
-        self._db.close()
+        super().close()
         self._lock.release()
-
-    @contextmanager
-    def _using(self) -> Iterator[None]:
-        """Convert errors of the file or its disk to one message, because they are no fault of the system under test."""
-        try:
-            yield
-        except sqlite3.Error as error:
-            raise OutputProblem(
-                f"the ledger {self.path} cannot be used: {error}. What was answered is kept: mend it, and run the"
-                " same command to go on."
-            ) from None
 
     def send(self, *, address: str, key: str, attempt: int, expected_usd: float, task: OpenTask | None = None) -> int:
         """Record a call that is about to be sent and return its number.

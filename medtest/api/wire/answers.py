@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from medtest.api.calls.request import CallState
+from medtest.api.calls.request import Answered, CallState
 from medtest.api.redact import redacted
 from medtest.core.cases import Json
 
@@ -32,34 +32,20 @@ class TaskEnded(NotAnAnswer):
     """A task has ended without an answer, for a reason that may not recur."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReplyContent:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplyContent(Answered):
     """Content of a response body.
 
     Attributes:
         state: ANSWERED, REFUSAL, CONTENT_FILTER, LENGTH or MALFORMED.
-        text: The model's words.
-        parsed: The structured answer.
-        reason: Reason why it is malformed.
-        model: The model's name.
-        prompt_tokens: Counted by the server.
-        completion_tokens: Counted by the server.
         drawn: The file of a picture.
         url: Temporary URL of the picture.
-        revised_prompt: Prompt that the service reports to have used instead.
         task: Id of an unfinished task.
     """
 
     state: CallState
-    text: str = ""
-    parsed: Json = None
-    reason: str = ""
-    model: str = ""
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
     drawn: bytes = field(default=b"", repr=False)
     url: str = field(default="", repr=False)
-    revised_prompt: str = ""
     task: str = ""
 
 
@@ -86,16 +72,24 @@ def read_body(body: Any, *, api: str, answer_model: type[BaseModel] | None, plai
         parsed, reason = parse_structured(text, answer_model)
         if reason and not plain:
             state = CallState.MALFORMED
-    usage = body.get("usage") if isinstance(body.get("usage"), Mapping) else {}
-    return ReplyContent(
-        state,
-        text,
-        parsed,
-        reason if state == CallState.MALFORMED else "",
-        str(body.get("model") or ""),
-        count_of(usage, "prompt_tokens", "input_tokens"),
-        count_of(usage, "completion_tokens", "output_tokens"),
-    )
+    reason = reason if state == CallState.MALFORMED else ""
+    return ReplyContent(state=state, text=text, parsed=parsed, reason=reason, **model_and_usage(body))
+
+
+def model_and_usage(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of :class:`ReplyContent` for a body's ``model`` and ``usage``."""
+    usage = body.get("usage")
+    counts = usage if isinstance(usage, Mapping) else {}
+    return {
+        "model": words(body.get("model")),
+        "prompt_tokens": _count(counts, "prompt_tokens", "input_tokens"),
+        "completion_tokens": _count(counts, "completion_tokens", "output_tokens"),
+    }
+
+
+def words(value: Any) -> str:
+    """Return a string of a reply, "" for anything else."""
+    return value if isinstance(value, str) else ""
 
 
 def parse_structured(text: str, answer_model: type[BaseModel]) -> tuple[Json, str]:
@@ -132,7 +126,7 @@ def _whole(candidate: str) -> str:
 def _chat(body: Mapping[str, Any]) -> tuple[CallState, str]:
     choices = body.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], Mapping):
-        raise NotAnAnswer("the body has no choices" + _stated_error(body))
+        raise NotAnAnswer("the body has no choices" + stated_error(body))
     message = choices[0].get("message")
     if not isinstance(message, Mapping):
         raise NotAnAnswer("the choice has no message")
@@ -150,9 +144,9 @@ def _chat(body: Mapping[str, Any]) -> tuple[CallState, str]:
 def _response(body: Mapping[str, Any]) -> tuple[CallState, str]:
     output = body.get("output")
     if not isinstance(output, list):
-        raise NotAnAnswer("the body has no output" + _stated_error(body))
+        raise NotAnAnswer("the body has no output" + stated_error(body))
     if body.get("status") == "failed":
-        raise NotAnAnswer("the response failed" + _stated_error(body))
+        raise NotAnAnswer("the response failed" + stated_error(body))
     parts: list[Mapping[str, Any]] = []
     for item in output:
         if isinstance(item, Mapping) and item.get("type") == "message" and isinstance(item.get("content"), list):
@@ -178,7 +172,7 @@ def _text(content: Any) -> str:
     return ""
 
 
-def count_of(usage: Any, *names: str) -> int | None:
+def _count(usage: Mapping[str, Any], *names: str) -> int | None:
     """Return the first of these counts that is stated and plausible, or None."""
     for name in names:
         value = usage.get(name)
@@ -191,7 +185,8 @@ def _kind(body: Any) -> str:
     return {list: "a list", str: "a text", type(None): "null"}.get(type(body), "a number")
 
 
-def _stated_error(body: Mapping[str, Any]) -> str:
+def stated_error(body: Any) -> str:
+    """Return the message of a provider's error body after a colon, "" if there is none."""
     message = error_of(body)[1]
     return f": {message}" if message else ""
 

@@ -88,9 +88,7 @@ class Wire(ABC):
         """
 
     @abstractmethod
-    def read(
-        self, received: Received, request: Request, parameters: Parameters, *, plain: bool = False
-    ) -> ReplyContent:
+    def read(self, received: Received, request: Request, parameters: Parameters, *, plain: bool) -> ReplyContent:
         """Return the content of a successful reply.
 
         Raises:

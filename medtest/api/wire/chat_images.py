@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from medtest.api.calls.request import CallState, Parameters, Request
-from medtest.api.wire.answers import NotAnAnswer, ReplyContent, count_of, decoded, error_of
+from medtest.api.wire.answers import NotAnAnswer, ReplyContent, decoded, error_of, model_and_usage, stated_error, words
 from medtest.api.wire.base import Received, Sending
-from medtest.api.wire.drawing import DrawingWire, asked, coded, mapping, nothing, seed_of, words
+from medtest.api.wire.drawing import DrawingWire, coded, mapping, nothing, options_of
 
 _FILTERED = frozenset(
     {"content_filter", "safety", "image_safety", "prohibited_content", "image_prohibited_content", "blocklist", "spii"}
@@ -32,27 +32,17 @@ class ChatImagesWire(DrawingWire):
             "model": parameters.model,
             "messages": [{"role": "user", "content": request.prompt}],
             "modalities": ["image", "text"],
-            **asked(parameters),
+            **options_of(request, parameters),
         }
-        if (seed := seed_of(request, parameters)) is not None:
-            body["seed"] = seed
         return Sending(path="/chat/completions", body=body | dict(parameters.extra))
 
-    def read(
-        self, received: Received, request: Request, parameters: Parameters, *, plain: bool = False
-    ) -> ReplyContent:
+    def read(self, received: Received, request: Request, parameters: Parameters, *, plain: bool) -> ReplyContent:
         """Return the first picture of the message; words without a picture are a refusal."""
         body = mapping(decoded(received.content), "the body")
         choices = body.get("choices")
         if not isinstance(choices, list):
-            message = error_of(body)[1]
-            raise NotAnAnswer("the body has no choices" + (f": {message}" if message else ""))
-        usage = body.get("usage") if isinstance(body.get("usage"), dict) else {}
-        common: dict[str, Any] = {
-            "model": words(body.get("model")),
-            "prompt_tokens": count_of(usage, "prompt_tokens", "input_tokens"),
-            "completion_tokens": count_of(usage, "completion_tokens", "output_tokens"),
-        }
+            raise NotAnAnswer("the body has no choices" + stated_error(body))
+        common = model_and_usage(body)
         if not choices:
             return nothing("the service answered with an empty list", **common)
         choice = mapping(choices[0], "the choice")

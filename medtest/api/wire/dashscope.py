@@ -15,9 +15,9 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from medtest.api.calls.request import CallState, Parameters, Request
-from medtest.api.wire.answers import NotAnAnswer, ReplyContent, TaskEnded, decoded
+from medtest.api.wire.answers import NotAnAnswer, ReplyContent, TaskEnded, decoded, words
 from medtest.api.wire.base import Received, Sending
-from medtest.api.wire.drawing import DrawingWire, asked, mapping, nothing, seed_of, words
+from medtest.api.wire.drawing import DrawingWire, mapping, nothing, options_of
 
 _GOES_ON = frozenset({"PENDING", "RUNNING", "SUSPENDED"})
 _TASK = re.compile(r"[A-Za-z0-9_.-]{1,128}")
@@ -32,9 +32,7 @@ class DashScopeWire(DrawingWire):
 
     def sending(self, request: Request, parameters: Parameters, *, plain: bool = False) -> Sending:
         """Return the request that starts a task for one picture."""
-        options: dict[str, Any] = {"n": 1, **asked(parameters)}
-        if (seed := seed_of(request, parameters)) is not None:
-            options["seed"] = seed
+        options: dict[str, Any] = {"n": 1, **options_of(request, parameters)}
         input_fields = self._input(request.prompt, options)
         body = {"model": parameters.model, "input": input_fields, "parameters": options | dict(parameters.extra)}
         return Sending(path=self.path, body=body, headers={"X-DashScope-Async": "enable"})
@@ -53,9 +51,7 @@ class DashScopeWire(DrawingWire):
             raise ValueError("no task's id")
         return Sending(path=f"/tasks/{task}", method="GET")
 
-    def read(
-        self, received: Received, request: Request, parameters: Parameters, *, plain: bool = False
-    ) -> ReplyContent:
+    def read(self, received: Received, request: Request, parameters: Parameters, *, plain: bool) -> ReplyContent:
         """Return the running task, or its result."""
         body = mapping(decoded(received.content), "the body")
         output = mapping(body.get("output"), "the output")

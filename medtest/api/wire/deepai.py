@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from medtest.api.calls.request import CallState, Parameters, Request
-from medtest.api.wire.answers import NotAnAnswer, ReplyContent, decoded, error_of
+from medtest.api.wire.answers import NotAnAnswer, ReplyContent, decoded, error_of, words
 from medtest.api.wire.base import Received, Sending
-from medtest.api.wire.drawing import DrawingWire, asked, mapping, nothing, words
+from medtest.api.wire.drawing import DrawingWire, mapping, nothing, options_of
 
 
 class DeepAIWire(DrawingWire):
@@ -22,17 +22,16 @@ class DeepAIWire(DrawingWire):
 
     def sending(self, request: Request, parameters: Parameters, *, plain: bool = False) -> Sending:
         """Return the form."""
-        fields = {**asked(parameters), **parameters.extra}
+        fields = {**options_of(None, parameters), **parameters.extra}
         form = {"text": request.prompt, **{name: str(value) for name, value in fields.items()}}
         return Sending(path=f"/{parameters.model}", form=form)
 
-    def read(
-        self, received: Received, request: Request, parameters: Parameters, *, plain: bool = False
-    ) -> ReplyContent:
+    def read(self, received: Received, request: Request, parameters: Parameters, *, plain: bool) -> ReplyContent:
         """Return the picture's URL."""
         body = mapping(decoded(received.content), "the body")
         if "output_url" not in body:
-            raise NotAnAnswer(f"the body has no output_url{_error_suffix(body)}")
+            message = _message(body)
+            raise NotAnAnswer("the body has no output_url" + (f": {message}" if message else ""))
         if url := words(body["output_url"]):
             return ReplyContent(state=CallState.ANSWERED, url=url)
         return nothing("the service answered with an empty picture")
@@ -40,11 +39,9 @@ class DeepAIWire(DrawingWire):
     def error(self, received: Received) -> tuple[str, str]:
         """Return the message of an error: ``{"err": …}`` or ``{"status": …}``."""
         body: Any = decoded(received.content)
-        if isinstance(body, Mapping) and (message := words(body.get("err")) or words(body.get("status"))):
-            return "", message
-        return error_of(body)
+        message = _message(body) if isinstance(body, Mapping) else ""
+        return ("", message) if message else error_of(body)
 
 
-def _error_suffix(body: Mapping[str, Any]) -> str:
-    message = words(body.get("err")) or words(body.get("status"))
-    return f": {message}" if message else ""
+def _message(body: Mapping[str, Any]) -> str:
+    return words(body.get("err")) or words(body.get("status"))

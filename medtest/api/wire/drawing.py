@@ -57,11 +57,12 @@ class DrawingWire(Wire):
         return status in self.filtered_statuses and any(word in words for word in _FILTERED)
 
 
-def asked(parameters: Parameters) -> dict[str, Json]:
-    """Return the options that are fields of a request, without None values."""
-    return {
-        name: value for name, value in parameters.options.items() if value is not None and not name.startswith(OURS)
-    }
+def options_of(request: Request | None, parameters: Parameters) -> dict[str, Json]:
+    """Return the options that are fields of a request, and the request's seed if one is given, without None values."""
+    options = {name: value for name, value in parameters.options.items() if not name.startswith(OURS)}
+    if request is not None:
+        options["seed"] = seed_of(request, parameters)
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def seed_of(request: Request, parameters: Parameters) -> int | None:
@@ -104,8 +105,3 @@ def mapping(value: Any, what: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         raise NotAnAnswer(f"{what} is no object")
     return value
-
-
-def words(value: Any) -> str:
-    """Return a string of a reply, "" for anything else."""
-    return value if isinstance(value, str) else ""

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from medtest.api.calls.request import CallState, Parameters, Request
-from medtest.api.wire.answers import NotAnAnswer, ReplyContent, decoded, error_of
+from medtest.api.wire.answers import NotAnAnswer, ReplyContent, decoded, stated_error, words
 from medtest.api.wire.base import Received, Sending
-from medtest.api.wire.drawing import DrawingWire, asked, coded, nothing, seed_of, words
+from medtest.api.wire.drawing import DrawingWire, coded, nothing, options_of
 
 _IN_JSON = ("image", "b64_json", "blob", "generated_image")
 
@@ -21,18 +21,14 @@ class HuggingFaceWire(DrawingWire):
 
     def sending(self, request: Request, parameters: Parameters, *, plain: bool = False) -> Sending:
         """Return prompt and parameters."""
-        values: dict[str, Any] = asked(parameters)
-        if (seed := seed_of(request, parameters)) is not None:
-            values["seed"] = seed
+        values = options_of(request, parameters)
         body: dict[str, Any] = {"inputs": request.prompt}
         if values:
             body["parameters"] = values
         path = words(parameters.options.get("asked_path"))
         return Sending(path=path, body=body | dict(parameters.extra), headers={"accept": "image/png"})
 
-    def read(
-        self, received: Received, request: Request, parameters: Parameters, *, plain: bool = False
-    ) -> ReplyContent:
+    def read(self, received: Received, request: Request, parameters: Parameters, *, plain: bool) -> ReplyContent:
         """Return the picture."""
         if "json" not in received.headers.get("content-type", ""):
             if not received.content:
@@ -47,8 +43,7 @@ class HuggingFaceWire(DrawingWire):
                 return nothing("the service answered with an empty list")
             first = {"image": first[0]} if isinstance(first[0], str) else first[0]
         if not isinstance(first, dict) or not any(name in first for name in _IN_JSON):
-            message = error_of(body)[1]
-            raise NotAnAnswer("the body has no image" + (f": {message}" if message else ""))
+            raise NotAnAnswer("the body has no image" + stated_error(body))
         text = next((words(first[name]) for name in _IN_JSON if name in first), "")
         if not text:
             return nothing("the service answered with an empty picture")

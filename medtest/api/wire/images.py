@@ -7,12 +7,10 @@ field for a seed; other servers accept one, and it is sent if the settings inclu
 
 from __future__ import annotations
 
-from typing import Any
-
 from medtest.api.calls.request import CallState, Parameters, Request
-from medtest.api.wire.answers import NotAnAnswer, ReplyContent, count_of, decoded, error_of
+from medtest.api.wire.answers import NotAnAnswer, ReplyContent, decoded, model_and_usage, stated_error, words
 from medtest.api.wire.base import Received, Sending
-from medtest.api.wire.drawing import DrawingWire, asked, coded, mapping, nothing, seed_of, words
+from medtest.api.wire.drawing import DrawingWire, coded, mapping, nothing, options_of
 
 
 class ImagesWire(DrawingWire):
@@ -20,26 +18,15 @@ class ImagesWire(DrawingWire):
 
     def sending(self, request: Request, parameters: Parameters, *, plain: bool = False) -> Sending:
         """Return a request for one picture."""
-        body: dict[str, Any] = {"model": parameters.model, "prompt": request.prompt, "n": 1, **asked(parameters)}
-        if (seed := seed_of(request, parameters)) is not None:
-            body["seed"] = seed
+        body = {"model": parameters.model, "prompt": request.prompt, "n": 1, **options_of(request, parameters)}
         return Sending(path="/images/generations", body=body | dict(parameters.extra))
 
-    def read(
-        self, received: Received, request: Request, parameters: Parameters, *, plain: bool = False
-    ) -> ReplyContent:
+    def read(self, received: Received, request: Request, parameters: Parameters, *, plain: bool) -> ReplyContent:
         """Return the first picture, as bytes or as a temporary URL."""
         body = mapping(decoded(received.content), "the body")
-        data, usage = body.get("data"), body.get("usage")
-        usage = usage if isinstance(usage, dict) else {}
-        common: dict[str, Any] = {
-            "model": words(body.get("model")),
-            "prompt_tokens": count_of(usage, "input_tokens", "prompt_tokens"),
-            "completion_tokens": count_of(usage, "output_tokens", "completion_tokens"),
-        }
+        data, common = body.get("data"), model_and_usage(body)
         if not isinstance(data, list):
-            message = error_of(body)[1]
-            raise NotAnAnswer("the body has no data" + (f": {message}" if message else ""))
+            raise NotAnAnswer("the body has no data" + stated_error(body))
         if not data:
             return nothing("the service answered with an empty list", **common)
         first = mapping(data[0], "the picture")

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from medtest.api.calls.request import CallState, Parameters, Request
-from medtest.api.wire.answers import NotAnAnswer, ReplyContent, decoded
+from medtest.api.wire.answers import NotAnAnswer, ReplyContent, decoded, words
 from medtest.api.wire.base import Received, Sending
-from medtest.api.wire.drawing import DrawingWire, asked, coded, mapping, nothing, seed_of, words
+from medtest.api.wire.drawing import DrawingWire, coded, mapping, nothing, options_of, seed_of
 
 _MOST_SEED = 4294967294
 _DONE = "success"
@@ -26,7 +26,7 @@ class StabilityWire(DrawingWire):
     def sending(self, request: Request, parameters: Parameters, *, plain: bool = False) -> Sending:
         """Return the form."""
         name = parameters.model
-        form = {"prompt": request.prompt, **{key: str(value) for key, value in asked(parameters).items()}}
+        form = {"prompt": request.prompt, **{key: str(value) for key, value in options_of(None, parameters).items()}}
         if name.startswith("sd3"):
             form["model"] = name
         if (seed := seed_of(request, parameters)) is not None:
@@ -35,9 +35,7 @@ class StabilityWire(DrawingWire):
         path = "/sd3" if name.startswith("sd3") else f"/{name}"
         return Sending(path=path, form=form, headers={"accept": "image/*"})
 
-    def read(
-        self, received: Received, request: Request, parameters: Parameters, *, plain: bool = False
-    ) -> ReplyContent:
+    def read(self, received: Received, request: Request, parameters: Parameters, *, plain: bool) -> ReplyContent:
         """Return the picture, unless it was filtered."""
         drawn, reason = received.content, received.headers.get("finish-reason", _DONE)
         if "json" in received.headers.get("content-type", ""):

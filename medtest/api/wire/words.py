@@ -22,9 +22,7 @@ class WordsWire(Wire):
         body: dict[str, Any] = request_body(request, parameters, plain=plain)
         return Sending(path=self.path, body=body | body.pop("extra_body", {}))
 
-    def read(
-        self, received: Received, request: Request, parameters: Parameters, *, plain: bool = False
-    ) -> ReplyContent:
+    def read(self, received: Received, request: Request, parameters: Parameters, *, plain: bool) -> ReplyContent:
         """Return state and words."""
         return read_body(
             decoded(received.content),

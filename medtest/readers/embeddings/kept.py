@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sqlite3
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import numpy as np
 
-from medtest.api.store.answers import opened
-from medtest.core.errors import OutputProblem
+from medtest.api.store.answers import SqliteFile
 from medtest.readers.embeddings.base import Rows
 
 FILE: Final = "features.sqlite"
@@ -33,7 +30,7 @@ def net_key(fingerprint: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(fingerprint, sort_keys=True).encode()).hexdigest()
 
 
-class FeatureFile:
+class FeatureFile(SqliteFile):
     """The file of features.
 
     Args:
@@ -44,24 +41,8 @@ class FeatureFile:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._db, self.set_aside = opened(path, _TABLE, ("features",))
-        except (OSError, sqlite3.Error) as error:
-            raise self._problem(error) from None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the file."""
-        self._db.close()
+        advice = "delete it, then run the same command again"
+        super().__init__(path, _TABLE, ("features",), title="the file of features", advice=advice)
 
     def known(self, net: str, pictures: Sequence[str]) -> set[str]:
         """Return which of the pictures have features in the file."""
@@ -87,34 +68,20 @@ class FeatureFile:
         Raises:
             OutputProblem: The file cannot be written.
         """
-        entries = [
-            (
-                net,
-                name,
-                feature_bytes := np.ascontiguousarray(features, np.float32).tobytes(),
-                two,
-                _crc(net, name, feature_bytes, two),
-            )
-            for name, (features, scores) in rows.items()
-            for two in (np.ascontiguousarray(scores, np.float32).tobytes(),)
-        ]
-        try:
+        entries = []
+        for name, both in rows.items():
+            features, scores = (np.ascontiguousarray(values, np.float32).tobytes() for values in both)
+            entries.append((net, name, features, scores, _crc(net, name, features, scores)))
+        with self._using():
             self._db.execute("BEGIN IMMEDIATE")
             self._db.executemany("INSERT OR REPLACE INTO features VALUES (?, ?, ?, ?, ?)", entries)
             self._db.execute("COMMIT")
-        except sqlite3.Error as error:
-            raise self._problem(error) from None
 
     def _rows(self, columns: str, net: str, pictures: Sequence[str]) -> list[Any]:
         marks = ",".join("?" * len(pictures))
         query = f"SELECT {columns} FROM features WHERE net=? AND picture IN ({marks})"  # noqa: S608 - columns are ours
-        try:
+        with self._using():
             return self._db.execute(query, (net, *pictures)).fetchall()
-        except sqlite3.Error as error:
-            raise self._problem(error) from None
-
-    def _problem(self, error: Exception) -> OutputProblem:
-        return OutputProblem(f"the file of features {self._path} cannot be used ({error}); delete it and run again")
 
 
 def _crc(net: str, name: str, features: bytes, scores: bytes) -> int:
