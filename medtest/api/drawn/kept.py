@@ -12,24 +12,14 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
 
 from medtest.api.calls.request import Outcome
 from medtest.api.calls.retry import Reply
+from medtest.api.drawn.keepers import Keepers
 from medtest.api.drawn.store import KIND, KeptPicture, Store
 from medtest.core.cases import Image
 from medtest.core.errors import OutputProblem
 from medtest.core.files.by_content import DamagedFile, PictureFiles
-
-
-class Helpers(Protocol):
-    """Helper processes that store pictures in the same folder."""
-
-    def keep(self, content: bytes) -> KeptPicture | None:
-        """Return the stored picture; None if the caller should store it."""
-
-    def close(self) -> None:
-        """Close all helpers."""
 
 
 class KeptPictures:
@@ -51,7 +41,7 @@ class KeptPictures:
         *,
         size: int | None = None,
         threads: int = 4,
-        helpers: Helpers | None = None,
+        helpers: Keepers | None = None,
     ) -> None:
         self.store = Store(folder, size=size)
         self._shared = None if shared is None else PictureFiles(shared, durable=True)

@@ -79,13 +79,13 @@ class PictureAsker(PictureReader):
     Settings = AskReaderSettings
     settings: AskReaderSettings
     asks_words: ClassVar[bool] = True
+    _system: AskingSystem | None = None
+    _lock: FileLock | None = None
+    _own: tempfile.TemporaryDirectory[str] | None = None
 
     def __init__(self, name: str, settings: Any) -> None:
         super().__init__(name, settings)
-        self._system: AskingSystem | None = None
         self._folders: list[Path] = []
-        self._lock: FileLock | None = None
-        self._own: tempfile.TemporaryDirectory[str] | None = None
         self._numbers = count()
 
     def _find_system(self) -> AskingSystem | list[Mistake]:

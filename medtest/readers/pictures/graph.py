@@ -105,14 +105,14 @@ class GraphReader(PictureReader):
     Settings = OnnxReaderSettings
     settings: OnnxReaderSettings
     one_by_one: ClassVar[bool] = False
+    _session: Any = None
+    _sizes: tuple[str, Any] | None = None
+    _size: tuple[int, int] = (0, 0)
+    _batch: int | None = None
 
     def __init__(self, name: str, settings: Any) -> None:
         super().__init__(name, settings)
-        self._session: Any = None
         self._input, self._dtype = "", "float32"
-        self._sizes: tuple[str, Any] | None = None
-        self._size: tuple[int, int] = (0, 0)
-        self._batch: int | None = None
 
     def weights(self) -> Sequence[Path]:
         """Return the files of the graph and of its class names."""

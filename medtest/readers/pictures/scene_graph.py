@@ -63,12 +63,9 @@ class SceneGraph(GraphReader):
     Settings = SceneGraphSettings
     settings: SceneGraphSettings
     one_by_one = True
-
-    def __init__(self, name: str, settings: Any) -> None:
-        super().__init__(name, settings)
-        self._names: tuple[str, ...] = ()
-        self._predicates: tuple[str, ...] = ()
-        self._tells = Tells()
+    _names: tuple[str, ...] = ()
+    _predicates: tuple[str, ...] = ()
+    _tells = Tells()
 
     def weights(self) -> Sequence[Path]:
         """Return the files of the graph, its class names and its predicates."""

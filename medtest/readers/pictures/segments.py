@@ -53,10 +53,10 @@ class Segments(PictureReader):
 
     Settings = SegmentsSettings
     settings: SegmentsSettings
+    _system: System | None = None
 
     def __init__(self, name: str, settings: Any) -> None:
         super().__init__(name, settings)
-        self._system: System | None = None
         self._tells = Tells(
             classes=frozenset({self.settings.finding}),
             predicates=frozenset(PREDICATES),

@@ -62,15 +62,12 @@ class CallableSystem(System):
     Settings = CallableSettings
     tasks: ClassVar[tuple[str, ...]] = ("mask", "image", "label", "region")
     needs_device = True
+    _function: Callable[..., Any] | None = None
 
     def __init__(self, name: str, settings: Any) -> None:
         super().__init__(name, settings)
         self.classes = classes_of(settings)
         self.answer_form = FORMS[settings.gives]
-        self._function: Callable[..., Any] | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_function": None}
 
     def check(self) -> Sequence[Mistake]:
         """Return the problems of the target, without importing it."""

@@ -42,15 +42,12 @@ class Onnx(ExportedGraph):
 
     Settings = OnnxSettings
     file_format: ClassVar[str] = "onnx"
-
-    def __init__(self, name: str, settings: Any) -> None:
-        super().__init__(name, settings)
-        self._session: Any = None
-        self._input = ""
-        self._dtype = "float32"
-        self._size = self.size
-        self._batch: int | None = None
-        self._channels = 3
+    _session: Any = None
+    _input = ""
+    _dtype = "float32"
+    _size: tuple[int, int] | None = None
+    _batch: int | None = None
+    _channels = 3
 
     @property
     def channels(self) -> int:
@@ -95,6 +92,7 @@ class Onnx(ExportedGraph):
                 f"{file}: with layout={self.settings.layout} the input {only.shape} takes {channels} channels; {fix}"
             )
         self._input, self._dtype = only.name, DTYPES[only.type]
+        self._size = self.size
         self._batch = only.shape[0] if isinstance(only.shape[0], int) and only.shape[0] > 0 else None
         sides = only.shape[2:4] if self.settings.layout == "nchw" else only.shape[1:3]
         if self._size is None and all(isinstance(side, int) and side > 0 for side in sides):

@@ -121,21 +121,21 @@ class ApiSystem(AskingSystem):
     settings: Any
     own_limits: ClassVar[bool] = True
     sends: ClassVar[str] = "images"
+    _folder: Path | None = None
+    _shared: Path | None = None
+    _limits = BudgetLimits()
+    _cache_mode = CacheMode.USE
+    _ledger: Ledger | None = None
+    _cache: Cache | None = None
+    _budget: Budget | None = None
+    _campaign: Campaign | None = None
+    _limiter: RateLimiter | None = None
+    _kept: KeptPictures | None = None
+    _line = ""
 
     def __init__(self, name: str, settings: Any) -> None:
         super().__init__(name, settings)
-        self._folder: Path | None = None
-        self._shared: Path | None = None
-        self._limits = BudgetLimits()
-        self._cache_mode = CacheMode.USE
-        self._ledger: Ledger | None = None
-        self._cache: Cache | None = None
-        self._budget: Budget | None = None
-        self._campaign: Campaign | None = None
-        self._limiter: RateLimiter | None = None
         self._stopping = threading.Event()
-        self._kept: KeptPictures | None = None
-        self._line = ""
 
     # --------------------------------------------------------------------------------------------- before the run
 
@@ -265,6 +265,7 @@ class ApiSystem(AskingSystem):
             call_seconds=own.call_seconds,
             pictures=pictures,
             where=where,
+            poll_seconds=getattr(own, "poll_seconds", 3.0),  # a setting of services that run tasks
         )
 
     def campaign(

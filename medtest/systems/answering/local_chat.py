@@ -54,13 +54,13 @@ class LocalChat(AskingSystem):
     Settings: ClassVar[type[LocalChatSettings]] = LocalChatSettings
     settings: LocalChatSettings
     needs_device: ClassVar[bool] = True
+    _model: Any = None
+    _processor: Any = None
+    _device = "cpu"
+    _answered = 0
 
     def __init__(self, name: str, settings: Any) -> None:
         super().__init__(name, settings)
-        self._model: Any = None
-        self._processor: Any = None
-        self._device = "cpu"
-        self._answered = 0
         self._form: _Form = _before_question
 
     # --------------------------------------------------------------------------------------------- before the run

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -21,7 +18,7 @@ from medtest.simlab.config import MODEL, TRUTH_DOOR, Config, engine_of
 from medtest.simlab.defects import Defects
 from medtest.systems.answering.asking import Asking
 from medtest.systems.answering.openai_compatible import ApiSettings, OpenAICompatible, PriceSettings
-from medtest.systems.answering.simulated import RATE, FaultSettings, SimulatedServer, kept_faults
+from medtest.systems.answering.simulated import RATE, FaultSettings, SimulatedServer
 
 
 class DefectSettings(BaseModel):
@@ -89,6 +86,7 @@ class Simlab(SimulatedServer, OpenAICompatible):
     Settings: ClassVar[type[ApiSettings]] = SimlabSettings
     settings: SimlabSettings
     unused: ClassVar[tuple[str, ...]] = (*SimulatedServer.unused, "send_images")
+    answer_keys: ClassVar[tuple[str, ...]] = ("seed", "defects", "styles", "reader", "ocr")
     revision: ClassVar[int] = REVISION
 
     def __init__(self, name: str, settings: Any) -> None:
@@ -100,12 +98,8 @@ class Simlab(SimulatedServer, OpenAICompatible):
     def notice(self) -> str:
         """Return a notice that results say nothing about a real product."""
         wrong = {name: rate for name, rate in self.settings.defects.model_dump().items() if name != "cap" and rate}
-        errs = ", ".join(f"{name} {rate:g}" for name, rate in wrong.items()) or "no defects"
-        sees = "looks at pixels" if self.settings.reader == "pixels" else "is told the true answers"
-        return (
-            f"SIMULATED: {self.record_name} is a program of medtest's on this machine that {sees} ({errs}); "
-            "its figures say nothing about any real product."
-        )
+        action = "looks at pixels" if self.settings.reader == "pixels" else "receives the true answers"
+        return self.simulation_notice(action, (f"{name} {rate:g}" for name, rate in wrong.items()))
 
     def check(self) -> Sequence[Mistake]:
         """Return settings without effect, and a missing OCR."""
@@ -118,14 +112,6 @@ class Simlab(SimulatedServer, OpenAICompatible):
     def fingerprint(self) -> dict[str, Json]:
         """Return everything beyond the settings that determines its answers: the product's revision and its OCR."""
         return {"product": REVISION, "ocr": engine_of(self.settings.ocr)}
-
-    def content(self) -> str:
-        """Return a digest of the settings that influence answers."""
-        config = asdict(self.config())
-        content = {name: config[name] for name in ("seed", "defects", "styles", "reader", "ocr", "faults")}
-        content["faults"] = kept_faults(content["faults"])
-        text = json.dumps({**content, "product": REVISION}, sort_keys=True)
-        return f"simlab:{hashlib.sha256(text.encode()).hexdigest()}"
 
     def config(self) -> Config:
         """Return the server's configuration, without its key."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import http.client
 import json
 import os
 import secrets
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, ClassVar, Literal
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, replace
+from typing import ClassVar, Literal
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -24,6 +26,7 @@ KEY_VARIABLE = "MEDTEST_SIMLAB_KEY"  # the name of a variable
 
 RATE = Field(default=0.0, ge=0.0, le=1.0)
 _NOT_SET = ("key", "hidden", "hidden_seconds", "slots")
+"""Faults that suites cannot set."""
 
 
 class FaultSettings(BaseModel):
@@ -72,32 +75,37 @@ class FaultSettings(BaseModel):
     seed: int = Field(default=0, ge=0)
 
 
-def kept_faults(faults: dict[str, Any]) -> dict[str, Any]:
-    """Return faults for content keys, without those that suites cannot set."""
-    return {name: value for name, value in faults.items() if name not in _NOT_SET}
-
-
 class SimulatedServer(ApiSystem):
     """System with the simulated laboratory as its server, which runs from :meth:`open` to :meth:`close`.
 
     Attributes:
         unused: Settings of an address and a key, which have no effect.
+        answer_keys: Parts of the configuration that influence answers, besides the faults.
     """
 
     simulated: ClassVar[bool] = True
     unused: ClassVar[tuple[str, ...]] = ("base_url", "key_variable", "extra")
+    answer_keys: ClassVar[tuple[str, ...]] = ("seed",)
+    _server: Running | None = None
 
-    def __init__(self, name: str, settings: Any) -> None:
-        super().__init__(name, settings)
-        self._server: Running | None = None
-
+    @abstractmethod
     def config(self) -> Config:
         """Return the server's configuration, without its key."""
-        raise NotImplementedError
 
     def content(self) -> str:
-        """Return the settings' digest, which replaces the server's address in content keys."""
-        raise NotImplementedError
+        """Return a digest of the settings that influence answers, which replaces the address in content keys."""
+        config = asdict(self.config())
+        content = {name: config[name] for name in self.answer_keys}
+        content["faults"] = {name: value for name, value in config["faults"].items() if name not in _NOT_SET}
+        text = json.dumps({**content, "product": self.revision}, sort_keys=True)
+        return f"simlab:{hashlib.sha256(text.encode()).hexdigest()}"
+
+    def simulation_notice(self, action: str, defects: Iterable[str]) -> str:
+        """Return a notice that results say nothing about a real product."""
+        return (
+            f"SIMULATED: {self.record_name} is a program of medtest's on this machine that {action} "
+            f"({', '.join(defects) or 'no defects'}); its figures say nothing about any real product."
+        )
 
     def check(self) -> Sequence[Mistake]:
         """Return settings that have no effect."""

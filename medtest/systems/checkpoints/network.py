@@ -67,11 +67,8 @@ class CheckpointNetwork(TorchSystem):
     needs_checkpoint: ClassVar[bool] = False
     suffixes: ClassVar[tuple[str, ...]] = SUFFIXES
     channels_last_pays: ClassVar[bool] = True
-
-    def __init__(self, name: str, settings: Any) -> None:
-        super().__init__(name, settings)
-        self._ours: bool | None = None
-        self._kept_name: str | None = None
+    _ours: bool | None = None
+    _kept_name: str | None = None
 
     @property
     def compact_weights(self) -> Path:

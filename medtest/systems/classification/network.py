@@ -70,12 +70,12 @@ class ClassificationNetwork(CroppingSystem, CheckpointNetwork):
     takes_any_size: ClassVar[bool] = False
     own_classes: ClassVar[Classes]
     answer_output: ClassVar[int | None] = None
+    _own_side_only = False
+    _trained_classes: Classes | None = None
 
     def __init__(self, name: str, settings: Any) -> None:
         super().__init__(name, settings)
         self._size = self.published_size
-        self._own_side_only = False
-        self._trained_classes: Classes | None = None
 
     @property
     def classes(self) -> Classes:  # type: ignore[override]

@@ -6,7 +6,6 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from medtest.core.cases import Json
 from medtest.systems.pictures.service import DrawingService, DrawingSettings
 
 _KINDS = {"prompt": "dashscope", "messages": "dashscope_messages"}
@@ -39,15 +38,11 @@ class DashScope(DrawingService):
     Settings: ClassVar[type[DashScopeSettings]] = DashScopeSettings
     settings: Any
     api: ClassVar[str] = "dashscope"
+    option_names = ("size", "prompt_extend", "watermark", "negative_prompt")
 
     def wire_name(self) -> str:
         """Return the kind of endpoint of the protocol."""
         return _KINDS[self.settings.protocol]
-
-    def options(self) -> dict[str, Json]:
-        """Return size, rewriting and watermark."""
-        names = ("size", "prompt_extend", "watermark", "negative_prompt")
-        return {name: getattr(self.settings, name) for name in names}
 
     def rewrites(self) -> str:
         """Return a notice if prompts are rewritten."""

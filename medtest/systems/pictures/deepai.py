@@ -35,13 +35,8 @@ class DeepAI(DrawingService):
     Settings: ClassVar[type[DeepAISettings]] = DeepAISettings
     settings: Any
     api: ClassVar[str] = "deepai"
+    option_names = ("width", "height")
 
     def options(self) -> dict[str, Json]:
         """Return size, version, and a request for one picture instead of a sheet of four."""
-        own = self.settings
-        return {
-            "grid_size": 1,
-            "width": own.width,
-            "height": own.height,
-            "image_generator_version": own.version,
-        }
+        return {**super().options(), "grid_size": 1, "image_generator_version": self.settings.version}

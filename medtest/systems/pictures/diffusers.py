@@ -61,11 +61,8 @@ class Diffusers(LocalDrawing):
     Settings: ClassVar[type[DiffusersSettings]] = DiffusersSettings
     settings: DiffusersSettings
     needs_device: ClassVar[bool] = True
-
-    def __init__(self, name: str, settings: Any) -> None:
-        super().__init__(name, settings)
-        self._pipeline: Any = None
-        self._device = "cpu"
+    _pipeline: Any = None
+    _device = "cpu"
 
     # --------------------------------------------------------------------------------------------- before the run
 

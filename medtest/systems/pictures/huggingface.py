@@ -42,10 +42,9 @@ class HuggingFaceImages(DrawingService):
     Settings: ClassVar[type[HuggingFaceImagesSettings]] = HuggingFaceImagesSettings
     settings: Any
     api: ClassVar[str] = "huggingface"
+    option_names = ("width", "height", "num_inference_steps", "guidance_scale", "negative_prompt", "scheduler")
 
     def options(self) -> dict[str, Json]:
         """Return size, steps, guidance, and the model's path below the base URL."""
         own = self.settings
-        names = ("width", "height", "num_inference_steps", "guidance_scale", "negative_prompt", "scheduler")
-        path = f"/models/{own.model}" if own.router else None
-        return {**{name: getattr(own, name) for name in names}, "asked_path": path}
+        return {**super().options(), "asked_path": f"/models/{own.model}" if own.router else None}

@@ -6,7 +6,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from medtest.api.drawn.kept import KeptPictures
 from medtest.api.drawn.store import is_blank
@@ -14,8 +14,8 @@ from medtest.api.redact import reason_of
 from medtest.core.cases import Image, PictureOutput, image_sha256
 from medtest.core.errors import MedtestError, OutputProblem
 from medtest.core.records import PICTURES
-from medtest.systems.answering.asking import Asked, Asking, BudgetLimits
-from medtest.systems.pictures.base import DrawingSystem, prompt_of
+from medtest.systems.answering.asking import Asked, Asking, AskingSystem, BudgetLimits
+from medtest.systems.pictures.base import TASK, prompt_of
 
 BLANK = "the picture is of one colour"
 
@@ -24,16 +24,14 @@ class Filtered(Exception):
     """A pipeline's own filter blocked a picture; the message names it."""
 
 
-class LocalDrawing(DrawingSystem):
+class LocalDrawing(AskingSystem):
     """System that answers prompts one by one."""
 
+    tasks: ClassVar[tuple[str, ...]] = (TASK,)
     model: ClassVar[str] = ""
-
-    def __init__(self, name: str, settings: Any) -> None:
-        super().__init__(name, settings)
-        self._folder: Path | None = None
-        self._kept: KeptPictures | None = None
-        self._drawn = 0
+    _folder: Path | None = None
+    _kept: KeptPictures | None = None
+    _drawn = 0
 
     @property
     def kept_size(self) -> int | None:

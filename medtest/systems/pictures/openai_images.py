@@ -6,7 +6,6 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from medtest.core.cases import Json
 from medtest.systems.pictures.service import DrawingService, DrawingSettings
 
 
@@ -42,12 +41,7 @@ class OpenAIImages(DrawingService):
     Settings: ClassVar[type[OpenAIImagesSettings]] = OpenAIImagesSettings
     settings: Any
     api: ClassVar[str] = "images"
-
-    def options(self) -> dict[str, Json]:
-        """Return size, quality and other options."""
-        own = self.settings
-        names = ("size", "quality", "style", "background", "moderation", "output_format", "response_format")
-        return {name: getattr(own, name) for name in names}
+    option_names = ("size", "quality", "style", "background", "moderation", "output_format", "response_format")
 
     def rewrites(self) -> str:
         """Return a notice on rewritten prompts, which only the service itself can report."""

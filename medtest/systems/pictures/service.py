@@ -7,18 +7,18 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from medtest.api.calls.client import Caller, Endpoint
-from medtest.api.calls.request import Outcome, Parameters, Request
+from medtest.api.calls.client import Endpoint
+from medtest.api.calls.request import CallState, Outcome, Parameters, Request, Source
+from medtest.api.drawn.keepers import Keepers
 from medtest.api.drawn.kept import KeptPictures
 from medtest.api.store.cache import CacheMode
 from medtest.api.wire import wire_of
-from medtest.core.cases import Json
+from medtest.core.cases import Json, PictureOutput
 from medtest.core.plugins import TRUSTED
 from medtest.core.records import PICTURES
 from medtest.systems.answering.api_system import ApiSystem, EndpointSettings
 from medtest.systems.answering.asking import Asked, Asking
-from medtest.systems.pictures.base import DrawingSystem, depicted, prompt_of
-from medtest.systems.pictures.keepers import Keepers
+from medtest.systems.pictures.base import TASK, prompt_of
 
 
 class PicturePrices(BaseModel):
@@ -62,25 +62,31 @@ class DrawingSettings(EndpointSettings):
     max_in_flight: int = Field(default=16, ge=1, le=1024, json_schema_extra=TRUSTED)
 
 
-class DrawingService(DrawingSystem, ApiSystem):
+class DrawingService(ApiSystem):
     """Image generation service.
+
+    Pictures are stored in the run folder under their content hash before their answers are yielded
+    (:class:`medtest.api.drawn.kept.KeptPictures`).
 
     Attributes:
         api: Kind of endpoint (:mod:`medtest.api.wire`).
+        option_names: Settings that are fields of the request.
         threads: Number of threads that decode and write pictures.
     """
 
     Settings: ClassVar[type[DrawingSettings]] = DrawingSettings
     settings: Any
+    tasks: ClassVar[tuple[str, ...]] = (TASK,)
     sends: ClassVar[str] = "prompts"
     api: ClassVar[str]
+    option_names: ClassVar[tuple[str, ...]] = ()
     threads: ClassVar[int] = 4
 
     # ------------------------------------------------------------------------------------------ for subclasses
 
     def options(self) -> dict[str, Json]:
         """Return additional fields of the request; those that are None are omitted."""
-        return {}
+        return {name: getattr(self.settings, name) for name in self.option_names}
 
     def wire_name(self) -> str:
         """Return the name of the kind of endpoint."""
@@ -101,7 +107,7 @@ class DrawingService(DrawingSystem, ApiSystem):
         """Return a notice of model and host, missing seeds and prompt rewriting."""
         remarks = [super().notice().removesuffix(".")]
         if not self._takes_seed():
-            remarks.append("it takes no seed: each asking draws anew")
+            remarks.append("it accepts no seed, so every call draws another picture")
         if rewriting := self.rewrites():
             remarks.append(rewriting)
         return "; ".join(remarks) + "."
@@ -136,22 +142,6 @@ class DrawingService(DrawingSystem, ApiSystem):
         seed = call.seed if own.seed == "case" and wire_of(self.wire_name()).takes_seed else None
         return Request(address=call.label, prompt=self.words(call), repeat=call.repeat, seed=seed)
 
-    def caller(self, where: str, *, pictures: bool = True) -> Caller:
-        """Return the caller that sends requests.
-
-        Raises:
-            UserMistakes: The endpoint is not usable.
-        """
-        own = self.settings
-        return Caller(
-            self.endpoint(),
-            self.parameters(),
-            max_in_flight=own.max_in_flight,
-            call_seconds=own.call_seconds,
-            where=where,
-            poll_seconds=own.poll_seconds,
-        )
-
     def drawn(self, folder: Path, shared: Path) -> KeptPictures:
         """Return the picture store: in the run folder, and next to the cache if it is used."""
         beside = None if self._cache_mode == CacheMode.OFF else shared / PICTURES
@@ -160,5 +150,22 @@ class DrawingService(DrawingSystem, ApiSystem):
         return KeptPictures(folder / PICTURES, beside, size=size, threads=self.threads, helpers=helpers)
 
     def asked(self, call: Asking, outcome: Outcome) -> Asked:
-        """Return the answer to a call's prompt."""
-        return depicted(call, outcome)
+        """Convert the outcome of a call: a picture by its hash, the reason why there is none, or an ERROR."""
+        seconds = outcome.seconds if outcome.source == Source.CALL else None
+        if outcome.state == CallState.ERROR:
+            return Asked(number=call.number, outputs=(outcome.reason or "no answer",), seconds=seconds)
+        output = PictureOutput(
+            address=call.addresses[0],
+            prompt=prompt_of(call),
+            picture=outcome.picture,
+            state=str(outcome.state),
+            why=outcome.reason,
+            revised_prompt=outcome.revised_prompt,
+            model=outcome.model,
+            prompt_tokens=outcome.prompt_tokens,
+            completion_tokens=outcome.completion_tokens,
+            cost_usd=outcome.cost_usd,
+            seconds=outcome.seconds,
+            attempts=outcome.attempts,
+        )
+        return Asked(number=call.number, outputs=(output,), seconds=seconds)

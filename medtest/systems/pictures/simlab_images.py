@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-from dataclasses import asdict
 from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -17,7 +14,7 @@ from medtest.simlab.config import MODEL, SESSION_DOOR, Config
 from medtest.simlab.drawing import REVISION
 from medtest.simlab.drawing.defects import DrawingDefects
 from medtest.systems.answering.asking import Asking
-from medtest.systems.answering.simulated import RATE, FaultSettings, SimulatedServer, kept_faults
+from medtest.systems.answering.simulated import RATE, FaultSettings, SimulatedServer
 from medtest.systems.pictures.openai_images import OpenAIImages, OpenAIImagesSettings
 from medtest.systems.pictures.service import PicturePrices
 
@@ -119,28 +116,19 @@ class SimlabImages(SimulatedServer, OpenAIImages):
     tasks: ClassVar[tuple[str, ...]] = OpenAIImages.tasks
     Settings: ClassVar[type[SimlabImagesSettings]] = SimlabImagesSettings
     unused: ClassVar[tuple[str, ...]] = (*SimulatedServer.unused, "send_prompts")
+    answer_keys: ClassVar[tuple[str, ...]] = ("seed", "drawing")
     revision: ClassVar[int] = REVISION
 
     def notice(self) -> str:
         """Return a notice that results say nothing about a real product."""
         defects = self.settings.defects
         rates = {name: rate for name, rate in defects.model_dump().items() if isinstance(rate, float) and rate}
-        each = ", ".join(f"{name} {rate:g}{' anew' * (name in defects.anew)}" for name, rate in rates.items())
-        return (
-            f"SIMULATED: {self.record_name} is a program of medtest's on this machine that draws "
-            f"({each or 'no defects'}); its figures say nothing about any real product."
-        )
+        each = (f"{name} {rate:g}{' per call' * (name in defects.anew)}" for name, rate in rates.items())
+        return self.simulation_notice("draws", each)
 
     def fingerprint(self) -> dict[str, Json]:
         """Return everything beyond the settings that determines its pictures: the product's revision."""
         return {"product": REVISION}
-
-    def content(self) -> str:
-        """Return a digest of the settings that influence pictures."""
-        config = asdict(self.config())
-        content = {"seed": config["seed"], "drawing": config["drawing"], "faults": kept_faults(config["faults"])}
-        text = json.dumps({**content, "product": REVISION}, sort_keys=True)
-        return f"simlab:{hashlib.sha256(text.encode()).hexdigest()}"
 
     def config(self) -> Config:
         """Return the server's configuration, without its key."""

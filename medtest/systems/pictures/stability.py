@@ -6,7 +6,6 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from medtest.core.cases import Json
 from medtest.systems.pictures.service import DrawingService, DrawingSettings
 
 
@@ -35,8 +34,4 @@ class Stability(DrawingService):
     Settings: ClassVar[type[StabilitySettings]] = StabilitySettings
     settings: Any
     api: ClassVar[str] = "stability"
-
-    def options(self) -> dict[str, Json]:
-        """Return aspect ratio, style and format."""
-        names = ("aspect_ratio", "negative_prompt", "style_preset", "output_format")
-        return {name: getattr(self.settings, name) for name in names}
+    option_names = ("aspect_ratio", "negative_prompt", "style_preset", "output_format")

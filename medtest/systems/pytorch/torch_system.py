@@ -37,14 +37,8 @@ class TorchSystem(System):
     needs_device = True
     probed: ClassVar[Need] = Need.GRADIENTS
     library: ClassVar[tuple[str, str]] = ("", "")
-
-    def __init__(self, name: str, settings: Any) -> None:
-        super().__init__(name, settings)
-        self._network: nn.Module | None = None
-        self._device = "cpu"
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_network": None}
+    _network: nn.Module | None = None
+    _device = "cpu"
 
     def library_mistakes(self) -> list[Mistake]:
         """Return a mistake if the library is missing."""

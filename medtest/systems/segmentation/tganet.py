@@ -63,10 +63,7 @@ class TGANetSystem(SegmentationNetwork):
     published = ("tganet",)
     published_size = 256
     published_resize = "opencv"
-
-    def __init__(self, name: str, settings: Any) -> None:
-        super().__init__(name, settings)
-        self.labels: Tensor | None = None
+    labels: Tensor | None = None
 
     def check(self) -> Sequence[Mistake]:
         """Return the problems of checkpoint and word vectors."""

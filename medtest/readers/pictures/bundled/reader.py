@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import cv2
 import numpy as np
@@ -49,12 +49,9 @@ class Bundled(PictureReader):
 
     Settings = BundledSettings
     settings: BundledSettings
-
-    def __init__(self, name: str, settings: Any) -> None:
-        super().__init__(name, settings)
-        self._network: SceneNet | None = None
-        self._info: SceneNetInfo | None = None
-        self._device = "cpu"
+    _network: SceneNet | None = None
+    _info: SceneNetInfo | None = None
+    _device = "cpu"
 
     @property
     def _file(self) -> Path:

@@ -52,11 +52,8 @@ class Detector(GraphReader):
 
     Settings = DetectorSettings
     settings: DetectorSettings
-
-    def __init__(self, name: str, settings: Any) -> None:
-        super().__init__(name, settings)
-        self._names: tuple[str, ...] = ()
-        self._tells = Tells()
+    _names: tuple[str, ...] = ()
+    _tells = Tells()
 
     def open(self, *, device: str, threads: int) -> None:
         """Load graph and class names; see the base class."""

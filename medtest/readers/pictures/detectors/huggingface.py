@@ -67,13 +67,10 @@ class FolderDetector(PictureReader):
     Settings: ClassVar[type[DetectorFolderSettings]] = DetectorFolderSettings
     settings: DetectorFolderSettings
     families: ClassVar[tuple[str, ...]] = ()
-
-    def __init__(self, name: str, settings: Any) -> None:
-        super().__init__(name, settings)
-        self._network: Any = None
-        self._processor: Any = None
-        self._device = "cpu"
-        self._family = ""
+    _network: Any = None
+    _processor: Any = None
+    _device = "cpu"
+    _family = ""
 
     @property
     def folder(self) -> Path:

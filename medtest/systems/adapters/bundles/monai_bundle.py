@@ -70,15 +70,9 @@ class MonaiBundle(TorchNetwork):
 
     Settings: ClassVar[type[MonaiSettings]] = MonaiSettings
     library = ("monai", "monai")
-
-    def __init__(self, name: str, settings: Any) -> None:
-        super().__init__(name, settings)
-        self._plan: BundlePlan | None = None
-        self._before: Any = None
-        self._inferer: Any = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_plan": None, "_before": None, "_inferer": None}
+    _plan: BundlePlan | None = None
+    _before: Any = None
+    _inferer: Any = None
 
     def _planned(self) -> BundlePlan:
         choice: Wanted = self.settings.preprocessing

@@ -55,15 +55,12 @@ class Predictions(System):
     Settings = PredictionsSettings
     tasks: ClassVar[tuple[str, ...]] = ("mask", "label")
     probed: ClassVar[Need] = Need.NOTHING
+    _table: LabelsFile | None = None
 
     def __init__(self, name: str, settings: Any) -> None:
         super().__init__(name, settings)
         self.classes = classes_of(settings)
         self.answer_form = FORMS[settings.values]
-        self._table: LabelsFile | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_table": None}
 
     def check(self) -> Sequence[Mistake]:
         """Return the problems of the folder."""

@@ -91,14 +91,8 @@ class HuggingFace(CroppingSystem, NamedSystem, TorchNetwork):
 
     tasks: ClassVar[tuple[str, ...]] = ("mask", "label")
     Settings: ClassVar[type[HuggingFaceSettings]] = HuggingFaceSettings
-
-    def __init__(self, name: str, settings: Any) -> None:
-        super().__init__(name, settings)
-        self._processor: Any = None
-        self._family = ""
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_processor": None}
+    _processor: Any = None
+    _family = ""
 
     def file_names(self) -> tuple[tuple[str, ...] | None, bool]:
         """Return the folder's class names of a classifier."""

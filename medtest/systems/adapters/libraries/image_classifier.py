@@ -82,10 +82,7 @@ class ImageClassifier(CroppingSystem, NamedSystem, TorchSystem):
 
     Settings: ClassVar[type[ImageClassifierSettings]] = ImageClassifierSettings
     tasks: ClassVar[tuple[str, ...]] = ("label",)
-
-    def __init__(self, name: str, settings: Any) -> None:
-        super().__init__(name, settings)
-        self._recipe: Preprocessing | None = None
+    _recipe: Preprocessing | None = None
 
     @property
     def gives(self) -> Literal["logits", "probabilities"]:

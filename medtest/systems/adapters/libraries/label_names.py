@@ -81,9 +81,7 @@ class Naming:
 class NamedSystem(System):
     """System whose classes are named in its own files or by the user."""
 
-    def __init__(self, name: str, settings: Any) -> None:
-        super().__init__(name, settings)
-        self._groups: tuple[list[list[int]], bool] | None = None
+    _groups: tuple[list[list[int]], bool] | None = None
 
     def file_names(self) -> tuple[tuple[str, ...] | None, bool]:
         """Return the class names in its own files, in the order of its scores, and whether several may be true.

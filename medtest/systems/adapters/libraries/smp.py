@@ -61,11 +61,8 @@ class Smp(TorchNetwork):
 
     Settings: ClassVar[type[SmpSettings]] = SmpSettings
     library = ("segmentation_models_pytorch", "smp")
-
-    def __init__(self, name: str, settings: Any) -> None:
-        super().__init__(name, settings)
-        self._input = GraphSettings()
-        self._ends_active = False
+    _input = GraphSettings()
+    _ends_active = False
 
     def check(self) -> Sequence[Mistake]:
         """Return the problems of folder, checkpoint and names."""

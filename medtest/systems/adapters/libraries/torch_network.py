@@ -32,13 +32,10 @@ class TorchNetwork(TorchSystem):
     """
 
     Settings: ClassVar[type[NetworkSettings]] = NetworkSettings
-
-    def __init__(self, name: str, settings: Any) -> None:
-        super().__init__(name, settings)
-        self._names: tuple[str, ...] | None = None
-        self._classes: tuple[int, ...] = ()
-        self._activation: Activation = "auto"
-        self._threshold = CUT
+    _names: tuple[str, ...] | None = None
+    _classes: tuple[int, ...] = ()
+    _activation: Activation = "auto"
+    _threshold = CUT
 
     def has_classes(self, names: Sequence[str]) -> None:
         """Set the names of the network's classes.

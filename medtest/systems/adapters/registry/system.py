@@ -44,15 +44,9 @@ class Registered(ExportedGraph):
 
     Settings = RegisteredSettings
     tasks: ClassVar[tuple[str, ...]] = ("mask", "label")
-
-    def __init__(self, name: str, settings: Any) -> None:
-        super().__init__(name, settings)
-        self._version: ModelVersion | None = None
-        self._model: Any = None
-        self._device = "cpu"
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_model": None}
+    _version: ModelVersion | None = None
+    _model: Any = None
+    _device = "cpu"
 
     @property
     def registered(self) -> ModelVersion:

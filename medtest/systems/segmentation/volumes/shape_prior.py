@@ -55,10 +55,7 @@ class ShapePrior(Segmenter):
     """Fits a shape model, then lets the surface follow the intensities within a band."""
 
     Settings: ClassVar[type[SystemSettings]] = ShapePriorSettings
-
-    def __init__(self, name: str, settings: Any) -> None:
-        super().__init__(name, settings)
-        self._model: ShapeModel | None = None
+    _model: ShapeModel | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_model": None}

@@ -11,11 +11,11 @@ import pytest
 from exchanges import BLANK, PIXELS, PNG, SHA256, drawn
 
 from medtest.api.calls.request import CallState
+from medtest.api.drawn.keepers import Keepers
 from medtest.api.drawn.store import Store
 from medtest.core.cases import image_sha256
 from medtest.core.errors import OutputProblem
 from medtest.core.files.by_content import PictureFiles, encode
-from medtest.systems.pictures.keepers import Keepers
 
 
 @pytest.mark.slow
