@@ -18,12 +18,16 @@ from medtest.api.redact import reason_of
 from medtest.core.cases import Json
 from medtest.core.errors import MedtestError, Mistake
 from medtest.core.plugins import TRUSTED
-from medtest.systems.adapters.libraries.huggingface_folder import PROCESSORS, config_of, offline, weights_of
-from medtest.systems.adapters.libraries.weights import pointer_mistakes
+from medtest.systems.adapters.libraries.huggingface_folder import (
+    PROCESSORS,
+    checkpoint_mistakes,
+    load_network,
+    load_processor,
+)
 from medtest.systems.answering.asking import Asked, Asking, AskingSystem
 from medtest.systems.answering.outputs import asked_of
 from medtest.systems.answering.prompts import PromptSettings, prompt_of
-from medtest.systems.files import cached_sha256, folder_mistakes, user_path
+from medtest.systems.files import cached_sha256, user_path
 
 _PRINTED = frozenset({".json", ".safetensors", ".jinja", ".model", ".txt"})
 _MARK = "medtest-marks-this"
@@ -67,32 +71,13 @@ class LocalChat(AskingSystem):
 
     def check(self) -> Sequence[Mistake]:
         """Return the problems of the folder."""
-        where, typed = self.name, self.settings.path
-        mistakes = folder_mistakes(typed, where=where, key="path")
-        if mistakes:
-            return mistakes
-        folder = user_path(typed)
         allowed = "a folder that save_pretrained wrote: config.json, model.safetensors, processor and tokenizer"
-        try:
-            config = config_of(folder)
-        except MedtestError as error:
-            return [Mistake(where=where, key="path", found=str(error), allowed=allowed)]
-        if _has_code(config):
-            problem = (
-                "a network whose code lies in its own folder (auto_map in config.json), which medtest does not run"
-            )
-            return [Mistake(where=where, key="path", found=problem)]
-        files = weights_of(folder)
-        missing = [path.name for path in files if not path.is_file()]
-        pickled = [path.name for path in files if path.suffix != ".safetensors"]
-        if not files or missing or pickled:
-            problem = f"{missing[0]} is missing" if missing else "weights that are no safetensors" if pickled else ""
-            return [
-                Mistake(where=where, key="path", found=problem or f"{folder.name} holds no weights", allowed=allowed)
-            ]
-        if not any((folder / name).is_file() for name in PROCESSORS):
-            return [Mistake(where=where, key="path", found=f"{folder.name} holds no processor", allowed=allowed)]
-        return [mistake for path in files for mistake in pointer_mistakes(path, where=where, key="path")]
+        folder = user_path(self.settings.path)
+        mistakes = checkpoint_mistakes(self.settings.path, where=self.name, allowed=allowed)
+        if not mistakes and not any((folder / name).is_file() for name in PROCESSORS):
+            found = f"{folder.name} holds no processor"
+            mistakes.append(Mistake(where=self.name, key="path", found=found, allowed=allowed))
+        return mistakes
 
     def fingerprint(self) -> dict[str, Json]:
         """Return one SHA-256 over all files in the folder that influence an answer."""
@@ -115,23 +100,11 @@ class LocalChat(AskingSystem):
 
         folder = user_path(self.settings.path)
         torch.set_num_threads(threads)
-        local: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
         dtype = "auto" if self.settings.precision == "own" else getattr(torch, self.settings.precision)
-        processors: Any = AutoProcessor
-        maker: Any = AutoModelForImageTextToText
-        try:
-            with offline():
-                self._processor = processors.from_pretrained(str(folder), **local)
-                self._model, report = maker.from_pretrained(
-                    str(folder), use_safetensors=True, dtype=dtype, output_loading_info=True, **local
-                )
-        except Exception as error:
-            line = f"{type(error).__name__}: {str(error).strip()[:300]}"
-            raise MedtestError(f"{folder.name} cannot be loaded as a vision-language model: {line}") from error
-        absent = sorted(str(name) for name in [*report["missing_keys"], *report["mismatched_keys"]])
-        if absent:
-            shown = ", ".join(absent[:6])
-            raise MedtestError(f"{folder.name}: {len(absent)} weights are missing or of another shape ({shown})")
+        self._processor = load_processor(AutoProcessor, folder)
+        self._model = load_network(
+            AutoModelForImageTextToText, folder, purpose="questions about images", use_safetensors=True, dtype=dtype
+        )
         if not getattr(self._processor, "chat_template", None):
             raise MedtestError(f"{folder.name} has no chat template (chat_template.jinja)")
         self._device = device
@@ -254,9 +227,3 @@ def _before_question(system: str, prompt: str, image: Any) -> list[dict[str, Any
 
 
 _FORMS: tuple[_Form, ...] = (_in_parts, _as_text, _before_question)
-
-
-def _has_code(config: Any) -> bool:
-    if isinstance(config, dict):
-        return "auto_map" in config or any(_has_code(value) for value in config.values())
-    return False

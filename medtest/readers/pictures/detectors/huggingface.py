@@ -5,7 +5,6 @@ Nothing is downloaded and no code from a folder is run; only safetensors weights
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -25,9 +24,13 @@ from medtest.readers.pictures.detectors.coco import pool_class
 from medtest.readers.pictures.graph import entities_of
 from medtest.readers.pictures.spatial import PREDICATES, triples_of
 from medtest.systems.adapters.libraries.hub_folder import read_json
-from medtest.systems.adapters.libraries.huggingface_folder import config_of, leave_backbones_empty, offline
-from medtest.systems.adapters.libraries.weights import pointer_mistakes
-from medtest.systems.files import folder_mistakes, user_path
+from medtest.systems.adapters.libraries.huggingface_folder import (
+    checkpoint_mistakes,
+    config_of,
+    load_network,
+    load_processor,
+)
+from medtest.systems.files import user_path
 
 WEIGHTS: Final = "model.safetensors"
 _DESCRIPTIONS: Final = (
@@ -41,7 +44,6 @@ _DESCRIPTIONS: Final = (
     "merges.txt",
 )
 """Files of a folder that, together with the weights, determine the result."""
-LOCAL: Final[Mapping[str, Any]] = {"local_files_only": True, "trust_remote_code": False}
 
 
 class DetectorFolderSettings(PictureSettings):
@@ -62,11 +64,19 @@ class DetectorFolderSettings(PictureSettings):
 
 
 class FolderDetector(PictureReader):
-    """A detector of transformers; the architecture is given by the folder's ``config.json``."""
+    """A detector of transformers; the architecture is given by the folder's ``config.json``.
+
+    Attributes:
+        families: Supported values of ``model_type``.
+        processor: Name of transformers' class that prepares the network's inputs.
+        maker: Name of transformers' class that creates the network.
+    """
 
     Settings: ClassVar[type[DetectorFolderSettings]] = DetectorFolderSettings
     settings: DetectorFolderSettings
-    families: ClassVar[tuple[str, ...]] = ()
+    families: ClassVar[tuple[str, ...]]
+    processor: ClassVar[str]
+    maker: ClassVar[str]
     _network: Any = None
     _processor: Any = None
     _device = "cpu"
@@ -88,27 +98,10 @@ class FolderDetector(PictureReader):
 
     def check(self) -> list[Mistake]:
         """Return the mistakes in the folder."""
-        where, typed = self.name, self.settings.path
-        if mistakes := folder_mistakes(typed, where=where, key="path"):
-            return mistakes
-        try:
-            config = config_of(self.folder)
-        except MedtestError as error:
-            return [Mistake(where=where, key="path", found=str(error), allowed="a folder that save_pretrained wrote")]
-        family = str(config["model_type"])
-        if "auto_map" in config:
-            problem = "a network whose code lies in its own folder (auto_map in config.json)"
-            return [Mistake(where=where, key="path", found=problem, allowed="networks that transformers has itself")]
-        if family not in self.families:
-            return [Mistake(where=where, key="path", found=f"model_type {family}", allowed=", ".join(self.families))]
-        files = _tensors(self.folder)
-        missing = [path.name for path in files if not path.is_file()]
-        if not files or missing:
-            problem = f"{missing[0]} is missing" if missing else f"no {WEIGHTS} in {self.folder.name}"
-            fix = "weights in other formats are not read: save the network again with safe_serialization=True"
-            return [Mistake(where=where, key="path", found=problem, allowed=WEIGHTS, fix=fix)]
-        pointers = [mistake for path in files for mistake in pointer_mistakes(path, where=where, key="path")]
-        return pointers or super().check()
+        allowed = f"a folder that save_pretrained wrote: config.json and {WEIGHTS}"
+        path, families = self.settings.path, self.families
+        mistakes = checkpoint_mistakes(path, where=self.name, allowed=allowed, families=families)
+        return mistakes or super().check()
 
     def open(self, *, device: str, threads: int) -> None:
         """Load network and processor.
@@ -120,59 +113,31 @@ class FolderDetector(PictureReader):
         import transformers
 
         torch.set_num_threads(max(1, threads))
-        folder, self._device = self.folder, device
-        try:
-            self._family = str(config_of(folder)["model_type"])
-            with offline():
-                self._processor = self.processor(transformers, folder)
-                config = transformers.AutoConfig.from_pretrained(folder, **LOCAL)
-                leave_backbones_empty(config)
-                network, report = self.maker(transformers).from_pretrained(
-                    folder, config=config, output_loading_info=True, use_safetensors=True, **LOCAL
-                )
-        except MedtestError:
-            raise
-        except Exception as error:
-            reason = f"{type(error).__name__}: {str(error).strip()[:400]}"
-            raise MedtestError(
-                f"{folder.name}: transformers cannot make a detector of this folder: {reason}"
-            ) from error
-        absent = sorted(str(weight_name) for weight_name in [*report["missing_keys"], *report["mismatched_keys"]])
-        if absent:
-            listed = ", ".join(absent[:6]) + (", …" if len(absent) > 6 else "")
-            raise MedtestError(
-                f"{folder.name}: {len(absent)} weights of {type(network).__name__} are not in the folder or have"
-                f" another shape ({listed}); they would be drawn at random"
-            )
+        self._device, self._family = device, str(config_of(self.folder)["model_type"])
+        self._processor = load_processor(getattr(transformers, self.processor), self.folder)
+        maker = getattr(transformers, self.maker)
+        network = load_network(maker, self.folder, purpose="object detection", use_safetensors=True)
         self._network = network.eval().to(device)
 
     def close(self) -> None:
         """Release the network."""
         self._network = self._processor = None
 
-    @abstractmethod
-    def processor(self, transformers: Any, folder: Path) -> Any:
-        """Return the object that prepares the network's inputs."""
-
-    @abstractmethod
-    def maker(self, transformers: Any) -> Any:
-        """Return the transformers class that creates the network."""
-
-    def scene(self, image: Image, found: Detections, names: Sequence[str], tells: Tells) -> Scene:
+    def scene(self, image: Image, detections: Detections, names: Sequence[str], tells: Tells) -> Scene:
         """Return detections as a scene.
 
         Args:
             image: The picture.
-            found: The detections, with boxes as fractions of the picture.
+            detections: The detections, with boxes as fractions of the picture.
             names: The classes of the labels.
             tells: What the reader tells about the picture.
 
         Raises:
             BadOutput: Boxes or scores are not finite.
         """
-        if not (np.isfinite(found.boxes).all() and np.isfinite(found.scores).all()):
+        if not (np.isfinite(detections.boxes).all() and np.isfinite(detections.scores).all()):
             raise BadOutput("gave boxes or scores that are not finite")
-        entities = entities_of(suppressed(found, self.settings.overlap, self.settings.most), names)
+        entities = entities_of(suppressed(detections, self.settings.overlap, self.settings.most), names)
         return Scene(entities=entities, triples=triples_of(entities, image.shape[1] / image.shape[0]), tells=tells)
 
     def ready(self) -> Any:
@@ -201,14 +166,8 @@ class ClassDetector(FolderDetector):
         "rt_detr_v2",
         "yolos",
     )
-
-    def processor(self, transformers: Any, folder: Path) -> Any:
-        """Return the image processor from the folder."""
-        return transformers.AutoImageProcessor.from_pretrained(folder, **LOCAL)
-
-    def maker(self, transformers: Any) -> Any:
-        """Return transformers' class for object detection."""
-        return transformers.AutoModelForObjectDetection
+    processor = "AutoImageProcessor"
+    maker = "AutoModelForObjectDetection"
 
     def look(self, images: Sequence[Image], contents: Sequence[PictureContent]) -> list[Scene]:
         """Return the objects above the minimum score, with relations by boxes.
@@ -243,14 +202,14 @@ def _with_valid_classes(detections: Detections, names: Sequence[str], classes: f
     )
 
 
-def detections_of(found: Mapping[str, Any], image: Image) -> Detections:
+def detections_of(result: Mapping[str, Any], image: Image) -> Detections:
     """Return a processor's detections, which are in pixels of the picture, as fractions of it."""
     height, width = image.shape[:2]
-    boxes: NDArray[np.float64] = found["boxes"].cpu().double().numpy().reshape(-1, 4)
+    boxes: NDArray[np.float64] = result["boxes"].cpu().double().numpy().reshape(-1, 4)
     return Detections(
         boxes=np.clip(boxes / np.array([width, height, width, height], np.float64), 0.0, 1.0),
-        scores=found["scores"].cpu().double().numpy(),
-        labels=found["labels"].cpu().long().numpy(),
+        scores=result["scores"].cpu().double().numpy(),
+        labels=result["labels"].cpu().long().numpy(),
     )
 
 

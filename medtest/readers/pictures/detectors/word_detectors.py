@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -14,7 +13,7 @@ from medtest.core.errors import MedtestError, Mistake
 from medtest.core.scenes import Scene, Tells
 from medtest.readers.pictures.base import PictureContent
 from medtest.readers.pictures.detectors.boxes import Detections
-from medtest.readers.pictures.detectors.huggingface import LOCAL, DetectorFolderSettings, FolderDetector, detections_of
+from medtest.readers.pictures.detectors.huggingface import DetectorFolderSettings, FolderDetector, detections_of
 from medtest.readers.pictures.spatial import PREDICATES
 
 
@@ -44,6 +43,8 @@ class WordDetector(FolderDetector):
     asks_words: ClassVar[bool] = True
     at_once: ClassVar[int] = 1
     families: ClassVar[tuple[str, ...]] = ("owlv2", "owlvit", "grounding-dino", "mm-grounding-dino")
+    processor = "AutoProcessor"
+    maker = "AutoModelForZeroShotObjectDetection"
 
     def check(self) -> list[Mistake]:
         """Return the mistakes in the folder or in the text for a class."""
@@ -51,14 +52,6 @@ class WordDetector(FolderDetector):
             allowed = "words with {} once, as 'a photo of a {}'"
             return [Mistake(where=self.name, key="words", found=self.settings.words, allowed=allowed)]
         return super().check()
-
-    def processor(self, transformers: Any, folder: Path) -> Any:
-        """Return the processor for pictures and words from the folder."""
-        return transformers.AutoProcessor.from_pretrained(folder, **LOCAL)
-
-    def maker(self, transformers: Any) -> Any:
-        """Return transformers' class for detection by words."""
-        return transformers.AutoModelForZeroShotObjectDetection
 
     def look(self, images: Sequence[Image], contents: Sequence[PictureContent]) -> list[Scene]:
         """Return the objects whose classes are named in the pools.

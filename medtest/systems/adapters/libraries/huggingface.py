@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -13,9 +12,10 @@ from medtest.core.cases import Image, Json
 from medtest.core.errors import BadOutput, MedtestError, Mistake
 from medtest.systems.adapters.libraries.huggingface_folder import (
     PROCESSORS,
+    checkpoint_mistakes,
     config_of,
-    leave_backbones_empty,
-    offline,
+    load_network,
+    load_processor,
     weights_of,
 )
 from medtest.systems.adapters.libraries.huggingface_labels import (
@@ -29,11 +29,10 @@ from medtest.systems.adapters.libraries.huggingface_pixels import scaled, sized
 from medtest.systems.adapters.libraries.label_names import LabelSettings, NamedSystem
 from medtest.systems.adapters.libraries.lesion import NetworkSettings, checked_scores
 from medtest.systems.adapters.libraries.torch_network import TorchNetwork
-from medtest.systems.adapters.libraries.weights import pointer_mistakes
 from medtest.systems.adapters.tensors import GraphSettings, encode
 from medtest.systems.base import RawAnswer
 from medtest.systems.checkpoints.inputs import InputKind
-from medtest.systems.files import cached_sha256, folder_mistakes, user_path
+from medtest.systems.files import cached_sha256, user_path
 from medtest.systems.pytorch.field import CroppingSystem, Input
 from medtest.systems.pytorch.torch_system import tensor_of
 
@@ -42,14 +41,8 @@ if TYPE_CHECKING:
 
 QUERIES: dict[str, tuple[int, int] | None] = {"mask2former": (384, 384), "maskformer": None}
 """Families with masks and a class per query, and the size at which transformers combines the two."""
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ProcessedOutputs:
-    """Network's output and its inputs."""
-
-    of: Any
-    inputs: dict[str, Tensor]
+ProcessedOutputs: TypeAlias = "tuple[Any, dict[str, Tensor]]"
+"""The network's output and its inputs."""
 
 
 class HuggingFaceSettings(NetworkSettings, LabelSettings):
@@ -106,40 +99,9 @@ class HuggingFace(CroppingSystem, NamedSystem, TorchNetwork):
 
     def check(self) -> Sequence[Mistake]:
         """Return the problems of the folder, and settings for the other kind of answer."""
-        return [*self._folder_mistakes(), *other_mistakes(self.settings, labels=self.task.labels, where=self.name)]
-
-    def _folder_mistakes(self) -> list[Mistake]:
-        where, typed = self.name, self.settings.path
-        mistakes = folder_mistakes(typed, where=where, key="path")
-        if mistakes:
-            if typed.count("/") == 1 and not typed.startswith((".", "~", "/")):
-                fix = (
-                    f"medtest downloads nothing; fetch it yourself: hf download {typed} --local-dir DIR, then path=DIR"
-                )
-                mistakes.append(
-                    Mistake(where=where, key="path", found=f"{typed} looks like a name on the hub", fix=fix)
-                )
-            return mistakes
-        folder = user_path(typed)
         allowed = "a folder that save_pretrained wrote: config.json and model.safetensors"
-        try:
-            config = config_of(folder)
-        except MedtestError as error:
-            return [Mistake(where=where, key="path", found=str(error), allowed=allowed)]
-        if "auto_map" in config:
-            problem = (
-                "a network whose code lies in its own folder (auto_map in config.json), which medtest does not run"
-            )
-            return [Mistake(where=where, key="path", found=problem, fix="model=callable runs code of yours")]
-        files = weights_of(folder)
-        if not files:
-            return [Mistake(where=where, key="path", found=f"{folder.name} holds no weights", allowed=allowed)]
-        missing = [path.name for path in files if not path.is_file()]
-        if missing:
-            return [
-                Mistake(where=where, key="path", found=f"{missing[0]} is missing", allowed="every file of the index")
-            ]
-        return [mistake for path in files for mistake in pointer_mistakes(path, where=where, key="path")]
+        mistakes = checkpoint_mistakes(self.settings.path, where=self.name, allowed=allowed, pickles=True)
+        return [*mistakes, *other_mistakes(self.settings, labels=self.task.labels, where=self.name)]
 
     def fingerprint(self) -> dict[str, Json]:
         """Return the SHA-256 of the weights, and of the descriptions of network and image processor."""
@@ -170,9 +132,11 @@ class HuggingFace(CroppingSystem, NamedSystem, TorchNetwork):
             MedtestError: transformers cannot create a network from the folder, or weights are missing.
         """
         folder = user_path(self.settings.path)
-        with offline():
-            self._processor = self._image_processor(folder)
-            network: nn.Module = self._load_network(folder)
+        if any((folder / name).is_file() for name in PROCESSORS):
+            import transformers
+
+            self._processor = load_processor(transformers.AutoImageProcessor, folder)
+        network: nn.Module = self._load_network(folder)
         config: Any = network.config
         if self.task.labels:
             self.check_count(int(config.num_labels))
@@ -187,7 +151,6 @@ class HuggingFace(CroppingSystem, NamedSystem, TorchNetwork):
         import transformers
         from transformers.models.auto import modeling_auto
 
-        common: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
         labels = self.task.labels
         makers: dict[str, Any] = (
             dict.fromkeys(
@@ -200,48 +163,13 @@ class HuggingFace(CroppingSystem, NamedSystem, TorchNetwork):
                 transformers.AutoModelForSemanticSegmentation,
             )
         )
-        try:
-            self._family = str(config_of(folder)["model_type"])
-            if self._family not in makers:
-                purpose = "image classification" if labels else "semantic segmentation"
-                raise MedtestError(
-                    f"{folder.name}: {self._family} is no network for {purpose}; these are: {', '.join(sorted(makers))}"
-                )
-            config = transformers.AutoConfig.from_pretrained(folder, **common)
-            leave_backbones_empty(config)
-            network: Any
-            network, report = makers[self._family].from_pretrained(
-                folder, config=config, output_loading_info=True, weights_only=True, **common
+        self._family = str(config_of(folder)["model_type"])
+        purpose = "image classification" if labels else "semantic segmentation"
+        if self._family not in makers:
+            raise MedtestError(
+                f"{folder.name}: {self._family} is no network for {purpose}; these are: {', '.join(sorted(makers))}"
             )
-        except MedtestError:
-            raise
-        except Exception as error:
-            raise MedtestError(
-                f"{folder.name}: transformers cannot make a network of this folder: {type(error).__name__}: "
-                f"{str(error).strip()[:400]}"
-            ) from error
-        absent = sorted(str(name) for name in [*report["missing_keys"], *report["mismatched_keys"]])
-        if absent:
-            raise MedtestError(
-                f"{folder.name}: {len(absent)} weights of {type(network).__name__} are not in the folder or have "
-                f"another shape ({', '.join(absent[:6])}{', …' if len(absent) > 6 else ''}); they would be drawn at "
-                f"random. Is this a backbone that was never trained to {'classify' if labels else 'segment'}?"
-            )
-        return network
-
-    def _image_processor(self, folder: Path) -> Any:
-        """Return the folder's image processor, or None if there is none."""
-        if not any((folder / name).is_file() for name in PROCESSORS):
-            return None
-        import transformers
-
-        try:
-            maker: Any = transformers.AutoImageProcessor
-            return maker.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-        except Exception as error:
-            raise MedtestError(
-                f"{folder.name}: its image processor cannot be made: {type(error).__name__}: {str(error).strip()[:300]}"
-            ) from error
+        return load_network(makers[self._family], folder, purpose=purpose, weights_only=True)
 
     def _changes(self) -> dict[str, Any]:
         """Return overrides of the processor's own settings."""
@@ -310,11 +238,11 @@ class HuggingFace(CroppingSystem, NamedSystem, TorchNetwork):
     def forward(self, inputs: dict[str, Tensor]) -> ProcessedOutputs:
         """Return the network's output, with the inputs that distinguish a picture from its padding."""
         on_device = {key: value.to(self._device) for key, value in inputs.items()}
-        return ProcessedOutputs(of=self.network(**on_device), inputs=on_device)
+        return self.network(**on_device), on_device
 
     def scores(self, outputs: ProcessedOutputs) -> Tensor:
         """Return the classes' scores; for masks at the network's output size."""
-        raw = outputs.of
+        raw, _ = outputs
         if self.task.labels:
             return tensor_of(getattr(raw, "logits", None))
         query = self._family in QUERIES
@@ -329,7 +257,7 @@ class HuggingFace(CroppingSystem, NamedSystem, TorchNetwork):
         scores = checked_scores(self.scores(outputs), len(images), None)
         answers: list[RawAnswer] = []
         for index, image in enumerate(images):
-            scores_of_image = _without_padding(scores[index : index + 1], outputs.inputs, index)
+            scores_of_image = _without_padding(scores[index : index + 1], outputs[1], index)
             whole = interpolate(scores_of_image, size=image.shape[:2], mode="bilinear", align_corners=False)
             answers.extend(self.probability(whole))
         return answers
@@ -341,7 +269,7 @@ class HuggingFace(CroppingSystem, NamedSystem, TorchNetwork):
         outputs = self.forward(self.normalised(pixels))
         scores = checked_scores(self.scores(outputs), len(pixels), None)
         # Images of one size have the same padding.
-        inner = _without_padding(scores, outputs.inputs, 0)
+        inner = _without_padding(scores, outputs[1], 0)
         return self.map_logits(interpolate(inner, size=shape, mode="bilinear", align_corners=False))
 
     def to_probability(self, scores: Tensor) -> Tensor:
