@@ -37,7 +37,7 @@ def test_weights_that_are_not_ours_are_refused(tmp_path: Path) -> None:
     from safetensors.torch import save_file
 
     save_file({"a": torch.zeros(2)}, tmp_path / "a.safetensors")
-    with pytest.raises(MedtestError, match="do not say which network"):
+    with pytest.raises(MedtestError, match="do not name their network"):
         read_info(tmp_path / "a.safetensors")
     (tmp_path / "b.safetensors").write_bytes(b"nothing of the kind")
     with pytest.raises(MedtestError, match="not a safetensors file"):

@@ -72,3 +72,24 @@ def facts_of(path: Path) -> Any:
     except (OSError, SafetensorError) as error:
         raise MedtestError(f"{path.name}: not a safetensors file that can be read: {error}") from error
     return json.loads(header.get(HEADER, "{}"))
+
+
+@contextmanager
+def described(path: Path, form: str, foreign: str) -> Iterator[Any]:
+    """Yield a file's description, and convert errors of its content to one message.
+
+    Args:
+        path: The file.
+        form: Expected value of ``format``.
+        foreign: Message for files of another format.
+
+    Raises:
+        MedtestError: The file has another format, or its description cannot be read.
+    """
+    try:
+        facts = facts_of(path)
+        if facts.get("format") != form:
+            raise MedtestError(f"{path.name}: {foreign}")
+        yield facts
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise MedtestError(f"{path.name}: its description cannot be read: {str(error)[:200]}") from error

@@ -20,17 +20,18 @@ import numpy as np
 from filelock import FileLock, Timeout
 from pydantic import Field
 
-from medtest.core.cases import Address, AnswerOutput, Ask, Image, Json, image_sha256
-from medtest.core.errors import FolderInUse, MedtestError, Mistake, UserMistakes
+from medtest.core.cases import Address, AnswerOutput, Ask, Image, image_sha256
+from medtest.core.errors import FolderInUse, MedtestError, Mistake
 from medtest.core.plugins import TRUSTED
 from medtest.core.scenes import Scene
 from medtest.language.questions.answers.values.answer import Answer
-from medtest.readers.pictures.base import PictureContent, PictureReader, PictureSettings
-from medtest.readers.pictures.named_system import named_system, print_of
+from medtest.readers.pictures.base import PictureContent
+from medtest.readers.pictures.named_system import SystemReader, SystemReaderSettings, named_system
 from medtest.readers.pictures.pool_questions import following, presence, questions_of, said_yes, scene_of
 from medtest.readers.typed import read_answer
 from medtest.systems.answering.api_system import ApiSystem
 from medtest.systems.answering.asking import Asking, AskingSystem, BudgetLimits
+from medtest.systems.base import System
 
 SYSTEM_PROMPT: Final = (
     "You are shown one picture. Answer the question about it, and nothing else: yes or no; a number in figures; or the"
@@ -40,7 +41,7 @@ _FOLDERS: Final = 64
 _LEAST_SEED: Final = 2**31
 
 
-class AskReaderSettings(PictureSettings):
+class AskReaderSettings(SystemReaderSettings):
     """Settings of :class:`PictureAsker`.
 
     Attributes:
@@ -54,7 +55,6 @@ class AskReaderSettings(PictureSettings):
     """
 
     system: str = "openai_compatible"
-    settings: dict[str, Any] = Field(default={}, json_schema_extra=TRUSTED)
     send_prompts: bool = Field(default=False, json_schema_extra=TRUSTED)
     max_calls: int | None = Field(default=None, ge=1, json_schema_extra=TRUSTED)
     max_usd: float | None = Field(default=None, gt=0, allow_inf_nan=False, json_schema_extra=TRUSTED)
@@ -69,7 +69,7 @@ class _Question:
     ask: Ask
 
 
-class PictureAsker(PictureReader):
+class PictureAsker(SystemReader):
     """Asks whether each object is present, and for those that are, about number, colour and relations.
 
     It does not report boxes. If the server fails on a question, the cases that wait for the answer are ERRORs, and the
@@ -79,6 +79,7 @@ class PictureAsker(PictureReader):
     Settings = AskReaderSettings
     settings: AskReaderSettings
     asks_words: ClassVar[bool] = True
+    system_task = "answer"
     _system: AskingSystem | None = None
     _lock: FileLock | None = None
     _own: tempfile.TemporaryDirectory[str] | None = None
@@ -88,45 +89,25 @@ class PictureAsker(PictureReader):
         self._folders: list[Path] = []
         self._numbers = count()
 
-    def _find_system(self) -> AskingSystem | list[Mistake]:
+    def find_system(self) -> System | list[Mistake]:
+        """Return the system, or the mistakes in its name or settings; it must be one that answers questions."""
         own = self.settings
         settings = {"system_prompt": SYSTEM_PROMPT, **own.settings}
-        system = named_system(own.system, settings, where=self.name, task="answer")
+        system = named_system(own.system, settings, where=self.name, task=self.system_task)
         if isinstance(system, list | AskingSystem):
             return system
-        description = f"{own.system}, which draws no questions"
-        return [Mistake(where=self.name, key="system", found=description, allowed="a system that is asked")]
-
-    def _create_system(self) -> AskingSystem:
-        """Return the system without opening it.
-
-        Raises:
-            UserMistakes: There is no such system, or its settings are wrong.
-        """
-        system = self._find_system()
-        if isinstance(system, list):
-            raise UserMistakes(system)
-        return system
+        description = f"{own.system}, which answers no questions"
+        return [Mistake(where=self.name, key="system", found=description, allowed="a system that answers questions")]
 
     def check(self) -> list[Mistake]:
         """Return the mistakes in the name of the system or its settings."""
-        system = self._find_system()
-        if isinstance(system, list):
-            return system
+        system, mistakes = self.find_system(), super().check()
         away = isinstance(system, ApiSystem) and not system.endpoint().loopback
-        refused = []
         if away and not self.settings.send_prompts:
-            fix = "say send_prompts=true if what the prompts name may be sent there: it may be clinical"
-            refused = [Mistake(where=self.name, key="send_prompts", found="false", fix=fix, needed="send_prompts=true")]
-        return [*system.check(), *refused, *super().check()]
-
-    def without_card(self) -> dict[str, Json]:
-        """Return everything its scenes depend on: the system with all settings that affect its answers."""
-        return {**super().without_card(), "system": print_of(self._create_system())}
-
-    def notice(self) -> str:
-        """Describe who is asked, where pictures are sent, and what is known about the reader's accuracy."""
-        return " ".join(text for text in (self._create_system().notice(), super().notice()) if text)
+            fix = "set send_prompts=true if the names in the prompts may be sent there: they may be clinical"
+            needed = "send_prompts=true"
+            mistakes.append(Mistake(where=self.name, key="send_prompts", found="false", fix=fix, needed=needed))
+        return mistakes
 
     def keep_in(self, folders: Iterable[Path]) -> None:
         """Set the run folders that contain pictures; the system's ledger and answers are stored in the first."""
@@ -142,7 +123,8 @@ class PictureAsker(PictureReader):
         if not self._folders:
             self._own = tempfile.TemporaryDirectory(prefix="medtest-ask-")
         folder = self._free_folder(Path(self._own.name) if self._own is not None else self._folders[0])
-        system = self._create_system()
+        system = self.create_system()
+        assert isinstance(system, AskingSystem)  # noqa: S101 - checked by find_system
         limits = BudgetLimits(max_usd=self.settings.max_usd, max_calls=self.settings.max_calls)
         system.keep_in(folder, folder, budget=limits, cache="use")
         system.open(device=device, threads=threads)
@@ -166,9 +148,7 @@ class PictureAsker(PictureReader):
 
     def close(self) -> None:
         """Release the system."""
-        if self._system is not None:
-            self._system.close()
-            self._system = None
+        super().close()
         if self._lock is not None:
             self._lock.release()
             self._lock = None

@@ -1,24 +1,84 @@
-"""Creates a system under test, from its name and settings, that a reader uses for its own purposes."""
+"""Readers that use a system under test, created from its name and settings."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from medtest.core.cases import Json
-from medtest.core.errors import Mistake, nearest_name
-from medtest.core.plugins import PartInfo, PartSettings, digest_name, is_trusted, parts
+from medtest.core.errors import Mistake, UserMistakes, nearest_name
+from medtest.core.plugins import TRUSTED, PartInfo, PartSettings, digest_name, is_trusted, parts
+from medtest.readers.pictures.base import PictureReader, PictureSettings
 from medtest.systems.base import System
 
 
-def named_system(name: str, given: Mapping[str, Any], *, where: str, task: str) -> System | list[Mistake]:
+class SystemReaderSettings(PictureSettings):
+    """Settings of a reader that uses a system.
+
+    Attributes:
+        system: Name of the system (``medtest list systems``).
+        settings: Its settings, such as ``{checkpoint: FILE}``; a suite's ``prepare`` does not apply.
+    """
+
+    system: str
+    settings: dict[str, Any] = Field(default={}, json_schema_extra=TRUSTED)
+
+
+class SystemReader(PictureReader):
+    """Reader that looks at pictures with a system under test.
+
+    Attributes:
+        system_task: Name of the task that the system performs.
+    """
+
+    settings: SystemReaderSettings
+    system_task: ClassVar[str]
+    _system: System | None = None
+
+    def find_system(self) -> System | list[Mistake]:
+        """Return the system, not opened, or the mistakes in its name or settings."""
+        own = self.settings
+        return named_system(own.system, own.settings, where=self.name, task=self.system_task)
+
+    def create_system(self) -> System:
+        """Return the system, not opened.
+
+        Raises:
+            UserMistakes: There is no such system, or its settings are wrong.
+        """
+        system = self.find_system()
+        if isinstance(system, list):
+            raise UserMistakes(system)
+        return system
+
+    def check(self) -> list[Mistake]:
+        """Return the mistakes in the name of the system or its settings."""
+        system = self.find_system()
+        return system if isinstance(system, list) else [*system.check(), *super().check()]
+
+    def without_card(self) -> dict[str, Json]:
+        """Return everything the scenes depend on: the system with all settings that affect its answers."""
+        return {**super().without_card(), "system": print_of(self.create_system())}
+
+    def notice(self) -> str:
+        """Return the system's notice, and what is known about the reader's accuracy."""
+        return " ".join(text for text in (self.create_system().notice(), super().notice()) if text)
+
+    def close(self) -> None:
+        """Release the system."""
+        if self._system is not None:
+            self._system.close()
+            self._system = None
+
+
+def named_system(name: str, overrides: Mapping[str, Any], *, where: str, task: str) -> System | list[Mistake]:
     """Return a system that is not opened yet, or the mistakes in its name or settings.
 
     Args:
         name: Name of the system, as for ``model=``.
-        given: Settings that override its defaults.
+        overrides: Settings that override its defaults.
         where: Name of the reader for messages.
         task: The required task.
     """
@@ -30,7 +90,7 @@ def named_system(name: str, given: Mapping[str, Any], *, where: str, task: str) 
     info = infos[name]
     system_class = info.load()
     try:
-        settings = system_class.Settings(**{**info.defaults, **given})
+        settings = system_class.Settings(**{**info.defaults, **overrides})
     except ValidationError as error:
         return [
             Mistake(
@@ -38,7 +98,7 @@ def named_system(name: str, given: Mapping[str, Any], *, where: str, task: str) 
                 key=".".join(["settings", *(str(part) for part in error_info["loc"])]),
                 found="nothing"
                 if error_info["type"] == "missing"
-                else str(given.get(str(error_info["loc"][0]), ""))[:80],
+                else str(overrides.get(str(error_info["loc"][0]), ""))[:80],
                 allowed=str(error_info["msg"]),
                 nearest=nearest_name(str(error_info["loc"][-1]), system_class.Settings.model_fields),
             )

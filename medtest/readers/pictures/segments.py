@@ -13,39 +13,35 @@ import cv2
 import numpy as np
 from pydantic import Field
 
-from medtest.core.cases import Address, Image, Json
-from medtest.core.errors import BadOutput, MedtestError, Mistake, UserMistakes
-from medtest.core.plugins import TRUSTED
+from medtest.core.cases import Address, Image
+from medtest.core.errors import BadOutput, MedtestError
 from medtest.core.scenes import Box, Scene, SeenEntity, Tells
 from medtest.core.tasks.border import check_mask
-from medtest.readers.pictures.base import PictureContent, PictureReader, PictureSettings
-from medtest.readers.pictures.named_system import named_system, print_of
+from medtest.readers.pictures.base import PictureContent
+from medtest.readers.pictures.named_system import SystemReader, SystemReaderSettings
 from medtest.readers.pictures.spatial import PREDICATES, triples_of
-from medtest.systems.base import Missing, System
+from medtest.systems.base import Missing
 
 _MOST_PLACES: Final = 100
 _ADDRESS: Final = Address(dataset="pictures", seed_id="picture")
 
 
-class SegmentsSettings(PictureSettings):
+class SegmentsSettings(SystemReaderSettings):
     """Settings of :class:`Segments`.
 
     Attributes:
-        system: Name of the system (``medtest list systems``).
-        settings: Its settings, such as ``{checkpoint: FILE}``; a suite's ``prepare`` does not apply.
         finding: The class that it marks, named as in pools.
         threshold: Probability above which a pixel is marked.
         least: Minimum size of a marked region as a share of the picture.
     """
 
     system: str = "pranet"
-    settings: dict[str, Any] = Field(default={}, json_schema_extra=TRUSTED)
     finding: str = Field(default="polyp", min_length=1, max_length=100)
     threshold: float = Field(default=0.5, ge=0, lt=1)
     least: float = Field(default=0.0, ge=0, le=1)
 
 
-class Segments(PictureReader):
+class Segments(SystemReader):
     """Detects one class with a segmentation system: one entity per connected region of the mask.
 
     It does not count, because one object may be marked in several regions.
@@ -53,7 +49,7 @@ class Segments(PictureReader):
 
     Settings = SegmentsSettings
     settings: SegmentsSettings
-    _system: System | None = None
+    system_task = "mask"
 
     def __init__(self, name: str, settings: Any) -> None:
         super().__init__(name, settings)
@@ -64,48 +60,14 @@ class Segments(PictureReader):
             counts=False,
         )
 
-    def _find_system(self) -> System | list[Mistake]:
-        own = self.settings
-        return named_system(own.system, own.settings, where=self.name, task="mask")
-
-    def _create_system(self) -> System:
-        """Return the system.
-
-        Raises:
-            UserMistakes: There is no such system, or its settings are wrong.
-        """
-        system = self._find_system()
-        if isinstance(system, list):
-            raise UserMistakes(system)
-        return system
-
-    def check(self) -> list[Mistake]:
-        """Return the mistakes in the name of the system or its settings."""
-        system = self._find_system()
-        return system if isinstance(system, list) else [*system.check(), *super().check()]
-
-    def without_card(self) -> dict[str, Json]:
-        """Return everything its scenes depend on: the system with its weights, the class and the thresholds."""
-        return {**super().without_card(), "system": print_of(self._create_system())}
-
-    def notice(self) -> str:
-        """Return the system's notice, and what is known about the reader's accuracy."""
-        return " ".join(text for text in (self._create_system().notice(), super().notice()) if text)
-
     def open(self, *, device: str, threads: int) -> None:
         """Load the system.
 
         Raises:
             MedtestError: It cannot be loaded.
         """
-        self._system = self._create_system()
+        self._system = self.create_system()
         self._system.open(device=device, threads=threads)
-
-    def close(self) -> None:
-        """Release the system."""
-        if self._system is not None:
-            self._system.close()
-            self._system = None
 
     def look(self, images: Sequence[Image], contents: Sequence[PictureContent]) -> list[Scene]:
         """Return the regions that the system marks.

@@ -20,7 +20,7 @@ from medtest.core.cases import Classes
 from medtest.core.errors import MedtestError
 from medtest.core.files import read_object
 from medtest.core.files.paths import home, package_folder
-from medtest.core.files.tensors import facts_of, read_tensors, write_tensors
+from medtest.core.files.tensors import described, read_tensors, write_tensors
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -182,10 +182,7 @@ def read_info(path: Path) -> GeneratorInfo:
     Raises:
         MedtestError: The file is not a generator.
     """
-    try:
-        facts = facts_of(path)
-        if facts.get("format") != FORMAT:
-            raise MedtestError(f"{path.name}: these weights are of no generator of perturbations")
+    with described(path, FORMAT, "these are no weights of a generator of perturbations") as facts:
         settings = GeneratorSettings(
             linf=float(facts["linf"]),
             universal=bool(facts["universal"]),
@@ -207,9 +204,6 @@ def read_info(path: Path) -> GeneratorInfo:
             data=str(facts["data"]),
             note=str(facts["note"]),
         )
-    except (AttributeError, KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
-        reason = str(error)[:200]
-        raise MedtestError(f"{path.name}: what it says of its generator cannot be read: {reason}") from error
 
 
 def load_generator(path: Path) -> tuple[PerturbationGenerator, GeneratorInfo]:

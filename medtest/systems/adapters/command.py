@@ -20,8 +20,9 @@ from medtest.core.cases import Address, Image, ImageSpec, Json
 from medtest.core.errors import BadOutput, Mistake
 from medtest.core.plugins import TRUSTED
 from medtest.systems.adapters.image_files import SUFFIXES, read_image, write_image
-from medtest.systems.base import RawAnswer, System, SystemSettings
+from medtest.systems.base import RawAnswer, SystemSettings
 from medtest.systems.files import cached_sha256
+from medtest.systems.restoration.algorithm import Algorithm
 
 INPUT, OUTPUT = "{input}", "{output}"
 FORM = "a program and its arguments with {input} and {output}, as 'mytool --denoise {input} {output}'"
@@ -48,7 +49,7 @@ class CommandSettings(SystemSettings):
     max_megabytes: float = Field(default=256.0, gt=0, le=1_000_000)
 
 
-class Command(System):
+class Command(Algorithm):
     """Program that reads an image file and writes another: an image, or a region (labels; 0 is outside).
 
     It runs once per image, in a temporary folder, with an empty standard input. A non-zero exit code, a missing or
@@ -87,13 +88,6 @@ class Command(System):
             is_file = path is not None and path.is_file()
             words.append(f"sha256:{cached_sha256(path)}" if is_file and path is not None else word)
         return {"command": words}
-
-    def open(self, *, device: str, threads: int) -> None:
-        """Do nothing, because the tool is started for each image."""
-
-    def predict(self, images: Sequence[Image], addresses: Sequence[Address]) -> Sequence[RawAnswer]:
-        """Run the tool on 8-bit RGB images."""
-        return self.process(images, [ImageSpec()] * len(images), addresses)
 
     def process(
         self, images: Sequence[Image], specs: Sequence[ImageSpec], addresses: Sequence[Address]

@@ -72,21 +72,28 @@ def _arrays(path: Path) -> dict[str, NDArray[Any]]:
             if name.endswith(SLOTS):
                 continue
             with archive.open(member) as file:
-                arrays[name] = _array(file, member.file_size, f"{path.name}: {name[:80]}")
+                try:
+                    arrays[name] = read_array(file, member.file_size)
+                except ValueError as error:
+                    raise MedtestError(f"{path.name}: {name[:80]}: {error}") from error
     if not arrays:
         raise MedtestError(f"{path.name}: no weights were found in this file")
     return arrays
 
 
-def _array(file: IO[bytes], size: int, where: str) -> NDArray[Any]:
-    """Read one array after checking the size in its header against the file, because it may claim any size."""
+def read_array(file: IO[bytes], most_bytes: int) -> NDArray[Any]:
+    """Return an array of NumPy's format after checking its header, because that may claim any size.
+
+    Raises:
+        ValueError: It holds anything but plain numbers, claims more than ``most_bytes``, or is cut short.
+    """
     version = np.lib.format.read_magic(file)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, columns_first, dtype = read(file)
     if dtype.kind not in "fiu":
-        raise MedtestError(f"{where} is no plain array of numbers ({dtype})")
+        raise ValueError(f"no plain array of numbers ({dtype})")
     claimed = math.prod(shape) * dtype.itemsize
-    if file.tell() + claimed != size:
-        raise MedtestError(f"{where} claims {claimed:,} bytes, which are not there")
+    if claimed > most_bytes:
+        raise ValueError(f"claims {claimed:,} bytes; at most {most_bytes:,} are possible")
     values = np.frombuffer(file.read(claimed), dtype=dtype)
     return values.astype(dtype.newbyteorder("=")).reshape(shape, order="F" if columns_first else "C")

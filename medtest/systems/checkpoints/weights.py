@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medtest.core.errors import MedtestError
-from medtest.core.files.tensors import facts_of, read_tensors, write_tensors
+from medtest.core.files.tensors import described, facts_of, read_tensors, write_tensors
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -70,10 +70,7 @@ def read_info(path: Path) -> WeightsInfo:
     Raises:
         MedtestError: It is not one of medtest's files.
     """
-    try:
-        facts = facts_of(path)
-        if facts.get("format") != FORMAT:
-            raise MedtestError(f"{path.name}: these weights do not say which network they belong to")
+    with described(path, FORMAT, "these weights do not name their network") as facts:
         threshold = float(facts.get("threshold", 0.5))
         if not 0 < threshold < 1:
             raise ValueError(f"threshold {threshold}")
@@ -85,25 +82,22 @@ def read_info(path: Path) -> WeightsInfo:
             size=size,
             threshold=threshold,
             note=str(facts["note"]),
-            classes=_classes(facts.get("classes", [])),
+            classes=distinct_names(facts.get("classes", []), MOST_LAYERS),
             resized=bool(facts.get("resized", False)),
             defence={str(key): str(value) for key, value in dict(facts.get("defence", {})).items()},
         )
-    except (AttributeError, KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
-        reason = str(error)[:200]
-        raise MedtestError(f"{path.name}: the description of the network cannot be read: {reason}") from error
 
 
-def _classes(names: Any) -> tuple[str, ...]:
-    """Return the class names in a header.
+def distinct_names(names: Any, most: int) -> tuple[str, ...]:
+    """Return a list of names in a header.
 
     Raises:
-        ValueError: They are not distinct names.
+        ValueError: They are not distinct names, or more than ``most``.
     """
     if not isinstance(names, list) or not all(isinstance(name, str) and 0 < len(name) <= 100 for name in names):
         raise ValueError("its classes are no list of names")
-    if len(set(names)) < len(names) or len(names) > MOST_LAYERS or any("|" in name for name in names):
-        raise ValueError("its classes are not distinct, too many, or hold a |")
+    if len(set(names)) < len(names) or len(names) > most or any("|" in name for name in names):
+        raise ValueError("its classes are not distinct, too many, or contain a |")
     return tuple(names)
 
 

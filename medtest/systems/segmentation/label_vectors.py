@@ -14,7 +14,6 @@ The five vectors are ordered as in Tomar et al.'s code: one, multiple, small, me
 from __future__ import annotations
 
 import hashlib
-import math
 import mmap
 import zipfile
 from collections.abc import Sequence
@@ -25,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.core.errors import MedtestError
+from medtest.systems.checkpoints.tensorflow import read_array
 from medtest.systems.segmentation.pieces import read_pieces, split_word
 
 ORDER = ("one", "multiple", "small", "medium", "large")
@@ -32,8 +32,8 @@ ORDER = ("one", "multiple", "small", "medium", "large")
 SIZE = 300
 MAX_TEXT = 10_000_000
 MAX_BINARY = 2_000_000_000
-MOST_NUMBERS = 100_000
-"""Size limit of an array, because the header of a small file may declare any size."""
+MOST_BYTES = 800_000
+"""Size limit of an array."""
 BEGIN = "\N{LOWER ONE EIGHTH BLOCK}"
 """Sentencepiece's mark of a word's beginning."""
 
@@ -84,7 +84,7 @@ def _read(path: Path, pieces: Path | None) -> NDArray[np.floating]:
         return _from_bpemb(path, pieces)
     if suffix == ".npy":
         with path.open("rb") as file:
-            return _floats(_array(file))
+            return _floats(file)
     if suffix == ".npz":
         return _from_npz(path)
     if suffix in (".csv", ".txt"):
@@ -92,10 +92,8 @@ def _read(path: Path, pieces: Path | None) -> NDArray[np.floating]:
     raise ValueError(f"{suffix or 'no suffix'}; .npy, .npz, .csv, .txt or BPEmb's .bin are expected")
 
 
-def _floats(array: NDArray[np.generic]) -> NDArray[np.floating]:
-    if array.dtype.kind not in "fiu":
-        raise ValueError(f"an array of {array.dtype}")
-    values = np.asarray(array, np.float32)
+def _floats(file: IO[bytes]) -> NDArray[np.floating]:
+    values = np.asarray(read_array(file, MOST_BYTES), np.float32)
     return values[0] if values.ndim == 3 and values.shape[0] == 1 else values
 
 
@@ -111,22 +109,8 @@ def _from_npz(path: Path) -> NDArray[np.floating]:
         arrays = []
         for name in chosen:
             with archive.open(f"{name}.npy") as file:
-                arrays.append(_floats(_array(file)))
+                arrays.append(_floats(file))
         return np.stack(arrays) if len(arrays) > 1 else arrays[0]
-
-
-def _array(file: IO[bytes]) -> NDArray[np.generic]:
-    """Read an array of NumPy's format whose header declares no more numbers than word vectors can have."""
-    version = np.lib.format.read_magic(file)
-    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, columns_first, kind = read(file)
-    count = math.prod(shape)
-    if kind.hasobject or kind.kind not in "fiu":
-        raise ValueError(f"an array of {kind}")
-    if count > MOST_NUMBERS:
-        raise ValueError(f"{count:,} numbers; {len(ORDER)} times {SIZE} are expected")
-    content = file.read(count * kind.itemsize)
-    return np.frombuffer(content, kind).reshape(shape, order="F" if columns_first else "C")
 
 
 def _from_text(text: str) -> NDArray[np.floating]:

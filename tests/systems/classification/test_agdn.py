@@ -152,7 +152,7 @@ def test_an_npz_file_runs_no_code_and_takes_no_more_memory_than_it_has(tmp_path:
         read_state(tmp_path / "objects.npz")
     with zipfile.ZipFile(tmp_path / "claims.npz", "w") as archive, archive.open("a.npy", "w") as file:
         np.lib.format.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": (1 << 40,)})
-    with pytest.raises(MedtestError, match="which are not there"):
+    with pytest.raises(MedtestError, match="claims"):
         read_state(tmp_path / "claims.npz")
     (tmp_path / "text.npz").write_text("no archive", encoding="utf-8")
     with pytest.raises(MedtestError, match="not an .npz file that can be read"):

@@ -17,7 +17,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from medtest.core.errors import MedtestError
-from medtest.core.files.tensors import facts_of, read_tensors, write_tensors
+from medtest.core.files.tensors import described, read_tensors, write_tensors
+from medtest.systems.checkpoints.weights import distinct_names
 
 FORMAT: Final = "medtest-scenes-1"
 SIDE: Final = 256
@@ -188,32 +189,22 @@ def read_scene_info(path: Path) -> SceneNetInfo:
     Raises:
         MedtestError: The file is not such a file.
     """
-    try:
-        facts = facts_of(path)
-        if facts.get("format") != FORMAT:
-            raise MedtestError(f"{path.name}: these weights are of no reader of drawn scenes")
+    with described(path, FORMAT, "these are no weights of a reader of drawn scenes") as facts:
         info = SceneNetInfo(
-            classes=_names(facts["classes"]),
-            colours=_names(facts["colours"]),
+            classes=distinct_names(facts["classes"], _MOST_NAMES),
+            colours=distinct_names(facts["colours"], _MOST_NAMES),
             widths=tuple(_width(value) for value in facts["widths"]),
             neck=_width(facts["neck"]),
             threshold=float(facts["threshold"]),
             note=str(facts["note"]),
         )
-        if len(info.widths) != len(SceneNet.BLOCKS) or not 0 < info.threshold < 1:
+        if (
+            not (info.classes and info.colours)
+            or len(info.widths) != len(SceneNet.BLOCKS)
+            or not 0 < info.threshold < 1
+        ):
             raise ValueError(f"widths {info.widths}, threshold {info.threshold}")
         return info
-    except (AttributeError, KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
-        reason = str(error)[:200]
-        raise MedtestError(f"{path.name}: the description of the network cannot be read: {reason}") from error
-
-
-def _names(names: Any) -> tuple[str, ...]:
-    if not isinstance(names, list) or not all(isinstance(name, str) and 0 < len(name) <= 100 for name in names):
-        raise ValueError("its classes or colours are no list of names")
-    if not names or len(names) > _MOST_NAMES or len(set(names)) < len(names):
-        raise ValueError("its classes or colours are none, too many, or not distinct")
-    return tuple(names)
 
 
 def _width(value: Any) -> int:

@@ -15,8 +15,9 @@ from medtest.core.plugins import TRUSTED
 from medtest.core.probes import Need
 from medtest.systems.adapters.folders.predictions import NO_PREDICTION, file_of
 from medtest.systems.adapters.image_files import READABLE, read_image
-from medtest.systems.base import Missing, RawAnswer, System, SystemSettings
+from medtest.systems.base import Missing, RawAnswer, SystemSettings
 from medtest.systems.files import folder_mistakes, folder_sha256, user_path
+from medtest.systems.restoration.algorithm import Algorithm
 
 _BYTES_A_VALUE = 16
 _SPARE_BYTES = 1 << 24
@@ -32,7 +33,7 @@ class ResultsSettings(SystemSettings):
     folder: str = Field(default="", json_schema_extra=TRUSTED)
 
 
-class Results(System):
+class Results(Algorithm):
     """Results found by the case's address: images, or regions (labels; 0 is outside).
 
     The result of a source case is ``<dataset>/<seed_id>.png``, that of a follow-up case
@@ -58,13 +59,6 @@ class Results(System):
         """Return a SHA-256 over the names and contents of all results."""
         suffixes = frozenset({*READABLE, ".gz"})
         return {"folder_sha256": folder_sha256(user_path(self.settings.folder), suffixes)}
-
-    def open(self, *, device: str, threads: int) -> None:
-        """Do nothing, because results are read one by one."""
-
-    def predict(self, images: Sequence[Image], addresses: Sequence[Address]) -> Sequence[RawAnswer]:
-        """Return each address's result, or ``Missing``."""
-        return self.process(images, [ImageSpec()] * len(images), addresses)
 
     def process(
         self, images: Sequence[Image], specs: Sequence[ImageSpec], addresses: Sequence[Address]

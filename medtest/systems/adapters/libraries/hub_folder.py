@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from medtest.core.errors import MedtestError
+from medtest.core.cases import Json
+from medtest.core.errors import MedtestError, Mistake
+from medtest.systems.adapters.libraries.weights import pointer_mistakes
+from medtest.systems.files import cached_sha256, folder_mistakes, user_path
 
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 CONFIG = "config.json"
@@ -59,3 +63,31 @@ def weights_in(folder: Path) -> Path:
         if (folder / name).is_file():
             return folder / name
     raise MedtestError(f"{folder.name} holds no {' or '.join(WEIGHTS)}")
+
+
+def hub_mistakes(typed: str, *, where: str, describe: Callable[[Path], object], allowed: str) -> list[Mistake]:
+    """Return the problems of a folder that the user named in the setting ``path``.
+
+    Args:
+        typed: The folder.
+        where: The system, for messages.
+        describe: Reads the folder's description.
+        allowed: Description of a valid folder.
+    """
+    if mistakes := folder_mistakes(typed, where=where, key="path"):
+        return mistakes
+    folder = user_path(typed)
+    try:
+        describe(folder)
+        weights = weights_in(folder)
+    except MedtestError as error:
+        return [Mistake(where=where, key="path", found=str(error), allowed=allowed)]
+    return pointer_mistakes(weights, where=where, key="path")
+
+
+def hub_fingerprint(path: str, checkpoint: str) -> dict[str, Json]:
+    """Return the SHA-256 of weights and description of a folder, or of the checkpoint used without one."""
+    if not path:
+        return {"weights_sha256": cached_sha256(user_path(checkpoint))}
+    folder = user_path(path)
+    return {"weights_sha256": cached_sha256(weights_in(folder)), "config_sha256": cached_sha256(folder / CONFIG)}

@@ -12,14 +12,21 @@ from pydantic import Field
 from medtest.core.cases import Image, Json
 from medtest.core.errors import MedtestError, Mistake, did_you_mean
 from medtest.core.plugins import TRUSTED
-from medtest.systems.adapters.libraries.hub_folder import CONFIG, WEIGHTS, description, weights_in
+from medtest.systems.adapters.libraries.hub_folder import (
+    CONFIG,
+    WEIGHTS,
+    description,
+    hub_fingerprint,
+    hub_mistakes,
+    weights_in,
+)
 from medtest.systems.adapters.libraries.lesion import NetworkSettings, plain_names
 from medtest.systems.adapters.libraries.torch_network import TorchNetwork
 from medtest.systems.adapters.libraries.weights import fill, pointer_mistakes
 from medtest.systems.adapters.tensors import GraphSettings, encode
 from medtest.systems.checkpoints.checkpoint import read_weights
 from medtest.systems.checkpoints.inputs import InputKind
-from medtest.systems.files import cached_sha256, file_mistakes, folder_mistakes, user_path
+from medtest.systems.files import file_mistakes, user_path
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -82,24 +89,12 @@ class Smp(TorchNetwork):
             named = f"systems.{where}.architecture=Unet systems.{where}.encoder=resnet34"
             fix = f"add path=FOLDER, or checkpoint=FILE {named}"
             return [*mistakes, Mistake(where=where, key="path", found="nothing", allowed="a folder", fix=fix)]
-        wrong = folder_mistakes(settings.path, where=where, key="path")
-        if wrong:
-            return [*mistakes, *wrong]
-        folder = user_path(settings.path)
-        try:
-            _described(folder)
-            weights = weights_in(folder)
-        except MedtestError as error:
-            allowed = f"a folder that save_pretrained wrote: {CONFIG} and {WEIGHTS[0]}"
-            return [*mistakes, Mistake(where=where, key="path", found=str(error), allowed=allowed)]
-        return [*mistakes, *pointer_mistakes(weights, where=where, key="path")]
+        allowed = f"a folder that save_pretrained wrote: {CONFIG} and {WEIGHTS[0]}"
+        return [*mistakes, *hub_mistakes(settings.path, where=where, describe=_described, allowed=allowed)]
 
     def fingerprint(self) -> dict[str, Json]:
         """Return the SHA-256 of the weights and of the network's description."""
-        if self.settings.checkpoint:
-            return {"weights_sha256": cached_sha256(user_path(self.settings.checkpoint))}
-        folder = user_path(self.settings.path)
-        return {"weights_sha256": cached_sha256(weights_in(folder)), "config_sha256": cached_sha256(folder / CONFIG)}
+        return hub_fingerprint(self.settings.path, self.settings.checkpoint)
 
     def load(self) -> nn.Module:
         """Return the network; see :class:`medtest.systems.adapters.libraries.torch_network.TorchNetwork`.

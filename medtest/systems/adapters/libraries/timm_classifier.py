@@ -14,17 +14,24 @@ from pydantic import Field
 from medtest.core.cases import Json
 from medtest.core.errors import MedtestError, Mistake, did_you_mean
 from medtest.core.plugins import TRUSTED
-from medtest.systems.adapters.libraries.hub_folder import CONFIG, WEIGHTS, description, weights_in
+from medtest.systems.adapters.libraries.hub_folder import (
+    CONFIG,
+    WEIGHTS,
+    description,
+    hub_fingerprint,
+    hub_mistakes,
+    weights_in,
+)
 from medtest.systems.adapters.libraries.image_classifier import (
     ImageClassifier,
     ImageClassifierSettings,
     Preprocessing,
 )
 from medtest.systems.adapters.libraries.label_names import real_names
-from medtest.systems.adapters.libraries.weights import fill, pointer_mistakes
+from medtest.systems.adapters.libraries.weights import fill
 from medtest.systems.checkpoints.checkpoint import fitting_names, read_weights
 from medtest.systems.checkpoints.inputs import InputKind
-from medtest.systems.files import cached_sha256, folder_mistakes, user_path
+from medtest.systems.files import user_path
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -83,23 +90,12 @@ class TimmClassifier(ImageClassifier):
         if settings.checkpoint or settings.architecture:
             key = "checkpoint" if settings.checkpoint else "architecture"
             return [*mistakes, Mistake(where=where, key=key, found=f"path and {key}", allowed="one of them")]
-        wrong = folder_mistakes(settings.path, where=where, key="path")
-        if wrong:
-            return [*mistakes, *wrong]
-        try:
-            self._described()
-            weights = weights_in(user_path(settings.path))
-        except MedtestError as error:
-            allowed = f"a folder of timm's: {CONFIG} and {WEIGHTS[0]}"
-            return [*mistakes, Mistake(where=where, key="path", found=str(error), allowed=allowed)]
-        return [*mistakes, *pointer_mistakes(weights, where=where, key="path")]
+        allowed = f"a folder of timm's: {CONFIG} and {WEIGHTS[0]}"
+        return [*mistakes, *hub_mistakes(settings.path, where=where, describe=_config, allowed=allowed)]
 
     def fingerprint(self) -> dict[str, Json]:
         """Return the SHA-256 of the weights, and of the folder's configuration."""
-        if not self.settings.path:
-            return {"weights_sha256": cached_sha256(user_path(self.settings.checkpoint))}
-        folder = user_path(self.settings.path)
-        return {"weights_sha256": cached_sha256(weights_in(folder)), "config_sha256": cached_sha256(folder / CONFIG)}
+        return hub_fingerprint(self.settings.path, self.settings.checkpoint)
 
     def classifier(self) -> tuple[nn.Module, Preprocessing, int]:
         """Return the network; see :class:`medtest.systems.adapters.libraries.image_classifier.ImageClassifier`.
