@@ -12,6 +12,8 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from pydantic import BaseModel, ConfigDict, Field
+
 from medtest.api.calls.request import Parameters, Request
 from medtest.api.tokens import Tokens, picture_tokens, without_snapshot
 from medtest.api.wire import wire_of
@@ -20,8 +22,7 @@ from medtest.core.errors import ExitCode, MedtestError, Mistake, UserMistakes
 __all__ = ["Budget", "BudgetReached", "Price", "Tokens", "estimate", "picture_tokens", "planned_cost", "price_for"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Price:
+class Price(BaseModel):
     """Price in US dollars per million tokens, and per picture.
 
     Attributes:
@@ -31,14 +32,12 @@ class Price:
         picture: Per generated picture.
     """
 
-    input: float
-    output: float
-    as_of: str = ""
-    picture: float = 0.0
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
-    def __post_init__(self) -> None:
-        if not all(0 <= price < math.inf for price in (self.input, self.output, self.picture)):
-            raise ValueError("prices are 0 or more")
+    input: float = Field(ge=0, allow_inf_nan=False)
+    output: float = Field(ge=0, allow_inf_nan=False)
+    as_of: str = ""
+    picture: float = Field(default=0.0, ge=0, allow_inf_nan=False)
 
     def of(self, prompt_tokens: float, completion_tokens: float, pictures: float = 0) -> float:
         """Return the price in US dollars of tokens and generated pictures."""
@@ -64,14 +63,12 @@ class PlannedCost:
         prompt_tokens: Estimated.
         completion_tokens: Maximum over all answers.
         usd_most: Price with answers of full length; None without a price.
-        usd_least: Price of the questions alone; None without a price.
     """
 
     calls: int
     prompt_tokens: int
     completion_tokens: int
     usd_most: float | None
-    usd_least: float | None
 
 
 def planned_cost(requests: Iterable[Request], parameters: Parameters, price: Price | None) -> PlannedCost:
@@ -81,8 +78,7 @@ def planned_cost(requests: Iterable[Request], parameters: Parameters, price: Pri
         tokens = estimate(request, parameters)
         calls, prompt, completion = calls + 1, prompt + tokens.prompt, completion + tokens.completion
         pictures += tokens.pictures
-    most = None if price is None else price.of(prompt, completion, pictures)
-    return PlannedCost(calls, prompt, completion, most, None if price is None else price.of(prompt, 0, pictures))
+    return PlannedCost(calls, prompt, completion, None if price is None else price.of(prompt, completion, pictures))
 
 
 class BudgetReached(MedtestError):

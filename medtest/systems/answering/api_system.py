@@ -11,13 +11,13 @@ import hashlib
 import threading
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import Field, field_validator
 
 from medtest.api.budget import Budget, Price, planned_cost, price_for
 from medtest.api.calls.client import Caller, Endpoint
@@ -41,22 +41,6 @@ CACHE = "answers.sqlite"
 """File name of the cache in the folder shared by all runs."""
 _WAIT_SECONDS = 10.0
 _MARGIN_SECONDS = 60.0
-
-
-class PriceSettings(BaseModel):
-    """Prices in US dollars per million tokens.
-
-    Attributes:
-        input: Per million tokens of the question, pictures included.
-        output: Per million tokens of the answer.
-        as_of: Date of the price.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    input: float = Field(ge=0, allow_inf_nan=False)
-    output: float = Field(ge=0, allow_inf_nan=False)
-    as_of: str = ""
 
 
 class EndpointSettings(SystemSettings):
@@ -86,7 +70,7 @@ class EndpointSettings(SystemSettings):
     model: str = Field(default="", max_length=200, json_schema_extra=typed_as("model_name"))
     seed: Literal["case"] | int | None = "case"
     extra: dict[str, Any] = Field(default={}, json_schema_extra=TRUSTED)
-    prices: dict[str, Any] = Field(default={}, json_schema_extra=TRUSTED)
+    prices: Mapping[str, Price] = Field(default={}, json_schema_extra=TRUSTED)
     max_in_flight: int = Field(default=32, ge=1, le=1024, json_schema_extra=TRUSTED)
     call_seconds: float = Field(default=120.0, gt=0, le=3600, json_schema_extra=TRUSTED)
     total_seconds: float = Field(default=900.0, gt=0, le=86_400, json_schema_extra=TRUSTED)
@@ -166,8 +150,7 @@ class ApiSystem(AskingSystem):
 
     def price(self) -> Price | None:
         """Return the model's price, None if unknown."""
-        table = {name: Price(**entry.model_dump()) for name, entry in self.settings.prices.items()}
-        return price_for(self.settings.model, table)
+        return price_for(self.settings.model, self.settings.prices)
 
     def notice(self) -> str:
         """Return a notice of the model and where images are sent."""

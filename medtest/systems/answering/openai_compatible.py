@@ -13,13 +13,13 @@ from pydantic import Field
 from medtest.api.calls.client import Endpoint
 from medtest.api.calls.request import Outcome, Parameters, Picture, Request
 from medtest.core.plugins import TRUSTED
-from medtest.systems.answering.api_system import CACHE, LEDGER, ApiSystem, EndpointSettings, PriceSettings
+from medtest.systems.answering.api_system import CACHE, LEDGER, ApiSystem, EndpointSettings
 from medtest.systems.answering.asking import Asked, Asking
 from medtest.systems.answering.outputs import asked_of
 from medtest.systems.answering.prompts import PromptSettings, prompt_of
 from medtest.systems.answering.shapes import shape_of, shape_of_all
 
-__all__ = ["CACHE", "LEDGER", "ApiSettings", "OpenAICompatible", "PriceSettings"]
+__all__ = ["CACHE", "LEDGER", "ApiSettings", "OpenAICompatible"]
 
 _KEPT_PICTURES = 16
 
@@ -62,7 +62,6 @@ class ApiSettings(PromptSettings, EndpointSettings):
     max_tokens_name: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     detail: Literal["low", "high", "auto", "original"] | None = "auto"
     structured: Literal["first", "always", "together", "never"] = "first"
-    prices: dict[str, PriceSettings] = Field(default={}, json_schema_extra=TRUSTED)
 
 
 class OpenAICompatible(ApiSystem):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from medtest.api.budget import Price
 from medtest.api.calls.request import Request
 from medtest.api.faulty.faults import Faults
 from medtest.core.cases import Json
@@ -17,7 +18,7 @@ from medtest.simlab.answering.phrasing import STYLES
 from medtest.simlab.config import MODEL, TRUTH_DOOR, Config, engine_of
 from medtest.simlab.defects import Defects
 from medtest.systems.answering.asking import Asking
-from medtest.systems.answering.openai_compatible import ApiSettings, OpenAICompatible, PriceSettings
+from medtest.systems.answering.openai_compatible import ApiSettings, OpenAICompatible
 from medtest.systems.answering.simulated import RATE, FaultSettings, SimulatedServer
 
 
@@ -66,9 +67,7 @@ class SimlabSettings(ApiSettings):
 
     model: str = Field(default=MODEL, pattern=f"^{MODEL}$")
     structured: Literal["first", "always", "together", "never"] = "together"
-    prices: dict[str, PriceSettings] = Field(
-        default={MODEL: PriceSettings(input=0.0, output=0.0)}, json_schema_extra=TRUSTED
-    )
+    prices: Mapping[str, Price] = Field(default={MODEL: Price(input=0.0, output=0.0)}, json_schema_extra=TRUSTED)
     product_seed: int = Field(default=0, ge=0)
     reader: Literal["pixels", "truth"] = "pixels"
     ocr: Literal["auto", "rapidocr", "edges"] = "edges"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from medtest.api.budget import Price
 from medtest.api.calls.client import Endpoint
 from medtest.api.calls.request import CallState, Outcome, Parameters, Request, Source
 from medtest.api.drawn.keepers import Keepers
@@ -21,22 +23,11 @@ from medtest.systems.answering.asking import Asked, Asking
 from medtest.systems.pictures.base import TASK, prompt_of
 
 
-class PicturePrices(BaseModel):
-    """Prices in US dollars per picture, and per million tokens for services that charge those.
+class PicturePrice(Price):
+    """Price in US dollars per picture, and per million tokens for services that charge those."""
 
-    Attributes:
-        picture: Per picture.
-        input: Per million tokens of the prompt.
-        output: Per million tokens of pictures.
-        as_of: Date of the price.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    picture: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     input: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     output: float = Field(default=0.0, ge=0, allow_inf_nan=False)
-    as_of: str = ""
 
 
 class DrawingSettings(EndpointSettings):
@@ -57,7 +48,7 @@ class DrawingSettings(EndpointSettings):
     kept_size: int | None = Field(default=None, ge=16, le=4096)
     picture_tokens: int | None = Field(default=None, ge=1, le=1_000_000, json_schema_extra=TRUSTED)
     poll_seconds: float = Field(default=3.0, ge=0.01, le=60.0, json_schema_extra=TRUSTED)
-    prices: dict[str, PicturePrices] = Field(default={}, json_schema_extra=TRUSTED)
+    prices: Mapping[str, PicturePrice] = Field(default={}, json_schema_extra=TRUSTED)
     call_seconds: float = Field(default=300.0, gt=0, le=3600, json_schema_extra=TRUSTED)
     max_in_flight: int = Field(default=16, ge=1, le=1024, json_schema_extra=TRUSTED)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -16,7 +17,7 @@ from medtest.simlab.drawing.defects import DrawingDefects
 from medtest.systems.answering.asking import Asking
 from medtest.systems.answering.simulated import RATE, FaultSettings, SimulatedServer
 from medtest.systems.pictures.openai_images import OpenAIImages, OpenAIImagesSettings
-from medtest.systems.pictures.service import PicturePrices
+from medtest.systems.pictures.service import PicturePrice
 
 _Defect = Literal[
     "entities_dropped",
@@ -103,7 +104,7 @@ class SimlabImagesSettings(OpenAIImagesSettings):
     seed: Literal["case"] | int | None = "case"
     size: Literal["128x128", "256x256", "384x384", "512x512", "768x768", "1024x1024"] = "512x512"
     response_format: Literal["b64_json", "url"] = "b64_json"
-    prices: dict[str, PicturePrices] = Field(default={MODEL: PicturePrices()}, json_schema_extra=TRUSTED)
+    prices: Mapping[str, PicturePrice] = Field(default={MODEL: PicturePrice()}, json_schema_extra=TRUSTED)
     product_seed: int = Field(default=0, ge=0)
     defects: DrawingDefectSettings = DrawingDefectSettings()
     faults: FaultSettings = FaultSettings()
