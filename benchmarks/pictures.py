@@ -3,7 +3,6 @@
 ``python benchmarks/pictures.py`` starts a server of its own, as a process, that answers ``/v1/images/generations`` at
 once with one of a few PNG files in base64. The bare client decodes the JSON and the base64 and throws the picture away;
 ours also decodes the picture, hashes its pixels, writes the file to disk (fsync, rename) and both ledger and cache,
-with processes that help (:mod:`medtest.systems.pictures.keepers`). By turns, the best of each; the seconds of all
 processors stand beside.
 """
 
@@ -30,12 +29,12 @@ from benchmarks._sizes import options
 from medtest.api.calls.client import Caller, Endpoint
 from medtest.api.calls.request import Parameters, Request
 from medtest.api.campaign import Campaign
+from medtest.api.drawn.keepers import Keepers
 from medtest.api.drawn.kept import KeptPictures
 from medtest.api.pacing.rate_limiter import RateLimiter
 from medtest.api.store.cache import Cache
 from medtest.api.store.ledger import Ledger
 from medtest.core.files.by_content import encode
-from medtest.systems.pictures.keepers import Keepers
 
 PARAMETERS = Parameters(model="instant", temperature=None, max_tokens=None, api="images")
 TARGET = 0.75
