@@ -85,7 +85,8 @@ def _replace_inference_tensors(stack: ExitStack, module: nn.Module) -> None:
     """Replace a module's tensors created in inference mode, which no gradient can pass, by plain copies."""
     if isinstance(module, torch.jit.ScriptModule):
         return
-    for content in (module._parameters, module._buffers, vars(module)):
+    contents: tuple[dict[str, Any], ...] = (module._parameters, module._buffers, vars(module))
+    for content in contents:
         for name, value in list(content.items()):
             if isinstance(value, Tensor) and value.is_inference():
                 stack.callback(content.__setitem__, name, value)
