@@ -9,7 +9,7 @@ from scipy import stats
 
 from medtest.core.cases import Params
 from medtest.relations.corruptions.noise import CorruptionSpeckleNoise, NoiseCorruption, ShotNoise
-from medtest.relations.corruptions.random_fields import PhotonCounter, normal_quantiles, random_words
+from medtest.relations.corruptions.random_fields import normal_quantiles, photon_counts, random_words
 from medtest.relations.levels import number
 
 SIGMAS = {"gaussian_noise": [0.08, 0.12, 0.18, 0.26, 0.38], "speckle_noise": [0.15, 0.2, 0.35, 0.45, 0.6]}
@@ -140,7 +140,7 @@ def test_black_has_no_photons_and_no_speckle() -> None:
 @pytest.mark.parametrize("photons", [3.0, 300.0])
 def test_photon_counts_of_every_grey_level_have_its_mean(photons: float) -> None:
     image = np.repeat(np.arange(256, dtype=np.uint8)[:, None], 3000, axis=1)
-    counts = PhotonCounter(photons).draw(image, 9)
+    counts = photon_counts(image, photons, 9)
     means = np.arange(256) * photons / 255
     assert (np.abs(counts.mean(axis=1) - means) <= 5 * np.sqrt(means / 3000) + 1e-12).all()
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Any, ClassVar, Generic, Literal, Self, cast
+from typing import Any, ClassVar, Generic, Literal, Self, TypeVar, cast
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -33,12 +33,14 @@ FRAMES = 10
 SIDE = 224
 """Shorter side of images to which the published constants refer."""
 _DIFFICULTIES = (1, 2, 3, 4, 5)
+S = TypeVar("S", bound=PartSettings)
 
 
-class CorruptionSettings(LeveledSettings[L], Generic[L]):
-    """Settings shared by all corruptions; a subclass adds ``sequence``, the constants of its sequences.
+class CorruptionSettings(LeveledSettings[L], Generic[L, S]):
+    """Settings shared by all corruptions, with their levels and the constants of their sequences.
 
     Attributes:
+        sequence: Constants of sequences.
         form: ``levels`` or ``sequence``; see the module.
         variant: Variant of sequences: ``paper``, ``released`` or ``imagenet_p``.
         frames: Frames of a sequence; None takes the variant's own number, 10 or ImageNet-P's 31 (translate: 41).
@@ -46,6 +48,7 @@ class CorruptionSettings(LeveledSettings[L], Generic[L]):
         video: Compress each sequence with lossy H.264, like the released data (needs the extra ``video``).
     """
 
+    sequence: S
     form: Literal["levels", "sequence"] = "levels"
     variant: Literal["paper", "released", "imagenet_p"] = "paper"
     frames: int | None = Field(default=None, ge=2, le=60)
@@ -125,7 +128,7 @@ class Corruption(Relation):
 
     def frames(self) -> int:
         """Return the number of frames of a sequence; 1 in form ``levels``."""
-        settings: CorruptionSettings[Any] = self.settings
+        settings: CorruptionSettings[Any, Any] = self.settings
         if settings.form == "levels":
             return 1
         if settings.frames is not None:
@@ -155,9 +158,14 @@ class Corruption(Relation):
     def apply(self, seed: PreparedSeed, params: Params) -> FollowUp:
         """Make the follow-up; a clean frame is ``seed.image`` itself."""
         if "video" in params:
-            return self._filmed(seed, params)
-        image = self._picture(seed, params)
-        return FollowUp(image=image, params=params, scale=number(params, "scale"), effect=self._effect(seed, params))
+            film, frame = cast(list[Params], params["video"]), int(number(params, "frame"))
+            shown = film[frame]
+            pictures = through_video(seed, film, lambda: [self._picture(seed, each) for each in film], grain=self.grain)
+            image = pictures[frame].copy()
+        else:
+            shown, image = params, self._picture(seed, params)
+        effect = Effect() if shown.get("clean") else self.effect(seed, shown)
+        return FollowUp(image=image, params=params, scale=number(params, "scale"), effect=effect)
 
     @abstractmethod
     def at_level(self, level: Any, unit: float, rng: np.random.Generator) -> dict[str, Any]:
@@ -195,17 +203,3 @@ class Corruption(Relation):
 
     def _picture(self, seed: PreparedSeed, params: Params) -> Image:
         return seed.image if params.get("clean") else self.changed(seed, params)
-
-    def _effect(self, seed: PreparedSeed, params: Params) -> Effect:
-        return Effect() if params.get("clean") else self.effect(seed, params)
-
-    def _filmed(self, seed: PreparedSeed, params: Params) -> FollowUp:
-        film = cast(list[Params], params["video"])
-        frame = int(number(params, "frame"))
-        pictures = through_video(seed, film, lambda: [self._picture(seed, each) for each in film], grain=self.grain)
-        return FollowUp(
-            image=pictures[frame].copy(),
-            params=params,
-            scale=number(params, "scale"),
-            effect=self._effect(seed, film[frame]),
-        )

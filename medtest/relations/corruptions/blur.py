@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import cv2
@@ -13,6 +12,7 @@ from pydantic import Field
 from medtest.core.cases import Image, Params, PreparedSeed
 from medtest.core.plugins import PartSettings
 from medtest.relations.corruptions.base import Corruption, CorruptionSettings, FrameAt, Sweep
+from medtest.relations.corruptions.layers import smoothed
 from medtest.relations.corruptions.line_filter import motion_blur
 from medtest.relations.corruptions.warp import about_centre, warped, wide_picture
 from medtest.relations.levels import Level, number
@@ -36,7 +36,7 @@ class CorruptionBlurLevel(Level):
     sigma: float = Field(gt=0.0, le=50.0)
 
 
-class CorruptionGaussianBlurSettings(CorruptionSettings[CorruptionBlurLevel]):
+class CorruptionGaussianBlurSettings(CorruptionSettings[CorruptionBlurLevel, Sweep]):
     """Settings of ``corruption_gaussian_blur``.
 
     Attributes:
@@ -46,7 +46,6 @@ class CorruptionGaussianBlurSettings(CorruptionSettings[CorruptionBlurLevel]):
 
     truncate: float = Field(default=4.0, gt=0.0, le=10.0)
     truncate_sequence: float = Field(default=6.0, gt=0.0, le=10.0)
-    sequence: Sweep
 
 
 class CorruptionGaussianBlur(_Blur):
@@ -65,21 +64,13 @@ class CorruptionGaussianBlur(_Blur):
 
     def at_frame(self, frame: FrameAt, rng: np.random.Generator) -> dict[str, Any]:
         """Return the standard deviation of the frame."""
-        sweep: Sweep = self.settings.sequence
-        if frame.paper:
-            scale = sweep.step * frame.steps
-            sigma = _UNBLURRED + scale * frame.unit
-        else:
-            scale = frame.swept(sweep, identity=0.0)
-            sigma = scale * frame.unit
+        scale = frame.swept(self.settings.sequence, identity=0.0)
+        sigma = scale * frame.unit + (_UNBLURRED if frame.paper else 0.0)
         return {"sigma": sigma, "truncate": self.settings.truncate_sequence, "scale": scale}
 
     def changed(self, seed: PreparedSeed, params: Params) -> Image:
         """Blur in float32, because OpenCV's 8-bit path rounds the kernel to 256ths."""
-        sigma, truncate = number(params, "sigma"), number(params, "truncate")
-        side = 2 * int(truncate * sigma + 0.5) + 1
-        pixels = seed.image.astype(np.float32)
-        blurred = cv2.GaussianBlur(pixels, (side, side), sigma, sigmaY=sigma, borderType=cv2.BORDER_REPLICATE)
+        blurred = smoothed(seed.image.astype(np.float32), number(params, "sigma"), number(params, "truncate"))
         return np.asarray(cv2.convertScaleAbs(blurred))
 
 
@@ -120,7 +111,7 @@ class MotionBlurSequence(PartSettings):
     sigma_step: float = Field(gt=0.0, le=10.0)
 
 
-class MotionBlurSettings(CorruptionSettings[MotionBlurLevel]):
+class MotionBlurSettings(CorruptionSettings[MotionBlurLevel, MotionBlurSequence]):
     """Settings of ``corruption_motion_blur``.
 
     Attributes:
@@ -128,7 +119,6 @@ class MotionBlurSettings(CorruptionSettings[MotionBlurLevel]):
     """
 
     angle: float = Field(default=45.0, ge=0.0, le=180.0)
-    sequence: MotionBlurSequence
 
 
 class MotionBlur(_Blur):
@@ -193,19 +183,7 @@ class ZoomBlurSequence(PartSettings):
     step: float = Field(gt=0.0, le=0.02)
 
 
-class ZoomBlurSettings(CorruptionSettings[ZoomBlurLevel]):
-    """Settings of ``corruption_zoom_blur``."""
-
-    sequence: ZoomBlurSequence
-
-
-@dataclass
-class _Sum:
-    """Running sum of the enlargements of one picture."""
-
-    step: float
-    count: int
-    total: NDArray[np.float32]
+ZoomBlurSettings = CorruptionSettings[ZoomBlurLevel, ZoomBlurSequence]
 
 
 class ZoomBlur(_Blur):
@@ -231,20 +209,18 @@ class ZoomBlur(_Blur):
     def changed(self, seed: PreparedSeed, params: Params) -> Image:
         """Sum the enlargements, reusing the sum of an earlier frame of the sequence."""
         step, count, own = number(params, "step"), int(number(params, "count")), int(number(params, "own"))
-        cache: list[_Sum] = seed.memo("corruptions.zooms", list)
-        if not cache or cache[0].step != step or cache[0].count > count:
-            cache[:] = [_Sum(step, 1, seed.image.astype(np.float32))]
-        running = cache[0]
-        while running.count < count:
+        sums: dict[float, tuple[int, NDArray[np.float32]]] = seed.memo("corruptions.zooms", dict)
+        summed, total = sums.get(step, (count + 1, seed.image))
+        if summed > count:
+            summed, total = 1, seed.image.astype(np.float32)
+        for number_ in range(summed, count):
             # Sums of whole numbers below 2²⁴ are exact in float32, so the order of frames does not matter.
-            cv2.accumulate(_enlarged(seed, 1.0 + step * running.count), running.total)
-            running.count += 1
+            factor = 1.0 + step * number_
+            matrix = about_centre(np.diag([factor, factor, 1.0]), wide_picture(seed).shape)
+            cv2.accumulate(warped(seed, matrix), total)
+        sums.clear()
+        sums[step] = count, total
         if not own:
-            return np.asarray(cv2.convertScaleAbs(running.total, alpha=1.0 / count))
+            return np.asarray(cv2.convertScaleAbs(total, alpha=1.0 / count))
         mean = 1.0 / (count + own)
-        return np.asarray(cv2.addWeighted(running.total, mean, seed.image, own * mean, 0.0, dtype=cv2.CV_8U))
-
-
-def _enlarged(seed: PreparedSeed, factor: float) -> Image:
-    picture = wide_picture(seed)
-    return warped(seed, about_centre(np.diag([factor, factor, 1.0]), picture.shape[:2]))
+        return np.asarray(cv2.addWeighted(total, mean, seed.image, own * mean, 0.0, dtype=cv2.CV_8U))

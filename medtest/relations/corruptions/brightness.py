@@ -27,10 +27,7 @@ class BrightnessLevel(Level):
     change: float = Field(gt=0.0, le=1.0)
 
 
-class BrightnessSettings(CorruptionSettings[BrightnessLevel]):
-    """Settings of ``corruption_brightness``."""
-
-    sequence: Sweep
+BrightnessSettings = CorruptionSettings[BrightnessLevel, Sweep]
 
 
 class Brightness(Corruption):
@@ -61,10 +58,7 @@ class Brightness(Corruption):
         value = cv2.max(cv2.max(colours[0], colours[1]), colours[2])
         gain = cv2.LUT(value, _gains(change))
         image = cv2.merge([cv2.multiply(colour, gain, dtype=cv2.CV_8U) for colour in colours])
-        if change > 0.0:
-            black = value == 0
-            if black.any():
-                image[black] = round(WHITE * min(change, 1.0))
+        image[value == 0] = round(WHITE * min(max(change, 0.0), 1.0))
         return np.asarray(image)
 
 

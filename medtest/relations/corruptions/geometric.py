@@ -18,16 +18,10 @@ from medtest.core.plugins import wrong_at
 from medtest.core.portable import product
 from medtest.relations.corruptions.base import FRAMES, Corruption, CorruptionSettings, FrameAt, Sweep
 from medtest.relations.corruptions.warp import Matrix, about_centre, image_matrix, shifted, warped, wide_picture
-from medtest.relations.levels import L, Level, number
+from medtest.relations.levels import Level, number
 
 _STEEPEST = 75.0
 """Limit in degrees; shears and tilts degenerate at 90."""
-
-
-class GeometricSettings(CorruptionSettings[L]):
-    """Settings shared by geometric types: the sweep of their single parameter."""
-
-    sequence: Sweep
 
 
 class DegreesLevel(Level):
@@ -40,11 +34,10 @@ class DegreesLevel(Level):
     degrees: float = Field(gt=0.0, le=_STEEPEST)
 
 
-class RotateSettings(GeometricSettings[DegreesLevel]):
-    """Settings of ``corruption_rotate``."""
+RotateSettings = CorruptionSettings[DegreesLevel, Sweep]
 
 
-class SteepSettings(GeometricSettings[DegreesLevel]):
+class SteepSettings(CorruptionSettings[DegreesLevel, Sweep]):
     """Settings of ``corruption_shear`` and ``corruption_tilt``, whose angles stay below 75 degrees."""
 
     @model_validator(mode="after")
@@ -77,8 +70,7 @@ class ScaleLevel(Level):
         return abs(self.factor - 1.0)
 
 
-class ScaleSettings(GeometricSettings[ScaleLevel]):
-    """Settings of ``corruption_scale``."""
+ScaleSettings = CorruptionSettings[ScaleLevel, Sweep]
 
 
 class TranslateLevel(Level):
@@ -91,8 +83,7 @@ class TranslateLevel(Level):
     pixels: float = Field(gt=0.0, le=200.0)
 
 
-class TranslateSettings(GeometricSettings[TranslateLevel]):
-    """Settings of ``corruption_translate``."""
+TranslateSettings = CorruptionSettings[TranslateLevel, Sweep]
 
 
 class Geometric(Corruption):
@@ -104,11 +95,11 @@ class Geometric(Corruption):
     identity: ClassVar[float] = 0.0
 
     @abstractmethod
-    def matrix(self, value: float, shape: tuple[int, ...]) -> Matrix:
+    def matrix(self, params: Params, shape: tuple[int, ...]) -> Matrix:
         """Return the 3×3 matrix that maps points (x, y) of a picture.
 
         Args:
-            value: The parameter.
+            params: Parameters of the case.
             shape: Rows and columns of the warped picture; pixel centres are at integer coordinates.
         """
 
@@ -119,15 +110,12 @@ class Geometric(Corruption):
 
     def changed(self, seed: PreparedSeed, params: Params) -> Image:
         """Warp the picture."""
-        return warped(seed, self._matrix_of(seed, params))
+        return warped(seed, self.matrix(params, wide_picture(seed).shape))
 
     def effect(self, seed: PreparedSeed, params: Params) -> Effect:
         """Return the motion of an expected mask; labels stay."""
-        matrix = image_matrix(seed, self._matrix_of(seed, params))
+        matrix = image_matrix(seed, self.matrix(params, wide_picture(seed).shape))
         return Effect(kind="move", data={"matrix": matrix.tolist()})
-
-    def _matrix_of(self, seed: PreparedSeed, params: Params) -> Matrix:
-        return self.matrix(number(params, self.parameter), wide_picture(seed).shape)
 
 
 class _Angled(Geometric):
@@ -148,9 +136,10 @@ class Rotate(_Angled):
     Settings = RotateSettings
     scale_unit: ClassVar[str] = "degrees"
 
-    def matrix(self, value: float, shape: tuple[int, ...]) -> Matrix:
+    def matrix(self, params: Params, shape: tuple[int, ...]) -> Matrix:
         """Return the rotation about the centre."""
-        cosine, sine = math.cos(math.radians(value)), math.sin(math.radians(value))
+        angle = math.radians(number(params, "degrees"))
+        cosine, sine = math.cos(angle), math.sin(angle)
         return about_centre(np.array([[cosine, -sine, 0.0], [sine, cosine, 0.0], [0.0, 0.0, 1.0]]), shape)
 
 
@@ -163,9 +152,9 @@ class Shear(_Angled):
     Settings = SteepSettings
     scale_unit: ClassVar[str] = "degrees"
 
-    def matrix(self, value: float, shape: tuple[int, ...]) -> Matrix:
+    def matrix(self, params: Params, shape: tuple[int, ...]) -> Matrix:
         """Return the shear about the centre."""
-        slope = -math.tan(math.radians(value))
+        slope = -math.tan(math.radians(number(params, "degrees")))
         return about_centre(np.array([[1.0, slope, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]), shape)
 
 
@@ -184,33 +173,20 @@ class Tilt(_Angled):
         """Return the angle of the frame and the depth of the picture behind the axes."""
         return {**super().at_frame(frame, rng), "depth": 0.0 if frame.paper else 1.0}
 
-    def matrix(self, value: float, shape: tuple[int, ...]) -> Matrix:
-        """Return the homography of the tilted plane at depth 0."""
-        return tilt_matrix(value, shape, depth=0.0)
-
-    def _matrix_of(self, seed: PreparedSeed, params: Params) -> Matrix:
+    def matrix(self, params: Params, shape: tuple[int, ...]) -> Matrix:
+        """Return the homography of a plane turned about x and y, ``depth`` pixels behind the axes."""
+        height, width = shape[:2]
+        focal = math.hypot(width, height)
+        angle = math.radians(number(params, "degrees"))
         depth = number(params, "depth") if "depth" in params else 0.0
-        return tilt_matrix(number(params, "degrees"), wide_picture(seed).shape, depth=depth)
-
-
-def tilt_matrix(degrees: float, shape: tuple[int, ...], *, depth: float) -> Matrix:
-    """Return the homography of a plane turned about x and y.
-
-    Args:
-        degrees: Angle of both rotations.
-        shape: Rows and columns of the picture; (x, y) are integer pixel coordinates.
-        depth: Depth of the picture behind the axes, in pixels.
-    """
-    height, width = shape[:2]
-    focal = math.hypot(width, height)
-    cosine, sine = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
-    about_x = np.array([[1.0, 0.0, 0.0], [0.0, cosine, -sine], [0.0, sine, cosine]])
-    about_y = np.array([[cosine, 0.0, -sine], [0.0, 1.0, 0.0], [sine, 0.0, cosine]])
-    turn = product(about_x, about_y)
-    away = np.array([0.0, 0.0, focal]) + depth * turn[:, 2]
-    placed = product(np.column_stack([turn[:, :2], away]), shifted(-width / 2.0, -height / 2.0))
-    camera = np.array([[focal, 0.0, width / 2.0], [0.0, focal, height / 2.0], [0.0, 0.0, 1.0]])
-    return product(camera, placed)
+        cosine, sine = math.cos(angle), math.sin(angle)
+        about_x = np.array([[1.0, 0.0, 0.0], [0.0, cosine, -sine], [0.0, sine, cosine]])
+        about_y = np.array([[cosine, 0.0, -sine], [0.0, 1.0, 0.0], [sine, 0.0, cosine]])
+        turn = product(about_x, about_y)
+        away = np.array([0.0, 0.0, focal]) + depth * turn[:, 2]
+        placed = product(np.column_stack([turn[:, :2], away]), shifted(-width / 2.0, -height / 2.0))
+        camera = np.array([[focal, 0.0, width / 2.0], [0.0, focal, height / 2.0], [0.0, 0.0, 1.0]])
+        return product(camera, placed)
 
 
 class Scale(Geometric):
@@ -226,9 +202,9 @@ class Scale(Geometric):
         """Return the factor; nothing is drawn."""
         return {"factor": level.factor}
 
-    def matrix(self, value: float, shape: tuple[int, ...]) -> Matrix:
+    def matrix(self, params: Params, shape: tuple[int, ...]) -> Matrix:
         """Return the enlargement about the centre."""
-        return about_centre(np.diag([value, value, 1.0]), shape)
+        return about_centre(np.diag([number(params, "factor"), number(params, "factor"), 1.0]), shape)
 
 
 class Translate(Geometric):
@@ -248,6 +224,6 @@ class Translate(Geometric):
         pixels = frame.swept(self.settings.sequence, identity=0.0)
         return {"pixels": pixels * frame.unit, "scale": abs(pixels)}
 
-    def matrix(self, value: float, shape: tuple[int, ...]) -> Matrix:
+    def matrix(self, params: Params, shape: tuple[int, ...]) -> Matrix:
         """Return the shift."""
-        return shifted(value, 0.0)
+        return shifted(number(params, "pixels"), 0.0)

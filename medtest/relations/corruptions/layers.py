@@ -7,7 +7,8 @@ picture. With ``raw`` the grid is the picture's own.
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable, Hashable
+from typing import Any, TypeVar
 
 import cv2
 import numpy as np
@@ -18,6 +19,16 @@ from medtest.relations.corruptions.random_fields import normal_quantiles, random
 from medtest.relations.levels import number
 
 Layer = NDArray[np.float32]
+T = TypeVar("T")
+
+
+def last_of(seed: PreparedSeed, name: str, key: Hashable, make: Callable[[], T]) -> T:
+    """Return the value of a key, cached with the seed; only the last value under a name is kept."""
+    cache: dict[Hashable, T] = seed.memo(name, dict)
+    if key not in cache:
+        cache.clear()
+        cache[key] = make()
+    return cache[key]
 
 
 def grid_of(seed: PreparedSeed, params: Params) -> tuple[int, int]:
@@ -49,9 +60,9 @@ def zoomed_layer(shape: tuple[int, int], params: Params) -> Layer:
     return np.asarray(large, dtype=np.float32)
 
 
-def smoothed(layer: Layer, sigma: float) -> Layer:
-    """Return a layer smoothed by a Gaussian cut at 4 σ, with replicated edges."""
-    side = 2 * int(4.0 * sigma + 0.5) + 1
+def smoothed(layer: Layer, sigma: float, truncate: float = 4.0) -> Layer:
+    """Return float32 values smoothed by a Gaussian cut at ``truncate`` standard deviations, with replicated edges."""
+    side = 2 * int(truncate * sigma + 0.5) + 1
     return np.asarray(
         cv2.GaussianBlur(layer, (side, side), sigma, sigmaY=sigma, borderType=cv2.BORDER_REPLICATE), dtype=np.float32
     )

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import cv2
 import numpy as np
@@ -29,13 +28,8 @@ several times as long.
 """
 
 
-@dataclass(frozen=True)
-class _Part:
-    """Part of the line: offset of its top-left corner and its weights."""
-
-    row: int
-    column: int
-    kernel: NDArray[np.float32]
+_Part: TypeAlias = tuple[int, int, NDArray[np.float32]]
+"""Part of the line: row and column of its top-left corner, and its weights."""
 
 
 def line_taps(radius: float, sigma: float, degrees: float) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -76,19 +70,18 @@ def motion_blur(image: NDArray[Any], *, radius: float, sigma: float, degrees: fl
     """
     parts = _parts(radius, sigma, degrees)
     height, width = image.shape[:2]
-    top = max(0, -min(part.row for part in parts))
-    left = max(0, -min(part.column for part in parts))
-    bottom = max(0, max(part.row + part.kernel.shape[0] - 1 for part in parts))
-    right = max(0, max(part.column + part.kernel.shape[1] - 1 for part in parts))
+    top = max(0, -min(row for row, _, _ in parts))
+    left = max(0, -min(column for _, column, _ in parts))
+    bottom = max(0, max(row + kernel.shape[0] - 1 for row, _, kernel in parts))
+    right = max(0, max(column + kernel.shape[1] - 1 for _, column, kernel in parts))
     padded = cv2.copyMakeBorder(
         image.astype(np.float32, copy=False), top, bottom, left, right, borderType=cv2.BORDER_REPLICATE
     )
     total: NDArray[np.float32] | None = None
-    for part in parts:
-        rows, columns = part.kernel.shape
-        row, column = top + part.row, left + part.column
-        view = padded[row : row + height + rows - 1, column : column + width + columns - 1]
-        blurred = cv2.filter2D(view, -1, part.kernel, anchor=(0, 0), borderType=cv2.BORDER_REPLICATE)
+    for row, column, kernel in parts:
+        rows, columns = height + kernel.shape[0] - 1, width + kernel.shape[1] - 1
+        view = padded[top + row : top + row + rows, left + column : left + column + columns]
+        blurred = cv2.filter2D(view, -1, kernel, anchor=(0, 0), borderType=cv2.BORDER_REPLICATE)
         inside = blurred[:height, :width]
         total = np.array(inside, np.float32) if total is None else np.add(total, inside, out=total)
     return np.asarray(total, dtype=np.float32)
@@ -116,4 +109,4 @@ def _as_part(offsets: NDArray[np.int64], weights: NDArray[np.float64]) -> _Part:
     low, high = offsets.min(axis=0), offsets.max(axis=0)
     kernel = np.zeros(high - low + 1)
     np.add.at(kernel, tuple((offsets - low).T), weights)  # two taps may fall on one pixel
-    return _Part(int(low[0]), int(low[1]), kernel.astype(np.float32))
+    return int(low[0]), int(low[1]), kernel.astype(np.float32)

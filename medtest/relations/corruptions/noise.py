@@ -19,7 +19,7 @@ from pydantic import Field
 from medtest.core.cases import Image, Params, PreparedSeed
 from medtest.core.plugins import PartSettings
 from medtest.relations.corruptions.base import Corruption, CorruptionSettings, FrameAt
-from medtest.relations.corruptions.random_fields import normal_quantiles, photon_counter, random_words
+from medtest.relations.corruptions.random_fields import normal_quantiles, photon_counts, random_words
 from medtest.relations.levels import Level, noise_seed, number
 
 WHITE = 255.0
@@ -41,10 +41,7 @@ class SigmaSequence(PartSettings):
     sigma: float = Field(gt=0.0, le=1.0)
 
 
-class SigmaSettings(CorruptionSettings[CorruptionSigmaLevel]):
-    """Settings of ``corruption_gaussian_noise`` and ``corruption_speckle_noise``."""
-
-    sequence: SigmaSequence
+SigmaSettings = CorruptionSettings[CorruptionSigmaLevel, SigmaSequence]
 
 
 class NoiseCorruption(Corruption):
@@ -127,10 +124,7 @@ class PhotonSequence(PartSettings):
     photons: float = Field(ge=25.0, le=10_000.0)
 
 
-class ShotNoiseSettings(CorruptionSettings[PhotonLevel]):
-    """Settings of ``corruption_shot_noise``."""
-
-    sequence: PhotonSequence
+ShotNoiseSettings = CorruptionSettings[PhotonLevel, PhotonSequence]
 
 
 class ShotNoise(NoiseCorruption):
@@ -150,7 +144,7 @@ class ShotNoise(NoiseCorruption):
 
     def counts(self, image: Image, params: Params) -> NDArray[np.uint16]:
         """Return the photon count of every value of a picture."""
-        return photon_counter(number(params, "photons")).draw(image, int(number(params, "noise_seed")))
+        return photon_counts(image, number(params, "photons"), int(number(params, "noise_seed")))
 
     def changed(self, seed: PreparedSeed, params: Params) -> Image:
         """Draw photon counts and map them to grey levels."""

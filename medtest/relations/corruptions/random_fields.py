@@ -48,51 +48,51 @@ def normal_quantiles() -> NDArray[np.float64]:
     return quantiles
 
 
-class PhotonCounter:
-    """Poisson counts for pixels by a guide table (H.-C. Chen and Y. Asau, AIIE Transactions 6(2), 1974).
+def photon_counts(image: NDArray[np.uint8], photons: float, seed: int) -> NDArray[np.uint16]:
+    """Draw a Poisson count for every value of a picture of any shape.
 
-    The upper 12 of 16 bits choose a cell of the inverse distribution function. A cell with a single count gives the
-    draw directly; otherwise (some per cent) the other 4 bits and a further uniform number are looked up in the
-    distribution function itself.
+    A guide table is used (H.-C. Chen and Y. Asau, AIIE Transactions 6(2), 1974): the upper 12 of 16 bits choose a cell
+    of the inverse distribution function. A cell with a single count gives the draw directly; otherwise (some per cent)
+    the other 4 bits and a further uniform number are looked up in the distribution function itself.
 
     Args:
-        photons: Expected photons of a pixel of value 255, > 0.
-
-    Attributes:
-        photons: As given.
+        image: The picture.
+        photons: Expected photons of a value of 255, > 0.
+        seed: Seed of the draw.
     """
+    below, guide = _poisson_tables(photons)
+    words = random_words(seed, image.size)
+    cells = image.ravel().astype(np.int32)
+    cells <<= _GUIDE_BITS
+    cells += words >> (16 - _GUIDE_BITS)
+    counts = np.take(guide, cells)
+    open_ = np.flatnonzero(counts == _SEARCH)
+    finer = np.random.Generator(np.random.PCG64(seed)).random(len(open_))
+    values = image.ravel()[open_].astype(np.float64)
+    places = (words[open_] + finer) / _STEPS
+    width = len(below) // 256
+    ranks = np.searchsorted(below, values + places, side="left") - values.astype(np.int64) * width
+    counts[open_] = np.clip(ranks, 0, width - 1)
+    return counts.reshape(image.shape)
 
-    def __init__(self, photons: float) -> None:
-        self.photons = photons
-        means = np.arange(256) * (photons / 255.0)
-        top = math.ceil(photons + 9.0 * math.sqrt(photons) + 12.0)
-        counts = np.arange(top + 1)
-        log_factorial = np.array([math.lgamma(k + 1.0) for k in counts])
-        logs = np.array([math.log(mean) if mean > 0 else 0.0 for mean in means.tolist()])  # mean 0 is set below
-        exponent = np.where(counts == 0, 0.0, counts[None] * logs[:, None])
-        mass = exp(exponent - means[:, None] - log_factorial)
-        mass[0] = counts == 0
-        below = np.minimum(np.cumsum(mass, axis=1), 1.0)
-        below[:, -1] = 1.0
-        self._width = top + 1
-        # Row r of the distribution function is in (r, r + 1], so one search finds the count of any pixel.
-        self._flat = (below + np.arange(256)[:, None]).ravel()
-        self._guide = np.concatenate([_guide_row(row) for row in below])
 
-    def draw(self, image: NDArray[np.uint8], seed: int) -> NDArray[np.uint16]:
-        """Return a count for every value of a picture of any shape."""
-        words = random_words(seed, image.size)
-        cells = image.ravel().astype(np.int32)
-        cells <<= _GUIDE_BITS
-        cells += words >> (16 - _GUIDE_BITS)
-        counts = np.take(self._guide, cells)
-        open_ = np.flatnonzero(counts == _SEARCH)
-        finer = np.random.Generator(np.random.PCG64(seed)).random(len(open_))
-        values = image.ravel()[open_].astype(np.float64)
-        places = (words[open_] + finer) / _STEPS
-        ranks = np.searchsorted(self._flat, values + places, side="left") - values.astype(np.int64) * self._width
-        counts[open_] = np.clip(ranks, 0, self._width - 1)
-        return counts.reshape(image.shape)
+@lru_cache(maxsize=8)
+def _poisson_tables(photons: float) -> tuple[NDArray[np.float64], NDArray[np.uint16]]:
+    """Return distribution functions of the counts of all 256 values and their guide; 2 MB, the last eight are cached.
+
+    Row r of the distribution functions is in (r, r + 1], so one search finds the count of any pixel.
+    """
+    means = np.arange(256) * (photons / 255.0)
+    counts = np.arange(math.ceil(photons + 9.0 * math.sqrt(photons) + 12.0) + 1)
+    log_factorial = np.array([math.lgamma(k + 1.0) for k in counts])
+    logs = np.array([math.log(mean) if mean > 0 else 0.0 for mean in means.tolist()])  # mean 0 is set below
+    exponent = np.where(counts == 0, 0.0, counts[None] * logs[:, None])
+    mass = exp(exponent - means[:, None] - log_factorial)
+    mass[0] = counts == 0
+    below = np.minimum(np.cumsum(mass, axis=1), 1.0)
+    below[:, -1] = 1.0
+    flat: NDArray[np.float64] = (below + np.arange(256)[:, None]).ravel()
+    return flat, np.concatenate([_guide_row(row) for row in below])
 
 
 def _guide_row(below: NDArray[np.float64]) -> NDArray[np.uint16]:
@@ -103,9 +103,3 @@ def _guide_row(below: NDArray[np.float64]) -> NDArray[np.uint16]:
     for count in np.flatnonzero(ends > starts):
         row[starts[count] : ends[count]] = count
     return row
-
-
-@lru_cache(maxsize=8)
-def photon_counter(photons: float) -> PhotonCounter:
-    """Return the counter of an expected number of photons; the tables of the last eight are cached (2 MB each)."""
-    return PhotonCounter(photons)

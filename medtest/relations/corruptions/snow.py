@@ -12,7 +12,7 @@ from pydantic import Field
 
 from medtest.core.cases import Image, Params, PreparedSeed
 from medtest.relations.corruptions.base import Corruption, CorruptionSettings, FrameAt
-from medtest.relations.corruptions.layers import Layer, fitted, grid_of, zoomed_layer
+from medtest.relations.corruptions.layers import Layer, fitted, grid_of, last_of, zoomed_layer
 from medtest.relations.corruptions.line_filter import motion_blur
 from medtest.relations.levels import Level, noise_seed, number
 
@@ -64,7 +64,7 @@ class SnowSequence(SnowLevel):
     strength_step: float = Field(gt=0.0, le=1.0)
 
 
-class SnowSettings(CorruptionSettings[SnowLevel]):
+class SnowSettings(CorruptionSettings[SnowLevel, SnowSequence]):
     """Settings of ``corruption_snow``.
 
     Attributes:
@@ -74,7 +74,6 @@ class SnowSettings(CorruptionSettings[SnowLevel]):
 
     low_angle: float = -135.0
     high_angle: float = -45.0
-    sequence: SnowSequence
 
 
 class Snow(Corruption):
@@ -93,7 +92,7 @@ class Snow(Corruption):
         """Return the level's constants; draw the layer seed and the flakes' direction."""
         settings: SnowSettings = self.settings
         return {
-            **_constants(level),
+            **level.model_dump(),
             "unit": unit,
             "layer_seed": noise_seed(rng),
             "angle": float(rng.uniform(settings.low_angle, settings.high_angle)),
@@ -105,7 +104,7 @@ class Snow(Corruption):
         constants: SnowSequence = self.settings.sequence
         strength = constants.strength_step * frame.steps if frame.paper else 1.0
         return {
-            **_constants(constants),
+            **constants.model_dump(include=set(SnowLevel.model_fields)),
             "unit": frame.unit,
             "layer_seed": frame.shared,
             "angle": constants.first_angle + constants.turn * frame.steps,
@@ -123,20 +122,13 @@ class Snow(Corruption):
         return np.asarray(cv2.add(mixed, cv2.merge([flakes] * 3), dtype=cv2.CV_8U))
 
 
-def _constants(level: SnowLevel) -> dict[str, Any]:
-    return {name: getattr(level, name) for name in SnowLevel.model_fields}
-
-
 def moving_flakes(seed: PreparedSeed, params: Params) -> Layer:
     """Return the moving flakes plus the same rotated by 180°, on the grid; float32, white = 1."""
-    layers: dict[Any, Layer] = seed.memo("corruptions.flakes", dict)
     shape = grid_of(seed, params)
     key = (shape, number(params, "layer_seed"), *(params[name] for name in _LAYER))
-    if key not in layers:
-        layers.clear()
-        layers[key] = _flakes(shape, params)
+    layer = last_of(seed, "corruptions.flakes", key, lambda: _flakes(shape, params))
     moving = motion_blur(
-        layers[key], radius=number(params, "radius"), sigma=number(params, "sigma"), degrees=number(params, "angle")
+        layer, radius=number(params, "radius"), sigma=number(params, "sigma"), degrees=number(params, "angle")
     )
     return np.asarray(moving + cv2.flip(moving, -1), dtype=np.float32)
 

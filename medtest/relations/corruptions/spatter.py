@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, ClassVar, Literal
 
@@ -13,7 +12,7 @@ from pydantic import Field
 
 from medtest.core.cases import Image, Params, PreparedSeed
 from medtest.relations.corruptions.base import Corruption, CorruptionSettings, FrameAt
-from medtest.relations.corruptions.layers import Layer, fitted, grid_of, normal_layer, smoothed
+from medtest.relations.corruptions.layers import Layer, fitted, grid_of, last_of, normal_layer, smoothed
 from medtest.relations.levels import Level, noise_seed, number
 
 WATER = (175.0, 238.0, 238.0)
@@ -67,10 +66,7 @@ class SpatterSequence(SpatterLevel):
     strength_step: float = Field(gt=0.0, le=1.0)
 
 
-class SpatterSettings(CorruptionSettings[SpatterLevel]):
-    """Settings of ``corruption_spatter``."""
-
-    sequence: SpatterSequence
+SpatterSettings = CorruptionSettings[SpatterLevel, SpatterSequence]
 
 
 class Spatter(Corruption):
@@ -92,14 +88,13 @@ class Spatter(Corruption):
     def at_frame(self, frame: FrameAt, rng: np.random.Generator) -> dict[str, Any]:
         """Return the constants of the frame; the layer is shared by the sequence."""
         settings: SpatterSequence = self.settings.sequence
-        constants = {name: getattr(settings, name) for name in SpatterLevel.model_fields}
+        constants = settings.model_dump(include=set(SpatterLevel.model_fields))
         scale = settings.scale
         if frame.paper:
             strength = settings.strength_step * frame.steps
             scale *= strength / settings.strength
             constants["strength"] = strength
-        return {
-            **constants,
+        return constants | {
             "unit": frame.unit,
             "layer_seed": frame.shared,
             "fallen": frame.steps,
@@ -116,31 +111,18 @@ class Spatter(Corruption):
         return np.asarray(cv2.add(seed.image, cv2.merge([red, other, other]), dtype=cv2.CV_8U))
 
 
-@dataclass
-class _Drops:
-    """Layer of drops as created and as run down so far."""
-
-    start: Layer
-    steps: int
-    layer: Layer
-
-
 def fallen_layer(seed: PreparedSeed, params: Params) -> Layer:
     """Return the layer after the stored number of steps down (``fallen``), on the grid; cached for the next frame."""
     shape, steps = grid_of(seed, params), int(number(params, "fallen"))
-    cache: dict[Any, _Drops] = seed.memo("corruptions.drops", dict)
     key = (shape, number(params, "layer_seed"), *(params[name] for name in _LAYER))
-    if key not in cache:
-        cache.clear()
-        start = _drops(shape, params)
-        cache[key] = _Drops(start, 0, start)
-    drops = cache[key]
-    if drops.steps > steps:
-        drops.steps, drops.layer = 0, drops.start
-    while drops.steps < steps:
-        drops.layer = run_down(drops.layer)
-        drops.steps += 1
-    return drops.layer
+    by_step = last_of(seed, "corruptions.drops", key, lambda: {0: _drops(shape, params)})
+    start, latest = by_step[0], max(step for step in by_step if step <= steps)
+    layer = by_step[latest]
+    for _ in range(latest, steps):
+        layer = run_down(layer)
+    by_step.clear()
+    by_step.update({0: start, steps: layer})
+    return layer
 
 
 def _drops(shape: tuple[int, int], params: Params) -> Layer:

@@ -19,8 +19,7 @@ import numpy as np
 
 from medtest.core.cases import Image, Params, PreparedSeed
 from medtest.core.errors import MedtestError
-
-_MEMO = "corruptions.video"
+from medtest.relations.corruptions.layers import last_of
 
 
 def through_video(
@@ -38,11 +37,7 @@ def through_video(
         MedtestError: ffmpeg gave back another number of frames.
     """
     key = hashlib.sha256(json.dumps([list(map(dict, film)), grain], sort_keys=True).encode()).hexdigest()
-    cache: dict[str, list[Image]] = seed.memo(_MEMO, dict)
-    if key not in cache:
-        cache.clear()
-        cache[key] = encode_and_decode(make(), grain=grain)
-    return cache[key]
+    return last_of(seed, "corruptions.video", key, lambda: encode_and_decode(make(), grain=grain))
 
 
 def encode_and_decode(pictures: Sequence[Image], *, grain: bool) -> list[Image]:

@@ -22,8 +22,7 @@ class SigmaLevel(Level):
     sigma: float = Field(gt=0.0, le=1e6)
 
 
-class GaussianNoiseSettings(NoiseSettings[SigmaLevel]):
-    """Settings of ``gaussian_noise``."""
+SigmaSettings = NoiseSettings[SigmaLevel]
 
 
 class GaussianNoise(Noise):
@@ -32,20 +31,13 @@ class GaussianNoise(Noise):
     Vacavant et al., "(α,σ)-robustness", section 3: σ = 5, 10, 15, 20, 25 on 8-bit images.
     """
 
-    Settings = GaussianNoiseSettings
+    Settings = SigmaSettings
     scale_unit: ClassVar[str] = "standard deviation of the noise"
 
     def disturbed(self, image: Image, spec: ImageSpec, params: Params, rng: np.random.Generator) -> Floats:
         """Add the noise."""
         pixels = as_float(image)
-        noise = normal(rng, pixels)
-        noise *= number(params, "sigma") * self.unit(spec)
-        pixels += noise
-        return pixels
-
-
-class RicianNoiseSettings(NoiseSettings[SigmaLevel]):
-    """Settings of ``rician_noise``."""
+        return pixels + number(params, "sigma") * self.unit(spec) * normal(rng, pixels)
 
 
 class RicianNoise(Noise):
@@ -56,19 +48,13 @@ class RicianNoise(Noise):
     is measured from the low end of the image's range.
     """
 
-    Settings = RicianNoiseSettings
+    Settings = SigmaSettings
     scale_unit: ClassVar[str] = "standard deviation in each channel"
 
     def disturbed(self, image: Image, spec: ImageSpec, params: Params, rng: np.random.Generator) -> Floats:
         """Add the noise to both channels and take the magnitude."""
         sigma = number(params, "sigma") * self.unit(spec)
-        real = as_float(image)
-        real -= spec.low
-        noise = normal(rng, real)
-        noise *= sigma
-        real += noise
-        imaginary = normal(rng, real)
-        imaginary *= sigma
-        magnitude: Floats = np.hypot(real, imaginary, out=real)
-        magnitude += spec.low
-        return magnitude
+        signal = as_float(image) - spec.low
+        real = signal + sigma * normal(rng, signal)
+        magnitude: Floats = np.hypot(real, sigma * normal(rng, signal))
+        return magnitude + spec.low

@@ -23,8 +23,7 @@ class PoissonLevel(Level):
     gain: float = Field(gt=0.0, le=1e6)
 
 
-class PoissonNoiseSettings(NoiseSettings[PoissonLevel]):
-    """Settings of ``poisson_noise``."""
+PoissonNoiseSettings = NoiseSettings[PoissonLevel]
 
 
 class PoissonNoise(Noise):
@@ -50,8 +49,8 @@ class SpeckleLevel(Level):
     sigma: float = Field(gt=0.0, le=10.0)
 
 
-class SpeckleNoiseSettings(NoiseSettings[SpeckleLevel]):
-    """Settings of ``speckle_noise``; ``units`` has no effect, because the noise is a fraction of the signal."""
+SpeckleNoiseSettings = NoiseSettings[SpeckleLevel]
+"""``units`` has no effect, because the noise is a fraction of the signal."""
 
 
 class SpeckleNoise(Noise):
@@ -62,14 +61,8 @@ class SpeckleNoise(Noise):
 
     def disturbed(self, image: Image, spec: ImageSpec, params: Params, rng: np.random.Generator) -> Floats:
         """Multiply the signal."""
-        signal = as_float(image)
-        signal -= spec.low
-        factor = normal(rng, signal)
-        factor *= number(params, "sigma")
-        factor += 1
-        signal *= factor
-        signal += spec.low
-        return signal
+        signal = as_float(image) - spec.low
+        return signal * (1 + number(params, "sigma") * normal(rng, signal)) + spec.low
 
 
 class SaltPepperLevel(Level):
@@ -82,8 +75,8 @@ class SaltPepperLevel(Level):
     percent: float = Field(gt=0.0, le=100.0)
 
 
-class SaltPepperNoiseSettings(NoiseSettings[SaltPepperLevel]):
-    """Settings of ``salt_pepper_noise``; ``units`` and ``clip`` have no effect."""
+SaltPepperNoiseSettings = NoiseSettings[SaltPepperLevel]
+"""``units`` and ``clip`` have no effect."""
 
 
 class SaltPepperNoise(Noise):

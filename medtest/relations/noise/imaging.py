@@ -26,8 +26,8 @@ class GaussianBlurLevel(Level):
     sigma: float = Field(gt=0.0, le=100.0)
 
 
-class GaussianBlurSettings(NoiseSettings[GaussianBlurLevel]):
-    """Settings of ``gaussian_blur``; ``units`` and ``clip`` have no effect."""
+GaussianBlurSettings = NoiseSettings[GaussianBlurLevel]
+"""``units`` and ``clip`` have no effect."""
 
 
 class GaussianBlur(Noise):
@@ -74,8 +74,8 @@ class JpegLevel(Level):
         return 100.0 - self.quality
 
 
-class JpegSettings(NoiseSettings[JpegLevel]):
-    """Settings of ``jpeg``; ``units`` and ``clip`` have no effect, as a JPEG file holds 8 bits of the range."""
+JpegSettings = NoiseSettings[JpegLevel]
+"""``units`` and ``clip`` have no effect, as a JPEG file holds 8 bits of the range."""
 
 
 class Jpeg(Noise):
@@ -153,11 +153,7 @@ class BiasField(Noise):
         factor = 1 + np.float32(number(params, "percent") / 100.0) * field
         if spec.coloured:
             factor = factor[..., None]
-        signal = as_float(image)
-        signal -= spec.low
-        signal *= factor
-        signal += spec.low
-        return signal
+        return (as_float(image) - spec.low) * factor + spec.low
 
 
 def smooth_field(shape: tuple[int, ...], order: int, rng: np.random.Generator) -> NDArray[np.float32]:
@@ -168,15 +164,13 @@ def smooth_field(shape: tuple[int, ...], order: int, rng: np.random.Generator) -
         order: Highest total order; every monomial of order 1 up to it has a standard normal coefficient.
         rng: Generator of the coefficients.
     """
-    axes = [np.linspace(-1.0, 1.0, side) if side > 1 else np.zeros(1) for side in shape]
+    axes = np.ix_(*(np.linspace(-1.0, 1.0, side) if side > 1 else np.zeros(1) for side in shape))
     field = np.zeros(shape, np.float32)
     for exponents in np.ndindex(*[order + 1] * len(shape)):
         if 1 <= sum(exponents) <= order:
             term: NDArray[np.float32] = np.asarray(rng.standard_normal(), np.float32)
-            for number_, (axis, exponent) in enumerate(zip(axes, exponents, strict=True)):
-                along = [1] * len(shape)
-                along[number_] = -1
-                term = term * power(axis, exponent).astype(np.float32).reshape(along)
+            for axis, exponent in zip(axes, exponents, strict=True):
+                term = term * power(axis, exponent).astype(np.float32)
             field += term
     field -= field.mean(dtype=np.float64).astype(np.float32)
     largest = float(np.abs(field).max())
