@@ -91,7 +91,7 @@ def _poisson_tables(photons: float) -> tuple[NDArray[np.float64], NDArray[np.uin
     mass[0] = counts == 0
     below = np.minimum(np.cumsum(mass, axis=1), 1.0)
     below[:, -1] = 1.0
-    flat: NDArray[np.float64] = (below + np.arange(256)[:, None]).ravel()
+    flat = np.asarray(below + np.arange(256)[:, None], np.float64).ravel()
     return flat, np.concatenate([_guide_row(row) for row in below])
 
 
