@@ -182,8 +182,8 @@ def content_key(provider: str, parameters: Parameters, request: Request) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answered:
-    """Answer of a server, as far as it goes: the common part of what a body holds, of a reply and of an outcome.
+class AnswerFields:
+    """Fields of an answer that a body, a reply and an outcome have in common.
 
     Attributes:
         text: The model's words ("" if there are none); a refusal's words for a refusal.
@@ -210,11 +210,11 @@ class Answered:
 
     def answer(self) -> dict[str, Any]:
         """Return these fields by name."""
-        return {item.name: getattr(self, item.name) for item in fields(Answered)}
+        return {item.name: getattr(self, item.name) for item in fields(AnswerFields)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome(Answered):
+class Outcome(AnswerFields):
     """Outcome of a request.
 
     Attributes:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from medtest.api.calls.request import Answered, CallState
+from medtest.api.calls.request import AnswerFields, CallState
 
 AGAIN = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
 """Statuses after which a call is sent again; every other status of 400 and above is final."""
@@ -35,7 +35,7 @@ _FINAL = frozenset({Trouble.REJECTED, Trouble.NO_CREDIT})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reply(Answered):
+class Reply(AnswerFields):
     """Reply to one call.
 
     Attributes:

@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from medtest.api.calls.request import Answered, CallState
+from medtest.api.calls.request import AnswerFields, CallState
 from medtest.api.redact import redacted
 from medtest.core.cases import Json
 
@@ -33,7 +33,7 @@ class TaskEnded(NotAnAnswer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReplyContent(Answered):
+class ReplyContent(AnswerFields):
     """Content of a response body.
 
     Attributes:
