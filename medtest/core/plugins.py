@@ -1,7 +1,8 @@
 """Discovery of parts, both medtest's own and those of other installed packages.
 
-A part of medtest is one class and one YAML file: ``conf/relations/blur.yaml`` names the class and holds its defaults. A
-part of another package is an entry point in one of the groups ``medtest.relations``, ``medtest.systems``,
+A bundled part is one class, one YAML file with its defaults (``conf/relations/blur.yaml``) and one line in the table of
+its family (``medtest.relations.RELATIONS``). A YAML file with ``use: NAME`` gives other defaults to the part ``NAME``.
+A part of another package is an entry point in one of the groups ``medtest.relations``, ``medtest.systems``,
 ``medtest.seeds``, ``medtest.readers``, ``medtest.oracles``, ``medtest.tasks``, ``medtest.tables``; its optional
 defaults are in ``<name>.yaml`` beside the class's module. Listing parts imports none of them.
 """
@@ -11,7 +12,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -28,16 +29,15 @@ from medtest.core.files.paths import conf_folder
 Family: TypeAlias = Literal["relations", "systems", "seeds", "readers", "oracles", "tasks", "tables"]
 FAMILIES: tuple[Family, ...] = ("relations", "systems", "seeds", "readers", "oracles", "tasks", "tables")
 """Families of parts. Tasks are named by the other parts; all installed tables are made without being named."""
-_FOLDERS: dict[Family, str] = {
-    "relations": "relations",
-    "systems": "model",
-    "seeds": "seeds",
-    "readers": "readers",
-    "oracles": "oracles",
-    "tasks": "tasks",
-    "tables": "tables",
+_BUNDLED: dict[Family, tuple[str, str]] = {
+    "relations": ("relations", "medtest.relations:RELATIONS"),
+    "systems": ("model", "medtest.systems:SYSTEMS"),
+    "seeds": ("seeds", "medtest.seeds:SEEDS"),
+    "readers": ("readers", "medtest.readers:READERS"),
+    "oracles": ("oracles", "medtest.tasks:ORACLES"),
+    "tasks": ("tasks", "medtest.tasks:TASKS"),
 }
-_CLASS_KEYS = ("class", "summary")
+"""Folder below ``conf/`` and table of the bundled parts of each family that has any."""
 
 
 class PartSettings(BaseModel):
@@ -73,6 +73,8 @@ def typed_as(name: str) -> dict[str, Any]:
     return {"typed_as": name}
 
 
+PART_KEYS = ("use", "summary")
+"""Keys of a part's YAML file that are not settings."""
 AT_KEY = "at_key"
 """Type of the error made by :func:`wrong_at`."""
 
@@ -95,6 +97,8 @@ class PartInfo:
         family: relations, systems, seeds, readers, oracles, tasks or tables.
         name: Its name in suites and ``model=``.
         target: ``"package.module:Class"``.
+        part: Name of the class in digests: that of a bundled part, ``distribution:name`` of another package's; "" if
+            :func:`digest_name` finds it.
         summary: One line for ``medtest list``.
         defaults: Settings from its YAML file.
         origin: "medtest", or the distribution that provides it.
@@ -104,10 +108,16 @@ class PartInfo:
     family: Family
     name: str
     target: str
+    part: str = ""
     summary: str = ""
     defaults: Mapping[str, Any] = field(default_factory=dict)
     origin: str = "medtest"
     file: Path | None = None
+
+    @property
+    def digest_name(self) -> str:
+        """Name of the class in digests."""
+        return self.part or digest_name(self.family, self.target)
 
     def load(self) -> type[Any]:
         """Import and return the part's class.
@@ -115,13 +125,18 @@ class PartInfo:
         Raises:
             MedtestError: The module or the class does not exist (a broken installation or plug-in).
         """
-        module_name, _, class_name = self.target.partition(":")
         try:
-            return getattr(importlib.import_module(module_name), class_name)  # type: ignore[no-any-return]
+            return _imported(self.target)  # type: ignore[no-any-return]
         except (ImportError, AttributeError) as error:
             raise MedtestError(
                 f"{self.family} part {self.name!r} of {self.origin} cannot be loaded: {error}"
             ) from error
+
+
+def _imported(target: str) -> Any:
+    """Return an object by ``"package.module:name"``."""
+    module, _, name = target.partition(":")
+    return getattr(importlib.import_module(module), name)
 
 
 def _read_yaml(path: Path) -> dict[str, Any]:
@@ -147,20 +162,49 @@ def _read_yaml(path: Path) -> dict[str, Any]:
     return content or {}
 
 
-def _from_yaml(family: Family, path: Path) -> PartInfo | None:
-    content = _read_yaml(path)
-    target = content.get("class")
-    if not isinstance(target, str):
+def read_part(path: Path, known: Mapping[str, PartInfo], *, content: Mapping[str, Any], origin: str) -> PartInfo | None:
+    """Return the part of a YAML file with defaults; None if it names no known part.
+
+    Args:
+        path: The file. Its name is the part's.
+        known: Parts that ``use:`` may name. Without ``use:``, the file's name names one.
+        content: Content of the file.
+        origin: Provider of the file.
+    """
+    base = known.get(str(content.get("use", path.stem)))
+    if base is None:
         return None
-    defaults = {key: value for key, value in content.items() if key not in _CLASS_KEYS}
-    return PartInfo(
-        family=family,
+    defaults = {key: value for key, value in content.items() if key not in PART_KEYS}
+    return replace(
+        base,
         name=path.stem,
-        target=target,
-        summary=str(content.get("summary", "")),
-        defaults=defaults,
+        summary=str(content.get("summary", "")) or base.summary,
+        defaults={**base.defaults, **defaults},
+        origin=origin,
         file=path,
     )
+
+
+def _bundled(family: Family) -> dict[str, PartInfo]:
+    """Return medtest's own parts of a family.
+
+    Raises:
+        MedtestError: A file in ``conf/`` names no part of the family's table.
+    """
+    if family not in _BUNDLED:
+        return {}
+    folder, table = _BUNDLED[family]
+    known = {
+        name: PartInfo(family=family, name=name, target=target, part=name) for name, target in _imported(table).items()
+    }
+    infos: dict[str, PartInfo] = {}
+    contents = {path: _read_yaml(path) for path in sorted((conf_folder() / folder).glob("*.yaml"))}
+    for path, content in sorted(contents.items(), key=lambda item: "use" in item[1]):  # files that others name first
+        info = read_part(path, {**known, **infos}, content=content, origin="medtest")
+        if info is None:
+            raise MedtestError(f"conf/{folder}/{path.name} names no entry of {table}")
+        infos[path.stem] = info
+    return dict(sorted(infos.items()))
 
 
 def _from_entry_points(family: Family) -> dict[str, PartInfo]:
@@ -176,14 +220,15 @@ def _from_entry_points(family: Family) -> dict[str, PartInfo]:
             if candidate.is_file():
                 defaults, file = _read_yaml(candidate), candidate
         summary = str(defaults.pop("summary", ""))
-        defaults.pop("class", None)
+        origin = point.dist.name if point.dist else "?"
         infos[point.name] = PartInfo(
             family=family,
             name=point.name,
             target=point.value,
+            part=f"{origin}:{point.name}",
             summary=summary,
             defaults=defaults,
-            origin=point.dist.name if point.dist else "?",
+            origin=origin,
             file=file,
         )
     return infos
@@ -196,16 +241,11 @@ def parts(family: Family) -> dict[str, PartInfo]:
     Raises:
         MedtestError: Another package provides a name that is taken.
     """
-    infos: dict[str, PartInfo] = {}
-    folder = conf_folder() / _FOLDERS[family]
-    for path in sorted(folder.glob("*.yaml")):
-        info = _from_yaml(family, path)
-        if info is not None:
-            infos[info.name] = info
+    infos = _bundled(family)
     for name, info in sorted(_from_entry_points(family).items()):
         if name in infos:
             raise MedtestError(
-                f"{info.origin} brings a {family} part called {name!r}, but {infos[name].origin} has one"
+                f"{info.origin} provides a {family} part named {name!r}, but {infos[name].origin} provides one too"
             )
         infos[name] = info
     return infos
@@ -237,13 +277,18 @@ class Part:
     revision: ClassVar[int] = 1
 
 
-def digest_name(part: type[Part], target: str = "") -> str:
-    """Return the name of a class in digests: ``package:Class``, so that modules can move within a package.
+def digest_name(family: Family, part: type[Part] | str) -> str:
+    """Return the name of a class in digests, which stays the same when the class moves.
+
+    It is the name of a bundled part, ``distribution:name`` of an entry point, and ``package:Class`` of any other class.
 
     Args:
-        part: The class.
-        target: ``"package.module:Class"`` under which it was found, if known. A package that re-exports a class of
-            another package has it under its own name.
+        family: Its family.
+        part: The class, or ``"package.module:Class"``.
     """
-    module, _, name = (target or f"{part.__module__}:{part.__name__}").partition(":")
+    target = part if isinstance(part, str) else f"{part.__module__}:{part.__qualname__}"
+    for info in parts(family).values():
+        if info.target == target:
+            return info.digest_name
+    module, _, name = target.partition(":")
     return f"{module.partition('.')[0]}:{name}"

@@ -79,7 +79,7 @@ class Reader(Part, ABC, Generic[Content, Facts]):
         return ()
 
     def fingerprint(self) -> dict[str, Json]:
-        """Return everything the facts depend on: class, revision, settings and SHA-256 of the weights.
+        """Return everything the facts depend on: name, revision, settings and SHA-256 of the weights.
 
         Settings that a suite cannot set, such as paths and addresses, are left out.
         """
@@ -89,7 +89,7 @@ class Reader(Part, ABC, Generic[Content, Facts]):
             trusted = {name for name, field_info in fields.items() if is_trusted(field_info)}
             settings = {name: value for name, value in self.settings.counted().items() if name not in trusted}
         return {
-            "reader": digest_name(type(self)),
+            "reader": digest_name("readers", type(self)),
             "revision": type(self).revision,
             "settings": settings,
             "weights": [cached_sha256(path) for path in self.weights()],

@@ -75,6 +75,7 @@ class Model:
         info: PartInfo = PartInfo(
             family="systems",
             name="in_memory",
+            part="in_memory",
             target=f"{ObjectSystem.__module__}:{ObjectSystem.__qualname__}",
             summary="A function or an object of the program that runs the suite.",
         )

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from medtest.core.cases import Json
-from medtest.core.plugins import digest_name
 from medtest.core.tasks.base import Task, task_of
 from medtest.relations.base import CraftedRelation, Relation
 from medtest.relations.gathering import feeding
@@ -69,7 +68,7 @@ def run_digest(
         "seed": suite.seed,
         "seeds": {
             p.id: {
-                "source": p.info.name,
+                "source": p.info.digest_name,
                 "revision": type(source).revision,
                 "settings": counted_settings(p),
                 "digest": source.digest(),
@@ -87,7 +86,7 @@ def oracle_digest(suite: Suite) -> Digest:
     """Return the digest of a suite's judgement: oracle, settings, reader, primary criterion and tables."""
     oracle = suite.oracle
     covers: dict[str, Json] = {
-        "oracle": oracle.part.info.name,
+        "oracle": oracle.part.info.digest_name,
         "revision": oracle.part.info.load().revision,
         "settings": counted_settings(oracle.part),
         "primary": {
@@ -110,9 +109,9 @@ def digest_of(covers: Mapping[str, Any]) -> str:
 
 
 def system_entry(plan: PartPlan, system: System, task: Task) -> dict[str, Json]:
-    """Return the covered data of a system: class, revision, settings and the digests of its files."""
+    """Return the covered data of a system: name, revision, settings and the digests of its files."""
     return {
-        "class": digest_name(type(system), plan.info.target),
+        "system": plan.info.digest_name,
         "revision": type(system).revision,
         "settings": {**_that_count(plan, task), **system.resolved()},
         "fingerprint": system.fingerprint(),
@@ -136,7 +135,11 @@ def relation_entry(
         task: Name of the suite's task.
     """
     settings = counted_settings(plan)
-    entry: dict[str, Any] = {"relation": plan.info.name, "revision": type(relation).revision, "settings": settings}
+    entry: dict[str, Any] = {
+        "relation": plan.info.digest_name,
+        "revision": type(relation).revision,
+        "settings": settings,
+    }
     fingerprint = getattr(relation, "fingerprint", None)
     if callable(fingerprint):
         entry["fingerprint"] = fingerprint()

@@ -8,7 +8,68 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from torch import nn
 
-__all__ = ["build_network"]
+__all__ = ["SYSTEMS", "build_network"]
+
+SYSTEMS: dict[str, str] = {
+    "agdn": "medtest.systems.classification.agdn:AGDNSystem",
+    "attnmel": "medtest.systems.classification.attnmel:AttnMelSystem",
+    "bilateral": "medtest.systems.restoration.libraries:Bilateral",
+    "bm3d": "medtest.systems.restoration.libraries:BlockMatching",
+    "callable": "medtest.systems.adapters.callable:CallableSystem",
+    "chat_images": "medtest.systems.pictures.chat_images:ChatImages",
+    "chexnet": "medtest.systems.classification.chexnet:CheXNetSystem",
+    "coherence_diffusion": "medtest.systems.restoration.coherence_diffusion:CoherenceDiffusion",
+    "coherence_shock": "medtest.systems.restoration.coherence_shock:CoherenceShock",
+    "command": "medtest.systems.adapters.command:Command",
+    "complex_shock": "medtest.systems.restoration.complex_shock:ComplexShock",
+    "constant": "medtest.systems.controls:Constant",
+    "dashscope_images": "medtest.systems.pictures.dashscope:DashScope",
+    "deepai": "medtest.systems.pictures.deepai:DeepAI",
+    "diffusers": "medtest.systems.pictures.diffusers:Diffusers",
+    "dsinet": "medtest.systems.classification.dsinet:DSINetSystem",
+    "enhanced_shock": "medtest.systems.restoration.alvarez_mazorra:EnhancedShock",
+    "finished_pictures": "medtest.systems.pictures.finished:FinishedPictures",
+    "huggingface": "medtest.systems.adapters.libraries.huggingface:HuggingFace",
+    "huggingface_images": "medtest.systems.pictures.huggingface:HuggingFaceImages",
+    "identity": "medtest.systems.controls:Identity",
+    "inceptionv3_dr": "medtest.systems.classification.inceptionv3_dr:InceptionDRSystem",
+    "knn": "medtest.systems.segmentation.background:Knn",
+    "median": "medtest.systems.restoration.libraries:Median",
+    "mlflow": "medtest.systems.adapters.registry.system:Registered",
+    "mog2": "medtest.systems.segmentation.background:Mog2",
+    "monai": "medtest.systems.adapters.bundles.monai_bundle:MonaiBundle",
+    "non_local_means": "medtest.systems.restoration.libraries:NonLocalMeans",
+    "onnx": "medtest.systems.adapters.onnx:Onnx",
+    "openai_compatible": "medtest.systems.answering.openai_compatible:OpenAICompatible",
+    "openai_images": "medtest.systems.pictures.openai_images:OpenAIImages",
+    "original_shock": "medtest.systems.restoration.osher_rudin:OriginalShock",
+    "pranet": "medtest.systems.segmentation.pranet:PraNetSystem",
+    "predictions": "medtest.systems.adapters.folders.predictions:Predictions",
+    "region_growing": "medtest.systems.segmentation.volumes.region_growing:RegionGrowing",
+    "results": "medtest.systems.adapters.folders.results:Results",
+    "sanet": "medtest.systems.segmentation.sanet:SANetSystem",
+    "shape_prior": "medtest.systems.segmentation.volumes.shape_prior:ShapePrior",
+    "simlab": "medtest.systems.answering.simlab:Simlab",
+    "simlab_images": "medtest.systems.pictures.simlab_images:SimlabImages",
+    "smoothed_median": "medtest.systems.restoration.smoothed_median:SmoothedMedian",
+    "smoothed_shock": "medtest.systems.restoration.smoothed_shock:SmoothedShock",
+    "smp": "medtest.systems.adapters.libraries.smp:Smp",
+    "ssformer": "medtest.systems.segmentation.ssformer:SSFormerSystem",
+    "ssformer_l": "medtest.systems.segmentation.ssformer:SSFormerLarge",
+    "ssformer_s": "medtest.systems.segmentation.ssformer:SSFormerSmall",
+    "stability": "medtest.systems.pictures.stability:Stability",
+    "tganet": "medtest.systems.segmentation.tganet:TGANetSystem",
+    "timm": "medtest.systems.adapters.libraries.timm_classifier:TimmClassifier",
+    "torchscript": "medtest.systems.adapters.torchscript:TorchScript",
+    "torchvision": "medtest.systems.adapters.libraries.torchvision_classifier:TorchvisionClassifier",
+    "total_variation": "medtest.systems.restoration.libraries:TotalVariation",
+    "transformers": "medtest.systems.answering.local_chat:LocalChat",
+    "wavelet": "medtest.systems.restoration.libraries:Wavelet",
+}
+"""Systems by the name that suites and digests use; defaults are in ``conf/model/<name>.yaml``.
+
+Other files there name one of these with ``use:``.
+"""
 
 
 def build_network(name: str, checkpoint: str | Path | None = None) -> nn.Module:

@@ -7,19 +7,28 @@ digests of runs, oracles and follow-ups of bundled suites. A line may change whe
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from medtest.core.plugins import FAMILIES, PartInfo, PartSettings, digest_name, parts
+import pytest
+
+from medtest.core.errors import MedtestError
+from medtest.core.plugins import FAMILIES, Family, Part, PartInfo, PartSettings, digest_name, parts
+from medtest.readers import READERS
+from medtest.relations import RELATIONS
 from medtest.runner.followups.recipe import SuiteKeys
 from medtest.runner.privacy.rules import ShownNames
-from medtest.seeds.folders.source import FolderSource
+from medtest.seeds import SEEDS
 from medtest.suite.compose import load_suite
 from medtest.suite.composed import counted_settings
 from medtest.suite.digest import digest_of, oracle_digest, run_digest
 from medtest.suite.model import PartPlan, Suite
-from medtest.systems.controls import Constant, Identity
+from medtest.systems import SYSTEMS
+from medtest.systems.controls import Constant
+from medtest.tasks import ORACLES, TASKS
 
 DIGESTS = Path(__file__).parents[1] / "data" / "digests"
 NEEDED = {"measured": {"property": "liver_variability"}}
@@ -36,6 +45,22 @@ SUITES = (
 )
 
 Expected = Callable[[Path, Mapping[str, str]], None]
+
+
+def bundled(family: Family) -> dict[str, PartInfo]:
+    return {name: info for name, info in parts(family).items() if info.origin == "medtest"}
+
+
+def bundled_names(family: Family) -> list[str]:
+    tables = {
+        "relations": RELATIONS,
+        "systems": SYSTEMS,
+        "seeds": SEEDS,
+        "readers": READERS,
+        "oracles": ORACLES,
+        "tasks": TASKS,
+    }
+    return list(tables.get(family, ()))
 
 
 def text_of(table: Mapping[str, Any]) -> str:
@@ -65,15 +90,13 @@ def test_every_bundled_part_has_its_digest_name_and_settings(expected: Expected)
     for family in FAMILIES:
         if family in ("tasks", "readers"):
             continue  # seeds, systems and oracles name their task; of our readers the oracle's or own revision counts
-        for name, info in parts(family).items():
-            if info.origin == "medtest":
-                plan = PartPlan(id=name, info=info, settings=settings_of(info))
-                entry = {"settings": digest_of(counted_settings(plan)), "revision": info.load().revision}
-                if family == "systems":
-                    entry["name"] = digest_name(info.load(), info.target)
-                elif family == "seeds" and issubclass(info.load(), FolderSource):
-                    entry["name"] = digest_name(info.load()).rpartition(":")[2]
-                table[f"{family}/{name}"] = entry
+        for name, info in bundled(family).items():
+            plan = PartPlan(id=name, info=info, settings=settings_of(info))
+            table[f"{family}/{name}"] = {
+                "name": info.digest_name,
+                "revision": info.load().revision,
+                "settings": digest_of(counted_settings(plan)),
+            }
     assert len(table) > 100
     expected(DIGESTS / "parts", {"parts.json": text_of(table)})
 
@@ -82,25 +105,61 @@ def test_bundled_suites_keep_their_folders_and_followups(expected: Expected) -> 
     expected(DIGESTS / "suites", {"suites.json": text_of({name: digests_of(load_suite(name)) for name in SUITES})})
 
 
-def moved(part: type[Any], module: str) -> type[Any]:
-    """Return the class as it is after a move: the same content elsewhere."""
-    return type(part.__name__, part.__bases__, {**vars(part), "__module__": module, "__dict__": None})
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_bundled_part_loads_and_has_one_name(family: Family) -> None:
+    infos = bundled(family)
+    classes: dict[str, type[Part]] = {}
+    for name, info in infos.items():
+        loaded = info.load()
+        assert issubclass(loaded, Part), name
+        assert digest_name(family, loaded) == info.digest_name == info.part, name
+        assert classes.setdefault(info.part, loaded) is loaded, name
+    assert len(set(classes.values())) == len(classes), "two names of one class"
+    listed = bundled_names(family)
+    assert classes.keys() == set(listed), "an entry of the table that no file in conf/ uses"
+    assert list(listed) == sorted(listed)
 
 
-def test_a_class_that_moves_keeps_its_digest_name() -> None:
-    there = moved(Constant, "medtest.systems.elsewhere.constants")
-    assert digest_name(there) == digest_name(Constant) == "medtest:Constant"
-    assert digest_name(there, "medtest.systems.elsewhere.constants:Constant") == "medtest:Constant"
+def test_listing_parts_imports_none() -> None:
+    code = (
+        "import sys; from medtest.core.plugins import FAMILIES, parts; before = set(sys.modules)\n"
+        "targets = {info.target.partition(':')[0] for family in FAMILIES for info in parts(family).values()}\n"
+        "print(sorted(targets & set(sys.modules)))"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "[]"
 
 
-def test_a_class_of_another_package_is_named_by_that_package() -> None:
-    class Own(Identity):
-        pass
+def test_a_class_that_moves_keeps_its_digest_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SYSTEMS, "constant", f"{__name__}:Moved")
+    parts.cache_clear()
+    try:
+        assert digest_name("systems", Moved) == parts("systems")["constant"].digest_name == "constant"
+        assert digest_name("systems", Constant) == "medtest:Constant"
+    finally:
+        parts.cache_clear()
 
-    assert digest_name(Own, "theirs.module:Own") == "theirs:Own"
-    assert digest_name(Identity, "theirs.module:Identity") == "theirs:Identity"
+
+def test_another_file_of_a_part_has_its_digest_name_and_its_defaults() -> None:
+    systems = parts("systems")
+    assert systems["gpt_4o"].digest_name == "openai_compatible"
+    assert systems["gpt_4o"].name == "gpt_4o"
+    assert {**systems["gpt_4o"].defaults, **systems["openai_compatible"].defaults}.keys() == systems[
+        "gpt_4o"
+    ].defaults.keys()
 
 
-def test_no_two_bundled_classes_share_a_digest_name() -> None:
-    classes = {info.load() for family in FAMILIES for info in parts(family).values() if info.origin == "medtest"}
-    assert len({digest_name(part) for part in classes}) == len(classes)
+def test_a_file_that_names_no_part_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "oracles").mkdir()
+    (tmp_path / "oracles" / "guesses.yaml").write_text("summary: nothing\n")
+    monkeypatch.setattr("medtest.core.plugins.conf_folder", lambda: tmp_path)
+    parts.cache_clear()
+    try:
+        with pytest.raises(MedtestError, match=r"guesses\.yaml"):
+            parts("oracles")
+    finally:
+        parts.cache_clear()
+
+
+class Moved(Constant):
+    """The class after a move."""

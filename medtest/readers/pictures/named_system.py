@@ -115,13 +115,13 @@ def _fits(info: PartInfo, task: str) -> bool:
 
 
 def print_of(system: System) -> dict[str, Json]:
-    """Return all dependencies of a system's answers: class, revision, weights, settings except addresses and paths."""
+    """Return all dependencies of a system's answers: name, revision, weights, settings except addresses and paths."""
     settings = system.settings
     fields: Mapping[str, Any] = type(settings).model_fields if isinstance(settings, PartSettings) else {}
     counted = settings.counted() if isinstance(settings, PartSettings) else {}
     trusted = {name for name, field_info in fields.items() if is_trusted(field_info)}
     return {
-        "system": digest_name(type(system)),
+        "system": digest_name("systems", type(system)),
         "revision": type(system).revision,
         "settings": {name: value for name, value in counted.items() if name not in trusted},
         "print": system.fingerprint(),

@@ -96,7 +96,7 @@ class SuiteKeys:
                 "preparation": self._preparation,
                 "relations": list(self._relations.items()),
                 "seeds": [
-                    [plan.id, plan.info.name, type(source).revision, source.digest()]
+                    [plan.id, plan.info.digest_name, type(source).revision, source.digest()]
                     for plan, source in zip(suite.seeds, sources, strict=True)
                 ],
             }

@@ -156,7 +156,7 @@ class PromptSource(SeedSource):
 
     def digest(self) -> str:
         """Return a SHA-256 over the seeds in order: ids, clusters, strata, words and pools."""
-        head = [digest_name(type(self)).rpartition(":")[2], self.revision]
+        head = [digest_name("seeds", type(self)), self.revision]
         total = hashlib.sha256(json.dumps(head, ensure_ascii=True).encode())
         for ref in self.places():
             line = [ref.dataset, ref.seed_id, ref.cluster, list(ref.strata), ref.locator]

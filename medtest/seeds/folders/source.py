@@ -186,7 +186,7 @@ class FolderSource(SeedSource):
     def digest(self) -> str:
         """Return a SHA-256 over the seeds in order: ids, clusters, strata, expected answers, file contents."""
         listing = self._listed()
-        head = [digest_name(type(self)).rpartition(":")[2], self.revision, *self._digest_head(listing)]
+        head = [digest_name("seeds", type(self)), self.revision, *self._digest_head(listing)]
         total = hashlib.sha256(json.dumps(head, ensure_ascii=True).encode())
         for ref, digests in zip(listing.refs, listing.digests, strict=True):
             line = [ref.dataset, ref.seed_id, ref.cluster, list(ref.strata), digests]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from medtest.core.cases import ID_PATTERN
@@ -51,15 +52,7 @@ def oracle_plan(draft: Draft, kind: str | None) -> OraclePlan | None:
     if kind is not None and info.load().task != kind:
         draft.wrong(("oracles", "oracle"), found=info.name, allowed=f"an oracle that judges {noun(kind)}")
     defaults = dict(info.defaults)
-    oracle_info = PartInfo(
-        family="oracles",
-        name=info.name,
-        target=info.target,
-        summary=info.summary,
-        defaults={k: v for k, v in defaults.items() if k not in _BESIDE},
-        origin=info.origin,
-        file=info.file,
-    )
+    oracle_info = replace(info, defaults={k: v for k, v in defaults.items() if k not in _BESIDE})
     own_settings = _oracle_settings(draft, info)
     settings = settings_of(draft, ("oracles",), oracle_info, own_settings)
     _check_expectations(draft, settings)

@@ -15,18 +15,19 @@ from pydantic.fields import FieldInfo
 
 from medtest.core.cases import ID_PATTERN
 from medtest.core.errors import MedtestError, Mistake, nearest_name
-from medtest.core.plugins import PartInfo, is_trusted, parts
+from medtest.core.plugins import PartInfo, is_trusted, parts, read_part
 from medtest.suite.checking.validation import is_text
 
-_OWN_KEYS = ("class", "use", "summary")
+_CLASS = "class"
+"""Key of a team's file that names a class by its module."""
 
 
 def system_infos(config_folders: Sequence[Path] = ()) -> Mapping[str, PartInfo]:
     """Return every system by name; a team's file takes precedence over medtest's of the same name.
 
     Args:
-        config_folders: Folders given with ``--config-dir``; their ``model/*.yaml`` are read. Such a file names a
-            ``class`` like medtest's own, or says ``use: NAME`` to take one of those with other defaults.
+        config_folders: Folders given with ``--config-dir``; their ``model/*.yaml`` are read. Such a file gives other
+            defaults to the system of its own name or to that of ``use: NAME``, or it names a ``class``.
 
     Raises:
         UserMistakes: A team's file is unreadable or names neither.
@@ -92,35 +93,19 @@ def _from_team(path: Path, systems: Mapping[str, PartInfo]) -> PartInfo:
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise Mistake(where=where, found=str(error), allowed="a YAML file").as_error() from error
     content = content if isinstance(content, dict) else {}
-    settings = {key: value for key, value in content.items() if key not in _OWN_KEYS}
-    summary = str(content.get("summary", ""))
-    target, used = content.get("class"), content.get("use")
-    if isinstance(used, str) and used in systems:
-        base = systems[used]
-        return PartInfo(
-            family="systems",
-            name=path.stem,
-            target=base.target,
-            summary=summary or base.summary,
-            defaults={**base.defaults, **settings},
-            origin=where,
-            file=path,
-        )
-    if isinstance(target, str) and ":" in target:
-        return PartInfo(
-            family="systems", name=path.stem, target=target, summary=summary, defaults=settings, origin=where, file=path
-        )
-    if used is not None:
+    target = content.pop(_CLASS, None)
+    if isinstance(target, str) and ":" in target and "use" not in content:
+        systems = {path.stem: PartInfo(family="systems", name=path.stem, target=target)}
+    elif target is not None and "use" not in content:
+        raise Mistake(where=where, key=_CLASS, found=repr(target), allowed="package.module:Class").as_error()
+    info = read_part(path, systems, content=content, origin=where)
+    if info is None:
+        name = str(content.get("use", path.stem))
         raise Mistake(
             where=where,
             key="use",
-            found=repr(used),
-            allowed=", ".join(systems),
-            nearest=nearest_name(str(used), systems),
+            found=repr(name) if "use" in content else "nothing",
+            allowed=f"one of {', '.join(systems)}, or class: package.module:Class",
+            nearest=nearest_name(name, systems),
         ).as_error()
-    raise Mistake(
-        where=where,
-        key="class",
-        found="nothing" if target is None else repr(target),
-        allowed="class: package.module:Class, or use: one of " + ", ".join(systems),
-    ).as_error()
+    return info

@@ -153,7 +153,7 @@ def test_tables_that_were_not_made_are_made_by_the_next_call(work: Path) -> None
 @pytest.mark.slow
 def test_one_full_and_one_partial_system_are_shown_alike(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (work / "conf" / "model").mkdir(parents=True)
-    known = "class: medtest.systems.adapters.callable:CallableSystem\nsummary: nothing\ntarget: net.py:all_of_it\n"
+    known = "use: callable\nsummary: nothing\ntarget: net.py:all_of_it\n"
     (work / "conf" / "model" / "nothing.yaml").write_text(known)
     assert run() == 0
     full = folder_of(work)

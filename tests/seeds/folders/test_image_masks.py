@@ -339,7 +339,7 @@ def test_digests_of_ordinary_masks_stay_and_those_of_masks_read_anew_do_not(tmp_
     _image(tmp_path / "images" / "a.png")
     _disc(tmp_path / "masks" / "a.png", 255)
     plain = source(tmp_path)
-    head, sums = ["ImageMaskFolders", 2], [sha256_of(tmp_path / folder / "a.png") for folder in ("images", "masks")]
+    head, sums = ["image_mask_folders", 2], [sha256_of(tmp_path / folder / "a.png") for folder in ("images", "masks")]
     line = ["mine", "a", "a", [], [*sums, ""]]
     expected = hashlib.sha256(json.dumps(head).encode() + json.dumps(line).encode() + b"\n").hexdigest()
     assert plain.digest() == expected
