@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Mapping
 from difflib import unified_diff
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 from s3_server import bucket  # noqa: F401 - a fixture
 
 # How long an example takes says nothing on machines that run other things too. Examples are the same in every run, so
@@ -17,6 +19,22 @@ timeless = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("medtest", timeless, derandomize=True, max_examples=30)
 settings.register_profile("search", timeless, max_examples=500)
 settings.load_profile("medtest")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Collect without the garbage collector, and draw no examples from the constants of our modules."""
+    gc.disable()
+    if settings.get_current_profile_name() == "medtest":
+        # reading 1,200 files takes ten seconds, and examples would depend on what was imported before
+        providers._get_local_constants = providers.Constants
+
+
+def pytest_collection_finish() -> None:
+    """Leave what was imported to collect the tests out of later garbage collections."""
+    gc.freeze()
+    gc.enable()
+
 
 Expected = Callable[[Path, Mapping[str, str]], None]
 _SHOWN = 60

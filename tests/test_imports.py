@@ -8,6 +8,7 @@ import importlib.util
 import re
 import subprocess
 import sys
+from dataclasses import dataclass
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -39,19 +40,38 @@ def _modules() -> list[Path]:
     return [p for p in sorted(PACKAGE.rglob("*.py")) if p.name != "__init__.py" or p.parent != PACKAGE]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Module:
+    """What the rules below ask about a file; its tree is not kept, since 1,200 of them slow later tests down.
+
+    Attributes:
+        imports: Its import statements, those for annotations too.
+        kinds: Lines that ask for a kind of answer.
+        tables: Lines that ask for a table of one kind.
+        csv_names: Texts that name a CSV file.
+    """
+
+    imports: tuple[ast.Import | ast.ImportFrom, ...]
+    kinds: tuple[int, ...]
+    tables: tuple[int, ...]
+    csv_names: frozenset[str]
+
+
 @cache
-def _tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
-
-
-def _statements(path: Path) -> list[ast.Import | ast.ImportFrom]:
-    """Return what a file imports, for annotations too."""
-    return [node for node in ast.walk(_tree(path)) if isinstance(node, ast.Import | ast.ImportFrom)]
+def _module(path: Path) -> Module:
+    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    texts = (node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str))
+    return Module(
+        imports=tuple(node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)),
+        kinds=tuple(getattr(node, "lineno", 0) for node in nodes if _asks_for_a_kind(node)),
+        tables=tuple(getattr(node, "lineno", 0) for node in nodes if _asks_for_a_table(node)),
+        csv_names=frozenset(text for text in texts if re.fullmatch(r"[a-z_]+\.csv", text)),
+    )
 
 
 def _imports(path: Path) -> list[str]:
     names: list[str] = []
-    for node in _statements(path):
+    for node in _module(path).imports:
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif node.level == 0 and node.module:
@@ -77,7 +97,7 @@ def test_no_modules_import_one_another_in_a_circle() -> None:
     modules = {".".join(name).removesuffix(".__init__"): path for name, path in paths.items()}
     graph: TopologicalSorter[str] = TopologicalSorter()
     for name, path in modules.items():
-        for node in _statements(path):
+        for node in _module(path).imports:
             if isinstance(node, ast.Import):
                 graph.add(name, *modules.keys() & {alias.name for alias in node.names})
             elif node.level == 0:
@@ -159,7 +179,7 @@ def test_no_engine_asks_for_a_kind_of_answer() -> None:
             "oracles",
             "criteria.py",
         ):
-            asking += [f"{path}:{node.lineno}" for node in ast.walk(_tree(path)) if _asks_for_a_kind(node)]
+            asking += [f"{path}:{line}" for line in _module(path).kinds]
     assert asking == [], "ask the task object (medtest/core/tasks/base.py)"
 
 
@@ -171,14 +191,7 @@ PUBLISHED = ("results", "published")
 @cache
 def _names_of_tasks_tables() -> frozenset[str]:
     """Return the names of the tables that single tasks make: texts of their modules that end so."""
-    paths = [path for path in _modules() if path.relative_to(PACKAGE).parts[0] == "tasks"]
-    texts = [
-        node.value
-        for path in paths
-        for node in ast.walk(_tree(path))
-        if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    ]
-    return frozenset(text for text in texts if re.fullmatch(r"[a-z_]+\.csv", text))
+    return frozenset().union(*(_module(path).csv_names for path in _modules() if _room(path) == "tasks"))
 
 
 @cache
@@ -217,11 +230,9 @@ def test_code_that_asks_for_a_table_of_one_kind_is_seen(code: str) -> None:
 def test_no_engine_asks_for_a_table_of_one_kind() -> None:
     asking = []
     for path in (path for path in _modules() if _room(path) in ENGINES):
-        nodes = list(ast.walk(_tree(path)))
-        asking += [f"{path}:{getattr(node, 'lineno', 0)}" for node in nodes if _asks_for_a_table(node)]
+        asking += [f"{path}:{line}" for line in _module(path).tables]
         if path.relative_to(PACKAGE).parts[:2] != PUBLISHED:
-            texts = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
-            asking += [f"{path} names {name}" for name in sorted(_names_of_tasks_tables() & texts)]
+            asking += [f"{path} names {name}" for name in sorted(_names_of_tasks_tables() & _module(path).csv_names)]
     assert asking == [], "ask what the task makes of records (medtest/core/tasks/results.py)"
 
 
