@@ -99,8 +99,8 @@ class BudgetReached(MedtestError):
         after = f"${spent_usd:.4f} in {calls} {'call' if calls == 1 else 'calls'}"
         more = f"; the next may cost ${next_usd:.4f}" if limit == "max_usd" else ""
         super().__init__(
-            f"budget.{limit}={allowed:g} is reached after {after}{more}. What was answered is kept:"
-            f" raise budget.{limit} and run the same command to go on."
+            f"budget.{limit}={allowed:g} is reached after {after}{more}. Answers so far are kept:"
+            f" raise budget.{limit} and run the same command again to continue."
         )
 
 
@@ -149,8 +149,8 @@ class Budget:
                     where=where,
                     key="budget.max_usd",
                     found="no price of the model",
-                    fix="give the model's price (input and output, US dollars for a million tokens; picture, for each"
-                    " that is drawn), or use max_calls",
+                    fix="set the model's price (input and output in US dollars per million tokens, picture per generated"
+                    " picture), or use max_calls",
                 )
             )
         if mistakes:

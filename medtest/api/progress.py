@@ -49,5 +49,5 @@ class CampaignProgress:
         if self.cost_usd is not None:
             parts.append(f"${self.cost_usd:.4f}")
         if self.lost_before:
-            parts.append(f"{self.lost_before} lost under way before")
+            parts.append(f"{self.lost_before} lost in earlier sessions")
         return " · ".join(parts)

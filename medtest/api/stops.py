@@ -29,8 +29,8 @@ class TurnedAway(_Stop):
     """Server that has never answered and refuses requests for the key, the model's name or the address."""
 
     words = (
-        "{server} has answered nothing and said {times} times: {reason}. Look at the key, the model's name and"
-        " base_url, and run the same command again."
+        "{server} has refused every request ({times} times): {reason}. Check the key, the model's name and base_url, and"
+        " run the same command again."
     )
 
 
@@ -38,8 +38,8 @@ class ServerMissing(_Stop):
     """Unreachable address: no connection, or no such host, without any answer so far."""
 
     words = (
-        "no server answers at {server}: {times} calls reached nobody ({reason}). Look at base_url: is the server"
-        " running? Then run the same command again."
+        "no server answers at {server}: {times} calls failed ({reason}). Check base_url and whether the server is running,"
+        " and run the same command again."
     )
 
 
@@ -48,8 +48,8 @@ class ServerGone(_Stop):
 
     exit_code = ExitCode.BUDGET
     words = (
-        "{server} is not reached any more: {times} questions in a row ended after all their tries ({reason}). What"
-        " was answered is kept. Once the server runs again, the same command goes on."
+        "{server} is no longer reachable: {times} questions in a row failed after all their attempts ({reason}). Answers"
+        " so far are kept. Run the same command again when the server is back."
     )
 
 
@@ -58,8 +58,8 @@ class AccessLost(_Stop):
 
     exit_code = ExitCode.BUDGET
     words = (
-        "{server} answered at first and then said {times} times in a row: {reason}. What was answered is kept. Look"
-        " at the key (was it revoked?) and the model's name; the same command goes on."
+        "{server} answered at first and then refused {times} requests in a row: {reason}. Answers so far are kept. Check"
+        " the key (was it revoked?) and the model's name, and run the same command again."
     )
 
 
@@ -68,8 +68,8 @@ class NoCredit(_Stop):
 
     exit_code = ExitCode.BUDGET
     words = (
-        "the account has no credit: {server} said {reason}. What was answered is kept. Once the account has credit"
-        " again, the same command goes on."
+        "the account has no credit: {server} replied {reason}. Answers so far are kept. Run the same command again when"
+        " the account has credit."
     )
 
 
@@ -88,13 +88,12 @@ class ServerClosed(MedtestError):
         self.seconds = seconds
         moment = datetime.fromtimestamp((time.time() if wall is None else wall) + seconds).astimezone()
         super().__init__(
-            f"{redact(base_url)} asks to wait {in_words(seconds)}, until {moment:%Y-%m-%d %H:%M}: that is beyond what"
-            f" total_seconds={allowed:g} lets a question last. What was answered is kept, and nothing is recorded as"
-            " ERROR for it: run the same command then to go on."
+            f"{redact(base_url)} asks to wait {duration(seconds)}, until {moment:%Y-%m-%d %H:%M}, longer than"
+            f" total_seconds={allowed:g} allows. Answers so far are kept. {_NOT_RECORDED} Run the same command again then."
         )
 
 
-def in_words(seconds: float) -> str:
+def duration(seconds: float) -> str:
     """Return a pause in short form: ``45 s``, ``12 min``, ``5.0 h``."""
     if seconds < 90:
         return f"{seconds:.0f} s"

@@ -106,11 +106,11 @@ class Judge(Reader[Unread, Reading]):
 
     def announce(self, count: int) -> str:
         """Return the line shown before the judge is asked."""
-        return f"{count:,} answers to be read by a judge. {self.notice()}"
+        return f"A judge is to read {count:,} answers. {self.notice()}"
 
     def nothing(self) -> str:
         """Return the line shown if the parser has read everything."""
-        return f"medtest read every answer; {self.name} was not asked."
+        return f"medtest read every answer; {self.name} was not needed."
 
     def summary(self, readings: Readings, asked: int) -> str:
         """Return the line shown afterwards: how much was read, how much of it was rejected, and the cost."""
@@ -118,7 +118,7 @@ class Judge(Reader[Unread, Reading]):
         doubted = sum(bool(reading.doubt) for reading in readings.found.values())
         words = f"{self.name} read {read:,} of {asked:,} answers in which medtest finds no value"
         if doubted:
-            words += "; 1 reading is not believed" if doubted == 1 else f"; {doubted:,} readings are not believed"
+            words += "; 1 reading is not accepted" if doubted == 1 else f"; {doubted:,} readings are not accepted"
         return f"{words} ({_paid(readings)}); tables/answers_judged.csv has each."
 
     def recorded(self, row: Mapping[str, Any]) -> Unread | None:
@@ -153,7 +153,7 @@ class Judge(Reader[Unread, Reading]):
         except Stopped:
             if remaining := len(contents) - len(outcomes):
                 problem = (
-                    f"{self.name} was stopped before {remaining} of {len(contents)} answers; the same command goes on."
+                    f"{self.name} was stopped before {remaining} of {len(contents)} answers; run the same command again to continue."
                 )
                 code = ExitCode.INTERRUPTED
         except (OutputProblem, FolderInUse, MedtestError) as stopped:
@@ -212,7 +212,7 @@ class Judge(Reader[Unread, Reading]):
 def _paid(readings: Readings) -> str:
     """Describe what was paid now; calls from an earlier session or run were paid then."""
     if not readings.calls:
-        return "nothing was paid now" + ("" if readings.problem else ": all were asked before")
+        return "nothing was paid this time" + ("" if readings.problem else ": all replies were stored")
     calls = "1 call" if readings.calls == 1 else f"{readings.calls:,} calls"
     if readings.paid_usd is None:
         return calls

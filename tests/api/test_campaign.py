@@ -274,7 +274,7 @@ def test_a_server_that_lets_nobody_in_is_not_asked_thousands_of_times(
 ) -> None:
     monkeypatch.setenv("SOME_KEY", "canary-wrong-key-123")
     with serving(Faults(key="right")) as server:
-        with pytest.raises(TurnedAway, match="Look at the key") as caught:
+        with pytest.raises(TurnedAway, match="Check the key") as caught:
             asked(tmp_path, server.base_url, questions(400), key_variable="SOME_KEY")
         assert "HTTP 401" in str(caught.value)
         assert "canary" not in str(caught.value)

@@ -47,7 +47,7 @@ def test_a_process_keeps_what_this_one_would(tmp_path: Path, monkeypatch: pytest
 def test_a_folder_that_cannot_be_written_ends_the_run_and_an_end_of_input_the_process(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     keepers = Keepers(tmp_path / "file", size=None, most=1, first=0)
-    with pytest.raises(OutputProblem, match="cannot be kept"):
+    with pytest.raises(OutputProblem, match="cannot be saved"):
         keepers.keep(PNG)
     (process,) = [one for one in psutil.Process().children() if "medtest.api.drawn.keeper" in " ".join(one.cmdline())]
     keepers.close()

@@ -16,7 +16,7 @@ from medtest.api.calls.request import CallState, Outcome
 from medtest.api.calls.retry import Retries
 from medtest.api.campaign import Campaign
 from medtest.api.faulty.server import Faults, FaultServer, serving, serving_server
-from medtest.api.stops import ServerClosed, in_words
+from medtest.api.stops import ServerClosed, duration
 from medtest.api.store.ledger import Ledger, LedgerTotals
 from medtest.core.errors import ExitCode
 
@@ -116,7 +116,7 @@ def test_a_pause_within_a_question_s_time_is_waited_for(tmp_path: Path) -> None:
 
 
 def test_pauses_as_people_say_them() -> None:
-    assert [in_words(seconds) for seconds in (45, 720, 18_000)] == ["45 s", "12 min", "5.0 h"]
+    assert [duration(seconds) for seconds in (45, 720, 18_000)] == ["45 s", "12 min", "5.0 h"]
 
 
 # --- a question's own time ----------------------------------------------------------------------------------------

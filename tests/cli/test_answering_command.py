@@ -143,7 +143,7 @@ def test_an_interrupt_loses_no_call_and_the_next_run_goes_on(tmp_path: Path) -> 
             code, text = interrupted(home, number, *where, after=after)
             assert code == 130, text
             assert "interrupted after" in text
-            assert "may be billed" not in text
+            assert "possibly billed" not in text
             path = ledger_of(home)
             assert path is not None
             with Ledger(path) as ledger:
@@ -174,7 +174,7 @@ def test_a_second_interrupt_ends_at_once_and_the_ledger_says_what_was_lost(tmp_p
         process.send_signal(signal.SIGINT)
         code, text = ended(process)
     assert code == 130, text
-    assert re.search(r"[1-8] of \d+ calls brought no answer and may be billed", text)
+    assert re.search(r"[1-8] of \d+ calls without an answer, possibly billed", text)
     path = ledger_of(tmp_path)
     assert path is not None
     with Ledger(path) as ledger:
@@ -229,7 +229,7 @@ def test_a_key_and_the_pictures_are_nowhere(tmp_path: Path) -> None:
         assert secret not in text + wrong[1]
         assert not [line for line in shown if secret in line]
     assert wrong[0] == 2, wrong[1]
-    assert "Look at the key" in " ".join(wrong[1].split())
+    assert "Check the key" in " ".join(wrong[1].split())
     assert "Incorrect API key" in wrong[1] or any(b"Incorrect API key" in content for content in contents.values())
 
 

@@ -57,7 +57,7 @@ def test_a_plan_still_says_what_is_wrong_for_a_plan_too(home: Path, capsys: pyte
     assert main([*RUN, "base_url=http://models.example.org/v1", "plan=true"]) == 2
     told = capsys.readouterr().err
     assert "plain http" in told
-    assert "to mend: say send_images" not in told
+    assert "to mend: set send_images" not in told
 
 
 @pytest.mark.slow
@@ -102,7 +102,7 @@ def test_no_server_at_the_address_is_one_message(home: Path, capsys: pytest.Capt
         base_url, port = server.base_url, server.port
     assert main(typed(base_url)) == 2
     said = "".join(capsys.readouterr())
-    assert said.count("is the server running?") == 1
+    assert said.count("whether the server is running") == 1
     assert "Traceback" not in said
     with serving(port=port):
         assert main(typed(base_url)) == 0

@@ -165,7 +165,7 @@ def test_a_judge_reads_what_medtest_cannot(
     shown = capsys.readouterr().out
     assert "vllm/reader" in shown
     assert "no image" in shown
-    assert "; 1 reading is not believed" in shown
+    assert "; 1 reading is not accepted" in shown
     (view,) = (own / VIEWS).iterdir()
     assert (own / "records.parquet").read_bytes() == records
     assert {path.name: path.read_bytes() for path in (own / "tables").iterdir()} == before
@@ -214,7 +214,7 @@ def test_a_judge_reads_what_medtest_cannot(
     capsys.readouterr()
     assert main([*typed(server), *judge(server)]) == 0
     assert len(server.judged) == asked
-    assert "(nothing was paid now: all were asked before)" in printed(capsys)
+    assert "(nothing was paid this time: all replies were stored)" in printed(capsys)
     (own / "judge.sqlite").unlink()
     assert main([*typed(server), *judge(server)]) == 0
     assert len(server.judged) == asked
@@ -256,7 +256,7 @@ def test_a_judges_budget_and_a_silent_judge_cost_no_results(
     (patient / "hasty.yaml").write_text("use: vllm\nattempts: 1\n", encoding="utf-8")
     more = [word.replace("use=vllm", "use=hasty") for word in more]
     assert main([*typed(server), *more, "--config-dir", str(home / "conf")]) == 2
-    assert "is the server running?" in capsys.readouterr().out
+    assert "whether the server is running" in capsys.readouterr().out
 
     # A judge that breaks each time: its view stands on what medtest reads itself, and the exit code says so.
     with serving(Faults(error=1.0)) as broken:
@@ -293,7 +293,7 @@ def test_what_a_judge_costs_stands_in_plan_console_table_report_and_mlflow(
         found = db.execute("SELECT value FROM metrics WHERE key = 'cost/judge_usd'").fetchall()
     assert [value for (value,) in found] == [pytest.approx(paid)]
     assert main(line) == 0
-    assert "(nothing was paid now: all were asked before)" in printed(capsys)
+    assert "(nothing was paid this time: all replies were stored)" in printed(capsys)
 
 
 def printed(capsys: pytest.CaptureFixture[str]) -> str:

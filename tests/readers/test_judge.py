@@ -147,7 +147,7 @@ def test_calls_that_may_be_billed_without_an_answer_are_accounted(tmp_path: Path
         cut = server.counts["truncated"]
     assert cut
     assert len(readings.found) == 12
-    assert f"{cut} of {12 + cut} calls brought no answer and may be billed" in readings.account
+    assert f"{cut} of {12 + cut} calls without an answer, possibly billed" in readings.account
     with serving(answer=two) as server:
         assert reader(server.base_url).readings(words(3), job(tmp_path / "b")).account == ""
 

@@ -235,13 +235,13 @@ def test_calls_that_a_killed_session_left_under_way_are_told(tmp_path: Path) -> 
     with serving() as server:
         suite = answering_suite(server.base_url, seeds=1)
         first = go(suite, tmp_path)
-        assert not any("may be billed" in notice for notice in first.notices)
+        assert not any("possibly billed" in notice for notice in first.notices)
         with Ledger(first.systems[0].folder / "ledger.sqlite") as ledger:  # as a killed process leaves it
             ledger.send(address="d/s/none/bright", key="k", attempt=1, expected_usd=0.0)
         again = go(suite, tmp_path)
-    (said,) = [notice for notice in again.notices if "may be billed" in notice]
-    assert f"1 of {QUESTIONS * ROW + 1} calls brought no answer" in said
-    assert "1 under way when a session ended, 0 cut off" in said
+    (said,) = [notice for notice in again.notices if "possibly billed" in notice]
+    assert f"1 of {QUESTIONS * ROW + 1} calls without an answer" in said
+    assert "1 in flight when a session ended, 0 cut off" in said
 
 
 def test_a_budget_in_dollars(tmp_path: Path) -> None:

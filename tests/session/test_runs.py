@@ -120,7 +120,7 @@ def test_results_are_used_again_under_the_same_words_and_never_without(tmp_path:
     assert not any("used again" in line and "Nobody" in line for line in again.notices)
     other = medtest.run("polyp_seg", counted, home=tmp_path, **SMALL)
     assert len(calls) == 2 * asked and other.folders != first.folders
-    assert any("runs in this process" in line and "no result is used again" in line for line in other.notices)
+    assert any("runs in this process" in line and "its results are not reused" in line for line in other.notices)
 
 
 def test_objects_systems_and_names_side_by_side_with_a_gate(tmp_path: Path) -> None:

@@ -161,10 +161,10 @@ def test_weights_in_files_of_their_own(tmp_path: Path) -> None:
         weight.external_data.add(key="location", value=location)
         return _graph(tmp_path / "g.onnx", initializers=[weight])
 
-    with pytest.raises(MedtestError, match="not beside it"):
+    with pytest.raises(MedtestError, match="which is missing"):
         check_graph(beside("w.bin"))
     for location in ("../w.bin", "/etc/hostname"):
-        with pytest.raises(MedtestError, match="outside its own folder"):
+        with pytest.raises(MedtestError, match="outside its folder"):
             check_graph(beside(location))
     with (tmp_path / "w.bin").open("wb") as file:
         file.truncate(4 << 28)

@@ -63,7 +63,7 @@ def test_timm_takes_a_state_dict_and_a_name(tmp_path: Path) -> None:
         ({"model_args": {"act_layer": "../a/path"}}, "is no number, truth value or word"),
         ({"model_args": {"in_chans": 1}}, "takes 1 channels"),
         ({"num_classes": 10**9}, "are possible"),
-        ({"num_classes": 4}, "these weights are not those"),
+        ({"num_classes": 4}, "these are not weights of"),
         ({"pretrained_cfg": {"input_size": [3, 160, 320]}}, "square RGB images"),
         ({"pretrained_cfg": {"crop_mode": "border"}}, "square RGB images"),
         ({"pretrained_cfg": {"std": [0.0, 1.0, 1.0]}}, "square RGB images"),

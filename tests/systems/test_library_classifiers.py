@@ -60,7 +60,7 @@ def test_mistakes_in_names_are_said(tmp_path: Path) -> None:
 
     assert not found(classes=NAMES, labels={"nevus": "benign"})
     assert "did you mean: nevus" in found(classes=NAMES, labels={"nevis": "benign"})
-    assert "nobody has named" in found(labels={"nevus": "benign"})
+    assert "without class names" in found(labels={"nevus": "benign"})
     assert "nevus twice" in found(classes=["nevus", "nevus"])
     assert "at least size" in found(size=224, resize=200)
 

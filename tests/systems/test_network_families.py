@@ -212,7 +212,7 @@ def test_a_saved_unet_answers_as_the_library_does(classes: int, more: dict[str, 
         assert answer == pytest.approx(given.softmax(1)[0, 1].numpy(), abs=1e-5)
     else:
         assert np.array_equal(answer > 0.5, given.argmax(1)[0].numpy() == 2)
-        with pytest.raises(MedtestError, match="3 classes; say which"):
+        with pytest.raises(MedtestError, match="3 classes; choose"):
             system_of("smp", path=str(tmp_path / "a b")).open(device="cpu", threads=1)
 
 
@@ -234,7 +234,7 @@ def test_a_checkpoint_with_its_architectures_name(tmp_path: Path) -> None:
     for changed, reason in (
         ({"architecture": "Unett"}, "did you mean Unet"),
         ({"encoder": "mobilenet_v3"}, "did you mean mobilenet_v2"),
-        ({"architecture": "Unet"}, "(?s)not those of Unet on mobilenet_v2.*missing"),
+        ({"architecture": "Unet"}, "(?s)not weights of Unet on mobilenet_v2.*missing"),
     ):
         with pytest.raises(MedtestError, match=reason) as caught:
             system_of("smp", **{**named, **changed}).open(device="cpu", threads=1)
@@ -274,7 +274,7 @@ def test_smp_folders_that_are_no_networks_are_mistakes(tmp_path: Path) -> None:
         ({"_model_class": "os"}, "no architecture 'os'"),
         ({"checkpoint_path": "/etc/passwd"}, "checkpoint_path"),
         ({"decoder_channels": "x"}, "cannot be built"),
-        ({"decoder_channels": [4, 4, 4, 4, 4]}, "not those of Unet"),
+        ({"decoder_channels": [4, 4, 4, 4, 4]}, "not weights of Unet"),
         # timm takes addresses for names, and would ask the hub
         ({"encoder_name": "tu-hf-hub:stranger/network"}, r"no encoder 'tu-hf-hub:stranger/network'\. It has"),
         ({"encoder_name": "tu-local-dir:/etc"}, "no encoder"),

@@ -100,5 +100,5 @@ def test_gradients_reach_the_pixels_and_scores_are_those_of_the_answer(name: str
 
 
 def test_a_system_that_is_not_opened_says_so() -> None:
-    with pytest.raises(Exception, match="attnmel-compact was asked before it was opened"):
+    with pytest.raises(Exception, match="attnmel-compact is not open"):
         system_of("attnmel").predict([IMAGE], [HERE])

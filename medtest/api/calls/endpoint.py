@@ -92,7 +92,7 @@ class Endpoint:
                     key="base_url",
                     found=shown,
                     allowed="https, or http to 127.0.0.1 or localhost",
-                    fix="plain http would show the key and the pictures to everyone on the way",
+                    fix="plain http does not encrypt the key and the pictures",
                 )
             )
         if pictures and not self.loopback and not self.send_images:
@@ -101,7 +101,7 @@ class Endpoint:
                     where=where,
                     key="send_images",
                     found="false",
-                    fix=f"say send_images=true if the pictures may be sent to {parts.hostname}: they may be patients'",
+                    fix=f"set send_images=true if the pictures, possibly of patients, may be sent to {parts.hostname}",
                     needed="send_images=true",
                 )
             )
@@ -111,7 +111,7 @@ class Endpoint:
                     where=where,
                     key="send_prompts",
                     found="false",
-                    fix=f"say send_prompts=true if the prompts may be sent to {parts.hostname}: they may be clinical",
+                    fix=f"set send_prompts=true if the prompts, possibly clinical, may be sent to {parts.hostname}",
                     needed="send_prompts=true",
                 )
             )

@@ -137,7 +137,7 @@ def _link(source: Path, goal: Path) -> None:
         draft.replace(goal)
         draft.unlink(missing_ok=True)  # a rename between two links of one file leaves both (POSIX rename)
     except OSError as error:
-        raise OutputProblem(f"the picture cannot be kept in {goal.parents[2]} ({error.strerror})") from None
+        raise OutputProblem(f"the picture cannot be saved in {goal.parents[2]} ({error.strerror})") from None
 
 
 def _copied(source: Path, draft: Path) -> None:
@@ -145,4 +145,4 @@ def _copied(source: Path, draft: Path) -> None:
         draft.parent.mkdir(parents=True, exist_ok=True)
         draft.write_bytes(source.read_bytes())
     except OSError as error:
-        raise OutputProblem(f"the picture cannot be kept in {draft.parents[2]} ({error.strerror})") from None
+        raise OutputProblem(f"the picture cannot be saved in {draft.parents[2]} ({error.strerror})") from None

@@ -19,7 +19,7 @@ from medtest.core.errors import OutputProblem
 from medtest.core.files import sqlite
 
 _SIDES = ("", "-wal", "-shm")
-_DAMAGED = {1: "is not what medtest keeps", 11: "is damaged", 24: "is damaged", 26: "is no SQLite file"}
+_DAMAGED = {1: "was not written by medtest", 11: "is damaged", 24: "is damaged", 26: "is not an SQLite file"}
 """SQLite's primary result codes for errors that waiting does not fix: ERROR, CORRUPT, FORMAT, NOTADB."""
 _TABLE = """
 CREATE TABLE IF NOT EXISTS answers (
@@ -160,7 +160,7 @@ def _connected(path: Path, script: str, tables: Sequence[str]) -> sqlite3.Connec
         db.text_factory = lambda letters: letters.decode("utf-8", "replace")  # invalid UTF-8 matches no SHA-256
         check = db.execute("PRAGMA quick_check(1)").fetchone()
         if check is None or check[0] != "ok":
-            raise Damaged("its own check fails")
+            raise Damaged("fails SQLite's integrity check")
         db.executescript(script)
         for table in tables:
             columns = {row[1] for row in db.execute(f"PRAGMA table_info({table})")}

@@ -107,8 +107,8 @@ def doubtful_words(path: Path, name: str) -> str:
         return ""
     calls = "call" if totals.calls == 1 else "calls"
     return (
-        f"{name}: {totals.doubtful} of {totals.calls} {calls} brought no answer and may be billed"
-        f" ({totals.lost} under way when a session ended, {totals.doubtful - totals.lost} cut off)."
+        f"{name}: {totals.doubtful} of {totals.calls} {calls} without an answer, possibly billed"
+        f" ({totals.lost} in flight when a session ended, {totals.doubtful - totals.lost} cut off)."
     )
 
 

@@ -185,7 +185,7 @@ class PictureAsker(SystemReader):
     ) -> dict[tuple[int, object], Answer]:
         """Return the answer to each question by picture and key."""
         if self._system is None:
-            raise MedtestError(f"{self.name} was asked before it was opened")
+            raise MedtestError(f"{self.name} is not open")
         calls = {}
         for question in questions:
             call = self._call(images[question.picture], contents[question.picture], question.ask)

@@ -158,9 +158,9 @@ class PictureReader(BatchReader[PictureContent, Scene]):
         """Return a note that the accuracy is unknown if the reader has no card."""
         if self.card is not None:
             return ""
-        stale = " (the one beside it was made with other weights or settings)" if self.card_file is not None else ""
+        stale = " (the existing one was made with other weights or settings)" if self.card_file is not None else ""
         return (
-            f"{self.name} has no card{stale}: how often it sees what is there is not known, and nothing is corrected."
+            f"{self.name} has no card{stale}: its sensitivity is unknown, and no figure is corrected."
         )
 
     def about(self) -> dict[str, Json]:
@@ -208,7 +208,7 @@ class PictureReader(BatchReader[PictureContent, Scene]):
         Raises:
             PictureGone: The picture is in no folder, or its pixels do not match its name.
         """
-        problem = "it lies in no run's folder (deleted by `privacy: {images: none}`?)"
+        problem = "it is in no run's folder (deleted by `privacy: {images: none}`?)"
         for files in self._files:
             if files.size("images", sha256) is None:
                 continue

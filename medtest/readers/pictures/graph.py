@@ -170,7 +170,7 @@ class GraphReader(PictureReader):
         if fixed and size is not None and [*sides] != [*size]:
             raise MedtestError(f"{name}: takes pictures of {sides[0]}×{sides[1]}, not size={size}")
         if not fixed and size is None:
-            raise MedtestError(f"{name}: does not say which size it takes; say size=[416,416]")
+            raise MedtestError(f"{name}: does not state its size; set size=[416,416]")
         chosen = size if size is not None else sides
         return int(chosen[0]), int(chosen[1])
 
@@ -188,7 +188,7 @@ class GraphReader(PictureReader):
             MedtestError: The reader is not open, or an output has no batch axis.
         """
         if self._session is None:
-            raise MedtestError(f"{self.name} was asked before it was opened")
+            raise MedtestError(f"{self.name} is not open")
         names = self.output_names
         fit = letterboxed if self.settings.resize == "letterbox" else stretched
         answers: list[GraphAnswer] = []

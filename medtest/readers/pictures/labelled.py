@@ -196,7 +196,7 @@ def _labelled(entry: _Entry, labels: Path, place: Path) -> LabelledPicture:
     folders = [labels.parent, labels.parent / "images", labels.parent.parent, labels.parent.parent / "images"]
     folders += [labels.parent.parent / labels.stem.rpartition("_")[2]]
     if Path(entry.file).is_absolute() or ".." in Path(entry.file).parts:
-        raise MedtestError(f"{labels.name}: {entry.file[:80]} does not lie below the folder")
+        raise MedtestError(f"{labels.name}: {entry.file[:80]} is not in the folder")
     path = next((folder / entry.file for folder in folders if (folder / entry.file).is_file()), None)
     if path is None:
         raise MedtestError(f"{labels.name}: the picture {entry.file[:80]} is missing")

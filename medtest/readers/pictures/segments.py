@@ -77,7 +77,7 @@ class Segments(SystemReader):
             BadOutput: The system gives no map for a picture.
         """
         if self._system is None:
-            raise MedtestError(f"{self.name} was asked before it was opened")
+            raise MedtestError(f"{self.name} is not open")
         shown = [np.ascontiguousarray(image) for image in images]
         answers = list(self._system.predict(shown, [_ADDRESS] * len(shown)))
         if len(answers) != len(shown):

@@ -133,7 +133,7 @@ class CallableSystem(System):
     def predict(self, images: Sequence[Image], addresses: Sequence[Address]) -> Sequence[RawAnswer]:
         """Return the function's answer to each image, unchecked."""
         if self._function is None:
-            raise MedtestError(f"{self.name} was asked before it was opened")
+            raise MedtestError(f"{self.name} is not open")
         if not self.settings.batch:
             return [self._function(image.copy()) for image in images]
         if len({image.shape for image in images}) > 1:

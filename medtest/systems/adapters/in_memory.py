@@ -65,7 +65,7 @@ class ObjectSystem(CallableSystem):
 
     def notice(self) -> str:
         """Return a notice that it runs in this process, and whether its results will be reused."""
-        again = "" if self.settings.identity else " Nobody says what it is (fingerprint=), so no result is used again."
+        again = "" if self.settings.identity else " Without fingerprint= its results are not reused."
         return f"{self.record_name} runs in this process: a call that does not return cannot be stopped.{again}"
 
     def check(self) -> Sequence[Mistake]:

@@ -106,7 +106,7 @@ class Onnx(ExportedGraph):
             MedtestError: It is not open.
         """
         if self._session is None:
-            raise MedtestError(f"{self.name} was asked before it was opened")
+            raise MedtestError(f"{self.name} is not open")
         return self._session
 
     def predict(self, images: Sequence[Image], addresses: Sequence[Address]) -> Sequence[RawAnswer]:

@@ -165,7 +165,7 @@ class ApiSystem(AskingSystem):
         mistakes = unnamed(self.settings, self.endpoint(), self.name, model="model", sends=self.sends)
         if holds_secret(self.settings.extra):
             shown = "what looks like a key (not shown)"
-            fix = "name the variable that holds it in key_variable: extra stands in run.json"
+            fix = "set key_variable to the variable that holds it: extra is written to run.json"
             mistakes.append(
                 Mistake(where=self.name, key="extra", found=shown, allowed="fields without secrets", fix=fix)
             )

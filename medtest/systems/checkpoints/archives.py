@@ -58,8 +58,8 @@ def _size(file: IO[bytes]) -> int:
 def _refuse_beyond(declared: int, held: int, name: str) -> None:
     if declared > MOST_TIMES * held + SLACK:
         raise MedtestError(
-            f"{name}: declares {declared / 1e9:,.1f} GB in {held / 1e6:,.1f} MB. Weights do not shrink like that: it is"
-            " damaged, or made to fill the memory, and is not unpacked"
+            f"{name}: declares {declared / 1e9:,.1f} GB in {held / 1e6:,.1f} MB. Weights cannot be compressed like that: it is"
+            " damaged or malicious, and is not unpacked"
         )
 
 
@@ -180,9 +180,9 @@ class _Graph:
         name = self.content[slice(*entry[2])].decode("utf-8", "replace")
         beside = self.path.parent / name
         if Path(name).is_absolute() or not beside.resolve().is_relative_to(self.path.parent.resolve()):
-            raise MedtestError(f"{self.path.name}: its weights lie in {name[:120]!r}, outside its own folder")
+            raise MedtestError(f"{self.path.name}: its weights are in {name[:120]!r}, outside its folder")
         if not beside.is_file():
-            raise MedtestError(f"{self.path.name}: its weights lie in {name[:120]!r}, which is not beside it")
+            raise MedtestError(f"{self.path.name}: its weights are in {name[:120]!r}, which is missing")
         self.files[name] = beside.stat().st_size
 
     def numbers(self, parts: list[int | Span]) -> list[int]:

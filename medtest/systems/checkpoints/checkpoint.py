@@ -105,7 +105,7 @@ def what_instead(path: Path) -> str:
     if head.startswith(_POINTER):
         return "is a pointer of Git LFS, not the weights; git lfs pull, in that folder, fetches them"
     if head.lstrip(b"\xef\xbb\xbf \t\r\n").lower().startswith(_PAGE):
-        return "is a web page, not the weights: the server asked something back; download it in a browser"
+        return "is a web page, not the weights: the server asked for confirmation; download it in a browser"
     return ""
 
 
@@ -283,7 +283,7 @@ def fitting_names(state: Mapping[str, Entry], wanted: Collection[str]) -> Mappin
 def _report(
     state: Mapping[str, Tensor], name: str, file: str, missing: list[str], unexpected: list[str], shapes: list[str]
 ) -> str:
-    lines = [f"{file}: these weights are not those of {name}"]
+    lines = [f"{file}: these are not weights of {name}"]
     near = looks_like(state)
     if near is not None and near != name:
         lines.append(f"  this looks like {near}")

@@ -66,7 +66,7 @@ def convert(source: str, target: str, *, trusted: Callable[[], bool], overwrite:
         write_state(new, read_state(old))
     except NeedsTrust as error:
         if not trusted():
-            raise MedtestError(f"{old.name}: not converted, since you did not say that you trust it") from error
+            raise MedtestError(f"{old.name}: not converted, because you did not confirm that you trust it") from error
         ran_code = True
         _in_process(old.resolve(), new.resolve())
     state = read_state(new)

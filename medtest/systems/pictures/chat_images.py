@@ -34,7 +34,7 @@ class ChatImagesSettings(DrawingSettings):
     @classmethod
     def _check_template(cls, template: str) -> str:
         if PROMPT not in template:
-            raise ValueError(f"text with {PROMPT} in it, where the prompt is put")
+            raise ValueError(f"text with {PROMPT} in place of the prompt")
         return template
 
 
@@ -58,4 +58,4 @@ class ChatImages(DrawingService):
 
     def rewrites(self) -> str:
         """Return a notice that the model may rewrite prompts."""
-        return "whether the model rewrites prompts is not told"
+        return "the model may rewrite prompts without telling"

@@ -160,7 +160,7 @@ def problem_of(folder: Path) -> str:
         return str(error)
     name = index.get("_class_name")
     if not isinstance(name, str):
-        return f"a pipeline whose code lies in its own folder ({_INDEX}), which medtest does not run"
+        return f"a pipeline with code in its folder ({_INDEX}), which medtest does not run"
     for part, made_of in index.items():
         if part.startswith("_") or not isinstance(made_of, list):
             continue

@@ -83,7 +83,7 @@ class FinishedPictures(LocalDrawing):
                 allowed = "a CSV file with a column file, and address or prompt"
                 return [Mistake(where=self.name, key="table", found=str(error), allowed=allowed)]
         elif not any(path.suffix in _SUFFIXES for path in files_below(user_path(own.folder))):
-            problem = f"{own.folder} (no picture lies in it)"
+            problem = f"{own.folder} (no picture found)"
             return [Mistake(where=self.name, key="folder", found=problem, allowed=", ".join(SUFFIXES))]
         return ()
 

@@ -45,4 +45,4 @@ class OpenAIImages(DrawingService):
 
     def rewrites(self) -> str:
         """Return a notice on rewritten prompts, which only the service itself can report."""
-        return "what it says of a rewritten prompt is recorded"
+        return "the rewritten prompt that it reports is recorded"

@@ -78,7 +78,7 @@ class TorchSystem(System):
             MedtestError: It is not open.
         """
         if self._network is None:
-            raise MedtestError(f"{self.record_name} was asked before it was opened")
+            raise MedtestError(f"{self.record_name} is not open")
         return self._network
 
     @property

@@ -138,7 +138,7 @@ def test_other_weights_may_be_named(tmp_path: Path) -> None:
     missing = Bundled("bundled", BundledSettings(path=str(tmp_path / "none.safetensors")))
     assert [one.key for one in missing.check()] == ["path"]
     assert missing.weights() == []
-    with pytest.raises(MedtestError, match="before it was opened"):
+    with pytest.raises(MedtestError, match="is not open"):
         missing.look([np.zeros((8, 8, 3), np.uint8)], [])
 
 

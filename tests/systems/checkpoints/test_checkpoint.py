@@ -89,7 +89,7 @@ def test_what_is_missing_or_unexpected_is_listed(small: torch.nn.Module) -> None
     with pytest.raises(CheckpointMismatch) as caught:
         load_strictly(networks.make(networks.COMPACT["pranet"]), state, name="pranet", file="mine.pth")
     text = str(caught.value)
-    assert "mine.pth: these weights are not those of pranet" in text
+    assert "mine.pth: these are not weights of pranet" in text
     assert "missing (1): agg1.conv5.bias" in text
     assert "unexpected (1): resnet.surprise" in text
     assert "agg1.conv5.weight: (3,) in the file, (1, 72, 1, 1) in the network" in text

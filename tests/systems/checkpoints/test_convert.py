@@ -79,7 +79,7 @@ def test_an_old_pickle_is_converted_only_with_trust_runs_elsewhere_and_needs_no_
     with pytest.raises(NeedsTrust, match="medtest weights convert .*old.pth old.safetensors"):
         read_state(tmp_path / "old.pth")
     target = tmp_path / "new.safetensors"
-    with pytest.raises(MedtestError, match="did not say that you trust it"):
+    with pytest.raises(MedtestError, match="did not confirm that you trust it"):
         convert(str(tmp_path / "old.pth"), str(target), trusted=_no)
     assert not trace.exists()
     assert not target.exists()
@@ -140,7 +140,7 @@ def test_the_command_asks_and_takes_no_for_an_answer(tmp_path: Path) -> None:
     plain = {"model": {key: value.numpy() for key, value in STATE.items()}, "o": Path}
     (tmp_path / "old.pth").write_bytes(pickle.dumps(plain))  # as no torch.save wrote it
     arguments = ["convert", str(tmp_path / "old.pth"), str(tmp_path / "new.safetensors")]
-    with pytest.raises(MedtestError, match="did not say"):
+    with pytest.raises(MedtestError, match="did not confirm"):
         CliRunner().invoke(app, arguments, catch_exceptions=False)  # nobody at the terminal
     done = CliRunner().invoke(app, [*arguments, "--i-trust-this-file"], catch_exceptions=False)
     assert done.exit_code == 0

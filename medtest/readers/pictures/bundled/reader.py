@@ -101,7 +101,7 @@ class Bundled(PictureReader):
         from medtest.readers.pictures.bundled.peaks import things
 
         if self._network is None or self._info is None:
-            raise MedtestError(f"{self.name} was asked before it was opened")
+            raise MedtestError(f"{self.name} is not open")
         if not images:
             return []
         shown = [letterboxed(_not_larger(image, SIDE), (SIDE, SIDE)) for image in images]

@@ -147,7 +147,7 @@ class FolderDetector(PictureReader):
             MedtestError: The reader is not open.
         """
         if self._network is None:
-            raise MedtestError(f"{self.name} was asked before it was opened")
+            raise MedtestError(f"{self.name} is not open")
         return self._network
 
 

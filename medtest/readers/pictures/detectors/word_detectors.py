@@ -144,7 +144,7 @@ class WordDetector(FolderDetector):
             while list(tokens[place : place + len(own)]) != own:
                 place += 1
                 if not own or place + len(own) > len(tokens):
-                    raise MedtestError(f"{self.name}: the tokenizer does not find {name!r} in what is asked")
+                    raise MedtestError(f"{self.name}: the tokenizer does not find {name!r} in the prompt")
             spans.append((place, place + len(own)))
             place += len(own)
         return spans

@@ -99,7 +99,7 @@ def check_network(described: Any, at: str = "network_def") -> None:
         for index, value in enumerate(described):
             check_network(value, f"{at}::{index}")
     elif isinstance(described, int) and abs(described) > _LARGEST:
-        raise NotPlain(f"{at} is {described}: no network is so large")
+        raise NotPlain(f"{at} is {described}: too large for a network")
 
 
 def _network_home(target: str) -> bool:
@@ -131,7 +131,7 @@ def _without_downloads(network_class: type[Any], arguments: dict[str, Any], at: 
     safe = dict(arguments)
     for name, parameter in inspect.signature(network_class).parameters.items():
         if _SOURCES.search(name):
-            raise NotPlain(f"{at} names {network_class.__name__}, which reads files of its own ({name})")
+            raise NotPlain(f"{at} names {network_class.__name__}, which reads additional files ({name})")
         value = safe.get(name, parameter.default)
         if _FETCHES.search(name) and value is not inspect.Parameter.empty:  # EfficientNetBN downloads by default
             safe[name] = False if isinstance(value, bool) else None
@@ -179,7 +179,7 @@ def listed_transforms(described: Any, at: str) -> list[dict[str, Any]]:
     if (module and not f"{module}.".startswith("monai.transforms.")) or (
         name not in TRANSFORMS and name != LOADER and name not in OLD_NAMES
     ):
-        raise NotPlain(f"{at} is {target[:80]!r}, which is not on the list of transforms that medtest makes")
+        raise NotPlain(f"{at} is {target[:80]!r}, which is not a supported transform")
     for key in _SIZES.intersection(described):
         sides = described[key] if isinstance(described[key], list) else [described[key]]
         if any(isinstance(side, bool) or not isinstance(side, int) or abs(side) > _LARGEST_SIDE for side in sides):
@@ -222,7 +222,7 @@ def make_inferer(described: Any) -> Any:
     target = str(described.get(TARGET, "")) if isinstance(described, Mapping) else ""
     module, _, name = target.rpartition(".")
     if name not in INFERERS or (module and not f"{module}.".startswith("monai.inferers.")):
-        raise NotPlain(f"the inferer is {target[:80]!r}, which is not on the list")
+        raise NotPlain(f"the inferer is {target[:80]!r}, which is not supported")
     arguments = {key: value for key, value in described.items() if not key.startswith("_")}
     try:
         return getattr(inferers, name)(**{**arguments, **({"progress": False} if "progress" in arguments else {})})

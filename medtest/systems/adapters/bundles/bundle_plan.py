@@ -144,7 +144,7 @@ def _network(files: BundleFiles, config: Mapping[str, Any], *, system: str, trus
     if not state:
         reason = f"its network is a TorchScript archive ({SCRIPT[0]}), which is a program"
     raise MedtestError(
-        f"{files.path.name}: medtest runs no code of a bundle unless you say so: {reason}. If you trust its authors as "
+        f"{files.path.name}: medtest runs no code of a bundle by default: {reason}. If you trust its authors as "
         f"you trust a program you install, add systems.{system}.trust=true"
     )
 
@@ -161,7 +161,7 @@ def _before(config: Mapping[str, Any], choice: Wanted, *, trust: bool) -> Before
         return _after_loading(transforms)
     except NotPlain as error:
         if choice == "bundle":
-            raise MedtestError(f"the bundle's preprocessing cannot be used as it stands: {error}") from error
+            raise MedtestError(f"the bundle's preprocessing cannot be used: {error}") from error
         return Before(reason=str(error))
 
 

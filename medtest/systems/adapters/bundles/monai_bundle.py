@@ -115,7 +115,7 @@ class MonaiBundle(TorchNetwork):
         if plan.after.left_out:
             remarks.append(f"not applied afterwards: {', '.join(plan.after.left_out)}")
         if self.settings.trust:
-            remarks.append("the bundle may run code, as you said")
+            remarks.append("the bundle may run code (trust=true)")
         return f"{self.name}: {'; '.join(remarks)}." if remarks else ""
 
     def fingerprint(self) -> dict[str, Json]:
@@ -212,7 +212,7 @@ class MonaiBundle(TorchNetwork):
     @property
     def _opened_plan(self) -> BundlePlan:
         if self._plan is None:
-            raise MedtestError(f"{self.name} was asked before it was opened")
+            raise MedtestError(f"{self.name} is not open")
         return self._plan
 
     def _through(self, pixels: Tensor, plan: BundlePlan) -> tuple[Tensor, Callable[[Tensor], Tensor]]:

@@ -84,9 +84,9 @@ def header_problem(columns: list[str], *, labels: bool) -> str:
         return f"names no case: a column {' or '.join(KEYS)} is needed; it has {', '.join(columns[:12]) or 'none'}"
     others = [name for name in columns if name not in _MANIFEST]
     if labels and LABEL not in others:
-        return f"has no column {LABEL}; with numbers for each class say values=probability or values=logits"
+        return f"has no column {LABEL}; with numbers for each class set values=probability or values=logits"
     if not labels and not [name for name in others if name != LABEL]:
-        return "has no column of numbers for a class; with a column label say values=labels"
+        return "has no column of numbers for a class; with a column label set values=labels"
     return ""
 
 

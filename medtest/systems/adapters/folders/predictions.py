@@ -72,8 +72,8 @@ class Predictions(System):
             return [Mistake(where=self.name, key="values", found="logits", allowed=allowed)]
         if mistakes or any(_is_map(path) for path in files_below(user_path(self.settings.folder))):
             return mistakes
-        problem = f"{self.settings.folder} (no map lies in it)"
-        fix = "medtest export writes images under the names that maps shall have"
+        problem = f"{self.settings.folder} (no map found)"
+        fix = "name maps like the images that medtest export writes"
         return [Mistake(where=self.name, key="folder", found=problem, allowed=", ".join(SUFFIXES), fix=fix)]
 
     def _label_mistakes(self) -> list[Mistake]:
@@ -89,7 +89,7 @@ class Predictions(System):
             or any(path.suffix.lower() in label_files.SUFFIXES for path in files_below(folder))
         ):
             return mistakes
-        empty = f"{self.settings.folder} (no table and no answer lies in it)"
+        empty = f"{self.settings.folder} (no table and no answer found)"
         fix = "a table has a column address or file, and label or one column for each class"
         allowed = ", ".join((label_files.TABLE, *label_files.SUFFIXES))
         return [Mistake(where=self.name, key="folder", found=empty, allowed=allowed, fix=fix)]

@@ -51,8 +51,8 @@ class Results(Algorithm):
         mistakes = folder_mistakes(self.settings.folder, where=self.name, key="folder")
         if mistakes or any(_is_result(path) for path in files_below(user_path(self.settings.folder))):
             return mistakes
-        problem = f"{self.settings.folder} (no result lies in it)"
-        fix = "medtest export writes images under the names that results shall have"
+        problem = f"{self.settings.folder} (no result found)"
+        fix = "name results like the images that medtest export writes"
         return [Mistake(where=self.name, key="folder", found=problem, allowed=", ".join(READABLE), fix=fix)]
 
     def fingerprint(self) -> dict[str, Json]:

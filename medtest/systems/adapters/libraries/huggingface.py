@@ -122,7 +122,7 @@ class HuggingFace(CroppingSystem, NamedSystem, TorchNetwork):
             return super().notice()
         return (
             f"{self.name}: no {PROCESSORS[0]} in the folder; images are normalised as ImageNet's, at "
-            f"{'their own size' if self.settings.size is None else 'the size you gave'}."
+            f"{'their own size' if self.settings.size is None else 'the size setting'}."
         )
 
     def load(self) -> nn.Module:
@@ -142,7 +142,7 @@ class HuggingFace(CroppingSystem, NamedSystem, TorchNetwork):
             self.check_count(int(config.num_labels))
             return network
         if self._family in QUERIES and self.settings.activation not in ("auto", "none"):
-            raise MedtestError(f"{self.name}: {self._family} has an activation of its own; leave activation at auto")
+            raise MedtestError(f"{self.name}: {self._family} has a fixed activation; leave activation at auto")
         names = {int(index): str(name) for index, name in dict(config.id2label).items()}
         self.has_classes([names.get(index, f"class {index}") for index in range(len(names))])
         return network

@@ -150,7 +150,7 @@ class ImageClassifier(CroppingSystem, NamedSystem, TorchSystem):
             MedtestError: It is not open.
         """
         if self._recipe is None:
-            raise MedtestError(f"{self.record_name} was asked before it was opened")
+            raise MedtestError(f"{self.record_name} is not open")
         return self._recipe
 
     @property

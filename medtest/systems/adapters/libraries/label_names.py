@@ -191,7 +191,7 @@ def naming_mistakes(settings: LabelSettings, files: Sequence[str] | None, *, whe
         return [Mistake(where=where, key="classes", found=duplicate, allowed=f"one for each of {_listed(files)}")]
     if settings.labels and not own:
         fix = f"add systems.{where}.classes=[…], in the order of its scores"
-        return [Mistake(where=where, key="labels", found="a network whose classes nobody has named", fix=fix)]
+        return [Mistake(where=where, key="labels", found="a network without class names", fix=fix)]
     return [
         Mistake(
             where=where,

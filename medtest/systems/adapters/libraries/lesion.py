@@ -78,7 +78,7 @@ def lesion_classes(asked: int | str | list[int | str] | None, names: Sequence[st
             plain = [name.strip().lower() in BACKGROUND for name in names]
             return (0,) if plain == [False, True] else (1,)
         raise MedtestError(
-            f"{system}: this network has {len(names)} classes; say which is the lesion with "
+            f"{system}: this network has {len(names)} classes; choose the lesion with "
             f"systems.{system}.lesion=INDEX or NAME: {_listed(names)}"
         )
     indices = tuple(

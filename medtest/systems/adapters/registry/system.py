@@ -69,7 +69,7 @@ class Registered(ExportedGraph):
             problem = f"{self.settings.uri}, of the flavour {', '.join(sorted(flavors))}"
             return [Mistake(where=self.name, key="uri", found=problem, allowed=f"{_TORCH} or {_PYFUNC}")]
         if not self.settings.trust_code:
-            problem = f"{self.settings.uri}, which MLflow loads with what was saved beside it: unpickling it runs code"
+            problem = f"{self.settings.uri}, which MLflow loads with saved Python objects: unpickling it runs code"
             allowed = "a model that you trust"
             return [Mistake(where=self.name, key="trust_code", found=problem, allowed=allowed, fix="trust_code=true")]
         return self._misfit()
@@ -168,7 +168,7 @@ class Registered(ExportedGraph):
         import torch
 
         if self._model is None:
-            raise MedtestError(f"{self.name} was asked before it was opened")
+            raise MedtestError(f"{self.name} is not open")
         if _TORCH in self.registered.flavors:
             with torch.inference_mode():
                 return _arrays(self._model(torch.from_numpy(batch).to(self._device)))

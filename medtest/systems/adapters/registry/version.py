@@ -88,7 +88,7 @@ def version_of(uri: str, *, where: str) -> ModelVersion:
             key="uri",
             found=f"{uri}: {type(error).__name__}: {text}",
             allowed="a version in the registry that tracking.uri or MLFLOW_TRACKING_URI names",
-            fix="Look whether it is there (MLflow's page of models), and whether the server answers you.",
+            fix="Check that it is there (MLflow's page of models) and that you can reach the server.",
         ).as_error() from error
 
 
