@@ -46,4 +46,4 @@ class DashScope(DrawingService):
 
     def rewrites(self) -> str:
         """Return a notice if prompts are rewritten."""
-        return "prompt_extend: it rewrites prompts; the rewritten prompt is recorded" if self.settings.prompt_extend else ""
+        return "prompt_extend: the rewritten prompt is recorded" if self.settings.prompt_extend else ""
