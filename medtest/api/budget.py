@@ -149,8 +149,8 @@ class Budget:
                     where=where,
                     key="budget.max_usd",
                     found="no price of the model",
-                    fix="set the model's price (input and output in US dollars per million tokens, picture per generated"
-                    " picture), or use max_calls",
+                    fix="set the model's price (input and output in US dollars per million tokens, picture per"
+                    " generated picture), or use max_calls",
                 )
             )
         if mistakes:

@@ -29,8 +29,8 @@ class TurnedAway(_Stop):
     """Server that has never answered and refuses requests for the key, the model's name or the address."""
 
     words = (
-        "{server} has refused every request ({times} times): {reason}. Check the key, the model's name and base_url, and"
-        " run the same command again."
+        "{server} has refused every request ({times} times): {reason}. Check the key, the model's name and base_url,"
+        " and run the same command again."
     )
 
 
@@ -38,8 +38,8 @@ class ServerMissing(_Stop):
     """Unreachable address: no connection, or no such host, without any answer so far."""
 
     words = (
-        "no server answers at {server}: {times} calls failed ({reason}). Check base_url and whether the server is running,"
-        " and run the same command again."
+        "no server answers at {server}: {times} calls failed ({reason}). Check base_url and whether the server is"
+        " running, and run the same command again."
     )
 
 
@@ -48,8 +48,8 @@ class ServerGone(_Stop):
 
     exit_code = ExitCode.BUDGET
     words = (
-        "{server} is no longer reachable: {times} questions in a row failed after all their attempts ({reason}). Answers"
-        " so far are kept. Run the same command again when the server is back."
+        "{server} is no longer reachable: {times} questions in a row failed after all their attempts ({reason})."
+        " Answers so far are kept. Run the same command again when the server is back."
     )
 
 
@@ -58,8 +58,8 @@ class AccessLost(_Stop):
 
     exit_code = ExitCode.BUDGET
     words = (
-        "{server} answered at first and then refused {times} requests in a row: {reason}. Answers so far are kept. Check"
-        " the key (was it revoked?) and the model's name, and run the same command again."
+        "{server} answered at first and then refused {times} requests in a row: {reason}. Answers so far are kept."
+        " Check the key (was it revoked?) and the model's name, and run the same command again."
     )
 
 

@@ -128,6 +128,6 @@ class Store:
             self.files.put_bytes(KIND, sha256, encode(KIND, pixels) if plain is None else plain)
         except OSError as error:
             raise OutputProblem(
-                f"the generated picture cannot be saved in {self.files.folder} ({error.strerror}): free space, and run the"
-                " same command again to continue"
+                f"the generated picture cannot be saved in {self.files.folder} ({error.strerror}): free space, and run"
+                " the same command again to continue"
             ) from None

@@ -58,8 +58,8 @@ def _size(file: IO[bytes]) -> int:
 def _refuse_beyond(declared: int, held: int, name: str) -> None:
     if declared > MOST_TIMES * held + SLACK:
         raise MedtestError(
-            f"{name}: declares {declared / 1e9:,.1f} GB in {held / 1e6:,.1f} MB. Weights cannot be compressed like that: it is"
-            " damaged or malicious, and is not unpacked"
+            f"{name}: declares {declared / 1e9:,.1f} GB in {held / 1e6:,.1f} MB. Weights cannot be compressed like"
+            " that: it is damaged or malicious, and is not unpacked"
         )
 
 
