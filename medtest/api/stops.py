@@ -89,7 +89,8 @@ class ServerClosed(MedtestError):
         moment = datetime.fromtimestamp((time.time() if wall is None else wall) + seconds).astimezone()
         super().__init__(
             f"{redact(base_url)} asks to wait {duration(seconds)}, until {moment:%Y-%m-%d %H:%M}, longer than"
-            f" total_seconds={allowed:g} allows. Answers so far are kept. {_NOT_RECORDED} Run the same command again then."
+            f" total_seconds={allowed:g} allows. Answers so far are kept. {_NOT_RECORDED} Run the same command"
+            " again then."
         )
 
 

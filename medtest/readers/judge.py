@@ -153,7 +153,8 @@ class Judge(Reader[Unread, Reading]):
         except Stopped:
             if remaining := len(contents) - len(outcomes):
                 problem = (
-                    f"{self.name} was stopped before {remaining} of {len(contents)} answers; run the same command again to continue."
+                    f"{self.name} was stopped before {remaining} of {len(contents)} answers; run the same command"
+                    " again to continue."
                 )
                 code = ExitCode.INTERRUPTED
         except (OutputProblem, FolderInUse, MedtestError) as stopped:

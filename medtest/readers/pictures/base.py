@@ -159,9 +159,7 @@ class PictureReader(BatchReader[PictureContent, Scene]):
         if self.card is not None:
             return ""
         stale = " (the existing one was made with other weights or settings)" if self.card_file is not None else ""
-        return (
-            f"{self.name} has no card{stale}: its sensitivity is unknown, and no figure is corrected."
-        )
+        return f"{self.name} has no card{stale}: its sensitivity is unknown, and no figure is corrected."
 
     def about(self) -> dict[str, Json]:
         """Return the name and the card."""
