@@ -91,7 +91,7 @@ class Campaign:
         Raises:
             BudgetReached: After the last outcome that the budget allowed.
             ServerClosed: After the last outcome, if the server asks for a longer pause than a question may last.
-            NoCredit, AccessLost, ServerGone, TurnedAway, ServerMissing: As :meth:`medtest.api.door.Door.mind`.
+            NoCredit, AccessLost, ServerGone, TurnedAway, ServerMissing: As :meth:`medtest.api.door.Door.observe`.
         """
         return blocking(lambda: self._closing(requests))
 
@@ -172,7 +172,7 @@ class Campaign:
         Raises:
             BudgetReached: No further call is allowed.
             ServerClosed: The server lets nothing through for a long time.
-            NoCredit, AccessLost, ServerGone, TurnedAway, ServerMissing: As :meth:`medtest.api.door.Door.mind`.
+            NoCredit, AccessLost, ServerGone, TurnedAway, ServerMissing: As :meth:`medtest.api.door.Door.observe`.
             GivenUp: The campaign was stopped before there was an outcome.
         """
         key = content_key(self.caller.endpoint.provider, self.caller.parameters, request)
@@ -242,7 +242,7 @@ class Campaign:
             worth = (usd if task is None else task.usd, task)
             outcome, reply = await self._send(request, key, tally, worth, reservation, permit)
             try:
-                self._door.mind(request.address, reply, outcome, sent_at=sent_at)
+                self._door.observe(request.address, reply, outcome, sent_at=sent_at)
             except DOOR_CLOSED:
                 self.stop()
                 raise

@@ -28,7 +28,7 @@ GONE = 20
 
 
 DOOR_CLOSED = (NoCredit, AccessLost, ServerGone, TurnedAway, ServerMissing)
-"""Errors raised by :meth:`Door.mind`."""
+"""Errors raised by :meth:`Door.observe`."""
 
 
 class _Row:
@@ -74,7 +74,7 @@ class Door:
         """Return True if this request's ERROR may be the server's fault, as part of a row still open."""
         return address in self._refused.addresses or address in self._lost.addresses
 
-    def mind(self, address: str, reply: Reply, outcome: Outcome | None, *, sent_at: float) -> None:
+    def observe(self, address: str, reply: Reply, outcome: Outcome | None, *, sent_at: float) -> None:
         """Record the result of a call.
 
         Args:

@@ -111,9 +111,9 @@ class Reader(Part, ABC, Generic[Content, Facts]):
         """Return the line shown before ``count`` different contents are read for a view."""
         return f"{count:,} different answers are read by {self.name}. {self.notice()}".strip()
 
-    def summary(self, readings: Readings, asked: int) -> str:
+    def summary(self, readings: Readings, total: int) -> str:
         """Return the line shown after reading."""
-        return f"{self.name} read {len(readings.columns):,} of {asked:,} different answers"
+        return f"{self.name} read {len(readings.columns):,} of {total:,} different answers"
 
     def nothing(self) -> str:
         """Return the line shown if the records contain nothing for this reader."""

@@ -112,11 +112,11 @@ class Judge(Reader[Unread, Reading]):
         """Return the line shown if the parser has read everything."""
         return f"medtest read every answer; {self.name} was not needed."
 
-    def summary(self, readings: Readings, asked: int) -> str:
+    def summary(self, readings: Readings, total: int) -> str:
         """Return the line shown afterwards: how much was read, how much of it was rejected, and the cost."""
-        read = sum(reading.state != State.UNPARSED for reading in readings.found.values())
-        doubted = sum(bool(reading.doubt) for reading in readings.found.values())
-        words = f"{self.name} read {read:,} of {asked:,} answers in which medtest finds no value"
+        read = sum(reading.state != State.UNPARSED for reading in readings.facts.values())
+        doubted = sum(bool(reading.doubt) for reading in readings.facts.values())
+        words = f"{self.name} read {read:,} of {total:,} answers in which medtest finds no value"
         if doubted:
             words += "; 1 reading is not accepted" if doubted == 1 else f"; {doubted:,} readings are not accepted"
         return f"{words} ({_paid(readings)}); tables/answers_judged.csv has each."
@@ -171,7 +171,7 @@ class Judge(Reader[Unread, Reading]):
             reader=self.name,
             recorded=unread_of,
             columns=columns_of(readings),
-            found=readings,
+            facts=readings,
             marks=True,
             calls=sum(outcome.attempts for outcome in called),
             cost_usd=_cost(outcomes),

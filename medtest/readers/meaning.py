@@ -151,11 +151,11 @@ def unread_of(row: Mapping[str, Any]) -> Unread | None:
     return Unread(item=item, kind=kind, question=str(row.get("question") or ""), words=words)
 
 
-def columns_of(found: Mapping[Unread, Reading]) -> dict[str, dict[str, str | None]]:
+def columns_of(readings: Mapping[Unread, Reading]) -> dict[str, dict[str, str | None]]:
     """Return the record columns of words by a model's readings; readings left unparsed change nothing."""
     return {
         content_key(unread): {"state": reading.state.value, "said": reading.said, "evidence": reading.quote}
-        for unread, reading in found.items()
+        for unread, reading in readings.items()
         if reading.state != State.UNPARSED
     }
 

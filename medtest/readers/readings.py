@@ -50,7 +50,7 @@ class Readings:
         reader: Name of the reader.
         recorded: Returns the content of a record for the reader, or None.
         columns: Resulting record columns for each content, by :func:`content_key`.
-        found: Facts by content, if tables show them one by one; unread contents are missing.
+        facts: Facts by content, if tables show them one by one; unread contents are missing.
         marks: Whether records it has read are marked in the column :data:`READ_BY`.
         calls: Number of calls sent in this session.
         cost_usd: Cost of the readings when they were made, None without a price.
@@ -64,7 +64,7 @@ class Readings:
     reader: str
     recorded: Callable[[Mapping[str, Any]], Hashable | None] = field(default=lambda row: None)
     columns: Mapping[str, Texts] = field(default_factory=dict)
-    found: Mapping[Any, Any] = field(default_factory=dict)
+    facts: Mapping[Any, Any] = field(default_factory=dict)
     marks: bool = False
     calls: int = 0
     cost_usd: float | None = None

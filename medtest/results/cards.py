@@ -37,7 +37,7 @@ def card_rows(card: Card) -> list[dict[str, Any]]:
         spec_low, spec_high = wilson_ends(row.absent - row.spurious, row.absent) if row.absent else (None, None)
         values = (
             *(row.kind, row.name, row.present, row.seen, row.sensitivity, low, high),
-            *(row.absent, row.spurious, row.specificity, spec_low, spec_high, row.told),
+            *(row.absent, row.spurious, row.specificity, spec_low, spec_high, row.reliable),
         )
         rows.append(dict(zip(COLUMNS, values, strict=True)))
     return rows

@@ -65,7 +65,7 @@ class Model:
         if allowed := refused(name):
             raise mistake("systems", name[:80], allowed)
         settings = ObjectSettings(
-            given=self.given,
+            implementation=self.given,
             identity=self.fingerprint,
             batch=self.batch,
             gives=self.gives,

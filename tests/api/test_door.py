@@ -143,18 +143,18 @@ def test_an_answer_that_left_before_a_refusal_ends_no_row() -> None:
     def outcome(state: CallState) -> Outcome:
         return Outcome(address="", key="", state=state)
 
-    door.mind("a", good, outcome(CallState.ANSWERED), sent_at=0.0)
+    door.observe("a", good, outcome(CallState.ANSWERED), sent_at=0.0)
     for number in range(KNOCKS - 1):
         now[0] = 10.0 + number
-        door.mind(f"b{number}", refused, outcome(CallState.ERROR), sent_at=9.0)
-        door.mind(f"slow{number}", good, outcome(CallState.ANSWERED), sent_at=5.0)
+        door.observe(f"b{number}", refused, outcome(CallState.ERROR), sent_at=9.0)
+        door.observe(f"slow{number}", good, outcome(CallState.ANSWERED), sent_at=5.0)
         assert door.doubts("b0")
-    door.mind("late", good, outcome(CallState.ANSWERED), sent_at=30.0)
+    door.observe("late", good, outcome(CallState.ANSWERED), sent_at=30.0)
     assert not door.doubts("b0")
     for number in range(KNOCKS - 1):
-        door.mind(f"c{number}", refused, outcome(CallState.ERROR), sent_at=40.0)
+        door.observe(f"c{number}", refused, outcome(CallState.ERROR), sent_at=40.0)
     with pytest.raises(AccessLost):
-        door.mind("d", refused, outcome(CallState.ERROR), sent_at=40.0)
+        door.observe("d", refused, outcome(CallState.ERROR), sent_at=40.0)
 
 
 # --- nobody there -------------------------------------------------------------------------------------------------

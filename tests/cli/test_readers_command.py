@@ -127,7 +127,7 @@ def test_drawn_scenes_are_the_same_again_and_one_who_sees_them_whole_has_a_full_
     assert len(colours) == len(COLOURS)
     assert all(row.seen == row.present and row.spurious == 0 for row in card.rows)
     assert all(row.present + row.absent == 30 for row in classes)
-    assert sum(row.told for row in predicates) == len(PREDICATES)
+    assert sum(row.reliable for row in predicates) == len(PREDICATES)
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_a_segmenter_is_no_reader_of_polyps(tmp_path: Path, capsys: pytest.Captu
     polyp = card.row("class", "polyp")
     assert polyp is not None
     assert polyp.counts == (24, 22, 36, 27)
-    assert not polyp.told
+    assert not polyp.reliable
     assert "cannot tell" in capsys.readouterr().out
     (row,) = list(csv.DictReader((tmp_path / "pranet.card.csv").open(encoding="utf-8")))
     # Wilson's intervals of 22 of 24 and of 9 of 36, from statsmodels
@@ -229,7 +229,7 @@ def test_the_card_of_yolox_nano_lies_beside_it_and_is_taken(tmp_path: Path) -> N
     assert sum(row.seen for row in rows) == pytest.approx(114, abs=2)
     person, plant = reader.card.row("class", "person"), reader.card.row("class", "potted plant")
     assert person is not None
-    assert person.told
+    assert person.reliable
     assert plant is not None
-    assert not plant.told
+    assert not plant.reliable
     assert Detector("detector", DetectorSettings(path=str(graph), score=0.4)).card is None  # made at 0.3

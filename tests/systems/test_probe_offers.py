@@ -142,7 +142,7 @@ def test_a_system_in_memory_offers_what_it_is(tmp_path: Path) -> None:
     from medtest.systems.adapters.in_memory import ObjectSystem
 
     def held(given: Any, kind: str) -> Any:
-        system = ObjectSystem("held", ObjectSystem.Settings(given=given))
+        system = ObjectSystem("held", ObjectSystem.Settings(implementation=given))
         system.kind, system.squared = kind, True
         return system
 

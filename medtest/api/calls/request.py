@@ -18,7 +18,7 @@ from pydantic import BaseModel
 from medtest.core.cases import Image, Json
 
 KEY_REVISION = 1
-"""Part of every key; increase it whenever the same key would stand for another request."""
+"""Part of every key; increase it whenever the same key would mean another request."""
 
 
 class CallState(StrEnum):
@@ -188,7 +188,7 @@ class AnswerFields:
     Attributes:
         text: The model's words ("" if there are none); a refusal's words for a refusal.
         parsed: The structured answer, None if there is none.
-        plain: Whether the server rejected the schema and JSON was requested in words.
+        plain: Whether the server rejected the schema and JSON was requested by the prompt.
         reason: Reason why there is no answer, one redacted line.
         model: The model as named by the server.
         prompt_tokens: Tokens of the question as counted by the server; None if not reported.

@@ -56,7 +56,7 @@ def read_body(body: Any, *, api: str, answer_model: type[BaseModel] | None, plai
         body: The JSON.
         api: ``chat`` or ``responses``.
         answer_model: Requested schema of the answer.
-        plain: Whether it was requested in words: an answer without JSON is then valid text.
+        plain: Whether it was requested by the prompt: an answer without JSON is then valid text.
 
     Raises:
         NotAnAnswer: It is no completion.

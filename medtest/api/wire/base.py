@@ -84,7 +84,7 @@ class Wire(ABC):
         Args:
             request: The question.
             parameters: The model and its parameters; None values are omitted.
-            plain: Whether to request a structured answer in words instead of by schema.
+            plain: Whether to request a structured answer by the prompt instead of by schema.
         """
 
     @abstractmethod

@@ -14,7 +14,7 @@ def request_body(request: Request, parameters: Parameters, *, plain: bool = Fals
     Args:
         request: The question.
         parameters: The model and its parameters; None values are omitted.
-        plain: Whether to request a structured answer in words instead of by schema.
+        plain: Whether to request a structured answer by the prompt instead of by schema.
     """
     chat = parameters.api == "chat"
     prompt = request.prompt

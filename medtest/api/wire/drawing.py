@@ -96,12 +96,12 @@ def coded(text: str) -> bytes:
     return CODED + text.encode("ascii", "replace") if text else b""
 
 
-def mapping(value: Any, what: str) -> Mapping[str, Any]:
+def mapping(value: Any, name: str) -> Mapping[str, Any]:
     """Return a value that must be a JSON object.
 
     Raises:
         NotAnAnswer: It is something else; the message names the expected object.
     """
     if not isinstance(value, Mapping):
-        raise NotAnAnswer(f"{what} is no object")
+        raise NotAnAnswer(f"{name} is no object")
     return value

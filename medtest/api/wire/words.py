@@ -1,4 +1,4 @@
-"""chat.completions and responses: endpoints that answer in words."""
+"""chat.completions and responses: endpoints that answer with text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from medtest.api.wire.body import request_body
 
 
 class WordsWire(Wire):
-    """OpenAI endpoint that answers in words."""
+    """OpenAI endpoint that answers with text."""
 
     path: ClassVar[str]
     api: ClassVar[str]

@@ -71,12 +71,12 @@ class Embedding:
     """Result of a job.
 
     Attributes:
-        made: Number of pictures and texts embedded now.
+        embedded: Number of pictures and texts embedded now.
         failed: Pictures that could not be embedded, with the reason.
         problem: Why nothing was embedded, in a sentence; "" if something was.
     """
 
-    made: int = 0
+    embedded: int = 0
     failed: Mapping[str, str] = field(default_factory=dict)
     problem: str = ""
 

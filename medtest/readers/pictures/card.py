@@ -78,7 +78,7 @@ class CardRow:
         return 1.0 - self.spurious / self.absent if self.absent else None
 
     @property
-    def told(self) -> bool:
+    def reliable(self) -> bool:
         """Whether the reader can tell it: both values are measured and add up to at least :data:`LEAST_SUM`."""
         if not self.present or not self.absent:
             return False
@@ -133,7 +133,7 @@ class Card:
         restricted_sets = {}
         for kind, before in sets.items():
             rows = self.of_kind(kind)
-            reliable_names = frozenset(row.name for row in rows if row.told)
+            reliable_names = frozenset(row.name for row in rows if row.reliable)
             restricted_sets[kind] = (
                 before if not rows else reliable_names if before is None else before & reliable_names
             )
@@ -227,11 +227,11 @@ class CardCounts:
     def add(
         self,
         truth: Scene,
-        seen: Scene,
+        detected: Scene,
         tells: Tells,
         *,
         doubtful: Iterable[str] = (),
-        asked: Collection[NamedTriple] | None = None,
+        asked_relations: Collection[NamedTriple] | None = None,
         asked_attributes: Collection[tuple[str, str]] | None = None,
     ) -> None:
         """Count a picture.
@@ -241,21 +241,21 @@ class CardCounts:
 
         Args:
             truth: What the picture shows.
-            seen: What the reader sees.
+            detected: What the reader sees.
             tells: What the reader tells about such pictures; other names get no rows.
             doubtful: Classes for which the labels claim neither presence nor absence, such as objects too small to
                 count; they are left out.
-            asked: Relations the reader was asked about; None for a reader that looks for all.
+            asked_relations: Relations the reader was asked about; None for a reader that looks for all.
             asked_attributes: Pairs of class and attribute it was asked about; None as above.
         """
         self.pictures += 1
-        present, seen_names, left_out = truth.names(), seen.names(), set(doubtful)
+        present, seen_names, left_out = truth.names(), detected.names(), set(doubtful)
         for name in self.classes - left_out:
             if tells.names(name):
                 self._add("class", name, (), name in present, name in seen_names)
         named = sorted(present.keys() - left_out)
-        self._relations(named, set(truth.named()), set(seen.named()), tells, asked)
-        has, sees = _attribute_pairs(truth), _attribute_pairs(seen)
+        self._relations(named, set(truth.named()), set(detected.named()), tells, asked_relations)
+        has, sees = _attribute_pairs(truth), _attribute_pairs(detected)
         for attribute in self.attributes:
             if tells.describes(attribute):
                 for pair in ((name, attribute) for name in named if tells.names(name)):
@@ -271,11 +271,11 @@ class CardCounts:
         asked_triples: Collection[NamedTriple] | None,
     ) -> None:
         for subject in named:
-            for two in named:
-                for predicate in self.predicates if subject != two else ():
-                    triple = (subject, predicate, two)
+            for other in named:
+                for predicate in self.predicates if subject != other else ():
+                    triple = (subject, predicate, other)
                     if tells.relates(triple) and (asked_triples is None or triple in asked_triples):
-                        self._add("predicate", predicate, (subject, two), triple in true, triple in seen_triples)
+                        self._add("predicate", predicate, (subject, other), triple in true, triple in seen_triples)
 
     def _add(self, kind: Kind, name: str, ends: tuple[str, ...], is_present: bool, is_seen: bool) -> None:
         self._counts[kind, name, ends, 0 if is_present else 2] += 1
@@ -301,7 +301,7 @@ class CardCounts:
             reader: Hash of the reader's fingerprint.
         """
         classes = list(self._rows("class", frozenset()))
-        reliable_classes = frozenset(row.name for row in classes if row.told)
+        reliable_classes = frozenset(row.name for row in classes if row.reliable)
         rest = [row for kind in KINDS[1:] for row in self._rows(kind, reliable_classes)]
         return Card(rows=(*classes, *rest), pictures=self.pictures, data=data, reader=reader)
 

@@ -247,14 +247,14 @@ class GraphReader(PictureReader):
         return fractions(np.asarray(boxes, np.float64), own)
 
 
-def entities_of(found: Detections, names: Sequence[str]) -> tuple[SeenEntity, ...]:
+def entities_of(detections: Detections, names: Sequence[str]) -> tuple[SeenEntity, ...]:
     """Return detections as entities, with class names as in pools.
 
     Args:
-        found: The detections, with boxes as fractions.
+        detections: The detections, with boxes as fractions.
         names: The network's classes.
     """
-    placed = zip(found.boxes.tolist(), found.scores.tolist(), found.labels.tolist(), strict=True)
+    placed = zip(detections.boxes.tolist(), detections.scores.tolist(), detections.labels.tolist(), strict=True)
     return tuple(
         SeenEntity(name=pool_class(names[label]), box=(box[0], box[1], box[2], box[3]), score=min(max(score, 0.0), 1.0))
         for box, score, label in placed

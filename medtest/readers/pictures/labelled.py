@@ -117,7 +117,7 @@ class _Entry:
     file: str
     width: float
     height: float
-    things: list[tuple[str, tuple[float, float, float, float] | None]]
+    objects: list[tuple[str, tuple[float, float, float, float] | None]]
     attributes: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     triples: list[tuple[int, str, int]] | None = None
 
@@ -128,7 +128,7 @@ def _entries(path: Path) -> tuple[list[_Entry], frozenset[str]]:
             raise ValueError("the file is larger than labels are")
         value = json.loads(path.read_bytes())
         entries = _list_entries(value) if isinstance(value, list) else _coco(value)
-        classes = [name for entry in entries for name, _ in entry.things]
+        classes = [name for entry in entries for name, _ in entry.objects]
         if isinstance(value, dict):
             classes = [str(category["name"]) for category in value["categories"]]
         for entry in entries:
@@ -149,7 +149,7 @@ def _list_entries(value: Sequence[Mapping[str, Any]]) -> list[_Entry]:
             file=str(entry["file"]),
             width=float(entry["width"]),
             height=float(entry["height"]),
-            things=[
+            objects=[
                 (str(labelled_object["class"]), _numbers(labelled_object["box_xywh"]))
                 for labelled_object in entry["objects"]
             ],
@@ -168,13 +168,13 @@ def _coco(value: Mapping[str, Any]) -> list[_Entry]:
     names = {category["id"]: str(category["name"]) for category in value["categories"]}
     entries = {
         picture["id"]: _Entry(
-            file=str(picture["file_name"]), width=float(picture["width"]), height=float(picture["height"]), things=[]
+            file=str(picture["file_name"]), width=float(picture["width"]), height=float(picture["height"]), objects=[]
         )
         for picture in value["images"]
     }
     for annotation in value["annotations"]:
         box = None if annotation.get("iscrowd") else _numbers(annotation["bbox"])
-        entries[annotation["image_id"]].things.append((names[annotation["category_id"]], box))
+        entries[annotation["image_id"]].objects.append((names[annotation["category_id"]], box))
     return list(entries.values())
 
 
@@ -200,11 +200,11 @@ def _labelled(entry: _Entry, labels: Path, place: Path) -> LabelledPicture:
     path = next((folder / entry.file for folder in folders if (folder / entry.file).is_file()), None)
     if path is None:
         raise MedtestError(f"{labels.name}: the picture {entry.file[:80]} is missing")
-    large = [place for place, (_, box) in enumerate(entry.things) if box is None or box[2] * box[3] > LEAST_PIXELS]
+    large = [place for place, (_, box) in enumerate(entry.objects) if box is None or box[2] * box[3] > LEAST_PIXELS]
     entities = tuple(
         SeenEntity(
-            name=pool_class(entry.things[place][0]),
-            box=_shares(entry.things[place][1], entry),
+            name=pool_class(entry.objects[place][0]),
+            box=_shares(entry.objects[place][1], entry),
             attributes=entry.attributes.get(place, ()),
         )
         for place in large
@@ -216,7 +216,7 @@ def _labelled(entry: _Entry, labels: Path, place: Path) -> LabelledPicture:
         triples = tuple(Triple(subject=a, predicate=name, object=b) for a, name, b in kept_triples)
     truth = Scene(entities=entities, triples=triples)
     present = {entity.name for entity in entities}
-    small = {pool_class(name) for name, _ in entry.things} - present
+    small = {pool_class(name) for name, _ in entry.objects} - present
     return LabelledPicture(name=entry.file, pixels=partial(_read, path), truth=truth, doubtful=tuple(sorted(small)))
 
 
@@ -284,7 +284,7 @@ def _questions_asked(pools: Sequence[Pool]) -> dict[str, Any]:
         return {}
     entities = [entity for pool in pools for entity in pool.entities]
     return {
-        "asked": {triple for pool in pools for triple in pool.named()},
+        "asked_relations": {triple for pool in pools for triple in pool.named()},
         "asked_attributes": {(entity.name, attribute) for entity in entities for attribute in entity.attributes},
     }
 

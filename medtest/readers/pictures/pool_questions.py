@@ -70,7 +70,7 @@ def presence(questions: PoolQuestions) -> Iterator[tuple[str, Ask]]:
         yield name, Ask(item=f"there_{number}", text=f"{verb} there {_any_of(name)} in the picture?", kind=Kind.YES_NO)
 
 
-def following(questions: PoolQuestions, there: frozenset[str]) -> Iterator[tuple[object, Ask]]:
+def following(questions: PoolQuestions, present: frozenset[str]) -> Iterator[tuple[object, Ask]]:
     """Yield the questions about present classes, each with its key.
 
     Keys are ``(class,)`` for a number, ``(class, "colour")`` for all colours, ``(class, attribute)`` for another
@@ -78,10 +78,10 @@ def following(questions: PoolQuestions, there: frozenset[str]) -> Iterator[tuple
 
     Args:
         questions: The questions about the picture.
-        there: The present classes.
+        present: The present classes.
     """
     vocabulary = vg150()
-    for name in (class_name for class_name in questions.classes if class_name in there):
+    for name in (class_name for class_name in questions.classes if class_name in present):
         number = questions.classes.index(name)
         if name in questions.counted:
             text = f"How many {vocabulary.plural(name)} are in the picture?"
@@ -95,7 +95,7 @@ def following(questions: PoolQuestions, there: frozenset[str]) -> Iterator[tuple
                 text = f"{_is(name).capitalize()} the {name} in the picture {attribute}?"
                 yield (name, attribute), Ask(item=f"like_{number}_{place}", text=text, kind=Kind.YES_NO)
     for number, triple in enumerate(questions.triples):
-        if {triple[0], triple[2]} <= there:
+        if {triple[0], triple[2]} <= present:
             yield triple, Ask(item=f"related_{number}", text=_related(triple), kind=Kind.YES_NO)
 
 

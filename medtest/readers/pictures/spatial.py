@@ -52,7 +52,7 @@ REVERSE: Final = {"left of": "right of", "above": "under", "in front of": "behin
 _NOTHING: Final = 1e-6
 
 
-def relative_positions(one: Box, two: Box, aspect: float = 1.0) -> frozenset[str]:
+def relative_positions(subject: Box, reference: Box, aspect: float = 1.0) -> frozenset[str]:
     """Return the position of a box relative to another: up to two of ``left of``, ``right of``, ``above``, ``below``.
 
     GenEval's rule (D. Ghosh et al., NeurIPS 2023; ``relative_position`` in its evaluation/evaluate_images.py, commit
@@ -60,11 +60,11 @@ def relative_positions(one: Box, two: Box, aspect: float = 1.0) -> frozenset[str
     original length; a position is reported if the result exceeds :data:`DIRECTION`.
 
     Args:
-        one: The box whose position is returned.
-        two: The reference box.
+        subject: The box whose position is returned.
+        reference: The reference box.
         aspect: Width of the picture divided by its height: boxes are fractions, but directions refer to pixels.
     """
-    first, second = (np.array(box, np.float64).reshape(2, 2) * (aspect, 1.0) for box in (one, two))
+    first, second = (np.array(box, np.float64).reshape(2, 2) * (aspect, 1.0) for box in (subject, reference))
     offset = first.mean(0) - second.mean(0)
     sizes = np.abs(first[1] - first[0]) + np.abs(second[1] - second[0])
     rest = np.maximum(np.abs(offset) - OFFSET * sizes, 0.0) * np.sign(offset)
@@ -75,15 +75,15 @@ def relative_positions(one: Box, two: Box, aspect: float = 1.0) -> frozenset[str
     return frozenset(name for name, holds in checks.items() if holds)
 
 
-def relations(one: Box, two: Box, aspect: float = 1.0) -> frozenset[str]:
+def relations(subject: Box, other: Box, aspect: float = 1.0) -> frozenset[str]:
     """Return all of :data:`PREDICATES` that hold between a box and another, as listed in the table of this module.
 
     Args:
-        one: The subject, as fractions of the picture.
-        two: The object.
+        subject: The subject, as fractions of the picture.
+        other: The object.
         aspect: Width of the picture divided by its height.
     """
-    first, second = _stretched(one, aspect), _stretched(two, aspect)
+    first, second = _stretched(subject, aspect), _stretched(other, aspect)
     positions = relative_positions(first, second)
     names: set[str] = {name for name in ("left of", "right of") if name in positions}
     on, bears = _is_on(first, second), _is_on(second, first)

@@ -91,7 +91,7 @@ def readings_text(readings: Readings) -> str:
     """Return readings as JSON text for the folder of a view, so that tables can be rebuilt without a reader."""
     content: dict[str, Any] = {"reader": readings.reader, "columns": dict(readings.columns)}
     if readings.marks:
-        pairs = [[asdict(unread), asdict(reading)] for unread, reading in sorted(readings.found.items())]
+        pairs = [[asdict(unread), asdict(reading)] for unread, reading in sorted(readings.facts.items())]
         content = {"judge": readings.reader, "cost_usd": readings.cost_usd, "found": pairs}
     return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
 
@@ -116,7 +116,7 @@ def kept_readings(target: Path) -> Readings | None:
             reader=str(content["judge"]),
             recorded=unread_of,
             columns=columns_of(by_content),
-            found=by_content,
+            facts=by_content,
             marks=True,
             cost_usd=content["cost_usd"],
         )

@@ -35,7 +35,7 @@ class CommandSettings(SystemSettings):
     """Settings of a command-line tool.
 
     Attributes:
-        command: Program and arguments; ``{input}`` and ``{output}`` stand for the two files. It is split like in a
+        command: Program and arguments; ``{input}`` and ``{output}`` are replaced by the two files; it is split like in a
         shell
             but run without one: no pipes, no wildcards, no variables.
         format: Format of both files: ``png`` (8 and 16 bit, two-dimensional), ``npy`` or ``nii`` (everything).

@@ -19,12 +19,12 @@ class ObjectSettings(CallableSettings):
     """Settings of an object in memory.
 
     Attributes:
-        given: The function, or a :class:`~medtest.systems.base.System`; in no file and no digest.
+        implementation: The function, or a :class:`~medtest.systems.base.System`; in no file and no digest.
         identity: The caller's identification (a version, a hash of its weights): results are reused under the same
             identification, and never without one.
     """
 
-    given: Any = Field(default=None, exclude=True, repr=False)
+    implementation: Any = Field(default=None, exclude=True, repr=False)
     identity: str = Field(default="", exclude=True)
 
 
@@ -42,11 +42,11 @@ class ObjectSystem(CallableSystem):
     @classmethod
     def tasks_of(cls, settings: Any) -> tuple[str, ...]:
         """Return the tasks of a given system; a function supports the same tasks as one from a file."""
-        return settings.given.tasks if isinstance(settings.given, System) else cls.tasks
+        return settings.implementation.tasks if isinstance(settings.implementation, System) else cls.tasks
 
     def __init__(self, name: str, settings: Any) -> None:
         super().__init__(name, settings)
-        self._system: System | None = settings.given if isinstance(settings.given, System) else None
+        self._system: System | None = settings.implementation if isinstance(settings.implementation, System) else None
         if self._system is not None:
             self.classes, self.answer_form = self._system.classes, self._system.answer_form
         self._never = uuid.uuid4().hex
@@ -79,7 +79,7 @@ class ObjectSystem(CallableSystem):
     def open(self, *, device: str, threads: int) -> None:
         """Open a given system; a function is ready."""
         if self._system is None:
-            self._function = self.settings.given
+            self._function = self.settings.implementation
             return
         self.inner.open(device=device, threads=threads)
 

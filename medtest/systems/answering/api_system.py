@@ -114,7 +114,7 @@ class ApiSystem(AskingSystem):
     _budget: Budget | None = None
     _campaign: Campaign | None = None
     _limiter: RateLimiter | None = None
-    _kept: KeptPictures | None = None
+    _store: KeptPictures | None = None
     _line = ""
 
     def __init__(self, name: str, settings: Any) -> None:
@@ -222,7 +222,7 @@ class ApiSystem(AskingSystem):
         self._cache = Cache(self._shared / CACHE, self._cache_mode)
         self.caller(self.name)  # checks the endpoint before the first call
         self._limiter = shared_limiter(self.endpoint().limited_as, self.settings.max_in_flight)
-        self._kept = self.drawn(self._folder, self._shared)
+        self._store = self.drawn(self._folder, self._shared)
         import httpx2  # noqa: F401 - a quarter of a second, which no call should wait for
 
     def budget(self, ledger: Ledger, limits: BudgetLimits, where: str) -> Budget:
@@ -257,7 +257,9 @@ class ApiSystem(AskingSystem):
         """Return a campaign with the model's own time limits."""
         own = self.settings
         rules = Retries(attempts=own.attempts, call_seconds=own.call_seconds, total_seconds=own.total_seconds)
-        return Campaign(caller, ledger, cache=cache, budget=budget, limiter=limiter, retries=rules, pictures=self._kept)
+        return Campaign(
+            caller, ledger, cache=cache, budget=budget, limiter=limiter, retries=rules, pictures=self._store
+        )
 
     def ask(self, calls: Iterable[Asking | None]) -> Iterator[Asked]:
         """Answer a stream of calls.
@@ -326,6 +328,6 @@ class ApiSystem(AskingSystem):
             self._cache.close()
         if self._ledger is not None:
             self._ledger.close()
-        if self._kept is not None:
-            self._kept.close()
-        self._cache = self._ledger = self._limiter = self._kept = None
+        if self._store is not None:
+            self._store.close()
+        self._cache = self._ledger = self._limiter = self._store = None

@@ -75,8 +75,8 @@ class LocalChat(AskingSystem):
         folder = user_path(self.settings.path)
         mistakes = checkpoint_mistakes(self.settings.path, where=self.name, allowed=allowed)
         if not mistakes and not any((folder / name).is_file() for name in PROCESSORS):
-            found = f"{folder.name} holds no processor"
-            mistakes.append(Mistake(where=self.name, key="path", found=found, allowed=allowed))
+            problem = f"{folder.name} holds no processor"
+            mistakes.append(Mistake(where=self.name, key="path", found=problem, allowed=allowed))
         return mistakes
 
     def fingerprint(self) -> dict[str, Json]:

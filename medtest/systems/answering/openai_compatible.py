@@ -40,7 +40,7 @@ class ApiSettings(PromptSettings, EndpointSettings):
             values, and plain words are accepted if the server ignores the schema; a folder that was begun under
             ``together``, the previous default, continues under it. ``always`` and ``together`` (all questions in one
             call): without these values, and anything but JSON is malformed. ``never``: plain words only. If a server
-            rejects schemas, the same JSON is requested in words.
+            rejects schemas, the same JSON is requested by the prompt.
         extra: Further fields of the request body, e.g. ``{reasoning_effort: low}``.
         prices: Prices by model name.
         max_in_flight: Maximum number of concurrent calls; the smallest value of all systems that share a server and a

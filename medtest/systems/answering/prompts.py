@@ -22,11 +22,11 @@ TOGETHER_PROMPT = "Answer each of these questions about the image, by its name.\
 
 
 class PromptSettings(SystemSettings):
-    """Settings of systems that answer questions in words.
+    """Settings of systems that answer questions with text.
 
     Attributes:
-        prompt: Prompt of a call with one question; ``{question}`` stands for it.
-        together_prompt: Prompt of a call with all questions of an image; ``{questions}`` stands for the list, one per
+        prompt: Prompt of a call with one question; ``{question}`` is replaced by it.
+        together_prompt: Prompt of a call with all questions of an image; ``{questions}`` is replaced by the list, one per
             line: number, name, wording.
         system_prompt: System message; "" for none.
         max_tokens: Maximum number of tokens of an answer; null for the server's own limit.

@@ -100,12 +100,12 @@ def _several(questions: tuple[tuple[str, str], ...], names: tuple[str, ...], out
     return model
 
 
-def said(value: Json, asked: str) -> str:
+def said(value: Json, kind: str) -> str:
     """Return a structured answer in the words of a terse plain one."""
     if value is None:
         return NOT_RELEVANT
     if isinstance(value, list):
         if not value:
-            return "none" if asked in _EMPTY_IS_NONE else NOT_RELEVANT
+            return "none" if kind in _EMPTY_IS_NONE else NOT_RELEVANT
         value = "; ".join(str(item) for item in value)
     return _SAID.get(str(value).strip().lower(), str(value))

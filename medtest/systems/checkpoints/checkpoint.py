@@ -128,11 +128,11 @@ def without_prefixes(state: Mapping[str, Entry]) -> dict[str, Entry]:
     return plain
 
 
-def unwrapped(found: Any, name: str) -> dict[str, Tensor]:
+def unwrapped(content: Any, name: str) -> dict[str, Tensor]:
     """Return the weights in a file's content, under their original names.
 
     Args:
-        found: Content of the file.
+        content: Content of the file.
         name: Name of the file in messages.
 
     Raises:
@@ -140,18 +140,18 @@ def unwrapped(found: Any, name: str) -> dict[str, Tensor]:
     """
     import torch
 
-    state = entries_of(found, name, torch.Tensor)
+    state = entries_of(content, name, torch.Tensor)
     for key, value in state.items():
         if value.layout is not torch.strided or value.is_quantized or value.device.type != "cpu":
             raise MedtestError(f"{name}: {key[:80]} is no plain array of numbers (sparse, quantised or without data)")
     return state
 
 
-def entries_of(found: Any, name: str, kind: type[Entry]) -> dict[str, Entry]:
+def entries_of(content: Any, name: str, kind: type[Entry]) -> dict[str, Entry]:
     """Return the table of weights in a file's content, without wrappers and leftovers.
 
     Args:
-        found: Content of the file.
+        content: Content of the file.
         name: Name of the file in messages.
         kind: Type of a weight.
 
@@ -159,18 +159,18 @@ def entries_of(found: Any, name: str, kind: type[Entry]) -> dict[str, Entry]:
         MedtestError: There are none.
     """
     for _ in range(_DEEPEST):
-        if not isinstance(found, Mapping):
+        if not isinstance(content, Mapping):
             break
-        inner = [found[key] for key in WRAPPERS if isinstance(found.get(key), Mapping)]
+        inner = [content[key] for key in WRAPPERS if isinstance(content.get(key), Mapping)]
         if not inner:
             break
-        found = inner[0]
-    if not isinstance(found, Mapping):
-        raise MedtestError(f"{name}: a table of weights is expected, {type(found).__name__} found")
-    named = {str(key): value for key, value in found.items() if isinstance(value, kind)}
+        content = inner[0]
+    if not isinstance(content, Mapping):
+        raise MedtestError(f"{name}: a table of weights is expected, {type(content).__name__} found")
+    named = {str(key): value for key, value in content.items() if isinstance(value, kind)}
     entries = _renamed({key: value for key, value in named.items() if not key.endswith(LEFTOVERS)})
     if not entries:
-        held = ", ".join(str(key)[:40] for key in list(found)[:SHOWN]) or "nothing"
+        held = ", ".join(str(key)[:40] for key in list(content)[:SHOWN]) or "nothing"
         raise MedtestError(f"{name}: no weights were found in this file; it holds {held}")
     return entries
 
@@ -266,17 +266,17 @@ def fitting_state(network: nn.Module, state: Mapping[str, Tensor], *, name: str,
     return {key: (state[key].to(value.dtype) if key in state else value) for key, value in expected.items()}
 
 
-def fitting_names(state: Mapping[str, Entry], wanted: Collection[str]) -> Mapping[str, Entry]:
+def fitting_names(state: Mapping[str, Entry], expected: Collection[str]) -> Mapping[str, Entry]:
     """Return weights with shared prefixes removed, or one added, to match the network's names.
 
     Args:
         state: The weights.
-        wanted: The network's names.
+        expected: The network's names.
     """
-    if not state or any(key in wanted for key in state):
+    if not state or any(key in expected for key in state):
         return state
     plain = without_prefixes(state)
-    fitting, own = max((sum(prefix + key in wanted for key in plain), prefix) for prefix in ("", *PREFIXES))
+    fitting, own = max((sum(prefix + key in expected for key in plain), prefix) for prefix in ("", *PREFIXES))
     return {own + key: value for key, value in plain.items()} if fitting else state
 
 

@@ -67,7 +67,7 @@ class CheckpointNetwork(TorchSystem):
     needs_checkpoint: ClassVar[bool] = False
     suffixes: ClassVar[tuple[str, ...]] = SUFFIXES
     channels_last_pays: ClassVar[bool] = True
-    _ours: bool | None = None
+    _own_format: bool | None = None
     _kept_name: str | None = None
 
     @property
@@ -85,11 +85,11 @@ class CheckpointNetwork(TorchSystem):
         """Whether a published checkpoint runs, rather than weights written by ``medtest train``."""
         if self.is_compact:
             return False
-        if self._ours is None:
+        if self._own_format is None:
             from medtest.systems.checkpoints.weights import is_ours
 
-            self._ours = is_ours(user_path(self.settings.checkpoint))
-        return not self._ours
+            self._own_format = is_ours(user_path(self.settings.checkpoint))
+        return not self._own_format
 
     def own_name(self) -> str:
         """Return the name of the network that runs; a name given by the user is kept.

@@ -86,19 +86,19 @@ def read_whole(path: Path) -> Any:
             return TolerantUnpickler(file).load()
 
 
-def plain(found: Any, depth: int = DEPTH) -> Any:
+def plain(content: Any, depth: int = DEPTH) -> Any:
     """Return the content with modules replaced by their weights and arrays by tensors."""
     import numpy as np
     import torch
     from torch import nn
 
-    if isinstance(found, nn.Module):
-        return dict(found.state_dict()) if "_parameters" in vars(found) else {}
-    if isinstance(found, np.ndarray) and found.dtype.kind in "fiub":
-        return torch.from_numpy(np.ascontiguousarray(found))
-    if isinstance(found, Mapping) and depth:
-        return {str(key): plain(value, depth - 1) for key, value in found.items()}
-    return found
+    if isinstance(content, nn.Module):
+        return dict(content.state_dict()) if "_parameters" in vars(content) else {}
+    if isinstance(content, np.ndarray) and content.dtype.kind in "fiub":
+        return torch.from_numpy(np.ascontiguousarray(content))
+    if isinstance(content, Mapping) and depth:
+        return {str(key): plain(value, depth - 1) for key, value in content.items()}
+    return content
 
 
 def main(arguments: list[str]) -> int:

@@ -31,7 +31,7 @@ class CheXNetSettings(ClassifierSettings):
     """Settings of CheXNet.
 
     Attributes:
-        crops: Number of crops: ``10`` (corners and centre, also mirrored) with averaged probabilities, whatever
+        crops: Number of crops: ``10`` (corners and centre, also mirrored) with averaged probabilities, regardless of
         ``input``
             is, or ``1``. Null: ten as in the authors' tests, with a published checkpoint and ``input: official``; one
             with

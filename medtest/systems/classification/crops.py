@@ -23,26 +23,26 @@ _FILTERS = {
 }
 
 
-def stretched(image: Image, height: int, width: int, how: Interpolation = "bilinear") -> Image:
+def stretched(image: Image, height: int, width: int, filter_name: Interpolation = "bilinear") -> Image:
     """Return an image resized to a height and width, ignoring its aspect ratio.
 
     Args:
         image: uint8 RGB H×W×3.
         height: Target height.
         width: Target width.
-        how: Filter.
+        filter_name: Filter.
     """
     if image.shape[:2] == (height, width):
         return image
-    return np.asarray(Pillow.fromarray(image).resize((width, height), _FILTERS[how]))
+    return np.asarray(Pillow.fromarray(image).resize((width, height), _FILTERS[filter_name]))
 
 
-def shorter_side(image: Image, side: int, how: Interpolation = "bilinear") -> Image:
+def shorter_side(image: Image, side: int, filter_name: Interpolation = "bilinear") -> Image:
     """Return an image resized so that its shorter side has ``side`` pixels; the longer one is rounded down."""
     height, width = image.shape[:2]
     if height <= width:
-        return stretched(image, side, int(side * width / height), how)
-    return stretched(image, int(side * height / width), side, how)
+        return stretched(image, side, int(side * width / height), filter_name)
+    return stretched(image, int(side * height / width), side, filter_name)
 
 
 def middle(image: Image, side: int) -> Image:

@@ -30,7 +30,7 @@ class LocalDrawing(AskingSystem):
     tasks: ClassVar[tuple[str, ...]] = (TASK,)
     model: ClassVar[str] = ""
     _folder: Path | None = None
-    _kept: KeptPictures | None = None
+    _store: KeptPictures | None = None
     _drawn = 0
 
     @property
@@ -50,7 +50,7 @@ class LocalDrawing(AskingSystem):
         """
         if self._folder is None:
             raise MedtestError(f"{self.record_name} has no folder for its pictures")
-        self._kept = KeptPictures(self._folder / PICTURES, size=self.kept_size, threads=1)
+        self._store = KeptPictures(self._folder / PICTURES, size=self.kept_size, threads=1)
 
     @abstractmethod
     def draw(self, call: Asking) -> Image:
@@ -104,10 +104,10 @@ class LocalDrawing(AskingSystem):
         return Asked(number=call.number, outputs=(output,), seconds=seconds)
 
     def _put(self, pixels: Image) -> str:
-        if self._kept is None:
+        if self._store is None:
             raise MedtestError(f"{self.record_name} is not open")
         sha256 = image_sha256(pixels)
-        self._kept.put(sha256, pixels)
+        self._store.put(sha256, pixels)
         return sha256
 
     def counters(self) -> str:
@@ -116,6 +116,6 @@ class LocalDrawing(AskingSystem):
 
     def close(self) -> None:
         """Close the picture store."""
-        if self._kept is not None:
-            self._kept.close()
-            self._kept = None
+        if self._store is not None:
+            self._store.close()
+            self._store = None

@@ -29,7 +29,7 @@ TINY = float(np.finfo(np.float32).tiny)
 LANCZOS_REACH = 3.0
 
 
-def resized(pixels: Tensor, size: tuple[int, int], how: Filter = "bilinear") -> Tensor:
+def resized(pixels: Tensor, size: tuple[int, int], filter_name: Filter = "bilinear") -> Tensor:
     """Return pixels at another size, rounded to levels of 255 as in official preprocessing.
 
     Rounding to levels has no gradient; the gradient of the filter alone is used (the straight-through estimator of
@@ -39,17 +39,17 @@ def resized(pixels: Tensor, size: tuple[int, int], how: Filter = "bilinear") -> 
     Args:
         pixels: Float B×C×H×W in [0, 1].
         size: Target height and width.
-        how: Filter.
+        filter_name: Filter.
     """
     before = (int(pixels.shape[2]), int(pixels.shape[3]))
     if before == tuple(size):
         return pixels
     levels = pixels * WHITE  # in levels, for which many filters are exact in float32
-    if how in ("linear", "area", "nearest"):
-        return _as_opencv(levels, size, how) / WHITE
+    if filter_name in ("linear", "area", "nearest"):
+        return _as_opencv(levels, size, filter_name) / WHITE
     # Pillow filters rows, rounds, and then filters columns.
-    levels = whole(filtered(levels, (before[0], size[1]), how))
-    return whole(filtered(levels, size, how)) / WHITE
+    levels = whole(filtered(levels, (before[0], size[1]), filter_name))
+    return whole(filtered(levels, size, filter_name)) / WHITE
 
 
 def _as_opencv(values: Tensor, size: tuple[int, int], filter_name: Filter) -> Tensor:
@@ -89,21 +89,21 @@ def whole(values: Tensor, *, even: bool = False) -> Tensor:
     return values + (rounded - detached) if values.requires_grad else rounded
 
 
-def filtered(values: Tensor, size: tuple[int, int], how: Filter) -> Tensor:
+def filtered(values: Tensor, size: tuple[int, int], filter_name: Filter) -> Tensor:
     """Return values B×C×H×W filtered to another size, of any range and unrounded; differentiable."""
     before = (int(values.shape[2]), int(values.shape[3]))
     if before == tuple(size):
         return values
-    if how == "area" and (size[0] > before[0] or size[1] > before[1]):
-        how = "linear"
-    if how == "linear":
+    if filter_name == "area" and (size[0] > before[0] or size[1] > before[1]):
+        filter_name = "linear"
+    if filter_name == "linear":
         return functional.interpolate(values, size=size, mode="bilinear", align_corners=False)
-    if how == "nearest":
+    if filter_name == "nearest":
         rows, columns = (_nearest(old, new).to(values.device) for old, new in zip(before, size, strict=True))
         return values[:, :, rows][:, :, :, columns]
-    if how in ("bilinear", "bicubic"):
-        return functional.interpolate(values, size=size, mode=how, align_corners=False, antialias=True)
-    if how == "lanczos":
+    if filter_name in ("bilinear", "bicubic"):
+        return functional.interpolate(values, size=size, mode=filter_name, align_corners=False, antialias=True)
+    if filter_name == "lanczos":
         down, along = (_lanczos(old, new).to(values) for old, new in zip(before, size, strict=True))
         return down @ values @ along.T
     if before[0] % size[0] == 0 and before[1] % size[1] == 0:
@@ -170,11 +170,11 @@ def grey(pixels: Tensor) -> Tensor:
     return (pixels * weights).sum(dim=1, keepdim=True).expand(-1, 3, -1, -1)
 
 
-def shorter_side(pixels: Tensor, side: int, how: Filter = "bilinear") -> Tensor:
+def shorter_side(pixels: Tensor, side: int, filter_name: Filter = "bilinear") -> Tensor:
     """Return pixels with the shorter side resized to ``side``, as :func:`~.classification.crops.shorter_side`."""
     height, width = int(pixels.shape[2]), int(pixels.shape[3])
     size = (side, int(side * width / height)) if height <= width else (int(side * height / width), side)
-    return resized(pixels, size, how)
+    return resized(pixels, size, filter_name)
 
 
 def middle(pixels: Tensor, side: int) -> Tensor:

@@ -205,7 +205,7 @@ def exactly(scores: Tensor) -> Tensor:
     return scores if scores.is_floating_point() and scores.element_size() >= 4 else scores.float()
 
 
-def tensor_of(given: Any) -> Tensor:
+def tensor_of(output: Any) -> Tensor:
     """Return a network's output, checked to be a tensor.
 
     Raises:
@@ -213,6 +213,6 @@ def tensor_of(given: Any) -> Tensor:
     """
     import torch
 
-    if not isinstance(given, torch.Tensor):
-        raise BadOutput(f"gave {type(given).__name__} where a tensor is expected")
-    return given
+    if not isinstance(output, torch.Tensor):
+        raise BadOutput(f"gave {type(output).__name__} where a tensor is expected")
+    return output

@@ -53,7 +53,7 @@ class AskResults(TaskResults):
 
     def read_by(self, records: Records, readings: Readings) -> AskResults:
         """Return a copy with the table of a judge's readings."""
-        readings_table = judged_table(records, readings.found)
+        readings_table = judged_table(records, readings.facts)
         cost = readings.cost_usd
         return AskResults(replace(self.tables, judge=readings.reader, judged=readings_table, judge_cost_usd=cost))
 

@@ -23,7 +23,7 @@ from medtest.readers.pictures.bundled.network import (
     load_scene_net,
     save_scene_net,
 )
-from medtest.readers.pictures.bundled.peaks import FoundThing, things
+from medtest.readers.pictures.bundled.peaks import DetectedObject, detected_objects
 from medtest.training.engine.initial import initialise
 from medtest.training.engine.precision import autocast
 from medtest.training.engine.start import weights_file
@@ -203,11 +203,11 @@ def _evaluation(options: SceneOptions, thresholds: list[float]) -> Callable[[nn.
         if not cases:
             draws = (np.random.Generator(np.random.PCG64([WATCHED_SEED, k])) for k in range(options.watched))
             cases.extend(training_picture(rng) for rng in draws)
-        detections: list[list[FoundThing]] = []
+        detections: list[list[DetectedObject]] = []
         with torch.no_grad():
             for start in range(0, len(cases), _AT_ONCE):
                 images = np.stack([picture for picture, _ in cases[start : start + _AT_ONCE]])
-                detections += things(network(pixels_of(images, options.device)), _SIGHTED)
+                detections += detected_objects(network(pixels_of(images, options.device)), _SIGHTED)
         tallies = {at: _tally(cases, detections, at) for at in _THRESHOLDS}
         most = max(tally.f1 for tally in tallies.values())
         best = max(at for at, tally in tallies.items() if tally.f1 >= most - _AS_GOOD)
@@ -220,14 +220,16 @@ def _evaluation(options: SceneOptions, thresholds: list[float]) -> Callable[[nn.
     return evaluate
 
 
-def _tally(cases: list[tuple[Pixels, list[Placed]]], detections: list[list[FoundThing]], at: float) -> DetectionTally:
+def _tally(
+    cases: list[tuple[Pixels, list[Placed]]], detections: list[list[DetectedObject]], at: float
+) -> DetectionTally:
     tally = DetectionTally()
     for (_, placed), detected in zip(cases, detections, strict=True):
         tally.add(placed, [_seen(detection) for detection in detected if detection.score >= at])
     return tally
 
 
-def _seen(detection: FoundThing) -> SeenEntity:
+def _seen(detection: DetectedObject) -> SeenEntity:
     left, top, right, bottom = (edge / SIDE for edge in detection.box)
     colour = (COLOURS[detection.colour],)
     return SeenEntity(

@@ -69,11 +69,11 @@ def test_what_was_embedded_is_not_embedded_again_and_what_is_gone_is_told_of(tmp
     PictureFiles(tmp_path / PICTURES).path("images", names[3]).write_bytes(b"nothing")
     said: list[str] = []
     first = embed(_job(tmp_path, names[:4]), said.append)
-    assert first.made == 3
+    assert first.embedded == 3
     assert list(first.failed) == [names[3]]
     assert said[-1] == "4 of 4 pictures are embedded"
     second = embed(_job(tmp_path, [*names[:3], names[4]]))
-    assert second.made == 1
+    assert second.embedded == 1
     network = BundledEmbedding()
     network.open(device="cpu", threads=1)
     with FeatureFile(tmp_path / "features.sqlite") as file:

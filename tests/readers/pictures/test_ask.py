@@ -253,6 +253,6 @@ def test_its_card_is_made_of_what_is_there_and_what_is_not() -> None:
     dog = card.row("class", "dog")
     assert dog is not None
     assert dog.counts == (3, 3, 3, 3)
-    assert not dog.told
+    assert not dog.reliable
     assert card.of_kind("predicate") == ()  # of classes that it cannot tell
     assert card.reader == reader.print_without_card

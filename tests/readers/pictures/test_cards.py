@@ -41,7 +41,7 @@ def test_presence_is_counted_picture_by_picture() -> None:
     assert [(row.name, *row.counts) for row in card.rows] == [("cat", 1, 1, 3, 1), ("dog", 2, 1, 1, 1)]
     dog = card.row("class", "dog")
     assert dog is not None
-    assert (dog.sensitivity, dog.specificity, dog.told) == (0.5, 0.0, False)
+    assert (dog.sensitivity, dog.specificity, dog.reliable) == (0.5, 0.0, False)
     assert card.row("class", "car") is None  # the reader does not claim to tell it
 
 
@@ -98,7 +98,7 @@ def test_attributes_are_counted_over_classes_that_are_there() -> None:
     ],
 )
 def test_what_adds_up_to_less_than_one_and_a_half_cannot_be_told(counts: tuple[int, ...], told: bool) -> None:
-    assert _row(*counts).told is told
+    assert _row(*counts).reliable is told
 
 
 @given(st.integers(1, 50), st.integers(1, 50), st.data())
@@ -107,7 +107,7 @@ def test_the_sum_is_compared_without_rounding(present: int, absent: int, data: s
 
     seen, spurious = data.draw(st.integers(0, present)), data.draw(st.integers(0, absent))
     exact = Fraction(seen, present) + 1 - Fraction(spurious, absent)
-    assert _row(present, seen, absent, spurious).told == (exact >= Fraction(3, 2))
+    assert _row(present, seen, absent, spurious).reliable == (exact >= Fraction(3, 2))
 
 
 def test_what_a_card_does_not_vouch_for_leaves_what_is_told() -> None:

@@ -47,7 +47,7 @@ def unread_in(records: Records) -> tuple[Unread, ...]:
 
 
 def with_readings(records: Records, found: dict[Unread, Reading], judge: Answers) -> Records:
-    readings = Readings(reader="m", recorded=unread_of, columns=columns_of(found), found=found, marks=True)
+    readings = Readings(reader="m", recorded=unread_of, columns=columns_of(found), facts=found, marks=True)
     return rejudged_records(records, judge, readings)
 
 

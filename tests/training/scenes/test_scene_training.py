@@ -23,7 +23,7 @@ from medtest.readers.pictures.bundled.network import (
     load_scene_net,
     read_scene_info,
 )
-from medtest.readers.pictures.bundled.peaks import overlap, things
+from medtest.readers.pictures.bundled.peaks import detected_objects, overlap
 from medtest.training.scenes.layouts import MOST_FILLED, MOST_HIDDEN, pair_layout, random_layout
 from medtest.training.scenes.losses import scene_loss
 from medtest.training.scenes.options import SceneOptions
@@ -75,7 +75,7 @@ def test_pairs_share_the_height_that_was_asked_for(share: float) -> None:
 
 
 def test_what_is_wanted_of_the_maps_is_what_was_drawn() -> None:
-    found = things(_said(_of([DOG, HOUSE], [])), 0.5)
+    found = detected_objects(_said(_of([DOG, HOUSE], [])), 0.5)
     assert found[1] == []
     told = {(CLASSES[one.label], COLOURS[one.colour]): [edge / SIDE for edge in one.box] for one in found[0]}
     assert told == {("dog", "brown"): pytest.approx(DOG.box), ("house", "white"): pytest.approx(HOUSE.box)}
@@ -93,7 +93,7 @@ def test_things_of_middle_size_are_told_by_both() -> None:
     side = 0.5 * (LARGE_FROM + SMALL_TO) / SIDE
     cup = Placed(name="cup", colour="red", box=(0.3, 0.3, 0.3 + side, 0.3 + side))
     assert [np.argwhere(maps.heat == 1)[:, 1].tolist() for maps in _of([cup])] == [[CLASSES.index("cup")]] * 2
-    (found,) = things(_said(_of([cup])), 0.5)
+    (found,) = detected_objects(_said(_of([cup])), 0.5)
     assert [CLASSES[one.label] for one in found] == ["cup"]  # and are one thing
 
 

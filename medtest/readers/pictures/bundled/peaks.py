@@ -21,7 +21,7 @@ SAME_PLACE: Final = 0.75
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FoundThing:
+class DetectedObject:
     """A detected object.
 
     Attributes:
@@ -37,14 +37,14 @@ class FoundThing:
     box: tuple[float, float, float, float]
 
 
-def things(maps: Sequence[SceneMaps], threshold: float) -> list[list[FoundThing]]:
+def detected_objects(maps: Sequence[SceneMaps], threshold: float) -> list[list[DetectedObject]]:
     """Return the objects in each picture of a batch, highest scores first.
 
     Args:
         maps: Maps of each stride.
         threshold: Lowest score.
     """
-    found_things: list[list[FoundThing]] = [[] for _ in range(len(maps[0].heat))]
+    detected: list[list[DetectedObject]] = [[] for _ in range(len(maps[0].heat))]
     for stride, level in zip(STRIDES, maps, strict=True):
         scores = torch.sigmoid(level.heat)
         tops = functional.max_pool2d(scores, 3, stride=1, padding=1)
@@ -58,31 +58,29 @@ def things(maps: Sequence[SceneMaps], threshold: float) -> list[list[FoundThing]
             strict=True,
         )
         for index, name, colour, score, box in rows:
-            found_things[index].append(FoundThing(label=name, colour=colour, score=score, box=tuple(box)))
-    return [
-        _without_duplicates(sorted(picture_things, key=lambda thing: -thing.score)) for picture_things in found_things
-    ]
+            detected[index].append(DetectedObject(label=name, colour=colour, score=score, box=tuple(box)))
+    return [_without_duplicates(sorted(objects, key=lambda detection: -detection.score)) for objects in detected]
 
 
 def _listed(values: Tensor) -> list[Any]:
     return values.cpu().tolist()
 
 
-def _without_duplicates(ordered: Sequence[FoundThing]) -> list[FoundThing]:
-    selected: list[FoundThing] = []
-    for thing in ordered:
-        if not any(_is_duplicate(thing, other) for other in selected):
-            selected.append(thing)
+def _without_duplicates(ordered: Sequence[DetectedObject]) -> list[DetectedObject]:
+    selected: list[DetectedObject] = []
+    for detection in ordered:
+        if not any(_is_duplicate(detection, other) for other in selected):
+            selected.append(detection)
     return selected[:MOST]
 
 
-def _is_duplicate(thing: FoundThing, other: FoundThing) -> bool:
-    return overlap(thing.box, other.box) > (SAME if thing.label == other.label else SAME_PLACE)
+def _is_duplicate(detection: DetectedObject, other: DetectedObject) -> bool:
+    return overlap(detection.box, other.box) > (SAME if detection.label == other.label else SAME_PLACE)
 
 
-def overlap(one: Sequence[float], other: Sequence[float]) -> float:
+def overlap(first: Sequence[float], second: Sequence[float]) -> float:
     """Return the intersection of two boxes divided by their union."""
-    width, height = min(one[2], other[2]) - max(one[0], other[0]), min(one[3], other[3]) - max(one[1], other[1])
-    shared = max(width, 0.0) * max(height, 0.0)
-    areas = sum((box[2] - box[0]) * (box[3] - box[1]) for box in (one, other))
+    width, height = (max(min(first[i + 2], second[i + 2]) - max(first[i], second[i]), 0.0) for i in (0, 1))
+    shared = width * height
+    areas = sum((box[2] - box[0]) * (box[3] - box[1]) for box in (first, second))
     return shared / (areas - shared) if areas > shared else 0.0

@@ -27,7 +27,7 @@ from medtest.systems.files import file_mistakes, user_path
 
 if TYPE_CHECKING:
     from medtest.readers.pictures.bundled.network import SceneNet, SceneNetInfo
-    from medtest.readers.pictures.bundled.peaks import FoundThing
+    from medtest.readers.pictures.bundled.peaks import DetectedObject
 
 SHIPPED: Final = "bundled-scenes.safetensors"
 
@@ -98,7 +98,7 @@ class Bundled(PictureReader):
         import torch
 
         from medtest.readers.pictures.bundled.network import SIDE
-        from medtest.readers.pictures.bundled.peaks import things
+        from medtest.readers.pictures.bundled.peaks import detected_objects
 
         if self._network is None or self._info is None:
             raise MedtestError(f"{self.name} is not open")
@@ -108,21 +108,21 @@ class Bundled(PictureReader):
         pixels = torch.from_numpy(np.stack([picture for picture, _ in shown])).to(self._device)
         with torch.inference_mode():
             inputs = pixels.permute(0, 3, 1, 2).float().div(255).contiguous(memory_format=torch.channels_last)
-            found_things = things(self._network(inputs), self.settings.score or self._info.threshold)
-        return [self._scene(picture_things, fit) for picture_things, (_, fit) in zip(found_things, shown, strict=True)]
+            detected = detected_objects(self._network(inputs), self.settings.score or self._info.threshold)
+        return [self._scene(objects, fit) for objects, (_, fit) in zip(detected, shown, strict=True)]
 
-    def _scene(self, found_things: Sequence[FoundThing], fit: BoxFit) -> Scene:
+    def _scene(self, detected: Sequence[DetectedObject], fit: BoxFit) -> Scene:
         info = self._info
         assert info is not None  # noqa: S101 - told by look
-        boxes = fractions(np.array([thing.box for thing in found_things], np.float64).reshape(-1, 4), fit).tolist()
+        boxes = fractions(np.array([detection.box for detection in detected], np.float64).reshape(-1, 4), fit).tolist()
         entities = tuple(
             SeenEntity(
-                name=info.classes[thing.label],
+                name=info.classes[detection.label],
                 box=(box[0], box[1], box[2], box[3]),
-                score=thing.score,
-                attributes=(info.colours[thing.colour],),
+                score=detection.score,
+                attributes=(info.colours[detection.colour],),
             )
-            for thing, box in zip(found_things, boxes, strict=True)
+            for detection, box in zip(detected, boxes, strict=True)
         )
         tells = Tells(
             classes=frozenset(info.classes), predicates=frozenset(PREDICATES), attributes=frozenset(info.colours)

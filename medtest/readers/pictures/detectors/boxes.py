@@ -140,16 +140,16 @@ def above_score(boxes: Floats, scores: Floats, least: float) -> Detections:
     return Detections(boxes=boxes[selected], scores=top[selected], labels=best[selected].astype(np.int64))
 
 
-def suppressed(found: Detections, overlap: float, most: int) -> Detections:
+def suppressed(detections: Detections, overlap: float, most: int) -> Detections:
     """Return detections after greedy non-maximum suppression within each class, highest scores first.
 
     Args:
-        found: The detections; ties keep their order.
+        detections: The detections; ties keep their order.
         overlap: Intersection over union above which the one with the lower score is dropped; 1 keeps all.
         most: Maximum number to return.
     """
-    waiting = np.argsort(-found.scores, kind="stable")
-    boxes, labels = found.boxes, found.labels
+    waiting = np.argsort(-detections.scores, kind="stable")
+    boxes, labels = detections.boxes, detections.labels
     areas = np.prod(np.maximum(boxes[:, 2:] - boxes[:, :2], 0.0), axis=1)
     selected: list[np.intp] = []
     while len(waiting) and len(selected) < most:
@@ -160,7 +160,7 @@ def suppressed(found: Detections, overlap: float, most: int) -> Detections:
         shared = np.prod(np.maximum(high - low, 0.0), axis=1)
         union = np.maximum(areas[first] + areas[waiting] - shared, 1e-12)
         waiting = waiting[(shared / union <= overlap) | (labels[waiting] != labels[first])]
-    return found.kept(np.array(selected, np.intp))
+    return detections.kept(np.array(selected, np.intp))
 
 
 def fractions(boxes: Floats, fit: BoxFit) -> Floats:

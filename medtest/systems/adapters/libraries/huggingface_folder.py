@@ -27,7 +27,7 @@ LOCAL: Final[dict[str, Any]] = {"local_files_only": True, "trust_remote_code": F
 def checkpoint_mistakes(
     typed: str, *, where: str, allowed: str, families: Collection[str] = (), pickles: bool = False
 ) -> list[Mistake]:
-    """Return the problems of a folder of transformers: missing files, code of its own, unsupported networks or weights.
+    """Return the problems of a folder of transformers: missing files, custom code, unsupported networks or weights.
 
     Args:
         typed: The folder as the user named it, in the setting ``path``.
@@ -39,8 +39,8 @@ def checkpoint_mistakes(
     if mistakes := folder_mistakes(typed, where=where, key="path"):
         if typed.count("/") == 1 and not typed.startswith((".", "~", "/")):
             fix = f"medtest downloads nothing: run `hf download {typed} --local-dir DIR`, then set path=DIR"
-            found = f"{typed} looks like a name on the hub"
-            mistakes.append(Mistake(where=where, key="path", found=found, fix=fix))
+            problem = f"{typed} looks like a name on the hub"
+            mistakes.append(Mistake(where=where, key="path", found=problem, fix=fix))
         return mistakes
     folder, fix = user_path(typed), ""
     try:
@@ -50,19 +50,19 @@ def checkpoint_mistakes(
     files = weights_of(folder)
     missing = [path.name for path in files if not path.is_file()]
     if _has_code(config):
-        found = "a network with its own code in the folder (auto_map in config.json), which medtest does not run"
+        problem = "a network with its own code in the folder (auto_map in config.json), which medtest does not run"
         fix = "model=callable runs your own code"
     elif families and config["model_type"] not in families:
-        found, allowed = f"model_type {config['model_type']}", ", ".join(families)
+        problem, allowed = f"model_type {config['model_type']}", ", ".join(families)
     elif missing:
-        found = f"{missing[0]} is missing"
+        problem = f"{missing[0]} is missing"
     elif not files:
-        found = f"{folder.name} holds no weights"
+        problem = f"{folder.name} holds no weights"
     elif not pickles and any(path.suffix != ".safetensors" for path in files):
-        found, fix = "weights that are no safetensors", "save the network again with safe_serialization=True"
+        problem, fix = "weights that are no safetensors", "save the network again with safe_serialization=True"
     else:
         return [mistake for path in files for mistake in pointer_mistakes(path, where=where, key="path")]
-    return [Mistake(where=where, key="path", found=found, allowed=allowed, fix=fix)]
+    return [Mistake(where=where, key="path", found=problem, allowed=allowed, fix=fix)]
 
 
 def _has_code(config: Any) -> bool:

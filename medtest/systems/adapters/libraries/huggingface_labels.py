@@ -65,18 +65,18 @@ def crops_images(folder: Path) -> bool:
     return False
 
 
-def label_inputs(images: Sequence[Image], processor: Any, settings: Any, how: str) -> Tensor:
+def label_inputs(images: Sequence[Image], processor: Any, settings: Any, field: str) -> Tensor:
     """Return images of one size in the input format of a classification network, float32 B×3×H×W.
 
     Args:
         images: uint8 RGB.
         processor: The folder's image processor, or None.
         settings: The user's settings.
-        how: ``official`` or ``as_is``.
+        field: ``official`` or ``as_is``.
     """
     import torch
 
-    size, changes = label_changes(processor, settings, how)
+    size, changes = label_changes(processor, settings, field)
     fitted = [image if size is None else stretched(image, *size) for image in images]
     if processor is None:
         changed = {key: getattr(settings, key) for key in ("mean", "std") if getattr(settings, key) is not None}
@@ -86,13 +86,13 @@ def label_inputs(images: Sequence[Image], processor: Any, settings: Any, how: st
     return pixels
 
 
-def label_changes(processor: Any, settings: Any, how: str) -> tuple[tuple[int, int] | None, dict[str, Any]]:
+def label_changes(processor: Any, settings: Any, field: str) -> tuple[tuple[int, int] | None, dict[str, Any]]:
     """Return the size to which images are resized before the image processor, and overrides of its settings.
 
     Args:
         processor: As in :func:`label_inputs`.
         settings: As in :func:`label_inputs`.
-        how: As in :func:`label_inputs`.
+        field: As in :func:`label_inputs`.
     """
     size = None if settings.size is None else (settings.size[0], settings.size[1])
     if processor is None:
@@ -101,9 +101,9 @@ def label_changes(processor: Any, settings: Any, how: str) -> tuple[tuple[int, i
     changes: dict[str, Any] = {key: value for key, value in overrides.items() if value is not None}
     if changes:
         changes["do_normalize"] = True
-    if size is None and how == "as_is":
+    if size is None and field == "as_is":
         size = _side_of(processor)
-    if size is not None or how == "as_is":
+    if size is not None or field == "as_is":
         changes |= {"do_resize": False, "do_center_crop": False}
     return size, changes
 

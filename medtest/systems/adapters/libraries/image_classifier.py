@@ -66,13 +66,13 @@ class Preprocessing:
         size: Side of the centre crop.
         resize: Shorter side in pixels before the crop.
         squash: Whether both sides are resized to that, ignoring the aspect ratio.
-        how: Filter.
+        filter_name: Filter.
         kind: Mean and standard deviation.
     """
 
     size: int
     resize: int
-    how: Interpolation = "bilinear"
+    filter_name: Interpolation = "bilinear"
     kind: InputKind
     squash: bool = False
 
@@ -138,7 +138,7 @@ class ImageClassifier(CroppingSystem, NamedSystem, TorchSystem):
             recipe,
             size=size,
             resize=max(size, resize),
-            how=settings.interpolation or recipe.how,
+            filter_name=settings.interpolation or recipe.filter_name,
             kind=InputKind.of(settings.mean or kind.mean, settings.std or kind.std),
         )
 
@@ -168,10 +168,10 @@ class ImageClassifier(CroppingSystem, NamedSystem, TorchSystem):
 
         recipe = self.recipe
         if self.input == "as_is":
-            return resized(pixels, (recipe.size, recipe.size), recipe.how)
+            return resized(pixels, (recipe.size, recipe.size), recipe.filter_name)
         if recipe.squash:
-            return middle(resized(pixels, (recipe.resize, recipe.resize), recipe.how), recipe.size)
-        return middle(shorter_side(pixels, recipe.resize, recipe.how), recipe.size)
+            return middle(resized(pixels, (recipe.resize, recipe.resize), recipe.filter_name), recipe.size)
+        return middle(shorter_side(pixels, recipe.resize, recipe.filter_name), recipe.size)
 
     def inputs(self, images: Sequence[Image]) -> Tensor:
         """Return normalised images."""
@@ -188,16 +188,16 @@ class ImageClassifier(CroppingSystem, NamedSystem, TorchSystem):
         return self.label_answers(self.scores(outputs), len(images))
 
 
-def cut(image: Image, recipe: Preprocessing, how: str) -> Image:
+def cut(image: Image, recipe: Preprocessing, field: str) -> Image:
     """Resize and crop an image to the network's input size, uint8 RGB.
 
     Args:
         image: uint8 RGB H×W×3.
         recipe: The network's preprocessing.
-        how: ``official`` or ``as_is``.
+        field: ``official`` or ``as_is``.
     """
-    if how == "as_is":
-        return stretched(image, recipe.size, recipe.size, recipe.how)
+    if field == "as_is":
+        return stretched(image, recipe.size, recipe.size, recipe.filter_name)
     if recipe.squash:
-        return middle(stretched(image, recipe.resize, recipe.resize, recipe.how), recipe.size)
-    return middle(shorter_side(image, recipe.resize, recipe.how), recipe.size)
+        return middle(stretched(image, recipe.resize, recipe.resize, recipe.filter_name), recipe.size)
+    return middle(shorter_side(image, recipe.resize, recipe.filter_name), recipe.size)

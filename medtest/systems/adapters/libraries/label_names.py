@@ -45,7 +45,7 @@ class Naming:
 
     Attributes:
         own: Its own names, one for each score.
-        targets: Name of the seeds' class for each of its own.
+        targets: Name of the seeds' class for each of its classes.
         classes: Classes of its answers: the seeds' names, each once.
     """
 
@@ -60,7 +60,7 @@ class Naming:
 
     @property
     def groups(self) -> list[list[int]]:
-        """Positions of its own classes that map to each of :attr:`classes`."""
+        """Positions of the classes in :attr:`own` that map to each of :attr:`classes`."""
         return [[i for i, target in enumerate(self.targets) if target == name] for name in self.classes.names]
 
     def merged(self, scores: NDArray[Any], gives: Literal["logits", "probabilities"]) -> NDArray[np.float64]:
@@ -128,7 +128,7 @@ class NamedSystem(System):
         """Return logits of :attr:`classes`, B×C, that match :meth:`label_answers` of the same scores.
 
         Args:
-            scores: One for each of its own classes.
+            scores: One per class in :attr:`own`.
             multi: Whether several of the seeds' classes may be true, if its own are not named.
 
         Raises:
@@ -205,20 +205,20 @@ def naming_mistakes(settings: LabelSettings, files: Sequence[str] | None, *, whe
     ]
 
 
-def real_names(given: Mapping[Any, Any] | Sequence[Any] | None, count: int | None = None) -> tuple[str, ...] | None:
+def real_names(named: Mapping[Any, Any] | Sequence[Any] | None, count: int | None = None) -> tuple[str, ...] | None:
     """Return the class names in a library's file, or None if it only numbers them.
 
     Args:
-        given: A list, or a mapping from the index as a string or a number.
+        named: A list, or a mapping from the index as a string or a number.
         count: Expected number, if known.
     """
-    if isinstance(given, Mapping):
+    if isinstance(named, Mapping):
         try:
-            names = [str(name) for _, name in sorted((int(index), name) for index, name in given.items())]
+            names = [str(name) for _, name in sorted((int(index), name) for index, name in named.items())]
         except (TypeError, ValueError):
             return None
     else:
-        names = [str(name) for name in given or ()]
+        names = [str(name) for name in named or ()]
     if not names or len(set(names)) < len(names) or (count is not None and len(names) != count):
         return None
     return None if all(_NUMBERED.fullmatch(name) for name in names) else tuple(names)

@@ -60,18 +60,20 @@ def plain_names(count: int) -> tuple[str, ...]:
     return tuple(f"class {index}" for index in range(count))
 
 
-def lesion_classes(asked: int | str | list[int | str] | None, names: Sequence[str], *, system: str) -> tuple[int, ...]:
+def lesion_classes(
+    setting: int | str | list[int | str] | None, names: Sequence[str], *, system: str
+) -> tuple[int, ...]:
     """Return the indices of the lesion's classes.
 
     Args:
-        asked: The setting ``lesion``.
+        setting: The setting ``lesion``.
         names: Every class's name, by index.
         system: The system's id, for messages.
 
     Raises:
         MedtestError: The setting is missing and the choice is ambiguous, or there is no such class; classes are listed.
     """
-    if asked is None:
+    if setting is None:
         if len(names) == 1:
             return (0,)
         if len(names) == 2:
@@ -82,7 +84,7 @@ def lesion_classes(asked: int | str | list[int | str] | None, names: Sequence[st
             f"systems.{system}.lesion=INDEX or NAME: {_listed(names)}"
         )
     indices = tuple(
-        dict.fromkeys(_index(choice, names, system) for choice in (asked if isinstance(asked, list) else [asked]))
+        dict.fromkeys(_index(choice, names, system) for choice in (setting if isinstance(setting, list) else [setting]))
     )
     if not indices:
         raise MedtestError(f"{system}: lesion is an empty list; the classes are {_listed(names)}")
@@ -165,13 +167,13 @@ def lesion_logits(scores: Tensor, classes: Sequence[int], activation: Activation
     return torch.logsumexp(chosen, dim=1) - torch.logsumexp(others, dim=1)
 
 
-def checked_scores(given: Any, images: int | None, classes: int | None) -> Tensor:
+def checked_scores(outputs: Any, images: int | None, classes: int | None) -> Tensor:
     """Return a network's output as B×C×h×w float32 (or float64), with B and C checked if known.
 
     Raises:
         BadOutput: It is something else, or has another number of images or classes.
     """
-    scores = tensor_of(given)
+    scores = tensor_of(outputs)
     if scores.ndim != 4 or images not in (None, scores.shape[0]):
         expected = "images × classes × h × w are expected"
         raise BadOutput(f"gave shape {tuple(scores.shape)} for {images or 'some'} images; {expected}")

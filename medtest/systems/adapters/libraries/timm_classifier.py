@@ -201,7 +201,7 @@ def _recipe(configured: Mapping[str, Any]) -> Preprocessing:
     return Preprocessing(
         size=height,
         resize=math.floor(height / share),
-        how=interpolation,  # type: ignore[arg-type]
+        filter_name=interpolation,  # type: ignore[arg-type]
         kind=InputKind.of(mean, std),
         squash=mode == "squash",
     )

@@ -107,7 +107,7 @@ def recipe_of(name: str) -> Preprocessing:
     return Preprocessing(
         size=int(preset.crop_size[0]),
         resize=int(preset.resize_size[0]),
-        how=preset.interpolation.value,
+        filter_name=preset.interpolation.value,
         kind=InputKind.of([float(v) for v in preset.mean], [float(v) for v in preset.std]),
     )
 

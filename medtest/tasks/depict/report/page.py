@@ -57,7 +57,7 @@ def reader_words(found: DepictTables) -> str:
     if found.card is None:
         return f"{found.reader} saw the pictures. It has no card: how often it errs is not known, nothing is corrected."
     rows = found.card.of_kind("class")
-    detectable = sum(row.told for row in rows)
+    detectable = sum(row.reliable for row in rows)
     return (
         f"{found.reader} saw the pictures; its card was counted on {found.card.pictures:,} labelled pictures"
         f"{f' ({found.card.data})' if found.card.data else ''}. It can tell {detectable:,} of {len(rows):,} classes."

@@ -56,7 +56,7 @@ class Correction:
         """
         rates_by_kind = {}
         for kind in ("class", "predicate"):
-            rows = [row for row in self.card.of_kind(kind) if row.told]
+            rows = [row for row in self.card.of_kind(kind) if row.reliable]
             counts = np.array([row.counts for row in rows], np.float64).reshape(len(rows), 4).T
             present, detected, absent, spurious = counts
             draw = generator("card", self.card.sha256, kind)
