@@ -107,10 +107,8 @@ class Campaign:
         """Yield the outcome of every request in the order of completion.
 
         An ERROR possibly caused by the server is held back until the cause is known (if the campaign ends because of
-        it, the
-        request has no outcome), but only while other requests are active, because the consumer may wait for it before
-        sending
-        more.
+        it, the request has no outcome), but only while other requests are active, because the consumer may wait for it
+        before sending more.
 
         Raises:
             BudgetReached, ServerClosed, NoCredit, AccessLost, ServerGone, TurnedAway, ServerMissing: As

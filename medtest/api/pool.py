@@ -139,8 +139,7 @@ async def stream(
     :class:`GivenUp` has no result.
 
     When work (or the iterable) raises, no further item is started, active ones are finished and yielded, and then the
-    first
-    exception is raised. When the consumer stops reading, active work is cancelled.
+    first exception is raised. When the consumer stops reading, active work is cancelled.
     """
     flow = _Stream(items, work, workers, stop or Stop())
     tasks = [asyncio.create_task(flow.feed()), *(asyncio.create_task(flow.serve()) for _ in range(workers))]

@@ -45,11 +45,9 @@ def picture_tokens(picture: Picture, detail: str, model: str = "") -> int:
     """Return the estimated tokens of a picture.
 
     The tile rule of the gpt-4o family (OpenAI's guide "Images and vision", costs): 85 at low detail; otherwise the
-    picture
-    is fitted into 2048×2048, its shorter side into 768, and each tile of 512×512 costs 170 in addition to the 85. Small
-    models of OpenAI have more expensive tiles, or count patches of 32×32, at most 1536 (same guide). Other families
-    differ:
-    this is an estimate, which the first answer corrects.
+    picture is fitted into 2048×2048, its shorter side into 768, and each tile of 512×512 costs 170 in addition to the
+    85. Small models of OpenAI have more expensive tiles, or count patches of 32×32, at most 1536 (same guide). Other
+    families differ: this is an estimate, which the first answer corrects.
     """
     family = without_snapshot(model)
     if family in _PATCHES:

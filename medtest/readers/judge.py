@@ -137,9 +137,9 @@ class Judge(Reader[Unread, Reading]):
 
         Returns:
             The readings. If a budget, the server, the disk or the user stops the judge early, they are partial and
-            ``problem`` gives the reason: the results of a run do not depend on its judge. If it read none of the
-            words, the code reports too many errors, because checks based on its readings, including gates, would see
-            only the remaining answers.
+            ``problem`` gives the reason: the results of a run do not depend on its judge. If it read none of the words,
+            the code reports too many errors, because checks based on its readings, including gates, would see only the
+            remaining answers.
         """
         readings: dict[Unread, Reading] = {}
         outcomes: list[Outcome] = []

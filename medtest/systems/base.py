@@ -1,8 +1,8 @@
 """Base class of systems under test.
 
 A system is created twice: once in the parent process, which only asks for its name, fingerprint and mistakes and must
-not load anything heavy, and once in each worker, which calls :meth:`System.open` and then :meth:`System.predict`.
-It must therefore be picklable (its settings are), and torch, onnxruntime and similar libraries are imported in
+not load anything heavy, and once in each worker, which calls :meth:`System.open` and then :meth:`System.predict`. It
+must therefore be picklable (its settings are), and torch, onnxruntime and similar libraries are imported in
 :meth:`System.open`.
 """
 
@@ -93,8 +93,8 @@ class System(Part, ABC):
             appended to the system's name.
         probed: The most a probe of this system can provide: scores for networks that run, nothing for stored answers.
         shown: Name in records for systems that the user named or supplied; "" for the system's own name.
-        classes: Task ``label`` only: meaning of the scores, in their order; None for the seeds' classes in the
-            seeds' order.
+        classes: Task ``label`` only: meaning of the scores, in their order; None for the seeds' classes in the seeds'
+            order.
         answer_form: Task ``label`` only: one of :data:`ANSWER_FORMS`.
     """
 
@@ -181,13 +181,12 @@ class System(Part, ABC):
 
         Args:
             images: uint8 RGB H×W×3 each; all of one size with ``prepare.size: 512``, of different sizes with
-            ``native``.
+                ``native``.
             addresses: Addresses of the cases, for systems that read answers from files. A network must not use them.
 
         Returns:
-            One answer per image (a map, or a form that :mod:`medtest.tasks.classify.border` accepts for labels).
-            If an exception is raised, each case of the batch is retried once on its own and becomes an ERROR if it
-            fails.
+            One answer per image (a map, or a form that :mod:`medtest.tasks.classify.border` accepts for labels). If an
+            exception is raised, each case of the batch is retried once on its own and becomes an ERROR if it fails.
         """
 
     def process(

@@ -1,7 +1,7 @@
 """Names and identities of systems that the user supplies.
 
-The name is derived from the function, file, folder or API model the user supplied. Systems that ship with medtest
-keep their own name. Names never enter a digest.
+The name is derived from the function, file, folder or API model the user supplied. Systems that ship with medtest keep
+their own name. Names never enter a digest.
 """
 
 from __future__ import annotations
@@ -38,8 +38,7 @@ def given_name(system: System, defaults: Mapping[str, Any], *, folders: bool = T
     Args:
         system: The system, not opened.
         defaults: Default values of its settings.
-        folders: Whether a folder name may be used; not if ids are hashed, because folders may be named after
-            patients.
+        folders: Whether a folder name may be used; not if ids are hashed, because folders may be named after patients.
     """
     for key in BROUGHT:
         field = type(system.settings).model_fields.get(key)

@@ -74,9 +74,8 @@ class Retries:
         longest_pause: Limit of our own pauses, seconds.
         call_seconds: Time limit of one call, first byte to last.
         total_seconds: Time limit of one request from its first call on, retries and pauses included, but not its wait
-        for
-            other calls of ours: no further call starts after it. A call already sent finishes as usual, within its own
-            limit.
+            for other calls of ours: no further call starts after it. A call already sent finishes as usual, within its
+            own limit.
     """
 
     attempts: int = 6

@@ -2,8 +2,7 @@
 
 ``python -m medtest.api.faulty.server --latency 0.05 --rate 10 --burst 10`` prints its address and serves until it is
 terminated. It supports ``/v1/models``, ``/v1/chat/completions`` and ``/v1/responses``, with usage, bearer key and
-errors
-in the provider's format; ``/faults`` (GET) returns its counters, ``/faults`` (PUT, JSON) changes the faults.
+errors in the provider's format; ``/faults`` (GET) returns its counters, ``/faults`` (PUT, JSON) changes the faults.
 
 It implements HTTP/1.1 itself, because resets, truncated bodies and dripping ones are below the level of a web
 framework.
@@ -62,8 +61,7 @@ class FaultServer:
         doors: Further paths that accept a PUT, behind the same key.
         draws: Image generator behind ``/v1/images/generations``; None for a server without one. Of the faults,
             ``refusal`` is then a 400 that names the policy, ``filtered`` a reply without a picture, and ``length`` has
-            no
-            effect.
+            no effect.
 
     Attributes:
         counts: Number of events: ``received``, ``answered``, ``limited`` and the names of faults.

@@ -29,8 +29,7 @@ class Load:
     """Slope of log seconds over log calls in flight, 0 for a server with spare capacity and 1 for a full one.
 
     It is a regression with decaying weights, with its standard error, because random variation of latencies is no sign
-    of
-    a queue.
+    of a queue.
 
     Attributes:
         ceiling: Most calls in flight without a late answer, as far as known; initially infinite.
@@ -71,8 +70,7 @@ class Load:
             beside: Average number of calls in flight with it, including itself.
             seconds: Time waited.
             first: Whether answers came since the last such call. If none did, the server is still working on abandoned
-            calls,
-                which reveals nothing about its capacity.
+                calls, which reveals nothing about its capacity.
         """
         self._add(beside, seconds)
         self._allowed, self._in_time = seconds, 0

@@ -36,12 +36,10 @@ class Pace:
     """Calls per second, learned from refusals and spread evenly, so that a short window never gets more than its share.
 
     A refusal implies that the calls let through since the last one, divided by the time since then plus the pause
-    requested
-    by the server, are about the allowed rate. Afterwards the rate grows slightly with every call: slowly at first, then
-    fast if nothing is refused. If a refusal confirms the same rate, the next try comes after twice as many calls; if
-    none
-    comes at one and a half times the rate, the first estimate was too low, and tries become frequent again. A rate that
-    reaches four times its value without a refusal is dropped.
+    requested by the server, are about the allowed rate. Afterwards the rate grows slightly with every call: slowly at
+    first, then fast if nothing is refused. If a refusal confirms the same rate, the next try comes after twice as many
+    calls; if none comes at one and a half times the rate, the first estimate was too low, and tries become frequent
+    again. A rate that reaches four times its value without a refusal is dropped.
 
     Attributes:
         base: Calls per second after the last refusal; None without a limit.
@@ -147,12 +145,9 @@ class Accidents:
     """Distinguishes unexplained refusals due to a limit from random ones.
 
     A limit refuses in clusters, and stops once the pace is below it; an overloaded server refuses, say, one call in
-    twenty
-    at any pace, and pausing for that would stop all progress. The recent refusals are therefore compared with their
-    share
-    among earlier calls that left without a pace, or with one that had just been lowered. Refusals that led to a lesson
-    are
-    forgotten, because they were due to a limit.
+    twenty at any pace, and pausing for that would stop all progress. The recent refusals are therefore compared with
+    their share among earlier calls that left without a pace, or with one that had just been lowered. Refusals that led
+    to a lesson are forgotten, because they were due to a limit.
     """
 
     def __init__(self) -> None:

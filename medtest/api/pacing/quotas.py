@@ -134,13 +134,10 @@ class Bucket:
 
     Between answers the level rises by ``rate`` and falls with sent calls; each answer's headers correct it. The rate is
     implied by the headers: (limit - remaining) / reset, which is exact for a server that refills steadily. A server
-    that
-    counts in fixed windows refills only at the reset: after two refusals that the bucket did not foresee, and implied
-    rates
-    that differ widely, the server is treated as such (``windowed``), and nothing is added before the reset. Each
-    unforeseen
-    refusal also increases the ``spare`` calls held back, up to half of the capacity: they absorb calls in flight that
-    arrive later, or closer together, than they were sent.
+    that counts in fixed windows refills only at the reset: after two refusals that the bucket did not foresee, and
+    implied rates that differ widely, the server is treated as such (``windowed``), and nothing is added before the
+    reset. Each unforeseen refusal also increases the ``spare`` calls held back, up to half of the capacity: they absorb
+    calls in flight that arrive later, or closer together, than they were sent.
 
     Times are seconds of one monotonic clock.
     """

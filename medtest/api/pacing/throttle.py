@@ -86,8 +86,7 @@ class Throttle:
         """Return seconds until a call with this many tokens may leave, as far as time decides.
 
         The reserve of a quota (:class:`~medtest.api.pacing.quotas.Bucket`) is spent if a call would otherwise wait
-        longer than
-        its patience.
+        longer than its patience.
         """
         stated = self._stated(tokens, now, to_the_last=False)
         if stated > patience:

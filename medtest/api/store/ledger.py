@@ -204,8 +204,7 @@ class Ledger(SqliteFile):
         """Record a reply, together with the request's final outcome if there is one: both or neither.
 
         An ERROR is recorded as a call but not as an outcome: the next session sends the request again. A task that the
-        call
-        started has ended, unless the reply states that it continues.
+        call started has ended, unless the reply states that it continues.
 
         Raises:
             OutputProblem: It cannot be recorded.

@@ -1,11 +1,11 @@
 """Alibaba Cloud DashScope (Model Studio): Wan and related models, which run asynchronous tasks.
 
-Two protocols (references "Wan text-to-image V2" and "Wan image generation"): models up to wan2.5 take
-``input.prompt`` at ``text2image/image-synthesis`` and return ``output.results[].url``; later ones take
-``input.messages`` at ``image-generation/generation`` and return ``output.choices[].message.content[].image``. Both
-answer the header ``X-DashScope-Async: enable`` with ``output.task_id``, and ``GET /tasks/ID`` with
-``output.task_status``: PENDING, RUNNING, SUSPENDED, SUCCEEDED, FAILED, CANCELED, UNKNOWN (no such task, or older than
-24 hours). ``prompt_extend`` lets a language model rewrite the prompt; ``actual_prompt`` then holds the prompt in use.
+Two protocols (references "Wan text-to-image V2" and "Wan image generation"): models up to wan2.5 take ``input.prompt``
+at ``text2image/image-synthesis`` and return ``output.results[].url``; later ones take ``input.messages`` at
+``image-generation/generation`` and return ``output.choices[].message.content[].image``. Both answer the header
+``X-DashScope-Async: enable`` with ``output.task_id``, and ``GET /tasks/ID`` with ``output.task_status``: PENDING,
+RUNNING, SUSPENDED, SUCCEEDED, FAILED, CANCELED, UNKNOWN (no such task, or older than 24 hours). ``prompt_extend`` lets
+a language model rewrite the prompt; ``actual_prompt`` then holds the prompt in use.
 """
 
 from __future__ import annotations

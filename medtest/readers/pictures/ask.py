@@ -48,8 +48,8 @@ class AskReaderSettings(SystemReaderSettings):
         system: Name of the system (``medtest list systems``): ``qwen_vl``, ``openai_compatible``, ``chat_images``…
         settings: Its settings, such as ``{base_url: …, model: …, send_images: true}``; ``system_prompt`` defaults to
             :data:`SYSTEM_PROMPT`.
-        send_prompts: Whether questions, which are made from prompts, may be sent to another host; pictures may be
-            sent if ``settings`` contain ``send_images``.
+        send_prompts: Whether questions, which are made from prompts, may be sent to another host; pictures may be sent
+            if ``settings`` contain ``send_images``.
         max_calls: Maximum number of calls of one reading process; null for no limit.
         max_usd: The same in US dollars.
     """

@@ -35,9 +35,8 @@ class CommandSettings(SystemSettings):
     """Settings of a command-line tool.
 
     Attributes:
-        command: Program and arguments; ``{input}`` and ``{output}`` are replaced by the two files; it is split like in a
-        shell
-            but run without one: no pipes, no wildcards, no variables.
+        command: Program and arguments; ``{input}`` and ``{output}`` are replaced by the two files; it is split like in
+            a shell but run without one: no pipes, no wildcards, no variables.
         format: Format of both files: ``png`` (8 and 16 bit, two-dimensional), ``npy`` or ``nii`` (everything).
         seconds: Time limit per image; the tool and its children are killed.
         max_megabytes: Limit on the total size of written files; the tool is killed above.
@@ -54,8 +53,7 @@ class Command(Algorithm):
 
     It runs once per image, in a temporary folder, with an empty standard input. A non-zero exit code, a missing or
     unreadable output, and an exceeded limit become the ERROR of that case. The digest of a run covers the command's
-    words
-    and the SHA-256 of the program and of every argument that is a file.
+    words and the SHA-256 of the program and of every argument that is a file.
     """
 
     Settings: ClassVar[type[SystemSettings]] = CommandSettings

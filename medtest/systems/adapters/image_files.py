@@ -52,8 +52,7 @@ def read_image(path: Path, spec: ImageSpec, *, max_bytes: int, max_values: int, 
     Args:
         path: The file, one of :data:`READABLE`.
         spec: Specification of the input image: an 8- or 16-bit answer to an image of another dtype is mapped back to
-        its
-            range.
+            its range.
         max_bytes: Largest file.
         max_values: Maximum number of pixels or voxels, times colours.
         region: Whether it holds labels (0 is outside), to which no range applies.

@@ -31,8 +31,8 @@ class ObjectSettings(CallableSettings):
 class ObjectSystem(CallableSystem):
     """Function or system passed to :func:`medtest.run`; functions as in :class:`CallableSystem`.
 
-    It is called in the program's own process, one batch at a time: a call that never returns cannot be stopped, and
-    one that crashes its process takes the program with it.
+    It is called in the program's own process, one batch at a time: a call that never returns cannot be stopped, and one
+    that crashes its process takes the program with it.
     """
 
     Settings = ObjectSettings

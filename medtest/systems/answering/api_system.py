@@ -54,8 +54,7 @@ class EndpointSettings(SystemSettings):
         extra: Further fields of the request body, e.g. ``{reasoning_effort: low}``.
         prices: Prices by model name.
         max_in_flight: Maximum number of concurrent calls; the smallest value of all systems that share a server and a
-        key
-            applies to them together. Fewer calls are sent if more would only queue at the server.
+            key applies to them together. Fewer calls are sent if more would only queue at the server.
         call_seconds: Time limit of one call.
         total_seconds: Time limit of one question from its first call on, retries and pauses included, but not the wait
             for other calls to end: no call starts after it. A server that asks for a longer pause ends the run.
@@ -81,8 +80,7 @@ class EndpointSettings(SystemSettings):
     def _text(cls, value: object) -> object:
         """Accept any value as text, because a validation error would print a key typed in the wrong place.
 
-        Mistakes are reported before the run without the value
-        (:meth:`medtest.api.calls.client.Endpoint.mistakes`).
+        Mistakes are reported before the run without the value (:meth:`medtest.api.calls.client.Endpoint.mistakes`).
         """
         return value if value is None else str(value)
 

@@ -106,8 +106,7 @@ class AskingSystem(System):
         own_limits: Whether it limits the time of every call itself (servers); otherwise it is killed after
             ``batch_seconds`` of silence.
         silent_seconds: With ``own_limits``: longest time without any answer while calls are open. Open calls then
-        become
-            ERROR, so that a lost answer is not awaited forever.
+            become ERROR, so that a lost answer is not awaited forever.
         simulated: Whether it is a simulation that represents no product: all its results are marked, and never share a
             table with a real system.
     """
@@ -142,8 +141,7 @@ class AskingSystem(System):
 
         Args:
             calls: Iterated as fast as the system can use them, from any single thread; None means that no call is
-            available
-                yet (work on those received and ask again soon). It ends when the run ends.
+                available yet (work on those received and ask again soon). It ends when the run ends.
 
         Yields:
             One :class:`Asked` for every call, except those that :meth:`stop` prevented.
@@ -160,8 +158,7 @@ class AskingSystem(System):
         """Start no further call, because the user stopped the run; from any thread, possibly before :meth:`ask`.
 
         Calls in flight finish and are yielded as usual, and :meth:`ask` ends with them. The stream ends too, so a
-        system that
-        handles one call after the other need do nothing. Calls received but not started need no answer.
+        system that handles one call after the other need do nothing. Calls received but not started need no answer.
         """
         return
 

@@ -1,7 +1,7 @@
 """Vision-language checkpoints of Hugging Face transformers in a local folder, run in this process.
 
-Calls are answered one by one: in a batch, an answer would depend on the remaining questions, because the last digits
-of the results vary with the batch.
+Calls are answered one by one: in a batch, an answer would depend on the remaining questions, because the last digits of
+the results vary with the batch.
 """
 
 from __future__ import annotations

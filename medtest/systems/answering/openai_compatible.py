@@ -1,7 +1,7 @@
 """Models behind an OpenAI-compatible server: OpenAI, Gemini, DashScope, OpenRouter, vLLM, Ollama, LM Studio.
 
-The common part of systems over an API is in :mod:`medtest.systems.answering.api_system`; this module converts
-questions to requests and outcomes to answers.
+The common part of systems over an API is in :mod:`medtest.systems.answering.api_system`; this module converts questions
+to requests and outcomes to answers.
 """
 
 from __future__ import annotations
@@ -44,8 +44,7 @@ class ApiSettings(PromptSettings, EndpointSettings):
         extra: Further fields of the request body, e.g. ``{reasoning_effort: low}``.
         prices: Prices by model name.
         max_in_flight: Maximum number of concurrent calls; the smallest value of all systems that share a server and a
-        key
-            applies to them together. Fewer calls are sent if more would only queue at the server.
+            key applies to them together. Fewer calls are sent if more would only queue at the server.
         call_seconds: Time limit of one call.
         total_seconds: Time limit of one question from its first call on, retries and pauses included, but not the wait
             for other calls to end: no call starts after it. A server that asks for a longer pause ends the run.

@@ -26,8 +26,8 @@ class PromptSettings(SystemSettings):
 
     Attributes:
         prompt: Prompt of a call with one question; ``{question}`` is replaced by it.
-        together_prompt: Prompt of a call with all questions of an image; ``{questions}`` is replaced by the list, one per
-            line: number, name, wording.
+        together_prompt: Prompt of a call with all questions of an image; ``{questions}`` is replaced by the list, one
+            per line: number, name, wording.
         system_prompt: System message; "" for none.
         max_tokens: Maximum number of tokens of an answer; null for the server's own limit.
         temperature: 0 to 2; null is not sent, or is the checkpoint's own value for a local checkpoint.

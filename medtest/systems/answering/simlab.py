@@ -52,8 +52,7 @@ class SimlabSettings(ApiSettings):
     Attributes:
         model: The server's only model.
         structured: As for any model over an API, but plain words for single questions by default, because styles
-        concern
-            words.
+            concern words.
         prices: Free of charge; set another price to rehearse a budget.
         product_seed: Seed of the product's random draws.
         reader: ``pixels``: it looks at the image. ``truth``: it receives the source image's true answers, regardless of

@@ -70,8 +70,7 @@ def check_graph(path: Path) -> None:
     """Reject an ONNX graph that declares far larger tensors than its files hold, or tensors outside its folder.
 
     Initializers, dense and sparse, values of ``Constant``, and results of ``ConstantOfShape`` and ``Expand`` with a
-    shape
-    in the graph are counted, because a runtime creates all of these on loading.
+    shape in the graph are counted, because a runtime creates all of these on loading.
 
     Raises:
         MedtestError: The graph is rejected.

@@ -240,8 +240,7 @@ def fitting_state(network: nn.Module, state: Mapping[str, Tensor], *, name: str,
     """Return weights under a network's names and in its number types.
 
     Names may carry prefixes of DataParallel and wrapper classes, or lack a prefix of the network. Missing batch
-    counters
-    are tolerated; half-precision weights are converted to float32.
+    counters are tolerated; half-precision weights are converted to float32.
 
     Args:
         network: The network; it may be on torch's meta device.

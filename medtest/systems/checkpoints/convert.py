@@ -42,8 +42,7 @@ def convert(source: str, target: str, *, trusted: Callable[[], bool], overwrite:
     """Write a checkpoint's weights, under their official names, to a file that can be read without running code.
 
     A file that ``weights_only`` can read is converted without asking. Any other is fully unpickled in a separate
-    process,
-    which runs its code, if the user trusts it.
+    process, which runs its code, if the user trusts it.
 
     Args:
         source: The old checkpoint.

@@ -1,7 +1,7 @@
 """Fusion of batch norms into the preceding convolutions, for inference: same function, fewer memory passes.
 
-In evaluation mode a batch norm is an affine map per channel, so convolution and norm are one convolution. The pairs
-are determined in a forward pass instead of guessed from names.
+In evaluation mode a batch norm is an affine map per channel, so convolution and norm are one convolution. The pairs are
+determined in a forward pass instead of guessed from names.
 """
 
 from __future__ import annotations

@@ -37,8 +37,7 @@ class CheckpointSettings(SystemSettings):
         channels_last: Store channels last in memory, which is faster on a CPU; null lets medtest choose.
         fuse_norms: Fold batch norms into the preceding convolutions, which is faster and changes answers by about 1e-6.
         precision: ``bfloat16`` is faster on processors with AVX-512 BF16 or AMX and on GPUs; it changes answers by
-        about
-            1e-2.
+            about 1e-2.
         compile: Run through ``torch.compile``. It takes a minute to start and is worthwhile in long runs on a GPU; on a
             CPU it needs a C++ compiler.
     """
@@ -95,8 +94,7 @@ class CheckpointNetwork(TorchSystem):
         """Return the name of the network that runs; a name given by the user is kept.
 
         The published network's name; ``<family>-compact`` without a checkpoint; ``<family>-compact-trained`` with
-        weights of
-        ``medtest train``.
+        weights of ``medtest train``.
         """
         if self.name != self.family:
             return self.name

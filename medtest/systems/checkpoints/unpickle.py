@@ -1,8 +1,7 @@
 """Full unpickling of an old checkpoint, which runs its code, to extract its weights. Runs in a separate process.
 
-``python -m medtest.systems.checkpoints.unpickle IN OUT`` is started only by
-:mod:`medtest.systems.checkpoints.convert`, after the user has confirmed that the file is trusted. Its answer is one
-line: :data:`MARK` and a JSON object.
+``python -m medtest.systems.checkpoints.unpickle IN OUT`` is started only by :mod:`medtest.systems.checkpoints.convert`,
+after the user has confirmed that the file is trusted. Its answer is one line: :data:`MARK` and a JSON object.
 """
 
 from __future__ import annotations
@@ -28,10 +27,8 @@ def stand_in(module: str, name: str) -> type[Any]:
     """Return a class that replaces one whose code is not available.
 
     A model that was pickled whole refers to the classes of its authors' code. Its parameters do not need that code:
-    they
-    are in the attributes that every ``torch.nn.Module`` has. Settings of the training script (yacs, easydict and
-    others)
-    next to the weights unpickle as calls, dictionaries or lists; their content is discarded.
+    they are in the attributes that every ``torch.nn.Module`` has. Settings of the training script (yacs, easydict and
+    others) next to the weights unpickle as calls, dictionaries or lists; their content is discarded.
     """
     from torch import nn
 

@@ -33,8 +33,7 @@ class WeightsInfo:
         classes: Names of a classifier's classes, in the order of its scores; empty for the family's own.
         resized: Whether images of other sizes are resized to ``size`` even if the network would accept them.
         defence: For adversarially trained networks: ``name``, ``variant`` and ``from_sha256``, the SHA-256 of the
-        initial
-            weights; otherwise empty.
+            initial weights; otherwise empty.
     """
 
     network: Mapping[str, Any]

@@ -19,14 +19,12 @@ class AGDNSystem(ClassificationNetwork):
     """AGDN (Xing et al., IEEE TMI 2020), compact or with weights of its TensorFlow graph.
 
     No weights of it were published. A trained checkpoint is supplied as an .npz file of its arrays under their
-    TensorFlow
-    names; optimizer slots may be included.
+    TensorFlow names; optimizer slots may be included.
 
     Official input: 320×320 pixels, divided by 255 and not normalised; other images are resized to that by PIL's
     antialiased bilinear filter (the authors store theirs at that size). The first branch sees them at 128×128, resized
-    as
-    in TensorFlow 1, without antialiasing; the second one sees 128×128 pixels sampled from them according to the first
-    one's attention. With ``input: as_is`` images of any size are accepted.
+    as in TensorFlow 1, without antialiasing; the second one sees 128×128 pixels sampled from them according to the
+    first one's attention. With ``input: as_is`` images of any size are accepted.
 
     Answer: the softmax of both branches together (normal, vascular, inflammatory).
 

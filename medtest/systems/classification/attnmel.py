@@ -30,8 +30,7 @@ class AttnMelSettings(ClassifierSettings):
     Attributes:
         attention: Conversion of local scores to weights, ``sigmoid`` or ``softmax``. A published checkpoint does not
             record which one was used in training, and answers with the other are wrong. Null: sigmoid, as in the
-            authors'
-            commands, or the value in weights of ``medtest train``.
+            authors' commands, or the value in weights of ``medtest train``.
         statistics: Data set whose mean and standard deviation normalise images, ``isic2016`` or ``isic2017``: the
             checkpoint's training data.
     """
@@ -44,9 +43,8 @@ class AttnMelSystem(ClassificationNetwork):
     """AttnMel (Yan et al., IPMI 2019), compact or with published weights.
 
     Official input: the central square with 0.8 of the image's shorter side, resized to 256×256 (bilinear, antialiased,
-    as
-    in Pillow), of which the central 224×224 are cropped; mean and standard deviation of ISIC 2016 or 2017.
-    Answer: the softmax of two logits, benign and melanoma. The two attention maps are not used.
+    as in Pillow), of which the central 224×224 are cropped; mean and standard deviation of ISIC 2016 or 2017. Answer:
+    the softmax of two logits, benign and melanoma. The two attention maps are not used.
     """
 
     Settings = AttnMelSettings

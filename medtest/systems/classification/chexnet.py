@@ -32,10 +32,8 @@ class CheXNetSettings(ClassifierSettings):
 
     Attributes:
         crops: Number of crops: ``10`` (corners and centre, also mirrored) with averaged probabilities, regardless of
-        ``input``
-            is, or ``1``. Null: ten as in the authors' tests, with a published checkpoint and ``input: official``; one
-            with
-            the compact network or ``as_is``.
+            ``input`` is, or ``1``. Null: ten as in the authors' tests, with a published checkpoint and ``input:
+            official``; one with the compact network or ``as_is``.
     """
 
     crops: Literal[1, 10] | None = None

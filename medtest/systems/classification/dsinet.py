@@ -22,13 +22,12 @@ class DSINetSystem(ClassificationNetwork):
     """DSI-Net (Zhu et al., IEEE TMI 2021), compact or with published weights: classes, and the lesion's mask.
 
     Official input: resized to 256×256 by PIL's antialiased bilinear filter, divided by 255 and not normalised further.
-    The authors resize the shorter side and have square pictures only; others are stretched to the square here.
-    With ``input: as_is`` a picture whose sides are multiples of 8 is not resized at all.
+    The authors resize the shorter side and have square pictures only; others are stretched to the square here. With
+    ``input: as_is`` a picture whose sides are multiples of 8 is not resized at all.
 
     Answer: the softmax of three logits (normal, vascular, inflammatory), and the softmax of the fine segmentation's two
     channels, whose second is the lesion, at the input's size; cut at 0.5, which equals the argmax. The coarse
-    segmentation
-    is not used. The authors evaluate masks only on images with a lesion.
+    segmentation is not used. The authors evaluate masks only on images with a lesion.
     """
 
     family = "dsinet"

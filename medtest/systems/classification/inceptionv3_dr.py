@@ -21,9 +21,8 @@ class InceptionDRSystem(ClassificationNetwork):
     Official input: resized to 299×299, ignoring the aspect ratio (bilinear, antialiased, as in Pillow), no crop; mean
     and standard deviation of CIFAR-10, as in the published loader. On top of that, the network itself applies the
     conversion from ImageNet's normalisation to Inception's own. Under ``as_is`` the image may have any size from 75
-    pixels.
-    Answer: the softmax of four logits, grades 0 to 3 of Messidor. The published code takes the logistic function of
-    each for its AUC; the order of classes, and so the decision, is the same.
+    pixels. Answer: the softmax of four logits, grades 0 to 3 of Messidor. The published code takes the logistic
+    function of each for its AUC; the order of classes, and so the decision, is the same.
     """
 
     family = "inceptionv3_dr"

@@ -19,7 +19,7 @@ class ChatImagesSettings(DrawingSettings):
     """Settings of a chat model that generates pictures.
 
     Attributes:
-        prompt: Text sent to the model; ``{prompt}`` is replaced by the prompt. A chat model must be asked for a picture.
+        prompt: Text sent to the model; ``{prompt}`` is replaced by the prompt. It must ask for a picture.
         aspect_ratio: Aspect ratio of the picture, e.g. ``1:1``; null leaves it to the model.
         image_size: ``1K``, ``2K`` or ``4K``, for models that support it; null is not sent.
     """

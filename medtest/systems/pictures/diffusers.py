@@ -1,8 +1,8 @@
 """Pipelines of Hugging Face diffusers in a local folder, run in this process.
 
 Nothing is downloaded, no code in the folder is executed (no custom pipelines, only classes of diffusers and
-transformers), and weights are read from safetensors only. Random numbers are derived from the case, so that a case
-has the same picture on the same device.
+transformers), and weights are read from safetensors only. Random numbers are derived from the case, so that a case has
+the same picture on the same device.
 """
 
 from __future__ import annotations

@@ -52,10 +52,8 @@ class FinishedPictures(LocalDrawing):
 
     The picture of a source case is ``<dataset>/<seed_id>.png``, that of a follow-up case
     ``<dataset>/<seed_id>/<relation>_s<severity>_f<frame>_r<repeat>.png``; the folder may be omitted if there is only
-    one
-    data set. A table overrides this: each row maps an address as shown in records, or a prompt, to a file; the first
-    match
-    wins. A case without a picture is an ERROR.
+    one data set. A table overrides this: each row maps an address as shown in records, or a prompt, to a file; the
+    first match wins. A case without a picture is an ERROR.
     """
 
     Settings: ClassVar[type[FinishedPicturesSettings]] = FinishedPicturesSettings

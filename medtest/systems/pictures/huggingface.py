@@ -16,7 +16,7 @@ class HuggingFaceImagesSettings(DrawingSettings):
 
     Attributes:
         router: Whether ``base_url`` serves many models under ``/models/NAME``; otherwise it is the endpoint of one
-        model.
+            model.
         width: Width in pixels; null leaves it to the model.
         height: Height in pixels; null leaves it to the model.
         num_inference_steps: Denoising steps; null leaves it to the model.

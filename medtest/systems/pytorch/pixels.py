@@ -33,8 +33,7 @@ def resized(pixels: Tensor, size: tuple[int, int], filter_name: Filter = "biline
     """Return pixels at another size, rounded to levels of 255 as in official preprocessing.
 
     Rounding to levels has no gradient; the gradient of the filter alone is used (the straight-through estimator of
-    Bengio,
-    Léonard and Courville, arXiv 1308.3432).
+    Bengio, Léonard and Courville, arXiv 1308.3432).
 
     Args:
         pixels: Float B×C×H×W in [0, 1].

@@ -1,11 +1,10 @@
 """Probes of systems, for relations that attack a system and for analyses of its internals.
 
 A probe covers everything between the pixels of a prepared image and the logits of the seeds' classes. For a torch
-network the path is differentiable, through the stages of
-:class:`medtest.systems.pytorch.torch_system.TorchSystem`; the official resize of 8-bit pixels is imitated
-(:mod:`medtest.systems.pytorch.pixels`). Any other system that runs is called unchanged, with pixels rounded to 8
-bits, and provides scores only. :func:`probe_gap` measures the difference between the two paths on the sources of a
-run.
+network the path is differentiable, through the stages of :class:`medtest.systems.pytorch.torch_system.TorchSystem`; the
+official resize of 8-bit pixels is imitated (:mod:`medtest.systems.pytorch.pixels`). Any other system that runs is
+called unchanged, with pixels rounded to 8 bits, and provides scores only. :func:`probe_gap` measures the difference
+between the two paths on the sources of a run.
 
 Use ``with probe.attached():`` around many consecutive calls, so that the network's modules are inspected only once.
 """

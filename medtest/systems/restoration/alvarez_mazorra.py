@@ -36,8 +36,8 @@ def enhanced_shock(
     Slopes by minmod, u_ξξ by central differences, with each step limited to the range of the 3×3 neighbourhood, so that
     the maximum principle proved in the paper holds for this scheme too.
 
-    Edges are those of the smoothed image. Some authors read the paper as smoothing the second derivative itself,
-    G_σ * (u_ηη) (docs/denoising-study.md).
+    Edges are those of the smoothed image. Some authors read the paper as smoothing the second derivative itself, G_σ *
+    (u_ηη) (docs/denoising-study.md).
 
     Args:
         image: Float H×W or H×W×C in grey levels; channels are filtered one by one.

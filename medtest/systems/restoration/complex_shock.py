@@ -27,8 +27,7 @@ def complex_shock(
     Gilboa, Sochen, Zeevi: Image enhancement and denoising by complex diffusion processes. IEEE Trans. PAMI 26 (2004),
     section on shock filters; first in Regularized shock filters and complex diffusion, ECCV 2002. For small θ the
     imaginary part tends to θ times a smoothed second derivative that grows with time. The arctan is therefore a soft
-    sign
-    where the derivative is small, and persistent edges gain weight over time.
+    sign where the derivative is small, and persistent edges gain weight over time.
 
     Directions (η along the gradient, ξ along the contour) and |∇I| (by minmod) are those of the real part; the authors'
     code uses magnitudes of complex slopes, which are nearly equal for small θ.

@@ -50,8 +50,7 @@ def bilateral(
     """Filter by a mean weighted by distance and similarity.
 
     Tomasi, Manduchi: Bilateral filtering for gray and color images. ICCV 1998; both weights Gaussian. OpenCV measures
-    the
-    similarity of colours by the sum of the absolute channel differences.
+    the similarity of colours by the sum of the absolute channel differences.
 
     Args:
         image: Float H×W or H×W×3 in grey levels.
@@ -156,8 +155,8 @@ def wavelet(
 ) -> Field:
     """Filter by soft-thresholding wavelet coefficients, with a threshold per band from its variance (BayesShrink).
 
-    Chang, Yu, Vetterli: Adaptive wavelet thresholding for image denoising and compression. IEEE Trans. Image
-    Processing 9 (2000); channels one by one.
+    Chang, Yu, Vetterli: Adaptive wavelet thresholding for image denoising and compression. IEEE Trans. Image Processing
+    9 (2000); channels one by one.
 
     Args:
         image: Float H×W or H×W×3 in grey levels.

@@ -27,12 +27,9 @@ def smoothed_quantile(u: Field, share: float, *, sigma: float, tonal: float) -> 
     C is the integral of K. It is sampled at levels s_i; the quantile lies between the two samples around the share.
 
     Here W is a Gaussian and K a logistic density, where the paper's K is a Gaussian. The logit of C is then linear in
-    s,
-    and interpolating logits between samples preserves the grey level of a constant neighbourhood. A share other than
-    one
-    half would be biased by K's own quantile (on a constant image the 90 % quantile lies above the constant); that bias
-    is
-    subtracted.
+    s, and interpolating logits between samples preserves the grey level of a constant neighbourhood. A share other than
+    one half would be biased by K's own quantile (on a constant image the 90 % quantile lies above the constant); that
+    bias is subtracted.
 
     Args:
         u: Float H×W or H×W×C in grey levels.

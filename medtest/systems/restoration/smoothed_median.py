@@ -20,9 +20,9 @@ def smoothed_median(
 ) -> Field:
     """Filter by the median of smoothed local histograms.
 
-    Kass, Solomon: Smoothed local histogram filters. ACM Trans. Graphics 29 (2010), section on the median: the level
-    at which the integral of the smoothed histogram is one half (see :mod:`.local_histogram`). Unlike the common median
-    its window has no corners, and it is continuous when one value passes another.
+    Kass, Solomon: Smoothed local histogram filters. ACM Trans. Graphics 29 (2010), section on the median: the level at
+    which the integral of the smoothed histogram is one half (see :mod:`.local_histogram`). Unlike the common median its
+    window has no corners, and it is continuous when one value passes another.
 
     Args:
         image: Float H×W or H×W×C in grey levels; channels are filtered one by one.

@@ -6,9 +6,9 @@ The five vectors are ordered as in Tomar et al.'s code: one, multiple, small, me
 - ``.csv``, ``.txt``: five lines of 300 numbers, separated by commas or blanks, in this order; in any order if every
   line begins with its word.
 - BPEmb's own ``en.wiki.bpe.vs100000.d300.w2v.bin`` (Heinzerling and Strube, "BPEmb: Tokenization-free Pre-trained
-  Subword Embeddings in 275 Languages", LREC 2018; word2vec's binary format), or its folder. The vector of a word is
-  the mean over its pieces. A word that is itself a piece, as most short common words are, is looked up directly;
-  otherwise it is split by BPEmb's sentencepiece model (``….model``).
+  Subword Embeddings in 275 Languages", LREC 2018; word2vec's binary format), or its folder. The vector of a word is the
+  mean over its pieces. A word that is itself a piece, as most short common words are, is looked up directly; otherwise
+  it is split by BPEmb's sentencepiece model (``….model``).
 """
 
 from __future__ import annotations

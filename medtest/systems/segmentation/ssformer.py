@@ -24,8 +24,8 @@ class SSFormerSystem(SegmentationNetwork):
     """SSFormer (Wang et al., MICCAI 2022), compact, or S or L with published weights, distinguished by their names.
 
     Official protocol: image resized to 352×352 by PIL's antialiased bilinear filter, ImageNet normalisation; sigmoid,
-    then the *probability* resized to the image's size (bilinear, corners not aligned), then cut at 0.5: the answer is
-    a map of zeros and ones. The authors' script continues with two further steps:
+    then the *probability* resized to the image's size (bilinear, corners not aligned), then cut at 0.5: the answer is a
+    map of zeros and ones. The authors' script continues with two further steps:
 
     - it rescales the map to its minimum and maximum, which leaves zeros and ones unchanged;
     - it averages Dice over 256 thresholds, of which 255 see the same mask and the last, 0, sees the whole image, so

@@ -60,8 +60,8 @@ class BoxFit:
 def letterboxed(image: Image, size: tuple[int, int]) -> tuple[Image, BoxFit]:
     """Return a picture scaled into the upper left corner of the network's input; the rest is grey.
 
-    As in YOLOX (Z. Ge et al., 2021, ``preproc``): proportions are kept, sides are rounded down to whole pixels,
-    and interpolation is linear.
+    As in YOLOX (Z. Ge et al., 2021, ``preproc``): proportions are kept, sides are rounded down to whole pixels, and
+    interpolation is linear.
 
     Args:
         image: uint8 H×W×3.

@@ -44,8 +44,7 @@ class MonaiSettings(NetworkSettings):
             TorchScript archive. As dangerous as installing a program.
         preprocessing: ``auto``: the bundle's transforms if all are allowed, otherwise medtest's own; ``bundle``: the
             bundle's or a mistake; ``default``: medtest's own (pixels divided by 255, then ``mean`` and ``std``, 0 and 1
-            by
-            default, at ``size`` or the image's own).
+            by default, at ``size`` or the image's own).
     """
 
     trust: bool = Field(default=False, json_schema_extra=TRUSTED)
@@ -56,8 +55,7 @@ class MonaiBundle(TorchNetwork):
     """MONAI bundle (folder or zip) for two-dimensional segmentation.
 
     It reads ``configs/inference.json`` (or .yaml), ``configs/metadata.json`` and ``models/model.pt``. A configuration
-    can
-    run code in many ways, so without ``trust`` it is read as data: no ``$`` expression is evaluated, networks are
+    can run code in many ways, so without ``trust`` it is read as data: no ``$`` expression is evaluated, networks are
     classes of ``monai.networks`` and ``torch.nn``, transforms those of
     :data:`medtest.systems.adapters.bundles.bundle_parts.TRANSFORMS`, weights are loaded strictly with ``weights_only``,
     and nothing is downloaded.
@@ -256,8 +254,7 @@ class MonaiBundle(TorchNetwork):
         """Return logits of the lesion's probability, through the bundle's own transforms and their inverse, if any.
 
         The inverse fills missing areas as certainly no lesion: it is applied to probabilities, and logits are computed
-        from
-        them.
+        from them.
         """
         import torch
 

@@ -2,8 +2,8 @@
 
 A table (``.csv``) names the case in a column ``address`` (``set/seed/blur_s3_f0_r0``, as in exports; a source case is
 ``set/seed``) or ``file`` (the name of the exported image). Its other columns are ``label`` (several joined by ``|``,
-empty for none) or one column of numbers per class. A file of one case is ``.json`` (an object of name and number,
-or a list of labels), ``.txt`` (one label per line) or ``.npy`` (numbers in the order of the classes).
+empty for none) or one column of numbers per class. A file of one case is ``.json`` (an object of name and number, or a
+list of labels), ``.txt`` (one label per line) or ``.npy`` (numbers in the order of the classes).
 """
 
 from __future__ import annotations

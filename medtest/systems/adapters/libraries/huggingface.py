@@ -50,13 +50,11 @@ class HuggingFaceSettings(NetworkSettings, LabelSettings):
 
     See :class:`~medtest.systems.adapters.libraries.lesion.NetworkSettings`, of which ``lesion``, ``threshold`` and
     ``activation`` apply to masks, and :class:`~medtest.systems.adapters.libraries.label_names.LabelSettings` for
-    labels.
-    ``size``, ``mean`` and ``std`` override the folder's image processor.
+    labels. ``size``, ``mean`` and ``std`` override the folder's image processor.
 
     Attributes:
         input: Labels only: ``official`` uses the folder's image processor; ``as_is`` resizes images of other sizes to
-        its
-            size and crops nothing; ``auto`` follows :mod:`medtest.systems.pytorch.field`.
+            its size and crops nothing; ``auto`` follows :mod:`medtest.systems.pytorch.field`.
     """
 
     input: Input = "auto"
@@ -67,15 +65,13 @@ class HuggingFace(CroppingSystem, NamedSystem, TorchNetwork):
 
     Nothing is downloaded, and no code in the folder runs. Images go through the folder's own image processor (a centre
     crop is replaced by resizing to its size, because cropped areas would have no answer); without one they are
-    normalised
-    for ImageNet, at ``size`` or their own. As in the processors' ``post_process_semantic_segmentation``, scores are
-    resized to the image (bilinear, corners not aligned) before classes are compared, so that with several classes a
-    pixel
-    is lesion exactly where transformers predicts it.
+    normalised for ImageNet, at ``size`` or their own. As in the processors' ``post_process_semantic_segmentation``,
+    scores are resized to the image (bilinear, corners not aligned) before classes are compared, so that with several
+    classes a pixel is lesion exactly where transformers predicts it.
 
-    For query networks (Mask2Former, MaskFormer) a class's score is the sum over queries of class probability times
-    mask probability; the lesion's probability is its score's share relative to the strongest rival's, or with one class
-    the score itself, at most 1.
+    For query networks (Mask2Former, MaskFormer) a class's score is the sum over queries of class probability times mask
+    probability; the lesion's probability is its score's share relative to the strongest rival's, or with one class the
+    score itself, at most 1.
 
     If seeds expect labels, the folder holds a network for image classification. Its classes are those of
     ``config.json``; several may be true if that states ``multi_label_classification``. Images go through the unchanged

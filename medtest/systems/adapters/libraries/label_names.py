@@ -27,8 +27,7 @@ class LabelSettings(SystemSettings):
 
     Attributes:
         classes: Names of its classes in the order of its scores; null for those in its own files, or else for the
-        seeds'
-            classes in the seeds' order.
+            seeds' classes in the seeds' order.
         labels: Mapping of its class names to the seeds' classes, case-insensitive. Several may map to one: their
             probabilities are summed (the largest is used if several classes may be true).
         multi: Whether several classes may be true at once; null for the value in its files, false by default.
@@ -69,7 +68,7 @@ class Naming:
         Args:
             scores: One for each of :attr:`own`.
             gives: Form of the scores; logits are converted by softmax, or by the logistic function if several may be
-            true.
+                true.
         """
         values = np.asarray(scores, np.float64)
         if gives == "logits":

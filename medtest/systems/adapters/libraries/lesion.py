@@ -40,8 +40,7 @@ class NetworkSettings(SystemSettings):
         std: Divisor per channel; null for the value in its files.
         threshold: A pixel is lesion if its probability exceeds this; null for the value in its files, or 0.5.
         activation: Conversion of scores to probabilities; ``auto`` is ``sigmoid`` for one class, ``softmax`` for two
-        and
-            ``winner`` for more, unless the network's files state otherwise. See :func:`lesion_map`.
+            and ``winner`` for more, unless the network's files state otherwise. See :func:`lesion_map`.
         batch: Maximum number of images in one forward pass; null for no limit other than ``batch_size=``.
     """
 

@@ -60,10 +60,9 @@ class Smp(TorchNetwork):
     """Network saved by ``save_pretrained``, or a state dict with the names of its architecture and encoder.
 
     Nothing is downloaded: the encoder's ImageNet weights are not needed, because all weights are loaded strictly from
-    the
-    file. Preprocessing is the library's: RGB in [0, 1], normalised by the mean and std of the encoder's pre-training
-    (the
-    library asks the hub for them; the same numbers are stored here and taken from timm for ``tu-`` encoders).
+    the file. Preprocessing is the library's: RGB in [0, 1], normalised by the mean and std of the encoder's
+    pre-training (the library asks the hub for them; the same numbers are stored here and taken from timm for ``tu-``
+    encoders).
     """
 
     Settings: ClassVar[type[SmpSettings]] = SmpSettings

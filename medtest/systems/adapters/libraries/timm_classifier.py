@@ -57,9 +57,8 @@ class TimmClassifier(ImageClassifier):
     """timm network with the user's weights, loaded strictly.
 
     Nothing is downloaded. Class names, size, relative crop, filter, mean and standard deviation are those of the
-    folder's
-    configuration, or with a checkpoint only those of timm's own for this name. Official input: the shorter side resized
-    to the side divided by the relative crop (``squash``: both sides), then the centre crop.
+    folder's configuration, or with a checkpoint only those of timm's own for this name. Official input: the shorter
+    side resized to the side divided by the relative crop (``squash``: both sides), then the centre crop.
     """
 
     Settings: ClassVar[type[TimmSettings]] = TimmSettings

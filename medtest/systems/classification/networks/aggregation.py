@@ -26,10 +26,9 @@ class SpectralConv(nn.Conv2d):
     """Convolution whose weights are divided by their largest singular value, as a matrix of output channels.
 
     That value is estimated by power iteration from a stored vector ``u``, one step per call. The updated vector is
-    stored
-    in training only, so that in evaluation an answer does not depend on the number of previous calls. The published
-    network stores it in evaluation too: its answers drift until the iteration has converged, and ours equal its first
-    answer.
+    stored in training only, so that in evaluation an answer does not depend on the number of previous calls. The
+    published network stores it in evaluation too: its answers drift until the iteration has converged, and ours equal
+    its first answer.
 
     Attributes:
         u: Left singular vector, float [1, outputs].

@@ -32,8 +32,7 @@ def legacy_resize(x: Tensor, height: int, width: int) -> Tensor:
     """Resize bilinearly like TensorFlow 1's ``resize_images``: aligned at pixel corners, not antialiased.
 
     Position i comes from i · (old size / new size), without the half-pixel shift of current libraries; the upper
-    neighbour
-    of the last pixel is itself.
+    neighbour of the last pixel is itself.
 
     Args:
         x: [B, C, H, W].

@@ -77,8 +77,8 @@ class InceptionDR(nn.Module):
             x: float [B, 3, H, W], RGB, normalised; 299×299 in the published network, 75×75 at least.
 
         Returns:
-            Logits [B, classes]; in training with the auxiliary head, a named tuple of these and its logits
-            (``logits``, ``aux_logits``).
+            Logits [B, classes]; in training with the auxiliary head, a named tuple of these and its logits (``logits``,
+            ``aux_logits``).
         """
         return self.model(x)
 

@@ -19,8 +19,8 @@ STEPS = 3
 def gumbel_gate(logits: Tensor) -> Tensor:
     """Return gates for training: 0 or 1 forwards, the gradient of a sigmoid backwards (straight-through).
 
-    One-sided Gumbel noise, -log(-log u), is added to the logits; drawn from torch's generator, which the training
-    seeds at every step.
+    One-sided Gumbel noise, -log(-log u), is added to the logits; drawn from torch's generator, which the training seeds
+    at every step.
     """
     uniform = torch.rand_like(logits).clamp(1e-6, 1 - 1e-6)
     soft = torch.sigmoid(logits - torch.log(-torch.log(uniform)))

@@ -1,7 +1,7 @@
 """Mix Transformer (MiT), the hierarchical encoder of SegFormer and of SSFormer.
 
-Xie et al., "SegFormer: Simple and Efficient Design for Semantic Segmentation with Transformers", NeurIPS 2021
-(arXiv 2105.15203), section 3.1: overlapped patch merging, self-attention whose keys and values are reduced by a strided
+Xie et al., "SegFormer: Simple and Efficient Design for Semantic Segmentation with Transformers", NeurIPS 2021 (arXiv
+2105.15203), section 3.1: overlapped patch merging, self-attention whose keys and values are reduced by a strided
 convolution (eq. 2), and a feed-forward part with a depthwise convolution instead of position codes (eq. 3). Parameter
 names are those of the published checkpoints. Beyond the paper, the first patch embedding may be a small convolutional
 stem (Xiao et al., "Early Convolutions Help Transformers See Better", 2021), which trains better from scratch.

@@ -44,8 +44,7 @@ def with_rim(mask: Mask3, volume: NDArray[Any], level: float, reach: float) -> M
     """Return a region extended by touching voxels of similar value.
 
     Smoothing and thresholds miss the voxels that a surface cuts. One step across faces is added where a value lies
-    within
-    ``reach`` of the region's level.
+    within ``reach`` of the region's level.
 
     Args:
         mask: bool D×H×W.
