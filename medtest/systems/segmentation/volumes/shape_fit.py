@@ -106,7 +106,7 @@ def shape_of(model: ShapeModel, weights: NDArray[np.float64]) -> Field3:
     return model.mean + np.tensordot(weights.astype(np.float32), model.modes, axes=1)
 
 
-def shrink(volume: NDArray[Any], spacing: Sequence[float], target: Sequence[float]) -> Field3:
+def shrink(volume: NDArray[Any], spacing: Sequence[float], coarse_spacing: Sequence[float]) -> Field3:
     """Return a volume at a coarser spacing over the same space, each voxel the mean of the area it covers.
 
     It works slice by slice, so that no second volume of the fine size is created.
@@ -114,7 +114,7 @@ def shrink(volume: NDArray[Any], spacing: Sequence[float], target: Sequence[floa
     import cv2
 
     extent = [n * s for n, s in zip(volume.shape, spacing, strict=True)]
-    shape = [max(1, round(e / w)) for e, w in zip(extent, target, strict=True)]
+    shape = [max(1, round(e / w)) for e, w in zip(extent, coarse_spacing, strict=True)]
     planes = np.zeros(shape, np.float32)
     weight = np.zeros(shape[0])
     ratio = shape[0] / volume.shape[0]
