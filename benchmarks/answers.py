@@ -66,7 +66,7 @@ def measured(given: list[tuple[PreparedSeed, Output]], form: Stored) -> tuple[fl
 
     def keep() -> None:
         for seed, output in given:
-            data = task.keep(output, seed, maps=form == "maps")
+            data = task.storage.keep(output, seed, maps=form == "maps")
             if data is not None:
                 kept.append(KeptAnswer.of(data, form))
 

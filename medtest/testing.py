@@ -142,11 +142,11 @@ def check_system(system: System, seed: PreparedSeed, *, device: str = "cpu") -> 
     system.kind = seed.kind
     system.open(device=device, threads=1)
     try:
-        twice = [list(system.task.ask(system, images, [seed.spec] * 2, addresses)) for _ in range(2)]
+        twice = [list(system.answer_batch(images, [seed.spec] * 2, addresses)) for _ in range(2)]
         for image, first, second in zip(images, *twice, strict=True):
             if not isinstance(first, Missing):
                 shown = SystemInput(image=image, spec=seed.spec, classes=seed.classes)
-                checked = [vars(system.task.check(raw, shown, system)) for raw in (first, second)]
+                checked = [vars(system.task.border.check(raw, shown, system)) for raw in (first, second)]
                 same = all(np.array_equal(value, checked[1][name]) for name, value in checked[0].items())
                 _require(same, system.name, "answers otherwise when it is asked again")
     finally:

@@ -250,7 +250,7 @@ class _System:
         from medtest.inside.pictures import Row, draw_rows
         from medtest.runner.pictures.panels import save
 
-        task = task_of(seed.kind)
+        drawing = task_of(seed.kind).drawing
         names = ["source", *(followup.name for followup in followups)]
         images = [seed.image, *(followup.image for followup in followups)]
         rows = []
@@ -259,7 +259,7 @@ class _System:
             maps |= {f"attention {name}": of_images[at] for name, of_images in look.attention.items()}
             row = Row(
                 name=names[at],
-                words=task.answer_words(CaseAnswer(output=answer.output, reason=answer.reason)),
+                words=drawing.answer_words(CaseAnswer(output=answer.output, reason=answer.reason)),
                 image=images[at],
                 shown=look.fitted[at],
                 mask=seed.mask,
@@ -269,7 +269,7 @@ class _System:
             )
             row.notes = self._notes(look, saliency, at, seed.mask, mask)
             rows.append(row)
-        rows[0].words = "\n".join(part for part in (task.expected_words(seed), rows[0].words) if part)
+        rows[0].words = "\n".join(part for part in (drawing.expected_words(seed), rows[0].words) if part)
         shown = f"{len(places) - 1} of {len(followups)} follow-ups" if len(places) <= len(followups) else ""
         detail = [f"saliency of {score}" if score else "", shown]
         file = self._files.target / f"case-{number + 1:02}.png"

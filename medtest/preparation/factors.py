@@ -28,7 +28,7 @@ SALIENCY_SIDE = 64
 
 def seed_factors(prepared: PreparedSeed) -> dict[str, float | None]:
     """Return the factor columns of the seed's task; none for a series."""
-    return task_of(prepared.kind).factors(prepared)
+    return task_of(prepared.kind).border.factors(prepared)
 
 
 def lesion_factors(prepared: PreparedSeed) -> dict[str, float | None]:

@@ -35,7 +35,7 @@ def prepare_series(seed: Seed) -> PreparedSeed:
     else:
         frame = np.broadcast_to(np.False_, spatial)
         grey = np.broadcast_to(np.float32(0), spatial)
-    mask, clean = task_of(seed.kind).truth(seed)
+    mask, clean = task_of(seed.kind).border.truth(seed)
     return PreparedSeed(
         ref=seed.ref,
         image=locked(np.ascontiguousarray(image)),

@@ -143,8 +143,7 @@ def on_sources(material: Material) -> str:
     means = ", ".join(
         f"{'accuracy' if name == 'agreement' else name} {float(seeds[name].mean()):.3f}" for name in judged
     )
-    source_words = material.wanted.task.source_words
-    return f"{material.system}: mean of {count:,} {source_words.format('' if count == 1 else 's')}: {means}."
+    return f"{material.system}: mean of {counted(count, 'source case')}: {means}."
 
 
 def gates_view(materials: Sequence[Material]) -> RenderableType | None:

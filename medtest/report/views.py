@@ -159,7 +159,7 @@ def views_of(folder: Path) -> tuple[list[str], list[str]]:
 
 def _judged(target: Path) -> bool:
     """Return True if a reader read a view's answers, by its readings (complete or not) or its table."""
-    name = Wanted.from_folder(target).task.read_table
+    name = Wanted.from_folder(target).task.tables.readings
     return (target / READINGS).is_file() or (bool(name) and (target / FOLDER / name).is_file())
 
 

@@ -118,7 +118,7 @@ def _of_tasks() -> Iterator[str]:
     """Yield the names of the tables of installed tasks."""
     for info in parts("tasks").values():
         with suppress(MedtestError):  # a package that cannot be loaded has no tables
-            yield from info.load().table_names
+            yield from info.load().tables.names
 
 
 def _copied(records: Records) -> Records:

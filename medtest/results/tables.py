@@ -74,13 +74,12 @@ class Counts:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Context:
-    """Information on a run for its task, in addition to records (:meth:`medtest.core.tasks.base.Task.results`).
+    """Information on a run for its task, in addition to records (:meth:`medtest.core.tasks.roles.TaskTables.results`).
 
     Attributes:
         place: Axes of the follow-ups.
         phantom: True if any seeds are phantoms.
-        reference: Value from :meth:`medtest.core.tasks.base.Task.reference` for the system that figures are relative
-            to.
+        reference: Value from :meth:`medtest.core.tasks.roles.TaskTables.reference` for the reference system.
         label_thresholds: Probability thresholds for multi-label answers in tables on attacks.
         judging: Settings of the oracle by name, JSON values.
         folder: Folder of the run, for files that records name by SHA-256; None if the records have no folder.
@@ -222,7 +221,7 @@ def make_tables(
         folder: ``outputs/<suite>/<system>/<digest>``.
         suite: The suite, or its display settings; None reads the folder's ``suite.yaml``.
         system_id: Id of the system in the suite, for ``trained_on``.
-        reference: Reference of some of the task's figures (:meth:`medtest.core.tasks.base.Task.reference`).
+        reference: Reference of some of the task's figures (:meth:`medtest.core.tasks.roles.TaskTables.reference`).
         oracle: Oracle that re-evaluates the records; None keeps their verdicts.
         readings: Readings of another reader; requires ``oracle``.
         asked: Selection of cases; None for all in the folder.
@@ -303,7 +302,7 @@ def tables_of(
         ),
         excluded=excluded,
         attacks=attack_tables(records, place, relations=wanted.relations, task=wanted.task, primary=primary),
-        own=wanted.task.results(
+        own=wanted.task.tables.results(
             records,
             Context(
                 place=place,

@@ -201,6 +201,12 @@ class System(Part, ABC):
         """
         return self.predict(images, addresses)
 
+    def answer_batch(
+        self, images: Sequence[Image], specs: Sequence[ImageSpec], addresses: Sequence[Address]
+    ) -> Sequence[RawAnswer]:
+        """Answer one batch, of a series or of pictures as the task says; arguments as in :meth:`process`."""
+        return self.process(images, specs, addresses) if self.task.series else self.predict(images, addresses)
+
     def close(self) -> None:
         """Release the resources acquired by :meth:`open`."""
         return

@@ -71,7 +71,7 @@ def official(system: System, images: list[NDArray[np.uint8]], classes: Classes |
     """Return what the system answers, checked at the border."""
     raw = system.predict(images, [HERE] * len(images))
     return [
-        system.task.check(one, SystemInput(image=image, classes=classes), system)
+        system.task.border.check(one, SystemInput(image=image, classes=classes), system)
         for one, image in zip(raw, images, strict=True)
     ]
 

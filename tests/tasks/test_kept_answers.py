@@ -56,9 +56,9 @@ def judged(oracle: Oracle, answer: Output, seed: PreparedSeed) -> dict[str, floa
 def again(answer: Output, seed: PreparedSeed, *, maps: bool = False) -> Output:
     """Return what the answer's task restores of what it keeps."""
     task = task_of(seed.kind)
-    kept = task.keep(answer, seed, maps=maps)
+    kept = task.storage.keep(answer, seed, maps=maps)
     assert kept is not None
-    return task.restore(kept, seed, SystemInput(image=seed.image, spec=seed.spec, classes=seed.classes))
+    return task.storage.restore(kept, seed, SystemInput(image=seed.image, spec=seed.spec, classes=seed.classes))
 
 
 @pytest.mark.parametrize("size", [96, 150, 44])
@@ -78,7 +78,7 @@ def test_compact_masks_keep_what_needs_no_map() -> None:
     oracle = Masks(Masks.Settings(), primary=Criterion())
     oracle.recorded = tuple(name for name in Masks.scores if name not in Masks.needs)
     assert judged(oracle, restored, seed) == judged(oracle, answer, seed)
-    kept = [task_of("mask").keep(answer, seed, maps=maps) for maps in (False, True)]
+    kept = [task_of("mask").storage.keep(answer, seed, maps=maps) for maps in (False, True)]
     assert kept[0] is not None and kept[1] is not None and len(kept[0]) < len(kept[1])
 
 
@@ -106,11 +106,11 @@ def test_labels_keep_probabilities_to_the_last_digit(multi: bool, probable: bool
 
 def test_a_label_of_other_classes_is_no_answer() -> None:
     seed = seed_of("label", classes=CLASSES)
-    kept = task_of("label").keep(LabelOutput(classes=CLASSES, labels=("other",)), seed, maps=False)
+    kept = task_of("label").storage.keep(LabelOutput(classes=CLASSES, labels=("other",)), seed, maps=False)
     assert kept is not None
     fewer = Classes(names=("benign", "malignant"))
     with pytest.raises(MedtestError, match="none of the seeds' classes"):
-        task_of("label").restore(kept, seed, SystemInput(image=seed.image, classes=fewer))
+        task_of("label").storage.restore(kept, seed, SystemInput(image=seed.image, classes=fewer))
 
 
 def test_regions_keep_every_voxel() -> None:
@@ -140,15 +140,15 @@ def test_large_images_are_kept_only_with_maps() -> None:
     image = np.zeros((MOST_BYTES // 4096 + 1, 1024), np.float32)
     seed = replace(seed_of("image"), image=image)
     answer = ImageOutput(image=image, given=image)
-    assert task_of("image").keep(answer, seed, maps=False) is None
-    assert task_of("image").keep(answer, seed, maps=True) is not None
+    assert task_of("image").storage.keep(answer, seed, maps=False) is None
+    assert task_of("image").storage.keep(answer, seed, maps=True) is not None
 
 
 def test_words_stand_in_records_and_are_not_kept_twice() -> None:
     seed = seed_of("answer")
     answer = AnswerOutput(address=Address(dataset="made", seed_id="one"), text="one polyp")
-    assert task_of("answer").keep(answer, seed, maps=True) is None
-    assert task_of("depiction").keep(answer, seed, maps=True) is None
+    assert task_of("answer").storage.keep(answer, seed, maps=True) is None
+    assert task_of("depiction").storage.keep(answer, seed, maps=True) is None
 
 
 @pytest.mark.parametrize(
@@ -179,5 +179,5 @@ def test_bytes_of_others_are_no_arrays(data: bytes) -> None:
 def test_a_mask_of_512_pixels_takes_a_kilobyte() -> None:
     rows, columns = np.mgrid[:512, :512]
     answer = check_mask(((rows - 250) ** 2 / 90**2 + (columns - 240) ** 2 / 130**2 < 1), (512, 512))
-    kept = task_of("mask").keep(answer, seed_of(), maps=False)
+    kept = task_of("mask").storage.keep(answer, seed_of(), maps=False)
     assert kept is not None and len(kept) < 1200

@@ -1,4 +1,4 @@
-"""Tasks are found by name, and names of the version before go on working for one release."""
+"""Tasks: discovery by name, defaults of their roles, and outlines of expected answers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,18 @@ from medtest.core.cases import (
 from medtest.core.errors import BadOutput, UserMistakes
 from medtest.core.oracles.moves import move_mask
 from medtest.core.plugins import parts
-from medtest.core.tasks.base import PICTURE, PROMPT, Case, CaseAnswer, SystemInput, Task, noun, task_of
+from medtest.core.tasks.base import (
+    PICTURE,
+    PROMPT,
+    Border,
+    Case,
+    CaseAnswer,
+    SystemInput,
+    Task,
+    TaskDrawing,
+    noun,
+    task_of,
+)
 from medtest.relations.base import CraftedRelation, Relation
 from medtest.runner.pictures.montage import MontageRow, draw_montage
 from medtest.runner.pictures.strips import PANEL, draw_strip
@@ -69,14 +80,17 @@ class Dot(Output):
     kind = "dot"
 
 
-class Dots(Task):
-    name = "dot"
-    output = Dot
-
+class DotBorder(Border):
     def check(self, raw: object, shown: SystemInput, system: object) -> Dot:
         if raw != "dot":
             raise BadOutput("gave no dot")
         return Dot()
+
+
+class Dots(Task):
+    name = "dot"
+    output = Dot
+    border = DotBorder()
 
 
 def test_a_task_that_says_the_least_is_drawn_and_takes_what_relations_take() -> None:
@@ -87,9 +101,10 @@ def test_a_task_that_says_the_least_is_drawn_and_takes_what_relations_take() -> 
     case = Case(
         seed=seed, image=None, reason="no room", before=CaseAnswer(output=Dot()), after=CaseAnswer(reason="broke")
     )
-    shown = task.panels(case)
+    shown = task.drawing.panels(case)
     assert [(panel.name, panel.words) for panel in shown.panels] == [("source", ""), ("follow-up\nbroke", "no room")]
-    assert (shown.outlines, task.noun, task.tables(None), task.sections({})) == (False, "a dot", {}, ())
+    assert (shown.outlines, task.noun) == (False, "a dot")
+    assert (task.tables.results(None, None).frames(), task.report.sections({})) == ({}, ())
     assert (noun("keypoints"), noun("answer"), noun("mass")) == ("keypoints", "an answer", "a mass")
     assert task.fits(Relation.takes) and task.fits(frozenset({"dot"})) and not task.fits(frozenset({"prompt"}))
 
@@ -99,14 +114,14 @@ def test_what_an_answer_marks_is_the_task_s_to_say() -> None:
     image = np.zeros((4, 4, 3), np.uint8)
     shown = SystemInput(image=image)
     system = None  # asked for nothing here
-    found = task_of("mask").check(mask, shown, system)  # type: ignore[arg-type]
+    found = task_of("mask").border.check(mask, shown, system)  # type: ignore[arg-type]
     assert isinstance(found, MaskOutput)
-    np.testing.assert_array_equal(task_of("mask").region(found), mask)
+    np.testing.assert_array_equal(task_of("mask").drawing.region(found), mask)
     volume = SystemInput(image=np.zeros((2, 4, 4), np.float32), spec=ImageSpec(dtype="float32", axes="zyx"))
-    region = task_of("region").check(np.ones((2, 4, 4)), volume, system)  # type: ignore[arg-type]
+    region = task_of("region").border.check(np.ones((2, 4, 4)), volume, system)  # type: ignore[arg-type]
     assert isinstance(region, RegionOutput) and region.region.all()
     with pytest.raises(BadOutput, match="no classes"):
-        task_of("label").check([1.0], shown, system)  # type: ignore[arg-type]
+        task_of("label").border.check([1.0], shown, system)  # type: ignore[arg-type]
     assert task_of("label").output is LabelOutput
 
 
@@ -180,7 +195,7 @@ def test_a_montage_outlines_in_each_row_where_the_lesion_went(moved: tuple[Prepa
         assert inside(picture[row : row + 150, 64 : 64 + 150], (0, 158, 115), small) == 1.0
 
 
-class Places(Dots):
+class Places(TaskDrawing):
     """What is expected lies in the seed's ``truth``, and moves with the picture."""
 
     def expected_region(self, seed: PreparedSeed, effect: Effect) -> Mask:
@@ -191,15 +206,12 @@ class Places(Dots):
 
 def test_what_a_task_expects_is_drawn_without_panels_of_its_own(moved: tuple[PreparedSeed, FollowUp, Mask]) -> None:
     seed, follow, there = moved
-    task, given = Places(), replace(seed, kind="dot", mask=None, truth=(slice(60, 120), slice(190, 250)))
+    drawing, given = Places(), replace(seed, kind="dot", mask=None, truth=(slice(60, 120), slice(190, 250)))
     answer = CaseAnswer(output=Dot())
-    shown = task.panels(Case(seed=given, image=follow.image, effect=follow.effect, before=answer, after=answer))
+    shown = drawing.panels(Case(seed=given, image=follow.image, effect=follow.effect, before=answer, after=answer))
     assert shown.outlines and shown.truth
     np.testing.assert_array_equal(shown.panels[0].truth, seed.mask)
     np.testing.assert_array_equal(shown.panels[1].truth, there)
-    none = task.panels(Case(seed=given, image=None, reason="no room", before=answer, after=answer))
+    none = drawing.panels(Case(seed=given, image=None, reason="no room", before=answer, after=answer))
     assert none.panels[0].truth is not None and none.panels[1].truth is None
-    assert Dots().expected_region(given, follow.effect) is None
-
-
-# --- names of the version before --------------------------------------------------------------------------------------
+    assert TaskDrawing().expected_region(given, follow.effect) is None

@@ -223,10 +223,9 @@ def _write_case(case: Replay, address: str, out: Path) -> list[str]:
     """Write the pictures or prompts and the parameters of a case; return the file names."""
     prompts = {"source.json": case.seed.prompt, "followup.json": case.prompt}
     pictures = {} if case.prompt is not None else {"source.png": case.source, "followup.png": case.followup}
-    task = task_of(
-        case.seed.kind
-    )  # As displayed: the range of a series is black to white, a volume is shown as one slice.
-    pictures = {name: task.view(case.seed, picture).image for name, picture in pictures.items()}
+    # As displayed: the range of a series is black to white, a volume is shown as one slice.
+    drawing = task_of(case.seed.kind).drawing
+    pictures = {name: drawing.view(case.seed, picture).image for name, picture in pictures.items()}
     written = {file: prompt for file, prompt in prompts.items() if prompt is not None}
     try:
         out.mkdir(parents=True, exist_ok=True)

@@ -96,17 +96,19 @@ def _outline(image: NDArray[np.uint8], mask: Mask | None, colour: tuple[int, int
 
 def _source_cells(seed: PreparedSeed, cell: int) -> list[SheetCell]:
     task = task_of(seed.kind)
-    region = task.expected_region(seed, Effect())
+    region = task.drawing.expected_region(seed, Effect())
     if task.series:
-        shown = task.view(seed, seed.image, region)
+        shown = task.drawing.view(seed, seed.image, region)
         truth = _fit(_outline(shown.image, shown.region, _LESION), cell)
         source = SheetCell(picture=_fit(shown.image, cell), caption="source")
-        expected = SheetCell(picture=truth, caption=task.expected_words(seed))
+        expected = SheetCell(picture=truth, caption=task.drawing.expected_words(seed))
         return [source] if shown.region is None else [source, expected]
     frame = np.array(seed.image)
     frame[seed.frame] = (0.35 * frame[seed.frame] + 0.65 * np.asarray(_FRAME)).astype(np.uint8)
     grey = np.round(seed.grey * 255).astype(np.uint8)
-    expected = SheetCell(picture=_fit(_outline(seed.image, region, _LESION), cell), caption=task.expected_words(seed))
+    expected = SheetCell(
+        picture=_fit(_outline(seed.image, region, _LESION), cell), caption=task.drawing.expected_words(seed)
+    )
     return [
         SheetCell(picture=_fit(seed.image, cell), caption="source"),
         *([expected] if region is not None or task.labels else []),
@@ -148,7 +150,7 @@ def _relation_cells(
         except NotApplicable as reason:
             cells.append(SheetCell(picture=None, caption=f"{label}: {reason}"))
             continue
-        shown = task_of(seed.kind).view(seed, case.image).image
+        shown = task_of(seed.kind).drawing.view(seed, case.image).image
         cells.append(SheetCell(picture=_fit(shown, cell), caption=f"{label} · scale {case.scale:.3g}"))
     return cells
 

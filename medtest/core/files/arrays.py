@@ -1,4 +1,4 @@
-"""Lossless, compact storage of arrays, used by tasks to keep answers (:meth:`medtest.core.tasks.base.Task.keep`).
+"""Lossless, compact storage of arrays, used by tasks to keep answers (:meth:`medtest.core.tasks.roles.Storage.keep`).
 
 Booleans are stored as bits. Integers of 8 and 16 bits are stored as differences from the row above, most of which are
 small. Everything is compressed by Zstandard at its fastest level: a mask of 512 × 512 takes 0.07 ms and 0.6 kB.

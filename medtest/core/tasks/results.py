@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
@@ -103,25 +103,20 @@ class TaskPage:
 class TaskResults:
     """Task-specific results of one system, in addition to those of every task.
 
-    Engines call its methods instead of looking up tables. This class serves tasks that only have :meth:`Task.tables`
-    and :meth:`Task.sections`.
+    Engines call its methods instead of looking up tables. This class serves tasks that only have
+    ``TaskTables.frames``.
 
     Attributes:
         mean_card: True if the page has a card with the mean score of the source cases.
 
     Args:
         tables: The task's tables by file name.
-        sections: Creates sections from them.
     """
 
     mean_card: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        tables: Mapping[str, pd.DataFrame] | None = None,
-        sections: Callable[[Mapping[str, pd.DataFrame]], Sequence[Section]] = lambda tables: (),
-    ) -> None:
-        self._tables, self._sections = tables or {}, sections
+    def __init__(self, tables: Mapping[str, pd.DataFrame] | None = None) -> None:
+        self._tables = tables or {}
 
     def frames(self) -> Mapping[str, pd.DataFrame]:
         """Return the tables by file name."""
@@ -148,7 +143,7 @@ class TaskResults:
 
     def page(self, material: Any) -> TaskPage:
         """Return the task-specific part of the page of one system (``medtest.report.pages.material.Material``)."""
-        return TaskPage(sections=self._sections(self._tables))
+        return TaskPage()
 
     def cards(self) -> Sequence[Mapping[str, Any]]:
         """Return cards of the page: ``name``, ``value``, ``lines``."""

@@ -1,4 +1,4 @@
-"""Base class of tasks on series: images of any dtype, range and dimension, not resized or otherwise prepared."""
+"""Drawing of series: images of any dtype, range and dimension, not resized or otherwise prepared."""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.core.cases import Effect, Image, PreparedSeed
-from medtest.core.tasks.base import Case, FlatView, Panel, Panels, Task
+from medtest.core.tasks.base import Case, FlatView, Panel, Panels, TaskDrawing
 from medtest.core.tasks.views import view
 
 
-class SeriesTask(Task):
-    """Task whose seeds are passed to systems unchanged, with an :class:`~medtest.core.cases.ImageSpec`."""
+class SeriesDrawing(TaskDrawing):
+    """Pictures of series and of the answers to them.
 
-    series: ClassVar[bool] = True
-    folder: ClassVar[str] = "results"
+    Attributes:
+        outlines: True if answers are outlined.
+    """
+
+    outlines: ClassVar[bool] = False
 
     def view(self, seed: PreparedSeed, image: Image, region: NDArray[np.bool_] | None = None) -> FlatView:
         """Return an image for display: its range from black to white, one slice of a volume or film."""
@@ -45,4 +48,4 @@ class SeriesTask(Task):
                 continue
             flat = self.answer_view(seed, image, answer.output)
             panels.append(Panel(name=name, image=flat.image, truth=truth, answer=flat.region))
-        return Panels(panels=panels, outlines=self.masks, truth=truth is not None)
+        return Panels(panels=panels, outlines=self.outlines, truth=truth is not None)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.core.cases import Image, ImageSpec, PreparedSeed
-from medtest.core.tasks.base import FlatView
+from medtest.core.tasks.panels import FlatView
 
 _WHITE = 255.0
 

@@ -159,7 +159,7 @@ def _shown(pair: ComparedPair, drawn: ChangedStrips) -> dict[str, Any]:
         "conditions": [_condition(condition) for condition in pair.conditions],
         "methods": legend((condition.method for condition in pair.conditions), clusters),
         "cards": _cards(pair, overall),
-        "conclusions": conclusions(pair.relations, clusters, pair.other.wanted.task.measures),
+        "conclusions": conclusions(pair.relations, clusters, pair.other.wanted.task.tables.measures),
         "forest": _forest(pair),
         "cells": _cells(pair),
         "changed": [_changed(pair, kind, drawn) for kind in KINDS],

@@ -212,7 +212,7 @@ def _matching(folder: Path, pattern: re.Pattern[str]) -> Iterator[str]:
 
 def _chosen(folder: Path, which: Travelling) -> Iterator[str]:
     yield from _matching(folder, _ACCOUNTS)
-    if which.answers and (which.kept or not Wanted.from_folder(folder).task.pictured):
+    if which.answers and (which.kept or not Wanted.from_folder(folder).task.storage.pictures):
         yield from _matching(folder, _ANSWERS)
     if which.shown:
         yield from _matching(folder, _SHOWN)

@@ -76,7 +76,7 @@ def cases(material: Material) -> dict[str, Any]:
         "worst": worst,
         "worst_images": images,
         "no_strips": "No sample strips lie beside this report.",
-        "strip_words": material.wanted.task.strip_words,
+        "strip_words": material.wanted.task.report.strip_words,
     }
 
 

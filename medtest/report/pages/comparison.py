@@ -220,14 +220,16 @@ def _shown(group: Group, links: Mapping[str, str]) -> dict[str, Any]:
     return {
         "simulated": materials[0].simulated,
         "rests": rests,
-        "conclusions": [] if group.differences is None else conclusions(group.differences, clusters, task.measures),
+        "conclusions": []
+        if group.differences is None
+        else conclusions(group.differences, clusters, task.tables.measures),
         "systems": lines,
         "side_by_side": side_by_side,
         "intervals": legend((line["method"] for line in lines), clusters),
         "heats": [
             *sections.comparison_heats(materials, rates, primary, clusters),
             *transfer_heats(group.own),
-            *task.side_by_side([(material.system, material.tables.own) for material in materials]),
+            *task.report.side_by_side([(material.system, material.tables.own) for material in materials]),
         ]
         if side_by_side
         else [],

@@ -87,7 +87,7 @@ def conclusions(table: pd.DataFrame, clusters: str, measures: Mapping[str, tuple
     Args:
         table: Table from :func:`medtest.results.rates.differences.difference_table`.
         clusters: Name of the unit that intervals resample.
-        measures: Further measures, see :attr:`medtest.core.tasks.base.Task.measures`.
+        measures: Further measures, see :attr:`medtest.core.tasks.roles.TaskTables.measures`.
     """
     titles = _TITLES | {(name, RELATION): words for name, words in measures.items()}
     rows: Sequence[Mapping[Any, Any]] = table.to_dict("records")

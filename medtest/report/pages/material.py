@@ -106,7 +106,7 @@ class Material:
     def coverage(self) -> str:
         """Covered images of the suite, as ``3 of 30 images``; "" for all of them or if unknown."""
         seeds, images = int(self.run.get("seeds") or 0), self.tables.counts.images
-        return f"{images:,} of {seeds:,} {self.wanted.task.seeds}" if seeds and self.partial_cases else ""
+        return f"{images:,} of {seeds:,} {self.wanted.task.report.case_input}s" if seeds and self.partial_cases else ""
 
     @property
     def partial_cases(self) -> str:

@@ -93,7 +93,7 @@ def report_page(material: Material) -> dict[str, Any]:
     primary = criterion_keys(material)
     row = rates.get(relation=efr.OVERALL, **primary)
     own = tables.own.page(material)
-    further = [*own.sections, *tables.installed.sections]
+    further = [*own.sections, *suite.task.report.sections(tables.own.frames()), *tables.installed.sections]
     page: dict[str, Any] = {
         "system": material.system,
         "suite": suite.suite,
@@ -133,8 +133,8 @@ def report_page(material: Material) -> dict[str, Any]:
         "own_template": "" if own.template is None else str(own.template),
         "own_sections": further,
         "brief": bool(own.first),
-        "brief_words": material.wanted.task.rate_words,
-        "case_input": material.wanted.task.case_input,
+        "brief_words": material.wanted.task.report.rate_words,
+        "case_input": material.wanted.task.report.case_input,
         "rate_words": own.rate_words,
     }
     page["first_page"] = first_page(page, next((card for card in page["cards"] if card.get("weakest")), None))
@@ -185,7 +185,7 @@ def _follow_ups(material: Material, rates: EfrRows) -> str:
     floor = rates.get(relation=UNCHANGED, **criterion_keys(material))
     again = 0 if floor is None else int(floor["generated"])
     return f"{executed - again:,} executed" + (
-        f", and {again:,} of the {material.wanted.task.case_input} left as it is" if again else ""
+        f", and {again:,} of the {material.wanted.task.report.case_input} left as it is" if again else ""
     )
 
 
@@ -226,7 +226,7 @@ def _cards(material: Material, row: Mapping[str, Any] | None, rates: EfrRows) ->
     if floor is not None and int(floor["cases"]):
         cards.append(
             {
-                "name": f"Floor: {material.wanted.task.case_input} unchanged",
+                "name": f"Floor: {material.wanted.task.report.case_input} unchanged",
                 "value": percent(floor["efr_percent"]),
                 "lines": [violations_of(floor)],
             }

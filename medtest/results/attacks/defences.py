@@ -101,7 +101,7 @@ def _cases(run: WeightsRun) -> pd.DataFrame:
 
     tables = [pd.DataFrame(columns=[*_SEED, "cluster", "role", *_COUNTS])]
     for role, frame in _frames(run):
-        graded = run.task.decided(run.records, frame)
+        graded = run.task.scoring.decided(run.records, frame)
         if graded is None:
             continue
         keys = frame[[*_SEED, "cluster"]].astype(object).where(frame[[*_SEED, "cluster"]].notna(), "").astype(str)
@@ -143,7 +143,9 @@ def defence_table(runs: Sequence[WeightsRun], known: Mapping[str, DefendedWeight
 
     newest = {(run.suite, run.weights): run for run in runs if run.judged}
     turned = {
-        run.weights: probability for run in runs if (probability := run.task.flip_probability(run.records)) is not None
+        run.weights: probability
+        for run in runs
+        if (probability := run.task.scoring.flip_probability(run.records)) is not None
     }
     rows: list[dict[str, object]] = []
     for (suite, weights), run in newest.items():

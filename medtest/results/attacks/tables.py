@@ -93,7 +93,7 @@ def attack_tables(
     if records.followups.empty or not has_attacks(records):
         return AttackTables()
     settings = settings_of(records, place, relations)
-    graded = task.graded(records, place)
+    graded = task.scoring.graded(records, place)
     checks = checks_table(records, place, settings, graded)
     warn = warner(checks, settings, reached_settings(settings, graded))
     medians, curves = smallest_tables(records, place, settings)

@@ -211,7 +211,7 @@ def compare(
     Raises:
         OutputProblem: The two did not see the same images, or no answers are expected.
     """
-    comparison = task.before_after(before, after, order, family)
+    comparison = task.tables.before_after(before, after, order, family)
     if comparison is not None:
         return comparison
     masks = pair(before, after, order=order)

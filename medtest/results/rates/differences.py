@@ -70,7 +70,7 @@ class Grouping:
     """Rows and clusters of a measure's cases.
 
     Attributes:
-        measure: ``violations``, or one of the task's (:attr:`medtest.core.tasks.base.Task.measures`).
+        measure: ``violations``, or one of the task's (:attr:`medtest.core.tasks.roles.TaskTables.measures`).
         by: Kind of the rows: ``relation`` or ``item``.
         names: Names of the rows.
         place: Places of the cases, one cell for each name.
@@ -118,7 +118,7 @@ def difference_table(
     records = list(sides.values())
     if len(sides) > 1 and not records[0].followups.empty:
         place = axes(records[0], order)
-        task_measures = () if task is None else task.differences(sides, place)
+        task_measures = () if task is None else task.tables.differences(sides, place)
         for grouping, systems in (*_measures(sides, place, primary), *task_measures):
             rows += _corrected([row for pair in combinations(systems, 2) for row in _pair(grouping, *pair)])
     return pd.DataFrame(rows, columns=list(COLUMNS))

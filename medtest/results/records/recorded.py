@@ -50,12 +50,12 @@ def recorded(
         items: The questions.
     """
     answers: list[Recorded] = []
-    state = task.state_column
+    drawing, state = task.drawing, task.drawing.state_column
     for folder in _newest(home / OUTPUTS / suite):
         try:
-            if not {*task.word_columns, *KEY_COLUMNS} <= set(column_names(folder)):
+            if not {*drawing.word_columns, *KEY_COLUMNS} <= set(column_names(folder)):
                 continue
-            table = read_table(folder, [*KEY_COLUMNS, "verdict", *task.word_columns])
+            table = read_table(folder, [*KEY_COLUMNS, "verdict", *drawing.word_columns])
         except OutputProblem:
             continue
         seed_rows = table.filter(
@@ -64,10 +64,10 @@ def recorded(
         for item in items:
             rows = [row for row in seed_rows if row["item"] == item]
             case = next((row for row in rows if _is(row, address)), None)
-            if case is not None and case[state] is not None:
-                source = next((row for row in rows if row["relation"] == SOURCE and row[state] is not None), None)
+            if case is not None and _answered(case, state):
+                source = next((row for row in rows if row["relation"] == SOURCE and _answered(row, state)), None)
                 beside = None if address.is_source else source
-                words = task.words(case, beside)
+                words = drawing.words(case, beside)
                 answers.append(
                     Recorded(
                         system=folder.parent.name,
@@ -78,6 +78,10 @@ def recorded(
                     )
                 )
     return answers
+
+
+def _answered(row: dict[str, object], state_column: str) -> bool:
+    return not state_column or row[state_column] is not None
 
 
 def _is(row: dict[str, object], address: Address) -> bool:

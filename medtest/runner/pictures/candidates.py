@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from medtest.core.cases import SOURCE, UNCHANGED
 from medtest.core.records import ANSWER, KEY_COLUMNS
-from medtest.core.tasks.base import Task
+from medtest.core.tasks.base import TaskDrawing
 from medtest.runner.folder import RECORDS
 from medtest.runner.records.case_set import CaseSet
 
@@ -40,10 +40,10 @@ class Candidates:
         names: tuple[str | None, str],
         tied: tuple[str, str | None] | None,
         asked: CaseSet | None,
-        task: Task,
+        drawing: TaskDrawing,
     ) -> None:
         self._path = folder / RECORDS
-        self._task = task
+        self._drawing = drawing
         self._before, self._after = names
         candidates = ["relation", "verdict", "seed_id", self._after, self._before, *(tied or ())]
         columns = list(dict.fromkeys(name for name in candidates if name))
@@ -129,7 +129,7 @@ class Candidates:
         """Return the record of a case's source, which precedes it in the order of the plan, if it exists."""
         number = self.relations.index(SOURCE) if SOURCE in self.relations else -1
         before = np.flatnonzero(self._relation[:row] == number)
-        source = self.read([int(before[-1])], (*self._task.word_columns, ANSWER))[0] if before.size else None
+        source = self.read([int(before[-1])], (*self._drawing.word_columns, ANSWER))[0] if before.size else None
         is_source = source is not None and all(source[name] == record[name] for name in ("dataset", "seed_id", "item"))
         return source if is_source else None
 

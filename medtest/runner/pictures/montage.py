@@ -49,15 +49,15 @@ def draw_montage(seed: PreparedSeed, rows: Sequence[MontageRow], names: Sequence
     Returns:
         uint8 RGB picture.
     """
-    task = task_of(seed.kind)
+    drawing = task_of(seed.kind).drawing
     grid: list[list[Picture]] = []
     for row in rows:
-        region = task.expected_region(seed, row.effect)
-        truth = None if region is None else task.view(seed, seed.image, region).region
-        panels = [_panel(None if row.image is None else task.view(seed, row.image), truth)]
+        region = drawing.expected_region(seed, row.effect)
+        truth = None if region is None else drawing.view(seed, seed.image, region).region
+        panels = [_panel(None if row.image is None else drawing.view(seed, row.image), truth)]
         for answer in row.answers:
             drawable = answer.output is not None and row.image is not None
-            panels.append(_panel(task.answer_view(seed, row.image, answer.output) if drawable else None, truth))  # type: ignore[arg-type]
+            panels.append(_panel(drawing.answer_view(seed, row.image, answer.output) if drawable else None, truth))  # type: ignore[arg-type]
         grid.append(panels)
     width = max(picture.shape[1] for panels in grid for picture in panels)
     columns = ["input", *names]

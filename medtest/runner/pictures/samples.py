@@ -15,7 +15,7 @@ from medtest.core.files.written import WrittenFiles
 from medtest.core.oracles import criteria
 from medtest.core.oracles.base import Oracle
 from medtest.core.records import ANSWER, text_in
-from medtest.core.tasks.base import Task, task_of
+from medtest.core.tasks.base import TaskDrawing, task_of
 from medtest.runner.folder import output_problems, writing_text
 from medtest.runner.pictures.candidates import CASE_COLUMNS, Candidates
 from medtest.runner.records.case_set import CaseSet
@@ -55,7 +55,7 @@ class Sample:
         scale: Physical distance from identity.
         compared: Reference of ``source_score``: the ``source``, or the ``input`` given to the system.
         words: For questions: question, answer and expected answer, as headings and texts.
-        answers: The answers to source and follow-up, if records hold them (:meth:`Task.recorded`).
+        answers: The answers to source and follow-up, if records hold them (:meth:`TaskDrawing.recorded`).
         stored: Names of the answers to source and follow-up in the folder, "" for none.
     """
 
@@ -139,10 +139,10 @@ def choose(
     """
     names = score_columns(oracle, primary)
     tied = criteria.TIE_BREAKERS.get(primary.score)
-    task = task_of(oracle.task)
-    has_words = bool(task.word_columns) and set(task.word_columns) <= set(oracle.texts)
+    drawing = task_of(oracle.task).drawing
+    has_words = bool(drawing.word_columns) and set(drawing.word_columns) <= set(oracle.texts)
     second = None if tied is None else criteria.compared_columns(tied, primary.against)
-    candidates = Candidates(folder, names, second, asked, task)
+    candidates = Candidates(folder, names, second, asked, drawing)
     chosen: dict[int, str] = {}
     errors = candidates.errors(_ERRORS if count > 2 * _ERRORS else count // 4)
     others = count - len(errors)
@@ -158,11 +158,11 @@ def choose(
         chosen[row] = "error"
     order = {"worst": 0, "median": 1, "error": 2}
     rows = sorted(chosen, key=lambda row: (order[chosen[row]], *candidates.rank(row), row))
-    records = candidates.read(rows, (*(task.word_columns if has_words else ()), ANSWER))
+    records = candidates.read(rows, (*(drawing.word_columns if has_words else ()), ANSWER))
     sources = [candidates.source(row, record) for row, record in zip(rows, records, strict=True)]
     pairs = list(zip(records, sources, strict=True))
     texts_and_answers = [
-        _recorded_texts(task, record, source) if has_words else ((), (None, None)) for record, source in pairs
+        _recorded_texts(drawing, record, source) if has_words else ((), (None, None)) for record, source in pairs
     ]
     located = places.find({name: [r[name] for r in records] for name in CASE_COLUMNS})
     return [
@@ -188,10 +188,12 @@ def score_columns(oracle: Oracle, primary: Criterion) -> tuple[str | None, str]:
     return before, after
 
 
-def _recorded_texts(task: Task, record: Mapping[str, Any], source: Mapping[str, Any] | None) -> tuple[Words, Answers]:
+def _recorded_texts(
+    drawing: TaskDrawing, record: Mapping[str, Any], source: Mapping[str, Any] | None
+) -> tuple[Words, Answers]:
     """Return a task's texts of a record and its source's, and the answers in both."""
-    recorded = (None if source is None else task.recorded(source), task.recorded(record))
-    return _clipped(task.words(record, source), _MOST_WORDS), recorded
+    recorded = (None if source is None else drawing.recorded(source), drawing.recorded(record))
+    return _clipped(drawing.words(record, source), _MOST_WORDS), recorded
 
 
 def _clipped(words: Sequence[Sequence[str]], most: int) -> Words:

@@ -129,7 +129,7 @@ def _restore_answer(stored: bytes | None, seed: PreparedSeed, case: MadeCase) ->
         return None
     system_input = SystemInput(image=case.follow.image, spec=case.spec, classes=case.classes)
     try:
-        return SystemAnswer(output=case.task.restore(stored, seed, system_input))
+        return SystemAnswer(output=case.task.storage.restore(stored, seed, system_input))
     except Exception:  # noqa: BLE001 - a task may be a plug-in; the system is asked instead
         return None
 
@@ -168,7 +168,7 @@ def draw_strip(
     Returns:
         uint8 RGB picture.
     """
-    strip = task_of(seed.kind).panels(
+    strip = task_of(seed.kind).drawing.panels(
         Case(
             seed=seed,
             image=None if case.follow is None else case.follow.image,

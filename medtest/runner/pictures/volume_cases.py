@@ -76,11 +76,11 @@ def draw_volume(
     """
     if case.follow is None or seed.mask is None:
         return
-    task = task_of(seed.kind)
+    drawing = task_of(seed.kind).drawing
     regions = {
         system.record_name: region
         for system, answer in zip(systems, answers, strict=True)
-        if answer.output is not None and (region := task.region(answer.output)) is not None
+        if answer.output is not None and (region := drawing.region(answer.output)) is not None
     }
     folder, spacing = Path(picture.folder), seed.spec.spacing or (1.0, 1.0, 1.0)
     title = f"{picture.title} = {case.follow.scale:.3g}"

@@ -51,9 +51,9 @@ class HiddenWords:
             key: Key of the hash (:attr:`medtest.runner.privacy.rules.ShownNames.word_key`), None to show words.
         """
         task: Task = suite.task
-        return (
-            cls() if key is None or not task.prompts else cls(key=key, said=task.said_columns, named=task.named_columns)
-        )
+        if key is None or not task.prompts:
+            return cls()
+        return cls(key=key, said=task.storage.said_columns, named=task.storage.named_columns)
 
     def texts(self, texts: Mapping[str, str | None]) -> Mapping[str, str | None]:
         """Return text columns with hidden words."""

@@ -128,4 +128,4 @@ class _Again:
     def _restored(self, answer: bytes, case: MadeCase) -> Output:
         seed, follow = self._seed, case.follow
         image = seed.image if follow is None else follow.image
-        return case.task.restore(answer, seed, SystemInput(image=image, spec=seed.spec, classes=seed.classes))
+        return case.task.storage.restore(answer, seed, SystemInput(image=image, spec=seed.spec, classes=seed.classes))

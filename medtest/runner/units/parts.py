@@ -168,7 +168,7 @@ class Parts:
         if output is None or form == "none":
             return None
         try:
-            data = task_of(seed.kind).keep(output, seed, maps=form == MAPS)
+            data = task_of(seed.kind).storage.keep(output, seed, maps=form == MAPS)
         except Exception:  # noqa: BLE001 - a task may come from a plug-in; its case is asked again if needed
             return None
         return None if data is None else KeptAnswer.of(data, form)
@@ -341,7 +341,7 @@ def _ask(system: System, cases: Sequence[MadeCase], began: Callable[[], None]) -
     began()
     started = time.perf_counter()
     addresses = [case.address for case in cases]
-    raw_answers = cases[0].task.ask(system, images, [case.spec for case in cases], addresses)
+    raw_answers = system.answer_batch(images, [case.spec for case in cases], addresses)
     elapsed = 1000.0 * (time.perf_counter() - started) / len(cases)
     try:
         count = len(raw_answers)
@@ -369,7 +369,7 @@ def _output(system: System, answer: RawAnswer, case: MadeCase) -> Output:
     if case.follow is None:
         raise BadOutput("answered a case that has no image")
     system_input = SystemInput(image=case.follow.image, spec=case.spec, classes=case.classes)
-    return case.task.check(answer, system_input, system)
+    return case.task.border.check(answer, system_input, system)
 
 
 def describe(error: BaseException) -> str:

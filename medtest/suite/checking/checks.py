@@ -13,7 +13,7 @@ from typing import Any
 from medtest.core.cases import ID_PATTERN, SOURCE, UNCHANGED
 from medtest.core.errors import MedtestError, nearest_name
 from medtest.core.plugins import Family, PartInfo, parts
-from medtest.core.tasks.base import Task, noun, task_of
+from medtest.core.tasks.base import noun, task_of
 from medtest.suite.checking.exclusion import PLAIN_NAME, BadListError, Exclusion, find_list, read_exclusion
 from medtest.suite.checking.judging import gates_of, oracle_plan
 from medtest.suite.checking.misfits.altering import altering
@@ -95,7 +95,9 @@ def _plans(draft: Draft, family: Family, infos: Mapping[str, PartInfo]) -> list[
         names, fix = list(infos), f"name at least one under {family}:"
         if family == "systems":
             kind = _named_kind(draft)
-            names, fix = _answering_systems(infos, kind), Task.choose if kind is None else task_of(kind).choose
+            names, fix = _answering_systems(infos, kind), "choose one with model=NAME"
+            if kind is not None and task_of(kind).stream:
+                fix += ": a preset, or any server with an OpenAI-compatible API, with base_url=URL model_name=NAME"
         allowed = ", ".join(names) or "none is installed"
         draft.wrong((family,), found=NOTHING, allowed=allowed, fix=fix, misfit=family == "systems")
     return plans
@@ -279,7 +281,7 @@ def _prepare(draft: Draft, kind: str | None) -> PrepareBlock | None:
 def _check_resize(draft: Draft, block: PrepareBlock, kind: str | None) -> None:
     """Check that a crop is smaller than the resized image, and that cropping does not change the seeds' answers."""
     key: Key = ("prepare", "resize")
-    if kind is not None and not task_of(kind).crops:
+    if kind is not None and not task_of(kind).labels:
         allowed = "suites of labels alone (a crop would cut what a mask shows)"
         draft.wrong(key, found=f"resize for seeds that expect {noun(kind)}", allowed=allowed)
     elif block.size == "native" or (block.resize is not None and block.resize < block.size):

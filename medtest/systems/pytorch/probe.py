@@ -64,7 +64,7 @@ def probe_of(
     if inner.task.labels:
         if classes is None:
             raise MedtestError(f"{system.record_name}: a probe of labels needs the seeds' classes")
-        misfit = inner.task.misfit(inner.classes, classes)
+        misfit = inner.task.border.misfit(inner.classes, classes)
         if misfit:
             raise MedtestError(f"{system.record_name} {misfit}")
     options: dict[str, Any] = {"digest": digest, "began": began or _nothing}
@@ -223,7 +223,7 @@ class ScoreProbe(_SystemProbe):
             raise BadOutput(f"has no answer: {raw.reason}")
         if self.classes is None:
             return logits_of(torch.from_numpy(check_mask(raw, image.shape[:2]).probability), multi=True)
-        self._system.task.check(raw, SystemInput(image=image, classes=self.classes), self._system)
+        self._system.task.border.check(raw, SystemInput(image=image, classes=self.classes), self._system)
         scores = raw.scores if isinstance(raw, LabelAnswer) else raw
         values = torch.from_numpy(self._in_order(scores, self.classes))
         if self._system.answer_form != "logits":
@@ -294,5 +294,5 @@ def output_gap(first: Output, second: Output) -> Gap:
 
 
 def _gap(task: Task, first: Output | NDArray[np.float64], answer: Output) -> Gap:
-    apart = task.apart(first, answer)
-    return Gap(largest=float(apart.max()), mean=float(apart.mean()))
+    gaps = task.scoring.probability_gaps(first, answer)
+    return Gap(largest=float(gaps.max()), mean=float(gaps.mean()))

@@ -7,33 +7,26 @@ from typing import Any, ClassVar
 
 from medtest.core.cases import AnswerOutput, Output, PreparedSeed
 from medtest.core.errors import BadOutput
-from medtest.core.tasks.base import AskedSystem, Case, Panel, Panels, SystemInput, Task
+from medtest.core.tasks.base import (
+    QUESTION,
+    AskedSystem,
+    Border,
+    Case,
+    Panel,
+    Panels,
+    SystemInput,
+    Task,
+    TaskDrawing,
+    TaskReport,
+    TaskTables,
+)
 from medtest.core.tasks.results import TaskResults
 from medtest.preparation.factors import picture_factors
 from medtest.tasks.ask.words import COLUMNS, READ_TABLE, Words, words_of
 
 
-class AskTask(Task):
-    """Systems draw questions from a stream and yield answers, see :mod:`medtest.systems.answering.asking`.
-
-    Only records are stored: they contain the texts of answers, which a later revision can parse again.
-    """
-
-    name: ClassVar[str] = "answer"
-    output: ClassVar[type[Output]] = AnswerOutput
-    stream: ClassVar[bool] = True
-    oracle: ClassVar[str] = "answers"
-    choose: ClassVar[str] = (
-        "choose one with model=NAME: a preset that knows its server, or any server with "
-        "model=openai_compatible base_url=URL model_name=NAME"
-    )
-    source_words: ClassVar[str] = "answer{} to source images"
-    word_columns: ClassVar[tuple[str, ...]] = COLUMNS
-    read_table: ClassVar[str] = READ_TABLE
-    table_names: ClassVar[tuple[str, ...]] = ("flips", "flips_detail", "flip_directions", "answer_*", "answers_*")
-    strip_words: ClassVar[str] = (
-        "Beside the pictures stands what was asked, answered and expected, and the value that was read."
-    )
+class AnswerBorder(Border):
+    """Checks of answers in words."""
 
     def factors(self, seed: PreparedSeed) -> dict[str, float | None]:
         """Return the factors of a classifier's picture; the lesion is the region that must not be covered."""
@@ -48,6 +41,13 @@ class AskTask(Task):
         if not isinstance(raw, AnswerOutput):
             raise BadOutput(f"gave {type(raw).__name__} where an answer in words is expected")
         return raw
+
+
+class AnswerDrawing(TaskDrawing):
+    """Pictures with questions and answers beside them."""
+
+    word_columns: ClassVar[tuple[str, ...]] = COLUMNS
+    state_column: ClassVar[str] = "state"
 
     def expected_words(self, seed: PreparedSeed) -> str:
         """Return the meaning of a seed's mask."""
@@ -66,6 +66,13 @@ class AskTask(Task):
         """Return the question, both answers with the values parsed from them, and the expected answer."""
         return words_of(record, source)
 
+
+class AnswerTaskTables(TaskTables):
+    """Tables of flips, accuracy, states and costs."""
+
+    names: ClassVar[tuple[str, ...]] = ("flips", "flips_detail", "flip_directions", "answer_*", "answers_*")
+    readings: ClassVar[str] = READ_TABLE
+
     def results(self, records: Any, context: Any) -> TaskResults:
         """Return flips, accuracy, states and costs; empty for records without answers."""
         from medtest.tasks.ask.results import AskResults
@@ -74,9 +81,32 @@ class AskTask(Task):
         tables = answer_tables(records, phantom=context.phantom)
         return TaskResults() if tables is None else AskResults(tables)
 
+
+class AnswerReport(TaskReport):
+    """Heat maps of several systems."""
+
     def side_by_side(self, systems: Sequence[tuple[str, TaskResults]]) -> Sequence[Mapping[str, Any]]:
         """Return flips and accuracy of all systems by question."""
         from medtest.tasks.ask.report.heat import system_heats
         from medtest.tasks.ask.results import AskResults
 
         return system_heats([(name, result.tables) for name, result in systems if isinstance(result, AskResults)])
+
+
+class AskTask(Task):
+    """Systems draw questions from a stream and yield answers, see :mod:`medtest.systems.answering.asking`.
+
+    Only records are stored: they contain the texts of answers, which a later revision can parse again.
+    """
+
+    name: ClassVar[str] = "answer"
+    output: ClassVar[type[Output]] = AnswerOutput
+    input: ClassVar[str] = QUESTION
+    oracle: ClassVar[str] = "answers"
+    border: ClassVar[Border] = AnswerBorder()
+    drawing: ClassVar[TaskDrawing] = AnswerDrawing()
+    tables: ClassVar[TaskTables] = AnswerTaskTables()
+    report: ClassVar[TaskReport] = AnswerReport(
+        rate_words="The rates of all questions together, as gates use them; the flips of each question are above.",
+        strip_words="Beside the pictures: question, answer, expected answer, and the value parsed from the answer.",
+    )

@@ -12,7 +12,20 @@ from numpy.typing import NDArray
 from medtest.core.cases import Classes, LabelOutput, Output, PreparedSeed
 from medtest.core.errors import BadOutput, MedtestError
 from medtest.core.files.arrays import packed, unpacked
-from medtest.core.tasks.base import AskedSystem, Case, CaseAnswer, Panels, SystemInput, Task
+from medtest.core.tasks.base import (
+    AskedSystem,
+    Border,
+    Case,
+    CaseAnswer,
+    Panels,
+    Scoring,
+    Storage,
+    SystemInput,
+    Task,
+    TaskDrawing,
+    TaskReport,
+    TaskTables,
+)
 from medtest.core.tasks.border import CUT
 from medtest.core.tasks.results import Graded, TaskResults
 from medtest.preparation.factors import picture_factors
@@ -24,21 +37,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class ClassifyTask(Task):
-    """Systems answer with scores or labels, see :mod:`medtest.tasks.classify.border`."""
-
-    name: ClassVar[str] = "label"
-    output: ClassVar[type[Output]] = LabelOutput
-    labels: ClassVar[bool] = True
-    crops: ClassVar[bool] = True
-    oracle: ClassVar[str] = "labels"
-    folder: ClassVar[str] = "predictions"
-    table_names: ClassVar[tuple[str, ...]] = (
-        *("classification", "classes", "confusion"),
-        *("flip_probability", "flip_frames", "corruption_error", "attack_labels"),
-    )
-    measures: ClassVar[Mapping[str, tuple[str, str]]] = {FLIPS: ("Flips from frame to frame, by type", "all types")}
-    strip_words: ClassVar[str] = "Below each image stands what the system answered, below the source what was expected."
+class LabelBorder(Border):
+    """Checks of scores and labels, see :mod:`medtest.tasks.classify.border`."""
 
     def factors(self, seed: PreparedSeed) -> dict[str, float | None]:
         """Return light, sharpness, saliency, lesion size if known, visible area."""
@@ -55,6 +55,14 @@ class ClassifyTask(Task):
         return check_label(
             raw, asked=shown.classes, own=system.classes, form=system.answer_form, shape=shown.image.shape[:2]
         )
+
+    def misfit(self, own: Classes | None, requested: Classes) -> str:
+        """Return the reason why a system's classes do not match the seeds', or ""; their order is ignored."""
+        return classes_misfit(own, requested)
+
+
+class LabelStorage(Storage):
+    """Stored labels and probabilities."""
 
     def keep(self, output: Output, seed: PreparedSeed, *, maps: bool) -> bytes | None:
         """Return labels and probabilities, and the lesion's mask if the system gives one."""
@@ -82,21 +90,43 @@ class ClassifyTask(Task):
         mask = mask_of(arrays) if arrays else None
         return LabelOutput(classes=classes, labels=labels, probabilities=probabilities, mask=mask)
 
-    def misfit(self, own: Classes | None, asked: Classes) -> str:
-        """Return the reason why a system's classes do not match the seeds', or ""; their order is ignored."""
-        return classes_misfit(own, asked)
 
-    def apart(self, given: Output | NDArray[np.float64], answer: Output) -> NDArray[np.float64]:
+class LabelScoring(Scoring):
+    """Differences of probabilities, correctness of labels and flips."""
+
+    def probability_gaps(self, probabilities: Output | NDArray[np.float64], answer: Output) -> NDArray[np.float64]:
         """Return the differences of the classes' probabilities, float64 C."""
         if not isinstance(answer, LabelOutput):
             raise TypeError(f"an answer of kind {answer.kind} has no classes")
-        own, reference = (np.asarray(_shares(value), np.float64) for value in (given, answer))
+        own, reference = (np.asarray(_shares(value), np.float64) for value in (probabilities, answer))
         if answer.probabilities is not None:
             return np.abs(own - reference)
         is_true = reference > CUT
         if answer.classes.multi:
             return np.where((own > CUT) != is_true, np.abs(own - CUT), 0)
         return np.where(is_true, own.max() - own, 0)
+
+    def graded(self, records: Any, place: Any) -> Graded | None:
+        """Return accuracy or, with several labels, right decisions; with AUROC."""
+        from medtest.tasks.classify.tables.graded import graded
+
+        return graded(records, place)
+
+    def decided(self, records: Any, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return whether labels are right or, with several labels, the share of right decisions."""
+        from medtest.tasks.classify.tables.graded import decided
+
+        return decided(records, frame)
+
+    def flip_probability(self, records: Any) -> float | None:
+        """Return the flip probability over all types of perturbation, rule ``auto``."""
+        from medtest.tasks.classify.tables.flips import overall
+
+        return overall(records)
+
+
+class LabelDrawing(TaskDrawing):
+    """Pictures with labels as captions."""
 
     def region(self, output: Output) -> NDArray[np.bool_] | None:
         """Return the lesion's mask, if the system gives one."""
@@ -117,6 +147,16 @@ class ClassifyTask(Task):
         source = replace(source, name=f"{source.name}\n{self.expected_words(case.seed)}")
         return replace(panels, panels=[source, *others])
 
+
+class LabelTaskTables(TaskTables):
+    """Tables of accuracy, classes, flips and errors."""
+
+    names: ClassVar[tuple[str, ...]] = (
+        *("classification", "classes", "confusion"),
+        *("flip_probability", "flip_frames", "corruption_error", "attack_labels"),
+    )
+    measures: ClassVar[Mapping[str, tuple[str, str]]] = {FLIPS: ("Flips from frame to frame, by type", "all types")}
+
     def results(self, records: Any, context: Any) -> TaskResults:
         """Return accuracy, classes, flips and errors; empty for records without answers."""
         from medtest.tasks.classify.results import LabelResults
@@ -131,36 +171,11 @@ class ClassifyTask(Task):
         )
         return TaskResults() if tables is None else LabelResults(tables)
 
-    def graded(self, records: Any, place: Any) -> Graded | None:
-        """Return accuracy or, with several labels, right decisions; with AUROC."""
-        from medtest.tasks.classify.tables.graded import graded
-
-        return graded(records, place)
-
-    def decided(self, records: Any, frame: pd.DataFrame) -> pd.DataFrame:
-        """Return whether labels are right or, with several labels, the share of right decisions."""
-        from medtest.tasks.classify.tables.graded import decided
-
-        return decided(records, frame)
-
-    def flip_probability(self, records: Any) -> float | None:
-        """Return the flip probability over all types of perturbation, rule ``auto``."""
-        from medtest.tasks.classify.tables.flips import overall
-
-        return overall(records)
-
     def reference(self, records: Any) -> Any:
         """Return the flips and errors as reference for other systems."""
         from medtest.tasks.classify.tables.results import reference_of
 
         return reference_of(records)
-
-    def side_by_side(self, systems: Sequence[tuple[str, TaskResults]]) -> Sequence[Mapping[str, Any]]:
-        """Return the flip probabilities of all systems."""
-        from medtest.tasks.classify.report.heat import system_heat
-        from medtest.tasks.classify.results import LabelResults
-
-        return system_heat([(name, result.tables) for name, result in systems if isinstance(result, LabelResults)])
 
     def differences(self, sides: Mapping[str, Any], place: Any) -> Iterable[tuple[Any, Sequence[Any]]]:
         """Yield flips between frames, by type."""
@@ -174,6 +189,34 @@ class ClassifyTask(Task):
 
         labels = pair(before, after, order=order)
         return table_of(labels, family), labels.unpaired
+
+
+class LabelReport(TaskReport):
+    """Heat maps of several systems."""
+
+    def side_by_side(self, systems: Sequence[tuple[str, TaskResults]]) -> Sequence[Mapping[str, Any]]:
+        """Return the flip probabilities of all systems."""
+        from medtest.tasks.classify.report.heat import system_heat
+        from medtest.tasks.classify.results import LabelResults
+
+        return system_heat([(name, result.tables) for name, result in systems if isinstance(result, LabelResults)])
+
+
+class ClassifyTask(Task):
+    """Systems answer with scores or labels."""
+
+    name: ClassVar[str] = "label"
+    output: ClassVar[type[Output]] = LabelOutput
+    oracle: ClassVar[str] = "labels"
+    folder: ClassVar[str] = "predictions"
+    border: ClassVar[Border] = LabelBorder()
+    storage: ClassVar[Storage] = LabelStorage()
+    scoring: ClassVar[Scoring] = LabelScoring()
+    drawing: ClassVar[TaskDrawing] = LabelDrawing()
+    tables: ClassVar[TaskTables] = LabelTaskTables()
+    report: ClassVar[TaskReport] = LabelReport(
+        strip_words="Below each image: the system's answer; below the source also the expected answer."
+    )
 
 
 def _shares(answer: Any) -> Any:

@@ -9,46 +9,32 @@ from typing import Any, ClassVar
 from medtest.core.cases import Address, Output, PictureOutput, PreparedSeed, Prompt
 from medtest.core.errors import BadOutput
 from medtest.core.scenes import Pool, Scene, Tells
-from medtest.core.tasks.base import PROMPT, AskedSystem, Case, CaseAnswer, Panel, Panels, SystemInput, Task
+from medtest.core.tasks.base import (
+    PROMPT,
+    AskedSystem,
+    Border,
+    Case,
+    CaseAnswer,
+    Panel,
+    Panels,
+    Storage,
+    SystemInput,
+    Task,
+    TaskDrawing,
+    TaskReport,
+    TaskTables,
+)
 from medtest.core.tasks.results import TaskResults
 from medtest.tasks.depict.words import COLUMNS, Words, words_of
 
 _MOST_PROMPT = 60
 
 
-class DepictTask(Task):
-    """Systems draw prompts from a stream and yield pictures, see :mod:`medtest.systems.answering.asking`.
+_NO_POOL = '{"entities":[],"triples":[]}'
 
-    Only records and pictures are stored: records contain the detected scene, which a later revision can judge.
-    """
 
-    name: ClassVar[str] = "depiction"
-    output: ClassVar[type[Output]] = PictureOutput
-    case_input: ClassVar[str] = "prompt"
-    rate_words: ClassVar[str] = (
-        "The rates of all relations, as gates take them; what went wrong in pictures stands above."
-    )
-    takes: ClassVar[str] = PROMPT
-    stream: ClassVar[bool] = True
-    oracle: ClassVar[str] = "scenes"
-    choose: ClassVar[str] = (
-        "choose one with model=NAME: a preset that knows its service, or any that speaks OpenAI's images API with its "
-        "base_url and model_name"
-    )
-    seeds: ClassVar[str] = "prompts"
-    source_words: ClassVar[str] = "picture{} of source prompts"
-    word_columns: ClassVar[tuple[str, ...]] = COLUMNS
-    state_column: ClassVar[str] = "answer_state"
-    said_columns: ClassVar[tuple[str, ...]] = ("prompt", "revised_prompt", "answer_why")
-    named_columns: ClassVar[tuple[str, ...]] = (
-        *("pool", "source_pool", "effect", "scene", "tells", "source_scene", "source_tells"),
-    )
-    table_names: ClassVar[tuple[str, ...]] = (
-        *("actesting*", "refusals", "depiction_*", "fidelity", "geneval", "duplicates", "duplicate_shares"),
-    )
-    strip_words: ClassVar[str] = (
-        "Boxes are what the reader saw. Beside the pictures stand the prompts, what of them changed, and what is wrong."
-    )
+class PictureBorder(Border):
+    """Checks of generated pictures."""
 
     def check(self, raw: Any, shown: SystemInput, system: AskedSystem) -> PictureOutput:
         """Return an answer that a system yielded.
@@ -59,6 +45,22 @@ class DepictTask(Task):
         if not isinstance(raw, PictureOutput):
             raise BadOutput(f"gave {type(raw).__name__} where a picture is expected")
         return raw
+
+
+class PromptStorage(Storage):
+    """Columns of records with words of prompts; answers are not stored, since records hold the scenes to judge."""
+
+    said_columns: ClassVar[tuple[str, ...]] = ("prompt", "revised_prompt", "answer_why")
+    named_columns: ClassVar[tuple[str, ...]] = (
+        *("pool", "source_pool", "effect", "scene", "tells", "source_scene", "source_tells"),
+    )
+
+
+class PictureDrawing(TaskDrawing):
+    """Pictures with the boxes of detected objects, and the prompts beside them."""
+
+    word_columns: ClassVar[tuple[str, ...]] = COLUMNS
+    state_column: ClassVar[str] = "answer_state"
 
     def expected_words(self, seed: PreparedSeed) -> str:
         """Return the expectation for a seed."""
@@ -103,6 +105,14 @@ class DepictTask(Task):
         )
         return output.read_as(facts)
 
+
+class PictureTaskTables(TaskTables):
+    """Tables of errors, misses, refusals, and figures of the pictures."""
+
+    names: ClassVar[tuple[str, ...]] = (
+        *("actesting*", "refusals", "depiction_*", "fidelity", "geneval", "duplicates", "duplicate_shares"),
+    )
+
     def results(self, records: Any, context: Any) -> TaskResults:
         """Return error and miss rates, refusals, and figures of the pictures; empty for records without answers."""
         from medtest.results.fidelity.settings import FigureSettings
@@ -123,7 +133,25 @@ class DepictTask(Task):
         return DepictResults(tables, figures)
 
 
-_NO_POOL = '{"entities":[],"triples":[]}'
+class DepictTask(Task):
+    """Systems draw prompts from a stream and yield pictures, see :mod:`medtest.systems.answering.asking`.
+
+    Only records and pictures are stored: records contain the detected scene, which a later revision can judge.
+    """
+
+    name: ClassVar[str] = "depiction"
+    output: ClassVar[type[Output]] = PictureOutput
+    input: ClassVar[str] = PROMPT
+    oracle: ClassVar[str] = "scenes"
+    border: ClassVar[Border] = PictureBorder()
+    storage: ClassVar[Storage] = PromptStorage()
+    drawing: ClassVar[TaskDrawing] = PictureDrawing()
+    tables: ClassVar[TaskTables] = PictureTaskTables()
+    report: ClassVar[TaskReport] = TaskReport(
+        case_input="prompt",
+        rate_words="The rates of all relations, as gates use them; the errors of the pictures are above.",
+        strip_words="Boxes mark what the reader detected. Beside the pictures: prompts, changes and errors.",
+    )
 
 
 def _panel(name: str, case: Case, answer: CaseAnswer) -> Panel:

@@ -10,19 +10,13 @@ from numpy.typing import NDArray
 from medtest.core.cases import Image, Mask, Output, PreparedSeed, RegionOutput, Seed
 from medtest.core.errors import MedtestError
 from medtest.core.files.arrays import packed, unpacked
-from medtest.core.tasks.base import AskedSystem, SystemInput
-from medtest.core.tasks.series import SeriesTask
+from medtest.core.tasks.base import SERIES, AskedSystem, Border, Storage, SystemInput, Task, TaskDrawing
+from medtest.core.tasks.series import SeriesDrawing
 from medtest.core.tasks.series_border import check_region
 
 
-class RegionTask(SeriesTask):
-    """Systems answer with a region of the image's spatial shape, see :mod:`medtest.core.tasks.series_border`."""
-
-    name: ClassVar[str] = "region"
-    output: ClassVar[type[Output]] = RegionOutput
-    masks: ClassVar[bool] = True
-    oracle: ClassVar[str] = "regions"
-    seeds: ClassVar[str] = "source cases"
+class RegionBorder(Border):
+    """Checks of regions, see :mod:`medtest.core.tasks.series_border`."""
 
     def truth(self, seed: Seed) -> tuple[Mask | None, Image | None]:
         """Return the expected region as the prepared seed's mask.
@@ -43,6 +37,10 @@ class RegionTask(SeriesTask):
         """
         return check_region(raw, shown.image, shown.spec)
 
+
+class RegionStorage(Storage):
+    """Stored regions, one bit per pixel or voxel."""
+
     def keep(self, output: Output, seed: PreparedSeed, *, maps: bool) -> bytes | None:
         """Return the region, one bit per pixel or voxel; series' scores need no map."""
         return packed({"region": output.region}) if isinstance(output, RegionOutput) else None
@@ -58,6 +56,29 @@ class RegionTask(SeriesTask):
             raise MedtestError("a stored answer holds no region of the image's shape")
         return RegionOutput(region=region)
 
+
+class RegionDrawing(SeriesDrawing):
+    """Pictures with outlined regions."""
+
+    outlines: ClassVar[bool] = True
+
     def region(self, output: Output) -> NDArray[np.bool_] | None:
         """Return the region."""
         return output.region if isinstance(output, RegionOutput) else None
+
+    def expected_words(self, seed: PreparedSeed) -> str:
+        """Return the caption for the true region."""
+        return "expected region"
+
+
+class RegionTask(Task):
+    """Systems answer with a region of the image's spatial shape."""
+
+    name: ClassVar[str] = "region"
+    output: ClassVar[type[Output]] = RegionOutput
+    input: ClassVar[str] = SERIES
+    oracle: ClassVar[str] = "regions"
+    folder: ClassVar[str] = "results"
+    border: ClassVar[Border] = RegionBorder()
+    storage: ClassVar[Storage] = RegionStorage()
+    drawing: ClassVar[TaskDrawing] = RegionDrawing()

@@ -7,21 +7,16 @@ from typing import Any, ClassVar
 from medtest.core.cases import Image, ImageOutput, Mask, Output, PreparedSeed, Seed
 from medtest.core.errors import MedtestError
 from medtest.core.files.arrays import packed, unpacked
-from medtest.core.tasks.base import AskedSystem, FlatView, SystemInput
-from medtest.core.tasks.series import SeriesTask
+from medtest.core.tasks.base import SERIES, AskedSystem, Border, FlatView, Storage, SystemInput, Task, TaskDrawing
+from medtest.core.tasks.series import SeriesDrawing
 from medtest.core.tasks.series_border import check_image
 
 MOST_BYTES = 4 << 20
 """Largest size in bytes of an image stored in every run; larger ones, mostly volumes, need ``maps``."""
 
 
-class RestoreTask(SeriesTask):
-    """Systems answer with an image of the input's shape, see :mod:`medtest.core.tasks.series_border`."""
-
-    name: ClassVar[str] = "image"
-    output: ClassVar[type[Output]] = ImageOutput
-    oracle: ClassVar[str] = "quality"
-    pictured: ClassVar[bool] = True
+class ImageBorder(Border):
+    """Checks of processed images, see :mod:`medtest.core.tasks.series_border`."""
 
     def truth(self, seed: Seed) -> tuple[Mask | None, Image | None]:
         """Return the clean image: the seed's own if no other is known.
@@ -42,6 +37,12 @@ class RestoreTask(SeriesTask):
         """
         return check_image(raw, shown.image)
 
+
+class ImageStorage(Storage):
+    """Stored images, without loss."""
+
+    pictures: ClassVar[bool] = True
+
     def keep(self, output: Output, seed: PreparedSeed, *, maps: bool) -> bytes | None:
         """Return the image without loss; above :data:`MOST_BYTES` only with ``maps``."""
         if not isinstance(output, ImageOutput) or (output.image.nbytes > MOST_BYTES and not maps):
@@ -59,6 +60,27 @@ class RestoreTask(SeriesTask):
             raise MedtestError("a stored answer holds no image of the input's shape")
         return ImageOutput(image=image, given=shown.image)
 
+
+class ImageDrawing(SeriesDrawing):
+    """Pictures of processed images."""
+
     def answer_view(self, seed: PreparedSeed, image: Image, output: Output) -> FlatView:
         """Return a view of the processed image."""
         return self.view(seed, output.image if isinstance(output, ImageOutput) else image)
+
+    def expected_words(self, seed: PreparedSeed) -> str:
+        """Return the caption for the clean image."""
+        return "expected image"
+
+
+class RestoreTask(Task):
+    """Systems answer with an image of the input's shape."""
+
+    name: ClassVar[str] = "image"
+    output: ClassVar[type[Output]] = ImageOutput
+    input: ClassVar[str] = SERIES
+    oracle: ClassVar[str] = "quality"
+    folder: ClassVar[str] = "results"
+    border: ClassVar[Border] = ImageBorder()
+    storage: ClassVar[Storage] = ImageStorage()
+    drawing: ClassVar[TaskDrawing] = ImageDrawing()

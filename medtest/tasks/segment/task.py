@@ -9,21 +9,27 @@ from numpy.typing import NDArray
 
 from medtest.core.cases import Effect, Image, Mask, MaskOutput, Output, PreparedSeed
 from medtest.core.files.arrays import packed, unpacked
-from medtest.core.tasks.base import AskedSystem, Case, CaseAnswer, Panel, Panels, SystemInput, Task
+from medtest.core.tasks.base import (
+    AskedSystem,
+    Border,
+    Case,
+    CaseAnswer,
+    Panel,
+    Panels,
+    Scoring,
+    Storage,
+    SystemInput,
+    Task,
+    TaskDrawing,
+)
 from medtest.core.tasks.border import CUT, check_mask
 from medtest.core.tasks.results import Graded
 from medtest.preparation.factors import lesion_factors
 from medtest.tasks.segment.kept import mask_arrays, mask_of
 
 
-class SegmentTask(Task):
-    """Systems answer with a map of the picture, see :mod:`medtest.core.tasks.border`."""
-
-    name: ClassVar[str] = "mask"
-    output: ClassVar[type[Output]] = MaskOutput
-    masks: ClassVar[bool] = True
-    oracle: ClassVar[str] = "masks"
-    folder: ClassVar[str] = "predictions"
+class MaskBorder(Border):
+    """Checks of maps, see :mod:`medtest.core.tasks.border`."""
 
     def factors(self, seed: PreparedSeed) -> dict[str, float | None]:
         """Return size, number and position of lesions, light, visible area."""
@@ -37,16 +43,9 @@ class SegmentTask(Task):
         """
         return check_mask(raw, shown.image.shape[:2])
 
-    def apart(self, given: Output | NDArray[np.float64], answer: Output) -> NDArray[np.float64]:
-        """Return the differences of probabilities, float64 H×W."""
-        if not isinstance(answer, MaskOutput) or answer.probability is None:
-            raise TypeError(f"an answer of kind {answer.kind} is no probability map")
-        probability = given.probability if isinstance(given, MaskOutput) else given
-        own, reference = np.asarray(probability, np.float64), np.asarray(answer.probability, np.float64)
-        native = reference if answer.native is None else answer.native
-        if np.isin(native, (0, 1)).all():
-            return np.where((own > CUT) != answer.mask, np.abs(own - CUT), 0)
-        return np.abs(own - reference)
+
+class MaskStorage(Storage):
+    """Stored masks."""
 
     def keep(self, output: Output, seed: PreparedSeed, *, maps: bool) -> bytes | None:
         """Return the mask, one bit per pixel, and with ``maps`` the probability map at 8 bits."""
@@ -59,6 +58,21 @@ class SegmentTask(Task):
             MedtestError: It is not an answer of this task.
         """
         return mask_of(unpacked(kept)[0])
+
+
+class MaskScoring(Scoring):
+    """Differences of probability maps, and Dice as correctness."""
+
+    def probability_gaps(self, probabilities: Output | NDArray[np.float64], answer: Output) -> NDArray[np.float64]:
+        """Return the differences of probabilities, float64 H×W."""
+        if not isinstance(answer, MaskOutput) or answer.probability is None:
+            raise TypeError(f"an answer of kind {answer.kind} is no probability map")
+        values = probabilities.probability if isinstance(probabilities, MaskOutput) else probabilities
+        own, reference = np.asarray(values, np.float64), np.asarray(answer.probability, np.float64)
+        native = reference if answer.native is None else answer.native
+        if np.isin(native, (0, 1)).all():
+            return np.where((own > CUT) != answer.mask, np.abs(own - CUT), 0)
+        return np.abs(own - reference)
 
     def graded(self, records: Any, place: Any) -> Graded | None:
         """Return Dice against the expected mask or, without one, against the answer to the source."""
@@ -86,9 +100,17 @@ class SegmentTask(Task):
             unrounded_whole=zeros,
         )
 
+
+class MaskDrawing(TaskDrawing):
+    """Pictures with outlined masks."""
+
     def region(self, output: Output) -> NDArray[np.bool_] | None:
         """Return the mask."""
         return output.mask if isinstance(output, MaskOutput) else None
+
+    def expected_words(self, seed: PreparedSeed) -> str:
+        """Return the caption for the expected mask."""
+        return "expected mask"
 
     def panels(self, case: Case) -> Panels:
         """Return source, follow-up, the expected mask, and both answers on their images."""
@@ -106,3 +128,16 @@ class SegmentTask(Task):
             words = answer.reason or "not asked"
             return Panel(name=name, image=None if image is None else image // 3, words=words, truth=truth)
         return Panel(name=name, image=image, truth=truth, answer=self.region(answer.output))
+
+
+class SegmentTask(Task):
+    """Systems answer with a map of the picture."""
+
+    name: ClassVar[str] = "mask"
+    output: ClassVar[type[Output]] = MaskOutput
+    oracle: ClassVar[str] = "masks"
+    folder: ClassVar[str] = "predictions"
+    border: ClassVar[Border] = MaskBorder()
+    storage: ClassVar[Storage] = MaskStorage()
+    scoring: ClassVar[Scoring] = MaskScoring()
+    drawing: ClassVar[TaskDrawing] = MaskDrawing()

@@ -103,7 +103,7 @@ def test_real_images_need_a_model_and_the_message_says_which_there_are() -> None
     allowed = mistake.allowed.split(", ")
     assert {"openai_compatible", "gpt_4o", "qwen_vl", "transformers"} <= set(allowed)
     assert not {"pranet", "dsinet", "median"} & set(allowed), "they answer no questions"
-    assert "model=openai_compatible base_url=URL" in mistake.fix
+    assert "base_url=URL model_name=NAME" in mistake.fix
 
 
 def test_other_suites_name_systems_of_their_kind() -> None:

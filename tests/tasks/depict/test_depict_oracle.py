@@ -147,9 +147,9 @@ def test_another_readers_scenes_are_judged_for_follow_ups_and_their_sources() ->
 def test_what_a_record_holds_is_shown_with_boxes_and_the_broken_triple() -> None:
     task = task_of("depiction")
     made = {row["relation"]: row for row in rows(1, lambda pool, rng, prompt: drawn(source_pool(0)))}
-    source, follow = task.recorded(made["source"]), task.recorded(made["er_a"])
+    source, follow = task.drawing.recorded(made["source"]), task.drawing.recorded(made["er_a"])
     assert follow is not None and source is not None and isinstance(follow.facts, Scene)
-    words = dict(task.words(made["er_a"], made["source"]))
+    words = dict(task.drawing.words(made["er_a"], made["source"]))
     assert words["source"] == "prompt 0" and words["follow-up"] == "prompt 0 er_a"
     assert (
         words["change"].startswith("+ ")
@@ -172,24 +172,26 @@ def test_what_a_record_holds_is_shown_with_boxes_and_the_broken_triple() -> None
         words=tuple(words.items()),
         pixels=lambda sha256: picture if sha256 == "ab" * 32 else None,
     )
-    panels = task.panels(case).panels
+    panels = task.drawing.panels(case).panels
     assert [one.name.split("\n") for one in panels[:2]] == [["source", "prompt 0"], ["follow-up", "prompt 0 er_a"]]
     assert panels[0].image is picture and len(panels[1].boxes) == len(follow.facts.entities)
     assert panels[1].boxes[0][1].endswith(follow.facts.entities[0].name) and panels[2].lines == case.words
-    gone = task.panels(Case(seed=case.seed, image=NO_IMAGE, before=case.before, after=CaseAnswer(reason="not asked")))
+    gone = task.drawing.panels(
+        Case(seed=case.seed, image=NO_IMAGE, before=case.before, after=CaseAnswer(reason="not asked"))
+    )
     assert [one.words for one in gone.panels] == ["the picture is no longer kept", "not asked"]
 
 
 def test_a_refusal_is_shown_with_its_reason() -> None:
     made = {row["relation"]: row for row in rows(1, lambda pool, rng, prompt: "content_filter")}
-    assert dict(task_of("depiction").words(made["ec"], None))["no picture"] == "content filter: the service said no"
+    assert dict(task_of("depiction").drawing.words(made["ec"], None))["no picture"] == "content filter: the service said no"
 
 
 def test_only_pictures_are_answers() -> None:
     task = task_of("depiction")
     with pytest.raises(BadOutput, match="where a picture is expected"):
-        task.check("a dog", SystemInput(image=NO_IMAGE), None)  # type: ignore[arg-type]
-    words = AnswerOutput(address=task.recorded(next(iter(rows(1)))).address, text="a dog")  # type: ignore[union-attr]
+        task.border.check("a dog", SystemInput(image=NO_IMAGE), None)  # type: ignore[arg-type]
+    words = AnswerOutput(address=task.drawing.recorded(next(iter(rows(1)))).address, text="a dog")  # type: ignore[union-attr]
     with pytest.raises(TypeError, match="kind answer"):
         oracle().score(answer=words, source=None, seed=None, effect=Effect())  # type: ignore[arg-type]
 
@@ -207,7 +209,7 @@ def test_records_hold_json_that_anybody_reads() -> None:
 
 def test_records_without_words_are_judged_the_same() -> None:
     hidden = HiddenWords(
-        key=b"0" * 32, said=task_of("depiction").said_columns, named=task_of("depiction").named_columns
+        key=b"0" * 32, said=task_of("depiction").storage.said_columns, named=task_of("depiction").storage.named_columns
     )
     judge = oracle()
     for row in rows(6, faulty, seed=4):

@@ -56,4 +56,4 @@ def other_classes(system: System, count: int, asked: Classes) -> Mistake:
 
 def _misfit(source: SeedSource, system: System) -> str:
     classes = source.classes()
-    return "" if classes is None else system.task.misfit(system.classes, classes)
+    return "" if classes is None else system.task.border.misfit(system.classes, classes)

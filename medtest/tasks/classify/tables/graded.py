@@ -110,7 +110,7 @@ def _areas_of(pool: CellPool) -> list[tuple[object, ...]]:
 
 
 def decided(records: Records, frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the correctness of selected records; see :meth:`medtest.core.tasks.base.Task.decided`."""
+    """Return the correctness of selected records; see :meth:`medtest.core.tasks.roles.Scoring.decided`."""
     import pandas as pd
 
     decisions = decisions_of(frame, classes_of(records), records.classes)
