@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Self, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,8 +42,12 @@ class Output:
     Attributes:
         kind: Name of its task.
         facts: The suite's reader's interpretation (:mod:`medtest.readers.base`); None if it has not been read.
+        has_labels: True if answers are labels of the seeds' classes.
+        marks_region: True if answers mark pixels or voxels.
     """
 
+    has_labels: ClassVar[bool] = False
+    marks_region: ClassVar[bool] = False
     kind: str
     facts: Any = None
 
@@ -64,6 +68,7 @@ class MaskOutput(Output):
         native: float32 h×w in [0, 1] at the original size of the answer or mask file; None if equal.
     """
 
+    marks_region: ClassVar[bool] = True
     mask: Mask
     probability: Probability | None = None
     native: Probability | None = None
@@ -92,6 +97,7 @@ class RegionOutput(Output):
         region: bool, of the input's spatial shape.
     """
 
+    marks_region: ClassVar[bool] = True
     region: NDArray[np.bool_]
     kind: str = field(default="region", init=False)
 
@@ -108,6 +114,7 @@ class LabelOutput(Output):
         mask: Segmentation of the lesion at the prepared image's size; None if the system does not segment.
     """
 
+    has_labels: ClassVar[bool] = True
     classes: Classes
     labels: tuple[str, ...]
     probabilities: Probability | None = None

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import cache
 from typing import ClassVar
 
-from medtest.core.cases import LabelOutput, MaskOutput, Output, RegionOutput
+from medtest.core.cases import Output
 from medtest.core.errors import Mistake, nearest_name
 from medtest.core.plugins import Part, parts
 from medtest.core.tasks.panels import Case as Case
@@ -91,12 +91,12 @@ class Task(Part):
     @property
     def labels(self) -> bool:
         """True if answers are labels of the seeds' classes."""
-        return issubclass(self.output, LabelOutput)
+        return self.output.has_labels
 
     @property
     def masks(self) -> bool:
         """True if answers mark pixels or voxels; their files hold labels instead of grey levels."""
-        return issubclass(self.output, MaskOutput | RegionOutput)
+        return self.output.marks_region
 
     def fits(self, takes: frozenset[str]) -> bool:
         """Return True if relations with this ``Relation.takes`` apply to its seeds."""

@@ -166,12 +166,12 @@ def test_a_judge_that_gave_nothing_is_not_said_to_have_had_nothing_to_read(ran: 
     assert "read nothing" in judge_words(nothing)
 
 
-def test_the_terminal_counts_answers_not_images(ran: Any) -> None:
+def test_terminal_counts_answers_to_sources_not_images(ran: Any) -> None:
     material = ran[3].materials[0]
     frame = pd.read_parquet(material.folder / "records.parquet")
     sources = frame[(frame["relation"] == "source") & frame["agreement"].notna()]
     assert len(sources) > sources["seed_id"].nunique()
-    assert f": mean of {len(sources)} answers to source images: accuracy " in on_sources(material)
+    assert f": mean of {len(sources)} source cases: accuracy " in on_sources(material)
 
 
 def test_a_simulation_says_so_wherever_it_is_shown(ran: Any) -> None:

@@ -23,7 +23,7 @@ from medtest.tasks.ask.tables.readings import judged_table
 from medtest.tasks.ask.tables.results import answer_tables
 from medtest.tasks.ask.tables.states import state_table
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "oracles"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "core" / "oracles"))
 
 from question_seeds import ask_of, seed_of
 
