@@ -184,7 +184,8 @@ def test_what_a_record_holds_is_shown_with_boxes_and_the_broken_triple() -> None
 
 def test_a_refusal_is_shown_with_its_reason() -> None:
     made = {row["relation"]: row for row in rows(1, lambda pool, rng, prompt: "content_filter")}
-    assert dict(task_of("depiction").drawing.words(made["ec"], None))["no picture"] == "content filter: the service said no"
+    words = dict(task_of("depiction").drawing.words(made["ec"], None))
+    assert words["no picture"] == "content filter: the service said no"
 
 
 def test_only_pictures_are_answers() -> None:
