@@ -45,7 +45,7 @@ from medtest.api.campaign import Campaign
 from medtest.api.pacing.rate_limiter import RateLimiter
 from medtest.api.store.cache import Cache
 from medtest.api.store.ledger import Ledger
-from medtest.api.wire.body import request_body
+from medtest.api.wire.words import request_body
 
 PICTURE = Picture.of(np.random.default_rng(0).integers(0, 256, (100, 110, 3), dtype=np.uint8))
 PARAMETERS = Parameters(model="simulated")

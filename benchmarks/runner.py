@@ -38,8 +38,7 @@ from medtest.runner.pool.allocator import keeping_memory
 from medtest.runner.pool.layout import usable_cores
 from medtest.suite.model import Criterion, Invocation, OraclePlan, PartPlan, Suite
 from medtest.systems.base import RawAnswer, System
-from medtest.systems.segmentation.pranet import PraNetSystem
-from medtest.systems.segmentation.ssformer import SSFormerSystem
+from medtest.systems.segmentation.families import PraNetSystem, SSFormerSystem
 
 RELATIONS = (
     "unchanged saturation contrast white_balance specularity blur instrument feces blood text".split()  # noqa: SIM905

@@ -31,9 +31,8 @@ from medtest.api.pacing.throttle import Permit
 from medtest.api.pool import GivenUp, Stop, blocking, stream
 from medtest.api.progress import CampaignProgress
 from medtest.api.stops import ServerClosed
-from medtest.api.store.cache import Cache, CacheMode
+from medtest.api.store.cache import Cache, CacheMode, Memory
 from medtest.api.store.ledger import Ledger, OpenTask
-from medtest.api.store.memory import Memory
 
 
 class Campaign:

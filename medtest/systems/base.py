@@ -210,3 +210,18 @@ class System(Part, ABC):
     def close(self) -> None:
         """Release the resources acquired by :meth:`open`."""
         return
+
+
+class Algorithm(System):
+    """System that is fully determined by its settings. Subclasses implement :meth:`process`."""
+
+    def fingerprint(self) -> dict[str, Json]:
+        """Return an empty fingerprint: settings and revision suffice. Subclasses that read files add their SHA-256."""
+        return {}
+
+    def open(self, *, device: str, threads: int) -> None:
+        """Do nothing, because there is nothing to load."""
+
+    def predict(self, images: Sequence[Image], addresses: Sequence[Address]) -> Sequence[RawAnswer]:
+        """Answer 8-bit RGB images."""
+        return self.process(images, [ImageSpec()] * len(images), addresses)

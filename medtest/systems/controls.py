@@ -13,8 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from medtest.core.cases import Address, Image, ImageSpec, Json
-from medtest.systems.base import RawAnswer
-from medtest.systems.restoration.algorithm import Algorithm
+from medtest.systems.base import Algorithm, RawAnswer
 
 
 class Control(Algorithm):

@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 from medtest.api.calls.request import CallState, Outcome, Parameters, Picture, Request, Source, content_key, schema_of
 from medtest.api.wire.answers import NotAnAnswer, parse_structured, read_body
-from medtest.api.wire.body import request_body
+from medtest.api.wire.words import request_body
 
 PARAMETERS = Parameters(model="m")
 

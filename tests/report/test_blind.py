@@ -171,7 +171,7 @@ def test_compact_pranet_that_is_blind_below_94_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The system of the first report: half of the answers to polyp_seg's images become empty."""
-    from medtest.systems.segmentation.pranet import PraNetSystem
+    from medtest.systems.segmentation.families import PraNetSystem
 
     class Blind(PraNetSystem):
         def predict(self, images: Any, addresses: Any) -> Any:

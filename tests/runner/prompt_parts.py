@@ -27,7 +27,7 @@ from medtest.relations.prompts.base import PromptRelation, prompt_of
 from medtest.relations.unchanged import Unchanged
 from medtest.seeds.base import SeedSource
 from medtest.suite.model import Criterion, OraclePlan, Prepare, Privacy, Suite
-from medtest.systems.pictures.openai_images import OpenAIImages
+from medtest.systems.pictures.services import OpenAIImages
 from medtest.tasks.depict.oracle import Scenes
 
 STRIPES = {

@@ -14,15 +14,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from medtest.systems.restoration import grid
-from medtest.systems.restoration.alvarez_mazorra import enhanced_shock
 from medtest.systems.restoration.coherence_diffusion import coherence_diffusion
-from medtest.systems.restoration.coherence_shock import coherence_shock
-from medtest.systems.restoration.complex_shock import complex_shock
 from medtest.systems.restoration.libraries import bilateral, median, non_local_means, total_variation
-from medtest.systems.restoration.local_histogram import smoothed_quantile
-from medtest.systems.restoration.osher_rudin import original_shock
-from medtest.systems.restoration.smoothed_median import smoothed_median
-from medtest.systems.restoration.smoothed_shock import smoothed_shock
+from medtest.systems.restoration.local_histogram import smoothed_median, smoothed_quantile, smoothed_shock
+from medtest.systems.restoration.shock import coherence_shock, complex_shock, enhanced_shock, original_shock
 
 Filter = Callable[..., NDArray[Any]]
 

@@ -9,8 +9,13 @@ import numpy as np
 import pytest
 
 from medtest.core.errors import MedtestError
-from medtest.systems.segmentation.label_vectors import ORDER, read_label_vectors, vectors_sha256
-from medtest.systems.segmentation.pieces import read_pieces, split_word
+from medtest.systems.segmentation.label_vectors import (
+    ORDER,
+    read_label_vectors,
+    read_pieces,
+    split_word,
+    vectors_sha256,
+)
 
 MARK = "\u2581"
 

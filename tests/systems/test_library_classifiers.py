@@ -233,7 +233,7 @@ def test_every_system_of_a_suite_sees_the_same_field(name: str, squeezed: tuple[
         again = system_of(name, **given, input="official")
         again.squared = True
         assert not border_is_seen(asked(again, framed())[1])
-        assert f"systems.{name}.input=auto shows it the whole" in again.notice()
+        assert f"systems.{name}.input=auto uses the whole image" in again.notice()
 
 
 def test_images_as_they_are_go_in_as_the_networks_authors_say(squeezed: tuple[Path, Any]) -> None:

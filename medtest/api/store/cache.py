@@ -1,8 +1,9 @@
-"""Answers by content, shared by runs, so that the same question to the same model is paid for once.
+"""Cache of answers by content, and lookup of stored outcomes before a call.
 
-One SQLite file for any number of processes. The key covers provider, model, every generation parameter, prompt,
-pictures, seed and repeat (:func:`medtest.api.calls.request.content_key`). Only answers are stored: an error, a refusal,
-a content filter's stop, a length stop or a malformed answer is never reused.
+Runs share the cache, so that the same question to the same model is paid for once. It is one SQLite file for any number
+of processes. The key covers provider, model, every generation parameter, prompt, pictures, seed and repeat
+(:func:`medtest.api.calls.request.content_key`). Only answers are stored: an error, a refusal, a content filter's stop,
+a length stop or a malformed answer is never reused.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from medtest.api.calls.request import CallState, Outcome, Source
+from medtest.api.drawn.kept import KeptPictures
 from medtest.api.store.answers import CacheMode, KeptTexts
+from medtest.api.store.ledger import Ledger
 
 __all__ = ["Cache", "CacheMode"]
 
@@ -46,3 +49,36 @@ class Cache(KeptTexts):
         """
         if outcome.state == CallState.ANSWERED:
             self.keep(outcome.key, outcome.to_json())
+
+
+class Memory:
+    """Ledger and cache, whose outcomes are valid only while their pictures are stored undamaged.
+
+    Args:
+        ledger: The run's ledger.
+        cache: Answers of other runs.
+        pictures: Store of generated pictures, or None.
+    """
+
+    def __init__(self, ledger: Ledger, cache: Cache, pictures: KeptPictures | None) -> None:
+        self._ledger, self._cache, self._pictures = ledger, cache, pictures
+
+    async def of_run(self, address: str, key: str) -> Outcome | None:
+        """Return the outcome in this run's ledger."""
+        return await self._with_picture(self._ledger.outcome(address, key))
+
+    async def of_all(self, address: str, key: str) -> Outcome | None:
+        """Return the outcome in the cache."""
+        return await self._with_picture(self._cache.get(key, address))
+
+    async def _with_picture(self, outcome: Outcome | None) -> Outcome | None:
+        if outcome is None or not outcome.picture:
+            return outcome
+        return outcome if self._pictures is not None and await self._pictures.here(outcome) else None
+
+    async def keep(self, outcome: Outcome) -> None:
+        """Store an answer in the cache, after its picture; other outcomes are ignored."""
+        if outcome.state != CallState.ANSWERED or self._cache.mode == CacheMode.OFF:
+            return
+        if not outcome.picture or (self._pictures is not None and await self._pictures.share(outcome)):
+            self._cache.put(outcome)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from medtest.api.wire.base import Wire
-from medtest.api.wire.chat_images import ChatImagesWire
-from medtest.api.wire.dashscope import DashScopeMessages, DashScopeWire
-from medtest.api.wire.deepai import DeepAIWire
-from medtest.api.wire.huggingface import HuggingFaceWire
-from medtest.api.wire.images import ImagesWire
-from medtest.api.wire.stability import StabilityWire
+from medtest.api.wire.services import (
+    ChatImagesWire,
+    DashScopeMessages,
+    DashScopeWire,
+    DeepAIWire,
+    HuggingFaceWire,
+    ImagesWire,
+    StabilityWire,
+)
 from medtest.api.wire.words import ChatCompletions, Responses
 
 WIRES: dict[str, Wire] = {

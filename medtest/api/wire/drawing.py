@@ -75,6 +75,20 @@ def nothing(why: str, **more: Any) -> ReplyContent:
     return ReplyContent(state=CallState.CONTENT_FILTER, reason=why, **more)
 
 
+def picture(*, drawn: bytes = b"", url: str = "", **more: Any) -> ReplyContent:
+    """Return the content of a success with a picture file or its address; an empty one is a form of moderation."""
+    if not drawn and not url:
+        return nothing("the service answered with an empty picture", **more)
+    return ReplyContent(state=CallState.ANSWERED, drawn=drawn, url=url, **more)
+
+
+def picture_at(address: str, **more: Any) -> ReplyContent:
+    """Return the content of a success with a picture at an address, possibly a data URL."""
+    if address.startswith("data:"):
+        return picture(drawn=coded(address), **more)
+    return picture(url=address, **more)
+
+
 def coded(text: str) -> bytes:
     """Return base64, or a data URL in base64, as a still encoded picture file (with the prefix :data:`CODED`).
 

@@ -1,14 +1,68 @@
-"""chat.completions and responses: endpoints that answer with text."""
+"""Endpoints that answer with text: chat.completions and responses."""
 
 from __future__ import annotations
 
+import json
 from typing import Any, ClassVar
 
-from medtest.api.calls.request import Parameters, Request
+from medtest.api.calls.request import Parameters, Request, schema_of
 from medtest.api.tokens import ASSUMED_COMPLETION, Tokens, asked_tokens
 from medtest.api.wire.answers import ReplyContent, decoded, read_body
 from medtest.api.wire.base import Received, Sending, Wire
-from medtest.api.wire.body import request_body
+
+
+def request_body(request: Request, parameters: Parameters, *, plain: bool = False) -> dict[str, Any]:
+    """Return the fields of a request's body, for the openai client.
+
+    Args:
+        request: The question.
+        parameters: The model and its parameters; None values are omitted.
+        plain: Whether to request a structured answer by the prompt instead of by schema.
+    """
+    chat = parameters.api == "chat"
+    prompt = request.prompt
+    if plain and request.answer_model is not None:
+        prompt += "\n\nAnswer with one JSON object and nothing else. Its JSON schema: " + _compact(
+            schema_of(request.answer_model)
+        )
+    content = [*(_picture(p.data_url(), parameters) for p in request.pictures)]
+    content.append({"type": "text" if chat else "input_text", "text": prompt})
+    messages: list[dict[str, Any]] = [{"role": "system", "content": request.system}] if request.system else []
+    messages.append({"role": "user", "content": content if request.pictures else prompt})
+    body: dict[str, Any] = {"model": parameters.model, ("messages" if chat else "input"): messages}
+    extra = dict(parameters.extra)
+    seed = request.seed if request.seed is not None else parameters.seed
+    values: dict[str, Any] = {"temperature": parameters.temperature, "top_p": parameters.top_p}
+    if chat:
+        values["seed"] = seed
+        values[parameters.max_tokens_name] = parameters.max_tokens
+    else:
+        values["max_output_tokens"] = parameters.max_tokens
+        # Servers store responses, pictures included, by default.
+        values["store"] = False
+    body.update({name: value for name, value in values.items() if value is not None})
+    if request.answer_model is not None and not plain:
+        shape = {"name": request.answer_model.__name__, "schema": schema_of(request.answer_model), "strict": True}
+        if chat:
+            body["response_format"] = {"type": "json_schema", "json_schema": shape}
+        else:
+            body["text"] = {"format": {"type": "json_schema", **shape}}
+    if extra:
+        body["extra_body"] = extra
+    return body
+
+
+def _picture(url: str, parameters: Parameters) -> dict[str, Any]:
+    if parameters.api == "responses":
+        return {"type": "input_image", "image_url": url, "detail": parameters.detail or "auto"}
+    image: dict[str, Any] = {"url": url}
+    if parameters.detail:
+        image["detail"] = parameters.detail
+    return {"type": "image_url", "image_url": image}
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 class WordsWire(Wire):

@@ -20,9 +20,8 @@ from medtest.core.cases import Address, Image, ImageSpec, Json
 from medtest.core.errors import BadOutput, Mistake
 from medtest.core.plugins import TRUSTED
 from medtest.systems.adapters.image_files import SUFFIXES, read_image, write_image
-from medtest.systems.base import RawAnswer, SystemSettings
+from medtest.systems.base import Algorithm, RawAnswer, SystemSettings
 from medtest.systems.files import cached_sha256
-from medtest.systems.restoration.algorithm import Algorithm
 
 INPUT, OUTPUT = "{input}", "{output}"
 FORM = "a program and its arguments with {input} and {output}, as 'mytool --denoise {input} {output}'"

@@ -35,7 +35,7 @@ class TensorSettings(ClassListSettings):
         output: Position of the answer among several outputs; may be negative.
         gives: ``probability`` (0 to 1), ``logits`` (sigmoid, or softmax over several channels), ``classes`` (a label
             per pixel, or per image for label suites), or ``image`` (a processed image; see
-            :mod:`medtest.systems.adapters.graph_images`).
+            :mod:`medtest.systems.adapters.graph`).
         channel: Index of the lesion among several channels or classes.
     """
 

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from medtest.core.cases import Image
 from medtest.core.errors import BadOutput, MedtestError, Mistake
 from medtest.core.probes import Need
-from medtest.systems.adapters.graph import ExportedGraph
-from medtest.systems.adapters.graph_images import WHITE
+from medtest.systems.adapters.graph import WHITE, ExportedGraph
 from medtest.systems.adapters.label_answers import chosen
 from medtest.systems.adapters.tensors import GraphSettings, answers_of, as_maps, encode, resized
 from medtest.systems.base import RawAnswer

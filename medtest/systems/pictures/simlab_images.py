@@ -16,8 +16,8 @@ from medtest.simlab.drawing import REVISION
 from medtest.simlab.drawing.defects import DrawingDefects
 from medtest.systems.answering.asking import Asking
 from medtest.systems.answering.simulated import RATE, FaultSettings, SimulatedServer
-from medtest.systems.pictures.openai_images import OpenAIImages, OpenAIImagesSettings
 from medtest.systems.pictures.service import PicturePrice
+from medtest.systems.pictures.services import OpenAIImages, OpenAIImagesSettings
 
 _Defect = Literal[
     "entities_dropped",

@@ -47,6 +47,6 @@ class CroppingSystem(System):
     def crop_notice(self) -> str:
         """Warning that prepared images are cropped again."""
         return (
-            f"{self.name}: input: official cuts the middle out of images that the suite has prepared, so that it sees "
-            f"less than other systems; systems.{self.name}.input=auto shows it the whole"
+            f"{self.name}: input: official crops images that the suite has prepared, so this system sees less of them"
+            f" than the others; systems.{self.name}.input=auto uses the whole image"
         )

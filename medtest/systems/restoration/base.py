@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, get_type_hints
+from typing import Any, ClassVar, cast, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import create_model
 
 from medtest.core.cases import Address, Image, ImageSpec
-from medtest.systems.base import RawAnswer, SystemSettings
-from medtest.systems.restoration.algorithm import Algorithm
+from medtest.systems.base import Algorithm, RawAnswer, SystemSettings
 
 WHITE = 255.0
 """White in the grey levels of an 8-bit picture, the units of published filter parameters."""
@@ -52,6 +51,18 @@ class ImageFilter(Algorithm):
         once, options = type(self).function, self.settings.own()
         filtered = np.stack([once(np.ascontiguousarray(picture), **options) for picture in stack])
         return from_levels(filtered.reshape(levels.shape), spec)
+
+
+def image_filter(function: Callable[..., NDArray[np.floating[Any]]], revision: int = 1) -> type[ImageFilter]:
+    """Return the system class of a filter, named after its function.
+
+    Args:
+        function: See :class:`ImageFilter`.
+        revision: Revision of the system.
+    """
+    name = function.__name__.title().replace("_", "")
+    members = {"__module__": function.__module__, "function": staticmethod(function), "revision": revision}
+    return cast("type[ImageFilter]", type(name, (ImageFilter,), members))
 
 
 def to_levels(image: Image, spec: ImageSpec) -> NDArray[np.float32]:

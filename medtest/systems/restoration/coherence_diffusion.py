@@ -8,7 +8,7 @@ from typing import Annotated
 import cv2
 from pydantic import Field as Setting
 
-from medtest.systems.restoration.base import ImageFilter
+from medtest.systems.restoration.base import image_filter
 from medtest.systems.restoration.grid import (
     Around,
     Field,
@@ -103,7 +103,5 @@ def _mirrored(b: Field) -> Around:
     return n
 
 
-class CoherenceDiffusion(ImageFilter):
-    """Coherence-enhancing diffusion by Weickert (1999)."""
-
-    function = staticmethod(coherence_diffusion)
+CoherenceDiffusion = image_filter(coherence_diffusion)
+"""Coherence-enhancing diffusion by Weickert (1999)."""

@@ -15,7 +15,7 @@ import numpy as np
 from pydantic import Field as Setting
 
 from medtest.core.errors import Mistake
-from medtest.systems.restoration.base import ImageFilter
+from medtest.systems.restoration.base import ImageFilter, image_filter
 from medtest.systems.restoration.grid import Field
 
 
@@ -34,10 +34,8 @@ def median(image: Field, *, size: Literal[3, 5] = 3) -> Field:
     return np.asarray(cv2.medianBlur(np.ascontiguousarray(image, dtype=np.float32), size))
 
 
-class Median(ImageFilter):
-    """Median of a square window."""
-
-    function = staticmethod(median)
+Median = image_filter(median)
+"""Median of a square window."""
 
 
 def bilateral(
@@ -65,10 +63,8 @@ def bilateral(
     return np.asarray(cv2.bilateralFilter(source, size, tonal, sigma, borderType=cv2.BORDER_REPLICATE))
 
 
-class Bilateral(ImageFilter):
-    """Bilateral filter by Tomasi and Manduchi."""
-
-    function = staticmethod(bilateral)
+Bilateral = image_filter(bilateral)
+"""Bilateral filter by Tomasi and Manduchi."""
 
 
 def total_variation(
@@ -97,10 +93,8 @@ def total_variation(
     return np.asarray(method(image, weight=weight, max_num_iter=iterations, channel_axis=channel), dtype=np.float32)
 
 
-class TotalVariation(ImageFilter):
-    """Total variation model by Rudin, Osher and Fatemi."""
-
-    function = staticmethod(total_variation)
+TotalVariation = image_filter(total_variation)
+"""Total variation model by Rudin, Osher and Fatemi."""
 
 
 def non_local_means(
@@ -141,10 +135,8 @@ def non_local_means(
     return np.asarray(filtered, dtype=np.float32)
 
 
-class NonLocalMeans(ImageFilter):
-    """Non-local means by Buades, Coll and Morel."""
-
-    function = staticmethod(non_local_means)
+NonLocalMeans = image_filter(non_local_means)
+"""Non-local means by Buades, Coll and Morel."""
 
 
 def wavelet(

@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import hashlib
 import mmap
+import struct
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -24,8 +25,49 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.core.errors import MedtestError
+from medtest.systems.checkpoints.protobuf import fields
 from medtest.systems.checkpoints.tensorflow import read_array
-from medtest.systems.segmentation.pieces import read_pieces, split_word
+
+MAX_BYTES = 100_000_000
+
+
+def read_pieces(path: Path) -> dict[str, float]:
+    """Return the pieces of a sentencepiece model and their scores.
+
+    Raises:
+        OSError: The file cannot be read.
+        ValueError: It is no sentencepiece model.
+    """
+    if path.stat().st_size > MAX_BYTES:
+        raise ValueError(f"{path.name} is larger than {MAX_BYTES // 1_000_000} MB")
+    content = path.read_bytes()
+    scores: dict[str, float] = {}
+    for number, entry in fields(content, (0, len(content))):
+        if number != 1 or isinstance(entry, int):
+            continue
+        held = {inner: content[slice(*span)] for inner, span in fields(content, entry) if isinstance(span, tuple)}
+        if 1 in held and len(held.get(2, bytes(4))) == 4:
+            scores[held[1].decode("utf-8", "replace")] = float(struct.unpack("<f", held.get(2, bytes(4)))[0])
+    if not scores:
+        raise ValueError(f"{path.name} is no sentencepiece model")
+    return scores
+
+
+def split_word(word: str, scores: Mapping[str, float]) -> list[str]:
+    """Split a word into pieces.
+
+    Args:
+        word: Including the mark of a word's beginning.
+        scores: From :func:`read_pieces`.
+    """
+    parts = list(word)
+    while True:
+        pairs = [(scores[a + b], -i) for i, (a, b) in enumerate(zip(parts, parts[1:], strict=False)) if a + b in scores]
+        if not pairs:
+            return parts
+        place = -max(pairs)[1]
+        parts[place : place + 2] = [parts[place] + parts[place + 1]]
+
 
 ORDER = ("one", "multiple", "small", "medium", "large")
 """Words of the rows."""

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.core.cases import Address, Image, ImageSpec
-from medtest.systems.base import RawAnswer
-from medtest.systems.restoration.algorithm import Algorithm
+from medtest.systems.base import Algorithm, RawAnswer
 
 
 class Segmenter(Algorithm):

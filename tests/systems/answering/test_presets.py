@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from medtest.api.wire.body import request_body
+from medtest.api.wire.words import request_body
 from medtest.core.cases import Address, Ask
 from medtest.core.plugins import parts
 from medtest.systems.answering.asking import Asking

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from exchanges import call, opened, output
 
-from medtest.systems.pictures.dashscope import DashScope
+from medtest.systems.pictures.services import DashScope
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ from medtest.core.files.by_content import PictureFiles, encode
 from medtest.core.plugins import parts
 from medtest.core.records import PICTURES
 from medtest.systems.answering.asking import BudgetLimits
-from medtest.systems.pictures.openai_images import OpenAIImages
+from medtest.systems.pictures.services import OpenAIImages
 
 KEY = "canary-key-4711x"
 

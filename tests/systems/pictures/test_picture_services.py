@@ -10,11 +10,7 @@ from exchanges import SHA256, Vendor, asked, call, exchanges, made, output, play
 
 from medtest.api.drawn import fetching
 from medtest.core.plugins import parts
-from medtest.systems.pictures.chat_images import ChatImages
-from medtest.systems.pictures.dashscope import DashScope
-from medtest.systems.pictures.deepai import DeepAI
-from medtest.systems.pictures.huggingface import HuggingFaceImages
-from medtest.systems.pictures.stability import Stability
+from medtest.systems.pictures.services import ChatImages, DashScope, DeepAI, HuggingFaceImages, Stability
 
 KEY = "canary-key-4711x"
 PLACES: dict[str, tuple[Any, str, dict[str, Any]]] = {

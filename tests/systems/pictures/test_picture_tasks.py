@@ -19,7 +19,7 @@ from forked_program import Program, command
 from medtest.api.budget import BudgetReached
 from medtest.api.store.ledger import Ledger
 from medtest.systems.answering.asking import BudgetLimits
-from medtest.systems.pictures.dashscope import DashScope
+from medtest.systems.pictures.services import DashScope
 
 CHILD = Path(__file__).with_name("drawing_child.py")
 

@@ -15,9 +15,8 @@ from medtest.core.plugins import TRUSTED
 from medtest.core.probes import Need
 from medtest.systems.adapters.folders.predictions import NO_PREDICTION, file_of
 from medtest.systems.adapters.image_files import READABLE, read_image
-from medtest.systems.base import Missing, RawAnswer, SystemSettings
+from medtest.systems.base import Algorithm, Missing, RawAnswer, SystemSettings
 from medtest.systems.files import folder_mistakes, folder_sha256, user_path
-from medtest.systems.restoration.algorithm import Algorithm
 
 _BYTES_A_VALUE = 16
 _SPARE_BYTES = 1 << 24
