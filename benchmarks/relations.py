@@ -85,7 +85,7 @@ def measure(relation: Relation, name: str, seeds: list[PreparedSeed], passes: in
                 address = Address(dataset=seed.ref.dataset, seed_id=seed.ref.seed_id, relation=name, severity=severity)
                 started = time.process_time()
                 try:
-                    relation.follow_up(seed, severity, address.generator(SUITE_SEED))
+                    relation.follow_up(seed, severity, relation.generator(address, SUITE_SEED))
                 except NotApplicable:
                     skipped += number == 0
                     continue

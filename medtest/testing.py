@@ -172,7 +172,7 @@ def _address(seed: PreparedSeed, relation: str, severity: int) -> Address:
 def _make(relation: Relation, seed: PreparedSeed, address: Address, probe: Probe | None) -> FollowUp | str:
     try:
         if isinstance(relation, CraftedRelation):
-            params = relation.sample(seed, address.severity, address.generator(SUITE_SEED))
+            params = relation.sample(seed, address.severity, relation.generator(address, SUITE_SEED))
             return _crafted(relation, seed, params, probe)
         return follow_up(relation, seed, address, SUITE_SEED)
     except NotApplicable as reason:

@@ -41,7 +41,7 @@ def strip(seed: PreparedSeed, name: str, relation: Relation, suite_seed: int, si
     for severity in relation.severities():
         address = Address(dataset=seed.ref.dataset, seed_id=seed.ref.seed_id, relation=name, severity=severity)
         try:
-            pictures.append(relation.follow_up(seed, severity, address.generator(suite_seed)).image)
+            pictures.append(relation.follow_up(seed, severity, relation.generator(address, suite_seed)).image)
         except NotApplicable:
             pictures.append(np.full_like(seed.image, 245))
     small = [_middle(p, side) if name in NOISE else _small(p, side) for p in pictures]
@@ -62,14 +62,14 @@ def _middle(picture: np.ndarray, side: int) -> np.ndarray:
 def main() -> None:
     """Write docs/images/relations/*.jpg and docs/images/sheet.jpg."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--index", type=int, default=0, help="which phantom of suite polyp_seg")
+    parser.add_argument("--index", type=int, default=0, help="which phantom of suite polyp_seg_wide")
     parser.add_argument("--side", type=int, default=200)
     parser.add_argument("--noise", action="store_true", help="the scales of uncertainty alone")
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "images")
     options = parser.parse_args()
     folder = options.out / "relations"
     folder.mkdir(parents=True, exist_ok=True)
-    suite = load_suite("polyp_seg")
+    suite = load_suite("polyp_seg_wide")
     source = suite.build_seeds(None)[0]
     seed = prepare(source.load(source.refs()[options.index]), size=suite.prepare.size)
     relations = suite.build_relations()
@@ -82,7 +82,8 @@ def main() -> None:
             strip(seed, name, relation, suite.seed, options.side).save(folder / f"{name}.jpg", quality=86)
     if options.noise:
         return
-    sheet = draw_sheet(seed, relations, suite_seed=suite.seed, cell=150)
+    nine = load_suite("polyp_seg").build_relations()
+    sheet = draw_sheet(seed, nine, suite_seed=suite.seed, cell=150)
     Image.fromarray(sheet).save(options.out / "sheet.jpg", quality=84)
 
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
-from medtest.core.cases import FollowUp, Params, PreparedSeed
+from medtest.core.cases import Address, FollowUp, Params, PreparedSeed
 from medtest.core.errors import MedtestError, Mistake
 from medtest.core.plugins import Part, PartSettings, wrong_at
 from medtest.core.probes import CraftCase, Need, Probe
@@ -82,6 +83,8 @@ class Relation(Part, ABC):
         alters: Words of diagnoses that it would alter (``vascular``): such classes are refused in a suite of
             labels, unless the suite sets ``may_alter``.
         alters_why: Reason, in a phrase.
+        nested: Whether the severities of a seed share their random draws, so that a level changes what the level
+            below changed, and more: the generator is that of severity 0 at every severity.
         beside_attacks: Whether its follow-ups are compared with attacks of the same scale (attacks, noise of their ε).
     """
 
@@ -94,6 +97,7 @@ class Relation(Part, ABC):
     effects: ClassVar[frozenset[str] | None] = None
     alters: ClassVar[frozenset[str]] = frozenset()
     alters_why: ClassVar[str] = ""
+    nested: ClassVar[bool] = False
     beside_attacks: ClassVar[bool] = False
 
     def __init__(self, settings: Any) -> None:
@@ -116,6 +120,10 @@ class Relation(Part, ABC):
     def fingerprint(self) -> dict[str, Any]:
         """Return values for the run's digest besides settings and revision (such as file digests), as JSON values."""
         return {}
+
+    def generator(self, address: Address, suite_seed: int) -> np.random.Generator:
+        """Return the random generator of a case; all severities share it if the relation is :attr:`nested`."""
+        return (replace(address, severity=0) if self.nested else address).generator(suite_seed)
 
     @abstractmethod
     def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:

@@ -38,7 +38,7 @@ def lesion_distance(seed: PreparedSeed) -> NDArray[np.float32] | None:
 
     None if the seed is unlabelled or its mask is empty.
     """
-    return seed.memo("placement.lesion_distance", lambda: _distance_to(seed.mask))
+    return seed.memo("placement.lesion_distance", lambda: distance_to(seed.mask))
 
 
 def keep_out(seed: PreparedSeed, *, margin: int) -> Mask:
@@ -185,7 +185,8 @@ def _bounding_box(mask: Mask) -> Box:
     return int(rows[0]), int(columns[0]), int(rows[-1]) + 1, int(columns[-1]) + 1
 
 
-def _distance_to(mask: Mask | None) -> NDArray[np.float32] | None:
+def distance_to(mask: Mask | None) -> NDArray[np.float32] | None:
+    """Return each pixel's distance in pixels to the nearest True one, float32 H×W read-only; None without any."""
     if mask is None or not mask.any():
         return None
     distances = cv2.distanceTransform(np.logical_not(mask).view(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_PRECISE)
@@ -200,7 +201,7 @@ def _keep_out(seed: PreparedSeed, margin: int) -> Mask:
     if seed.mask is None and seed.avoid is None:
         blocked = _central_ellipse(seed)
     else:
-        for distance in (lesion_distance(seed), _distance_to(seed.avoid)):
+        for distance in (lesion_distance(seed), distance_to(seed.avoid)):
             if distance is not None:
                 blocked |= distance <= margin
     blocked.flags.writeable = False

@@ -44,7 +44,7 @@ def follow_up(relation: Relation, seed: PreparedSeed, address: Address, suite_se
 
 
 def _make_follow_up(relation: Relation, seed: PreparedSeed, address: Address, suite_seed: int) -> FollowUp:
-    rng = address.generator(suite_seed)
+    rng = relation.generator(address, suite_seed)
     if relation.frames() == 1:
         return relation.follow_up(seed, address.severity, rng)
     sequence = address.sequence_generator(suite_seed)

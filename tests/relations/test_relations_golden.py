@@ -16,9 +16,14 @@ from medtest.testing import SUITE_SEED, synthetic_seed
 
 GOLDEN: dict[str, tuple[int, str]] = {
     "blur": (1, "fe2973b25f6f23f0"),
+    "bubbles": (1, "31167cbe8c65e58a"),
     "contrast": (1, "bc0b1f7aee2822c6"),
+    "lens_drop": (1, "c01f1d5279b02a19"),
+    "lens_fog": (1, "c5a638641d1e6957"),
     "saturation": (1, "1ad86ae0bcb1167d"),
+    "smoke": (1, "b69761f078cd2fa7"),
     "specularity": (1, "8fbc2ad8dbcb411c"),
+    "streak": (1, "f379afaeb0c0464d"),
     "text": (1, "4780aaf03932aa3d"),
     "unchanged": (1, "b891c7350b2b3179"),
     "white_balance": (1, "b49a6dea9d945aad"),
@@ -39,7 +44,7 @@ def fingerprint(name: str) -> tuple[int, str]:
                     dataset="golden", seed_id=seed.ref.seed_id, relation=name, severity=severity, repeat=number
                 )
                 try:
-                    made = relation.follow_up(seed, severity, address.generator(SUITE_SEED))
+                    made = relation.follow_up(seed, severity, relation.generator(address, SUITE_SEED))
                 except NotApplicable as reason:
                     digest.update(str(reason).encode())
                     continue
@@ -59,5 +64,6 @@ def test_bytes_are_those_of_the_revision(name: str) -> None:
 
 
 def test_every_relation_of_this_module_is_guarded() -> None:
-    lighting_motion_text = {"unchanged", "saturation", "contrast", "white_balance", "specularity", "blur", "text"}
-    assert set(GOLDEN) == lighting_motion_text
+    pictures = {"unchanged", "saturation", "contrast", "white_balance", "specularity", "blur", "text"}
+    nested = {"bubbles", "lens_drop", "lens_fog", "smoke", "streak"}
+    assert set(GOLDEN) == pictures | nested

@@ -8,7 +8,7 @@ formulas of ``MagickMotionBlurImage``, which the published code calls.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -68,7 +68,24 @@ def motion_blur(image: NDArray[Any], *, radius: float, sigma: float, degrees: fl
     Returns:
         float32 of the image's shape.
     """
-    parts = _parts(radius, sigma, degrees)
+    return _filter(image, _parts(radius, sigma, degrees))
+
+
+def blur_along(image: NDArray[Any], offsets: NDArray[np.int64], weights: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Blur a picture with the taps of a line.
+
+    Args:
+        image: H×W or H×W×C, uint8 or float32; edges are replicated.
+        offsets: int64 N×2 (row, column), neighbouring taps at most a pixel apart.
+        weights: float64 N.
+
+    Returns:
+        float32 of the image's shape.
+    """
+    return _filter(image, [_as_part(offsets[piece], weights[piece]) for piece in _pieces(offsets)])
+
+
+def _filter(image: NDArray[Any], parts: Sequence[_Part]) -> NDArray[np.float32]:
     height, width = image.shape[:2]
     top = max(0, -min(row for row, _, _ in parts))
     left = max(0, -min(column for _, column, _ in parts))

@@ -131,7 +131,7 @@ class Crafter:
         cases: dict[int, CraftCase] = {}
         for index, address in addresses.items():
             try:
-                rng = address.generator(self.parts.suite.seed)
+                rng = relation.generator(address, self.parts.suite.seed)
                 params = relation.sample(seed, address.severity, rng)
                 cases[index] = CraftCase(seed=seed, params=params, beside=(images_beside or {}).get(index, ()))
             except Exception as error:  # noqa: BLE001 - a relation may come from a plug-in

@@ -1,0 +1,162 @@
+"""Smoke in the lumen and fog on the lens: scattered light over the image.
+
+Both follow the model of haze, I = J·t + L·(1 − t) with t = e^(−βℓ) (S. G. Narasimhan and S. K. Nayar, "Vision and the
+atmosphere", International Journal of Computer Vision 48(3), 2002), with an uneven path ℓ, and both lose fine detail.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, ClassVar
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from medtest.core.cases import FollowUp, Image, Params, PreparedSeed
+from medtest.core.portable import exp
+from medtest.relations.base import Relation
+from medtest.relations.levels import Level, LeveledSettings, noise_seed, number
+from medtest.relations.visible import interpolate, strongest_visible
+
+PATH = (0.5, 1.5)
+"""Shortest and longest path ℓ; the mean is 1."""
+OCTAVES = ((4, 0.65), (9, 0.35))
+"""Cells along each side of a random field, and its share of the unevenness."""
+GLOW = 0.5
+"""Share of the field's own mean colour in the light that a fogged lens scatters."""
+
+
+class VeilLevel(Level):
+    """One severity.
+
+    Attributes:
+        thickness: Mean optical thickness β.
+        softening: Share of the fine detail that is lost where the path has its mean length, 0 to 1.
+    """
+
+    thickness: float = Field(gt=0.0, le=3.0)
+    softening: float = Field(ge=0.0, le=1.0)
+
+    @property
+    def scale(self) -> float:
+        """The optical thickness."""
+        return self.thickness
+
+
+class VeilSettings(LeveledSettings[VeilLevel]):
+    """Settings of ``smoke`` and ``lens_fog``.
+
+    Attributes:
+        light: Red, green and blue of the scattered light in grey levels.
+        detail: Standard deviation of the Gaussian that removes fine detail, as fraction of the image's height.
+    """
+
+    light: list[int] = Field(min_length=3, max_length=3)
+    detail: float = Field(gt=0.0, le=0.05)
+
+
+class _Veil(Relation):
+    """Base class of the two relations; a subclass says where the veil is thick."""
+
+    Settings = VeilSettings
+    group: ClassVar[str] = "lighting"
+    effects: ClassVar[frozenset[str]] = frozenset({"relight", "hide"})
+    scale_unit: ClassVar[str] = "optical thickness β"
+    nested: ClassVar[bool] = True
+
+    def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
+        """Draw the unevenness; weaken the veil where it would hide the lesion.
+
+        Raises:
+            NotApplicable: The lesion could not be seen even through the thinnest veil of this severity.
+        """
+        levels: dict[int, VeilLevel] = self.settings.levels
+        level = levels[severity].model_dump()
+        below = max((n for n in levels if n < severity), default=None)
+        low = dict.fromkeys(level, 0.0) if below is None else levels[below].model_dump()
+        fixed = {"noise_seed": noise_seed(rng), "light": self._light(seed), "sigma": self.settings.detail * seed.height}
+
+        def between(share: float) -> dict[str, Any]:
+            values = interpolate(low, level, share)
+            return {**values, **fixed, "scale": values["thickness"]}
+
+        return strongest_visible(seed, between, lambda params: self._render(seed, params))
+
+    def apply(self, seed: PreparedSeed, params: Params) -> FollowUp:
+        """Lay the veil over the field."""
+        return FollowUp(image=self._render(seed, params), params=params, scale=number(params, "scale"))
+
+    def _light(self, seed: PreparedSeed) -> list[int]:
+        return list(self.settings.light)
+
+    def _path(self, seed: PreparedSeed, noise_seed: int) -> NDArray[np.uint8]:
+        """Return the path from shortest (0) to longest (255), uint8 H×W."""
+        return clouds(noise_seed, seed.height, seed.width)
+
+    def _render(self, seed: PreparedSeed, params: Params) -> Image:
+        path = self._path(seed, int(number(params, "noise_seed")))
+        lengths = np.linspace(*PATH, 256)
+        through = exp(-number(params, "thickness") * lengths)
+        soft = np.minimum(number(params, "softening") * lengths, 1.0)
+        sharp, blurred = seed.image.astype(np.float32), _without_detail(seed, number(params, "sigma"))
+        share = cv2.LUT(path, (through * soft).astype(np.float32))[:, :, None]
+        kept = cv2.LUT(path, (through * (1.0 - soft)).astype(np.float32))[:, :, None]
+        veil = cv2.LUT(path, (1.0 - through).astype(np.float32))[:, :, None]
+        light = np.array(params["light"], np.float32)
+        mixed = sharp * kept + blurred * share + light * veil
+        image: Image = np.minimum(mixed + np.float32(0.5), np.float32(255)).astype(np.uint8)
+        cv2.copyTo(seed.image, seed.frame.view(np.uint8), image)
+        return image
+
+
+class Smoke(_Veil):
+    """Smoke of electrosurgery in drifting clouds.
+
+    Each severity adds light and takes colour, fine detail first; contrast at large scale is mostly kept, as in
+    recordings with and without smoke.
+    """
+
+
+class LensFog(_Veil):
+    """Condensation on the lens, thicker towards the rim of the field, glowing in the field's own colour."""
+
+    def _light(self, seed: PreparedSeed) -> list[int]:
+        mean = cv2.mean(seed.image, mask=(~seed.frame).view(np.uint8))[:3]
+        return [round(GLOW * own + (1.0 - GLOW) * white) for own, white in zip(mean, self.settings.light, strict=True)]
+
+    def _path(self, seed: PreparedSeed, noise_seed: int) -> NDArray[np.uint8]:
+        even = clouds(noise_seed, seed.height, seed.width)
+        return np.asarray(cv2.addWeighted(even, 0.5, _rim(seed.height, seed.width), 0.5, 0.0), np.uint8)
+
+
+def clouds(seed: int, height: int, width: int) -> NDArray[np.uint8]:
+    """Return a smooth random field that spans 0 to 255, uint8 height×width."""
+    rng = np.random.Generator(np.random.PCG64(seed))
+    total = np.zeros((height, width), np.float32)
+    for cells, share in OCTAVES:
+        grid = rng.integers(256, size=(cells, cells), dtype=np.uint8)
+        total += cv2.resize(grid, (width, height), interpolation=cv2.INTER_CUBIC) * np.float32(share)
+    low, high = float(total.min()), float(total.max())
+    return ((total - np.float32(low)) * np.float32(255.0 / max(high - low, 1.0)) + np.float32(0.5)).astype(np.uint8)
+
+
+@cache
+def _rim(height: int, width: int) -> NDArray[np.uint8]:
+    """Return the distance from the middle, 255 at the sides and beyond."""
+    rows = (np.arange(height) + 0.5) / height * 2.0 - 1.0
+    columns = (np.arange(width) + 0.5) / width * 2.0 - 1.0
+    return np.minimum(255.0 * (rows[:, None] ** 2 + columns[None, :] ** 2), 255.0).astype(np.uint8)
+
+
+def _without_detail(seed: PreparedSeed, sigma: float) -> NDArray[np.float32]:
+    """Return the image without fine detail, float32 H×W×3; the frame's edge is not dragged in; cached."""
+
+    def make() -> NDArray[np.float32]:
+        field = (~seed.frame).astype(np.uint8)
+        share = np.maximum(cv2.GaussianBlur(field * np.uint8(255), (0, 0), sigma), 1).astype(np.float32)
+        light = cv2.GaussianBlur(seed.image * field[:, :, None], (0, 0), sigma).astype(np.float32)
+        return np.asarray(np.minimum(light * (np.float32(255) / share)[:, :, None], np.float32(255)), np.float32)
+
+    return seed.memo(f"veil.blurred.{sigma:.3f}", make)
