@@ -13,7 +13,7 @@ from medtest.core.oracles.criteria import ALONE, NO_THRESHOLD, components
 from medtest.core.records import SOURCE_FAILED
 from medtest.report.charts.heat import SUMS, EfrRows, beside, percent
 from medtest.report.pages.material import Material
-from medtest.report.pages.words import counted, criterion_keys, violations_of
+from medtest.report.pages.words import counted, criterion_keys, criterion_words, violations_of
 from medtest.results.gating.conditions import FAILED, NOT_SHOWN, PASSED, Condition, Verdict, what_helps
 from medtest.results.gating.gates import GateResult, describe
 from medtest.results.rates import efr
@@ -38,10 +38,13 @@ def _one_view(materials: Sequence[Material]) -> RenderableType:
     first = materials[0]
     keys = criterion_keys(first)
     rates = [EfrRows(material.tables.efr) for material in materials]
-    against = {"truth": "", "source": ", against the source's answer", "input": ", against the input"}[keys["against"]]
-    limit = "" if keys["score"] in NO_THRESHOLD else f", t = {keys['threshold']:g}"
-    simulated = "SIMULATED, no product: " if first.simulated else ""
-    title = f"{simulated}EFR in percent [95 % interval]: {keys['score']}{limit}{against}"
+    against = {"truth": "", "source": ", against the answer to the source", "input": ", against the input"}[
+        keys["against"]
+    ]
+    limit = "" if keys["score"] in NO_THRESHOLD else f", threshold {keys['threshold']:g}"
+    simulated = "SIMULATED, not a product. " if first.simulated else ""
+    title = f"{simulated}Error-finding rate (EFR), % [95 % interval]: {keys['score']}{limit}{against}"
+    violation = f"EFR: violations per judged case. Violation: {criterion_words(first)}."
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("relation", no_wrap=True)
     for material in materials:
@@ -63,6 +66,7 @@ def _one_view(materials: Sequence[Material]) -> RenderableType:
     # The table's own title would be wrapped to the table's width.
     return Group(
         Text(title, style="bold"),
+        Text(violation, style="dim"),
         *[Text(line, style="bold yellow") for line in lost],
         table,
         *[Text(line, style="yellow") for line in warned],
@@ -82,7 +86,7 @@ def _cell(rates: EfrRows, relation: str, material: Material) -> str:
 
 
 def lost_words(rates: EfrRows, material: Material) -> str:
-    """Return the number of cases left out and why, including failed sources; "" where there are none."""
+    """Return the number of cases not judged and the reasons, including failed sources; "" if there are none."""
     row = rates.get(relation=efr.OVERALL, **criterion_keys(material))
     if row is None:
         return ""
@@ -93,11 +97,11 @@ def lost_words(rates: EfrRows, material: Material) -> str:
     if failed:
         sources = material.tables.counts.sources
         of = f" ({_failed_sources(material):,} of {counted(sources, 'source')})" if sources else ""
-        parts.append(f"{failed:,} whose source failed{of}")
+        parts.append(f"{failed:,} with a failed source{of}")
     parts += [counted(errors, "error")] if errors else []
     parts += [f"{skipped:,} skipped"] if skipped else []
     lost = errors + skipped + failed
-    return f"{material.system}: {lost:,} of {counted(int(row['generated']), 'case')} lost: {', '.join(parts)}."
+    return f"{material.system}: {lost:,} of {counted(int(row['generated']), 'case')} not judged: {', '.join(parts)}."
 
 
 def _failed_sources(material: Material) -> int:
@@ -113,7 +117,7 @@ def _failed_sources(material: Material) -> int:
 def _left_out(rates: EfrRows, material: Material) -> str:
     row = rates.get(relation=efr.OVERALL, **criterion_keys(material))
     if row is None:
-        return f"{material.system}: no case could be judged."
+        return f"{material.system}: no case was judged."
     return f"{material.system}: {violations_of(row)}; {beside(row)}."
 
 
@@ -124,7 +128,7 @@ def what_broke(material: Material) -> str:
         for verdict, reason, count in material.tables.counts.reasons
         if verdict == "ERROR" or reason.startswith(SOURCE_FAILED)
     ]
-    return f"{material.system}: what broke most often: {max(reasons)[1].rstrip('.')}." if reasons else ""
+    return f"{material.system}: most frequent failure: {max(reasons)[1].rstrip('.')}." if reasons else ""
 
 
 def _own(material: Material) -> list[str]:
@@ -187,6 +191,6 @@ def one_line(material: Material) -> str:
     row = EfrRows(material.tables.efr).get(relation=efr.OVERALL, **criterion_keys(material))
     rate = "no case judged" if row is None or not int(row["cases"]) else f"EFR {percent(row['efr_percent'])}"
     lost = 0 if row is None else int(row["generated"]) - int(row["cases"])
-    rate += f", {lost:,} of {counted(int(row['generated']), 'case')} lost" if row is not None and lost else ""
+    rate += f", {lost:,} of {counted(int(row['generated']), 'case')} not judged" if row is not None and lost else ""
     of = f" ({material.coverage})" if material.coverage else ""
     return f"{material.system}{' (simulated)' if material.simulated else ''}: {rate}{of}"

@@ -11,7 +11,7 @@ from rich.console import RenderableType
 from medtest.core.errors import SEVERITY_ORDER, ExitCode, NotTracked
 from medtest.readers.base import Readings
 from medtest.report.console import efr_view, gates_view, one_line
-from medtest.report.mlflow.registry import tell_registry
+from medtest.report.mlflow.registry import update_registry
 from medtest.report.mlflow.tracked import track, track_failure
 from medtest.report.pages.comparison import REPORT
 from medtest.report.pages.material import Material
@@ -37,7 +37,7 @@ class Finished:
         comparison: Page that compares the systems; None for a single one that is not of a series.
         parents: MLflow's parent runs, for the next job of a sweep; None when nothing was tracked.
         renderables: Terminal output, in order.
-        told: Notices about the model registry.
+        notices: Notices about the model registry.
         problems: Problems that leave the results intact, such as an unreachable MLflow.
         note: One line for the summary of a sweep.
     """
@@ -48,7 +48,7 @@ class Finished:
     comparison: Path | None = None
     parents: Parents | None = None
     renderables: tuple[RenderableType, ...] = ()
-    told: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     note: str = ""
 
@@ -109,12 +109,12 @@ def finish(
             try:
                 made_results.append(make_results(View(suite=alone, beside=True), invocation, outcome, phase))
             except MixedRevisions as error:  # Unrequested cases without an answer to judge.
-                problems.append(f"The folder's own tables stay as they are: {error}.")
+                problems.append(f"The folder's own tables are unchanged: {error}.")
         if invocation.track:
             signals.phase("tracking")
             phase("tracking")
             tracked = track(suite, invocation, outcome, made_results, parents=parents, sweep=sweep)
-            notices.extend(tell_registry(invocation, made_results[0].materials))
+            notices.extend(update_registry(invocation, made_results[0].materials))
     except NotTracked as error:
         problems.append(str(error))
         codes.append(ExitCode.NOT_TRACKED)
@@ -137,7 +137,7 @@ def finish(
         comparison=results.compared.page,
         parents=tracked,
         renderables=tuple(item for item in shown if item is not None),
-        told=tuple(notices),
+        notices=tuple(notices),
         problems=tuple(problems),
         note="; ".join(one_line(material) for material in results.materials),
     )

@@ -1,1 +1,1 @@
-"""Records → tables: error finding rates, curves, (α,σ), factors, gates. Pure functions; no model is needed."""
+"""Records → tables: error-finding rates, curves, (α,σ), factors, gates. Pure functions; no model is needed."""

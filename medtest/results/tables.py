@@ -104,7 +104,7 @@ class Tables:
     Attributes:
         system: Name of the system in its records.
         trained_on: Data sets on which it was trained.
-        efr: Error finding rates, with the columns of the results contract.
+        efr: Error-finding rates, with the columns of the results contract.
         pivots: Tables in the report's layout by file name.
         severity: Mean scores by severity.
         alpha_sigma: (α,σ) of each relation.

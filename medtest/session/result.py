@@ -88,7 +88,7 @@ class Result:
 
     @property
     def efr(self) -> pd.DataFrame:
-        """Error finding rates: ``tables/efr.csv`` of all systems, with a first column ``system``."""
+        """Error-finding rates: ``tables/efr.csv`` of all systems, with a first column ``system``."""
         return self.tables["efr"]
 
     @cached_property

@@ -55,7 +55,7 @@ def page(tmp_path_factory):
 
 
 def test_every_setting_stands_with_its_rates(page):
-    own = page[page.index('<section id="attacks">') : page.index("Can the attacks be trusted?")]
+    own = page[page.index('<section id="attacks">') : page.index("Checks of the attacks")]
     rows = [text_of(row).split() for row in re.findall(r"<tr>(<td>.*?)</tr>", own)]
     assert len(rows) == 9
     assert rows[0][:5] == ["pgd", "1", "2", "1", "white"] and "20.8" in rows[0]  # 10 of 48

@@ -150,8 +150,8 @@ def test_nothing_that_is_written_of_a_blind_system_holds_nan(home: Path) -> None
 def test_the_console_names_the_lost_cases_beside_the_rate(home: Path) -> None:
     result = _run(home, "blind", 300.0)
     text = " ".join(result.text().split())
-    assert "blind: 24 of 24 cases lost: 24 whose source failed (12 of 12 sources)." in text
-    assert "24 of 24 cases lost" in result.finished.note
+    assert "blind: 24 of 24 cases not judged: 24 with a failed source (12 of 12 sources)." in text
+    assert "24 of 24 cases not judged" in result.finished.note
 
 
 def test_a_plain_gate_bounds_the_cases_whose_source_failed(home: Path) -> None:

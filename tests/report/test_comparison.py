@@ -35,8 +35,8 @@ def _compare(home: Path, *, seeds: int = 30, kept: int | None = None, other_imag
 
 def test_systems_with_the_same_cases_are_compared_on_all(tmp_path: Path) -> None:
     text, page = _compare(tmp_path)
-    assert "Both systems finished the same 930 cases, on the same follow-ups." in text
-    assert "alpha is better on blur." in text and "No difference shown on " in text
+    assert "Both systems finished the same 930 cases on the same follow-ups." in text
+    assert "alpha is better on blur." in text and "No difference is shown on " in text
     table = pd.read_csv(page.with_name("comparison.csv"))
     blur = table.query("name == 'blur'").iloc[0]
     assert blur.better == "alpha" and blur.ci_high < 0 and blur.p_holm < 0.05
@@ -47,14 +47,14 @@ def test_systems_with_the_same_cases_are_compared_on_all(tmp_path: Path) -> None
 def test_what_not_all_finished_is_counted_and_left_out(tmp_path: Path) -> None:
     text, page = _compare(tmp_path, kept=18, other_images=2)
     assert "Compared on the 466 cases that both systems finished on the same follow-ups." in text
-    assert "Finished in all: alpha 930 and beta 468." in text
-    assert "2 cases of the same address have other images or questions" in text
+    assert "Finished cases: alpha 930 and beta 468." in text
+    assert "2 cases with the same address have different images or questions" in text
     assert "alpha: 464 cases left out: all of 12 source cases (phantoms/seed00018, " in text
     assert "all of 1 relation (text)" in text
     assert "All systems saw the same follow-ups" not in text
     left = pd.read_csv(page.with_name("comparison_left_out.csv"))
     assert left.groupby("system").cases.sum().to_dict() == {"alpha": 464, "beta": 2}
-    glance = text[text.index("At a glance") :]
+    glance = text[text.index("Summary") :]
     counted = [int(number) for number in re.findall(r"\d+ of (\d+)", glance[: glance.index("All severities")])]
     assert counted and max(counted) <= 450  # figures of the common cases, not of each system's own 900
     own = pd.read_csv(next(tmp_path.glob("outputs/synthetic/alpha/*/tables/efr.csv")))
@@ -77,6 +77,6 @@ def test_every_kind_of_interval_is_in_the_docs(method: str) -> None:
 def test_intervals_of_several_kinds_carry_letters_and_a_line_that_says_which(tmp_path: Path) -> None:
     text, _ = _compare(tmp_path)
     assert re.search(r"\d+\.\d–\d+\.\d [wbc]\b", text)
-    assert "w Wilson's score interval, every case by itself; b bootstrap over source cases" in text
+    assert "w Wilson score interval over cases; b bootstrap over source cases" in text
     report = next(tmp_path.glob("outputs/synthetic/alpha/*/report.html")).read_text(encoding="utf-8")
-    assert "% (bootstrap)" in report and "c Wilson&#39;s with source cases counted once each" in report
+    assert "% (bootstrap)" in report and "c Wilson score interval over source cases" in report

@@ -17,9 +17,9 @@ from medtest.suite.reading.outline import outline
 @pytest.mark.parametrize(
     ("margin", "words"),
     [
-        (2, "needs 189 seeds to pass in 80 % of runs that are no worse; 100 are too few."),
-        (5, "needs 73 seeds to pass in 80 % of runs that are no worse; 100 are enough."),
-        (0, "no number of seeds can pass a margin of 0 where runs agree."),
+        (2, "needs 189 seeds to pass in 80 % of runs that are no worse; the plan has 100, which is too few."),
+        (5, "needs 73 seeds to pass in 80 % of runs that are no worse; the plan has 100, which is enough."),
+        (0, "a margin of 0 cannot pass with any number of seeds, even if the runs agree."),
     ],
 )
 def test_a_gate_needs_as_many_seeds_as_runs_that_lose_nothing(margin: int, words: str, tmp_path: Path) -> None:

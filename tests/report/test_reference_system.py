@@ -131,7 +131,7 @@ def test_one_that_is_not_there_is_told(ran, name):
 
 def test_a_folder_of_several_runs_is_told(ran):
     suite, home, _, _ = ran
-    with pytest.raises(UserMistakes, match="one run"):
+    with pytest.raises(UserMistakes, match="a single run"):
         find_reference(str(home / "outputs"), suite=suite, home=home, folders={})
 
 

@@ -173,5 +173,5 @@ def test_a_run_leads_to_the_version_and_the_version_to_the_run(home: Path) -> No
 
     client.delete_model_version(NAME, "1")  # no test comes after this one
     invocation = Invocation(home=home, tag_model=True)
-    with pytest.raises(NotTracked, match=rf"not told what was found of {NAME}/1.*not found"):
+    with pytest.raises(NotTracked, match=rf"{NAME}/1 was not updated.*not found"):
         list(tell_registry(invocation, result.finished.materials))

@@ -56,7 +56,7 @@ def pack(tokens: Sequence[str], *, config_dirs: Sequence[Path], console: Console
     images = _images(own.get("images"))
     if "to" not in own or not own["to"]:
         example = "medtest pack suite=polyp_seg to=polyp_seg.zip"
-        raise mistake("to", found="nothing", allowed="to=FILE.zip, a name that is not taken", fix=example)
+        raise mistake("to", found="nothing", allowed="to=FILE.zip, a new name", fix=example)
     to = Path(own["to"]).expanduser()
     if "run" in own:
         beside = [token for token in tokens if token.partition("=")[0] not in _KEYS]

@@ -119,7 +119,7 @@ def _print_results(
         say(out, f"Side by side:  {path_from_here(ended.comparison)}")
     if invocation.track and ended.parents is not None:
         say(out, f"MLflow:  {_how_to_open(invocation)}")
-    for line in ended.told:
+    for line in ended.notices:
         say(out, line)
     for problem in ended.problems:
         say(out, problem)

@@ -119,7 +119,9 @@ class HydraJob:
 
         good = (int(ExitCode.OK), int(ExitCode.GATE_FAILED))
         if not close_parents(home(), self.parents, failed=any(result.code not in good for result in self.results)):
-            sys.stderr.write("MLflow could not be reached to end the sweep's parent run; results are whole on disk.\n")
+            sys.stderr.write(
+                "MLflow could not be reached to end the sweep's parent run. The results are complete on disk.\n"
+            )
 
     def _guarded(self, cfg: DictConfig, hydra: Any, label: str) -> JobResult:
         try:

@@ -291,7 +291,7 @@ def odds_panel(title: str, odds: Sequence[Bar]) -> Markup:
         across=lambda value: (min(max(log2(value) if value > 0 else least, least), most) - least) / (most - least),
         ticks=[(2.0**n, f"{2.0**n:g}" if most - least <= 6 or n % 2 == 0 else "") for n in powers],
         base=1.0,
-        x_name="odds ratio (each step doubles); right of 1: more violations",
+        x_name="odds ratio (log scale); right of 1: more violations",
         said=lambda bar: (
             _clear(bar, 1.0, good=VERMILION, bad=GREEN),
             f"{bar.value:.2f} ({bar.low:.2f} to {bar.high:.2f})",
@@ -346,7 +346,7 @@ def confusion_panel(title: str, names: Sequence[str], counts: Sequence[Sequence[
     left, top = 12 + 6.2 * max(len(name) for name in shown), 56
     width, height = left + side * len(names) + 8, top + side * len(names) + 8
     parts = [_open(width, height, title), _text(4, 15, title, bold=True)]
-    parts.append(_text(4, 32, "expected down, answered across", size=10, colour=_FAINT))
+    parts.append(_text(4, 32, "rows: expected, columns: answered", size=10, colour=_FAINT))
     for number, name in enumerate(shown):
         middle = side * number + side / 2
         parts.append(_text(left - 6, top + middle + 4, name, anchor="end", size=10.5))

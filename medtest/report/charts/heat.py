@@ -84,7 +84,8 @@ def percent(value: Any) -> str:
     if value is None or value != value:
         return ""
     number = float(value)
-    return f"{number:.0f} %" if number >= 99.95 else f"{number:.1f} %" if number >= 10 else f"{number:.2g} %"
+    size = abs(number)
+    return f"{number:.0f} %" if size >= 99.95 else f"{number:.1f} %" if size >= 10 else f"{number:.2g} %"
 
 
 def interval(row: Mapping[str, Any]) -> str:
@@ -137,12 +138,13 @@ def beside(row: Mapping[str, Any]) -> str:
     """Return the counts left out of a row's denominator, and the rate over all generated cases."""
     parts = [
         f"{int(row[name]):,} {words}"
-        for name, words in (("errors", "errors"), ("skipped", "skipped"), ("source_failed", "source failed"))
+        for name, words in (("errors", "errors"), ("skipped", "skipped"), ("source_failed", "with a failed source"))
         if int(row[name])
     ]
     if not parts:
-        return "none left out"
-    return f"{', '.join(parts)}; {percent(row['efr_generated_percent'])} of {int(row['generated']):,} generated"
+        return "all judged"
+    over_all = f"EFR over all {int(row['generated']):,} cases: {percent(row['efr_generated_percent'])}"
+    return f"not judged: {', '.join(parts)} ({over_all})"
 
 
 def heat(
@@ -241,7 +243,7 @@ def heat_map(
         "intervals": legend(_marked(rows), clusters),
         "columns": list(columns),
         "rows": rows,
-        "side": "left out of the denominator" if side is not None else "",
+        "side": "not judged" if side is not None else "",
     }
 
 

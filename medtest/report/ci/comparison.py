@@ -28,11 +28,11 @@ def comparison_text(pairs: Sequence[ComparedPair]) -> str:
     """
     lines: list[str] = []
     for pair in pairs:
-        lines += [f"## {escaped(pair.names[1])} beside {escaped(pair.names[0])}", ""]
+        lines += [f"## {escaped(pair.names[1])} compared with {escaped(pair.names[0])}", ""]
         lines += [f"**{SIGNS[pair.verdict]} {escaped(pair.verdict_words)}**", ""]
-        lines += [f"Newly lost: {escaped(newly_lost(pair.conditions))}.", ""]
-        lines += [*table_lines(["", "condition", "what was found"], condition_rows(pair.conditions)), ""]
-        lines += [f"A violation: {escaped(criterion_words(pair.other))}.", ""]
+        lines += [f"New losses: {escaped(newly_lost(pair.conditions))}.", ""]
+        lines += [*table_lines(["verdict", "condition", "result"], condition_rows(pair.conditions)), ""]
+        lines += [f"Violation: {escaped(criterion_words(pair.other))}.", ""]
         heads = ["relation", *map(escaped, pair.names), *_HEADS]
         rows = _rows(pair)
         lines += (
@@ -71,4 +71,4 @@ def _changed(pair: ComparedPair) -> Iterator[str]:
         yield f"- {kind}: {counted(len(rows), 'case')}"
         yield from (f"  - {escaped(address)}" for address in rows["address"].head(_LISTED))
         if len(rows) > _LISTED:
-            yield f"  - and {len(rows) - _LISTED:,} more, in compare_changed.csv"
+            yield f"  - {len(rows) - _LISTED:,} more in compare_changed.csv"

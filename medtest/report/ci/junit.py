@@ -3,8 +3,8 @@
 JUnit has no single schema. The output fits the two most used ones: Ant's (one ``failure``, ``error`` or ``skipped`` per
 test case; times without a zone; a host, here always ``localhost``) and Jenkins's, which GitLab follows. With ``cells``,
 a cell fails only by a gate on that cell alone; a gate over several cells is a test case of its own. A cell is an error
-if none of its cases could be judged, or if more of them failed than the suite allows for the whole run. It is skipped
-if nothing failed and nothing could be judged. With ``cases``, violations fail.
+if none of its cases was judged, or if more of them failed than the suite allows for the whole run. It is skipped
+if nothing failed and nothing was judged. With ``cases``, violations fail.
 """
 
 from __future__ import annotations
@@ -218,10 +218,10 @@ def _of_cell(row: Row, results: Iterable[GateResult], most_errors: float) -> tup
         return "failure", "; ".join(result.sentence for result in lost)
     errors, generated = int(row["errors"]), max(1, int(row["generated"]))
     if errors and (not int(row["cases"]) or 100 * errors / generated > most_errors):
-        return "error", f"{counted(errors, 'case')} of {generated:,} could not be judged"
+        return "error", f"{counted(errors, 'case')} of {generated:,} not judged"
     if not int(row["cases"]):
-        words = f"{int(row['skipped']):,} skipped, {int(row['source_failed']):,} without an answer to start from"
-        return "skipped", f"no case could be judged: {words}"
+        words = f"{int(row['skipped']):,} skipped, {int(row['source_failed']):,} with a failed source"
+        return "skipped", f"no case was judged: {words}"
     return "", ""
 
 
@@ -303,9 +303,7 @@ def _follow_ups(material: Material, records: Records, seconds: dict[str, float])
             kind, message = "error", reason
         elif not judged.case[at]:
             kind = "skipped"
-            message = reason or (
-                "the source gives nothing to compare with" if judged.source_failed[at] else "no verdict"
-            )
+            message = reason or ("the source failed" if judged.source_failed[at] else "no verdict")
         yield JUnitCase(
             group=relation, name=address, kind=kind, words=message, more=more, seconds=seconds.get(address, 0.0)
         )

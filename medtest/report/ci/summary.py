@@ -48,11 +48,11 @@ def summary_text(material: Material) -> str:
     lines += [f"**{_headline(material)}**", ""]
     above = overall_row(rows)
     if above is None or not int(above["cases"]):
-        lines += ["No case could be judged.", ""]
+        lines += ["No case was judged.", ""]
     else:
-        rate_words = f"Error finding rate {percent(above['efr_percent'])}"
+        rate_words = f"Error-finding rate (EFR, violations per judged case) {percent(above['efr_percent'])}"
         rate_words += f" (95 % interval {interval(above)}): {violations_of(above)}; {beside(above)}."
-        lines += [rate_words, f"A violation: {escaped(criterion_words(material))}.", ""]
+        lines += [rate_words, f"Violation: {escaped(criterion_words(material))}.", ""]
     for words in _notes(material):
         lines += [f"> {escaped(words)}", ""]
     lines += _gates(material)
@@ -74,13 +74,13 @@ def _headline(material: Material) -> str:
     lost = sum(not result.held for result in results)
     if state == "too many errors":
         share, most = error_percent(material), material.wanted.max_error_percent
-        return f"{_LOST} Too many cases broke: {share:.2g} %, where {most:g} % are allowed."
+        return f"{_LOST} Too many errors: {share:.2g} % of the cases; the suite allows {most:g} %."
     if state == "no gate":
         return "No gate is set."
     if state == "passed":
         return f"{_HELD} {'The gate passed' if len(results) == 1 else f'All {len(results)} gates passed'}."
     if state == "mistake":
-        return f"{_LOST} A gate names a run that says nothing about this one."
+        return f"{_LOST} A gate names a run that cannot be compared with this one."
     return f"{_LOST} {'The gate' if len(results) == 1 else f'{lost} of {len(results)} gates'} failed."
 
 
@@ -88,7 +88,7 @@ def _notes(material: Material) -> list[str]:
     phantom = phantom_words(material)
     notes = [
         simulated_words(material),
-        f"Made images, no patients': {phantom}." if phantom else "",
+        f"Synthetic images ({phantom}): these are not clinical figures." if phantom else "",
         material.partial,
         view_words(material),
         *material.tables.warnings,
@@ -102,7 +102,9 @@ def _gates(material: Material) -> list[str]:
         last = gates(material)["gates_last"]
         if last is None:
             return []
-        words = f"Gates were last judged {last['time']}: {'passed' if last['held'] else 'failed'}. {last['line']}"
+        words = (
+            f"Last evaluation of the gates, {last['time']}: {'passed' if last['held'] else 'failed'}. {last['line']}"
+        )
         return [f"> {escaped(words)}", ""]
     table: list[list[str]] = []
     for result in sorted(results, key=lambda result: result.held):
@@ -111,7 +113,7 @@ def _gates(material: Material) -> list[str]:
         sign = _HELD if result.held else _LOST
         table.append([f"{sign} {result.verdict}", escaped(describe(result.gate)), escaped(reason)])
         table += condition_rows(result.conditions) if paired else []
-    return [*table_lines(["", "gate", "what was found"], table), ""]
+    return [*table_lines(["verdict", "gate", "result"], table), ""]
 
 
 def condition_rows(conditions: Iterable[Condition]) -> list[list[str]]:
@@ -142,9 +144,14 @@ def _relations(rows: Sequence[Row]) -> list[str]:
         ]
         for row in listed[:_ROWS]
     ]
-    more = [f"And {counted(len(listed) - _ROWS, 'relation')} more."] if len(listed) > _ROWS else []
+    more = [f"{counted(len(listed) - _ROWS, 'more relation')}."] if len(listed) > _ROWS else []
     heads = [f"severity {level}" for level in levels]
-    return [*table_lines(["relation", "EFR", "95 %", "violations", *heads], table), "", *more, *([""] if more else [])]
+    return [
+        *table_lines(["relation", "EFR", "95 % interval", "violations", *heads], table),
+        "",
+        *more,
+        *([""] if more else []),
+    ]
 
 
 def _known(value: object) -> float:

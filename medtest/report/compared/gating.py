@@ -48,7 +48,7 @@ def judge_paired(gates: Sequence[Gate], own: Records, home: Path, folder: Path) 
             try:
                 other = _folder(gate, home, folder)
             except UserMistakes as error:  # Only now is it known which run this is; its own tables are kept.
-                reason = "; ".join(f"{mistake.found} is no other finished run" for mistake in error.mistakes)
+                reason = "; ".join(f"{mistake.found} is not another finished run" for mistake in error.mistakes)
                 results.append(no_answer(gate, reason))
                 continue
             called = f"{other.parent.parent.name}/{read_run(other).get('system') or other.parent.name}"

@@ -8,6 +8,7 @@ from pathlib import Path
 from medtest.core.errors import Mistake, UserMistakes, nearest_name
 from medtest.report.pages.material import read_run
 from medtest.report.pages.reference_system import runs_in
+from medtest.report.pages.words import counted
 from medtest.results.records.records_io import RECORDS
 from medtest.results.records.wanted import RUN_FILE
 from medtest.runner.folder import OUTPUTS, VIEWS
@@ -58,8 +59,8 @@ def run_here(name: str, home: Path, *, key: str, but: Path | None = None) -> Pat
             where="command line",
             key=key,
             found=name,
-            allowed="the id of an MLflow run whose folder lies in outputs/",
-            fix="name its folder, or SUITE/SYSTEM",
+            allowed="the id of an MLflow run whose folder is in outputs/",
+            fix="type its folder or SUITE/SYSTEM",
         ).as_error()
     return folder
 
@@ -74,7 +75,7 @@ def no_run(name: str, home: Path, key: str) -> UserMistakes:
         found=name,
         allowed=f"a run's folder, SUITE/SYSTEM of a finished run{shown}, or the id of an MLflow run",
         nearest=nearest_name(name, names),
-        fix="medtest run suite=SUITE model=MODEL makes one",
+        fix="make one: medtest run suite=SUITE model=MODEL",
     ).as_error()
 
 
@@ -82,13 +83,13 @@ def _only(folder: Path, name: str, key: str) -> Path:
     runs = [run.resolve() for run in runs_in(folder)]
     if len(runs) == 1:
         return runs[0]
-    allowed = f"a folder that holds one run, as {runs[0]}" if runs else f"a folder with {RUN_FILE} and records of a run"
+    allowed = (
+        f"a folder with a single run, such as {runs[0]}" if runs else f"a folder with {RUN_FILE} and records of a run"
+    )
     if not runs and folder.resolve().parent.name == VIEWS:
-        allowed = (
-            f"{folder.resolve().parents[1]}: a view judges the records of its run, which are the same under all views"
-        )
+        allowed = f"{folder.resolve().parents[1]}: all views of a run share its records, so name the run"
     raise Mistake(
-        where="command line", key=key, found=f"{name}, which holds {len(runs) or 'none'}", allowed=allowed
+        where="command line", key=key, found=f"{name}, with {counted(len(runs), 'run')}", allowed=allowed
     ).as_error()
 
 

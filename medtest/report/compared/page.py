@@ -48,7 +48,7 @@ _CHANGES = {
     SOURCE_LOST: "Newly failed sources",
     FAILING: "Newly failing",
     PASSING: "Newly passing",
-    BROKEN: "Newly an error",
+    BROKEN: "New errors",
     SKIPPED_ANEW: "Newly skipped",
 }
 PAGE, SUMMARY = "compare.html", "compare.md"
@@ -209,7 +209,7 @@ def _lost_card(pair: ComparedPair) -> dict[str, str]:
     lost = [condition for condition in pair.conditions if condition.name in (FAILED_SOURCES, ERRORS, SKIPPED)]
     bad = any(condition.verdict == FAILED for condition in lost)
     return {
-        "name": "newly lost",
+        "name": "new losses",
         "value": " | ".join(f"{condition.newly:,}" for condition in lost),
         "note": "failed sources | errors | skipped cases",
         "sign": "bad" if bad else "",
@@ -248,7 +248,7 @@ def _forest(pair: ComparedPair) -> Markup | None:
     ]
     if not bars:
         return None
-    title = f"{pair.names[1]} less {pair.names[0]}: right of 0 is worse"
+    title = f"{pair.names[1]} minus {pair.names[0]}: right of 0 is worse"
     return figures.difference_panel(title, bars, unit="points of violations", lower_is_better=True)
 
 

@@ -80,9 +80,9 @@ class ComparedPair:
             return f"{other} is no worse than {base}: every condition passed ({margin})."
         helps = f" {words}." if (words := what_helps(self.conditions)) else ""
         if not failed:
-            return f"That {other} is no worse than {base} ({margin}) is not shown by: {unknown}.{helps}"
+            return f"It is not shown that {other} is no worse than {base} ({margin}): {unknown}.{helps}"
         rest = f" Not shown: {unknown}." if unknown else ""
-        return f"{other} is worse than {base} by: {failed} ({margin}).{rest}{helps}"
+        return f"{other} is worse than {base} in: {failed} ({margin}).{rest}{helps}"
 
 
 def read_material(folder: Path) -> Material:
@@ -137,14 +137,14 @@ def compare_pair(
 def no_shared_case(first: str, second: str, common: Common, *, key: str = "runs") -> Mistake:
     """Return the error for two runs without a common case."""
     first_count, second_count = common.finished
-    words = f"{first} finished {first_count:,} cases and {second} {second_count:,}, no judged one of them the same"
+    words = f"{first} ({first_count:,} cases) and {second} ({second_count:,} cases), which share no judged case"
     if common.unlike:
-        words += f"; {common.unlike:,} have the same address and other images or questions"
+        words += f"; {common.unlike:,} cases have the same address but different images or questions"
     return Mistake(
         where="command line",
         key=key,
         found=words,
-        allowed="runs of the same seeds under the same relations, preparation and seed: only such are compared",
+        allowed="runs with the same source cases, relations, preparation and seed",
         fix="run both under one suite: medtest run suite=SUITE model=[A,B]",
     )
 

@@ -63,8 +63,8 @@ def expected_differences(
     """
     if not like:
         return ExpectedDifferences(), (
-            "Worst case: every case differs between the two runs, and all cases of a seed (patient) alike. "
-            f"{KEY}=SUITE/SYSTEM takes both from a finished run, {KEY}=[A,B] from two."
+            "Worst case: every case differs between the two runs, all cases of a source (patient) in the same way. "
+            f"{KEY}=SUITE/SYSTEM estimates both from a finished run, {KEY}=[A,B] from two runs."
         )
     folders = [run_here(name, home, key=key) for name in like]
     called = [
@@ -80,7 +80,7 @@ def expected_differences(
         raise Mistake(
             where="command line",
             key=key,
-            found=f"{like[0]}, in which no case was judged by {primary.score}",
+            found=f"{like[0]}, which has no case judged by {primary.score}",
             allowed="a run of a suite with this criterion",
         ).as_error()
     return differences, _origin(differences, called)
@@ -92,9 +92,9 @@ def _origin(shares: ExpectedDifferences, called: Sequence[str]) -> str:
     share = f"{100 * shares.overall.discordant:.2g} % of cases differ"
     if shares.measured:
         rates = " and ".join(percent(rate) for rate in shares.percent)
-        return f"As {' and '.join(called)} differ ({rates}, {behind}): {share}, {alike}."
+        return f"From the differences of {' and '.join(called)} ({rates}, {behind}): {share}, {alike}."
     rate = f"{percent(shares.percent[0])} of {behind} violated"
-    return f"As {called[0]} ({rate}, {alike}), beside a run that errs as often and independently: {share}."
+    return f"From {called[0]} ({rate}, {alike}), against an independent run with the same rate: {share}."
 
 
 def detectable(plan: Outline, expected: ExpectedDifferences, margin_percent: float) -> list[Detectable]:
@@ -112,7 +112,7 @@ def detectable(plan: Outline, expected: ExpectedDifferences, margin_percent: flo
     rows = [_row("all relations", cases, plan, expected.overall, margin_percent)] if len(shares) > 1 else []
     rows += [_row(share.id, share.cases, plan, expected.of(share.id), margin_percent, share) for share in shares]
     if len({(row.smallest, row.seeds) for row in rows}) == 1:  # Whole clusters count, however many cases they have.
-        return [replace(rows[0], name="all relations, or any one", cell=rows[-1].cell)]
+        return [replace(rows[0], name="all relations, or a single one", cell=rows[-1].cell)]
     return rows
 
 
@@ -132,15 +132,15 @@ def gate_lines(plan: Outline, expected: ExpectedDifferences) -> Iterator[str]:
             continue
         paired = expected.overall if gate.relation == "overall" else expected.of(gate.relation)
         if not gate.margin_percent:
-            yield f"Gate {describe(gate)}: no number of seeds can pass a margin of 0 where runs agree."
+            yield f"Gate {describe(gate)}: a margin of 0 cannot pass with any number of seeds, even if the runs agree."
             continue
         # Failed sources, errors and skips are expected to agree, which needs this many clusters.
         agree = _of_clusters(clusters_that_agree(gate.margin_percent / 100), plan)
         needed = max(_seeds(gate.margin_percent, paired, cases, plan), agree)
         planned = sum(plan.datasets.values())
         enough = "enough" if needed <= planned else "too few"
-        held = f"needs {needed:,} seeds to pass in 80 % of runs that are no worse"
-        yield f"Gate {describe(gate)}: {held}; {planned:,} are {enough}."
+        need = f"needs {needed:,} seeds to pass in 80 % of runs that are no worse"
+        yield f"Gate {describe(gate)}: {need}; the plan has {planned:,}, which is {enough}."
 
 
 def _row(

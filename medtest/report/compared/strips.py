@@ -80,8 +80,8 @@ def _drawn_again(
         named = {name: system.record_name for name, system in suite.build_systems().items()}
         own = tuple(plan for plan in suite.systems if named.get(plan.id) == material.system)
         if not own or suite.task.stream:
-            why = "answers over an API are not asked for again" if own else "its command no longer names it"
-            notes.append(f"{material.system}: no strips are drawn beyond those of its run, since {why}.")
+            why = "API calls are not repeated" if own else "its command no longer names this system"
+            notes.append(f"{material.system}: only strips of its run are shown: {why}.")
             return
         suite = replace(suite, systems=own)
         for number, address in enumerate(addresses):
@@ -92,7 +92,7 @@ def _drawn_again(
                 yield address, strip
     except MedtestError as error:
         why = str(error.mistakes[0]) if isinstance(error, UserMistakes) else str(error)
-        notes.append(f"{material.system}: strips could not be drawn again: {' '.join(why.split())}")
+        notes.append(f"{material.system}: strips could not be drawn: {' '.join(why.split())}")
 
 
 def _suite_of(material: Material) -> str:

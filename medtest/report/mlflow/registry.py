@@ -13,7 +13,7 @@ from medtest.results.gating.conditions import PASSED
 from medtest.suite.model import Invocation
 
 
-def tell_registry(invocation: Invocation, materials: Iterable[Material]) -> Iterator[str]:
+def update_registry(invocation: Invocation, materials: Iterable[Material]) -> Iterator[str]:
     """Tag each tested version, and move the alias to it where every gate holds; yield one line per version.
 
     Args:
@@ -35,7 +35,7 @@ def tell_registry(invocation: Invocation, materials: Iterable[Material]) -> Iter
         try:
             yield _update_version(tracker, invocation, registered, material)
         except NotTracked as error:
-            raise NotTracked(f"The registry was not told what was found of {registered}. {error}") from error
+            raise NotTracked(f"The registry entry of {registered} was not updated. {error}") from error
 
 
 def _update_version(tracker: Tracker, invocation: Invocation, registered: str, material: Material) -> str:
@@ -43,7 +43,7 @@ def _update_version(tracker: Tracker, invocation: Invocation, registered: str, m
     head = headline_of(material, material.system)
     gate = head.tags[GATE]
     if gate == "none":
-        return f"Registry:  {registered} is not told anything: the suite has no gate."
+        return f"Registry:  {registered} stays unchanged: the suite has no gate."
     key = f"medtest.{material.wanted.suite}"
     done = []
     if invocation.tag_model:
@@ -56,10 +56,10 @@ def _update_version(tracker: Tracker, invocation: Invocation, registered: str, m
         tracker.tag_model(name, version, version_tags)
         done.append(f"tag {key}={gate}")
     if invocation.alias and (why := _alias_obstacle(material, gate)):
-        done.append(f"alias {invocation.alias} stays where it was, for {why}")
+        done.append(f"alias {invocation.alias} is not moved: {why}")
     elif invocation.alias:
         tracker.point_alias(name, invocation.alias, version)
-        done.append(f"alias {invocation.alias} is this version")
+        done.append(f"alias {invocation.alias} points to this version")
     return f"Registry:  {registered}: {', '.join(done)}."
 
 
@@ -68,5 +68,5 @@ def _alias_obstacle(material: Material, gate: str) -> str:
     if gate != PASSED:
         return "a gate failed"
     if float(material.run.get("error_percent") or 0.0) > material.wanted.max_error_percent:
-        return "too many cases could not be judged"
-    return f"the run holds {material.partial_cases}" if material.partial_cases else ""
+        return "too many cases are errors"
+    return f"the run covers {material.partial_cases}" if material.partial_cases else ""

@@ -70,7 +70,7 @@ def check_pack(
     files = _about_files(pack)
     if pack.head.of_run is not None:
         if overrides:
-            allowed = "nothing beside a pack of a run: its tables are made of its records"
+            allowed = "no overrides with a pack of a run: its tables are made from its records"
             raise Mistake(where="command line", found=" ".join(overrides), allowed=allowed).as_error()
         return CheckedPack(head=pack.head, findings=(*files, *_check_run(pack, pack.head.of_run)))
     facts = pack.head.of_suite or SuiteFacts()
@@ -125,7 +125,7 @@ def _check_suite(
         seeds = [line for line in seeds if line.key in first]
         cases = [line for line in cases if (line.dataset, line.seed_id) in first]
     if "prompts" in {*facts.hashed, *surveyor.hashed} and facts.hashed != surveyor.hashed:
-        reason = "words of prompts are hashed under the key of whoever packed it: nothing can be compared"
+        reason = "the prompts are hashed with the sender's key, so they cannot be compared"
         about = [PackFinding(topic=topic, state=Sameness.UNKNOWN, words=reason) for topic in ("data", "follow-ups")]
     else:
         compared = compare_data(surveyor, facts, seeds, cases, progress)
@@ -186,9 +186,9 @@ def _check_parts(facts: SuiteFacts, overrides: Sequence[str]) -> None:
             Mistake(
                 where="pack",
                 key=key,
-                found=f"{part.name}, which nothing here brings",
-                allowed=f"installed parts: the one that packed it had it of {brought}",
-                fix="install that package if you trust it: no code travels in a pack"
+                found=f"{part.name}, which is not installed here",
+                allowed=f"installed parts; the sender had it from {brought}",
+                fix="install that package if you trust it, because packs contain no code"
                 + ("; or type model=NAME for another system" if family == "systems" else ""),
             )
         )

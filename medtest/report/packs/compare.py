@@ -133,24 +133,26 @@ def about_seeds(found: DataCompared, packed: int, others: Sequence[OtherVersion]
         others: Packages that decode pixels and differ in version.
     """
     groups = (
-        ("changed", found.changed, "other pixels"),
-        ("changed", found.expected, "same pixels, another mask, label or answer is expected"),
+        ("changed", found.changed, "different pixels"),
+        ("changed", found.expected, "same pixels, different expected mask, label or answer"),
         ("missing", found.missing, "not here"),
         ("new", found.new, "not in the pack"),
-        ("not readable", found.unread, "no seed here"),
+        ("not readable", found.unread, "not loaded here"),
     )
     lines = [f"{len(names):,} {state} ({why}): {listed(names)}" for state, names, why in groups if names]
     if found.by_content and lines:
-        lines.append("ids are hashed under another key: seeds are found by their pixels, a changed one is one of each")
+        lines.append(
+            "ids are hashed with another key, so seeds are matched by pixels; a changed seed counts as missing and new"
+        )
     if found.changed and others and len(found.changed) == packed:
         names = listed([str(version) for version in others], 3)
-        lines.append(f"every seed has other pixels, and so may decode otherwise: {names}")
-    words = f"{found.same:,} of {packed:,} seeds the same"
+        lines.append(f"every seed has different pixels; these versions may decode differently: {names}")
+    words = f"{found.same:,} of {packed:,} seeds are identical"
     if not lines:
         return PackFinding(topic="data", state=Sameness.SAME, words=words)
     lost = found.changed or found.expected or found.missing or found.unread
     if not lost:
-        lines.append("figures of all seeds are of more seeds than the pack's")
+        lines.append("figures over all seeds cover more seeds than the pack")
     return PackFinding(topic="data", state=Sameness.MATTERS, words=words, lines=tuple(lines))
 
 
@@ -162,17 +164,17 @@ def about_cases(found: DataCompared, left_out: Mapping[str, str]) -> PackFinding
         left_out: Relations without follow-ups in the pack, with the reason.
     """
     same, other, unknown = (sum(counts[at] for counts in found.cases.values()) for at in range(3))
-    words = f"{same:,} of {same + other:,} compared have the same bits, of {len(found.cases):,} relations"
+    words = f"{same:,} of {same + other:,} compared follow-ups of {len(found.cases):,} relations are identical"
     lines = []
     changed = [f"{name} ({counts[1]} of {counts[0] + counts[1]})" for name, counts in found.cases.items() if counts[1]]
     if changed:
-        lines.append(f"other bits: {listed(changed, 30)}; their figures are of other images")
-        lines.append(f"the first: {listed(found.others, 3)}")
+        lines.append(f"different: {listed(changed, 30)}; their figures are from different images")
+        lines.append(f"first differences: {listed(found.others, 3)}")
     equal = [name for name, counts in found.cases.items() if counts[0] and not counts[1]]
     if changed and equal:
-        lines.append(f"same bits: {listed(equal, 30)}")
+        lines.append(f"identical: {listed(equal, 30)}")
     if unknown:
-        lines.append(f"{unknown:,} not compared: their seeds are not the same here")
+        lines.append(f"{unknown:,} not compared: their seeds differ here")
     if left_out:
         lines.append(f"not compared: {listed(list(left_out), 30)}: {next(iter(left_out.values()))}")
     state = Sameness.MATTERS if changed else Sameness.SAME if same else Sameness.UNKNOWN
@@ -198,17 +200,17 @@ def about_suite(
     keys = [key for key in {**other, **own} if own.get(key) != other.get(key)]
     lines = []
     if keys:
-        lines.append(f"settings that are others here: {listed(keys)}")
+        lines.append(f"settings that differ here: {listed(keys)}")
     raised = [
         f"{key} {packed_parts[key].revision} → {part.revision}"
         for key, part in parts.items()
         if key in packed_parts and packed_parts[key].revision != part.revision and not key.startswith("systems.")
     ]
     if raised:
-        lines.append(f"made or judged otherwise by this version of medtest (revision): {listed(raised)}")
+        lines.append(f"parts with another revision in this version of medtest: {listed(raised)}")
     if not lines:
-        return PackFinding(topic="suite", state=Sameness.SAME, words="composes to what was packed")
-    return PackFinding(topic="suite", state=Sameness.MATTERS, words="composes to something else", lines=tuple(lines))
+        return PackFinding(topic="suite", state=Sameness.SAME, words="composes to the packed suite")
+    return PackFinding(topic="suite", state=Sameness.MATTERS, words="composes to a different suite", lines=tuple(lines))
 
 
 def about_systems(
@@ -225,7 +227,7 @@ def about_systems(
     same, other, files = 0, False, False
     for name, covered in packed.items():
         if name not in here:
-            lines.append(f"{name}: not looked at, for it is not all here")
+            lines.append(f"{name}: not compared, because parts of it are missing here")
             continue
         packed_values, own_values = dict(_leaves(covered)), dict(_leaves(here[name]))
         keys = [key for key in {**packed_values, **own_values} if packed_values.get(key) != own_values.get(key)]
@@ -233,15 +235,15 @@ def about_systems(
         rest = [key for key in keys if key not in of_files]
         if rest:
             other = True
-            change = "another system" if any(key.startswith("system.") for key in rest) else "a run of something else"
+            change = "different system" if any(key.startswith("system.") for key in rest) else "different run"
             lines.append(f"{name}: {change} ({listed(rest, 4)})")
             continue
         same += 1
         files = files or bool(of_files)
     if files:
-        effect = "and their pixels are not" if same_seeds else "so its figures are of other images"
-        lines.append(f"files of seeds are others, {effect}: a run gets a folder of its own")
-    words = f"{same:,} of {len(packed):,} the same, weights and settings"
+        effect = "but their pixels are the same" if same_seeds else "so the figures are from different images"
+        lines.append(f"the seed files differ, {effect}; a run here gets its own folder")
+    words = f"{same:,} of {len(packed):,} have the same weights and settings"
     state = Sameness.SAME if packed and same == len(packed) else Sameness.UNKNOWN
     return PackFinding(topic="systems", state=Sameness.MATTERS if other else state, words=words, lines=tuple(lines))
 

@@ -185,7 +185,7 @@ def read_head(content: bytes, where: str) -> PackHead:
         values = json.loads(content.decode("utf-8"))
         number = values["format"]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise no_pack(where, f"{HEAD} that cannot be read") from error
+        raise no_pack(where, f"an unreadable {HEAD}") from error
     if isinstance(number, int) and number > FORMAT:
         raise Mistake(
             where=where,
@@ -199,9 +199,9 @@ def read_head(content: bytes, where: str) -> PackHead:
     except ValidationError as error:
         first = error.errors()[0]
         key = printable(".".join(str(part) for part in first["loc"])[:200])
-        raise no_pack(where, f"{HEAD} whose {key} is not what medtest writes") from error
+        raise no_pack(where, f"{HEAD} with an invalid {key}") from error
     if (head.of_suite is None) == (head.kind == "suite") or (head.of_run is None) == (head.kind == "run"):
-        raise no_pack(where, f"{HEAD} that says nothing of the {head.kind}")
+        raise no_pack(where, f"{HEAD} without facts of the {head.kind}")
     return head
 
 

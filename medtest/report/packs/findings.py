@@ -15,8 +15,8 @@ class Sameness(StrEnum):
     """Comparison of this machine with the one that made the pack."""
 
     SAME = "same"
-    OTHER = "other, does not matter"
-    MATTERS = "other, matters"
+    OTHER = "different, does not matter"
+    MATTERS = "different, matters"
     UNKNOWN = "not compared"
 
 
@@ -52,7 +52,7 @@ def about_versions(others: Sequence[OtherVersion], seen: Mapping[Touches, Samene
         count: Number of compared packages.
     """
     if not others:
-        return PackFinding(topic="versions", state=Sameness.SAME, words=f"all {count:,} the same")
+        return PackFinding(topic="versions", state=Sameness.SAME, words=f"all {count:,} are the same")
     lines, states = [], []
     for touched, state in seen.items():
         names = [str(version) for version in others if touched in version.touches]
@@ -61,19 +61,19 @@ def about_versions(others: Sequence[OtherVersion], seen: Mapping[Touches, Samene
             states.append(state)
     idle = [str(version) for version in others if not set(version.touches) & seen.keys()]
     if idle:
-        lines.append(f"{len(idle):,} that nothing here rests on: {listed(idle, 3)}")
+        lines.append(f"{len(idle):,} without effect on results: {listed(idle, 3)}")
     state = next(
         (candidate for candidate in (Sameness.MATTERS, Sameness.UNKNOWN) if candidate in states), Sameness.OTHER
     )
-    words = f"{len(others):,} of {count:,} others"
+    words = f"{len(others):,} of {count:,} differ"
     return PackFinding(topic="versions", state=state, words=words, lines=tuple(lines))
 
 
 def _meaning(touched: Touches, state: Sameness) -> str:
     if touched == ANSWERS:
-        return "answers may differ in their last digits, and cases near a threshold with them; a run tells"
+        return "answers may differ in the last digits, which can change cases near a threshold; run the suite to check"
     if state is Sameness.MATTERS:
-        return "this may be why they differ"
+        return "possible cause of the difference"
     if state is Sameness.UNKNOWN:
         return "not compared here"
-    return "does not matter to what was compared, which is the same"
+    return "no effect: the compared content is the same"

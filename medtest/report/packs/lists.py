@@ -25,7 +25,7 @@ from medtest.suite.plan import Plan, Step
 Progress = Callable[[int, int], None]
 MOST_CASES = 240
 """Maximum number of follow-ups in a list; a few per relation and severity suffice to compare bytes."""
-CRAFTED = "it is crafted on a system, whose gradients are no two processors' alike"
+CRAFTED = "they are crafted on a system, and gradients differ between processors"
 _TRIES = 4
 """Number of seeds tried for a relation that does not apply to the first."""
 
@@ -264,7 +264,7 @@ def read_list(content: str, kind: type[Line], where: str) -> list[Line]:
     try:
         return list(_lines(content, kind))
     except (csv.Error, ValueError, TypeError, KeyError) as error:
-        raise no_pack(where, f"a list that cannot be read ({str(error)[:100]})") from error
+        raise no_pack(where, f"an unreadable list ({str(error)[:100]})") from error
 
 
 def _lines(content: str, kind: type[Line]) -> Iterator[Line]:

@@ -54,9 +54,9 @@ class PixelWriter:
             raise Mistake(
                 where="command line",
                 key="images",
-                found=f"seeds that are no pictures: {error}",
+                found=f"seeds that are not pictures: {error}",
                 allowed="images=true for seeds of 8-bit pictures",
-                fix="leave images= out: the pack holds their SHA-256",
+                fix="remove images=; the pack then holds their SHA-256",
             ).as_error() from error
         self._names.add(name)
         path = self._folder / name

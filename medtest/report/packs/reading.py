@@ -59,7 +59,7 @@ class PackFolder:
                 raise no_pack(self.where, f"{name} of {path.stat().st_size:,} bytes")
             return decoded(path.read_bytes())
         except (OSError, ValueError) as error:
-            raise no_pack(self.where, f"{name}, which cannot be read: {error}") from error
+            raise no_pack(self.where, f"an unreadable {name}: {error}") from error
 
 
 def unpack(file: Path, to: Path, bounds: ZipBounds = BOUNDS, *, durable: bool = True) -> PackHead:
@@ -89,11 +89,11 @@ def opened(file: Path, bounds: ZipBounds = BOUNDS) -> Iterator[tuple[BoundedZip,
         UserMistakes: It is not a pack, or one of a newer format.
     """
     if not file.is_file():
-        raise Mistake(where="command line", found=str(file), allowed="a file that is there").as_error()
+        raise Mistake(where="command line", found=str(file), allowed="an existing file").as_error()
     try:
         with BoundedZip(file, bounds) as archive:
             if HEAD not in archive.names:
-                raise no_pack(file.name, f"a ZIP file without {HEAD} at its top")
+                raise no_pack(file.name, f"a ZIP file without {HEAD} at the top level")
             head = read_head(archive.read(HEAD, MOST_HEAD), file.name)
             check_names(head, archive.names, file.name)
             yield archive, head
@@ -105,7 +105,7 @@ def _extract(archive: BoundedZip, head: PackHead, to: Path, where: str) -> None:
     (to / HEAD).write_bytes(archive.read(HEAD, MOST_HEAD))
     for name, packed in head.files.items():
         if archive.size(name) != packed.bytes:
-            raise no_pack(where, f"another {name!r} than was packed")
+            raise no_pack(where, f"{name!r} that differs from the packed file")
         path = to / name
         path.parent.mkdir(parents=True, exist_ok=True)
         total = hashlib.sha256()
@@ -114,7 +114,7 @@ def _extract(archive: BoundedZip, head: PackHead, to: Path, where: str) -> None:
                 total.update(part)
                 target.write(part)
         if total.hexdigest() != packed.sha256:
-            raise no_pack(where, f"another {name!r} than was packed")
+            raise no_pack(where, f"{name!r} that differs from the packed file")
     _check_content(to, head, where)
 
 
@@ -154,7 +154,7 @@ def _check_links(folder: Path, head: PackHead, where: str) -> None:
         inside = (Path(place, name) for name in (*folders, *files))
         links += [str(path.relative_to(folder)) for path in inside if path.is_symlink()]
     if links:
-        raise no_pack(where, f"a link, {printable(links[0])}: what it leads to is not in the pack")
+        raise no_pack(where, f"a link, {printable(links[0])}, which packs never contain")
 
 
 def _sha256(path: Path) -> str:
@@ -182,7 +182,7 @@ def _check_content(folder: Path, head: PackHead, where: str) -> None:
             footer = pq.read_metadata(path)
             size = sum(footer.row_group(number).total_byte_size for number in range(footer.num_row_groups))
         except (pa.ArrowException, OSError) as error:
-            raise no_pack(where, f"{path.name} that is no Parquet file") from error
+            raise no_pack(where, f"{path.name} that is not a Parquet file") from error
         if size > MOST_RECORDS or footer.num_rows > MOST_ROWS:
             raise no_pack(where, f"{path.name} of {footer.num_rows:,} rows, {size / 1e9:,.0f} GB unpacked")
         whole = answers.damage if path.parent.name == answers.FOLDER else damage

@@ -269,20 +269,20 @@ def _changed_tables(folder: Path, hashes: dict[str, str]) -> list[str]:
 
 def _notices(which: Travelling, privacy: Privacy) -> Iterator[str]:
     if privacy.images == "none":
-        yield "No pictures are packed: the suite's privacy says images: none."
+        yield "No pictures are packed, because the suite's privacy settings say images: none."
     elif not which.shown:
-        yield "No pictures are packed: the report that is made of this pack shows none."
+        yield "No pictures are packed, so a report made from this pack shows none."
 
 
 def _about_tables(lacking: list[str], other: list[str]) -> Iterator[str]:
     if lacking:
         yield (
-            f"Of this pack alone other tables are made, or none: {listed(lacking, 30)}. They rest on pictures that "
-            "systems drew, which images=true packs, or on a gate that was typed."
+            f"These tables differ or are missing when made from this pack: {listed(lacking, 30)}. They need pictures "
+            "drawn by systems, which images=true packs, or a gate typed on the command line."
         )
     stale = [name for name in other if not name.endswith(REPORT) and name not in lacking]
     if stale:
         yield (
-            f"Made anew for this pack, and others than those that lie in the run's folder: {listed(stale, 30)}. "
-            "medtest tables makes those anew too."
+            f"These tables were made again for this pack and differ from those in the run's folder: "
+            f"{listed(stale, 30)}. To update the folder: medtest tables FOLDER."
         )

@@ -92,7 +92,7 @@ def pack_suite(
     if images:
         check_images(suite.privacy)
     if invocation.only != Selection():
-        raise Mistake(where="command line", key="only", found="a part of the plan", allowed="limit=N").as_error()
+        raise Mistake(where="command line", key="only", found="a selection", allowed="limit=N").as_error()
     with TemporaryDirectory(prefix="medtest-pack-") as scratch, output_problems(to):
         stage = Path(scratch)
         surveyor = Surveyor(suite, invocation)
@@ -172,8 +172,8 @@ def check_images(privacy: Privacy) -> None:
             where="suite",
             key="privacy",
             found=", ".join(f"{name}: {value}" for name, value in stated.items()),
-            allowed="images=true where it says seed_ids: plain, images: samples, prompts: plain",
-            fix="leave images= out: the pack then holds what the suite's privacy allows",
+            allowed="images=true only with seed_ids: plain, images: samples, prompts: plain",
+            fix="remove images=; the pack then holds what the privacy settings allow",
         ).as_error()
 
 
@@ -202,14 +202,14 @@ def _local_settings(suite: Suite, stage: Path) -> list[str]:
         settings = [
             f"{mistake.key} ({mistake.allowed})" if mistake.allowed else mistake.key for mistake in error.mistakes
         ]
-        return [f"Stays here, and is to be typed where the pack is run: {'; '.join(settings)[:600]}"]
+        return [f"Not packed; recipients have to type: {'; '.join(settings)[:600]}"]
     lost = sorted(
         f"systems.{plan.id}.{name}"
         for plan, other in zip(suite.systems, again.systems, strict=True)
         for name, value in plan.settings.model_dump(mode="json").items()
         if value != other.settings.model_dump(mode="json").get(name)
     )
-    return [f"Stays here, for no suite holds paths, addresses or code: {', '.join(lost)}"] if lost else []
+    return [f"Not packed, because suites hold no paths, addresses or code: {', '.join(lost)}"] if lost else []
 
 
 def _reproduces_seeds(suite: Suite, invocation: Invocation, data: Path, lists: Lists) -> bool:
@@ -225,12 +225,12 @@ def _reproduces_seeds(suite: Suite, invocation: Invocation, data: Path, lists: L
 
 def _about_pixels(suite: Suite, writer: PixelWriter, runs: bool) -> list[str]:
     if not needs_data(suite):
-        return ["Its seeds are drawn and not read: they are made where the pack is run, and no images are packed."]
+        return ["No images are packed: the seeds are generated wherever the suite runs."]
     if runs:
-        return [f"{writer.count:,} images are packed without their files' metadata; the suite runs from them."]
+        return [f"{writer.count:,} images are packed without metadata; the suite runs from them."]
     return [
-        f"{writer.count:,} images are packed to be looked at; the suite does not run from them, since this source of "
-        "seeds reads more than pictures and masks: give the data along."
+        f"{writer.count:,} images are packed for viewing only. The suite cannot run from them, because its seed "
+        "source reads more than pictures and masks: send the data separately."
     ]
 
 

@@ -33,20 +33,20 @@ def compare_tables(facts: RunFacts, made: dict[str, str], *, packed: Path, here:
     other = [name for name in names if name in made and name not in (*same, *rounded)]
     missing, more = [name for name in names if name not in made], [name for name in made if name not in facts.made]
     if rounded:
-        lines.append(f"differ in last digits alone: {listed(rounded, 30)}")
+        lines.append(f"different in the last digits only: {listed(rounded, 30)}")
         worst = Sameness.OTHER
     if more:
-        lines.append(f"made here beside them: {listed(more, 30)}")
+        lines.append(f"made only here: {listed(more, 30)}")
         worst = Sameness.OTHER
     if missing:
         lines.append(f"not made here: {listed(missing, 30)}")
         worst = Sameness.MATTERS
     if other:
-        lines.append(f"say something else: {listed(other, 30)}")
+        lines.append(f"different: {listed(other, 30)}")
         worst = Sameness.MATTERS
     if facts.lacking:
-        lines.append(f"others in the packed run, of pictures or gates that stayed: {listed(facts.lacking, 30)}")
-    words = f"{len(same):,} of {len(names):,} have the same bits, made of the records again"
+        lines.append(f"different in the packed run, which had more pictures or gates: {listed(facts.lacking, 30)}")
+    words = f"{len(same):,} of {len(names):,} are identical when made from the records again"
     return [PackFinding(topic="tables", state=worst, words=words, lines=tuple(lines)), _report(facts, made, worst)]
 
 
@@ -54,10 +54,10 @@ def _report(facts: RunFacts, hashes: dict[str, str], tables: Sameness) -> PackFi
     names = [name for name in facts.made if name.endswith(REPORT)]
     other = [name for name in names if hashes.get(name) != facts.made[name]]
     if not other:
-        return PackFinding(topic="report", state=Sameness.SAME, words="the same bits, made again")
+        return PackFinding(topic="report", state=Sameness.SAME, words="identical when made again")
     if tables is Sameness.MATTERS:
-        return PackFinding(topic="report", state=Sameness.MATTERS, words="another page, of other tables")
-    words = "another page, of tables that say the same: its words, or how its pictures are packed"
+        return PackFinding(topic="report", state=Sameness.MATTERS, words="different page, from different tables")
+    words = "different page from equal tables: its text or the encoding of its pictures differs"
     return PackFinding(topic="report", state=Sameness.OTHER, words=words)
 
 

@@ -25,14 +25,12 @@ def check_target(to: Path, key: str) -> None:
         raise Mistake(
             where="command line",
             key=key,
-            found=f"{to}, which is there",
-            allowed="a name that is not taken",
+            found=f"{to}, which exists",
+            allowed="a new name",
             fix=f"move it aside, or choose another {key}=",
         ).as_error()
     if not to.absolute().parent.is_dir():
-        raise Mistake(
-            where="command line", key=key, found=str(to), allowed="a name in a folder that is there"
-        ).as_error()
+        raise Mistake(where="command line", key=key, found=str(to), allowed="a name in an existing folder").as_error()
 
 
 def write_pack(stage: Path, to: Path) -> tuple[str, int]:

@@ -216,7 +216,7 @@ def _trained(training: Mapping[str, Any]) -> str:
     return (
         f"Trained on {pairs.get('originals', 0):,} original pairs and {pairs.get('perturbed', 0):,} perturbed images "
         f"drawn from them, with the recipe {recipe.get('name', '')}; {pairs.get('held_clean', 0):,} further pairs were "
-        "held out to watch it. No test seed is a training picture: compared by pixels."
+        "held out for validation. No test image has the same pixels as a training image."
     )
 
 
@@ -231,7 +231,7 @@ def _facts(training: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("Optimizer", ", ".join(f"{k} {v}" for k, v in recipe.get("optimizer", {}).items() if v is not None)),
         ("Schedule", ", ".join(f"{k} {v}" for k, v in recipe.get("schedule", {}).items())),
         ("Loss", ", ".join(f"{k} {v}" for k, v in recipe.get("loss", {}).items())),
-        ("Quirks of the published code repeated", ", ".join(quirks) or "none"),
+        ("Quirks of the published code, reproduced", ", ".join(quirks) or "none"),
         ("Batch", str(recipe.get("batch", ""))),
         ("Optimizer steps", f"{training.get('steps', '')}, weights of step {training.get('kept_step', '')} kept"),
         ("Pairs", ", ".join(f"{k.replace('_', ' ')} {v:,}" for k, v in pairs.items())),

@@ -75,7 +75,7 @@ def cases(material: Material) -> dict[str, Any]:
         ],
         "worst": worst,
         "worst_images": images,
-        "no_strips": "No sample strips lie beside this report.",
+        "no_strips": "The folder of this report holds no sample strips.",
         "strip_words": material.wanted.task.report.strip_words,
     }
 
@@ -92,7 +92,7 @@ def _strip_words(facts: Mapping[str, Any], *, judged: bool) -> dict[str, Any]:
             "address": str(facts.get("address", "")),
             "words": f"{facts.get('item', '')}, {facts.get('verdict', '') if judged else ''}".rstrip(", "),
             "said": texts,
-            "alt": f"{facts.get('relation', '')}: source, follow-up, and the words beside them",
+            "alt": f"{facts.get('relation', '')}: source, follow-up and texts",
         }
     if isinstance(before, int | float) and isinstance(after, int | float):
         name = str(facts.get("score_name", "score"))
@@ -107,7 +107,7 @@ def _strip_words(facts: Mapping[str, Any], *, judged: bool) -> dict[str, Any]:
         "address": str(facts.get("address", "")),
         "words": words.strip(),
         "said": [],
-        "alt": f"{facts.get('relation', '')}: source, follow-up, what was expected, answers before and after",
+        "alt": f"{facts.get('relation', '')}: source, follow-up, expected output, answers before and after",
     }
 
 

@@ -30,19 +30,21 @@ def rests_on(systems: Sequence[str], common: Common) -> dict[str, Any]:
         common: Their common cases.
     """
     if common.whole:
-        words = f"{_all(systems).capitalize()} finished the same {_cases(common.cases)}, on the same follow-ups."
+        words = f"{_all(systems).capitalize()} finished the same {_cases(common.cases)} on the same follow-ups."
         return {"words": words, "left_out": [], "none": False, "partial": False}
     finished = _listed([f"{name} {number:,}" for name, number in zip(systems, common.finished, strict=True)])
     if not common.cases:
         unlike = (
-            f" {_cases(common.unlike).capitalize()} of the same address have other images." if common.unlike else ""
+            f" {_cases(common.unlike).capitalize()} with the same address have different images."
+            if common.unlike
+            else ""
         )
-        words = f"No case was finished by all of these systems on the same image ({finished}): nothing is compared."
+        words = f"No case was finished by all systems on the same image ({finished}), so nothing is compared."
         return {"words": words + unlike, "left_out": [], "none": True, "partial": True}
     words = (
         f"Compared on the {_cases(common.cases)} that {_all(systems)} finished on the same follow-ups. "
-        f"Finished in all: {finished}. Every figure on this page is of the common cases; each system's own report "
-        "has all of its."
+        f"Finished cases: {finished}. All figures on this page are from the common cases; the report of each system "
+        "covers all of its cases."
     )
     left_out = [f"{name}: {_left(part)}" for name, part in zip(systems, common.left_out, strict=True) if part.cases]
     return {"words": words + _unlike(common), "left_out": left_out, "none": False, "partial": True}
@@ -55,7 +57,7 @@ def _all(systems: Sequence[str]) -> str:
 def _unlike(common: Common) -> str:
     if not common.unlike:
         return ""
-    return f" {_cases(common.unlike)} of the same address have other images or questions and are no common cases."
+    return f" {_cases(common.unlike)} with the same address have different images or questions and are not compared."
 
 
 def _left(part: LeftOut) -> str:
@@ -64,7 +66,7 @@ def _left(part: LeftOut) -> str:
         parts.append(f"all of {counted(len(part.seeds), 'source case')} ({_named(part.seeds)})")
     if part.relations:
         parts.append(f"all of {counted(len(part.relations), 'relation')} ({_named(part.relations)})")
-    where = f": {', '.join(parts)}" if parts else ", single cases of many"
+    where = f": {', '.join(parts)}" if parts else ", single cases of several"
     return f"{_cases(part.cases)} left out{where}"
 
 
@@ -144,9 +146,9 @@ def _verdict(row: Mapping[Any, Any], all_words: str) -> str:
     rates = f"{percent(row['first_percent'])} against {percent(row['second_percent'])} of {_cases(int(row['cases']))}"
     difference = f"a difference of {_points(abs(row['difference']))}{_interval_of(row)}; {_p(row)}"
     if not row["better"]:
-        return f"Over {all_words} no difference between {first} and {second} is shown: {rates}, {difference}."
+        return f"Over {all_words}, no difference between {first} and {second} is shown: {rates}, {difference}."
     other = second if row["better"] == first else first
-    return f"Over {all_words} {row['better']} is better than {other}: {first} has {rates} for {second}, {difference}."
+    return f"Over {all_words}, {row['better']} is better than {other}: {first} has {rates} for {second}, {difference}."
 
 
 def _interval_of(row: Mapping[Any, Any]) -> str:
@@ -167,10 +169,10 @@ def _on(pair: tuple[str, str], rows: Sequence[Mapping[Any, Any]], *, item: bool)
             sentences.append(f"{name} is better on {_listed(better)}.")
     same = [_name(row, item=item) for row in rows if not row["better"]]
     if same and sentences:
-        sentences.append(f"No difference shown on {_listed(same)}.")
+        sentences.append(f"No difference is shown on {_listed(same)}.")
     elif same:
         noun = "question" if item else "relation"
-        sentences.append(f"No difference shown on any single {noun}.")
+        sentences.append(f"No difference is shown on any single {noun}.")
     return sentences
 
 

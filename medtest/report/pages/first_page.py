@@ -41,7 +41,7 @@ def _verdict(page: Mapping[str, Any]) -> str:
     """Return the overall result as a sentence."""
     last = page["gates_last"]
     if last is not None:
-        return f"No gate is set now. Judged last at {last['time']}, suite version {last['version']}: {last['line']}"
+        return f"No gate is set now. Last evaluation, {last['time']}, suite version {last['version']}: {last['line']}"
     if not page["gates"]:
-        return "The suite sets no gate: the figures tell what was found, and nobody has said what would be enough."
+        return "The suite sets no gate, so this report states figures without a pass or fail."
     return str(page["gates_line"])

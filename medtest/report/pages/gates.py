@@ -53,7 +53,7 @@ def gates(material: Material) -> dict[str, Any]:
 def _line(sentences: list[str]) -> str:
     more = len(sentences) - _MOST_SENTENCES
     text = " ".join(f"{sentence}." for sentence in sentences[:_MOST_SENTENCES])
-    return f"{text} And {more} more, below." if more > 0 else text
+    return f"{text} {more} more below." if more > 0 else text
 
 
 def _evaluation(entry: Mapping[str, Any]) -> dict[str, Any]:

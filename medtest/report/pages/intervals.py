@@ -20,13 +20,12 @@ def interval_words(method: str, clusters: str) -> str:
         method: ``ci_method`` of a table.
         clusters: Name of the resampled unit: ``source cases``, ``clusters of source cases (patients, videos)``.
     """
-    few = f"as fewer than {FEW_CLUSTERS} of them"
+    few = f"used where fewer than {FEW_CLUSTERS} of them"
     return {
-        efr.WILSON: "Wilson's score interval, every case by itself",
+        efr.WILSON: "Wilson score interval over cases",
         efr.BOOTSTRAP: f"bootstrap over {clusters}",
-        efr.WILSON_CLUSTERS: f"Wilson's with {clusters} counted once each, {few} have a violation, or have none",
-        SCORE_CLUSTERS: f"Tango's score interval with {clusters} counted once each, {few} tell the systems apart, "
-        "or all but so few alike",
+        efr.WILSON_CLUSTERS: f"Wilson score interval over {clusters}, {few} have or lack a violation",
+        SCORE_CLUSTERS: f"Tango score interval over {clusters}, {few} differ or agree between the systems",
     }.get(method, method.replace("_", " "))
 
 
@@ -52,6 +51,6 @@ def legend(methods: Iterable[str], clusters: str) -> str:
     if not shown:
         return ""
     if len(shown) == 1:
-        return f"Intervals: 95 %, {interval_words(shown[0], clusters)}."
+        return f"95 % intervals: {interval_words(shown[0], clusters)}."
     descriptions = "; ".join(f"{MARKS[method]} {interval_words(method, clusters)}" for method in shown)
-    return f"Intervals: 95 %; {descriptions}."
+    return f"95 % intervals: {descriptions}."

@@ -124,8 +124,8 @@ class Material:
         if self.asked is None:
             return f"{covered}{cases} of the suite are finished."
         requested, finished = self.asked.count, int(self.run.get("cases_finished") or 0)
-        missing = f"; {requested - finished:,} more were asked for and are not finished" if finished < requested else ""
-        return f"{covered}{cases} of the suite, those that were asked for{missing}."
+        missing = f"; {requested - finished:,} more were requested and are not finished" if finished < requested else ""
+        return f"{covered}the {cases} of the suite that were requested{missing}."
 
 
 def read_run(folder: Path) -> dict[str, Any]:

@@ -21,7 +21,9 @@ from medtest.report.pages.intervals import short_words
 from medtest.report.pages.material import Material
 from medtest.report.pages.paper import paper
 from medtest.report.pages.words import (
+    against_words,
     cluster_word,
+    counted,
     criterion_keys,
     criterion_words,
     expected_words,
@@ -41,9 +43,9 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 _AGAINST = {
-    "truth": "Every score and threshold, against the {expected}",
-    "source": "Every score and threshold, against the system's own answer to the source image",
-    "input": "Every score and threshold, against the image that the system was given",
+    "truth": "All scores and thresholds, against the {expected}",
+    "source": "All scores and thresholds, against the system's answer to the source image",
+    "input": "All scores and thresholds, against the system's input image",
 }
 TEMPLATES = Path(__file__).parent / "templates"
 _RATES = (("matrix", "Rates"), ("errors", "Not judged"))
@@ -54,7 +56,7 @@ _SHARED = {
     "alpha_sigma": ("alpha-sigma", "(α,σ)"),
     "": ("cases", "Cases"),
     "inside": ("inside", "Inside the network"),
-    "paper": ("paper", "The study's tables"),
+    "paper": ("paper", "Tables of the study"),
     "published": ("published", "Published figures"),
 }
 """Sections of every task by the template value they show; omitted if that is empty."""
@@ -146,7 +148,7 @@ def report_page(material: Material) -> dict[str, Any]:
         *_RATES,
         *named,
         *shared,
-        ("again", "Do it again"),
+        ("again", "Reproduce"),
     ]
     return page
 
@@ -167,7 +169,7 @@ def _facts(material: Material, rates: EfrRows) -> list[tuple[str, str]]:
         ("Relations", relations),
         ("Severities", levels or _without_levels(material)[0]),
         ("Follow-ups", _follow_ups(material, rates)),
-        ("Of the suite", ", ".join(part for part in (material.coverage, material.partial_cases) if part)),
+        ("Part of the suite", ", ".join(part for part in (material.coverage, material.partial_cases) if part)),
         ("Finished", str(run.get("finished_at", ""))),
         ("Device", str(run.get("device", ""))),
         ("medtest", str(versions.get("medtest", __version__))),
@@ -185,7 +187,7 @@ def _follow_ups(material: Material, rates: EfrRows) -> str:
     floor = rates.get(relation=UNCHANGED, **criterion_keys(material))
     again = 0 if floor is None else int(floor["generated"])
     return f"{executed - again:,} executed" + (
-        f", and {again:,} of the {material.wanted.task.report.case_input} left as it is" if again else ""
+        f" and {again:,} with the {material.wanted.task.report.case_input} unchanged" if again else ""
     )
 
 
@@ -193,32 +195,24 @@ def _without_levels(material: Material) -> tuple[str, str]:
     """Return a phrase on relations without levels, and their column head."""
     groups = set(material.tables.efr["group"].astype(str))
     if MEASURED in groups:
-        return "none: the property is measured on each seed", "as measured"
+        return "none: the property of each seed is measured", "as measured"
     if material.wanted.task.prompts:
-        return "none: a change of words has no degrees", "as drawn"
+        return "none: a change of words has no levels", "as drawn"
     return "drawn from the published ranges", "published ranges"
 
 
 def _cards(material: Material, row: Mapping[str, Any] | None, rates: EfrRows) -> list[Mapping[str, Any]]:
     primary = material.wanted.primary
     cards: list[Mapping[str, Any]] = []
-    if row is None:
-        cards.append({"name": "EFR overall", "value": "none", "lines": ["no case could be judged"]})
+    if row is None or not int(row["cases"]):
+        lines = ["no case was judged", *([] if row is None else [beside(row)])]
+        cards.append({"name": "EFR overall", "value": "none", "lines": lines})
     else:
-        cards.append(
-            {
-                "name": f"EFR overall, {criterion_name(primary.score, primary.threshold)}",
-                "value": percent(row["efr_percent"]) or "none",
-                "lines": [
-                    f"95 % interval {interval(row)} % ({short_words(row['ci_method'])})",
-                    violations_of(row),
-                    beside(row),
-                ],
-            }
-        )
-    weakest = _weakest(material, rates)
-    if weakest is not None:
-        cards.append(weakest)
+        cards.append(_rate_card(f"EFR overall, {criterion_name(primary.score, primary.threshold)}", row, beside(row)))
+    worst = rates.weakest(criterion_keys(material))
+    if worst is not None:
+        name, own = worst
+        cards.append({"weakest": name, **_rate_card(f"Weakest relation: {name.replace('_', ' ')}", own)})
     if material.tables.own.mean_card:
         cards += sections.mean_cards(material)
     cards += material.tables.own.cards()
@@ -226,7 +220,7 @@ def _cards(material: Material, row: Mapping[str, Any] | None, rates: EfrRows) ->
     if floor is not None and int(floor["cases"]):
         cards.append(
             {
-                "name": f"Floor: {material.wanted.task.report.case_input} unchanged",
+                "name": f"Floor: unchanged {material.wanted.task.report.case_input}",
                 "value": percent(floor["efr_percent"]),
                 "lines": [violations_of(floor)],
             }
@@ -234,20 +228,9 @@ def _cards(material: Material, row: Mapping[str, Any] | None, rates: EfrRows) ->
     return cards
 
 
-def _weakest(material: Material, rates: EfrRows) -> dict[str, Any] | None:
-    worst = rates.weakest(criterion_keys(material))
-    if worst is None:
-        return None
-    name, row = worst
-    return {
-        "weakest": name,
-        "name": f"Weakest against {name.replace('_', ' ')}",
-        "value": percent(row["efr_percent"]),
-        "lines": [
-            f"95 % interval {interval(row)} % ({short_words(row['ci_method'])})",
-            violations_of(row),
-        ],
-    }
+def _rate_card(name: str, row: Mapping[str, Any], *lines: str) -> dict[str, Any]:
+    ends = f"95 % interval {interval(row)} % ({short_words(row['ci_method'])})"
+    return {"name": name, "value": percent(row["efr_percent"]), "lines": [ends, violations_of(row), *lines]}
 
 
 def _heats(material: Material, rates: EfrRows, *, brief: bool) -> list[dict[str, Any]]:
@@ -263,7 +246,7 @@ def _heats(material: Material, rates: EfrRows, *, brief: bool) -> list[dict[str,
     heats = [
         heat(
             rates,
-            title=f"{limit_words(primary['score'], primary['threshold'])}, against {primary['against']}"
+            title=f"{limit_words(primary['score'], primary['threshold'])}, against {against_words(material)}"
             + (", all data sets" if len(rates.datasets) > 2 else ""),
             columns=across,
             side=primary,
@@ -291,7 +274,7 @@ def _heats(material: Material, rates: EfrRows, *, brief: bool) -> list[dict[str,
         if columns:
             title = _AGAINST[against].format(expected=expected_words(material))
             if brief and against == primary["against"]:
-                title = title.replace("Every score and threshold", "Further criteria")
+                title = title.replace("All scores and thresholds", "Further criteria")
             heats.append(heat(rates, title=title, columns=columns, clusters=cluster_word(material), warn=warn))
     return heats
 
@@ -300,8 +283,8 @@ def _same(rates: EfrRows, first: Mapping[str, Any], second: Mapping[str, Any]) -
     """Return True if two columns count the same cases for every relation; ``unchanged`` has no severity."""
     names = [*(name for name in rates.plain_relations if name != UNCHANGED), efr.OVERALL]
     pairs = [(rates.get(relation=name, **first), rates.get(relation=name, **second)) for name in names]
-    counted = ("generated", "cases", "violations")
-    return all(a is not None and b is not None and all(a[n] == b[n] for n in counted) for a, b in pairs)
+    columns = ("generated", "cases", "violations")
+    return all(a is not None and b is not None and all(a[n] == b[n] for n in columns) for a, b in pairs)
 
 
 def _columns_of(wanted: Wanted) -> list[tuple[str, float]]:
@@ -314,16 +297,16 @@ def _columns_of(wanted: Wanted) -> list[tuple[str, float]]:
 
 def _not_judged(row: Mapping[str, Any] | None) -> str:
     if row is None:
-        return "No case could be judged under the primary criterion."
+        return "No case was judged under the primary criterion."
     lost = int(row["errors"]) + int(row["skipped"]) + int(row["source_failed"])
     if not lost:
-        return f"Every one of {int(row['generated']):,} cases was judged."
+        return f"All {counted(int(row['generated']), 'case')} were judged."
     n = {name: f"{int(row[name]):,}" for name in ("generated", "cases", "errors", "skipped", "source_failed")}
     return (
-        f"Of {n['generated']} executed follow-ups {n['cases']} were judged. Left out: {n['errors']} errors (the system "
-        f"or the relation broke), {n['skipped']} skipped (the case does not apply) and {n['source_failed']} whose "
-        "source case gives nothing to compare with (its score is zero, or the system failed on it). With all of "
-        f"them in the denominator the rate is {percent(row['efr_generated_percent'])}."
+        f"Of {n['generated']} follow-ups, {n['cases']} were judged. Not judged: {n['errors']} errors (the system or "
+        f"the relation failed), {n['skipped']} skipped (the relation does not apply) and {n['source_failed']} with a "
+        "failed source (the system failed on the source case or scored zero). Over all follow-ups, the EFR is "
+        f"{percent(row['efr_generated_percent'])}."
     )
 
 
@@ -332,7 +315,7 @@ def _too_many_errors(material: Material) -> str:
     limit = material.wanted.max_error_percent
     if share <= limit:
         return ""
-    return f"{share:.2f} % of the cases could not be judged because something broke; the suite allows {limit:g} %."
+    return f"{share:.2f} % of the cases are errors; the suite allows {limit:g} %."
 
 
 def _origin(material: Material) -> list[tuple[str, str]]:

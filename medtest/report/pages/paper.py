@@ -17,9 +17,9 @@ def paper(material: Material) -> dict[str, Any]:
     if study is None:
         return {"paper": [], "paper_words": "", "paper_sets": [], "paper_scores": []}
     images = {row["dataset"]: row for row in study.coverage.to_dict("records")}
-    beside = f"in small the published rate of {study.model}" if study.model else "the report has no such network"
+    beside = f"in small print the published rate of {study.model}" if study.model else "the report has no such network"
     words = f"EFR in percent against the expected mask; {beside}. Parameters are drawn once for each image; the report "
-    words += "states ranges for blur and white balance alone, the others are assumed."
+    words += "states ranges for blur and white balance only; the others are assumed."
     if study.model and "compact" in material.system:
         words += f" {material.system} is a small network of the same kind, not the published one."
     if study.partial:

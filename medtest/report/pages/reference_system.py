@@ -30,7 +30,7 @@ def find_reference(name: str, *, suite: Suite, home: Path, folders: Mapping[str,
         UserMistakes: There is no such system or folder, the folder holds several runs, or the task has no labels.
     """
     if not suite.task.labels:
-        raise _mistake(name, "nothing: flips and corruption errors are of classifiers", "take it out")
+        raise _mistake(name, "no reference: only classifiers have flips and corruption errors", "remove reference=")
     if name in folders:
         return folders[name]
     path = Path(name).expanduser()
@@ -39,7 +39,7 @@ def find_reference(name: str, *, suite: Suite, home: Path, folders: Mapping[str,
         runs = runs_in(path)
         if len(runs) == 1:
             return runs[0]
-        allowed = f"a folder that holds one run, as {runs[0]}" if runs else "a folder with records of a run"
+        allowed = f"a folder with a single run, such as {runs[0]}" if runs else "a folder with the records of a run"
         raise _mistake(name, allowed)
     if "/" not in name and "\\" not in name:
         below = runs_in(earlier) if earlier.is_dir() else []
@@ -52,7 +52,7 @@ def find_reference(name: str, *, suite: Suite, home: Path, folders: Mapping[str,
         where="command line",
         key=KEY,
         found=name,
-        allowed=f"a system of this run ({', '.join(names)}), one that ran under {suite.name}, or its folder",
+        allowed=f"a system of this run ({', '.join(names)}), one that ran under {suite.name}, or a run's folder",
         nearest=nearest_name(name, names),
     ).as_error()
 

@@ -94,12 +94,12 @@ def severity(material: Material, rates: EfrRows) -> dict[str, Any]:
                     figures.Curve(name=curve_score(material), points=tuple(points), colour=_SCORE),
                     figures.Curve(name="EFR", points=tuple(shares), colour=_RATE),
                 ],
-                y_name=f"{curve_words(curve_score(material), material.wanted.curve_against)}; EFR, share",
+                y_name=f"{curve_words(curve_score(material), material.wanted.curve_against)}; EFR",
             )
         )
     legend = [
         (f"mean {curve_words(curve_score(material), material.wanted.curve_against)}", _SCORE),
-        (f"EFR ({limit_words(primary.score, primary.threshold)}) as a share", _RATE),
+        (f"EFR ({limit_words(primary.score, primary.threshold)}), as a fraction", _RATE),
         (
             f"mean {curve_words(curve_score(material), material.wanted.curve_against)} on the source images (dashed)",
             figures.SKY,
@@ -171,7 +171,7 @@ def _model(model: pd.DataFrame, label: Mapping[str, str]) -> dict[str, Any]:
     shown = [row for row in rows if row["kind"] == "factor"]
     if not shown:
         note = str(rows[0]["note"]) if rows else ""
-        return {"odds": "", "odds_words": f"No model of all factors together: {note}." if note else ""}
+        return {"odds": "", "odds_words": f"No joint model of all factors: {note}." if note else ""}
     odds = [
         figures.Bar(
             label=label.get(str(row["term"]), str(row["term"])),
@@ -183,12 +183,12 @@ def _model(model: pd.DataFrame, label: Mapping[str, str]) -> dict[str, Any]:
     ]
     first = shown[0]
     words = (
-        "Odds of a violation for one standard deviation more of each factor, the others, relation, severity and data "
-        f"set held fixed: logistic regression on {int(first['cases']):,} cases ({int(first['violations']):,} "
-        f"violations, {int(first['clusters']):,} clusters, cluster-robust intervals). An interval that leaves 1 out "
-        "stands for an effect that chance alone would rarely give; it does not say why."
+        "Odds ratio of a violation per standard deviation of each factor, adjusted for the other factors, relation, "
+        f"severity and data set: logistic regression on {int(first['cases']):,} cases ({int(first['violations']):,} "
+        f"violations, {int(first['clusters']):,} clusters) with cluster-robust intervals. An interval that excludes 1 "
+        "shows an association, not a cause."
     )
-    return {"odds": figures.odds_panel("One standard deviation more of each factor", odds), "odds_words": words}
+    return {"odds": figures.odds_panel("Odds ratio per standard deviation of each factor", odds), "odds_words": words}
 
 
 def robustness(material: Material) -> dict[str, Any]:
@@ -206,7 +206,7 @@ def robustness(material: Material) -> dict[str, Any]:
         note = str(row["note"] or "")
         steep = row["alpha_from_source"]
         if has_seeds and steep is not None and steep == steep and steep > row["alpha"] > 0:
-            note = f"{note} steeper still from the source to the first scale: {steep:.3g}".strip()
+            note = f"{note} steeper from the source to the first scale: {steep:.3g}".strip()
         rows.append(
             {
                 "relation": str(row["relation"]),
@@ -290,17 +290,17 @@ def published(material: Material, rates: EfrRows) -> dict[str, Any]:
     )
     rows.append(
         {
-            "relation": "mean of the cells (published: CVC-300 and CVC-ColonDB, outside training)",
+            "relation": "mean of the cells (published: CVC-300 and CVC-ColonDB, not used in training)",
             "own": _own(rates, efr.OVERALL_CELLS, keys),
             "cells": [f"{value:.2f} %" for value in outside],
             "sum": False,
         }
     )
-    seeds = "phantoms here" if material.wanted.phantom else "other images here"
+    seeds = "phantoms" if material.wanted.phantom else "other images"
     words = (
-        f"{score.upper() if score == 'iou' else 'Dice'}, t = {primary.threshold:g}, against the expected mask. "
-        f"{reference.SOURCE}: 2,052 real images, parameters drawn from the report's ranges; {seeds} and severities "
-        "from 1 to 5, so compare orders of magnitude and rankings, not decimals."
+        f"{score.upper() if score == 'iou' else 'Dice'}, threshold {primary.threshold:g}, against the expected "
+        f"mask. {reference.SOURCE}: 2,052 real images with parameters drawn from the report's ranges. This run uses "
+        f"{seeds} and severities from 1 to 5: compare orders of magnitude and rankings, not decimals."
     )
     return {"published": rows, "published_models": list(models), "published_words": words}
 

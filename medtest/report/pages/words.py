@@ -71,33 +71,37 @@ def criterion_words(material: Material) -> str:
         return _scene_words(primary.score, primary.against)
     if primary.score in NO_THRESHOLD:
         noun = "label" if primary.score == "label" else "answer"
-        changed = "the label is another one than on the source image"
+        changed = "its label differs from that of the source image"
         if noun == "answer":
             changed = (
-                "the answer no longer agrees with the system's own answer to the source image, or does not say what "
-                "the relation made true"
+                "its answer contradicts the system's answer to the source image, or does not say what the relation "
+                "made true"
             )
-        return changed if primary.against == "source" else f"the {noun} is wrong while it was right on the source image"
-    if primary.against == "source":
-        first = "what it was on the source" if primary.score == "probability" else "1"
         return (
-            f"{score_words(primary.score)} between the answers to the follow-up and to its source falls more than "
+            changed
+            if primary.against == "source"
+            else f"its {noun} is wrong although that of the source image is right"
+        )
+    if primary.against == "source":
+        first = "its value on the source" if primary.score == "probability" else "1"
+        return (
+            f"{score_words(primary.score)} between the answers to the follow-up and to its source drops more than "
             f"{100 * primary.threshold:g} % below {first}"
         )
     if primary.against == "input":
         more = f" by more than {100 * primary.threshold:g} %" if primary.threshold else ""
-        return f"{score_words(primary.score)} of the answer is below that of the image which the system was given{more}"
+        return f"{score_words(primary.score)} of the answer is below that of the input image{more}"
     return (
-        f"{score_words(primary.score)} against the {expected_words(material)} falls by more than "
-        f"{100 * primary.threshold:g} % of what it was on the source image"
+        f"{score_words(primary.score)} against the {expected_words(material)} drops by more than "
+        f"{100 * primary.threshold:g} % of its value on the source image"
     )
 
 
 def _scene_words(score: str, against: str) -> str:
-    subject = {"whole": "what the picture shows", "counts": "how many there are"}.get(score, f"its {score}")
+    subject = {"whole": "its content", "counts": "its number of objects"}.get(score, f"its {score}")
     if against == "source":
-        return f"{subject} against the source's picture is not what the change of the prompt makes of it"
-    return f"{subject} is not what its own prompt says"
+        return f"{subject}, relative to the source's picture, does not follow the change of the prompt"
+    return f"{subject} does not match its prompt"
 
 
 def curve_words(score: str, against: str) -> str:
@@ -115,14 +119,20 @@ def robustness_against(material: Material) -> str:
     return material.wanted.curve_against
 
 
+def against_words(material: Material) -> str:
+    """Return the reference of the primary criterion: ``expected mask``, ``answer to the source``, ``input image``."""
+    against = material.wanted.primary.against
+    return {"truth": f"the {expected_words(material)}", "source": "the answer to the source"}.get(against, "the input")
+
+
 def expected_words(material: Material) -> str:
     """Return the name of a suite's expected output: mask, image, region or label."""
     return f"expected {material.wanted.kind}"
 
 
 def limit_words(score: str, threshold: float) -> str:
-    """Return score and threshold for a heading: ``Dice, t = 0.25``, ``label``."""
-    return score_words(score) if score in NO_THRESHOLD else f"{score_words(score)}, t = {threshold:g}"
+    """Return score and threshold for a heading: ``Dice, threshold 0.25``, ``label``."""
+    return score_words(score) if score in NO_THRESHOLD else f"{score_words(score)}, threshold {threshold:g}"
 
 
 def simulated_words(material: Material) -> str:
@@ -130,8 +140,8 @@ def simulated_words(material: Material) -> str:
     if not material.simulated:
         return ""
     return (
-        f"{material.system} is a simulation with defects that were set; it stands for no product. Its figures say how "
-        "well the test finds such defects, and nothing about any real system."
+        f"{material.system} is a simulation with configured defects and represents no product. Its figures show how "
+        "well the test finds these defects; they say nothing about a real system."
     )
 
 
@@ -183,9 +193,8 @@ def view_words(material: Material) -> str:
     if not material.rejudged:
         return ""
     if reader := material.tables.own.reader:
-        unread = "answers in which medtest finds no value were put to"
-        return f"The same records; {unread} {reader}; view {material.view}."
-    return f"The same records under another oracle ({criterion_words(material)}); view {material.view}."
+        return f"The same records; {reader} read the answers without a value. View {material.view}."
+    return f"The same records under another oracle ({criterion_words(material)}). View {material.view}."
 
 
 def with_interval(row: Mapping[Any, Any], name: str, *, signed: bool = False) -> str:

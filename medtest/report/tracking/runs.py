@@ -342,7 +342,7 @@ class Tracker:
             text = " ".join(without_credentials(str(error).replace(self.uri, place)).split())
             text = text.replace(str(self.home), "HOME")[:300]
             raise NotTracked(
-                f"Results are whole on disk, but MLflow at {place} could not take them: "
+                f"The results are complete on disk, but MLflow at {place} did not accept them: "
                 f"{type(error).__name__}: {text}. "
                 "The same command, or medtest track, sends them later; no case is run again."
             ) from error

@@ -108,7 +108,7 @@ def named(home: Path, uri: str) -> str:
     try:
         place, path = where(home, uri), urlsplit(uri).path
     except ValueError:  # the port is not a number
-        place, path = "an address that cannot be read", ""
+        place, path = "an unreadable address", ""
     if place.endswith(" store") and path.strip("/"):
         place = f"{urlsplit(uri).scheme or 'file'}:///…/{Path(path).name}"
     return f"{place} (named by {STORE_VARIABLE})" if uri == os.environ.get(STORE_VARIABLE) else place
@@ -162,15 +162,15 @@ def prepare_store(database: Path, shown: str = "") -> None:
             if database.parent.name == STORE:
                 store_files.follow(database)
     except Timeout as error:
-        words = "Results are whole on disk, but another process has been making the MLflow store for ten minutes."
+        words = "The results are complete on disk, but another process has locked the MLflow store for ten minutes."
         raise NotTracked(words) from error
     except NotTracked:
         raise
     except Exception as error:
         text = " ".join(str(error).split()).replace(str(database.parent), database.parent.name)[:300]
         place = shown or f"{database.parent.name}/{database.name}"
-        words = f"the MLflow store {place} cannot be made: {type(error).__name__}: {text}"
-        raise NotTracked(f"Results are whole on disk, but {words}") from error
+        words = f"the MLflow store {place} cannot be created: {type(error).__name__}: {text}"
+        raise NotTracked(f"The results are complete on disk, but {words}") from error
 
 
 def _draft(database: Path) -> Path:
@@ -219,13 +219,13 @@ def _upgrade(database: Path) -> None:
         store_files.copy(database, draft)
         _quietly(lambda: _upgrade_draft(draft))
         if not store_files.is_current(draft):
-            raise NotTracked("its migrations ended without bringing it up to date")
+            raise NotTracked("the migrations did not bring it up to date")
     except Exception as error:
         draft.unlink(missing_ok=True)
         if store_files.has_runs(database):
             raise NotTracked(
-                f"Results are whole on disk, but {STORE}/{database.name} is of another version of MLflow, or damaged, "
-                f"and could not be upgraded ({type(error).__name__}). Move it aside and a new one is made, or try: "
+                f"The results are complete on disk, but {STORE}/{database.name} is damaged or from another version of "
+                f"MLflow and could not be upgraded ({type(error).__name__}). Move it aside to get a new one, or run: "
                 f"mlflow db upgrade {SQLITE}{STORE}/{database.name}"
             ) from error
         # Nothing was ever tracked in it: a process died while creating it.

@@ -1,4 +1,4 @@
-"""Ranking of relations by error finding rate at equal image similarity: ``tables/efr_at_ssim.csv``.
+"""Ranking of relations by error-finding rate at equal image similarity: ``tables/efr_at_ssim.csv``.
 
 Severities of different relations are not comparable; the mean structural similarity of a follow-up to its source (SSIM,
 Z. Wang et al., 2004) is. Cases are grouped into bands of SSIM. Within a band, relations are ranked by their error

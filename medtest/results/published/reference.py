@@ -1,4 +1,4 @@
-"""Published error finding rates of the MedTest report, for comparison with the user's.
+"""Published error-finding rates of the MedTest report, for comparison with the user's.
 
 ``published/medtest_efr.csv`` holds every figure of the report's tables 2 to 9 (four networks, four data sets, nine
 artefacts, Dice and IoU, two thresholds). The pools below are computed from those cells, not stored.

@@ -1,1 +1,1 @@
-"""Error finding rates and tables derived from them."""
+"""Error-finding rates and tables derived from them."""

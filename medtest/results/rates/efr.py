@@ -1,4 +1,4 @@
-"""Error finding rates (MedTest report, equation 3) from records: ``tables/efr.csv``.
+"""Error-finding rates (MedTest report, equation 3) from records: ``tables/efr.csv``.
 
 Every executed follow-up of a row is counted exactly once: ``generated = cases + errors + skipped + source_failed``.
 
@@ -85,7 +85,7 @@ def of_criterion(table: pd.DataFrame, score: str, threshold: float) -> NDArray[n
 
 
 def efr_table(records: Records, wanted: Criteria, place: Axes | None = None) -> pd.DataFrame:
-    """Return the table of error finding rates, with exactly :data:`COLUMNS`.
+    """Return the table of error-finding rates, with exactly :data:`COLUMNS`.
 
     Args:
         records: Records of one system.

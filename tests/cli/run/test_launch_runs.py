@@ -124,7 +124,7 @@ def test_a_system_that_fails_ends_with_3(work: Path, capsys: pytest.CaptureFixtu
     assert run(function="broken") == 3
     shown = capsys.readouterr().out
     assert "too many cases" in shown
-    assert "what broke most often: RuntimeError: no answer today." in shown
+    assert "most frequent failure: RuntimeError: no answer today." in shown
     assert run("max_error_percent=100", function="broken") == 0
 
 

@@ -25,4 +25,4 @@ def test_a_margin_of_zero_is_shown_as_one_that_no_number_of_seeds_holds(tmp_path
     assert shown is not None
     console = Console(width=200, record=True, file=sys.stderr)
     console.print(shown)
-    assert "no number of seeds can pass a margin of 0" in console.export_text()
+    assert "a margin of 0 cannot pass" in console.export_text()

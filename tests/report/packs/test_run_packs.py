@@ -53,7 +53,7 @@ def test_tables_and_report_are_made_again_bit_for_bit(
     capsys.readouterr()
     assert checked(run_pack) == ExitCode.OK
     said = capsys.readouterr().out
-    assert "have the same bits, made of the records again" in said and "report     same" in said
+    assert "are identical" in said and "report     same" in said
     assert checked(folder) == ExitCode.OK  # after its tables were made
 
 
@@ -104,7 +104,7 @@ def test_a_suite_that_shows_no_images_sends_none(tmp_path: Path, capsys: pytest.
     with zipfile.ZipFile(file) as archive:
         assert not any("samples" in name for name in archive.namelist())
     assert "images: none" in capsys.readouterr().out
-    with pytest.raises(UserMistakes, match="images=true where it says"):
+    with pytest.raises(UserMistakes, match="images=true"):
         packed(tmp_path / "q.zip", f"run={folder}", "images=true")
     assert not (tmp_path / "q.zip").exists()
 
@@ -133,7 +133,7 @@ def test_other_figures_and_other_digits_are_told_apart(
     )
     assert checked(digits) == ExitCode.OK
     said = capsys.readouterr().out
-    assert "tables     other, does not matter" in said and "last digits alone: tables/efr.csv" in said
+    assert "tables     different, does not matter" in said and "last digits only: tables/efr.csv" in said
     assert "pandas 2.2.0 →" in said and "does not matter" in said
     figures = rewritten(
         run_pack,
@@ -141,7 +141,7 @@ def test_other_figures_and_other_digits_are_told_apart(
         lambda files: table(files, "efr.csv", number.encode(), repr(float(number) + 1).encode()),
     )
     assert checked(figures) == ExitCode.GATE_FAILED
-    assert "say something else: tables/efr.csv" in capsys.readouterr().out
+    assert "different: tables/efr.csv" in capsys.readouterr().out
 
 
 def bright(image: Image) -> dict[str, float]:
@@ -201,7 +201,7 @@ def test_pictures_that_systems_drew_travel_when_they_are_asked_for(
     assert [name for name in theirs if mine.get(name) != theirs[name]] in ([], ["report.html"])  # notices of the run
     capsys.readouterr()
     file = packed(tmp_path / "q.zip", f"run={folder}")
-    assert "tables/fidelity.csv. They rest on pictures" in capsys.readouterr().out
+    assert "tables/fidelity.csv. They need pictures" in capsys.readouterr().out
     with zipfile.ZipFile(file) as archive:
         assert not any("/pictures/" in name for name in archive.namelist())
 

@@ -141,7 +141,7 @@ def test_a_damaged_store_is_never_replaced(tmp_path):
     database.parent.mkdir()
     database.write_bytes(b"SQLite format 3\x00" + b"\xff" * 4096)
     before = database.read_bytes()
-    with pytest.raises(NotTracked, match="Results are whole on disk"):
+    with pytest.raises(NotTracked, match="complete on disk"):
         tracking.prepare_store(database)
     assert database.read_bytes() == before
 

@@ -185,7 +185,7 @@ def test_what_was_not_sent_when_postgresql_was_killed_is_sent_later_and_once(ser
 def _is_whole_on_disk(result, folder):
     assert result.code is ExitCode.NOT_TRACKED
     (problem,) = result.problems
-    assert "Results are whole on disk" in problem
+    assert "complete on disk" in problem
     assert {"records.parquet", "report.html", "tables"} <= {path.name for path in folder.iterdir()}
     subprocess.run(["sha256sum", "--check", "--quiet", "manifest.sha256"], cwd=folder, check=True)
 

@@ -84,7 +84,7 @@ def test_two_runs_log_at_once_and_what_a_killed_server_missed_is_sent_once(serve
         time.sleep(0.05)
     server.kill()
     text = _ended(killed, 4)
-    assert "Results are whole on disk" in text
+    assert "complete on disk" in text
     (records,) = (tmp_path / "c").glob("outputs/*/*/*/records.parquet")
     before = records.read_bytes()
     server.start()
@@ -95,7 +95,7 @@ def test_two_runs_log_at_once_and_what_a_killed_server_missed_is_sent_once(serve
         assert text.count("\n") <= 3
     with _full(server):
         text = _ended(_medtest(tmp_path / "c", server, "track", str(tmp_path), **QUICK), 4)
-        assert "Results are whole on disk" in text
+        assert "complete on disk" in text
     assert "1 sent, 2 held" in _ended(_medtest(tmp_path / "c", server, "track", str(tmp_path)), 0)
     assert "0 sent, 3 held" in _ended(_medtest(tmp_path / "c", server, "track", str(tmp_path)), 0)
     assert records.read_bytes() == before
@@ -138,7 +138,7 @@ def test_a_model_of_the_registry_is_tested_and_told(server, tmp_path):
         "tracking.alias=best",
     ]
     text = _ended(_medtest(tmp_path / "a", server, "run", *words), 0, 4)
-    assert "grey/1: tag medtest.polyp_seg=passed, alias best is this version." in text
+    assert "grey/1: tag medtest.polyp_seg=passed, alias best points to this version." in text
     with server.client() as admin:
         version = admin.get_model_version_by_alias("grey", "best")
         tested = admin.get_run(version.tags["medtest.polyp_seg.run"])

@@ -319,7 +319,7 @@ def test_a_server_that_is_gone_costs_seconds_and_no_results(tmp_path, monkeypatc
     result = finish(suite, invocation(tmp_path, track=True, tracking_uri=f"http://u:pw@127.0.0.1:{port}"), outcome)
     assert result.code is ExitCode.NOT_TRACKED
     (problem,) = result.problems
-    assert "Results are whole on disk" in problem
+    assert "complete on disk" in problem
     assert "pw" not in problem
     folder = outcome.systems[0].folder
     assert (folder / "report.html").is_file()

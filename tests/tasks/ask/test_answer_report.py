@@ -388,7 +388,7 @@ def test_counts_of_cases_agree_with_each_other_and_with_the_records(ran: Any) ->
     again = int((frame.relation == "unchanged").sum())
     executed = int((frame.relation != "source").sum()) - again
     assert (executed, again) == (6 * len(ITEMS) * 4, 6 * len(ITEMS) * 2)
-    assert f"<dd>{executed} executed, and {again} of the image left as it is</dd>" in text
+    assert f"<dd>{executed} executed and {again} with the image unchanged</dd>" in text
     assert f"Of {executed} executed follow-ups" in text
     assert "<dd>36: 6 images (blobs 6), 6 questions; a case is an image with a question</dd>" in text
 

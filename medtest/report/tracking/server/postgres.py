@@ -43,12 +43,12 @@ def binaries(version: str = "") -> Path:
         return fitting[-1].parent
     if paths:
         raise MissingSystemLibrary(
-            f"The data are PostgreSQL {version}'s, and what is installed is {_major(paths[-1])}: install that version "
-            "beside it, or carry the data over with its pg_upgrade."
+            f"The data are from PostgreSQL {version}, but version {_major(paths[-1])} is installed. Install version "
+            f"{version} as well, or convert the data with pg_upgrade."
         )
     raise MissingSystemLibrary(
-        "PostgreSQL's programs (initdb, postgres) are not installed: apt-get install postgresql, or put their "
-        "folder on PATH."
+        "PostgreSQL (initdb, postgres) is not installed. Run apt-get install postgresql, or put the folder of its "
+        "programs on PATH."
     )
 
 
@@ -75,9 +75,9 @@ class Postgres:
         self._process: subprocess.Popen[bytes] | None = None
         self._user = _unprivileged()
         if len(os.fsencode(self.folder)) > _SOCKET_LENGTH:
-            raise self._refused(f"a path of at most {_SOCKET_LENGTH} bytes: its socket lies in it")
+            raise self._refused(f"a path of at most {_SOCKET_LENGTH} bytes, because it holds the socket")
         if self._user is not None and (closed := _closed_to_others(self.folder.parent)):
-            raise self._refused(f"a folder that user {self._user.pw_name} can enter, and {closed} lets nobody in")
+            raise self._refused(f"a folder that user {self._user.pw_name} can enter; {closed} is closed to other users")
 
     def _version(self) -> str:
         """Return the major version of the data; "" if there are none yet."""
@@ -116,7 +116,7 @@ class Postgres:
             self._make_cluster(data)
         elif not self.passwords.is_file():
             raise MedtestError(
-                f"{self.passwords} is not there, which holds the database's password: put it back from the backup."
+                f"{self.passwords}, which holds the database's password, is missing. Restore it from the backup."
             )
         self._start(data)
         try:
@@ -169,7 +169,7 @@ class Postgres:
         ).returncode:
             if self._process.poll() is not None or time.monotonic() > end:
                 self.stop()
-                raise MedtestError(f"PostgreSQL does not start; {self.folder.parent.name}/postgres.log says why.")
+                raise MedtestError(f"PostgreSQL does not start; see {self.folder.parent.name}/postgres.log.")
             time.sleep(0.1)
 
     def _ensure(self, database: str) -> None:
@@ -235,7 +235,7 @@ def _unprivileged() -> pwd.struct_passwd | None:
     for name in ("postgres", "nobody"):
         with contextlib.suppress(KeyError):
             return pwd.getpwnam(name)
-    raise MissingSystemLibrary("PostgreSQL does not run as root, and there is no user postgres or nobody.")
+    raise MissingSystemLibrary("PostgreSQL does not run as root, and the users postgres and nobody do not exist.")
 
 
 def _closed_to_others(folder: Path) -> Path | None:

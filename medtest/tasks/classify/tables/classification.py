@@ -1,6 +1,6 @@
 """Performance of a classifier under each relation: ``tables/classification.csv``.
 
-The measures of the MedTest slides (accuracy, Cohen's κ, weighted F1) with the error finding rate; with several labels,
+The measures of the MedTest slides (accuracy, Cohen's κ, weighted F1) with the error-finding rate; with several labels,
 label share and mean AUROC. Rows are the source images (``original``), every relation at every severity, and two
 averages over relations: ``average_without_original``, as in the slides' tables of RQ1, and ``average_with_original``,
 as in those of further training. ``unchanged`` is in neither.
