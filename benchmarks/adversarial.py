@@ -88,7 +88,7 @@ def speed(model: str, batch: int, steps: int, threads: int, rounds: int) -> floa
     multi = probe.classes.multi
     truth = (answer > 0).float() if multi else answer.argmax(dim=1)
 
-    def loss(logits: torch.Tensor) -> torch.Tensor:
+    def loss(logits: torch.Tensor, _rows: torch.Tensor) -> torch.Tensor:
         if multi:
             return functional.binary_cross_entropy_with_logits(logits, truth, reduction="none").mean(dim=1)
         return functional.cross_entropy(logits, truth, reduction="none")
@@ -99,7 +99,7 @@ def speed(model: str, batch: int, steps: int, threads: int, rounds: int) -> floa
     def bare() -> None:
         for _ in range(steps):
             pixels = images.detach().requires_grad_()
-            torch.autograd.grad(loss(probe.logits(pixels)).sum(), pixels)
+            torch.autograd.grad(loss(probe.logits(pixels), truth).sum(), pixels)
 
     runs: list[Callable[[], object]] = [ours, bare]
     try:

@@ -12,7 +12,7 @@ from attack_parts import ONE, SIDE, SmallProbe, crafted, logits_of, relation, se
 from torch.nn import functional
 
 from medtest.core.probes import CraftCase
-from medtest.relations.adversarial.strongest.passing import PassingGradients, PassingProbe
+from medtest.relations.adversarial.strongest.passing import PassingGradients, passing_helps
 
 LEVELS = {3: {"epsilon": 4}}
 PGD = {"severities": [3], "levels": {3: {"epsilon": 4, "steps": 10, "step": 1}}, "where": "everywhere"}
@@ -146,7 +146,7 @@ def test_gradients_that_pass_change_no_value() -> None:
     with PassingGradients(leaky=True):
         found = module(x)
     assert torch.equal(found, module(x)) and torch.autograd.grad(found.sum(), x)[0].abs().min() > 0
-    assert not PassingProbe(SmallProbe(ONE), leaky=False).helps(torch.rand(1, 3, SIDE, SIDE))
+    assert not passing_helps(SmallProbe(ONE), torch.rand(1, 3, SIDE, SIDE), leaky=False)
 
 
 def test_where_units_are_shut_a_leak_is_followed() -> None:

@@ -35,8 +35,8 @@ def case() -> tuple[nn.Module, Tensor, Tensor, Tensor]:
     return net, images, labels, (torch.rand_like(images) * 2 - 1) * EPSILON
 
 
-def cross_entropy(labels: Tensor) -> Callable[[Tensor], Tensor]:
-    return lambda logits: functional.cross_entropy(logits, labels, reduction="none")
+def cross_entropy(labels: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
+    return lambda logits, rows: functional.cross_entropy(logits, labels[rows], reduction="none")
 
 
 @pytest.mark.parametrize("norm", ["linf", "l2"])
@@ -80,7 +80,7 @@ def test_the_optimum_of_a_linear_function(norm: str) -> None:
     found = projected_gradient(
         lambda x: (x * weight).flatten(1).sum(1, keepdim=True),
         images,
-        lambda z: z[:, 0],
+        lambda z, rows: z[:, 0],
         epsilon=epsilon,
         step=epsilon / 4,
         steps=6,
@@ -106,7 +106,7 @@ def test_it_stays_in_the_ball_and_in_the_mask(seed: int, epsilon: float, step: f
     found = projected_gradient(
         lambda x: (x * weight).sin().flatten(1).sum(1, keepdim=True),
         images,
-        lambda z: z[:, 0],
+        lambda z, rows: z[:, 0],
         epsilon=epsilon,
         step=step,
         steps=torch.tensor([0, 1, 3]),
@@ -125,7 +125,7 @@ def test_it_stays_in_the_ball_and_in_the_mask(seed: int, epsilon: float, step: f
 
 def test_images_of_fewer_steps_leave_and_are_what_they_would_be_alone(case: Any) -> None:
     net, images, labels, start = case
-    loss = lambda z, rows: functional.cross_entropy(z, labels[rows], reduction="none")  # noqa: E731
+    loss = cross_entropy(labels)
     together = projected_gradient(
         net.double(),
         images.double(),
@@ -150,12 +150,12 @@ def test_images_of_fewer_steps_leave_and_are_what_they_would_be_alone(case: Any)
 
 def test_the_best_iterate_is_no_worse_than_the_last(case: Any) -> None:
     net, images, labels, start = case
-    loss = cross_entropy(labels)
+    loss, everyone = cross_entropy(labels), torch.arange(len(images))
     found = {
         best: projected_gradient(net, images, loss, epsilon=0.3, step=0.2, steps=4, start=start, best=best)
         for best in (False, True)
     }
-    assert (loss(net(found[True].images)) >= loss(net(found[False].images)) - 1e-6).all()
+    assert (loss(net(found[True].images), everyone) >= loss(net(found[False].images), everyone) - 1e-6).all()
 
 
 def test_no_epsilon_is_the_source_and_the_network_is_left_alone(case: Any) -> None:
@@ -170,7 +170,12 @@ def test_shares_of_zero_gradients_are_told() -> None:
     half = torch.zeros(3, 4, 4)
     half[:, :2] = 1.0
     found = projected_gradient(
-        lambda x: (x * half).flatten(1).sum(1, keepdim=True), images, lambda z: z[:, 0], epsilon=0.1, step=0.1, steps=3
+        lambda x: (x * half).flatten(1).sum(1, keepdim=True),
+        images,
+        lambda z, rows: z[:, 0],
+        epsilon=0.1,
+        step=0.1,
+        steps=3,
     )
     assert found.zero_gradient.tolist() == [0.5, 0.5]
 
@@ -178,6 +183,6 @@ def test_shares_of_zero_gradients_are_told() -> None:
 @pytest.mark.parametrize("broken", ["loss", "gradient"])
 def test_what_is_not_finite_is_said(broken: str) -> None:
     images = torch.zeros(1, 3, 4, 4)
-    loss = (lambda z: z[:, 0] * torch.nan) if broken == "loss" else (lambda z: z[:, 0].sqrt())
+    loss = (lambda z, rows: z[:, 0] * torch.nan) if broken == "loss" else (lambda z, rows: z[:, 0].sqrt())
     with pytest.raises(BadOutput, match="not finite"):
         projected_gradient(lambda x: x.flatten(1).sum(1, keepdim=True), images, loss, epsilon=0.1, step=0.1, steps=2)

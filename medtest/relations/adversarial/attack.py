@@ -110,21 +110,23 @@ class SearchResult:
     Attributes:
         images: float32 B×3×H×W in [0, 1], not rounded.
         queries: Number of queries by image.
-        zero_gradient: Share of gradients that were exactly 0, by image; None without gradients.
+        zero_gradient: Share of gradients that were exactly 0, by image (None without gradients); empty for searches
+            by scores.
         found_by: Name of the attack that made each image; empty for a single attack.
         notes: Note on the search of each image, or ""; empty without notes.
     """
 
     images: Tensor
     queries: Sequence[int]
-    zero_gradient: Sequence[float | None]
+    zero_gradient: Sequence[float | None] = ()
     found_by: Sequence[str] = ()
     notes: Sequence[str] = ()
 
     @classmethod
-    def of(cls, found: Attacked) -> SearchResult:
+    def of(cls, attacked: Attacked) -> SearchResult:
         """Return the result of a gradient-based search."""
-        return cls(images=found.images, queries=found.queries.tolist(), zero_gradient=found.zero_gradient.tolist())
+        zeros = attacked.zero_gradient.tolist()
+        return cls(images=attacked.images, queries=attacked.queries.tolist(), zero_gradient=zeros)
 
 
 class Attack(CraftedRelation, Generic[L]):
@@ -231,15 +233,13 @@ class Attack(CraftedRelation, Generic[L]):
             return follow_ups
 
     def _crafted(self, batch: AttackBatch, probe: Probe) -> list[FollowUp]:
-        import torch
-
         cases = batch.cases
         result = self.search(batch, probe)
-        shown = [self._saved_image(case, image) for case, image in zip(cases, result.images, strict=True)]
-        final = torch.cat([pixels_of(image, probe.device) for image in shown])
+        shown, final = self._as_saved(cases, result.images, probe)
         exact, after = probe.logits(result.images), probe.logits(final)
         smallest, more = self._smallest(batch, probe) if self.settings.minimal else ([None] * len(cases), None)
-        before_loss, after_loss = (batch.goal.losses(self._loss(batch), z).tolist() for z in (batch.clean, after))
+        loss: Any = self.loss
+        before_loss, after_loss = (batch.goal.losses(loss, z).tolist() for z in (batch.clean, after))
         labels = batch.goal.labels(exact)
         return [
             FollowUp(
@@ -249,7 +249,7 @@ class Attack(CraftedRelation, Generic[L]):
                 crafting=Crafting(
                     loss_before=before_loss[row],
                     loss_after=after_loss[row],
-                    zero_gradient=result.zero_gradient[row],
+                    zero_gradient=result.zero_gradient[row] if result.zero_gradient else None,
                     float_label=labels[row],
                     queries=result.queries[row] + _ASIDE + (more[row] if more else 0),
                     reference=batch.goal.references[row],
@@ -279,12 +279,15 @@ class Attack(CraftedRelation, Generic[L]):
             clean=clean,
         )
 
-    def _loss(self, batch: AttackBatch) -> Any:
-        return self.loss
+    def _as_saved(self, cases: Sequence[CraftCase], images: Tensor, probe: Probe) -> tuple[list[Image], Tensor]:
+        """Return images as saved, and as the probe's pixels."""
+        import torch
 
-    def _saved_image(self, case: CraftCase, image: Tensor) -> Image:
-        epsilon = number(case.params, "epsilon")
-        return saved(image[None], case.seed.image, epsilon, norm=self.norm)
+        shown = [
+            saved(image[None], case.seed.image, number(case.params, "epsilon"), norm=self.norm)
+            for case, image in zip(cases, images, strict=True)
+        ]
+        return shown, torch.cat([pixels_of(image, probe.device) for image in shown])
 
     def _smallest(self, batch: AttackBatch, probe: Probe) -> tuple[list[float | None], list[int]]:
         """Return the smallest ε in whole levels at which the attack flips each answer, and the queries spent.
@@ -296,26 +299,16 @@ class Attack(CraftedRelation, Generic[L]):
         import torch
 
         most = [math.floor(number(case.params, "epsilon")) for case in batch.cases]
-        low, high = [0] * len(most), list(most)
-        flips: list[float | None] = [None] * len(most)
-        start = batch.goal.flipped(batch.clean, batch.clean)
-        spent = [0] * len(most)
-        todo = [row for row, flipped in enumerate(start.tolist()) if not flipped and most[row] > 0]
-        for row, flipped_clean in enumerate(start.tolist()):
-            flips[row] = 0.0 if flipped_clean else None
-        tried = {row: high[row] for row in todo}
+        low, high, spent = [0] * len(most), list(most), [0] * len(most)
+        start = batch.goal.flipped(batch.clean, batch.clean).tolist()
+        flips: list[float | None] = [0.0 if flipped else None for flipped in start]
+        tried = {row: most[row] for row, flipped in enumerate(start) if not flipped and most[row] > 0}
         while tried:
             rows = torch.tensor(sorted(tried))
-            part = batch.part(rows)
             at = [tried[int(row)] for row in rows]
-            part = _with_epsilon(part, at)
+            part = _with_epsilon(batch.part(rows), at)
             result = self.search(part, probe)
-            images = result.images
-            shown = [
-                saved(image[None], case.seed.image, float(epsilon), norm=self.norm)
-                for image, case, epsilon in zip(images, part.cases, at, strict=True)
-            ]
-            pixels = torch.cat([pixels_of(picture, probe.device) for picture in shown])
+            _, pixels = self._as_saved(part.cases, result.images, probe)
             hit = part.goal.flipped(probe.logits(pixels), part.clean)
             tried = {}
             for row, epsilon, flipped, count in zip(rows.tolist(), at, hit.tolist(), result.queries, strict=True):
@@ -335,9 +328,10 @@ def _with_epsilon(batch: AttackBatch, levels: Sequence[int]) -> AttackBatch:
     cases = []
     for case, epsilon in zip(batch.cases, levels, strict=True):
         shrunk = min(1.0, epsilon / max(number(case.params, "epsilon"), 1e-9))
-        pace = max(number(case.params, "step") * shrunk, _LEAST_STEP * epsilon) if "step" in case.params else 0.0
-        step = {"step": pace} if pace else {}
-        cases.append(replace(case, params={**case.params, **step, "epsilon": float(epsilon)}))
+        params = {**case.params, "epsilon": float(epsilon)}
+        if "step" in params:
+            params["step"] = max(number(case.params, "step") * shrunk, _LEAST_STEP * epsilon)
+        cases.append(replace(case, params=params))
     return replace(batch, cases=tuple(cases), epsilon=batch.images.new_tensor(levels) / LEVELS)
 
 

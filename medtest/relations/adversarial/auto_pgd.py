@@ -71,7 +71,7 @@ def auto_pgd(
     now = near(images + start)
     before = now
     pace = 2 * epsilon[:, None, None, None].clone()
-    losses, gradient = loss_and_gradient(logits, now, lambda z: loss(z, everyone))
+    losses, gradient = loss_and_gradient(logits, now, loss, everyone)
     best, greatest, best_gradient = now.clone(), losses.clone(), gradient.clone()
     zeros = _zeros(gradient, within)
     rises = torch.zeros(count, device=images.device)
@@ -85,7 +85,7 @@ def auto_pgd(
         moved = near(now + share * (ahead - now) + (1 - share) * (now - before))
         before, now = now, moved
         earlier = losses
-        losses, gradient = loss_and_gradient(logits, now, lambda z: loss(z, everyone))
+        losses, gradient = loss_and_gradient(logits, now, loss, everyone)
         zeros += _zeros(gradient, within)
         rises += losses > earlier
         better = losses > greatest

@@ -8,6 +8,7 @@ Hein 2020) is ``pyautoattack``'s and needs four classes or more, as its losses r
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -26,19 +27,10 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 AUTO_ATTACK = "AutoAttack"
-_SCORES_ALONE = (
-    *(
-        "BoundaryAttack",
-        "HopSkipJumpAttack",
-        "GenAttack",
-        "PointwiseAttack",
-        "SpatialAttack",
-        "SaltAndPepperNoiseAttack",
-    ),
-    *("InversionAttack", "BinarySearchContrastReductionAttack", "LinearSearchContrastReductionAttack"),
-    *("LinearSearchBlendedUniformNoiseAttack", "GaussianBlurAttack", "DatasetAttack"),
+_BY_SCORES = re.compile(
+    "Noise|(Boundary|HopSkipJump|Gen|Pointwise|Spatial|Inversion|SearchContrastReduction|GaussianBlur|Dataset)Attack$"
 )
-_NOISE = "Noise"
+"""Names of foolbox's attacks that need no gradients."""
 
 
 class FoolboxSettings(AttackSettings[EpsilonLevel]):
@@ -67,8 +59,7 @@ class FoolboxAttack(Attack[EpsilonLevel]):
     @property
     def needs(self) -> Need:
         """Requirement on the system: scores for decision-based attacks, else gradients."""
-        name = self.settings.attack
-        return Need.SCORES if name in _SCORES_ALONE or _NOISE in name else Need.GRADIENTS
+        return Need.SCORES if _BY_SCORES.search(self.settings.attack) else Need.GRADIENTS
 
     def missing_on(self, system: str, name: str, *, size: int | None = None, typed: str = "") -> Sequence[Mistake]:
         """Return a mistake if the library is missing or lacks the attack, without importing it."""
@@ -100,35 +91,20 @@ class FoolboxAttack(Attack[EpsilonLevel]):
         """Attack images one by one, each with its own random seed and ε."""
         import torch
 
+        from medtest.relations.adversarial.strongest.draws import seeded
+
         if probe.classes is None or probe.classes.multi:
             raise MedtestError("foolbox's attacks have no loss of several labels: take pgd or strongest")
-        images_found, queries = [], []
-        devices = [torch.device(probe.device)] if probe.device.startswith("cuda") else []
+        attacked, queries = [], []
         for row in range(len(batch.images)):
             single = batch.part(torch.tensor([row]))
             counted = _counted(probe)
-            with torch.random.fork_rng(devices=devices), torch.enable_grad():
-                seed = int(number(single.cases[0].params, "noise_seed"))
-                torch.manual_seed(seed)
-                state = np.random.get_state()  # noqa: NPY002 - foolbox draws from NumPy's global generator
-                np.random.seed(seed % 2**32)  # noqa: NPY002
-                try:
-                    images = self._attacked(single, counted)
-                finally:
-                    np.random.set_state(state)  # noqa: NPY002
-            images_found.append(torch.where(single.within, images.detach().clamp(0, 1), single.images))
+            seed = int(number(single.cases[0].params, "noise_seed"))
+            with seeded(seed, probe.device), torch.enable_grad():
+                images = self._attacked(single, counted)
+            attacked.append(torch.where(single.within, images.detach().clamp(0, 1), single.images))
             queries.append(counted.queries)
-        return SearchResult(images=torch.cat(images_found), queries=queries, zero_gradient=[None] * len(queries))
-
-    def _checked_name(self) -> str:
-        """Return the attack's name after checking that foolbox has it.
-
-        Raises:
-            MedtestError: foolbox has no such attack.
-        """
-        if self.settings.attack not in _names():
-            raise MedtestError(f"foolbox has no attack {self.settings.attack}")
-        return self.settings.attack
+        return SearchResult(images=torch.cat(attacked), queries=queries)
 
     def _attacked(self, batch: AttackBatch, network: Any) -> Tensor:
         epsilon = float(batch.epsilon[0])
@@ -147,7 +123,9 @@ class FoolboxAttack(Attack[EpsilonLevel]):
         criterion: Any = batch.goal.truth
         if batch.goal.targeted:
             criterion = foolbox.criteria.TargetedMisclassification(batch.goal.truth)
-        attack: Any = vars(foolbox.attacks)[self._checked_name()](**self.settings.options)
+        if self.settings.attack not in _names():
+            raise MedtestError(f"foolbox has no attack {self.settings.attack}")
+        attack: Any = vars(foolbox.attacks)[self.settings.attack](**self.settings.options)
         _, clipped, _ = attack(model, batch.images, criterion, epsilons=epsilon)
         result: Tensor = clipped
         return result

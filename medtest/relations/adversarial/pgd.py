@@ -28,8 +28,6 @@ from medtest.relations.levels import number
 if TYPE_CHECKING:
     from torch import Tensor
 
-_BOUNDS = ("low", "high")
-
 
 class PgdLevel(EpsilonLevel):
     """One severity.
@@ -105,20 +103,16 @@ class Pgd(Attack[PgdLevel]):
         """Run each start and keep the end point of greatest loss."""
         import torch
 
-        goal, loss = batch.goal, self.settings.loss
+        if self.settings.restarts == 1:
+            return self._search_from(batch, probe, 0)
         images = batch.images.clone()
         greatest = torch.full((len(images),), -torch.inf, device=images.device)
         queries, zeros = [0] * len(images), [0.0] * len(images)
-        several = self.settings.restarts > 1
         for restart in range(self.settings.restarts):
             result = self._search_from(batch, probe, restart)
-            queries = [a + int(b) for a, b in zip(queries, result.queries, strict=True)]
+            queries = [a + int(b) + 1 for a, b in zip(queries, result.queries, strict=True)]
             zeros = [a + float(b or 0.0) for a, b in zip(zeros, result.zero_gradient, strict=True)]
-            if not several:
-                images = result.images
-                break
-            losses = goal.losses(loss, probe.logits(result.images))
-            queries = [count + 1 for count in queries]
+            losses = batch.goal.losses(self.settings.loss, probe.logits(result.images))
             better = losses > greatest
             greatest = torch.where(better, losses, greatest)
             images[better] = result.images[better]
@@ -126,33 +120,16 @@ class Pgd(Attack[PgdLevel]):
         return SearchResult(images=images, queries=queries, zero_gradient=shares)
 
     def _search_from(self, batch: AttackBatch, probe: Probe, restart: int) -> SearchResult:
-        import torch
-
-        from medtest.relations.adversarial.projected_gradient import projected_gradient
-
         settings = self.settings
-        step = batch.images.new_tensor([number(case.params, "step") / LEVELS for case in batch.cases])
-        epsilon, bounds = batch.epsilon, {}
+        step = _step_of(batch)
+        options: dict[str, Any] = {"best": settings.iterate == "best"}
         start = uniform_start(batch, salt=restart) if settings.random_start else None
         if settings.variant == "released":
-            std = batch.images.new_tensor(settings.std)
-            epsilon, step = (value[:, None, None, None] * std[:, None, None] for value in (epsilon, step))
-            start = None if start is None else start * std[:, None, None]
-            bounds = dict(zip(_BOUNDS, self._released_bounds(batch), strict=True))
-        result = projected_gradient(
-            probe.logits,
-            batch.images,
-            losses_of(batch.goal, settings.loss),
-            epsilon=epsilon,
-            step=step,
-            steps=torch.tensor([int(number(case.params, "steps")) for case in batch.cases]),
-            norm=settings.norm,
-            start=start,
-            best=settings.iterate == "best",
-            within=batch.within,
-            **bounds,
-        )
-        return SearchResult.of(result)
+            std = batch.images.new_tensor(settings.std)[:, None, None]
+            start = None if start is None else start * std
+            options["low"], options["high"] = self._released_bounds(batch)
+            options |= {"epsilon": batch.epsilon[:, None, None, None] * std, "step": step[:, None, None, None] * std}
+        return _follow_gradient(batch, probe, settings, start=start, **options)
 
     def _released_bounds(self, batch: AttackBatch) -> tuple[Tensor, Tensor]:
         """Return the published code's clipping bounds in pixels: least and greatest normalised value of the image.
@@ -165,8 +142,25 @@ class Pgd(Attack[PgdLevel]):
         return low * std + mean, high * std + mean
 
 
-class FgsmSettings(GradientSettings[EpsilonLevel]):
-    """Settings of ``fgsm``."""
+def _step_of(batch: AttackBatch) -> Tensor:
+    return batch.images.new_tensor([number(case.params, "step") / LEVELS for case in batch.cases])
+
+
+def _follow_gradient(batch: AttackBatch, probe: Probe, settings: GradientSettings[Any], **options: Any) -> SearchResult:
+    """Return the result of the steps that the cases' parameters say; options replace those of the search."""
+    import torch
+
+    from medtest.relations.adversarial.projected_gradient import projected_gradient
+
+    arguments = {"epsilon": batch.epsilon, "step": _step_of(batch), "norm": settings.norm, **options}
+    steps = torch.tensor([int(number(case.params, "steps")) for case in batch.cases])
+    loss = losses_of(batch.goal, settings.loss)
+    return SearchResult.of(
+        projected_gradient(probe.logits, batch.images, loss, steps=steps, within=batch.within, **arguments)
+    )
+
+
+FgsmSettings = GradientSettings[EpsilonLevel]
 
 
 class Fgsm(Attack[EpsilonLevel]):
@@ -177,7 +171,7 @@ class Fgsm(Attack[EpsilonLevel]):
 
     Settings = FgsmSettings
 
-    settings: FgsmSettings
+    settings: GradientSettings[EpsilonLevel]
 
     def network_passes(self, severity: int) -> int:
         """Return the passes for one step and for checks before and after."""
@@ -190,16 +184,4 @@ class Fgsm(Attack[EpsilonLevel]):
 
     def search(self, batch: AttackBatch, probe: Probe) -> SearchResult:
         """Take one gradient step."""
-        from medtest.relations.adversarial.projected_gradient import projected_gradient
-
-        result = projected_gradient(
-            probe.logits,
-            batch.images,
-            losses_of(batch.goal, self.settings.loss),
-            epsilon=batch.epsilon,
-            step=batch.epsilon,
-            steps=1,
-            norm=self.settings.norm,
-            within=batch.within,
-        )
-        return SearchResult.of(result)
+        return _follow_gradient(batch, probe, self.settings)

@@ -8,10 +8,8 @@ step from the source itself is FGSM. It is independent of relations and systems,
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal, TypeAlias
 
 import torch
@@ -22,10 +20,8 @@ from medtest.core.probes import NOT_FINITE
 
 Logits: TypeAlias = Callable[[Tensor], Tensor]
 """Pixels, float32 B×3×H×W in [0, 1], to logits; differentiable."""
-Losses: TypeAlias = Callable[[Tensor], Tensor]
-"""Logits to one loss per image, which is maximised."""
 RowLosses: TypeAlias = Callable[[Tensor, Tensor], Tensor]
-"""Like :data:`Losses`, with the batch indices of the logits as second argument."""
+"""Logits, and the int64 batch indices of their images, to one loss per image, which is maximised."""
 Norm: TypeAlias = Literal["linf", "l2"]
 _TINY = 1e-12
 
@@ -48,7 +44,7 @@ class Attacked:
 def projected_gradient(
     logits: Logits,
     images: Tensor,
-    loss: Losses | RowLosses,
+    loss: RowLosses,
     *,
     epsilon: float | Tensor,
     step: float | Tensor,
@@ -65,8 +61,8 @@ def projected_gradient(
     Args:
         logits: Pixels to logits.
         images: float32 B×3×H×W in [0, 1], the source.
-        loss: Logits to one loss per image. A second argument, if it takes one, holds the int64 indices in ``images`` of
-            the rows, because finished images leave the batch.
+        loss: Logits, and the indices in ``images`` of their rows, to one loss per image; finished images leave the
+            batch.
         epsilon: Radius of the ball, in units of the pixels (1 is 255 levels); scalar, float B, or for L∞ float B×3×1×1.
         step: Length of a step, in the same form; for L∞ the change of each value, for L2 the norm of the change.
         steps: Number of steps; scalar or int B.
@@ -85,7 +81,6 @@ def projected_gradient(
     source = images.detach()
     radius, move = (_by_image(value, source) for value in (epsilon, step))
     remaining = torch.as_tensor(steps, device=source.device).expand(count).clone()
-    loss_at = _indexed(loss)
     mask = None if within is None else within.to(source.device)
     bounds = tuple(torch.as_tensor(end, dtype=source.dtype, device=source.device) for end in (low, high))
     reach = _reach(mask, source)
@@ -99,7 +94,7 @@ def projected_gradient(
         every = len(rows) == count
         current, pace = (tensor if every else tensor[rows] for tensor in (now, move))
         inside = mask if mask is None or every else mask[rows]
-        losses, gradient = loss_and_gradient(logits, current, partial(loss_at, rows=rows))
+        losses, gradient = loss_and_gradient(logits, current, loss, rows)
         if best:
             _keep_greatest(best_pixels, greatest, rows, losses, current)
         followed = gradient if inside is None else gradient * inside
@@ -117,22 +112,10 @@ def projected_gradient(
     if best:
         with torch.no_grad():
             everyone = torch.arange(count, device=source.device)
-            _keep_greatest(best_pixels, greatest, everyone, _finite(loss_at(logits(now), rows=everyone)), now)
+            _keep_greatest(best_pixels, greatest, everyone, _finite(loss(logits(now), everyone)), now)
         now = best_pixels
     share = 1 - some.double() / (remaining.double() * reach.to(some.device))
     return Attacked(images=now, zero_gradient=share, queries=queries)
-
-
-def _indexed(loss: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    try:
-        takes_rows = len([p for p in inspect.signature(loss).parameters.values() if p.default is p.empty]) > 1
-    except (TypeError, ValueError):
-        takes_rows = False
-    return loss if takes_rows else partial(_without_rows, loss)
-
-
-def _without_rows(loss: Losses, logits: Tensor, rows: Tensor) -> Tensor:
-    return loss(logits)
 
 
 def _by_image(value: float | Tensor, images: Tensor) -> Tensor:
@@ -147,15 +130,15 @@ def _reach(mask: Tensor | None, images: Tensor) -> Tensor:
     return mask.expand_as(images).flatten(1).sum(dim=1).double()
 
 
-def loss_and_gradient(logits: Logits, pixels: Tensor, loss: Losses) -> tuple[Tensor, Tensor]:
-    """Return the losses and their gradient with respect to the pixels.
+def loss_and_gradient(logits: Logits, pixels: Tensor, loss: RowLosses, rows: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the losses of images at ``rows`` of the batch and their gradient with respect to the pixels.
 
     Raises:
         BadOutput: A loss or a gradient is not finite.
     """
     with torch.enable_grad():
         inputs = pixels.detach().requires_grad_()
-        losses = loss(logits(inputs))
+        losses = loss(logits(inputs), rows)
         (gradient,) = torch.autograd.grad(losses.sum(), inputs)
     # Non-finite values show in the sum, which is cheap; a sum may overflow even if all values are finite.
     if not bool(gradient.sum().isfinite()) and not bool(gradient.isfinite().all()):

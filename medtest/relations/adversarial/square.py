@@ -117,7 +117,7 @@ def square_search(batch: AttackBatch, probe: Probe, *, tries: int, p: float, sal
         now[rows[better]] = tried[better]
         greatest[rows[better]] = losses[better]
         reached[rows[better]] = batch.goal.reached(logits, rows)[better]
-    return SearchResult(images=now, queries=queries, zero_gradient=[None] * len(queries))
+    return SearchResult(images=now, queries=queries)
 
 
 def _painted(batch: AttackBatch, offset: Tensor) -> Tensor:

@@ -130,7 +130,7 @@ def attacked(
         result = projected_gradient(
             logits,
             pixels,
-            raised,
+            lambda answers, _rows: raised(answers),
             epsilon=epsilon / LEVELS,
             step=step / LEVELS,
             steps=steps,

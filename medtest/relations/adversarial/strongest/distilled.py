@@ -40,25 +40,29 @@ def distilled_search(batch: AttackBatch, probe: Probe, *, tries: int) -> SearchR
         image, spent = _search(batch.part(torch.tensor([row])), probe, max(1, tries // len(_GRIDS) - 1))
         images.append(image)
         queries.append(spent)
-    return SearchResult(images=torch.cat(images), queries=queries, zero_gradient=[None] * len(queries))
+    return SearchResult(images=torch.cat(images), queries=queries)
 
 
 def _search(batch: AttackBatch, probe: Probe, each: int) -> tuple[Tensor, int]:
     """Return the image of greatest margin met for a single image, 1×3×H×W, and the number of queries."""
     rng, loss = noise(batch.cases[0], _SALT), losses_of(batch.goal, "margin")
-    rows = torch.zeros(1, dtype=torch.int64, device=batch.images.device)
-    best, greatest, spent = batch.images.clone(), loss(batch.clean, rows)[0], 0
+    rows = torch.zeros(_CHUNK, dtype=torch.int64, device=batch.images.device)
+
+    def losses(images: Tensor) -> Tensor:
+        return loss(probe.logits(images), rows[: len(images)])
+
+    best, greatest, spent = batch.images.clone(), loss(batch.clean, rows[:1])[0], 0
     direction = torch.zeros_like(best)
     for grid in _GRIDS:
         shape = (each, 3, min(grid, best.shape[2]), min(grid, best.shape[3]))
         signs = torch.from_numpy(rng.choice((-1.0, 1.0), shape).astype(np.float32)).to(best.device)
         tried = _move_along(batch, best, _spread(signs, best))
-        scores = torch.cat([_losses(probe, part, loss) for part in torch.split(tried, _CHUNK)])
+        scores = torch.cat([losses(part) for part in torch.split(tried, _CHUNK)])
         spent += len(tried)
         weights = _ridge_weights(signs.flatten(1).double(), scores.double()).to(best.dtype).view(1, *shape[1:])
         direction += _spread(weights / weights.abs().max().clamp_min(1e-12), best)
         guess = _move_along(batch, batch.images, direction.sign())
-        at_guess = _losses(probe, guess, loss)
+        at_guess = losses(guess)
         spent += 1
         if at_guess[0] > greatest:
             best, greatest = guess, at_guess[0]
@@ -66,13 +70,6 @@ def _search(batch: AttackBatch, probe: Probe, each: int) -> tuple[Tensor, int]:
         if scores[top] > greatest:
             best, greatest = tried[top : top + 1], scores[top]
     return best, spent
-
-
-def _losses(probe: Probe, images: Tensor, loss: object) -> Tensor:
-    logits = probe.logits(images)
-    rows = torch.zeros(len(images), dtype=torch.int64, device=images.device)
-    losses: Tensor = loss(logits, rows)  # type: ignore[operator]
-    return losses
 
 
 def _ridge_weights(signs: Tensor, scores: Tensor) -> Tensor:

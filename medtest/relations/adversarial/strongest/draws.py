@@ -51,23 +51,19 @@ def same_answers(first: Tensor, second: Tensor) -> bool:
     return bool(((first - second).abs() <= _SAME * (1 + first.abs())).all())
 
 
-class AveragedProbe:
-    """Probe that returns the mean logits of several draws; see :class:`medtest.core.probes.Probe`.
+class ProbeWith:
+    """Probe that answers with other logits; see :class:`medtest.core.probes.Probe`.
 
     Args:
         probe: The underlying probe.
-        draws: Number of queries per image.
+        logits: Function from images to logits.
     """
 
-    def __init__(self, probe: Probe, draws: int) -> None:
-        self._probe, self._draws = probe, draws
+    def __init__(self, probe: Any, logits: Callable[[Tensor], Tensor]) -> None:
+        self._probe, self.logits = probe, logits
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._probe, name)
-
-    def logits(self, images: Tensor) -> Tensor:
-        """Return the mean of several draws."""
-        return torch.stack([self._probe.logits(images) for _ in range(self._draws)]).mean(dim=0)
 
 
 def drawn_logits(probe: Probe, draws: int) -> Callable[[Tensor], Tensor]:

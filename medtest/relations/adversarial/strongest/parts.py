@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import torch
-from torch import Tensor
 
+from medtest.core.errors import BadOutput
 from medtest.core.probes import Probe
 from medtest.relations.adversarial.attack import AttackBatch, SearchResult, losses_of, uniform_start
 from medtest.relations.adversarial.auto_pgd import auto_pgd
 from medtest.relations.adversarial.square import square_search
 from medtest.relations.adversarial.strongest.distilled import distilled_search
-from medtest.relations.adversarial.strongest.draws import AveragedProbe, drawn_logits, mean_loss
-from medtest.relations.adversarial.strongest.passing import PassingProbe
+from medtest.relations.adversarial.strongest.draws import ProbeWith, drawn_logits, mean_loss
+from medtest.relations.adversarial.strongest.passing import passing, passing_helps
 from medtest.relations.adversarial.strongest.settings import StrongestSettings
-from medtest.relations.adversarial.strongest.worst import AttackPart, Worst
+from medtest.relations.adversarial.strongest.worst import AttackPart, Search, Worst
 
 GRADIENT = "auto_pgd"
 """Name of the attack that follows the network's own gradients."""
@@ -36,125 +39,65 @@ def parts_of(settings: StrongestSettings, batch: AttackBatch, probe: Probe, wors
     """
     losses, draws = batch.goal.losses_known, settings.draws if batch.random else 1
     own = AVERAGED if batch.random else GRADIENT
+    pgd = partial(_auto_pgd, settings=settings, draws=draws)
     for restart in range(settings.restarts):
         for number, loss in enumerate(losses):
-            yield _AutoPgd(own, settings, loss, salt=10 * restart + number, draws=draws)
-    if bool(worst.open.any()) and PassingProbe(probe, leaky=False).helps(batch.images[:1]):
+            search: Search = partial(pgd, loss=loss, salt=10 * restart + number)
+            yield AttackPart(name=own, search=search, by_gradient=True)
+    passed = partial(_passing_pgd, settings=settings, draws=draws)
+    if bool(worst.open.any()) and passing_helps(probe, batch.images[:1], leaky=False):
         for number, loss in enumerate(losses):
-            yield _Passing(PASSING, settings, loss, salt=100 + number, draws=draws)
+            yield AttackPart(name=PASSING, search=partial(passed, leaky=False, loss=loss, salt=100 + number))
     starved = worst.open & worst.starved
-    if bool(starved.any()) and PassingProbe(probe, leaky=True).helps(batch.images[:1]):
-        yield _Passing(LEAKY, settings, "margin", salt=200, draws=draws)
+    if bool(starved.any()) and passing_helps(probe, batch.images[:1], leaky=True):
+        search = partial(passed, leaky=True, loss="margin", salt=200)
+        yield AttackPart(name=LEAKY, search=search, starved=True)
     if settings.norm == "linf" and settings.tries:
         if settings.tries >= _FEWEST:
-            yield _Surrogate(settings.tries, draws)
-        yield _Square(settings.tries, draws)
+            search = _by_scores(partial(distilled_search, tries=settings.tries), draws)
+            yield AttackPart(name=SURROGATE, search=search, starved=True)
+        yield AttackPart(name=SQUARE, search=_by_scores(partial(square_search, tries=settings.tries, p=0.8), draws))
 
 
-class _AutoPgd:
-    """Auto-PGD on one loss."""
-
-    follows = True
-
-    def __init__(self, name: str, settings: StrongestSettings, loss: str, *, salt: int, draws: int) -> None:
-        self.name, self._settings, self._loss, self._salt, self._draws = name, settings, loss, salt, draws
-
-    def wanted(self, worst: Worst) -> Tensor:
-        """Return all open images."""
-        return worst.open
-
-    def search(self, batch: AttackBatch, probe: Probe) -> SearchResult:
-        """Search with gradients averaged over the draws."""
-        searched = auto_pgd(
-            drawn_logits(probe, self._draws),
-            batch.images,
-            mean_loss(losses_of(batch.goal, self._loss), self._draws),
-            epsilon=batch.epsilon,
-            steps=self._settings.steps,
-            norm=self._settings.norm,
-            start=uniform_start(batch, salt=self._salt),
-            within=batch.within,
-        )
-        result = SearchResult.of(searched)
-        return SearchResult(
-            images=result.images,
-            queries=[count * self._draws for count in result.queries],
-            zero_gradient=result.zero_gradient,
-        )
+def _auto_pgd(
+    batch: AttackBatch, probe: Probe, *, settings: StrongestSettings, draws: int, loss: str, salt: int
+) -> SearchResult:
+    """Search by Auto-PGD on one loss, with gradients averaged over the draws."""
+    searched = auto_pgd(
+        drawn_logits(probe, draws),
+        batch.images,
+        mean_loss(losses_of(batch.goal, loss), draws),
+        epsilon=batch.epsilon,
+        steps=settings.steps,
+        norm=settings.norm,
+        start=uniform_start(batch, salt=salt),
+        within=batch.within,
+    )
+    return _scaled_queries(SearchResult.of(searched), draws)
 
 
-class _Passing(_AutoPgd):
-    """Auto-PGD with gradients passed through blocking functions; zero gradients are not reported."""
-
-    follows = False
-
-    def wanted(self, worst: Worst) -> Tensor:
-        """Return all open images, or only those without gradients."""
-        return worst.starved if self.name == LEAKY else worst.open
-
-    def search(self, batch: AttackBatch, probe: Probe) -> SearchResult:
-        """Search; return the source if even these gradients are not available."""
-        from medtest.core.errors import BadOutput
-
-        try:
-            searched = super().search(batch, PassingProbe(probe, leaky=self.name == LEAKY))
-        except (BadOutput, RuntimeError) as error:
-            if isinstance(error, torch.cuda.OutOfMemoryError):
-                raise
-            return SearchResult(
-                images=batch.images, queries=[1] * len(batch.images), zero_gradient=[None] * len(batch.images)
-            )
-        return SearchResult(
-            images=searched.images, queries=searched.queries, zero_gradient=[None] * len(searched.images)
-        )
+def _passing_pgd(batch: AttackBatch, probe: Probe, *, leaky: bool, **options: Any) -> SearchResult:
+    """Search with gradients passed through blocking functions; return the source if these are missing too."""
+    try:
+        searched = _auto_pgd(batch, passing(probe, leaky=leaky), **options)
+    except (BadOutput, RuntimeError) as error:
+        if isinstance(error, torch.cuda.OutOfMemoryError):
+            raise
+        return SearchResult(images=batch.images, queries=[1] * len(batch.images))
+    return replace(searched, zero_gradient=())
 
 
-class _Surrogate:
-    """Surrogate distilled from scores, for images with zero or missing gradients."""
-
-    name, follows = SURROGATE, False
-
-    def __init__(self, tries: int, draws: int) -> None:
-        self._tries, self._draws = tries, draws
-
-    def wanted(self, worst: Worst) -> Tensor:
-        """Return the images without gradients."""
-        return worst.starved
-
-    def search(self, batch: AttackBatch, probe: Probe) -> SearchResult:
-        """Search with a surrogate per image."""
-        return _scaled_queries(distilled_search(batch, _averaged(probe, self._draws), tries=self._tries), self._draws)
-
-
-class _Square:
-    """The Square attack."""
-
-    name, follows = SQUARE, False
-
-    def __init__(self, tries: int, draws: int) -> None:
-        self._tries, self._draws = tries, draws
-
-    def wanted(self, worst: Worst) -> Tensor:
-        """Return all open images."""
-        return worst.open
-
-    def search(self, batch: AttackBatch, probe: Probe) -> SearchResult:
-        """Search on mean scores of the draws."""
-        return _scaled_queries(
-            square_search(batch, _averaged(probe, self._draws), tries=self._tries, p=0.8), self._draws
-        )
-
-
-def _averaged(probe: Probe, draws: int) -> Probe:
+def _by_scores(search: Search, draws: int) -> Search:
+    """Return a search by scores, or by their mean over several draws."""
     if draws == 1:
-        return probe
-    averaged: Probe = AveragedProbe(probe, draws)
+        return search
+
+    def averaged(batch: AttackBatch, probe: Probe) -> SearchResult:
+        mean: Probe = ProbeWith(probe, lambda images: drawn_logits(probe, draws)(images).mean(dim=0))
+        return _scaled_queries(search(batch, mean), draws)
+
     return averaged
 
 
 def _scaled_queries(searched: SearchResult, draws: int) -> SearchResult:
-    return SearchResult(
-        images=searched.images,
-        queries=[count * draws for count in searched.queries],
-        zero_gradient=searched.zero_gradient,
-    )
+    return replace(searched, queries=[count * draws for count in searched.queries])

@@ -18,7 +18,8 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from medtest.relations.adversarial.strongest.draws import same_answers, seeded
+from medtest.core.probes import Probe
+from medtest.relations.adversarial.strongest.draws import ProbeWith, same_answers, seeded
 
 _LEAK = 0.1
 """Least slope of an inactive or saturated unit."""
@@ -146,41 +147,31 @@ def _is_integer_cast(args: Any, kwargs: Any) -> bool:
     return any(not kind.is_floating_point and not kind.is_complex and kind != torch.bool for kind in dtypes)
 
 
-class PassingProbe:
-    """Probe whose gradients pass rounding and, if leaky, inactive units.
+def passing(probe: Probe, *, leaky: bool) -> Probe:
+    """Return a probe of the same logits whose gradients pass rounding and, if leaky, inactive units."""
+
+    def logits(images: Tensor) -> Tensor:
+        with PassingGradients(leaky=leaky):
+            answers: Tensor = probe.logits(images)
+        return answers
+
+    passed: Probe = ProbeWith(probe, logits)
+    return passed
+
+
+def passing_helps(probe: Probe, images: Tensor, *, leaky: bool) -> bool:
+    """Return True if blocked gradients are passed somewhere and the answers stay the same.
 
     Args:
-        probe: The underlying probe; see :class:`medtest.core.probes.Probe`.
+        probe: The probe.
+        images: float32 B×3×H×W in [0, 1], queried twice.
         leaky: As in :class:`PassingGradients`.
     """
-
-    def __init__(self, probe: Any, *, leaky: bool) -> None:
-        self._probe, self._leaky = probe, leaky
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._probe, name)
-
-    def logits(self, images: Tensor) -> Tensor:
-        """Return the same logits, with gradients passed."""
-        with PassingGradients(leaky=self._leaky):
-            logits: Tensor = self._probe.logits(images)
-        return logits
-
-    def helps(self, images: Tensor) -> bool:
-        """Return True if blocked gradients are passed somewhere and the answers stay the same.
-
-        Args:
-            images: float32 B×3×H×W in [0, 1], queried twice.
-        """
-        try:
-            with (
-                seeded(0, self._probe.device),
-                torch.enable_grad(),
-                PassingGradients(leaky=self._leaky) as mode,
-            ):
-                logits = self._probe.logits(images.detach().requires_grad_())
-            with seeded(0, self._probe.device):  # the same draws, where answers do not repeat
-                plain = self._probe.logits(images.detach())
-        except Exception:  # noqa: BLE001 - the network may be anybody's; what it cannot work with is left as it is
-            return False
-        return mode.used and logits.requires_grad and same_answers(plain.detach(), logits.detach())
+    try:
+        with seeded(0, probe.device), torch.enable_grad(), PassingGradients(leaky=leaky) as mode:
+            logits = probe.logits(images.detach().requires_grad_())
+        with seeded(0, probe.device):  # the same draws, where answers do not repeat
+            plain = probe.logits(images.detach())
+    except Exception:  # noqa: BLE001 - foreign networks may fail in any way; the attack then goes without
+        return False
+    return mode.used and logits.requires_grad and same_answers(plain.detach(), logits.detach())

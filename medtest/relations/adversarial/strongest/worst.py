@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -20,22 +21,24 @@ _MOSTLY = 0.5
 """Share of exactly zero gradients above which gradient attacks are considered starved."""
 
 
-class AttackPart(Protocol):
-    """Protocol of one of several attacks.
+Search: TypeAlias = Callable[[AttackBatch, Probe], SearchResult]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttackPart:
+    """One of several attacks.
 
     Attributes:
         name: Name in records.
-        follows: Whether it needs gradients, which may be missing.
+        search: Searches for adversarial images.
+        by_gradient: Whether it needs gradients, which may be missing.
+        starved: Whether it attacks only images with zero or missing gradients.
     """
 
     name: str
-    follows: bool
-
-    def wanted(self, worst: Worst) -> Tensor:
-        """Return the open images to attack, bool B."""
-
-    def search(self, batch: AttackBatch, probe: Probe) -> SearchResult:
-        """Search for adversarial images."""
+    search: Search
+    by_gradient: bool = False
+    starved: bool = False
 
 
 class Worst:
@@ -79,41 +82,33 @@ class Worst:
         Raises:
             Exception: Any error of the network if only scores are requested.
         """
-        pending = self.open & part.wanted(self)
-        if part.follows:
+        pending = self.open & self.starved if part.starved else self.open
+        if part.by_gradient:
             for row in self.blocked:
                 pending[row] = False
         rows = pending.nonzero().flatten()
-        if not len(rows):
-            return
-        own = self._batch.part(rows)
-        try:
-            self._take(rows, own, part.search(own, self._probe), part.name)
-        except (BadOutput, RuntimeError) as error:
-            if not part.follows or isinstance(error, torch.cuda.OutOfMemoryError):
-                raise
-            if len(rows) == 1:
-                self.blocked[int(rows[0])] = _failure_reason(error)
-                return
-            for row in rows:  # retried one by one, so that one image without gradient does not affect the others
-                self._run_part(row[None], part)
+        if len(rows):
+            self._run_part(rows, part)
 
     def _run_part(self, rows: Tensor, part: AttackPart) -> None:
         own = self._batch.part(rows)
         try:
             self._take(rows, own, part.search(own, self._probe), part.name)
         except (BadOutput, RuntimeError) as error:
-            if isinstance(error, torch.cuda.OutOfMemoryError):
+            if not part.by_gradient or isinstance(error, torch.cuda.OutOfMemoryError):
                 raise
-            self.blocked[int(rows[0])] = _failure_reason(error)
+            if len(rows) == 1:
+                self.blocked[int(rows[0])] = _failure_reason(error)
+            else:
+                for row in rows:  # retried one by one, so that one image without gradient does not affect the others
+                    self._run_part(row[None], part)
 
     def _take(self, rows: Tensor, own: AttackBatch, searched: SearchResult, name: str) -> None:
         shown = torch.cat([self._as_saved(own, number, image) for number, image in enumerate(searched.images)])
-        for number, row in enumerate(rows.tolist()):
-            self._queries[row] += searched.queries[number]
-            zero = searched.zero_gradient[number]
-            if zero is not None:
-                self.zeros[row] = float(np.nanmax([self.zeros[row], zero]))
+        for row, count in zip(rows.tolist(), searched.queries, strict=True):
+            self._queries[row] += count
+        for row, zero in zip(rows.tolist(), searched.zero_gradient, strict=False):
+            self.zeros[row] = float(np.nanmax([self.zeros[row], zero]))
         self.offer(rows, shown, name)
 
     def offer(self, rows: Tensor, images: Tensor, name: str) -> None:
@@ -161,11 +156,11 @@ class Worst:
 
 
 def _badness(batch: AttackBatch, drawn: Sequence[Tensor]) -> Tensor:
-    """Return how wrongly each image is answered: how far the attack came, then the margin; float64 B.
+    """Return a measure of each image's wrong answer: progress of the attack first, margin second; float64 B.
 
     Args:
         batch: The images.
-        drawn: Their logits, one tensor for each asking.
+        drawn: Their logits, one tensor per query.
     """
     reached = torch.stack([batch.goal.reached(logits) for logits in drawn]).double().mean(dim=0)
     margins = torch.stack([batch.goal.losses("margin", logits) for logits in drawn]).double().mean(dim=0)
