@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from medtest.core.address import Address
-from medtest.core.cases import NO_IMAGE, Effect, PictureOutput, PreparedSeed, Prompt, SeedRef
+from medtest.core.cases import NO_IMAGE, Effect, PictureOutput, PreparedSeed, Prompt, Reason, SeedRef
 from medtest.core.plugins import parts
 from medtest.core.scenes import Entity, Pool, Scene, SeenEntity, Tells, Triple, difference, pool_of
 from medtest.results.records.records_io import Records
@@ -177,8 +177,8 @@ def _row(
         **texts,
         **judge.measure(answer),
     }
-    verdict, reason = ("PASS", "") if own else judge.verdict(row)
-    return {**row, "verdict": str(verdict), "reason": reason}
+    verdict, reason = ("PASS", Reason()) if own else judge.verdict(row)
+    return {**row, "verdict": str(verdict), "reason_code": str(reason.code), "reason": reason.text}
 
 
 def records(seeds: int, draw: Draw = right, reader: Mapping[str, Any] | None = None, **options: Any) -> Records:

@@ -71,6 +71,7 @@ def row(seed: int, relation: str, said: Pool, drawn: Image | None, **others: Any
         "cluster": f"{seed:04}",
         "group": relation,
         "verdict": "PASS",
+        "reason_code": "",
         "reason": "",
         "prompt": f"{text} number {seed}" if relation == "source" else f"{text} number {seed} {relation}",
         "pool": dumped(said.as_json()),

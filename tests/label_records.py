@@ -33,6 +33,7 @@ def label_row(dataset, seed, relation, *, label, expected, source_label, probabi
         "source_sha256": "0" * 64,
         "followup_sha256": "1" * 64,
         "verdict": "PASS",
+        "reason_code": "",
         "reason": "",
         "elapsed_ms": 1.0,
         "label": None if label is None else "|".join(label),
@@ -95,10 +96,14 @@ def make_label_records(
                         draw = rng.random()
                         label = _decide(scores, classes, multi)
                         if draw < errors:
-                            place |= {"verdict": "ERROR", "reason": "the system gave NaN"}
+                            place |= {
+                                "verdict": "ERROR",
+                                "reason_code": "invalid_answer",
+                                "reason": "the system gave NaN",
+                            }
                             label = None
                         elif draw < errors + skips:
-                            place |= {"verdict": "SKIP", "reason": "no room"}
+                            place |= {"verdict": "SKIP", "reason_code": "not_applicable", "reason": "no room"}
                             label = None
                         elif label != source:
                             place |= {"verdict": "FAIL"}

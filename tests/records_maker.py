@@ -89,6 +89,7 @@ def _rows_of_seed(rng, dataset, index, severities, clusters, labelled, errors, s
         "severity": 0,
         "scale": 0.0,
         "verdict": "ERROR" if source_error else "PASS",
+        "reason_code": "system_error" if source_error else "",
         "reason": "the system raised ValueError" if source_error else "",
         "followup_sha256": "0" * 64,
         **_scores(dice, dice, labelled, source_error, same=1.0),
@@ -104,15 +105,20 @@ def _rows_of_seed(rng, dataset, index, severities, clusters, labelled, errors, s
             if relation == "instrument":
                 row |= {"factor_object_area": 0.01 * severity, "factor_lesion_distance": float(rng.uniform(5, 90))}
             if no_room:
-                row |= {"verdict": "SKIP", "reason": "no room for an instrument", "followup_sha256": None}
+                row |= {
+                    "verdict": "SKIP",
+                    "reason_code": "not_applicable",
+                    "reason": "no room",
+                    "followup_sha256": None,
+                }
                 row |= {"scale": None, "factor_object_area": None, "factor_lesion_distance": None}
             elif failed:
-                row |= {"verdict": "ERROR", "reason": "the system gave NaN"}
+                row |= {"verdict": "ERROR", "reason_code": "invalid_answer", "reason": "the system gave NaN"}
             else:
                 row |= _scores(after, dice, labelled, source_error, same=same)
                 against = "truth" if labelled else "source"
                 verdict, reason = criteria.verdict(row, score="dice", threshold=0.25, against=against)
-                row |= {"verdict": str(verdict), "reason": reason}
+                row |= {"verdict": str(verdict), "reason_code": str(reason.code), "reason": reason.text}
             yield row
 
 

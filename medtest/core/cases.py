@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -50,6 +50,55 @@ class Verdict(StrEnum):
     FAIL = "FAIL"
     ERROR = "ERROR"
     SKIP = "SKIP"
+
+
+class ReasonCode(StrEnum):
+    """Cause of an ERROR or SKIP, recorded in ``reason_code``; empty for PASS and FAIL.
+
+    The codes up to ``ORACLE_ERROR`` belong to ERROR, the others to SKIP. docs/read-the-results.md explains each.
+    """
+
+    NONE = ""
+    SEED_ERROR = "seed_error"
+    RELATION_ERROR = "relation_error"
+    SYSTEM_ERROR = "system_error"
+    INVALID_ANSWER = "invalid_answer"
+    TIMEOUT = "timeout"
+    CRASH = "crash"
+    READER_ERROR = "reader_error"
+    ORACLE_ERROR = "oracle_error"
+    NOT_APPLICABLE = "not_applicable"
+    FOLLOW_UP_NOT_STORED = "follow_up_not_stored"
+    FOLLOW_UP_LOST = "follow_up_lost"
+    NO_PREDICTION = "no_prediction"
+    NO_SOURCE_PREDICTION = "no_source_prediction"
+    SOURCE_FAILED = "source_failed"
+    NO_TRUTH = "no_truth"
+    NO_SOURCE_SCORE = "no_source_score"
+    SOURCE_SCORE_ZERO = "source_score_zero"
+    INPUT_SCORE_ZERO = "input_score_zero"
+    SOURCE_WRONG = "source_wrong"
+    ANSWER_MAY_CHANGE = "answer_may_change"
+    QUESTION_VOID = "question_void"
+    ANSWER_UNPARSED = "answer_unparsed"
+    ANSWER_TRUNCATED = "answer_truncated"
+    ANSWER_MALFORMED = "answer_malformed"
+    SOURCE_UNPARSED = "source_unparsed"
+    SOURCE_REFUSED = "source_refused"
+    INSERTION_UNKNOWN = "insertion_unknown"
+    NO_PICTURE = "no_picture"
+    NO_SOURCE_PICTURE = "no_source_picture"
+    PICTURE_UNREAD = "picture_unread"
+    CHANGE_UNREADABLE = "change_unreadable"
+    PROMPT_UNREADABLE = "prompt_unreadable"
+    NOT_JUDGED = "not_judged"
+
+
+class Reason(NamedTuple):
+    """Cause of an ERROR or SKIP: its code, and the text for people."""
+
+    code: ReasonCode = ReasonCode.NONE
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

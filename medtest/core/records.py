@@ -35,6 +35,7 @@ FIXED_COLUMNS: tuple[tuple[str, pa.DataType], ...] = (
     ("followup_sha256", pa.string()),
     ("answer_sha256", pa.string()),
     ("verdict", pa.string()),
+    ("reason_code", pa.string()),
     ("reason", pa.string()),
     ("oracle_revision", pa.int32()),
     ("elapsed_ms", pa.float64()),
@@ -45,9 +46,7 @@ KEY_COLUMNS: tuple[str, ...] = ("dataset", "seed_id", "relation", "severity", "f
 """Columns that identify a case within one system's folder."""
 
 ADDRESS = "address"
-"""The key as one text, as printed in reports and accepted by ``medtest replay``; missing from records of the previous
-version.
-"""
+"""The key as one text, as printed in reports and accepted by ``medtest replay``."""
 
 REVISION = "oracle_revision"
 """Revision of the oracle's class that judged the record; 0 if a score is missing that the oracle now provides."""
@@ -60,13 +59,6 @@ UNEQUAL_COLUMNS: tuple[str, ...] = ("elapsed_ms", "seconds", "attempts")
 calls.
 """
 
-SOURCE_FAILED = "source case failed"
-"""Beginning of the reason of a follow-up whose source case is an ERROR.
-
-The follow-up is SKIP and not ERROR, because the system is blamed once, at the source. The tables' ``source_failed`` and
-the runner's error percentage count it, and a resumed run repeats it together with its source.
-"""
-
 PICTURES = "pictures"
 """Subfolder of a system's run that keeps pictures of a text-to-image system, named by the SHA-256 of their pixels."""
 
@@ -74,9 +66,6 @@ SIMULATED = "-simulated"
 """Suffix of the names of systems that simulate a product: their results are labelled as simulated and never share a
 table with real ones.
 """
-
-NO_PREDICTION = "no prediction"
-"""Beginning of the reason of a SKIP if the system has no answer for the case or for its source."""
 
 SEED_FACTORS: tuple[str, ...] = (
     "factor_polyp_area",

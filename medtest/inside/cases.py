@@ -128,7 +128,7 @@ class InspectedCases:
                         crafted |= self._craft(unit, seed, index)
                     made_case, pixels = crafted[index], CRAFTED
             if made_case.follow is None:
-                reason = made_case.reason or str(made_case.verdict)
+                reason = made_case.reason.text or str(made_case.verdict)
                 self.left_out[reason] = self.left_out.get(reason, 0) + 1
                 continue
             inspected.append(LookedAt(made=made_case, pixels=pixels))

@@ -259,7 +259,7 @@ class _System:
             maps |= {f"attention {name}": of_images[at] for name, of_images in look.attention.items()}
             row = Row(
                 name=names[at],
-                words=drawing.answer_words(CaseAnswer(output=answer.output, reason=answer.reason)),
+                words=drawing.answer_words(CaseAnswer(output=answer.output, reason=answer.reason.text)),
                 image=images[at],
                 shown=look.fitted[at],
                 mask=seed.mask,

@@ -138,7 +138,7 @@ def unread_of(row: Mapping[str, Any]) -> Unread | None:
     nothing to read. Replies given by schema are skipped too, unless they have no value.
 
     Args:
-        row: A record with the columns :data:`NEEDS`; one without ``stage`` comes from the previous version.
+        row: A record with the columns :data:`NEEDS`.
     """
     state, words = row.get("state"), row.get("answer")
     if not isinstance(state, str) or row.get("reply") != _ANSWERED or not isinstance(words, str) or not words.strip():

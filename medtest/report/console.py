@@ -8,9 +8,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from medtest.core.cases import UNCHANGED
+from medtest.core.cases import UNCHANGED, ReasonCode
 from medtest.core.oracles.criteria import ALONE, NO_THRESHOLD, components
-from medtest.core.records import SOURCE_FAILED
 from medtest.report.charts.heat import SUMS, EfrRows, beside, percent
 from medtest.report.pages.material import Material
 from medtest.report.pages.words import counted, criterion_keys, criterion_words, violations_of
@@ -124,9 +123,9 @@ def _left_out(rates: EfrRows, material: Material) -> str:
 def what_broke(material: Material) -> str:
     """Return the most frequent reason of failed cases, "" where none failed."""
     reasons = [
-        (count, reason.removeprefix(f"{SOURCE_FAILED}: "))
-        for verdict, reason, count in material.tables.counts.reasons
-        if verdict == "ERROR" or reason.startswith(SOURCE_FAILED)
+        (count, reason)
+        for verdict, code, reason, count in material.tables.counts.reasons
+        if verdict == "ERROR" or code == ReasonCode.SOURCE_FAILED
     ]
     return f"{material.system}: most frequent failure: {max(reasons)[1].rstrip('.')}." if reasons else ""
 

@@ -110,9 +110,7 @@ def remake(folder: Path, *, view: str = "", reference: Path | None = None, junit
         run = {**read_run(folder), "command": "", **run}
     shown = Wanted.from_folder(target, str(run.get("system_id") or ""))
     cases = CaseSet.read(target) if view else None
-    rejudged = bool(view) and bool(
-        run.get("rejudged", True)
-    )  # views written by the previous version all had other oracles
+    rejudged = bool(view) and bool(run["rejudged"])
     oracle = oracle_in(target) if rejudged else None
     readings = kept_readings(target) if rejudged else None
     beside = reference or _kept_reference(folder, run)

@@ -55,7 +55,8 @@ class Counts:
         sources: Source cases.
         source_errors: Source cases with an ERROR.
         seeds: Source cases or, without those, seeds by data set.
-        reasons: The most frequent reasons of ERROR and SKIP: (verdict, reason, count), most frequent first.
+        reasons: The most frequent reasons of ERROR and SKIP: (verdict, reason code, reason, count), most frequent
+            first.
         images: Seeds, each counted once even with several questions.
     """
 
@@ -63,7 +64,7 @@ class Counts:
     sources: int
     source_errors: int
     seeds: Mapping[str, int]
-    reasons: tuple[tuple[str, str, int], ...] = ()
+    reasons: tuple[tuple[str, str, str, int], ...] = ()
     images: int = 0
 
     @property
@@ -363,10 +364,14 @@ def counts_of(records: Records, most: int = 12) -> Counts:
     sources = records.sources
     owner = sources if not sources.empty else cases.drop_duplicates(["dataset", "seed_id"])
     seeds = {str(name): int(count) for name, count in owner["dataset"].astype(str).value_counts(sort=False).items()}
-    bad = cases.loc[cases["verdict"].isin(["ERROR", "SKIP"]).to_numpy(dtype=bool), ["verdict", "reason"]].astype(str)
-    numbers = bad.groupby(["verdict", "reason"], sort=False).size().reset_index(name="count")
+    names = ["verdict", "reason_code", "reason"]
+    bad = cases.loc[cases["verdict"].isin(["ERROR", "SKIP"]).to_numpy(dtype=bool), names].astype(str)
+    numbers = bad.groupby(names, sort=False).size().reset_index(name="count")
     numbers = numbers.sort_values("count", ascending=False, kind="stable").head(most)
-    reasons = tuple((str(r.verdict), str(r.reason), int(str(r.count))) for r in numbers.itertuples(index=False))
+    reasons = tuple(
+        (str(row.verdict), str(row.reason_code), str(row.reason), int(str(row.count)))
+        for row in numbers.itertuples(index=False)
+    )
     return Counts(
         verdicts=verdicts,
         sources=len(sources),

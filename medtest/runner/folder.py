@@ -28,8 +28,8 @@ VIEWS = "views"
 SHARD_FOLDERS = "shards"
 """Subfolder of a run's folder for the parts made with ``shard=K/N``: ``shards/3-of-16``."""
 RUN_FILE = "run.json"
-FORMAT = 2
-"""Layout of a run's folder, stated in ``run.json``; raised when folders of before cannot be read."""
+FORMAT = 3
+"""Layout of a run's folder, stated in ``run.json``; raised when it changes."""
 RECORDS = "records.parquet"
 TABLES_OF = "tables_of"
 """Key of ``run.json``: SHA-256 of the records from which the folder's own tables and report were made."""

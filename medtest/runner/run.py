@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from medtest.core.cases import Reason
 from medtest.core.errors import SEVERITY_ORDER, ExitCode, MedtestError
 from medtest.core.files.by_content import forget_pictures
 from medtest.core.portable import processor_notices
@@ -17,7 +18,7 @@ from medtest.runner.folder import OUTPUTS, FolderLock, check_format, set_unread_
 from medtest.runner.pool.callbacks import Callbacks
 from medtest.runner.pool.dispatch import HALT_SECONDS, Dispatcher
 from medtest.runner.pool.layout import Layout
-from medtest.runner.pool.messages import Job, PoolTask, Row, Told, UnitTask
+from medtest.runner.pool.messages import Job, Place, PoolTask, Row, Told, UnitTask
 from medtest.runner.pool.stopping import stop_gently
 from medtest.runner.pool.workplace import CallingProcess, LocalProcesses, Workplace
 from medtest.runner.prepared import PreparedRun, prepare_run
@@ -336,7 +337,7 @@ class _Run:
             if task is not None:
                 yield task
 
-    def _task(self, index: int, given_up: Mapping[tuple[int, int], str]) -> UnitTask | None:
+    def _task(self, index: int, given_up: Mapping[Place, Reason]) -> UnitTask | None:
         todo = tuple(ledger.todo(index) for ledger in self.ledgers)
         if not any(any(part) for part in todo):
             return None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from medtest.core.cases import ReasonCode
 from medtest.runner.replaying.crafted_runs import not_crafted
-from medtest.runner.units.parts import NOT_KEPT, MadeCase, Parts
+from medtest.runner.units.parts import NOT_STORED, MadeCase, Parts
 
 
 def check_crafted(parts: Parts, made: MadeCase) -> None:
@@ -16,11 +17,11 @@ def check_crafted(parts: Parts, made: MadeCase) -> None:
     Raises:
         UserMistakes: No run holds it; the message includes the command of the run that would.
     """
-    if not made.reason.startswith(NOT_KEPT):
+    if made.reason.code not in NOT_STORED:
         return
     settings = parts.suite.seeds[0].settings
     start, count = getattr(settings, "start", None), getattr(settings, "count", None)
     name = next(iter(parts.suite.composed.get("seeds", ())), "NAME")
     images = " data=FOLDER" if start is None else f" seeds.{name}.start={start} seeds.{name}.count={count}"
-    images += "" if made.reason == NOT_KEPT else " fresh=true"  # recorded, but its pixels were lost since
+    images += " fresh=true" if made.reason.code == ReasonCode.FOLLOW_UP_LOST else ""
     raise not_crafted(parts.suite, made.address.relation, more=images).as_error()

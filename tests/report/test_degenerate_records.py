@@ -89,7 +89,19 @@ SUITES: Mapping[str, Callable[[], Suite]] = {
 }
 KEPT = (
     *("suite", "suite_version", "system", "dataset", "seed_id", "cluster", "item", "relation", "group", "severity"),
-    *("frame", "repeat", "verdict", "reason", "params", "source_sha256", "followup_sha256", "kind", "question", "rule"),
+    *(
+        "frame",
+        "repeat",
+        "verdict",
+        "reason_code",
+        "reason",
+        "params",
+        "source_sha256",
+        "followup_sha256",
+        "kind",
+        "question",
+        "rule",
+    ),
 )
 """Columns that a case without an answer has all the same."""
 
@@ -118,7 +130,7 @@ def _numbers(frame: pd.DataFrame) -> list[str]:
 
 def _unanswered(verdict: str) -> Change:
     def change(frame: pd.DataFrame, rows: Rows) -> None:
-        frame.loc[rows, ["verdict", "reason"]] = [verdict, "it broke"]
+        frame.loc[rows, ["verdict", "reason_code", "reason"]] = [verdict, "system_error", "it broke"]
         frame.loc[rows, [name for name in frame if name not in KEPT and not str(name).startswith("factor")]] = None
 
     return change

@@ -259,7 +259,7 @@ def test_counts(frame, tables):
     followups = frame[frame.relation != "source"]
     assert counts.verdicts == {v: int((followups.verdict == v).sum()) for v in ("PASS", "FAIL", "ERROR", "SKIP")}
     assert counts.seeds == {"kvasir": 24, "colon": 12}
-    assert counts.reasons[0][2] == max(count for _, _, count in counts.reasons)
+    assert counts.reasons[0][3] == max(count for *_, count in counts.reasons)
 
 
 def test_shards_are_read_and_the_newest_row_of_a_case_counts(frame, tmp_path):

@@ -9,7 +9,7 @@ from typing import Any
 from question_parts import question_suite
 from runner_parts import plan_of
 
-from medtest.core.cases import AnswerOutput, Effect, Output, PreparedSeed, Verdict
+from medtest.core.cases import AnswerOutput, Effect, Output, PreparedSeed, Reason, ReasonCode, Verdict
 from medtest.core.oracles.base import Oracle
 from medtest.core.plugins import PartSettings
 from medtest.suite.model import Criterion, OraclePlan, Suite
@@ -43,10 +43,10 @@ class Words(Oracle):
         assert isinstance(answer, AnswerOutput)
         return {"prompt_tokens": answer.prompt_tokens, "cost_usd": answer.cost_usd}
 
-    def verdict(self, row: Mapping[str, Any]) -> tuple[Verdict, str]:
+    def verdict(self, row: Mapping[str, Any]) -> tuple[Verdict, Reason]:
         if row["state"] != "answered":
-            return Verdict.SKIP, f"the answer is {row['state']}"
-        return (Verdict.FAIL if row["self_same"] == 0.0 else Verdict.PASS), ""
+            return Verdict.SKIP, Reason(ReasonCode.NOT_JUDGED, f"the answer is {row['state']}")
+        return (Verdict.FAIL if row["self_same"] == 0.0 else Verdict.PASS), Reason()
 
 
 def answering_suite(

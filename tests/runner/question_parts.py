@@ -12,7 +12,19 @@ from typing import Any, ClassVar
 import numpy as np
 from runner_parts import Blobs, BlobSettings, Dim, make_suite, plan_of
 
-from medtest.core.cases import AnswerOutput, Ask, Effect, Json, Output, PreparedSeed, Seed, SeedRef, Verdict
+from medtest.core.cases import (
+    AnswerOutput,
+    Ask,
+    Effect,
+    Json,
+    Output,
+    PreparedSeed,
+    Reason,
+    ReasonCode,
+    Seed,
+    SeedRef,
+    Verdict,
+)
 from medtest.core.errors import ExitCode, MedtestError
 from medtest.core.oracles.base import Oracle
 from medtest.core.plugins import PartSettings
@@ -205,11 +217,11 @@ class SameNumber(Oracle):
         assert isinstance(answer, AnswerOutput)
         return {"tokens": answer.prompt_tokens}
 
-    def verdict(self, row: Mapping[str, Any]) -> tuple[Verdict, str]:
+    def verdict(self, row: Mapping[str, Any]) -> tuple[Verdict, Reason]:
         assert row["question"] in QUESTIONS
         if row["self_number"] is None or np.isnan(row["self_number"]):
-            return Verdict.SKIP, "no source"
-        return (Verdict.PASS if row["self_number"] else Verdict.FAIL), ""
+            return Verdict.SKIP, Reason(ReasonCode.NOT_JUDGED, "no source")
+        return (Verdict.PASS if row["self_number"] else Verdict.FAIL), Reason()
 
 
 def question_suite(

@@ -204,6 +204,6 @@ def test_exported_images_answered_elsewhere_come_back_with_the_same_scores(tmp_p
     maps = replace(suite, systems=(PartPlan(id="maps", info=info, settings=settings),))
     back = records(go(maps, tmp_path))
     missing = (back.seed_id == "patient-0001") & (back.relation == "dim") & (back.severity == 4)
-    assert list(back[missing].verdict) == ["SKIP"] and list(back[missing].reason) == ["no prediction"]
-    same = ["followup_sha256", "verdict", "reason", "dice", "iou", "source_dice", "self_dice", "mean_dice_256"]
+    assert list(back[missing].verdict) == ["SKIP"] and list(back[missing].reason_code) == ["no_prediction"]
+    same = ["followup_sha256", "verdict", "reason_code", "dice", "iou", "source_dice", "self_dice", "mean_dice_256"]
     assert_frame_equal(direct[~missing][same], back[~missing][same], check_exact=True)

@@ -43,7 +43,7 @@ def _row(plan: Plan, place: int, verdict: str, dice: float) -> tuple[Any, ...]:
         "cluster": address.seed_id, "item": "", "relation": address.relation, "group": "g",
         "severity": address.severity, "scale": 1.0, "frame": 0, "repeat": 0, "params": '{"a":1}' * 20,
         "source_sha256": "0" * 64, "followup_sha256": f"{place:064d}", "verdict": verdict,
-        "reason": "", "elapsed_ms": 1.0, "dice": dice,
+        "reason_code": "", "reason": "", "elapsed_ms": 1.0, "dice": dice,
     }  # fmt: skip
     return tuple(values.get(name) for name in SCHEMA.names)
 
@@ -88,7 +88,7 @@ def test_codes() -> None:
     table = pa.table(
         {
             "verdict": ["PASS", "FAIL", "ERROR", "SKIP", "SKIP"],
-            "reason": ["", "", "x", "no room", "source case failed: x"],
+            "reason_code": ["", "", "system_error", "not_applicable", "source_failed"],
         }
     )
     assert codes_of(table).tolist() == [0, 1, 2, 3, 4]

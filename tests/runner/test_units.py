@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from runner_parts import Blobs, make_suite
 
-from medtest.core.cases import MaskOutput
+from medtest.core.cases import MaskOutput, Reason, ReasonCode
 from medtest.runner.pool.messages import SHARED, TaskResult, UnitTask
 from medtest.runner.privacy.rules import Scrubber, ShownNames
 from medtest.runner.records.rows import COLUMN, RowMaker
@@ -88,11 +88,16 @@ def test_a_case_waits_for_its_source_and_is_recorded_once() -> None:
 def test_a_unit_that_was_given_up_is_recorded_whole(hung: str) -> None:
     sent: list[Any] = []
     own = recorder(sent)
-    assert own.open(task(own, given_up={(SHARED, SHARED): "no answer within 2 s"}), hung=hung) is None
+    assert (
+        own.open(task(own, given_up={(SHARED, SHARED): Reason(ReasonCode.TIMEOUT, "no answer within 2 s")}), hung=hung)
+        is None
+    )
     found = rows(own, sent)
     source = found.pop(0)
-    assert (source[COLUMN["verdict"]], source[COLUMN["reason"]]) == ("ERROR", f"{hung}no answer within 2 s")
-    assert {row[COLUMN["verdict"]] for row in found.values()} == {"SKIP"} and len(found) == 10
+    assert (source[COLUMN["verdict"]], source[COLUMN["reason_code"]]) == ("ERROR", "timeout")
+    assert source[COLUMN["reason"]] == f"{hung}no answer within 2 s"
+    codes = {(row[COLUMN["verdict"]], row[COLUMN["reason_code"]]) for row in found.values()}
+    assert codes == {("SKIP", "source_failed")} and len(found) == 10
 
 
 def test_a_seed_that_cannot_be_read_is_said_of_all_its_cases(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,4 +109,5 @@ def test_a_seed_that_cannot_be_read_is_said_of_all_its_cases(monkeypatch: pytest
 
     monkeypatch.setattr(Blobs, "load", gone)
     assert own.open(task(own)) is None
-    assert rows(own, sent)[0][COLUMN["reason"]].startswith("the seed cannot be prepared: OSError: it is gone")
+    source = rows(own, sent)[0]
+    assert source[COLUMN["reason_code"]] == "seed_error" and "OSError: it is gone" in source[COLUMN["reason"]]

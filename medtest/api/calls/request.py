@@ -249,7 +249,7 @@ class Outcome(AnswerFields):
 
     @classmethod
     def read(cls, line: str, *, address: str, key: str, source: Source) -> Outcome | None:
-        """Return the same, or None if the line is damaged (files of the previous version have no seal)."""
+        """Return the same, or None if the line is damaged."""
         try:
             return cls.from_json(line, address=address, key=key, source=source)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from enum import StrEnum
 from pathlib import Path
@@ -41,7 +41,6 @@ class SqliteFile:
     Args:
         path: The file; created with its folder if missing. None for a file in memory.
         script: Creates missing tables.
-        tables: Names of its tables.
         title: Name of the file in messages.
         advice: What the user can do if the file or its disk fails, which is no fault of the system under test.
 
@@ -52,7 +51,7 @@ class SqliteFile:
         OutputProblem: The file cannot be used.
     """
 
-    def __init__(self, path: Path | None, script: str, tables: Sequence[str], *, title: str, advice: str) -> None:
+    def __init__(self, path: Path | None, script: str, *, title: str, advice: str) -> None:
         self.path, self._title, self._advice = path, title, advice
         self.set_aside = ""
         if path is None:
@@ -60,7 +59,7 @@ class SqliteFile:
             return
         with self._using():
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._db, self.set_aside = opened(path, script, tables)
+            self._db, self.set_aside = opened(path, script)
 
     def __enter__(self) -> Self:
         return self
@@ -97,7 +96,7 @@ class KeptTexts(SqliteFile):
         self.mode = CacheMode.OFF if path is None else CacheMode(mode)
         advice = "delete it or set cache=off, then run the same command again"
         path = None if self.mode == CacheMode.OFF else path
-        super().__init__(path, _TABLE, ("answers",), title=title, advice=advice)
+        super().__init__(path, _TABLE, title=title, advice=advice)
 
     def text(self, key: str) -> str | None:
         """Return the undamaged text stored under a key, or None.
@@ -126,13 +125,12 @@ class KeptTexts(SqliteFile):
             )
 
 
-def opened(path: Path, script: str, tables: Sequence[str]) -> tuple[sqlite3.Connection, str]:
+def opened(path: Path, script: str) -> tuple[sqlite3.Connection, str]:
     """Open a file in write-ahead mode, and replace it if it cannot be used.
 
     Args:
         path: The file; its folder exists.
         script: Creates missing tables.
-        tables: Their names; those with outcomes have a column ``sha256``, which files of the previous version lack.
 
     Returns:
         The connection, and a line about the file set aside; "" if there was none.
@@ -142,7 +140,7 @@ def opened(path: Path, script: str, tables: Sequence[str]) -> tuple[sqlite3.Conn
         sqlite3.Error: It cannot be opened for another reason (a full disk, no write permission).
     """
     try:
-        return _connected(path, script, tables), ""
+        return _connected(path, script), ""
     except sqlite3.Error as error:
         problem = damage(error)
         if not problem:
@@ -151,10 +149,10 @@ def opened(path: Path, script: str, tables: Sequence[str]) -> tuple[sqlite3.Conn
     for side in _SIDES:  # a remaining log would be replayed into the new file
         with suppress(FileNotFoundError):
             path.with_name(path.name + side).rename(path.with_name(aside + side))
-    return _connected(path, script, tables), f"{path.name} {problem}; it was set aside as {aside}"
+    return _connected(path, script), f"{path.name} {problem}; it was set aside as {aside}"
 
 
-def _connected(path: Path, script: str, tables: Sequence[str]) -> sqlite3.Connection:
+def _connected(path: Path, script: str) -> sqlite3.Connection:
     db = sqlite.connect(path)
     try:
         db.text_factory = lambda letters: letters.decode("utf-8", "replace")  # invalid UTF-8 matches no SHA-256
@@ -162,11 +160,6 @@ def _connected(path: Path, script: str, tables: Sequence[str]) -> sqlite3.Connec
         if check is None or check[0] != "ok":
             raise Damaged("fails SQLite's integrity check")
         db.executescript(script)
-        for table in tables:
-            columns = {row[1] for row in db.execute(f"PRAGMA table_info({table})")}
-            if "outcome" in columns and "sha256" not in columns:
-                with suppress(sqlite3.OperationalError):  # another process has just done so
-                    db.execute(f"ALTER TABLE {table} ADD COLUMN sha256 TEXT")
     except BaseException:
         db.close()
         raise
@@ -191,7 +184,5 @@ def outcome_sha256(*parts: str) -> str:
 
 
 def is_whole(sha256: str | None, *parts: object) -> bool:
-    """Return True if a row is undamaged; rows of the previous version, without SHA-256, are accepted."""
-    return sha256 is None or (
-        all(isinstance(part, str) for part in parts) and sha256 == outcome_sha256(*map(str, parts))
-    )
+    """Return True if a row is undamaged."""
+    return all(isinstance(part, str) for part in parts) and sha256 == outcome_sha256(*map(str, parts))

@@ -37,7 +37,6 @@ CREATE TABLE IF NOT EXISTS tasks (
     address TEXT NOT NULL, key TEXT NOT NULL, task TEXT NOT NULL, call INTEGER NOT NULL, begun_at REAL NOT NULL,
     PRIMARY KEY (address, key)) WITHOUT ROWID;
 """
-_NAMES = ("calls", "outcomes", "tasks")
 _SETTLE = """UPDATE calls SET answered_at=?, status='answered', http=?, trouble=?, prompt_tokens=?, completion_tokens=?,
     cost_usd=?, maybe_billed=?, reason=? WHERE id=?"""
 _ROWS = "SELECT address, key, state, source, outcome, sha256 FROM outcomes"
@@ -133,7 +132,7 @@ class Ledger(SqliteFile):
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._lock.acquire(timeout=wait)
-            super().__init__(path, _TABLES, _NAMES, title="the ledger", advice=advice)
+            super().__init__(path, _TABLES, title="the ledger", advice=advice)
             with self._using():
                 row = self._db.execute("SELECT COALESCE(MAX(session), 0) + 1 FROM calls").fetchone()
                 self.session = int(row[0])

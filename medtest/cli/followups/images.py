@@ -81,7 +81,7 @@ def _crafted(
     def kept(address: Address) -> FollowUp:
         case = parts.make(seed, address)
         if case.follow is None:
-            raise NotApplicable(case.reason)
+            raise NotApplicable(case.reason.text)
         return case.follow
 
     return kept

@@ -6,11 +6,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from typing import Any, ClassVar
 
-from medtest.core.cases import SOURCE, Effect, Json, Output, PreparedSeed, Verdict
+from medtest.core.cases import SOURCE, Effect, Json, Output, PreparedSeed, Reason, ReasonCode, Verdict
 from medtest.core.errors import Mistake
 from medtest.core.oracles import criteria
 from medtest.core.plugins import Part, PartSettings
-from medtest.core.records import NO_PREDICTION, SEED_FACTORS, SOURCE_FAILED
+from medtest.core.records import SEED_FACTORS
+
+_UNANSWERED = (ReasonCode.NO_PREDICTION, ReasonCode.NO_SOURCE_PREDICTION, ReasonCode.SOURCE_FAILED)
 
 
 class Oracle(Part, ABC):
@@ -145,17 +147,17 @@ class Oracle(Part, ABC):
         Records without an answer, or with a verdict that does not depend on scores, are unchanged.
         """
         # A missing source answer already decides the verdict; nothing else about the case changes it.
-        if row["verdict"] == Verdict.ERROR or str(row["reason"] or "").startswith((SOURCE_FAILED, NO_PREDICTION)):
+        if row["verdict"] == Verdict.ERROR or row["reason_code"] in _UNANSWERED:
             return {}
         new = self.rejudged(row) if self.judging() else {}
         names = [*self.recorded, *(f"self_{name}" for name in self.self_scores)]
         whole = {**row, **new}
         if row["relation"] != SOURCE and (new or any(row.get(name) is not None for name in names)):
-            verdict, new["reason"] = self.verdict(whole)
-            new["verdict"] = str(verdict)
+            verdict, reason = self.verdict(whole)
+            new |= {"verdict": str(verdict), "reason_code": str(reason.code), "reason": reason.text}
         return new
 
-    def verdict(self, row: Mapping[str, Any]) -> tuple[Verdict, str]:
+    def verdict(self, row: Mapping[str, Any]) -> tuple[Verdict, Reason]:
         """Return PASS, FAIL or SKIP under the primary criterion, and the reason for SKIP, from the record alone.
 
         Args:

@@ -21,7 +21,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from medtest.core.cases import Verdict
+from medtest.core.cases import Reason, ReasonCode, Verdict
 
 Floats: TypeAlias = NDArray[np.float64]
 Bools: TypeAlias = NDArray[np.bool_]
@@ -57,11 +57,14 @@ fractions (0.8 → 0.6 is a loss of 0.25, not above it).
 """
 
 _KNOWN = np.ones(1)
-NO_SOURCE = "the system failed on the source image"
-NO_TRUTH = "no expected answer to compare with"
-ZERO_SOURCE = "source score is zero"
-ZERO_INPUT = "the input's score is zero or below"
-WRONG_SOURCE = "the label of the source image is wrong already"
+REASONS: dict[ReasonCode, str] = {
+    ReasonCode.NO_SOURCE_SCORE: "the answer to the source image has no score",
+    ReasonCode.NO_TRUTH: "there is no expected answer to compare with",
+    ReasonCode.SOURCE_SCORE_ZERO: "the source score is zero",
+    ReasonCode.INPUT_SCORE_ZERO: "the score of the input is zero or less",
+    ReasonCode.SOURCE_WRONG: "the answer to the source image is already wrong",
+}
+"""Texts of the reasons for a SKIP."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,7 +168,7 @@ def _number(value: Any) -> float:
     return float("nan") if value is None else float(value)
 
 
-def verdict(row: Mapping[str, Any], *, score: str, threshold: float, against: str) -> tuple[Verdict, str]:
+def verdict(row: Mapping[str, Any], *, score: str, threshold: float, against: str) -> tuple[Verdict, Reason]:
     """Return the verdict from one record's score columns, and the reason if it is SKIP.
 
     Args:
@@ -178,14 +181,16 @@ def verdict(row: Mapping[str, Any], *, score: str, threshold: float, against: st
     columns = {name: np.array([_number(row.get(name))]) for name in needed}
     result = judge(columns, score=score, threshold=threshold, against=against)
     if result.applies[0]:
-        return (Verdict.FAIL if result.violated[0] else Verdict.PASS), ""
-    if against == "source":
-        return Verdict.SKIP, NO_SOURCE
+        return (Verdict.FAIL if result.violated[0] else Verdict.PASS), Reason()
     names = components(score)
-    if any(np.isnan(columns[name][0]) for name in names):
-        return Verdict.SKIP, NO_TRUTH
-    if against == "input":
-        return Verdict.SKIP, ZERO_INPUT
-    if any(np.isnan(columns.get(f"source_{name}", _KNOWN)[0]) for name in names):
-        return Verdict.SKIP, NO_SOURCE
-    return Verdict.SKIP, WRONG_SOURCE if score in NO_THRESHOLD else ZERO_SOURCE
+    if against == "source":
+        code = ReasonCode.NO_SOURCE_SCORE
+    elif any(np.isnan(columns[name][0]) for name in names):
+        code = ReasonCode.NO_TRUTH
+    elif against == "input":
+        code = ReasonCode.INPUT_SCORE_ZERO
+    elif any(np.isnan(columns.get(f"source_{name}", _KNOWN)[0]) for name in names):
+        code = ReasonCode.NO_SOURCE_SCORE
+    else:
+        code = ReasonCode.SOURCE_WRONG if score in NO_THRESHOLD else ReasonCode.SOURCE_SCORE_ZERO
+    return Verdict.SKIP, Reason(code, REASONS[code])

@@ -42,7 +42,7 @@ class FeatureFile(SqliteFile):
 
     def __init__(self, path: Path) -> None:
         advice = "delete it, then run the same command again"
-        super().__init__(path, _TABLE, ("features",), title="the file of features", advice=advice)
+        super().__init__(path, _TABLE, title="the file of features", advice=advice)
 
     def known(self, net: str, pictures: Sequence[str]) -> set[str]:
         """Return which of the pictures have features in the file."""

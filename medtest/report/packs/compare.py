@@ -116,7 +116,7 @@ def _compare_case(surveyor: Surveyor, seed: PreparedSeed, case: CaseLine, result
     if case.step not in surveyor.shape:
         result.cases[case.relation][2] += 1
         return
-    line = surveyor.case(seed, case.step)
+    _, line = surveyor.case(seed, case.step)
     same = line.followup_sha256 == case.followup_sha256
     result.cases[case.relation][0 if same else 1] += 1
     if not same:

@@ -156,10 +156,10 @@ class Surveyor:
             expected_sha256="" if self.hashed else expected_sha256(seed),
         )
 
-    def case(self, seed: PreparedSeed, step: Step) -> CaseLine:
-        """Make a follow-up and return its list entry."""
+    def case(self, seed: PreparedSeed, step: Step) -> tuple[Verdict, CaseLine]:
+        """Make a follow-up and return its verdict and its list entry."""
         case = self.parts.make(seed, step.address(seed.ref))
-        return CaseLine(
+        return case.verdict, CaseLine(
             dataset=seed.ref.dataset,
             seed_id=self.names.seed_id(seed.ref.dataset, seed.ref.seed_id),
             relation=step.relation,
@@ -167,7 +167,7 @@ class Surveyor:
             frame=step.frame,
             repeat=step.repeat,
             followup_sha256=self.words.sha256(case.sha256),
-            reason="" if case.follow is not None else f"{case.verdict}: {self._plain(case.reason)}",
+            reason="" if case.follow is not None else f"{case.verdict}: {self._plain(case.reason.text)}",
         )
 
     def _plain(self, reason: str) -> str:
@@ -219,8 +219,8 @@ def make_lists(
         seed = surveyor.parts.prepare(loaded)
         lists.seeds.append(surveyor.line(seed))
         for step, tries in waiting.pop(place.number, ()):
-            line = surveyor.case(seed, step)
-            if line.reason.startswith(Verdict.SKIP) and tries < _TRIES and place.number + 1 < total:
+            verdict, line = surveyor.case(seed, step)
+            if verdict is Verdict.SKIP and tries < _TRIES and place.number + 1 < total:
                 waiting.setdefault(place.number + 1, []).append((step, tries + 1))
             else:
                 numbered_cases.append((step, line))

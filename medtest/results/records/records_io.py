@@ -40,6 +40,7 @@ REPEATED = (
     "relation",
     "group",
     "verdict",
+    "reason_code",
     "reason",
 )
 """Text columns with many repeated values, stored as categories in memory."""

@@ -143,9 +143,8 @@ def _frame(
     if frame.empty:
         return frame if readings is None or not readings.marks else frame.assign(**{READ_BY: ""})
     scores = oracle.judged_columns
-    names = [
-        name for name in (*scores, *oracle.texts, "relation", "item", "verdict", "reason") if name in frame.columns
-    ]
+    columns = (*scores, *oracle.texts, "relation", "item", "verdict", "reason_code", "reason")
+    names = [name for name in columns if name in frame.columns]
     rows, marks = rows_of(frame, (*names, *_SEED)), [""] * len(frame)
     if readings is not None:
         for number, row in enumerate(rows):

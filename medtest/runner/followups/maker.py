@@ -53,7 +53,7 @@ class EntryMaker:
         """
         ref, follow = loaded.seed.ref, made.follow
         relation = self._parts.relations[made.address.relation]
-        common: dict[str, Any] = {"skipped": self._scrub.reason(made.reason, ref)}
+        common: dict[str, Any] = {"skipped": self._scrub.reason(made.reason.text, ref)}
         if follow is not None:
             common = {
                 "params": self._scrub.params(dict(follow.params), ref),

@@ -14,7 +14,7 @@ from medtest.runner.followups.maker import EntryMaker, LoadedSeed, expected_mask
 from medtest.runner.followups.recipe import SuiteKeys
 from medtest.runner.followups.store import FollowUpStore, names_of
 from medtest.runner.pool.messages import SHARED, Begin, Done, Failed, PoolTask, TaskResult
-from medtest.runner.units.parts import NOT_KEPT, describe
+from medtest.runner.units.parts import NOT_STORED, describe
 from medtest.runner.units.session import Session
 
 
@@ -148,8 +148,8 @@ class _Unit:
             return None
         self._at.send(Begin(self._task.index, (SHARED, place)))
         case = self._at.parts.make(loaded.seed, address)
-        if case.verdict is Verdict.ERROR or case.reason.startswith(NOT_KEPT):  # a later run may have it
-            self._failed(address, case.reason)
+        if case.verdict is Verdict.ERROR or case.reason.code in NOT_STORED:  # a later run may have it
+            self._failed(address, case.reason.text)
             return None
         mask = ""
         if case.follow is None:

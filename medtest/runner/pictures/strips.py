@@ -172,10 +172,10 @@ def draw_strip(
         Case(
             seed=seed,
             image=None if case.follow is None else case.follow.image,
-            reason=case.reason,
+            reason=case.reason.text,
             effect=Effect() if case.follow is None else case.follow.effect,
-            before=CaseAnswer(output=before.output, reason=before.reason),
-            after=CaseAnswer(output=after.output, reason=after.reason),
+            before=CaseAnswer(output=before.output, reason=before.reason.text),
+            after=CaseAnswer(output=after.output, reason=after.reason.text),
             words=words,
             pixels=pixels,
         )

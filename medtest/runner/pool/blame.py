@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from medtest.core.cases import Reason, ReasonCode
 from medtest.runner.pool.messages import Place, PoolTask
 from medtest.runner.pool.worker import Worker
 
@@ -23,7 +24,7 @@ class Blame:
         self._crashes: dict[tuple[int, Place], int] = {}
         self._losses: dict[tuple[int, Place], int] = {}
 
-    def given_up(self, worker: Worker, task: PoolTask) -> dict[Place, str]:
+    def given_up(self, worker: Worker, task: PoolTask) -> dict[Place, Reason]:
         """Return the places of a task to give up after its worker died, with the reasons for their cases.
 
         A batch is retried once after a crash; after a hang, or a second crash, its cases are ERROR. A batch whose
@@ -32,13 +33,13 @@ class Blame:
         place, given_up = worker.place, dict(task.given_up)
         key = (task.index, place)
         if worker.doomed:
-            given_up[place] = f"no answer within {self._batch_seconds:g} s"
+            given_up[place] = Reason(ReasonCode.TIMEOUT, f"no answer within {self._batch_seconds:g} s")
         elif worker.vanished and self._losses.get(key, 0) < _LOSSES:
             self._losses[key] = self._losses.get(key, 0) + 1
         else:
             self._crashes[key] = self._crashes.get(key, 0) + 1
             if self._crashes[key] >= _CRASHES:
-                given_up[place] = f"its process {worker.death()}"
+                given_up[place] = Reason(ReasonCode.CRASH, f"the worker process {worker.death()}")
         return given_up
 
     def forget(self, index: int) -> None:

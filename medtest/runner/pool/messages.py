@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
-from medtest.core.cases import Output, SeedRef
+from medtest.core.cases import Output, Reason, SeedRef
 from medtest.core.errors import ExitCode
 from medtest.runner.records.answers import KeptAnswer
 from medtest.suite.model import Invocation, KeptFollowUps, Suite
@@ -103,7 +103,7 @@ class PoolTask:
     index: int
     source: int
     ref: SeedRef
-    given_up: dict[Place, str] = field(default_factory=dict)
+    given_up: dict[Place, Reason] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

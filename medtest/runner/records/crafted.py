@@ -140,7 +140,7 @@ class CraftedCases:
             return None
         row = stored.record
         if not row["followup_sha256"]:
-            return str(row["reason"]) or "it could not be made"
+            return str(row["reason"]) or "the follow-up could not be made"
         if stored.image is None:
             return None
         return FollowUp(

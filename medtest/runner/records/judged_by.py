@@ -37,13 +37,9 @@ class JudgedBy:
 
         Args:
             table: Records with today's columns.
-            there: The columns that their file has: without ``oracle_revision`` it was written before revisions were
-                noted, and is taken as judged by today's; where a score is missing, no revision gave all scores.
+            there: The columns that their file has; if a score is missing, no revision gave all scores.
         """
-        names = set(there)
-        if not names.issuperset(self.columns):
-            return revised(table, 0)
-        return table if REVISION in names else revised(table, self.revision)
+        return table if set(there).issuperset(self.columns) else revised(table, 0)
 
     def stale(self, table: pa.Table, there: Iterable[str]) -> NDArray[np.bool_]:
         """Return which records of a file are to be judged again.
@@ -52,11 +48,8 @@ class JudgedBy:
             table: Records.
             there: The columns that their file has.
         """
-        names = set(there)
-        if not names.issuperset(self.columns):
+        if not set(there).issuperset(self.columns):
             return np.ones(table.num_rows, np.bool_)
-        if REVISION not in names:
-            return np.zeros(table.num_rows, np.bool_)
         found = table[REVISION].combine_chunks().fill_null(self.revision).to_numpy(zero_copy_only=False)
         return np.asarray(found != self.revision)
 

@@ -35,7 +35,7 @@ from medtest.runner.reporting.outcome import Limits
 from medtest.suite.model import Criterion
 from medtest.suite.plan import Plan
 
-_VERDICT, _REASON = COLUMN["verdict"], COLUMN["reason"]
+_VERDICT, _REASON = COLUMN["verdict"], COLUMN["reason_code"]
 _AGAIN = (Code.ERROR, Code.SOURCE_FAILED, Code.NONE)
 
 
@@ -279,7 +279,7 @@ class RecordLedger:
         records = self.folder / RECORDS
         whole = all(part.path == records and part.primary == self._primary and part.fits for part in parts)
         text = self.folder / RECORDS_CSV
-        if records.exists() and whole and not anew and (text_mark(text) == self._csv if self._csv else text.exists()):
+        if records.exists() and whole and not anew and text_mark(text) == self._csv:
             return self.counts()
         counts = merge(
             self.folder,

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from medtest.api.redact import visible
 from medtest.core.address import address_text
-from medtest.core.cases import Address, FollowUp, SeedRef, Verdict
+from medtest.core.cases import Address, FollowUp, Reason, SeedRef, Verdict
 from medtest.core.oracles.base import Oracle
 from medtest.core.records import CASE_FACTORS, CRAFTING_COLUMNS, FIXED_COLUMNS, REVISION, schema
 from medtest.runner.privacy.hidden_words import HiddenWords
@@ -59,7 +59,7 @@ class FinishedCase:
     """
 
     verdict: Verdict
-    reason: str = ""
+    reason: Reason = Reason()
     follow: FollowUp | None = None
     sha256: str = ""
     elapsed_ms: float | None = None
@@ -146,7 +146,8 @@ class RowMaker:
             words.sha256(case.sha256),
             "" if case.answer is None else case.answer.sha256,
             str(case.verdict),
-            words.reason(self._scrub.reason(case.reason, ref)) if case.reason else "",
+            str(case.reason.code),
+            words.reason(self._scrub.reason(case.reason.text, ref)) if case.reason.text else "",
             self._revision,
             case.elapsed_ms,
             *(case.scores.get(name) for name in self._scores),
@@ -174,7 +175,7 @@ class RowMaker:
         first = len(FIXED_COLUMNS)
         judged = (2 * len(self._scores)) + len(self._self_scores) + len(self._texts) + len(self._measures)
         row = [*old[:first], *new[first : first + judged], *old[first + judged :]]
-        for name in ("verdict", "reason", REVISION):
+        for name in ("verdict", "reason_code", "reason", REVISION):
             row[COLUMN[name]] = new[COLUMN[name]]
         return tuple(row)
 

@@ -15,12 +15,9 @@ import numpy as np
 import pyarrow as pa
 
 from medtest.core.files import file_sha256
-from medtest.core.records import ADDRESS, KEY_COLUMNS, addresses
 
-CONTENT, CSV, SEALED = b"medtest.content", b"medtest.csv", b"medtest.sealed"
-"""Keys of a file's metadata: the seal of its content, the SHA-256 of the ``records.csv`` beside it, and a mark that it
-has a seal, which is part of the schema and survives rewriting of the table.
-"""
+CONTENT, CSV = b"medtest.content", b"medtest.csv"
+"""Keys of a file's metadata: the seal of its content, and the SHA-256 of the ``records.csv`` beside it."""
 JOINED = b"medtest.joined"
 """Key of records that were joined from shards: the SHA-256 of the shards' seals. A run that adds a case omits it."""
 
@@ -74,19 +71,12 @@ def _values(array: Any) -> Iterable[bytes]:
 
 
 def fitted(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return a table with the columns of a schema: missing ones are null, additional ones are dropped.
-
-    A missing address is made from the key columns.
-    """
+    """Return a table with the columns of a schema: missing ones are null, additional ones are dropped."""
     present = set(table.column_names)
-    columns = [table.column(field.name) if field.name in present else _missing_column(table, field) for field in schema]
+    columns = [
+        table.column(field.name) if field.name in present else pa.nulls(table.num_rows, field.type) for field in schema
+    ]
     return pa.Table.from_arrays(columns, schema=schema.remove_metadata())
-
-
-def _missing_column(table: pa.Table, field: pa.Field) -> pa.Array:
-    if field.name == ADDRESS:
-        return pa.array(addresses({name: table[name].to_pylist() for name in KEY_COLUMNS}), field.type)
-    return pa.nulls(table.num_rows, field.type)
 
 
 def text_mark(path: Path) -> bytes:

@@ -1,8 +1,7 @@
 """Reading of an earlier run's records: read completely, verified, and set aside if unusable.
 
 A file that is truncated, whose content differs from what was written (:mod:`medtest.runner.records.seals`), or that
-belongs to another run is set aside, and its cases are run again. Files of the previous version have no seal and are
-read without one; missing columns are filled.
+belongs to another run is set aside, and its cases are run again. Missing score columns are filled.
 """
 
 from __future__ import annotations
@@ -14,13 +13,13 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from medtest.core.records import KEY_COLUMNS
+from medtest.core.records import FIXED_COLUMNS, KEY_COLUMNS
 from medtest.runner.folder import RECORDS, output_problems
 from medtest.runner.records.judged_by import JudgedBy
-from medtest.runner.records.seals import CONTENT, CSV, SEALED, Seal
+from medtest.runner.records.seals import CONTENT, CSV, Seal
 from medtest.runner.records.shards import DIGEST, PRIMARY, SHARD, SHARDS, WRITTEN, Find, RowGroup, codes_of
 
-_NEEDED = (*KEY_COLUMNS, "verdict", "reason")
+_NEEDED = frozenset(name for name, _ in FIXED_COLUMNS)
 
 
 class ForeignFile(Exception):
@@ -52,7 +51,7 @@ class OpenedRecords:
         file: The file.
         primary: The criterion of its verdicts.
         written: Time of writing.
-        seal: The seal of its content, b"" if it has none.
+        seal: The seal of its content.
         csv: SHA-256 of ``records.csv``, b"" if not recorded.
         fits: True if it has the present columns of records.
     """
@@ -76,17 +75,13 @@ def _open(path: Path, schema: pa.Schema, digest: str) -> OpenedRecords:
         file_schema, metadata = file.schema_arrow, file.metadata.metadata or {}
     except Exception as error:
         raise ForeignFile("not a whole Parquet file") from error
-    seal = metadata.get(CONTENT, b"")
-    lacking = [field.name for field in schema if field.name not in file_schema.names]
-    additional = [field.name for field in file_schema if field.name not in schema.names]
     same_types = all(
         file_schema.field(name).type == schema.field(name).type for name in set(file_schema.names) & set(schema.names)
     )
     problem = ""
     if metadata.get(DIGEST, b"").decode(errors="replace") != digest:
         problem = "of another run"
-    elif not same_types or {*_NEEDED} & {*lacking} or (lacking and additional and not seal):
-        # Without a seal, a missing and an additional column may be one whose name was damaged.
+    elif not same_types or not _NEEDED.issubset(file_schema.names):
         problem = "with other columns"
     if problem:
         file.close()
@@ -95,7 +90,7 @@ def _open(path: Path, schema: pa.Schema, digest: str) -> OpenedRecords:
         file=file,
         primary=metadata.get(PRIMARY, b"").decode(errors="replace"),
         written=metadata.get(WRITTEN, b"").decode(errors="replace"),
-        seal=seal or metadata.get(SEALED, b""),
+        seal=metadata.get(CONTENT, b""),
         csv=metadata.get(CSV, b""),
         fits=file_schema.names == schema.names,
     )
@@ -139,7 +134,7 @@ def scan(
 
 
 def damage(path: Path) -> str:
-    """Describe the damage of a file of records according to its seal; "" if there is none or no seal."""
+    """Describe the damage of a file of records according to its seal; "" if there is none."""
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
             metadata = file.metadata.metadata or {}
@@ -148,8 +143,7 @@ def damage(path: Path) -> str:
                 seal.add(file.read_row_group(group, use_threads=False))
     except Exception:  # noqa: BLE001 - as above
         return "damaged"
-    stated = metadata.get(CONTENT, b"") or metadata.get(SEALED, b"")
-    return "not what was written" if stated and stated != seal.value() else ""
+    return "" if metadata.get(CONTENT) == seal.value() else "not what was written"
 
 
 def read_parts(
@@ -198,6 +192,6 @@ def read_parts(
                     stale=stale if stale is not None and stale.any() else None,
                 )
             )
-    if opened.seal and opened.seal != seal.value():
+    if opened.seal != seal.value():
         raise ForeignFile("not what was written")
     return parts, opened

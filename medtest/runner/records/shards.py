@@ -23,11 +23,11 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from medtest.core.records import SOURCE_FAILED
+from medtest.core.cases import ReasonCode
 from medtest.runner.folder import RECORDS, output_problems, sync_folder, utc_now, writing
 from medtest.runner.records.answers import AnswerWriter, KeptAnswer
 from medtest.runner.records.judged_by import JudgedBy
-from medtest.runner.records.seals import CONTENT, CSV, JOINED, SEALED, Seal, fitted, seal_of, text_mark
+from medtest.runner.records.seals import CONTENT, CSV, JOINED, Seal, fitted, seal_of, text_mark
 from medtest.runner.records.spreadsheets import table_for_csv
 
 RECORDS_CSV = "records.csv"
@@ -59,11 +59,9 @@ class Code(IntEnum):
     """No record yet."""
 
 
-def code_of(verdict: str, reason: str) -> Code:
+def code_of(verdict: str, reason_code: str) -> Code:
     """Return the code of a record."""
-    if verdict == "SKIP" and reason.startswith(SOURCE_FAILED):
-        return Code.SOURCE_FAILED
-    return Code[verdict]
+    return Code.SOURCE_FAILED if reason_code == ReasonCode.SOURCE_FAILED else Code[verdict]
 
 
 def codes_of(table: pa.Table) -> NDArray[np.uint8]:
@@ -72,8 +70,8 @@ def codes_of(table: pa.Table) -> NDArray[np.uint8]:
     Raises:
         KeyError: A verdict is invalid.
     """
-    pairs = zip(table["verdict"].to_pylist(), table["reason"].to_pylist(), strict=True)
-    return np.array([code_of(verdict, reason) for verdict, reason in pairs], dtype=np.uint8)
+    pairs = zip(table["verdict"].to_pylist(), table["reason_code"].to_pylist(), strict=True)
+    return np.array([code_of(*pair) for pair in pairs], dtype=np.uint8)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +91,7 @@ class Stamp:
     def on(self, schema: pa.Schema, written: str) -> pa.Schema:
         """Return the schema with the stamp in its metadata."""
         return schema.with_metadata(
-            {DIGEST: self.digest.encode(), PRIMARY: self.primary.encode(), WRITTEN: written.encode(), SEALED: b"1"}
+            {DIGEST: self.digest.encode(), PRIMARY: self.primary.encode(), WRITTEN: written.encode()}
         )
 
 

@@ -11,12 +11,12 @@ from typing import IO, Any
 import cv2
 import numpy as np
 
-from medtest.core.cases import Address, Image
+from medtest.core.cases import Address, Image, ReasonCode
 from medtest.core.errors import MedtestError, Mistake, OutputProblem, UserMistakes
 from medtest.runner.folder import output_problems, writing, writing_text
 from medtest.runner.records.rows import params_text
 from medtest.runner.replaying.crafted_runs import crafted_facts, read_from_runs
-from medtest.runner.units.parts import NOT_KEPT, MadeCase, Parts
+from medtest.runner.units.parts import NOT_STORED, MadeCase, Parts
 from medtest.suite.digest import digest_of
 from medtest.suite.model import Invocation, Suite
 from medtest.suite.plan import Unit
@@ -113,10 +113,10 @@ def _export_unit(parts: Parts, source: int, unit: Unit, chosen: Sequence[int], t
         (to / folder).mkdir(parents=True, exist_ok=True)
     for index in chosen:
         case = parts.make(seed, unit.cases[index])
-        if case.reason.startswith(NOT_KEPT):
-            unrecoverable = case.reason != NOT_KEPT  # its record is final, and the same run does not craft it again
-            first = "Run the suite with fresh=true first" if unrecoverable else "Run the suite whole first"
-            raise MedtestError(f"{case.address}: {case.reason}. {first}, or choose less with only=.")
+        if case.reason.code in NOT_STORED:
+            lost = case.reason.code == ReasonCode.FOLLOW_UP_LOST  # the run has its record and does not craft it again
+            first = "Run the suite with fresh=true first" if lost else "Run the whole suite first"
+            raise MedtestError(f"{case.address}: {case.reason.text}. {first}, or choose less with only=.")
         if case.follow is None:
             manifest.add(case, "", "", "")
             continue
@@ -207,7 +207,7 @@ class _Written:
     def add(self, case: MadeCase, file: str, params: str, scale: str) -> None:
         """Add a case."""
         row = {"address": str(case.address), "file": file, "params": params, "scale": scale, "sha256": case.sha256}
-        self._fresh.append({**row, "skipped": case.reason})
+        self._fresh.append({**row, "skipped": case.reason.text})
 
     def flush(self) -> None:
         """Append the cases added since the last call; their files must be on disk."""

@@ -92,8 +92,8 @@ def replay_case(suite: Suite, invocation: Invocation, address: str | Address, *,
         case = parts.make(seed, address_of)
     if case.follow is None:
         if case.verdict == "SKIP":
-            raise Mistake(where="command line", key="address", found=f"a skipped case: {case.reason}").as_error()
-        raise MedtestError(f"{case.address}: {case.reason}")
+            raise Mistake(where="command line", key="address", found=f"a skipped case: {case.reason.text}").as_error()
+        raise MedtestError(f"{case.address}: {case.reason.text}")
     return Replay(
         address=case.address,
         source=seed.image,

@@ -209,8 +209,8 @@ class Finisher:
         """Recompute verdicts under the suite's criterion; rows not judged by scores stay unchanged."""
         oracle = self.prepared.suite.build_oracle()
         names = oracle.judged_columns
-        recomputed = ["verdict", "reason", *([*names, *oracle.texts] if oracle.judging() else [])]
-        rows = table.select([*names, *oracle.texts, *_SEED, "relation", "verdict", "reason"]).to_pylist()
+        recomputed = ["verdict", "reason_code", "reason", *([*names, *oracle.texts] if oracle.judging() else [])]
+        rows = table.select([*names, *oracle.texts, *_SEED, "relation", "verdict", "reason_code", "reason"]).to_pylist()
         rows = [{**row, **self._source_columns(number, row, oracle)} for row in self._read_again(rows)]
         rows = [{**row, **oracle.judged_again(row)} for row in rows]
         for name in recomputed:

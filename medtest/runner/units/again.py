@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from medtest.core.cases import Address, FollowUp, Output, PreparedSeed, Verdict
+from medtest.core.cases import Address, FollowUp, Output, PreparedSeed, Reason, ReasonCode, Verdict
 from medtest.core.errors import MedtestError
 from medtest.core.tasks.base import SystemInput
 from medtest.relations.base import CraftedRelation
@@ -95,12 +95,14 @@ class _Again:
         """
         address, question = self._unit.cases[stored.case], stored.case // self._unit.row
         case = self._made(address)
-        answer = SystemAnswer(
-            output=None if stored.answer is None else self._restored(stored.answer, case),
-            verdict=Verdict.PASS if stored.answer is not None else Verdict(stored.row[COLUMN["verdict"]]),
-            reason="" if stored.answer is not None else str(stored.row[COLUMN["reason"]]),
-            elapsed_ms=stored.row[COLUMN["elapsed_ms"]],
+        verdict, code, text, elapsed_ms = (
+            stored.row[COLUMN[name]] for name in ("verdict", "reason_code", "reason", "elapsed_ms")
         )
+        if stored.answer is None:
+            reason = Reason(ReasonCode(code), text)
+            answer = SystemAnswer(output=None, verdict=Verdict(verdict), reason=reason, elapsed_ms=elapsed_ms)
+        else:
+            answer = SystemAnswer(output=self._restored(stored.answer, case), elapsed_ms=elapsed_ms)
         if address.is_source:
             source = SourceAnswer()
             source.take(self._parts.oracle, self._seed, answer)
@@ -122,7 +124,7 @@ class _Again:
             return MadeCase(address=address, follow=follow, kind=self._seed.kind)
         case = self._parts.make(self._seed, address)
         if case.follow is None:
-            raise MedtestError(f"{address.stem} cannot be made again: {case.reason}")
+            raise MedtestError(f"{address.stem} cannot be made again: {case.reason.text}")
         return case
 
     def _restored(self, answer: bytes, case: MadeCase) -> Output:

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from medtest.api.redact import redact
-from medtest.core.cases import Address, Ask, Verdict
+from medtest.core.cases import Address, Ask, Reason, ReasonCode, Verdict
 from medtest.core.errors import MedtestError
 from medtest.runner.pool.messages import Spent
 from medtest.runner.privacy.rules import ShownNames
@@ -106,11 +106,11 @@ class Asker:
             if not (self.limited and self._silent > self._system.silent_seconds):
                 return
             self._silent = 0.0
-            reason = f"no answer came: nothing was heard for {self._system.silent_seconds:g} s while the call was open"
+            reason = f"no answer: the system was silent for {self._system.silent_seconds:g} s while the call was open"
             given_up = [call for _, call, _ in self._calls.values()]
             self._dropped |= {call.number for call in given_up}
             outputs = [Asked(number=call.number, outputs=(reason,) * len(call.addresses)) for call in given_up]
-            shares = [self._settle(answered)[0] for answered in outputs]
+            shares = [self._settle(answered, ReasonCode.TIMEOUT)[0] for answered in outputs]
         for share in shares:
             self._close_if_done(share)
 
@@ -125,7 +125,7 @@ class Asker:
             for answered in self._system.ask(self._stream()):
                 self._take(answered)
             if not self._ended:
-                reason = "it stopped before every question was answered"
+                reason = "the system stopped before it had answered every question"
         except MedtestError as stopped:
             self._recorder.outbox.send(Spent(self._number, str(stopped), stopped.exit_code))
         except BaseException as error:  # noqa: BLE001 - the system under test may raise anything
@@ -234,7 +234,7 @@ class Asker:
                 self._stage.submit(content, callback)  # waits for slow readers, which also delays new calls
         self._close_if_done(share)
 
-    def _settle(self, answered: Asked) -> tuple[Share, list[Unread]]:
+    def _settle(self, answered: Asked, failure: ReasonCode = ReasonCode.SYSTEM_ERROR) -> tuple[Share, list[Unread]]:
         """Record the result of a call, or its failure, while the lock is held.
 
         Returns:
@@ -247,7 +247,8 @@ class Asker:
         for case, output in zip(cases, answered.outputs, strict=True):
             case_made = share.open.made(case % row)
             if isinstance(output, str):
-                answer = SystemAnswer(output=None, verdict=Verdict.ERROR, reason=output, elapsed_ms=milliseconds)
+                reason = Reason(failure, output)
+                answer = SystemAnswer(output=None, verdict=Verdict.ERROR, reason=reason, elapsed_ms=milliseconds)
             else:
                 # Before anything is read from it: evidence must match the stored words.
                 words: Mapping[str, Any] = {
@@ -309,10 +310,10 @@ class Asker:
             self._calls.clear()
         for share in begun:
             if reason:
-                self._fail(share, reason)
+                self._fail(share, Reason(ReasonCode.SYSTEM_ERROR, reason))
             self._finished(share.open)
 
-    def _fail(self, share: Share, reason: str) -> None:
+    def _fail(self, share: Share, reason: Reason) -> None:
         lost_source = SourceAnswer(verdict=Verdict.ERROR, reason=reason)
         for case in sorted(share.left):
             case_made = share.open.made(case % share.open.unit.row)

@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from medtest.core.cases import Address, FollowUp, Image, PreparedSeed, Verdict, image_sha256
-from medtest.core.errors import BadOutput, NotApplicable
+from medtest.core.cases import Address, FollowUp, Image, PreparedSeed, image_sha256
+from medtest.core.errors import BadOutput
 from medtest.core.probes import CraftCase, Need, Probe
 from medtest.relations.base import CraftedRelation
 from medtest.runner.pool.messages import SHARED, Place
 from medtest.runner.records.crafted import CraftedCases, keep
 from medtest.runner.units.beside import beside
-from medtest.runner.units.parts import MadeCase, Parts, SystemAnswer, check_follow_up, describe
+from medtest.runner.units.parts import MadeCase, Parts, SystemAnswer, check_follow_up, given_up_case, not_made
 from medtest.suite.plan import CraftBatch, craft_batches
 from medtest.systems.base import System
 
@@ -98,7 +98,7 @@ class Crafter:
         given_up = opened.task.given_up.get(place)
         addresses = {index: opened.unit.cases[index] for index in batch.cases}
         if given_up is not None:
-            return {i: _without(address, Verdict.ERROR, f"relation: {given_up}") for i, address in addresses.items()}
+            return {index: given_up_case(address, given_up) for index, address in addresses.items()}
         system = self.named.get(batch.relation) or self.systems[place[0]]
         relation = self.parts.relations[batch.relation]
         assert isinstance(relation, CraftedRelation)  # noqa: S101 - craft_batches returns only these
@@ -135,7 +135,7 @@ class Crafter:
                 params = relation.sample(seed, address.severity, rng)
                 cases[index] = CraftCase(seed=seed, params=params, beside=(images_beside or {}).get(index, ()))
             except Exception as error:  # noqa: BLE001 - a relation may come from a plug-in
-                made_cases[index] = _failed(address, error)
+                made_cases[index] = not_made(address, error)
         if cases:
             made_cases |= self._crafted(relation, system, seed, addresses, cases, began)
         return made_cases
@@ -206,11 +206,11 @@ class Crafter:
 
     def _to_case(self, seed: PreparedSeed, address: Address, result: FollowUp | Exception, system: System) -> MadeCase:
         if isinstance(result, Exception):
-            return _failed(address, result)
+            return not_made(address, result)
         try:
             check_follow_up(result, seed)
         except BadOutput as error:
-            return _failed(address, error)
+            return not_made(address, error)
         result.image.setflags(write=False)
         details = result.crafting
         columns: dict[str, float | str | None] = {"crafted_on": system.record_name}
@@ -261,16 +261,6 @@ class Crafter:
             return {}
         repeated = None if second is None else output_gap(answer.output, second).largest
         return {"probe_gap": gap, "repeat_gap": repeated}
-
-
-def _without(address: Address, verdict: Verdict, reason: str) -> MadeCase:
-    return MadeCase(address=address, follow=None, verdict=verdict, reason=reason)
-
-
-def _failed(address: Address, error: Exception) -> MadeCase:
-    if isinstance(error, NotApplicable):
-        return _without(address, Verdict.SKIP, str(error) or "not applicable")
-    return _without(address, Verdict.ERROR, f"relation: {describe(error)}")
 
 
 def with_distances(seed: PreparedSeed, case: MadeCase) -> MadeCase:

@@ -16,7 +16,7 @@ from medtest.core.errors import UserMistakes
 from medtest.runner.pool.messages import SHARED, UnitTask
 from medtest.runner.units.crafting import Crafter, with_distances
 from medtest.runner.units.open_units import OpenUnit, Recorder, Share
-from medtest.runner.units.parts import MadeCase, SystemAnswer, answers
+from medtest.runner.units.parts import MadeCase, SystemAnswer, answers, given_up_case
 from medtest.suite.checking.misfits.classes import other_classes
 
 
@@ -93,8 +93,7 @@ class UnitRunner:
             if self._crafter is not None and self._crafter.crafts(address):
                 shared.append(None)
             elif given_up is not None and not address.is_source:
-                reason = f"relation: {given_up}"
-                shared.append(MadeCase(address=address, follow=None, verdict=Verdict.ERROR, reason=reason))
+                shared.append(given_up_case(address, given_up))
             else:
                 case = parts.make(opened.seed, address)
                 shared.append(case if self._crafter is None else with_distances(opened.seed, case))

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from medtest.core.cases import Effect, Output, PreparedSeed, Verdict
+from medtest.core.cases import Effect, Output, PreparedSeed, Reason, ReasonCode, Verdict
 from medtest.core.oracles.base import Oracle
-from medtest.core.records import NO_PREDICTION, SOURCE_FAILED
 from medtest.runner.records.rows import FinishedCase
 from medtest.runner.units.parts import MadeCase, SystemAnswer, describe
 
@@ -19,7 +18,7 @@ class SourceAnswer:
     output: Output | None = None
     unread: Output | None = None
     verdict: Verdict = Verdict.PASS
-    reason: str = ""
+    reason: Reason = Reason()
     scores: Mapping[str, float | None] = field(default_factory=dict)
     texts: Mapping[str, str | None] = field(default_factory=dict)
     lost: bool = False
@@ -34,18 +33,31 @@ class SourceAnswer:
         try:
             self.scores = oracle.score(answer=answer.output, source=answer.output, seed=seed, effect=Effect())
         except Exception as error:  # noqa: BLE001 - an oracle may come from a plug-in
-            self.output, self.verdict, self.reason = None, Verdict.ERROR, f"oracle: {describe(error)}"
+            self.output, self.verdict, self.reason = None, Verdict.ERROR, _oracle_failed(error)
 
     @property
     def answer(self) -> SystemAnswer:
         """The answer, without timing."""
         return SystemAnswer(output=self.output, verdict=self.verdict, reason=self.reason)
 
-    def blame(self) -> str:
+    def blame(self) -> Reason:
         """Return the reason why a follow-up of a source without an answer is not judged."""
         if self.verdict is Verdict.SKIP:
-            return f"{NO_PREDICTION} of the source case"
-        return f"{SOURCE_FAILED}: {self.reason}"
+            return Reason(ReasonCode.NO_SOURCE_PREDICTION, "no prediction for the source case")
+        return source_failed(self.reason)
+
+
+def source_failed(reason: Reason) -> Reason:
+    """Return the reason of the follow-ups of a source case that is an ERROR.
+
+    They are SKIP and not ERROR, because the system is blamed once, at the source. The tables' ``source_failed`` and the
+    runner's error percentage count them, and a resumed run repeats them together with their source.
+    """
+    return Reason(ReasonCode.SOURCE_FAILED, f"the source case failed: {reason.text}")
+
+
+def _oracle_failed(error: Exception) -> Reason:
+    return Reason(ReasonCode.ORACLE_ERROR, f"oracle: {describe(error)}")
 
 
 def finish(
@@ -84,7 +96,7 @@ def finish(
             before = {f"source_{k}": v for k, v in source.scores.items() if not k.startswith("self_")}
             verdict, reason = oracle.verdict({**scores, **before, **texts})
         except Exception as error:  # noqa: BLE001 - an oracle may come from a plug-in
-            verdict, reason, scores = Verdict.ERROR, f"oracle: {describe(error)}", {}
+            verdict, reason, scores = Verdict.ERROR, _oracle_failed(error), {}
     if case.follow is not None and source.output is None and verdict != Verdict.ERROR:
         verdict, reason = Verdict.SKIP, source.blame()
     return FinishedCase(

@@ -11,13 +11,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from medtest.core.cases import PreparedSeed, Verdict
+from medtest.core.cases import PreparedSeed, Reason, ReasonCode, Verdict
 from medtest.core.errors import MedtestError
-from medtest.core.records import SOURCE_FAILED
 from medtest.preparation import seed_factors
 from medtest.runner.pool.messages import SHARED, Begin, Message, Place, Row, TaskResult, UnitTask
 from medtest.runner.records.rows import FinishedCase, RowMaker
-from medtest.runner.units.judging import SourceAnswer, finish
+from medtest.runner.units.judging import SourceAnswer, finish, source_failed
 from medtest.runner.units.parts import MadeCase, Parts, SystemAnswer, describe
 from medtest.suite.plan import Unit
 from medtest.systems.base import System
@@ -90,21 +89,23 @@ class Recorder:
         opened = OpenUnit(self, task, self.parts.unit(task.ref))
         given_up = task.given_up.get((SHARED, SHARED))
         if given_up is not None:
-            reason = f"{hung}{given_up}"
+            reason = given_up._replace(text=f"{hung}{given_up.text}")
         else:
             try:
                 opened.prepare()
             except Exception as error:  # noqa: BLE001 - a seed source may come from a plug-in, a file may have changed
-                reason = f"{_UNPREPARED}{describe(error)}"
+                reason = Reason(ReasonCode.SEED_ERROR, f"{_UNPREPARED}{describe(error)}")
             else:
                 return opened
         for system, todo in enumerate(task.todo):
             for case, address in enumerate(opened.unit.cases):
                 if todo[case]:
-                    source = address.is_source
-                    verdict = Verdict.ERROR if source else Verdict.SKIP
-                    text = reason if source else f"{SOURCE_FAILED}: {reason}"
-                    opened.record(system, case, FinishedCase(verdict=verdict, reason=text))
+                    finished = (
+                        FinishedCase(verdict=Verdict.ERROR, reason=reason)
+                        if address.is_source
+                        else FinishedCase(verdict=Verdict.SKIP, reason=source_failed(reason))
+                    )
+                    opened.record(system, case, finished)
         return None
 
 

@@ -21,6 +21,8 @@ from medtest.core.cases import (
     ImageSpec,
     Output,
     PreparedSeed,
+    Reason,
+    ReasonCode,
     Seed,
     SeedRef,
     Verdict,
@@ -29,7 +31,6 @@ from medtest.core.cases import (
 from medtest.core.errors import BadOutput, NotApplicable, OtherClasses
 from medtest.core.files.by_content import DamagedFile, PictureFiles
 from medtest.core.oracles.base import Oracle
-from medtest.core.records import NO_PREDICTION
 from medtest.core.tasks.base import SystemInput, Task, task_of
 from medtest.preparation import prepare
 from medtest.readers.base import BatchReader, KeptReader, Unreadable
@@ -44,7 +45,8 @@ from medtest.suite.model import MAPS, KeptFollowUps, Selection, Suite
 from medtest.suite.plan import Plan, Unit
 from medtest.systems.base import Missing, RawAnswer, System
 
-NOT_KEPT = "it was crafted on a system, and no run keeps its pixels"
+NOT_STORED = (ReasonCode.FOLLOW_UP_NOT_STORED, ReasonCode.FOLLOW_UP_LOST)
+"""Reasons of crafted cases that a later run may have."""
 _MOST_REASON = 1000
 """Maximum characters of an exception; records shorten it further and remove paths."""
 
@@ -69,7 +71,7 @@ class MadeCase:
     follow: FollowUp | None
     sha256: str = ""
     verdict: Verdict = Verdict.PASS
-    reason: str = ""
+    reason: Reason = Reason()
     kind: str = "mask"
     spec: ImageSpec = ImageSpec()
     classes: Classes | None = None
@@ -97,7 +99,7 @@ class SystemAnswer:
 
     output: Output | None
     verdict: Verdict = Verdict.PASS
-    reason: str = ""
+    reason: Reason = Reason()
     elapsed_ms: float | None = None
     classes: int = 0
     texts: Mapping[str, str | None] = field(default_factory=dict)
@@ -241,10 +243,8 @@ class Parts:
                 raise NotApplicable(stored)
             follow = stored or follow_up(relation, seed, address, self.suite.seed)
             check_follow_up(follow, seed)
-        except NotApplicable as reason:
-            return MadeCase(address=address, follow=None, verdict=Verdict.SKIP, reason=str(reason) or "not applicable")
         except Exception as error:  # noqa: BLE001 - a relation may come from a plug-in; its failure is a verdict
-            return MadeCase(address=address, follow=None, verdict=Verdict.ERROR, reason=f"relation: {describe(error)}")
+            return not_made(address, error)
         follow.image.setflags(write=False)  # all systems share it
         sha256 = seed.sha256 if follow.prompt is None and follow.image is seed.image else follow.sha256
         if stored is not None and relation.frames() > 1 and sha256 == seed.sha256:
@@ -269,15 +269,34 @@ class Parts:
             crafted.image.setflags(write=False)
             return _made_case(seed, address, crafted, image_sha256(crafted.image))
         recorded = None if self.crafted is None or crafted else self.crafted.look(system, seed, address)
-        reason = crafted or (
-            NOT_KEPT if recorded is None or not recorded.problem else f"{NOT_KEPT}: {recorded.problem}"
-        )
+        if crafted:
+            reason = Reason(ReasonCode.NOT_APPLICABLE, crafted)
+        elif recorded is None or not recorded.problem:
+            reason = Reason(ReasonCode.FOLLOW_UP_NOT_STORED, "it was crafted on a system, and no run stored its pixels")
+        else:
+            text = f"it was crafted on a system, and its stored pixels are lost: {recorded.problem}"
+            reason = Reason(ReasonCode.FOLLOW_UP_LOST, text)
         return MadeCase(address=address, follow=None, verdict=Verdict.SKIP, reason=reason)
+
+
+def not_made(address: Address, error: Exception) -> MadeCase:
+    """Return the case of a follow-up that a relation did not make: SKIP if it does not apply, else ERROR."""
+    if isinstance(error, NotApplicable):
+        reason = Reason(ReasonCode.NOT_APPLICABLE, str(error) or "the relation does not apply")
+        return MadeCase(address=address, follow=None, verdict=Verdict.SKIP, reason=reason)
+    reason = Reason(ReasonCode.RELATION_ERROR, f"relation: {describe(error)}")
+    return MadeCase(address=address, follow=None, verdict=Verdict.ERROR, reason=reason)
+
+
+def given_up_case(address: Address, given_up: Reason) -> MadeCase:
+    """Return the ERROR case of a follow-up whose relation hung or took its process down."""
+    reason = given_up._replace(text=f"relation: {given_up.text}")
+    return MadeCase(address=address, follow=None, verdict=Verdict.ERROR, reason=reason)
 
 
 def _read(answer: SystemAnswer, content: Any, facts: Any, reader: BatchReader[Any, Any]) -> SystemAnswer:
     if isinstance(facts, Unreadable):
-        reason = f"reader: {facts.reason}"
+        reason = Reason(ReasonCode.READER_ERROR, f"reader: {facts.reason}")
         return replace(answer, output=None, unread=answer.output, verdict=Verdict.ERROR, reason=reason)
     output = None if answer.output is None else answer.output.read_as(facts)
     return replace(answer, output=output, texts=reader.texts(content, facts))
@@ -332,7 +351,9 @@ def answers(system: System, cases: Sequence[MadeCase], began: Callable[[], None]
             results += _ask(system, (case,), began)
         except BaseException as error:  # noqa: BLE001 - as above; this is what a verdict ERROR means
             elapsed = 1000.0 * (time.perf_counter() - started)
-            results.append(SystemAnswer(output=None, verdict=Verdict.ERROR, reason=describe(error), elapsed_ms=elapsed))
+            code = ReasonCode.INVALID_ANSWER if isinstance(error, BadOutput) else ReasonCode.SYSTEM_ERROR
+            reason = Reason(code, describe(error))
+            results.append(SystemAnswer(output=None, verdict=Verdict.ERROR, reason=reason, elapsed_ms=elapsed))
     return results
 
 
@@ -355,13 +376,14 @@ def _ask(system: System, cases: Sequence[MadeCase], began: Callable[[], None]) -
 
 def _checked(system: System, answer: RawAnswer, case: MadeCase, elapsed_ms: float) -> SystemAnswer:
     if isinstance(answer, Missing):
-        reason = answer.reason if answer.reason.startswith(NO_PREDICTION) else f"{NO_PREDICTION}: {answer.reason}"
+        reason = Reason(ReasonCode.NO_PREDICTION, answer.reason)
         return SystemAnswer(output=None, verdict=Verdict.SKIP, reason=reason)
     try:
         output = _output(system, answer, case)
     except BadOutput as error:
         count = error.count if isinstance(error, OtherClasses) else 0
-        return SystemAnswer(output=None, verdict=Verdict.ERROR, reason=str(error), elapsed_ms=elapsed_ms, classes=count)
+        reason = Reason(ReasonCode.INVALID_ANSWER, str(error))
+        return SystemAnswer(output=None, verdict=Verdict.ERROR, reason=reason, elapsed_ms=elapsed_ms, classes=count)
     return SystemAnswer(output=output, elapsed_ms=elapsed_ms)
 
 

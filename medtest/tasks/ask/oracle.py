@@ -28,7 +28,18 @@ from typing import Any, ClassVar
 
 from pydantic import Field, field_validator
 
-from medtest.core.cases import SOURCE, AnswerOutput, Ask, Effect, Json, Output, PreparedSeed, Verdict
+from medtest.core.cases import (
+    SOURCE,
+    AnswerOutput,
+    Ask,
+    Effect,
+    Json,
+    Output,
+    PreparedSeed,
+    Reason,
+    ReasonCode,
+    Verdict,
+)
 from medtest.core.errors import Mistake, UserMistakes, nearest_name
 from medtest.core.oracles import criteria
 from medtest.core.oracles.base import Oracle
@@ -55,23 +66,23 @@ from medtest.readers.typed import (
 _MOST_KEPT = 50_000
 _DECIDE = (
     *("relation", "item", "kind", "state", "said", "reply", "truth", "source_state", "source_said", "inserted"),
-    *("rule", "verdict", "reason", "agreement", "self_agreement"),
+    *("rule", "verdict", "reason_code", "agreement", "self_agreement"),
 )
 """Columns of a record that determine its judgement, including those that decide whether it was judged."""
 
-WHY: dict[str, str] = {
-    "may change": "the relation may rightly change this answer",
-    "skip": "the relation takes away what the question asks about",
-    "unparsed": "no value could be read from the answer",
-    "length": "the answer was cut off",
-    "malformed": "the reply was malformed",
-    "source unparsed": "no value could be read from the answer to the source",
-    "source refused": "the system refused to answer on the source",
-    "nothing inserted": "it is not known what was put where",
-    "no truth": "no expected answer to compare with",
-    "source wrong": "the answer to the source image is wrong already",
+WHY: dict[str, Reason] = {
+    "may change": Reason(ReasonCode.ANSWER_MAY_CHANGE, "the relation may change this answer"),
+    "skip": Reason(ReasonCode.QUESTION_VOID, "the relation removes what the question asks about"),
+    "unparsed": Reason(ReasonCode.ANSWER_UNPARSED, "the answer has no value that can be parsed"),
+    "length": Reason(ReasonCode.ANSWER_TRUNCATED, "the answer was cut off"),
+    "malformed": Reason(ReasonCode.ANSWER_MALFORMED, "the reply is malformed"),
+    "source unparsed": Reason(ReasonCode.SOURCE_UNPARSED, "the answer to the source has no value that can be parsed"),
+    "source refused": Reason(ReasonCode.SOURCE_REFUSED, "the system refused to answer on the source"),
+    "nothing inserted": Reason(ReasonCode.INSERTION_UNKNOWN, "the inserted object or its place is unknown"),
+    "no truth": Reason(ReasonCode.NO_TRUTH, criteria.REASONS[ReasonCode.NO_TRUTH]),
+    "source wrong": Reason(ReasonCode.SOURCE_WRONG, criteria.REASONS[ReasonCode.SOURCE_WRONG]),
 }
-"""Reasons of a SKIP by their code in ``why``."""
+"""Reasons of a SKIP by their value in ``why``."""
 
 
 class AnswersSettings(PartSettings):
@@ -198,12 +209,12 @@ class Answers(Oracle):
             "attempts": float(answer.attempts),
         }
 
-    def verdict(self, row: Mapping[str, Any]) -> tuple[Verdict, str]:
+    def verdict(self, row: Mapping[str, Any]) -> tuple[Verdict, Reason]:
         """Return the verdict under the suite's primary criterion, with the reason of a SKIP."""
         score, against = self.primary.score, self.primary.against
         verdict, reason = criteria.verdict(row, score=score, threshold=self.primary.threshold, against=against)
         if verdict != Verdict.SKIP:
-            return verdict, ""
+            return verdict, Reason()
         why = str(row.get("why") or "")
         if against == "truth":
             is_judged = row.get(criteria.components(score)[0]) is not None

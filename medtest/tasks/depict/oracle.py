@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
-from medtest.core.cases import SOURCE, Effect, Json, Output, PictureOutput, PreparedSeed, Verdict
+from medtest.core.cases import SOURCE, Effect, Json, Output, PictureOutput, PreparedSeed, Reason, ReasonCode, Verdict
 from medtest.core.errors import Mistake
 from medtest.core.oracles import criteria
 from medtest.core.oracles.base import Oracle
@@ -34,12 +34,15 @@ CHANGED = "scene"
 WHOLE = "whole"
 """Score over all kinds of error."""
 
-NO_SCENE = "no reader has seen the picture"
-SOURCE_WITHHELD = "the service refused to draw the source's prompt"
-NO_SOURCE_PICTURE = "there is no picture of the source's prompt"
-NOT_TOLD = "the reader cannot tell what the change of the prompt did"
-NOTHING_TOLD = "the reader can tell nothing that the prompt says"
-NO_PICTURE = "the reply holds no picture"
+WHY: dict[str, str] = {
+    ReasonCode.PICTURE_UNREAD: "no reader has read the picture",
+    ReasonCode.SOURCE_REFUSED: "the service refused to draw the source prompt",
+    ReasonCode.NO_SOURCE_PICTURE: "there is no picture of the source prompt",
+    ReasonCode.CHANGE_UNREADABLE: "the reader cannot detect what the prompt change affects",
+    ReasonCode.PROMPT_UNREADABLE: "the reader cannot detect anything that the prompt names",
+    ReasonCode.NO_PICTURE: "the reply holds no picture",
+}
+"""Texts of the reasons for a SKIP, by the reason code in ``why``."""
 
 
 class ScenesSettings(PartSettings):
@@ -129,7 +132,7 @@ class Scenes(Oracle):
                 "source_picture": compared_source.picture,
                 **_seen("source_", compared_source),
             }
-        columns["why"] = self._why(self._case(answer, source_picture, effect))
+        columns["why"] = str(self._why(self._case(answer, source_picture, effect)))
         return columns
 
     def measure(self, answer: Output) -> dict[str, float | None]:
@@ -138,13 +141,14 @@ class Scenes(Oracle):
             return dict.fromkeys(self.measures)
         return {name: None if (value := getattr(answer, name)) is None else float(value) for name in self.measures}
 
-    def verdict(self, row: Mapping[str, Any]) -> tuple[Verdict, str]:
+    def verdict(self, row: Mapping[str, Any]) -> tuple[Verdict, Reason]:
         """Return the verdict under the suite's primary criterion, with the reason of a SKIP."""
         criterion = self.primary
         verdict, reason = criteria.verdict(
             row, score=criterion.score, threshold=criterion.threshold, against=criterion.against
         )
-        return verdict, (str(row.get("why") or "") or reason) if verdict == Verdict.SKIP else ""
+        why = str(row.get("why") or "")
+        return verdict, Reason(ReasonCode(why), WHY[why]) if why and verdict == Verdict.SKIP else reason
 
     def judging(self) -> dict[str, Json]:
         """Return revision and rules."""
@@ -174,7 +178,7 @@ class Scenes(Oracle):
             source_scores = {f"source_{name}": scores[name] for name in self.scores}
         else:
             source_scores = self._source_scores(row)
-        return scores | source_scores | {"why": self._why(case)}
+        return scores | source_scores | {"why": str(self._why(case))}
 
     def _source_scores(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """Return the scores of the source of a follow-up's record."""
@@ -217,27 +221,29 @@ class Scenes(Oracle):
             return None
         return against_source(self.settings.rules, case.source, case.look, case.said, case.change)
 
-    def _why(self, case: _Case) -> str:
-        """Return the reason why a case is not judged under the suite's criterion, "" if it is."""
+    def _why(self, case: _Case) -> ReasonCode:
+        """Return the reason why a case is not judged under the suite's criterion."""
         if case.own:
-            return ""
+            return ReasonCode.NONE
         against = self.primary.against
         if case.withheld:
-            return "" if case.source_state == ANSWERED else SOURCE_WITHHELD
+            return ReasonCode.NONE if case.source_state == ANSWERED else ReasonCode.SOURCE_REFUSED
         if case.state != ANSWERED:
-            return NO_PICTURE
+            return ReasonCode.NO_PICTURE
         if case.look is None:
-            return NO_SCENE
+            return ReasonCode.PICTURE_UNREAD
         if against == "source":
             if case.source_state in WITHHELD:
-                return SOURCE_WITHHELD
+                return ReasonCode.SOURCE_REFUSED
             if case.source is None:
-                return NO_SOURCE_PICTURE if case.source_state != ANSWERED else NO_SCENE
+                return ReasonCode.PICTURE_UNREAD if case.source_state == ANSWERED else ReasonCode.NO_SOURCE_PICTURE
         judged = against_truth(case.look, case.said, case.change) if against == "truth" else self.pair(case)
         if judged is None:
-            return NO_SCENE
+            return ReasonCode.PICTURE_UNREAD
         right = judged.whole if self.primary.score == WHOLE else judged.right.get(self.primary.score)
-        return "" if right is not None else NOT_TOLD if not judged.told else NOTHING_TOLD
+        if right is not None:
+            return ReasonCode.NONE
+        return ReasonCode.PROMPT_UNREADABLE if judged.told else ReasonCode.CHANGE_UNREADABLE
 
 
 class _Case:

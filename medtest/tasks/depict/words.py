@@ -8,6 +8,7 @@ from typing import Any
 
 from medtest.core.records import text_in
 from medtest.core.scenes import NamedTriple
+from medtest.tasks.depict.oracle import WHY
 from medtest.tasks.depict.rules import PAPER, RELEASED, STRICT, Broken, against_source, against_truth
 from medtest.tasks.depict.views import PoolChange, SceneLook, change_of, look_of, said_of
 
@@ -38,8 +39,8 @@ def words_of(record: Mapping[str, Any], source: Mapping[str, Any] | None) -> Wor
         pairs.append((heading, broken_words(broken)))
     if text_in(record, "revised_prompt"):
         pairs.append(("drawn instead, as the service says", text_in(record, "revised_prompt")))
-    if text_in(record, "why"):
-        pairs.append(("not judged", text_in(record, "why")))
+    if why := text_in(record, "why"):
+        pairs.append(("not judged", WHY[why]))
     return tuple((name, text) for name, text in pairs if text)
 
 

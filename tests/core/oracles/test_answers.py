@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from question_seeds import ask_of, seed_of
 from shipped_relations import effects_of
 
-from medtest.core.cases import Address, AnswerOutput, Ask, Effect, Json, Verdict
+from medtest.core.cases import Address, AnswerOutput, Ask, Effect, Json, ReasonCode, Verdict
 from medtest.core.oracles import criteria
 from medtest.core.oracles.criteria import Against
 from medtest.language.questions.questions import question_of
@@ -60,7 +60,8 @@ def case(
         **judge.describe(answer=after, source=before, seed=seed, effect=done),
     }
     assert set(judge.texts) <= set(row)
-    row["verdict"], row["reason"] = judge.verdict(row)
+    row["verdict"], reason = judge.verdict(row)
+    row |= {"reason_code": reason.code, "reason": reason.text}
     return row
 
 
@@ -113,7 +114,7 @@ def test_what_is_not_judged_is_skipped_with_its_reason(change: dict[str, str], w
     name = {"skip": "landmark_colour", "may change": "findings"}.get(why, "text")
     given_ = {"source": "1" if name == "findings" else "red" if name == "landmark_colour" else "No", **change}
     row = case(ask_of(name), **given_)  # type: ignore[arg-type]
-    assert (row["verdict"], row["why"], row["reason"]) == (Verdict.SKIP, why, WHY[why])
+    assert (row["verdict"], row["why"], row["reason_code"]) == (Verdict.SKIP, why, WHY[why].code)
     assert row["self_agreement"] is None
 
 
@@ -122,9 +123,9 @@ def test_against_the_truth_an_answer_is_made_wrong() -> None:
     assert case(ask, "No", "Yes", judge=judge)["verdict"] == Verdict.FAIL
     assert case(ask, "No", "No.", judge=judge)["verdict"] == Verdict.PASS
     row = case(ask, "Yes", "Yes", judge=judge)
-    assert (row["verdict"], row["reason"]) == (Verdict.SKIP, WHY["source wrong"])
-    assert case(ask_of("text"), "No", "Yes", judge=judge)["reason"] == WHY["no truth"]
-    assert case(ask, "No", "bananas", judge=judge)["reason"] == WHY["unparsed"]
+    assert (row["verdict"], row["reason_code"]) == (Verdict.SKIP, ReasonCode.SOURCE_WRONG)
+    assert case(ask_of("text"), "No", "Yes", judge=judge)["reason_code"] == ReasonCode.NO_TRUTH
+    assert case(ask, "No", "bananas", judge=judge)["reason_code"] == ReasonCode.ANSWER_UNPARSED
 
 
 def grid(*cells: int) -> Effect:

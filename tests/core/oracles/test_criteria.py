@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medtest.core.cases import Verdict
+from medtest.core.cases import ReasonCode, Verdict
 from medtest.core.oracles import criteria
 
 counts = st.tuples(st.integers(1, 4_000_000), st.integers(0, 4_000_000), st.integers(0, 4_000_000))
@@ -55,20 +55,21 @@ def test_rules_against_their_definitions():
 
 @pytest.mark.parametrize("score", ["dice", "both", "either"])
 @pytest.mark.parametrize(
-    ("row", "reason"),
+    ("row", "code"),
     [
-        ({"dice": 0.3, "source_dice": 0.0, "iou": 0.2, "source_iou": 0.0}, criteria.ZERO_SOURCE),
-        ({"dice": 0.3, "source_dice": None, "iou": 0.2, "source_iou": None}, criteria.NO_SOURCE),
-        ({"dice": None, "source_dice": None, "iou": None, "source_iou": None, "self_dice": 1.0}, criteria.NO_TRUTH),
+        ({"dice": 0.3, "source_dice": 0.0, "iou": 0.2, "source_iou": 0.0}, ReasonCode.SOURCE_SCORE_ZERO),
+        ({"dice": 0.3, "source_dice": None, "iou": 0.2, "source_iou": None}, ReasonCode.NO_SOURCE_SCORE),
+        ({"dice": None, "source_dice": None, "iou": None, "source_iou": None, "self_dice": 1.0}, ReasonCode.NO_TRUTH),
     ],
 )
-def test_what_cannot_be_judged_is_skipped_with_its_reason(score, row, reason):
-    assert criteria.verdict(row, score=score, threshold=0.25, against="truth") == (Verdict.SKIP, reason)
+def test_what_cannot_be_judged_is_skipped_with_its_reason(score, row, code):
+    verdict, reason = criteria.verdict(row, score=score, threshold=0.25, against="truth")
+    assert (verdict, reason.code) == (Verdict.SKIP, code) and reason.text
 
 
 def test_against_source_the_original_score_is_one():
     row = {"self_dice": 0.7, "self_iou": 0.5, "dice": 0.9, "source_dice": 0.1}
     assert criteria.verdict(row, score="dice", threshold=0.25, against="source")[0] is Verdict.FAIL
     assert criteria.verdict(row, score="dice", threshold=0.5, against="source")[0] is Verdict.PASS
-    gone = criteria.verdict({"self_dice": None}, score="dice", threshold=0.5, against="source")
-    assert gone == (Verdict.SKIP, criteria.NO_SOURCE)
+    verdict, reason = criteria.verdict({"self_dice": None}, score="dice", threshold=0.5, against="source")
+    assert (verdict, reason.code) == (Verdict.SKIP, ReasonCode.NO_SOURCE_SCORE)

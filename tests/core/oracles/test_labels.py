@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from medtest.core.cases import Classes, Effect, LabelOutput, MaskOutput, PreparedSeed, SeedRef, Verdict
+from medtest.core.cases import Classes, Effect, LabelOutput, MaskOutput, PreparedSeed, ReasonCode, SeedRef, Verdict
 from medtest.core.oracles import criteria
 from medtest.suite.model import Criterion
 from medtest.tasks.classify.oracle import Labels
@@ -130,7 +130,7 @@ def test_label_changed_and_label_wrong(before, after, expected, source_says, tru
         row |= {f"source_{name}": first[name] for name in Labels.scores}
         verdict, reason = judge.verdict(row)
         assert verdict is says
-        assert reason == (criteria.WRONG_SOURCE if says is Verdict.SKIP else "")
+        assert reason.code == (ReasonCode.SOURCE_WRONG if says is Verdict.SKIP else ReasonCode.NONE)
 
 
 def test_a_fall_of_probability_starts_from_the_sources_own():

@@ -14,6 +14,7 @@ from medtest.core.cases import (
     ImageSpec,
     MaskOutput,
     PreparedSeed,
+    ReasonCode,
     RegionOutput,
     Seed,
     SeedRef,
@@ -106,7 +107,8 @@ def test_without_scores_there_is_no_verdict() -> None:
     empty = dict.fromkeys([*oracle.scores, "self_ssim", "source_ssim"])
     assert oracle.verdict(empty)[0] is Verdict.SKIP
     zero = {**empty, "ssim": 0.1, "input_ssim": 0.0}
-    assert oracle.verdict(zero) == (Verdict.SKIP, "the input's score is zero or below")
+    verdict, reason = oracle.verdict(zero)
+    assert (verdict, reason.code) == (Verdict.SKIP, ReasonCode.INPUT_SCORE_ZERO)
 
 
 def test_oracles_refuse_answers_of_another_kind() -> None:

@@ -77,7 +77,7 @@ def test_a_case_that_the_run_lacks_is_an_error_and_is_kept_once_it_is_there(tmp_
     go(suite, tmp_path, limit=2)
     report = make_followups(suite, Invocation(home=tmp_path), workers=0)
     assert (report.made, report.errors, report.skipped) == (6, 6, 0)
-    assert "no run keeps its pixels" in report.problems[0][1]
+    assert "no run stored its pixels" in report.problems[0][1]
     go(suite, tmp_path)
     report = make_followups(suite, Invocation(home=tmp_path), workers=0)
     assert (report.made, report.reused, report.errors) == (6, 6, 0)
@@ -96,7 +96,7 @@ def test_an_export_holds_what_was_judged(tmp_path: Path) -> None:
         "followup_sha256"
     ].to_dict()
     shutil.rmtree(outcome.systems[0].folder / "crafted")
-    with pytest.raises(MedtestError, match="no run keeps its pixels.*is not there.*fresh=true"):
+    with pytest.raises(MedtestError, match="pixels are lost.*fresh=true"):
         export_followups(suite, Invocation(home=tmp_path), tmp_path / "again")
 
 

@@ -52,7 +52,7 @@ def test_it_holds_what_the_runner_makes(made: StoreReport) -> None:
             assert entry.strata == ref.strata
             assert entry.cluster == ref.cluster
             if case.follow is None:
-                assert (entry.skipped, entry.followup_sha256) == (case.reason, "")
+                assert (entry.skipped, entry.followup_sha256) == (case.reason.text, "")
                 continue
             image = store.image(entry.followup_sha256)
             assert entry.followup_sha256 == case.sha256 == image_sha256(image)

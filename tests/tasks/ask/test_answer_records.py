@@ -44,6 +44,7 @@ def record(image: int, item: str, relation: str, **given: Any) -> dict[str, Any]
         "frame": 0,
         "repeat": 0,
         "verdict": "PASS",
+        "reason_code": "",
         "reason": "",
         "question": f"What of {item}?",
         "answer": "Yes.",
@@ -181,8 +182,19 @@ def test_states_are_counted_apart() -> None:
         record(2, "text", "blur", state="unparsed", reply="length", why="length", verdict="SKIP", **open_),
         record(3, "text", "blur", state="unparsed", why="unparsed", verdict="SKIP", **open_),
         record(0, "text", "contrast", state="refusal", why="source refused", verdict="SKIP", **open_),
-        record(1, "text", "contrast", verdict="ERROR", reason="retries are exhausted", state=None, **open_),
-        record(2, "text", "contrast", verdict="SKIP", reason="no room", state=None, **open_),
+        record(
+            1,
+            "text",
+            "contrast",
+            verdict="ERROR",
+            reason_code="system_error",
+            reason="retries are exhausted",
+            state=None,
+            **open_,
+        ),
+        record(
+            2, "text", "contrast", verdict="SKIP", reason_code="not_applicable", reason="no room", state=None, **open_
+        ),
         record(3, "text", "contrast", state="unparsed", reply="malformed", why="malformed", verdict="SKIP", **open_),
         record(0, "text", "unchanged", state="not_relevant"),
     ]

@@ -80,7 +80,7 @@ def test_records_hold_the_words_and_how_they_were_judged(ran: Any) -> None:
     assert set(refused[~open_rules].verdict) == {"FAIL"}
     cut = frame[frame.reply == "length"]
     assert set(cut.verdict) == {"SKIP"}
-    assert set(cut[cut.rule == "invariant"].reason) == {"the answer was cut off"}
+    assert set(cut[cut.rule == "invariant"].reason_code) == {"answer_truncated"}
     colour = frame[(frame.item == "abnormality_colour") & (frame.relation == "white_balance")]
     assert set(colour.verdict) == {"SKIP"}
     seen = frame[(frame.item == "instruments") & (frame.relation == "instrument") & frame.self_agreement.notna()]
@@ -280,7 +280,7 @@ def test_judging_by_the_truth_is_another_view(tmp_path: Path) -> None:
     made_wrong = frame[(frame.relation == "blur") & (frame.agreement == 0) & (frame.source_agreement == 1)]
     assert set(made_wrong.verdict) <= {"FAIL"}
     already = frame[(frame.relation == "blur") & (frame.source_agreement == 0) & frame.agreement.notna()]
-    assert set(already.reason) <= {"the answer to the source image is wrong already"}
+    assert set(already.reason_code) <= {"source_wrong"}
     assert set(TRUTHS) >= set(ITEMS)
 
 

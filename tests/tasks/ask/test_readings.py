@@ -81,11 +81,12 @@ def row(image: int, relation: str, words: str, source: str) -> dict[str, Any]:
         **judge.describe(answer=after, source=before, seed=seed, effect=Effect()),
         **dict.fromkeys(judge.measures, 1.0),
         "verdict": "PASS",
+        "reason_code": "",
         "reason": "",
     }
     if relation != SOURCE:
-        verdict, made["reason"] = judge.verdict(made)
-        made["verdict"] = str(verdict)
+        verdict, reason = judge.verdict(made)
+        made |= {"verdict": str(verdict), "reason_code": str(reason.code), "reason": reason.text}
     return made
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from depict_records import drawn, oracle, records, right, rows, source_pool, without_last
 
-from medtest.core.cases import NO_IMAGE, AnswerOutput, Effect, PreparedSeed, SeedRef, Verdict
+from medtest.core.cases import NO_IMAGE, AnswerOutput, Effect, PreparedSeed, ReasonCode, SeedRef, Verdict
 from medtest.core.errors import BadOutput
 from medtest.core.oracles import criteria
 from medtest.core.scenes import Pool, Scene, Tells, dumped
@@ -21,7 +21,7 @@ from medtest.results.records.records_io import Records
 from medtest.results.records.rejudging import rejudged_records
 from medtest.results.records.status import status
 from medtest.runner.privacy.hidden_words import HiddenWords
-from medtest.tasks.depict.oracle import NOT_TOLD, SOURCE_WITHHELD, Scenes
+from medtest.tasks.depict.oracle import Scenes
 from medtest.tasks.depict.views import SceneLook, look_of
 
 
@@ -39,7 +39,7 @@ def test_records_are_judged_again_from_their_texts_alone(rules: str) -> None:
     judge = oracle(rules)
     for row, wanted in zip(made, direct, strict=True):
         again = {**row, **judge.judged_again({name: _none(value) for name, value in row.items()})}
-        for name in (*judge.scores, *(f"self_{one}" for one in judge.self_scores), "verdict", "reason"):
+        for name in (*judge.scores, *(f"self_{one}" for one in judge.self_scores), "verdict", "reason_code"):
             assert _none(again[name]) == _none(wanted[name]), (name, row["relation"])
         for name in judge.scores:
             assert _none(again[f"source_{name}"]) == _none(wanted[f"source_{name}"]), (name, row["relation"])
@@ -73,7 +73,7 @@ def test_refused_where_the_source_was_drawn_fails_and_counts_apart() -> None:
             elif against == "source" or row["answer_state"] != "answered":
                 assert verdict == Verdict.SKIP
                 again = judge.rejudged({name: _none(value) for name, value in row.items()})
-                assert again["why"] == SOURCE_WITHHELD == reason or against == "truth"
+                assert again["why"] == ReasonCode.SOURCE_REFUSED == reason.code or against == "truth"
     made = next(row for row in rows(1, draw) if row["relation"] == "ec")
     assert (made["drawn"], made["self_whole"], made["whole"], made["answer_why"]) == (
         0.0,
@@ -89,7 +89,7 @@ def test_a_case_that_cannot_be_told_says_why() -> None:
 
     for row in rows(1, blind):
         if row["relation"] in ("ec", "er_r", "er_a"):
-            assert (row["verdict"], row["reason"]) == ("SKIP", NOT_TOLD)
+            assert (row["verdict"], row["reason_code"]) == ("SKIP", "change_unreadable")
 
     def colours(pool: Pool, rng: np.random.Generator, prompt: str) -> Scene:
         return drawn(pool, Tells(predicates=frozenset()))
@@ -113,7 +113,7 @@ def test_rates_and_verdicts_agree_on_every_case() -> None:
 
 def test_against_the_truth_a_wrong_source_makes_no_difference() -> None:
     row = {"whole": 0.0, "source_whole": 0.0}
-    assert criteria.verdict(row, score="whole", threshold=0.0, against="truth") == (Verdict.FAIL, "")
+    assert criteria.verdict(row, score="whole", threshold=0.0, against="truth")[0] == Verdict.FAIL
     assert criteria.columns_needed("entities", "truth") == ("entities",)
     empty = list(rows(3, lambda pool, rng, prompt: Scene()))
     judge = oracle(against="truth")

@@ -139,9 +139,7 @@ def test_refusals_are_apart_and_what_cannot_be_told_is_counted(mixed: Records) -
         assert set(own[withheld & ~after]["verdict"]) <= {"SKIP"}
         told = own[(own["answer_state"] == "answered") & (own["source_state"] == "answered")]
         errors = row_of(found.errors, relation=operator, rule="strict", against="source", kind="whole")
-        assert errors["cannot_tell"] == int(
-            (told["why"] == "the reader cannot tell what the change of the prompt did").sum()
-        )
+        assert errors["cannot_tell"] == int((told["why"] == "change_unreadable").sum())
     assert found.refusals["withheld_after_drawn"].sum() > 3
 
 

@@ -40,12 +40,9 @@ def answered(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def read_by(frame: pd.DataFrame) -> pd.Series[str]:
-    """Return the reader of each record's answer: ``schema``, ``rules`` or ``judge``; "" if nothing was read.
-
-    Records of earlier versions have no stage: their texts were parsed.
-    """
+    """Return the reader of each record's answer: ``schema``, ``rules`` or ``judge``; "" if nothing was read."""
     is_read = frame[STATE].notna() & (frame[STATE].astype(object) != "unparsed") & (frame["reply"] == "answered")
-    stage = frame[STAGE].astype(object) if STAGE in frame.columns else frame["reply"].map(lambda _: None)
+    stage = frame[STAGE].astype(object)
     readers = stage.where(stage.notna() & (stage != ""), RULES).where(is_read, "")
     if READ_BY in frame.columns:
         readers = readers.where(frame[READ_BY].astype(object) != JUDGE, JUDGE)
