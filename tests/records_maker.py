@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
+from sealed_records import write_sealed
 
 from medtest.core import records as contract
 from medtest.core.oracles import criteria
@@ -143,5 +143,5 @@ def write_records(frame: pd.DataFrame, folder: Path) -> Path:
     """Write ``records.parquet`` with the contract's schema and return the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     schema = contract.schema(Masks.scores, Masks.self_scores, ("sex",))
-    pq.write_table(pa.Table.from_pandas(frame, schema=schema, preserve_index=False), folder / "records.parquet")
+    write_sealed(pa.Table.from_pandas(frame, schema=schema, preserve_index=False), folder / "records.parquet")
     return folder

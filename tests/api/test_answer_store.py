@@ -64,19 +64,6 @@ def test_answers_that_were_exchanged_are_not_given_out(store: Any) -> None:
         assert [_get(opened, number) is None for number in range(4)] == [False, True, True, False]
 
 
-def test_a_file_of_the_version_before_is_read_and_goes_on(store: Any) -> None:
-    make, path, table = store
-    _change(path, f"ALTER TABLE {table} DROP COLUMN sha256")
-    _change(path, f"UPDATE {table} SET outcome='{{\"state\": \"answ' WHERE key='{_answer(3).key}'")  # noqa: S608
-    with make() as opened:
-        assert opened.set_aside == ""
-        assert [_get(opened, number) is None for number in range(5)] == [False, False, False, True, False]
-        _fill(opened)
-        assert _get(opened, 3) is not None
-    with closing(sqlite3.connect(path)) as db:
-        assert db.execute(f"SELECT COUNT(*) FROM {table} WHERE sha256 IS NULL").fetchone()[0] == 0  # noqa: S608
-
-
 @pytest.mark.parametrize("content", [b"", b"SQLite format 3\x00" + bytes(84), b"no database at all" * 300])
 def test_a_file_that_is_none_is_set_aside(store: Any, content: bytes) -> None:
     make, path, _ = store

@@ -33,6 +33,7 @@ from answer_parts import Instrument, answer_suite
 from label_parts import Colours, Fade, label_suite
 from runner_helpers import go
 from runner_parts import Dim, make_suite
+from sealed_records import write_sealed
 
 from medtest.core.errors import OutputProblem
 from medtest.core.tasks.base import Task
@@ -215,7 +216,7 @@ def records_of(kind: str, cuts: list[str], steps: list[tuple[str, str]], folder:
     for change, chosen in steps if len(frame) else ():
         CHANGES[change](frame, CHOSEN[chosen](frame))
     folder.mkdir(parents=True)
-    pq.write_table(pa.Table.from_pandas(frame, schema=schema, preserve_index=False), folder / "records.parquet")
+    write_sealed(pa.Table.from_pandas(frame, schema=schema, preserve_index=False), folder / "records.parquet")
     return Records.read(folder)
 
 

@@ -12,6 +12,7 @@ from rich.console import Console
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "report"))
 from report_parts import invocation, leave_run, make_suite
+from sealed_records import write_sealed
 
 from medtest.cli.results.tables import remake_tables
 from medtest.core.errors import UserMistakes
@@ -60,7 +61,7 @@ def test_tables_are_made_of_no_records_that_are_not_what_was_written(folder: Pat
     pq.write_table(table.replace_schema_metadata({**(table.schema.metadata or {}), CONTENT: b"0" * 64}), records)
     with pytest.raises(UserMistakes, match=r"records.parquet\n  found:   a file that is not what was written"):
         remake_tables(folder.parents[2], console=QUIET)
-    pq.write_table(table, records)  # as the version before wrote them: no seal
+    write_sealed(table, records)
     assert remake_tables(folder, console=QUIET) == 0
     records.write_bytes(records.read_bytes()[:-9])
     with pytest.raises(UserMistakes, match="a file that is damaged"):

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 from runner_helpers import go, records
+from sealed_records import write_sealed
 
 from medtest.cli.results.tables import remake_tables
 from medtest.core.cases import ImageSpec, Seed, SeedRef, Verdict, image_sha256
@@ -24,7 +25,6 @@ from medtest.results.series.series_records import CurveSettings, series_sets
 from medtest.results.tables import make_tables
 from medtest.runner import Limits
 from medtest.runner.followups.make import check_privacy
-from medtest.runner.records.seals import CONTENT, SEALED
 from medtest.runner.replaying.export import export_followups
 from medtest.runner.replaying.replay import replay_case
 from medtest.suite.compose import load_suite
@@ -294,9 +294,7 @@ def test_the_page_and_the_files_beside_it_can_be_made_again(
         "0" * 64 if level == 1 else one for level, one in zip(*(table[n].to_pylist() for n in _TOLD), strict=True)
     ]
     at = table.schema.get_field_index("followup_sha256")
-    unsealed = {key: value for key, value in table.schema.metadata.items() if key not in (CONTENT, SEALED)}
-    changed = table.set_column(at, "followup_sha256", pa.array(hashes)).replace_schema_metadata(unsealed)
-    pq.write_table(changed, written)  # another machine's records, as a version without seals wrote them
+    write_sealed(table.set_column(at, "followup_sha256", pa.array(hashes)), written)  # another machine's records
     remake_tables(home / "outputs" / "denoising", console=Console())
     assert "have other images or questions and are no common cases" in page.read_text()
     written.write_bytes(kept)

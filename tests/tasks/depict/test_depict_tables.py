@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from depict_records import NAMES, PREDICATES, drawn, failing, operators, records, right, rows, source_pool, without_last
+from sealed_records import write_sealed
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.proportion import proportion_confint
 
@@ -76,7 +76,7 @@ def test_a_script_that_knows_nothing_of_ours_gets_the_same(mixed: Records, tmp_p
         Scenes.scores, Scenes.self_scores, texts=Scenes.texts, measures=Scenes.measures, factors=()
     )
     path = tmp_path / "records.parquet"
-    pq.write_table(pa.Table.from_pandas(frame.reindex(columns=schema.names), schema=schema, preserve_index=False), path)
+    write_sealed(pa.Table.from_pandas(frame.reindex(columns=schema.names), schema=schema, preserve_index=False), path)
     script = _loaded(SCRIPT)
     theirs, ours = script.recomputed(str(path)), tables(mixed)
     for operator in (*OPERATORS, "unchanged"):
