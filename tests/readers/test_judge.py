@@ -45,7 +45,7 @@ def test_a_judge_on_another_machine_needs_no_leave_to_send_images(
     readings = judge.readings([UNREAD], job(tmp_path))
     assert "send_images" not in readings.problem
     assert "the connection failed" in readings.problem
-    assert readings.found == {}
+    assert readings.facts == {}
     assert readings.calls == 1
 
 
@@ -108,15 +108,15 @@ def test_a_stop_lets_calls_under_way_end_and_keeps_what_was_read(
     assert "was stopped before" in readings.problem
     assert len(told) == 1
     assert signal.getsignal(number) is before
-    assert 0 < len(readings.found) < len(unread)
+    assert 0 < len(readings.facts) < len(unread)
     with Ledger(path) as ledger:
         totals = ledger.totals()
     assert (totals.lost, totals.under_way) == (0, 0)
-    assert totals.outcomes == totals.calls == len(readings.found)
+    assert totals.outcomes == totals.calls == len(readings.facts)
     # the same again goes on
     whole = judge.readings(unread, job(tmp_path, cache="off"))
     assert (whole.code, whole.problem) == (ExitCode.OK, "")
-    assert whole.calls == len(unread) - len(readings.found)
+    assert whole.calls == len(unread) - len(readings.facts)
 
 
 def reader(base_url: str, **more: Any) -> Judge:
@@ -135,7 +135,7 @@ def test_how_the_calls_stand_is_told_while_they_are_made(tmp_path: Path) -> None
     told: list[str] = []
     with serving(Faults(latency=0.4), answer=two) as server:
         judge = reader(server.base_url, max_in_flight=2)
-        assert len(judge.readings(words(8), job(tmp_path, progress=told.append)).found) == 8
+        assert len(judge.readings(words(8), job(tmp_path, progress=told.append)).facts) == 8
     assert len(told) >= 2
     assert all("in flight" in line for line in told)
     assert any("2 answered" in line or "4 answered" in line for line in told)
@@ -146,7 +146,7 @@ def test_calls_that_may_be_billed_without_an_answer_are_accounted(tmp_path: Path
         readings = reader(server.base_url, max_in_flight=4).readings(words(12), job(tmp_path))
         cut = server.counts["truncated"]
     assert cut
-    assert len(readings.found) == 12
+    assert len(readings.facts) == 12
     assert f"{cut} of {12 + cut} calls without an answer, possibly billed" in readings.account
     with serving(answer=two) as server:
         assert reader(server.base_url).readings(words(3), job(tmp_path / "b")).account == ""
@@ -172,14 +172,14 @@ def test_a_judge_that_reads_nothing_at_all_is_no_success(tmp_path: Path, answer:
     faults = Faults(error=1.0) if answer == "broken" else Faults()
     with serving(faults, answer=lambda body: "I would rather not say.") as server:
         readings = reader(server.base_url, attempts=1).readings(words(4), job(tmp_path))
-    assert (readings.found, readings.code) == ({}, ExitCode.TOO_MANY_ERRORS)
+    assert (readings.facts, readings.code) == ({}, ExitCode.TOO_MANY_ERRORS)
     assert "gave no reading of 4 of 4 answers" in readings.problem
 
 
 def test_a_judge_without_credit_ends_as_a_budget_does(tmp_path: Path) -> None:
     with serving(Faults(credit=3, latency=0.05), answer=two) as server:
         readings = reader(server.base_url, max_in_flight=1).readings(words(9), job(tmp_path))
-    assert (len(readings.found), readings.code) == (3, ExitCode.BUDGET)
+    assert (len(readings.facts), readings.code) == (3, ExitCode.BUDGET)
     assert "the account has no credit" in readings.problem
 
 

@@ -138,7 +138,7 @@ def test_presets_of_published_tables_name_their_networks(name: str) -> None:
 
     assert part("systems", name).defaults["architecture"] == name
     recipe = recipe_of(name)
-    assert (recipe.size, recipe.resize, recipe.how) == (224, 256, "bilinear")
+    assert (recipe.size, recipe.resize, recipe.filter_name) == (224, 256, "bilinear")
     assert recipe.kind.mean == (0.485, 0.456, 0.406)
 
 

@@ -90,7 +90,7 @@ def test_nothing_is_started_where_all_is_kept(tmp_path: Path, monkeypatch: pytes
         for net in (net_key(BundledEmbedding().fingerprint()), HASH):
             file.keep(net, {"a": (np.zeros(3, np.float32), np.zeros(1, np.float32))})
     monkeypatch.setattr("medtest.results.fidelity.embedding.Worker", None)
-    assert embed(_job(tmp_path, ["a"])).made == 0
+    assert embed(_job(tmp_path, ["a"])).embedded == 0
 
 
 @pytest.mark.slow

@@ -228,7 +228,7 @@ def test_graphs_that_take_no_picture_or_no_known_size_are_refused(tmp_path: Path
     with pytest.raises(MedtestError, match="N×3×height×width"):
         _opened(grey)
     free = save_graph(tmp_path / "free.onnx", outputs, image=("N", 3, "H", "W"))
-    with pytest.raises(MedtestError, match=r"say size="):
+    with pytest.raises(MedtestError, match=r"set size="):
         _opened(free)
     assert _opened(free, size=[64, 64], names=_named(tmp_path)).look([_picture(9, 9, (0, 0, 0))], [THREE])
     fixed = save_graph(tmp_path / "fixed.onnx", outputs)
