@@ -100,7 +100,7 @@ class ApiSystem(AskingSystem):
     """
 
     Settings: ClassVar[type[EndpointSettings]] = EndpointSettings
-    settings: Any
+    settings: EndpointSettings
     own_limits: ClassVar[bool] = True
     sends: ClassVar[str] = "images"
     _folder: Path | None = None

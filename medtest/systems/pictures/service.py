@@ -66,7 +66,7 @@ class DrawingService(ApiSystem):
     """
 
     Settings: ClassVar[type[DrawingSettings]] = DrawingSettings
-    settings: Any
+    settings: DrawingSettings
     tasks: ClassVar[tuple[str, ...]] = (TASK,)
     sends: ClassVar[str] = "prompts"
     api: ClassVar[str]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, field_validator
 
@@ -43,7 +43,7 @@ class OpenAIImages(DrawingService):
     """OpenAI's image models and compatible servers."""
 
     Settings: ClassVar[type[OpenAIImagesSettings]] = OpenAIImagesSettings
-    settings: Any
+    settings: OpenAIImagesSettings
     api: ClassVar[str] = "images"
     option_names = ("size", "quality", "style", "background", "moderation", "output_format", "response_format")
 
@@ -83,7 +83,7 @@ class ChatImages(DrawingService):
     """Chat model that generates pictures."""
 
     Settings: ClassVar[type[ChatImagesSettings]] = ChatImagesSettings
-    settings: Any
+    settings: ChatImagesSettings
     api: ClassVar[str] = "chat_images"
 
     def options(self) -> dict[str, Json]:
@@ -95,7 +95,7 @@ class ChatImages(DrawingService):
 
     def words(self, call: Asking) -> str:
         """Return the prompt within the template."""
-        return str(self.settings.prompt).replace(PROMPT, prompt_of(call).text)
+        return self.settings.prompt.replace(PROMPT, prompt_of(call).text)
 
     def rewrites(self) -> str:
         """Return a notice that the model may rewrite prompts."""
@@ -130,7 +130,7 @@ class DashScope(DrawingService):
     """Wan and related models."""
 
     Settings: ClassVar[type[DashScopeSettings]] = DashScopeSettings
-    settings: Any
+    settings: DashScopeSettings
     api: ClassVar[str] = "dashscope"
     option_names = ("size", "prompt_extend", "watermark", "negative_prompt")
 
@@ -166,7 +166,7 @@ class DeepAI(DrawingService):
     """DeepAI text2img."""
 
     Settings: ClassVar[type[DeepAISettings]] = DeepAISettings
-    settings: Any
+    settings: DeepAISettings
     api: ClassVar[str] = "deepai"
     option_names = ("width", "height")
 
@@ -204,7 +204,7 @@ class HuggingFaceImages(DrawingService):
     """Text to image at Hugging Face."""
 
     Settings: ClassVar[type[HuggingFaceImagesSettings]] = HuggingFaceImagesSettings
-    settings: Any
+    settings: HuggingFaceImagesSettings
     api: ClassVar[str] = "huggingface"
     option_names = ("width", "height", "num_inference_steps", "guidance_scale", "negative_prompt", "scheduler")
 
@@ -237,6 +237,6 @@ class Stability(DrawingService):
     """Stability AI model."""
 
     Settings: ClassVar[type[StabilitySettings]] = StabilitySettings
-    settings: Any
+    settings: StabilitySettings
     api: ClassVar[str] = "stability"
     option_names = ("aspect_ratio", "negative_prompt", "style_preset", "output_format")

@@ -116,6 +116,7 @@ class SimlabImages(SimulatedServer, OpenAIImages):
 
     tasks: ClassVar[tuple[str, ...]] = OpenAIImages.tasks
     Settings: ClassVar[type[SimlabImagesSettings]] = SimlabImagesSettings
+    settings: SimlabImagesSettings
     unused: ClassVar[tuple[str, ...]] = (*SimulatedServer.unused, "send_prompts")
     answer_keys: ClassVar[tuple[str, ...]] = ("seed", "drawing")
     revision: ClassVar[int] = REVISION
