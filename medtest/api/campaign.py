@@ -23,14 +23,14 @@ from medtest.api.budget import Budget, Reservation, Tokens, estimate
 from medtest.api.calls.client import Caller
 from medtest.api.calls.request import CallState, Outcome, Request, Source, content_key
 from medtest.api.calls.retry import Reply, Retries, Tally, Trouble
-from medtest.api.door import DOOR_CLOSED, Door
+from medtest.api.door import Door
 from medtest.api.drawn.kept import KeptPictures
 from medtest.api.pacing.quotas import quotas, retry_after
 from medtest.api.pacing.rate_limiter import LimiterClosed, RateLimiter
 from medtest.api.pacing.throttle import Permit
 from medtest.api.pool import GivenUp, Stop, blocking, stream
 from medtest.api.progress import CampaignProgress
-from medtest.api.stops import ServerClosed
+from medtest.api.stops import CampaignStopped, ServerClosed
 from medtest.api.store.cache import Cache, CacheMode, Memory
 from medtest.api.store.ledger import Ledger, OpenTask
 
@@ -90,7 +90,7 @@ class Campaign:
         Raises:
             BudgetReached: After the last outcome that the budget allowed.
             ServerClosed: After the last outcome, if the server asks for a longer pause than a question may last.
-            NoCredit, AccessLost, ServerGone, TurnedAway, ServerMissing: As :meth:`medtest.api.door.Door.observe`.
+            CampaignStopped: As :meth:`medtest.api.door.Door.observe`.
         """
         return blocking(lambda: self._closing(requests))
 
@@ -110,8 +110,7 @@ class Campaign:
         before sending more.
 
         Raises:
-            BudgetReached, ServerClosed, NoCredit, AccessLost, ServerGone, TurnedAway, ServerMissing: As
-                :meth:`iterate`.
+            BudgetReached, ServerClosed, CampaignStopped: As :meth:`iterate`.
         """
         # Twice the number of calls in flight, because some wait between two calls.
         flow = stream(requests, self.ask, workers=2 * self.limiter.limits.most, stop=self.stopping)
@@ -126,7 +125,7 @@ class Campaign:
                         if result not in doubtful:
                             yield result
                     held_back = doubtful
-        except DOOR_CLOSED:
+        except CampaignStopped:
             self._states[str(CallState.ERROR)] -= len(held_back)
             raise
         except Exception:
@@ -169,7 +168,7 @@ class Campaign:
         Raises:
             BudgetReached: No further call is allowed.
             ServerClosed: The server lets nothing through for a long time.
-            NoCredit, AccessLost, ServerGone, TurnedAway, ServerMissing: As :meth:`medtest.api.door.Door.observe`.
+            CampaignStopped: As :meth:`medtest.api.door.Door.observe`.
             GivenUp: The campaign was stopped before there was an outcome.
         """
         key = content_key(self.caller.endpoint.provider, self.caller.parameters, request)
@@ -240,7 +239,7 @@ class Campaign:
             outcome, reply = await self._send(request, key, tally, worth, reservation, permit)
             try:
                 self._door.observe(request.address, reply, outcome, sent_at=sent_at)
-            except DOOR_CLOSED:
+            except CampaignStopped:
                 self.stop()
                 raise
             if outcome is not None:

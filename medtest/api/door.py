@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from medtest.api.calls.request import CallState, Outcome
 from medtest.api.calls.retry import Reply, Trouble
-from medtest.api.stops import AccessLost, NoCredit, ServerGone, ServerMissing, TurnedAway
+from medtest.api.stops import CampaignStopped, Stop
 from medtest.core.errors import MedtestError
 
 KEY_STATUSES = frozenset({401, 403, 404})
@@ -25,10 +25,6 @@ FORBIDDEN = 20
 """Like :data:`KNOCKS` for 403 in a row after answers: some servers use it for single images or questions."""
 GONE = 20
 """Number of questions in a row with only unreachable calls, after which a server that has answered is given up."""
-
-
-DOOR_CLOSED = (NoCredit, AccessLost, ServerGone, TurnedAway, ServerMissing)
-"""Errors raised by :meth:`Door.observe`."""
 
 
 class _Row:
@@ -84,14 +80,11 @@ class Door:
             sent_at: Time of sending, on the door's clock.
 
         Raises:
-            NoCredit: The account is empty.
-            ServerMissing: The server has never answered, and a few calls were unreachable.
-            TurnedAway: The server has never answered, and refused a few requests for the key, the model, the address.
-            AccessLost: Such refusals came in a row after answers.
-            ServerGone: The server was unreachable for many questions in a row after answers.
+            CampaignStopped: The account is empty; the server has never answered and a few calls were refused (for the
+                key, the model or the address) or unreachable; or, after answers, many in a row were.
         """
         if reply.trouble == Trouble.NO_CREDIT:
-            raise NoCredit(self._base_url, reply.reason)
+            raise CampaignStopped(Stop.NO_CREDIT, self._base_url, reply.reason)
         if reply.unreached:
             self._unreached(address, reply, outcome)
             return
@@ -110,15 +103,19 @@ class Door:
     def _closed(self, reason: str) -> MedtestError | None:
         statuses = self._refused.statuses
         if not self._let_in:
-            return TurnedAway(self._base_url, reason, len(statuses)) if len(statuses) >= KNOCKS else None
+            return (
+                CampaignStopped(Stop.REFUSED, self._base_url, reason, len(statuses))
+                if len(statuses) >= KNOCKS
+                else None
+            )
         enough = sum(status != 403 for status in statuses) >= KNOCKS or len(statuses) >= FORBIDDEN
-        return AccessLost(self._base_url, reason, len(statuses)) if enough else None
+        return CampaignStopped(Stop.ACCESS_LOST, self._base_url, reason, len(statuses)) if enough else None
 
     def _unreached(self, address: str, reply: Reply, outcome: Outcome | None) -> None:
         self._misses += 1
         if not self._reached and self._misses >= KNOCKS:
-            raise ServerMissing(self._base_url, reply.reason, self._misses)
+            raise CampaignStopped(Stop.MISSING, self._base_url, reply.reason, self._misses)
         if outcome is not None:
             self._lost.add(address, None, self._clock())
             if self._reached and len(self._lost.addresses) >= GONE:
-                raise ServerGone(self._base_url, reply.reason, len(self._lost.addresses))
+                raise CampaignStopped(Stop.UNREACHABLE, self._base_url, reply.reason, len(self._lost.addresses))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from datetime import datetime
-from typing import ClassVar
+from enum import Enum
 
 from medtest.api.redact import redact
 from medtest.core.errors import ExitCode, MedtestError
@@ -15,62 +15,48 @@ from medtest.core.errors import ExitCode, MedtestError
 _NOT_RECORDED = "Nothing is recorded as ERROR for it."
 
 
-class _Stop(MedtestError):
-    """Server behaviour that ends a campaign, described in one message."""
+class Stop(Enum):
+    """Server behaviour that ends a campaign: message and exit code."""
 
-    words: ClassVar[str]
-
-    def __init__(self, base_url: str, reason: str, times: int = 0) -> None:
-        text = self.words.format(server=redact(base_url), reason=redact(reason).rstrip("."), times=times)
-        super().__init__(f"{text} {_NOT_RECORDED}")
-
-
-class TurnedAway(_Stop):
-    """Server that has never answered and refuses requests for the key, the model's name or the address."""
-
-    words = (
+    REFUSED = (
         "{server} has refused every request ({times} times): {reason}. Check the key, the model's name and base_url,"
-        " and run the same command again."
+        " and run the same command again.",
+        ExitCode.MISTAKE,
     )
-
-
-class ServerMissing(_Stop):
-    """Unreachable address: no connection, or no such host, without any answer so far."""
-
-    words = (
+    MISSING = (
         "no server answers at {server}: {times} calls failed ({reason}). Check base_url and whether the server is"
-        " running, and run the same command again."
+        " running, and run the same command again.",
+        ExitCode.MISTAKE,
     )
-
-
-class ServerGone(_Stop):
-    """Server that has answered but has become unreachable."""
-
-    exit_code = ExitCode.BUDGET
-    words = (
+    UNREACHABLE = (
         "{server} is no longer reachable: {times} questions in a row failed after all their attempts ({reason})."
-        " Answers so far are kept. Run the same command again when the server is back."
+        " Answers so far are kept. Run the same command again when the server is back.",
+        ExitCode.BUDGET,
     )
-
-
-class AccessLost(_Stop):
-    """Server that has answered but now refuses the key, the model or the address."""
-
-    exit_code = ExitCode.BUDGET
-    words = (
+    ACCESS_LOST = (
         "{server} answered at first and then refused {times} requests in a row: {reason}. Answers so far are kept."
-        " Check the key (was it revoked?) and the model's name, and run the same command again."
+        " Check the key (was it revoked?) and the model's name, and run the same command again.",
+        ExitCode.BUDGET,
+    )
+    NO_CREDIT = (
+        "the account has no credit: {server} replied {reason}. Answers so far are kept. Run the same command again"
+        " when the account has credit.",
+        ExitCode.BUDGET,
     )
 
 
-class NoCredit(_Stop):
-    """Paying account that is empty or has reached its own spending limit."""
+class CampaignStopped(MedtestError):
+    """Server behaviour that ends a campaign, described in one message.
 
-    exit_code = ExitCode.BUDGET
-    words = (
-        "the account has no credit: {server} replied {reason}. Answers so far are kept. Run the same command again when"
-        " the account has credit."
-    )
+    Attributes:
+        stop: Kind of behaviour.
+    """
+
+    def __init__(self, stop: Stop, base_url: str, reason: str, times: int = 0) -> None:
+        template, self.exit_code = stop.value
+        self.stop = stop
+        text = template.format(server=redact(base_url), reason=redact(reason).rstrip("."), times=times)
+        super().__init__(f"{text} {_NOT_RECORDED}")
 
 
 class ServerClosed(MedtestError):

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from medtest.api.calls.request import CallState, Outcome, Parameters, Request, Source
 from medtest.api.calls.retry import Retries
 from medtest.api.faulty.server import Faults, serving
-from medtest.api.stops import TurnedAway
+from medtest.api.stops import CampaignStopped
 from medtest.api.store.cache import CacheMode
 from medtest.api.store.ledger import Ledger
 from medtest.core.errors import FolderInUse, OutputProblem
@@ -274,7 +274,7 @@ def test_a_server_that_lets_nobody_in_is_not_asked_thousands_of_times(
 ) -> None:
     monkeypatch.setenv("SOME_KEY", "canary-wrong-key-123")
     with serving(Faults(key="right")) as server:
-        with pytest.raises(TurnedAway, match="Check the key") as caught:
+        with pytest.raises(CampaignStopped, match="Check the key") as caught:
             asked(tmp_path, server.base_url, questions(400), key_variable="SOME_KEY")
         assert "HTTP 401" in str(caught.value)
         assert "canary" not in str(caught.value)

@@ -18,7 +18,7 @@ from medtest.api.door import FORBIDDEN, GONE, KNOCKS, Door
 from medtest.api.faulty.answers import BadRequest, default_answer
 from medtest.api.faulty.faults import Faults
 from medtest.api.faulty.server import FaultServer, serving, serving_server
-from medtest.api.stops import AccessLost, NoCredit, ServerGone, ServerMissing, TurnedAway
+from medtest.api.stops import CampaignStopped, Stop
 from medtest.api.store.ledger import Ledger
 from medtest.core.errors import ExitCode, MedtestError
 
@@ -40,7 +40,7 @@ def until_it_stops(folder: Path, base_url: str, count: int, **more: Any) -> tupl
 def test_an_empty_account_ends_the_campaign_and_is_no_error(tmp_path: Path, status: int) -> None:
     with serving(Faults(credit=30, no_credit_status=status, latency=0.02)) as server:
         got, stopped, line = until_it_stops(tmp_path, server.base_url, 400)
-        assert isinstance(stopped, NoCredit)
+        assert isinstance(stopped, CampaignStopped) and stopped.stop is Stop.NO_CREDIT
         assert stopped.exit_code is ExitCode.BUDGET
         assert "the account has no credit" in str(stopped)
         assert "run the same command again" in str(stopped)
@@ -60,7 +60,7 @@ def test_an_empty_account_ends_the_campaign_and_is_no_error(tmp_path: Path, stat
 
 def test_the_gate_does_not_take_an_empty_account_for_a_limit(tmp_path: Path) -> None:
     with serving(Faults(credit=0)) as server, campaign(tmp_path, server.base_url) as made:
-        with pytest.raises(NoCredit):
+        with pytest.raises(CampaignStopped, match="the account has no credit"):
             list(made.iterate(questions(20)))
         assert made.limiter.counters().throttled == 0
 
@@ -80,7 +80,7 @@ def test_what_says_that_nobody_pays() -> None:
 def test_a_key_that_is_revoked_in_mid_run_ends_it_and_is_no_error(tmp_path: Path, status: int) -> None:
     with serving(Faults(valid_for=40, invalid_status=status, latency=0.02)) as server:
         got, stopped, line = until_it_stops(tmp_path, server.base_url, 400)
-        assert isinstance(stopped, AccessLost)
+        assert isinstance(stopped, CampaignStopped) and stopped.stop is Stop.ACCESS_LOST
         assert stopped.exit_code is ExitCode.BUDGET
         assert f"HTTP {status}" in str(stopped)
         assert "revoked" in str(stopped)
@@ -153,7 +153,7 @@ def test_an_answer_that_left_before_a_refusal_ends_no_row() -> None:
     assert not door.doubts("b0")
     for number in range(KNOCKS - 1):
         door.observe(f"c{number}", refused, outcome(CallState.ERROR), sent_at=40.0)
-    with pytest.raises(AccessLost):
+    with pytest.raises(CampaignStopped, match="answered at first"):
         door.observe("d", refused, outcome(CallState.ERROR), sent_at=40.0)
 
 
@@ -164,7 +164,7 @@ def test_no_server_at_the_address_ends_after_a_few_calls(tmp_path: Path) -> None
     with serving() as server:
         pass
     got, stopped, line = until_it_stops(tmp_path, server.base_url, 300, retries=Retries(first_pause=0.2))
-    assert isinstance(stopped, ServerMissing)
+    assert isinstance(stopped, CampaignStopped) and stopped.stop is Stop.MISSING
     assert stopped.exit_code is ExitCode.MISTAKE
     assert "whether the server is running" in str(stopped)
     assert "base_url" in str(stopped)
@@ -179,7 +179,7 @@ def test_no_server_at_the_address_ends_after_a_few_calls(tmp_path: Path) -> None
 def test_no_such_host_ends_it_too(tmp_path: Path) -> None:
     endpoint = Endpoint(base_url="https://nobody.invalid/v1")
     caller = Caller(endpoint, Parameters(model="simulated"), call_seconds=5.0, pictures=False)
-    with Ledger(tmp_path / "ledger.sqlite") as ledger, pytest.raises(ServerMissing):
+    with Ledger(tmp_path / "ledger.sqlite") as ledger, pytest.raises(CampaignStopped, match="no server answers"):
         list(Campaign(caller, ledger, retries=Retries(first_pause=0.05)).iterate(questions(50, pictures=())))
 
 
@@ -195,7 +195,7 @@ def test_a_server_that_vanishes_in_mid_run_ends_it_and_is_no_error(tmp_path: Pat
             server._server.close()  # type: ignore[union-attr]
             for task in tuple(server._open):
                 task.get_loop().call_soon_threadsafe(task.cancel)
-            with pytest.raises(ServerGone) as caught:
+            with pytest.raises(CampaignStopped, match="no longer reachable") as caught:
                 for outcome in stream:
                     got.append(outcome)
             assert "error" not in made.progress().line()
@@ -218,7 +218,7 @@ def test_a_wrong_key_records_nothing_and_a_short_campaign_says_what_was_said(
     monkeypatch.setenv("SOME_KEY", "canary-wrong-key-123")
     with serving(Faults(key="right", latency=0.02)) as server:
         got, stopped, _ = until_it_stops(tmp_path, server.base_url, 300, key_variable="SOME_KEY")
-        assert isinstance(stopped, TurnedAway)
+        assert isinstance(stopped, CampaignStopped) and stopped.stop is Stop.REFUSED
         assert got == []
         few = asked(tmp_path, server.base_url, questions(3), key_variable="SOME_KEY", retries=QUICK)
     assert {one.state for one in few} == {CallState.ERROR}

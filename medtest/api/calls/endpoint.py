@@ -95,26 +95,15 @@ class Endpoint:
                     fix="plain http does not encrypt the key and the pictures",
                 )
             )
-        if pictures and not self.loopback and not self.send_images:
-            mistakes.append(
-                Mistake(
-                    where=where,
-                    key="send_images",
-                    found="false",
-                    fix=f"set send_images=true if the pictures, possibly of patients, may be sent to {parts.hostname}",
-                    needed="send_images=true",
-                )
-            )
-        if prompts and not self.loopback and not self.send_prompts:
-            mistakes.append(
-                Mistake(
-                    where=where,
-                    key="send_prompts",
-                    found="false",
-                    fix=f"set send_prompts=true if the prompts, possibly clinical, may be sent to {parts.hostname}",
-                    needed="send_prompts=true",
-                )
-            )
+        sent = (
+            ("images", pictures, self.send_images, "pictures, possibly of patients,"),
+            ("prompts", prompts, self.send_prompts, "prompts, possibly clinical,"),
+        )
+        for kind, needed, allowed, content in sent:
+            if needed and not self.loopback and not allowed:
+                setting = f"send_{kind}=true"
+                fix = f"set {setting} if the {content} may be sent to {parts.hostname}"
+                mistakes.append(Mistake(where=where, key=f"send_{kind}", found="false", fix=fix, needed=setting))
         mistakes += self._key_mistakes(where)
         return mistakes
 

@@ -29,10 +29,6 @@ DTYPES = {
 """Supported input types, by onnxruntime's names."""
 
 
-class OnnxSettings(GraphSettings):
-    """Settings of an ONNX graph; see :class:`medtest.systems.adapters.tensors.GraphSettings`."""
-
-
 class Onnx(ExportedGraph):
     """ONNX graph with one image input, run by onnxruntime.
 
@@ -40,7 +36,7 @@ class Onnx(ExportedGraph):
     taken from the graph unless ``size`` overrides it.
     """
 
-    Settings = OnnxSettings
+    Settings = GraphSettings
     file_format: ClassVar[str] = "onnx"
     _session: Any = None
     _input = ""

@@ -26,17 +26,13 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
 
-class TorchScriptSettings(GraphSettings):
-    """Settings of a TorchScript archive; see :class:`medtest.systems.adapters.tensors.GraphSettings`.
+class TorchScript(ExportedGraph, TorchSystem):
+    """Network saved by ``torch.jit.save``. The archive is a program: only run one whose origin you trust.
 
-    An archive does not record its input size: set ``size`` unless any size is accepted.
+    It does not record its input size: set ``size`` unless any size is accepted.
     """
 
-
-class TorchScript(ExportedGraph, TorchSystem):
-    """Network saved by ``torch.jit.save``. The archive is a program: only run one whose origin you trust."""
-
-    Settings = TorchScriptSettings
+    Settings = GraphSettings
     file_format: ClassVar[str] = "torchscript"
 
     def check(self) -> Sequence[Mistake]:

@@ -267,9 +267,7 @@ class ApiSystem(AskingSystem):
         Raises:
             BudgetReached: The budget allows no further call.
             ServerClosed: The server asks for a longer pause than a question may last.
-            NoCredit, AccessLost, ServerGone: The account is empty, the key is no longer accepted, or the server has
-                become unreachable.
-            TurnedAway, ServerMissing: The server accepts no requests, or does not exist.
+            CampaignStopped: The account is empty, or the server is unreachable or refuses requests.
         """
         if self._ledger is None:
             raise MedtestError(f"{self.record_name} is not open")

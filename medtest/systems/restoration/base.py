@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from typing import Any, ClassVar, cast, get_type_hints
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from pydantic import create_model
 
 from medtest.core.cases import Address, Image, ImageSpec
+from medtest.core.errors import Mistake
 from medtest.systems.base import Algorithm, RawAnswer, SystemSettings
 
 WHITE = 255.0
@@ -24,10 +26,12 @@ class ImageFilter(Algorithm):
         function: Filters one picture: float32, H×W or H×W×3 (RGB), contiguous and writable, in grey levels (the image's
             range is mapped to 0 to 255, which noise may exceed), to the same shape in any float type. Its keyword-only
             arguments become the settings, with their types, bounds and defaults.
+        package: Module of an optional package that the filter needs, the message if it is missing, and the fix.
     """
 
     tasks: ClassVar[tuple[str, ...]] = ("image",)
     function: ClassVar[Callable[..., NDArray[np.floating[Any]]]]
+    package: ClassVar[tuple[str, str, str] | None] = None
 
     def __init_subclass__(cls, **others: Any) -> None:
         super().__init_subclass__(**others)
@@ -37,6 +41,13 @@ class ImageFilter(Algorithm):
         settings_class = create_model("Settings", __base__=SystemSettings, __module__=cls.__module__, **fields)
         settings_class.__qualname__ = f"{cls.__qualname__}.Settings"  # where pickle finds it
         cls.Settings = settings_class
+
+    def check(self) -> Sequence[Mistake]:
+        """Report a missing package."""
+        if self.package is None or find_spec(self.package[0]):
+            return super().check()
+        _, problem, fix = self.package
+        return [Mistake(where=self.name, found=problem, fix=fix)]
 
     def process(
         self, images: Sequence[Image], specs: Sequence[ImageSpec], addresses: Sequence[Address]
@@ -53,15 +64,19 @@ class ImageFilter(Algorithm):
         return from_levels(filtered.reshape(levels.shape), spec)
 
 
-def image_filter(function: Callable[..., NDArray[np.floating[Any]]], revision: int = 1) -> type[ImageFilter]:
+def image_filter(
+    function: Callable[..., NDArray[np.floating[Any]]], revision: int = 1, package: tuple[str, str, str] | None = None
+) -> type[ImageFilter]:
     """Return the system class of a filter, named after its function.
 
     Args:
         function: See :class:`ImageFilter`.
         revision: Revision of the system.
+        package: See :class:`ImageFilter`.
     """
     name = function.__name__.title().replace("_", "")
-    members = {"__module__": function.__module__, "function": staticmethod(function), "revision": revision}
+    members = {"function": staticmethod(function), "revision": revision, "package": package}
+    members["__module__"] = function.__module__
     return cast("type[ImageFilter]", type(name, (ImageFilter,), members))
 
 

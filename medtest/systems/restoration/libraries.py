@@ -6,16 +6,13 @@ Wavelets need PyWavelets (extra ``wavelet``). BM3D (extra ``bm3d``) is licensed 
 from __future__ import annotations
 
 import importlib
-import importlib.util
-from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 import cv2
 import numpy as np
 from pydantic import Field as Setting
 
-from medtest.core.errors import Mistake
-from medtest.systems.restoration.base import ImageFilter, image_filter
+from medtest.systems.restoration.base import image_filter
 from medtest.systems.restoration.grid import Field
 
 
@@ -176,16 +173,8 @@ def wavelet(
     return np.asarray(filtered * span + low, dtype=np.float32)
 
 
-class Wavelet(ImageFilter):
-    """Wavelet shrinkage by Chang, Yu and Vetterli."""
-
-    function = staticmethod(wavelet)
-
-    def check(self) -> Sequence[Mistake]:
-        """Report a missing PyWavelets."""
-        if importlib.util.find_spec("pywt"):
-            return super().check()
-        return [Mistake(where=self.name, found="PyWavelets is not installed", fix="pip install 'medtest[wavelet]'")]
+Wavelet = image_filter(wavelet, package=("pywt", "PyWavelets is not installed", "pip install 'medtest[wavelet]'"))
+"""Wavelet shrinkage by Chang, Yu and Vetterli."""
 
 
 def block_matching(image: Field, *, noise: Annotated[float, Setting(gt=0.0, le=255.0)] = 15.0) -> Field:
@@ -208,19 +197,6 @@ def block_matching(image: Field, *, noise: Annotated[float, Setting(gt=0.0, le=2
     return np.asarray(filtered * 255, dtype=np.float32).reshape(image.shape)
 
 
-class BlockMatching(ImageFilter):
-    """BM3D by Dabov et al."""
-
-    function = staticmethod(block_matching)
-
-    def check(self) -> Sequence[Mistake]:
-        """Report a missing bm3d package."""
-        if importlib.util.find_spec("bm3d"):
-            return super().check()
-        return [
-            Mistake(
-                where=self.name,
-                found="bm3d is not installed",
-                fix="pip install 'medtest[bm3d]' (its licence allows non-commercial use)",
-            )
-        ]
+_BM3D = "pip install 'medtest[bm3d]' (its licence allows non-commercial use)"
+BlockMatching = image_filter(block_matching, package=("bm3d", "bm3d is not installed", _BM3D))
+"""BM3D by Dabov et al."""
