@@ -17,8 +17,8 @@ from pydantic import Field
 from medtest.core.cases import FollowUp, Image, Params, PreparedSeed
 from medtest.core.portable import exp
 from medtest.relations.base import Relation
+from medtest.relations.clinical.visible import interpolate, strongest_visible
 from medtest.relations.levels import Level, LeveledSettings, noise_seed, number
-from medtest.relations.visible import interpolate, strongest_visible
 
 PATH = (0.5, 1.5)
 """Shortest and longest path ℓ; the mean is 1."""
