@@ -58,8 +58,7 @@ def release(
     Raises:
         MedtestError: The weights or the data cannot be used.
     """
-    from safetensors.torch import load_file
-
+    from medtest.core.files.tensors import read_tensors
     from medtest.systems.checkpoints.weights import load_network, save_weights
 
     built, info = load_network(weights)  # rejects foreign files before anything is overwritten
@@ -70,7 +69,7 @@ def release(
     name = f"{network}-compact-{defence}" if defence else f"{network}-compact"
     target = package_folder() / "weights" / f"{name}.safetensors"
     target.parent.mkdir(parents=True, exist_ok=True)
-    save_weights(target, load_file(weights), info)
+    save_weights(target, read_tensors(weights), info)
     card = target.with_suffix(".md")
     text = card_text(
         network=network,

@@ -1,4 +1,9 @@
-"""Weight files: safetensors in half precision, with one header entry that describes the file."""
+"""Weight files: safetensors in half precision or packed, with one header entry that describes the file.
+
+``scripts/pack_weights.py`` packs the networks that ship: a large tensor is stored as signed integers and one step for
+each of its rows. ``packed`` in the header states the number of bits and, for a network trained further, the file it
+started from; the integers are then differences to that file's tensors. Networks compute in float32 in both cases.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +15,18 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from medtest.core.errors import MedtestError
+from medtest.core.files import file_sha256
+from medtest.core.files.paths import package_folder
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 HEADER = "medtest"
+PACKED = "packed"
+STEP = "step:"
+"""Prefix of a packed tensor's steps, float16 [rows]."""
+LOW = "low:"
+"""Prefix of the bits beyond the upper eight, int8, as the tensor itself."""
 
 
 @contextmanager
@@ -50,11 +62,39 @@ def write_tensors(path: Path, state: Mapping[str, Tensor], facts: Mapping[str, A
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
-    """Return the tensors of a file in float32; integers are not converted."""
+    """Return the tensors of a file in float32; integers are not converted.
+
+    Raises:
+        MedtestError: The packed tensors do not fit one another, or this version lacks the file they are based on.
+    """
     import torch
     from safetensors.torch import load_file
 
-    return {name: v.to(torch.float32) if v.is_floating_point() else v for name, v in load_file(path).items()}
+    stored = load_file(path)
+    state = {
+        name: value.to(torch.float32) if value.is_floating_point() else value
+        for name, value in stored.items()
+        if not name.startswith((STEP, LOW))
+    }
+    try:
+        packing = facts_of(path).get(PACKED, {})
+        base = read_tensors(_base(path, packing)) if "base" in packing else {}
+        for name in (key.removeprefix(STEP) for key in stored if key.startswith(STEP)):
+            levels = stored[name].float()
+            if LOW + name in stored:
+                levels = levels * 2.0 ** (packing["bits"] - 8) + stored[LOW + name].float()
+            steps = stored[STEP + name].float().reshape(-1, *[1] * (levels.ndim - 1))
+            state[name] = levels * steps + base.get(name, 0.0)
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError, RuntimeError) as error:
+        raise MedtestError(f"{path.name}: its packed weights cannot be read: {str(error)[:200]}") from error
+    return state
+
+
+def _base(path: Path, packing: Mapping[str, Any]) -> Path:
+    base = package_folder() / "weights" / Path(packing["base"]).name
+    if not base.is_file() or file_sha256(base) != packing["base_sha256"]:
+        raise MedtestError(f"{path.name} holds differences to another version of {base.name} than this medtest has")
+    return base
 
 
 def facts_of(path: Path) -> Any:
