@@ -47,7 +47,7 @@ def test_drawn_counts_belong_to_the_grade(seed: int, wanted: int) -> None:
 def test_every_counted_lesion_is_in_the_mask() -> None:
     """Where there are neither exudates (which touch) nor new vessels, the mask has one part for each lesion."""
     checked = 0
-    for index in range(80):
+    for index in range(40):
         made = make(index, 8, size=512)
         facts = made.facts
         if facts["exudates"] or facts["neovascularisation"] or made.labels == ("grade0",):
@@ -56,7 +56,7 @@ def test_every_counted_lesion_is_in_the_mask() -> None:
         parts = cv2.connectedComponents(made.mask.astype(np.uint8))[0] - 1
         assert parts == int(str(facts["microaneurysms"])) + int(str(facts["haemorrhages"]))
         checked += 1
-    assert checked >= 15
+    assert checked >= 8
 
 
 def test_red_lesions_are_darker_in_green() -> None:

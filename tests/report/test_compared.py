@@ -154,12 +154,12 @@ def test_a_gate_beside_a_finished_run_is_held_by_the_upper_end(tmp_path: Path) -
     outcome = leave_run(tmp_path, suite, ("alpha", "beta"), seeds=16)
     _two_runs(tmp_path)
     other = replace(outcome, systems=outcome.systems[1:])
+    pair = compare_pair(*(read_material(one.folder) for one in outcome.systems), ("alpha", "beta"))
     codes = {}
     for relation, margin in (("blur", 2.0), ("blur", 99.9), ("saturation", 40.0)):
         gate = PairedGate(no_worse_than="synthetic/alpha", relation=relation, margin_percent=margin)
         finished = finish(replace(suite, gates=(gate,)), invocation(tmp_path), other)
         (result,) = finished.materials[0].tables.gates
-        pair = compare_pair(*(read_material(one.folder) for one in outcome.systems), ("alpha", "beta"))
         row = pair.relations.query("name == @relation").iloc[0]
         assert result.percent == pytest.approx(row.ci_high) and result.cases == row.cases
         assert result.held == (row.ci_high < margin)

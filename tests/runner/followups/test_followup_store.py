@@ -25,6 +25,7 @@ from medtest.suite.model import Privacy, Selection, Suite
 # ----------------------------------------------------------------------------------------------------- what is kept
 
 
+@pytest.mark.slow
 def test_forked_workers_make_the_bytes_that_fresh_interpreters_make(
     made: StoreReport, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
