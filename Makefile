@@ -14,11 +14,14 @@ PYTEST ?= $(BIN)/python -m pytest -q -n auto --dist loadfile
 # What tests run under, and installs do not: TESTENV="env HOME=… TMPDIR=…".
 TESTENV ?=
 SLOW   ?= slow
+# COVERAGE=1 counts lines and branches too and prints a table of rooms; it takes longer.
+COVERAGE ?=
+COUNTED := --cov=medtest --cov-branch --cov-report=json:.coverage.json
 
 .PHONY: help demo test slow s3 lint ui server bench install clean
 help:
 	@echo "make demo   set up, run suite polyp_seg on two bundled networks, print the EFR table and where the report lies"
-	@echo "make test   set up and run the fast tests"
+	@echo "make test   set up and run the fast tests (COVERAGE=1 prints the coverage of each room)"
 	@echo "make slow   run all slow tests          make lint   ruff, codespell, import-linter and mypy"
 	@echo "make s3     set up an environment with s3fs and a server of moto's, and run the tests of data behind URLs there"
 	@echo "make ui     open the MLflow UI          make bench  print every speed and memory figure"
@@ -49,7 +52,8 @@ demo: $(STAMP)
 	$(BIN)/python run.py suite=polyp_seg $(DEMO); code=$$?; [ $$code -le 1 ]
 
 test: $(TESTS)
-	$(TESTENV) $(PYTEST)
+	$(TESTENV) $(PYTEST) $(if $(COVERAGE),$(COUNTED))
+	$(if $(COVERAGE),$(BIN)/python scripts/coverage_by_room.py .coverage.json)
 
 slow: $(TESTS)
 	$(TESTENV) $(PYTEST) -m "$(SLOW)"
@@ -81,4 +85,4 @@ bench: $(TESTS)
 	$(BIN)/python -m benchmarks
 
 clean:
-	rm -rf $(VENV) $(S3) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(S3) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage*
