@@ -10,8 +10,11 @@ from medtest.runner.pool import processes
 
 
 @pytest.fixture
-def own_servers() -> Iterator[None]:
-    """No fork server before the test, none after it: a worker holds nothing that earlier tests imported."""
-    processes.end_servers()
+def own_servers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No fork server before the test: a worker holds nothing that earlier tests imported.
+
+    The servers of earlier tests stay for later ones, which would import everything once more.
+    """
+    monkeypatch.setattr(processes, "_servers", {})
     yield
     processes.end_servers()

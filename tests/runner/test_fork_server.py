@@ -60,8 +60,14 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(request.param)
 
 
-@pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGKILL, signal.SIGTERM])
-def test_a_worker_that_is_killed_is_told_by_which_signal(way: str, number: signal.Signals) -> None:
+@pytest.mark.parametrize(
+    ("number", "fresh"),
+    [(signal.SIGSEGV, ""), (signal.SIGKILL, ""), (signal.SIGTERM, ""), (signal.SIGSEGV, "1")],
+)
+def test_a_worker_that_is_killed_is_told_by_which_signal(
+    number: signal.Signals, fresh: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(processes.FRESH_VARIABLE, fresh)
     assert said(f"import signal; signal.raise_signal({int(number)})")[0] == f"was killed by {number.name}"
 
 
@@ -71,25 +77,27 @@ def test_what_a_worker_says_and_how_it_ends_does_not_depend_on_the_way(way: str)
     assert how == "ended with exit code 1" and words.endswith("ValueError: the plan is torn")
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        "print(os.getcwd(), os.path.realpath('/proc/self/fd/0'), os.getsid(0) == os.getpgrp() == os.getpid())",
-        "print([k for k, v in os.environb.items() if k not in (b'PYTEST_CURRENT_TEST', b'MEDTEST_FRESH_WORKERS')])",
-        "import signal; print(*map(signal.getsignal, (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE)))",
-        "print(sys.path[:3], len(sys.path), sys.flags, sys.argv[0], len(os.listdir('/proc/self/fd')))",
-        "import threading; print(threading.enumerate()[0].name, threading.active_count())",
-        "print(open('/proc/self/oom_score_adj').read(), open('/proc/self/comm').read())",
-    ],
+FACTS = (
+    "os.getcwd(), os.path.realpath('/proc/self/fd/0'), os.getsid(0) == os.getpgrp() == os.getpid()",
+    "[k for k, v in os.environb.items() if k not in (b'PYTEST_CURRENT_TEST', b'MEDTEST_FRESH_WORKERS')]",
+    "[*map(signal.getsignal, (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE))]",
+    "sys.path[:3], len(sys.path), sys.flags, sys.argv[0], len(os.listdir('/proc/self/fd'))",
+    "threading.enumerate()[0].name, threading.active_count()",
+    "open('/proc/self/oom_score_adj').read(), open('/proc/self/comm').read()",
 )
-def test_a_forked_worker_finds_what_a_fresh_one_finds(
-    code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+"""What a worker can see of how it was started."""
+
+
+def test_a_forked_worker_finds_what_a_fresh_one_finds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    # a checksum each, since a worker's last words are cut
+    code = "import signal, threading, zlib\n"
+    code += "\n".join(f"print({number}, zlib.crc32(repr(({fact})).encode()))" for number, fact in enumerate(FACTS))
     monkeypatch.setenv(processes.FRESH_VARIABLE, "")
     forked = said(code)
     monkeypatch.setenv(processes.FRESH_VARIABLE, "1")
-    assert said(code) == forked and forked[0] == "ended with exit code 0" and forked[1]
+    assert said(code) == forked and forked[0] == "ended with exit code 0"
+    assert len(forked[1].splitlines()) == len(FACTS)
 
 
 def test_what_is_read_while_libraries_load_gets_another_server(
