@@ -6,6 +6,7 @@ import json
 import pickle
 import sys
 import zipfile
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from medtest.systems.base import System
 sys.path.insert(0, str(Path(__file__).parent))
 from tiny_networks import AFTER, BEFORE, NETWORK, write_bundle
 
-pytest.importorskip("monai")
+pytestmark = pytest.mark.skipif(find_spec("monai") is None, reason="MONAI is not installed (an extra)")
 
 
 def _system(path: Path, **settings: Any) -> System:

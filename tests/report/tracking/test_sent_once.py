@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 from mlflow.exceptions import MlflowException
-from mlflow.server import get_app_client
 from rich.console import Console
 
 sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[2] / "report")]
@@ -67,6 +66,8 @@ def _lets_in(server, name, password):
 
 
 def _admin(server):
+    from mlflow.server import get_app_client  # seconds, which collecting the fast tests need not take
+
     return get_app_client("basic-auth", server.uri)
 
 

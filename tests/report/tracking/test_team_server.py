@@ -15,7 +15,6 @@ from pathlib import Path
 
 import pytest
 from mlflow.exceptions import MlflowException
-from mlflow.server import get_app_client
 
 sys.path.insert(0, str(Path(__file__).parent))
 from team_server import QUICK, ROOT, SUITE, free_port, team_server
@@ -25,6 +24,12 @@ from medtest.report.tracking.server.postgres import binaries
 
 ANNA = {"MLFLOW_TRACKING_USERNAME": "anna", "MLFLOW_TRACKING_PASSWORD": "one for her alone"}
 WRONG = {"MLFLOW_TRACKING_PASSWORD": "no"}
+
+
+def _users(server):
+    from mlflow.server import get_app_client  # seconds, which collecting the fast tests need not take
+
+    return get_app_client("basic-auth", server.uri)
 
 
 @pytest.fixture
@@ -69,7 +74,7 @@ def test_two_runs_log_at_once_and_what_a_killed_server_missed_is_sent_once(serve
         client.search_experiments(max_results=1)
 
     with server.client():
-        get_app_client("basic-auth", server.uri).create_user("anna", ANNA["MLFLOW_TRACKING_PASSWORD"])
+        _users(server).create_user("anna", ANNA["MLFLOW_TRACKING_PASSWORD"])
     both = [_run(tmp_path / name, server, "pranet", **who) for name, who in (("a", {}), ("b", ANNA))]
     for process in both:
         _ended(process, 0, 1)
@@ -126,7 +131,7 @@ def test_two_runs_log_at_once_and_what_a_killed_server_missed_is_sent_once(serve
 @pytest.mark.timeout(900)
 def test_a_model_of_the_registry_is_tested_and_told(server, tmp_path):
     with server.client():
-        client = get_app_client("basic-auth", server.uri)
+        client = _users(server)
         client.create_user("anna", ANNA["MLFLOW_TRACKING_PASSWORD"])
     done = subprocess.run([sys.executable, "-c", _REGISTER], env={**os.environ, **server.environment}, check=False)
     assert done.returncode == 0

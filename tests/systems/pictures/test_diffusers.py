@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import json
 import shutil
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from exchanges import asked, call, output
+from tiny_pipeline import save_pipeline
 
 from medtest.core.errors import MedtestError
 from medtest.core.files.by_content import PictureFiles
 from medtest.core.records import PICTURES
 from medtest.systems.pictures.diffusers import Diffusers, to_pixels
 
-pytest.importorskip("diffusers")
-from tiny_pipeline import save_pipeline
-
+pytestmark = pytest.mark.skipif(find_spec("diffusers") is None, reason="diffusers is not installed (an extra)")
 SMALL = {"steps": 2, "width": 32, "height": 32}
 
 
