@@ -10,7 +10,7 @@ from medtest.runner.reporting import signals
 def main() -> None:
     """Run the command line and end the process with its exit code; the user's mistakes show no traceback."""
     signals.at_start()
-    from medtest.cli.bootstrap import quiet_libraries, require_opencv, tell_defect
+    from medtest.cli.bootstrap import quiet_libraries, require_opencv, report_defect
     from medtest.core.errors import ExitCode, MedtestError
 
     quiet_libraries()
@@ -34,7 +34,7 @@ def main() -> None:
     except BrokenPipeError:
         code = 0
     except Exception:  # noqa: BLE001 - Python's own exit code for it is 1, which means that a gate failed
-        code = tell_defect()
+        code = report_defect()
     sys.exit(code)
 
 

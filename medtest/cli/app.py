@@ -13,14 +13,14 @@ from typer.main import get_command
 
 from medtest.cli.new.skeleton import PartKind
 from medtest.cli.terminal import MAKE, MODELS, READ, RUN, GroupedCommands, console, say
-from medtest.cli.typed import ConfigDirs, Tokens
+from medtest.cli.typed import ConfigDirs, Port, Tokens
 from medtest.core.plugins import FAMILIES
 from medtest.core.version import __version__
 
 app = typer.Typer(
     name="medtest",
     cls=GroupedCommands,
-    help="Metamorphic test suites for medical-imaging AI.",
+    help="Test medical-imaging AI with metamorphic test suites.",
     epilog="Start with: medtest list suites · medtest sheet suite=polyp_seg · medtest run suite=polyp_seg limit=2",
     no_args_is_help=True,
     add_completion=True,
@@ -38,7 +38,7 @@ class JUnitCases(StrEnum):
 
 
 JUnitOption = Annotated[
-    JUnitCases | None, typer.Option("--junit", help="Write junit.xml too, a test case a cell or a case.")
+    JUnitCases | None, typer.Option("--junit", help="Also write junit.xml, with one test case per cell or per case.")
 ]
 
 
@@ -66,10 +66,10 @@ def run(context: typer.Context) -> None:
 @app.command("list", rich_help_panel=RUN)
 def list_parts(
     kind: Annotated[ListedKind, typer.Argument(help="What to list.")],
-    suite_dir: Annotated[list[Path] | None, typer.Option(help="A team's folder of suites.")] = None,
+    suite_dir: Annotated[list[Path] | None, typer.Option(help="Folder of your own suites.")] = None,
     config_dir: ConfigDirs = None,
 ) -> None:
-    """List suites, the parts that a suite can name, or the tables that other packages bring."""
+    """List suites, parts that a suite can name, or tables of installed packages."""
     from medtest.cli.listing import parts_table, suites_table
 
     family = next((name for name in FAMILIES if name == kind.value), None)
@@ -81,11 +81,11 @@ def list_parts(
 def check(
     suites: Annotated[
         list[str],
-        typer.Argument(help="Names of suites, YAML files, or packs (FILE.zip); key=value tokens apply to all."),
+        typer.Argument(help="Suites by name or YAML file, or packs (FILE.zip). KEY=VALUE tokens apply to all."),
     ],
     config_dir: ConfigDirs = None,
 ) -> None:
-    """Check suites completely, without running anything; for packs, compare them with this machine."""
+    """Check suites without running them, or compare packs with this machine."""
     from medtest.cli.listing import check_suites
     from medtest.cli.results.packs import check_packs, is_pack
 
@@ -121,13 +121,13 @@ def new(
 @app.command("sheet", rich_help_panel=RUN)
 def sheet(
     tokens: Tokens,
-    seed: Annotated[str, typer.Option(help="The seed as dataset/seed_id; --index is used when it is not given.")] = "",
+    seed: Annotated[str, typer.Option(help="Seed as dataset/seed_id. Default: the one at --index.")] = "",
     index: Annotated[int, typer.Option(min=0, help="Position of the seed in the plan, from 0.")] = 0,
-    out: Annotated[Path, typer.Option(help="Picture to write (.png or .jpg).")] = Path("sheet.png"),
-    cell: Annotated[int, typer.Option(min=48, max=1024, help="Side of one picture in pixels.")] = 192,
+    out: Annotated[Path, typer.Option(help="Image file to write (.png or .jpg).")] = Path("sheet.png"),
+    cell: Annotated[int, typer.Option(min=48, max=1024, help="Side of each image in pixels.")] = 192,
     config_dir: ConfigDirs = None,
 ) -> None:
-    """Draw relations × severities of one seed, with its frame and grey mask: look before you run."""
+    """Draw one seed under all relations and severities, with its frame and grey mask."""
     from medtest.cli.followups.images import write_sheet
 
     write_sheet(tokens, seed=seed, index=index, out=out, cell=cell, config_dirs=config_dir or [], console=console())
@@ -135,7 +135,7 @@ def sheet(
 
 @app.command("export", rich_help_panel=MAKE)
 def export(tokens: Tokens, config_dir: ConfigDirs = None) -> None:
-    """Write follow-ups for a pipeline of your own: medtest export suite=polyp_seg to=DIR (then model=predictions)."""
+    """Write follow-ups for your own pipeline: medtest export suite=polyp_seg to=DIR (then model=predictions)."""
     from medtest.cli.followups.images import export_images
 
     export_images(tokens, config_dirs=config_dir or [], console=console())
@@ -143,15 +143,15 @@ def export(tokens: Tokens, config_dir: ConfigDirs = None) -> None:
 
 @app.command("pack", rich_help_panel=MAKE)
 def pack(tokens: Tokens, config_dir: ConfigDirs = None) -> None:
-    """Pack a suite for others, or a finished run: medtest pack suite=polyp_seg to=FILE.zip (or run=SUITE/SYSTEM)."""
+    """Pack a suite or a finished run: medtest pack suite=polyp_seg to=FILE.zip (or run=SUITE/SYSTEM to=FILE.zip)."""
     from medtest.cli.results.packs import pack as pack_tokens
 
     pack_tokens(tokens, config_dirs=config_dir or [], console=console())
 
 
 @app.command("unpack", rich_help_panel=MAKE)
-def unpack(tokens: Annotated[list[str], typer.Argument(help="FILE.zip, and to=FOLDER.")]) -> None:
-    """Unpack what medtest pack wrote into a new folder: medtest unpack FILE.zip to=FOLDER (then medtest check)."""
+def unpack(tokens: Annotated[list[str], typer.Argument(help="FILE.zip and to=FOLDER.")]) -> None:
+    """Unpack a pack into a new folder: medtest unpack FILE.zip to=FOLDER (then medtest check)."""
     from medtest.cli.results.packs import unpack as unpack_tokens
 
     unpack_tokens(tokens, console=console())
@@ -161,11 +161,11 @@ def unpack(tokens: Annotated[list[str], typer.Argument(help="FILE.zip, and to=FO
 def replay(
     tokens: Tokens,
     out: Annotated[
-        Path, typer.Option(help="Folder for source.png, followup.png and params.json; with model= strips too.")
+        Path, typer.Option(help="Folder for source.png, followup.png, params.json and, with model=, strips.")
     ] = Path("replay"),
     config_dir: ConfigDirs = None,
 ) -> None:
-    """Make one case again from its address: medtest replay suite=polyp_seg phantoms/phantom-0003/blur_s3_f0_r0."""
+    """Recreate one case from its address: medtest replay suite=polyp_seg phantoms/phantom-0003/blur_s3_f0_r0."""
     from medtest.cli.followups.images import replay_address
 
     replay_address(tokens, out=out, config_dirs=config_dir or [], console=console())
@@ -173,7 +173,7 @@ def replay(
 
 @app.command("inspect", rich_help_panel=RUN)
 def inspect(tokens: Tokens, config_dir: ConfigDirs = None) -> None:
-    """Look inside a network under follow-ups: medtest inspect suite=robust_benchmark_melanoma limit=2."""
+    """Inspect a network under follow-ups: medtest inspect suite=robust_benchmark_melanoma limit=2."""
     from medtest.cli.results.inspect import inspect
 
     raise typer.Exit(inspect(tokens, config_dirs=config_dir or [], console=console()))
@@ -181,13 +181,13 @@ def inspect(tokens: Tokens, config_dir: ConfigDirs = None) -> None:
 
 @app.command("tables", rich_help_panel=READ)
 def tables(
-    folder: Annotated[Path, typer.Argument(help="A run's folder, or any folder above some.")],
+    folder: Annotated[Path, typer.Argument(help="Folder of a run, or a folder that contains runs.")],
     reference: Annotated[
-        Path | None, typer.Option(help="Results of the classifier that flip probabilities are relative to.")
+        Path | None, typer.Option(help="Run folder of the classifier that flip probabilities are relative to.")
     ] = None,
     junit: JUnitOption = None,
 ) -> None:
-    """Compute scores, tables and report again from records, without inference."""
+    """Recompute scores, tables and reports from records, without inference."""
     from medtest.cli.results.tables import remake_tables
 
     raise typer.Exit(remake_tables(folder, reference=reference, console=console(), junit=junit or ""))
@@ -195,12 +195,14 @@ def tables(
 
 @app.command("merge", rich_help_panel=READ)
 def merge(
-    folders: Annotated[list[Path], typer.Argument(help="Shards' folders (…/shards/3-of-16), or a run's with shards/.")],
-    out: Annotated[Path | None, typer.Option(help="Folder of the whole run; its place below outputs/ without.")] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Move cases that the folder holds otherwise aside.")] = False,
+    folders: Annotated[
+        list[Path], typer.Argument(help="Folders of shards (…/shards/3-of-16), or a run folder with shards/.")
+    ],
+    out: Annotated[Path | None, typer.Option(help="Folder of the whole run. Default: below outputs/.")] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Move cases that no shard holds aside.")] = False,
     junit: JUnitOption = None,
 ) -> None:
-    """Join the shards that shard=K/N made into one run, and make its tables and report."""
+    """Merge the shards of a run (shard=K/N), and make its tables and report."""
     from medtest.cli.run.merge import merge_shards
 
     raise typer.Exit(merge_shards(folders, console=console(), out=out, fresh=fresh, junit=junit or ""))
@@ -210,19 +212,23 @@ def merge(
 def compare(
     runs: Annotated[
         list[str],
-        typer.Argument(
-            help="Two runs or more: folders, SUITE/SYSTEM, or MLflow run ids; the first is the one to compare with."
-        ),
+        typer.Argument(help="Two or more runs: folders, SUITE/SYSTEM, or MLflow run ids. The first is the baseline."),
     ],
-    out: Annotated[Path | None, typer.Option(help="Folder for the page and its tables.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the page and its tables. Default: below outputs/compare/.")
+    ] = None,
     strips: Annotated[
-        int, typer.Option(min=0, max=20, help="Newly failing, and newly passing, cases to draw; 0: those at hand.")
+        int,
+        typer.Option(min=0, max=20, help="Newly failing, and newly passing, cases to draw; 0: only images at hand."),
     ] = 3,
     margin: Annotated[
-        float, typer.Option(min=0, max=100, help="Points by which a run may be worse than the first; else exit code 1.")
+        float,
+        typer.Option(
+            min=0, max=100, help="Percentage points by which a run may be worse than the baseline; else exit code 1."
+        ),
     ] = 2.0,
     source_margin: Annotated[
-        float | None, typer.Option(min=0, max=100, help="The same of the score on sources; --margin without.")
+        float | None, typer.Option(min=0, max=100, help="The same for the score on source cases. Default: --margin.")
     ] = None,
 ) -> None:
     """Compare finished runs case by case: medtest compare polyp_seg/pranet polyp_seg/ssformer."""
@@ -235,9 +241,9 @@ def compare(
 
 @app.command("track", rich_help_panel=READ)
 def track(
-    folders: Annotated[list[Path], typer.Argument(help="Runs' folders, or any folders above some.")],
+    folders: Annotated[list[Path], typer.Argument(help="Folders of runs, or folders that contain runs.")],
 ) -> None:
-    """Send results that MLflow lacks; its address is MLFLOW_TRACKING_URI, else the local store."""
+    """Send results that MLflow lacks to MLFLOW_TRACKING_URI, or to the local store."""
     from medtest.cli.team.track import track_folders
 
     track_folders(folders, console=console())
@@ -245,11 +251,11 @@ def track(
 
 @app.command("reference", rich_help_panel=READ)
 def reference(
-    model: Annotated[str, typer.Option(help="As published, or a model= name: PraNet, TGANet, AGDN, chexnet …")] = "",
-    dataset: Annotated[str, typer.Option(help="Polyps: CVC-300, CVC-ClinicDB, CVC-ColonDB or Kvasir.")] = "",
-    threshold: Annotated[float | None, typer.Option(help="Polyps: 0.25 or 0.5.")] = None,
+    model: Annotated[str, typer.Option(help="Published name, or model= name: PraNet, TGANet, AGDN, chexnet …")] = "",
+    dataset: Annotated[str, typer.Option(help="Polyp data set: CVC-300, CVC-ClinicDB, CVC-ColonDB or Kvasir.")] = "",
+    threshold: Annotated[float | None, typer.Option(help="Threshold of polyp figures: 0.25 or 0.5.")] = None,
 ) -> None:
-    """Print the published figures that reports show beside yours."""
+    """Print the published figures that reports compare with."""
     from medtest.cli.results.reference import print_reference
 
     print_reference(model=model, dataset=dataset, threshold=threshold, console=console())
@@ -258,17 +264,19 @@ def reference(
 @app.command("alpha-sigma", rich_help_panel=READ)
 def alpha_sigma(
     files: Annotated[list[Path], typer.Argument(help="FILE.dat, FILE.csv, records.parquet, or a folder of runs.")],
-    out: Annotated[Path | None, typer.Option(help="Folder for the files; the working directory without.")] = None,
-    lower_is_better: Annotated[bool, typer.Option("--lower-is-better", help="The numbers are errors.")] = False,
-    min_step: Annotated[float | None, typer.Option(min=0.0, help="Merge scales nearer than this.")] = None,
-    score: Annotated[str | None, typer.Option(help="Score column of records; the suite's own without.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for the files. Default: the working directory.")] = None,
+    lower_is_better: Annotated[bool, typer.Option("--lower-is-better", help="Lower values are better.")] = False,
+    min_step: Annotated[float | None, typer.Option(min=0.0, help="Merge scales closer than this.")] = None,
+    score: Annotated[
+        str | None, typer.Option(help="Score column of records. Default: the suite's primary score.")
+    ] = None,
     csv: Annotated[
-        bool, typer.Option("--csv", help="Write alpha_sigma.csv, agreement.csv and paired.csv too.")
+        bool, typer.Option("--csv", help="Also write alpha_sigma.csv, agreement.csv and paired.csv.")
     ] = False,
-    svg: Annotated[bool, typer.Option("--svg", help="Write fig_rob.svg too.")] = False,
+    svg: Annotated[bool, typer.Option("--svg", help="Also write fig_rob.svg.")] = False,
     track: Annotated[bool, typer.Option("--track", help="Log to MLflow.")] = False,
 ) -> None:
-    """Compute (alpha,sigma)-robustness: prints the table, writes tab_rob.tex and fig_rob.pdf."""
+    """Compute (alpha,sigma)-robustness: print the table, and write tab_rob.tex and fig_rob.pdf."""
     from medtest.cli.results.alpha_sigma.command import Options, run_alpha_sigma
 
     options = Options(
@@ -279,10 +287,10 @@ def alpha_sigma(
 
 @app.command("ui", rich_help_panel=READ)
 def ui(
-    port: Annotated[int, typer.Option(min=1, max=65535)] = 5000,
-    host: Annotated[str, typer.Option(help="Loopback by default: results may be patients'.")] = "127.0.0.1",
+    port: Port = 5000,
+    host: Annotated[str, typer.Option(help="Address to listen on. Results may hold patient data.")] = "127.0.0.1",
 ) -> None:
-    """Open the MLflow UI on the results of this folder (or MEDTEST_HOME)."""
+    """Open the MLflow UI on the results in this folder (or MEDTEST_HOME)."""
     from medtest.cli.team.ui import serve_ui
 
     raise typer.Exit(serve_ui(host=host, port=port, console=console()))
@@ -290,12 +298,10 @@ def ui(
 
 @app.command("server", rich_help_panel=READ)
 def server(
-    folder: Annotated[Path, typer.Option(help="Where database, artifacts and the admin's password lie.")] = Path(
-        "mlserver"
-    ),
-    port: Annotated[int, typer.Option(min=1, max=65535)] = 5000,
+    folder: Annotated[Path, typer.Option(help="Folder of the database, artifacts and secrets.")] = Path("mlserver"),
+    port: Port = 5000,
 ) -> None:
-    """Serve MLflow for a team on loopback: PostgreSQL, artifacts through the server, users with passwords."""
+    """Serve MLflow for a team on loopback, with PostgreSQL, artifacts and user accounts."""
     from medtest.cli.team.server import serve_team
 
     raise typer.Exit(serve_team(folder, port=port, console=console()))
@@ -303,16 +309,18 @@ def server(
 
 @app.command("simlab", rich_help_panel=MODELS)
 def simlab(
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0: a free one.")] = 0,
-    seed: Annotated[int, typer.Option(min=0, help="Of the product's draws.")] = 0,
-    defect: Annotated[list[str] | None, typer.Option(help="NAME=RATE, e.g. refusals=0.05; repeatable.")] = None,
-    fault: Annotated[
-        list[str] | None, typer.Option(help="NAME=VALUE, e.g. latency=0.05, too_many=0.05; repeatable.")
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 picks a free one.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the product's draws.")] = 0,
+    defect: Annotated[
+        list[str] | None, typer.Option(help="Defect as NAME=RATE, e.g. refusals=0.05; repeatable.")
     ] = None,
-    key_variable: Annotated[str, typer.Option(help="Environment variable that holds the key it wants.")] = "",
-    ocr: Annotated[str, typer.Option(help="edges, rapidocr or auto.")] = "edges",
+    fault: Annotated[
+        list[str] | None, typer.Option(help="Server fault as NAME=VALUE, e.g. latency=0.05; repeatable.")
+    ] = None,
+    key_variable: Annotated[str, typer.Option(help="Environment variable with the API key to require.")] = "",
+    ocr: Annotated[str, typer.Option(help="Text recognition: edges, rapidocr or auto.")] = "edges",
 ) -> None:
-    """Serve the SIMULATED product on loopback by hand: to try clients on, and to generate load."""
+    """Serve the SIMULATED product on loopback, to try clients or to generate load."""
     from medtest.cli.models.simlab import SimlabOptions, serve_simlab
 
     options = SimlabOptions(
@@ -330,15 +338,15 @@ def _version(requested: bool) -> None:
 @app.callback()
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Metamorphic test suites for medical-imaging AI."""
+    """Test medical-imaging AI with metamorphic test suites."""
 
 
 @cache
 def _command() -> Callable[..., object]:
-    """Return the command with those of other packages, whose modules import nothing heavy."""
+    """Return the command with all command groups, whose modules import nothing heavy."""
     from medtest.cli.data.command import app as data
     from medtest.cli.followups.objects import app as objects
     from medtest.cli.followups.store import app as followups
@@ -348,13 +356,13 @@ def _command() -> Callable[..., object]:
     from medtest.cli.training.commands import app as train
 
     for name, room, heading, words in (
-        ("weights", weights, MODELS, "Checkpoints: what is in them, and old ones converted."),
-        ("train", train, MODELS, "Train the bundled networks again, or others; evaluate them."),
-        ("readers", readers, MODELS, "Readers of pictures: their cards, sensitivity and specificity per class."),
-        ("study", study, MAKE, "The human study: make, serve, report."),
-        ("data", data, MAKE, "Data sets: what is there, is it whole, and how to run on it."),
-        ("followups", followups, MAKE, "Keep follow-ups: make, verify, export."),
-        ("objects", objects, MAKE, "Libraries of cut-outs: build one from images and masks."),
+        ("weights", weights, MODELS, "Show checkpoints and convert old ones."),
+        ("train", train, MODELS, "Train and evaluate networks."),
+        ("readers", readers, MODELS, "Measure sensitivity and specificity of picture readers."),
+        ("study", study, MAKE, "Make, serve and report a human study."),
+        ("data", data, MAKE, "Inspect data sets and print commands that run on them."),
+        ("followups", followups, MAKE, "Make, verify and export stored follow-ups."),
+        ("objects", objects, MAKE, "Build libraries of cut-out objects from images and masks."),
     ):
         app.add_typer(room, name=name, help=words, rich_help_panel=heading)
     return get_command(app)

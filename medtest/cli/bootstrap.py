@@ -33,10 +33,10 @@ _PACKAGES: tuple[tuple[tuple[str, ...], str], ...] = (
 )
 
 
-def tell_defect() -> int:
+def report_defect() -> int:
     """Print the current exception as a defect of medtest, and return its exit code."""
     traceback.print_exc()
-    sys.stderr.write("This is a defect of medtest, not a mistake of yours; please report it with these lines.\n")
+    sys.stderr.write("This is a defect of medtest, not your mistake. Please report it with the lines above.\n")
     return DEFECT
 
 
@@ -58,8 +58,8 @@ def require_opencv() -> None:
     except ImportError as error:
         if isinstance(error, ModuleNotFoundError) and error.name == "cv2":
             raise MedtestError(
-                f"{sys.executable} has not the packages that medtest needs. `make install` sets up .venv: run "
-                ".venv/bin/python in place of python; or install them here: pip install -e ."
+                f"{sys.executable} lacks packages that medtest needs. Use .venv/bin/python, which `make install` sets "
+                "up, or install medtest here: pip install -e ."
             ) from error
         if not any(name in str(error) for name in _SYSTEM_LIBRARIES):
             raise
@@ -77,9 +77,9 @@ def opencv_advice(problem: str, distribution: str = "") -> str:
     lines = [
         "OpenCV cannot start: this system lacks a library that opencv-python needs.",
         f"  found:   {problem.splitlines()[0]}",
-        "  to mend: install it (as root, or with sudo):",
+        "  fix:     install it (as root, or with sudo):",
         *(f"             {command}" for command in (likely[:1] or [command for _, command in _PACKAGES])),
-        "           or, where you may not, take OpenCV's build without windows, which needs neither:",
+        "           or, without root rights, use the headless build of OpenCV, which does not need it:",
         "             pip uninstall opencv-python && pip install opencv-python-headless",
     ]
     return "\n".join(lines)

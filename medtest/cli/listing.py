@@ -27,7 +27,7 @@ def parts_table(family: Family, config_dirs: Sequence[Path] = ()) -> Table:
     """
     table = Table(title=family, title_justify="left", box=None, header_style="bold", pad_edge=False)
     table.add_column("name", style="bold", no_wrap=True)
-    table.add_column("what it is", ratio=3)
+    table.add_column("description", ratio=3)
     table.add_column("settings and defaults", ratio=3)
     table.add_column("from", no_wrap=True)
     infos = system_infos(config_dirs) if family == "systems" else parts(family)
@@ -40,7 +40,7 @@ def suites_table(folders: list[Path]) -> Table:
     """Return the suites of a team's folders and those shipped with medtest."""
     table = Table(title="suites", title_justify="left", box=None, header_style="bold", pad_edge=False)
     table.add_column("name", style="bold", no_wrap=True)
-    table.add_column("what it tests", ratio=4)
+    table.add_column("description", ratio=4)
     table.add_column("needs", no_wrap=True)
     table.add_column("from", no_wrap=True)
     places = suite_folders(folders)
@@ -49,7 +49,7 @@ def suites_table(folders: list[Path]) -> Table:
         origin = "medtest" if file is not None and file.parent == suites_folder() else str(file and file.parent.name)
         tree = load_tree(name, places)
         if tree.mistakes:
-            table.add_row(name, f"has mistakes; medtest check {name} says which", "", origin)
+            table.add_row(name, f"has mistakes; see medtest check {name}", "", origin)
         else:
             table.add_row(name, escape(str(tree.values.get("description", "")).strip()), _needs(tree), origin)
     return table
@@ -89,7 +89,7 @@ def check_suites(
     Returns:
         ``MISTAKE`` when any suite has mistakes, else ``OK``.
     """
-    from medtest.suite.compose import load_suite  # Imported here, as it loads Hydra, which a list does not need.
+    from medtest.suite.compose import load_suite  # loads Hydra, which lists do not need
 
     worst = ExitCode.OK
     for name in names:

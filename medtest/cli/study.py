@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from medtest.cli.terminal import GroupedCommands, bar, console, say
-from medtest.cli.typed import ConfigDirs, own_keys, split_tokens
+from medtest.cli.typed import ConfigDirs, Port, own_keys, split_tokens
 from medtest.core.files.paths import path_from_here
 
 if TYPE_CHECKING:
@@ -19,15 +19,14 @@ if TYPE_CHECKING:
 
 app = typer.Typer(cls=GroupedCommands, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
 
-Folder = Annotated[Path, typer.Argument(help="The study's folder, as study make wrote it.")]
-Url = Annotated[str, typer.Option(help="What annotators type, where a proxy stands between: https://study.example.org")]
-Port = Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")]
+Folder = Annotated[Path, typer.Argument(help="Folder that medtest study make wrote.")]
+Url = Annotated[str, typer.Option(help="Address that annotators open, if a proxy serves the study.")]
 DEFAULT_PORT = 8765
 
 
 @app.callback()
 def study() -> None:
-    """The human study: do follow-ups keep the diagnosis, and could they occur?"""
+    """Make, serve and report a human study: do follow-ups keep the diagnosis, and are they plausible?"""
 
 
 @app.command("make")
@@ -36,15 +35,15 @@ def make(
         list[str] | None,
         typer.Argument(
             help="suite=NAME data=PATH kind=pairs|artefacts per_relation=100 frames=200 annotators=3 raters=N "
-            "repeat=0.1 catch=0.05 training=4 draw=N to=FOLDER, and anything a run takes (limit=, only=, relations.…)"
+            "repeat=0.1 catch=0.05 training=4 draw=N to=FOLDER, and any key of a run (limit=, only=, relations.…)"
         ),
     ] = None,
     review: Annotated[
-        Path | None, typer.Option(help="A finished study: a second look at what it flagged, by other annotators.")
+        Path | None, typer.Option(help="Finished study whose flagged follow-ups other annotators review.")
     ] = None,
     config_dir: ConfigDirs = None,
 ) -> None:
-    """Draw source and follow-up pairs (or single frames) and write a study's folder."""
+    """Draw pairs of source and follow-up, or single frames, and write the folder of a study."""
     from medtest.core.files.paths import home
     from medtest.session.runs import invocation_of
     from medtest.study.make import make_study
@@ -96,15 +95,14 @@ def _target(typed: str, home: Path, name: str) -> Path:
 
 
 def _print_study(result: MadeStudy, out: Console) -> None:
-
     total = sum(result.items.values())
     counted = ", ".join(f"{name} {count}" for name, count in result.items.items())
     unit = "pairs" if result.kind.compares else "frames"
     say(
         out,
         f"{path_from_here(result.folder)}: {total:,} {unit} ({counted}), {result.catches} catch items, "
-        f"{result.training} for training; {result.annotators} annotators, up to {result.longest:,} items each with "
-        "the repeated ones.",
+        f"{result.training} for training; {result.annotators} annotators, up to {result.longest:,} items each, "
+        "repeats included.",
     )
     for notice in result.notices:
         say(out, f"  {notice}")
@@ -115,10 +113,10 @@ def _print_study(result: MadeStudy, out: Console) -> None:
 def serve(
     folder: Folder,
     port: Port = DEFAULT_PORT,
-    host: Annotated[str, typer.Option(help="Loopback by default: frames may be patients'.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="Address to listen on. Frames may hold patient data.")] = "127.0.0.1",
     url: Url = "",
 ) -> None:
-    """Serve a study to annotators; each link is printed only once, the first time."""
+    """Serve a study to annotators. Each personal link is printed once."""
     from medtest.study.server.guard import site_of
     from medtest.study.server.serve import listening, make_links
     from medtest.study.server.serve import serve as serve_study
@@ -133,30 +131,30 @@ def serve(
         if old:
             say(
                 out,
-                f"{old} annotators had their links before; new ones: medtest study links {path_from_here(folder)}",
+                f"{old} annotators already have links; to replace them: medtest study links {path_from_here(folder)}",
             )
         say(out, f"The study is served at {site.url} (Ctrl-C stops it).")
         out.file.flush()
         with suppress(KeyboardInterrupt):  # raised again by the server when it has ended, unless the signal is ignored
             serve_study(store, site, listener)
-        say(out, "Stopped. Answers and links stay as they are; the same command serves on.")
+        say(out, "Stopped. Answers and links are kept; the same command continues.")
 
 
 @app.command("links")
 def links(
     folder: Folder,
-    who: Annotated[list[int] | None, typer.Option("--for", help="An annotator's number; all without it.")] = None,
+    annotator: Annotated[list[int] | None, typer.Option("--for", help="Number of an annotator. Default: all.")] = None,
     port: Port = DEFAULT_PORT,
-    host: Annotated[str, typer.Option(help="As for study serve.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="Address to listen on, as for study serve.")] = "127.0.0.1",
     url: Url = "",
 ) -> None:
-    """Create new links; the annotators' old links end, their answers stay."""
+    """Create new links. Old links stop working, answers are kept."""
     from medtest.study.server.guard import site_of
     from medtest.study.server.serve import make_links
     from medtest.study.store import StudyStore
 
     with StudyStore(folder) as store:
-        chosen = who or [number for number, _ in store.annotators()]
+        chosen = annotator or [number for number, _ in store.annotators()]
         new_links = make_links(store, site_of(host, port, url), chosen)
     _print_links([(link.annotator, link.url) for link in new_links], console())
 
@@ -164,7 +162,7 @@ def links(
 def _print_links(links: list[tuple[int, str]], out: Console) -> None:
     if not links:
         return
-    say(out, "Links, shown this once; each lets in whoever has it:")
+    say(out, "Links, shown only once; anyone who has one can use it:")
     for number, link in links:
         say(out, f"  annotator {number}:  {link}")
 
@@ -173,11 +171,11 @@ def _print_links(links: list[tuple[int, str]], out: Console) -> None:
 def report(
     folder: Folder,
     leave_out: Annotated[
-        list[int] | None, typer.Option(help="An annotator's number whose answers are left out, counted.")
+        list[int] | None, typer.Option(help="Number of an annotator whose answers are left out.")
     ] = None,
     mlflow: Annotated[bool, typer.Option(help="Track the report in MLflow.")] = True,
 ) -> None:
-    """Report means, agreement, catch items, time, disagreements and flagged follow-ups: tables, report.html, MLflow."""
+    """Write tables and report.html: means, agreement, catch items, time, disagreements, flagged follow-ups."""
     from medtest.core.files.paths import home
     from medtest.study.results.report import report_study
 
@@ -189,7 +187,7 @@ def report(
     if study_report.flagged:
         say(
             out,
-            f"Second look:  medtest study make --review {path_from_here(folder)}   ·   leave them out of a suite: "
+            f"Review:  medtest study make --review {path_from_here(folder)}   ·   exclude them from a suite: "
             f"exclude.study={path_from_here(study_report.flagged)}",
         )
     for problem in study_report.problems:

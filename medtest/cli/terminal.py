@@ -48,16 +48,16 @@ def say(console: Console, text: str) -> None:
 
 
 @contextmanager
-def bar(console: Console, what: str) -> Iterator[Callable[[int, int], None]]:
+def bar(console: Console, title: str) -> Iterator[Callable[[int, int], None]]:
     """Show a progress bar; yield a function that takes the finished and total counts.
 
     Args:
         console: Console for the bar.
-        what: Text before it.
+        title: Text before it.
     """
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as shown:
-        task = shown.add_task(what, total=None)
+        task = shown.add_task(title, total=None)
         yield lambda done, total: shown.update(task, completed=done, total=total)

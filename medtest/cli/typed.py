@@ -14,11 +14,12 @@ from medtest.core.errors import Mistake, UserMistakes, nearest_name
 
 Tokens = Annotated[
     list[str],
-    typer.Argument(help="suite=NAME, then anything a run takes: data=PATH, model=NAME, relations.blur.severities=[3]"),
+    typer.Argument(help="suite=NAME and any key of a run: data=PATH, model=NAME, relations.blur.severities=[3] …"),
 ]
 ConfigDirs = Annotated[
-    list[Path] | None, typer.Option("--config-dir", help="A folder like conf/ of your own (model/ and others).")
+    list[Path] | None, typer.Option("--config-dir", help="Folder of your own configuration (model/*.yaml …).")
 ]
+Port = Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")]
 
 
 def split_tokens(tokens: Sequence[str], *keys: str) -> tuple[str, list[str], dict[str, str], list[str]]:

@@ -55,13 +55,13 @@ def test_a_release_copies_scores_and_writes_the_card(tmp_path: Path, monkeypatch
     monkeypatch.setattr("medtest.training.release.package_folder", lambda: package)
     monkeypatch.setattr("medtest.systems.checkpoints.network.package_folder", lambda: package)
     _weights(tmp_path / "w.safetensors")
-    (tmp_path / "commands.txt").write_text("medtest train segmentation --network ssformer\n", encoding="utf-8")
+    (tmp_path / "commands.txt").write_text("medtest train model=ssformer\n", encoding="utf-8")
     arguments = ["release", "--network", "ssformer", "--weights", str(tmp_path / "w.safetensors")]
     arguments += ["--commands", str(tmp_path / "commands.txt"), "--phantoms", "3", "--threshold", "0.6"]
     done = CliRunner().invoke(app, arguments, catch_exceptions=False)
     assert done.exit_code == 0
     card = (package / "weights" / "ssformer-compact.md").read_text(encoding="utf-8")
-    assert "medtest train segmentation --network ssformer" in card
+    assert "medtest train model=ssformer" in card
     assert "| unseen phantoms | 3 |" in card
     assert "cut at 0.6" in card
     assert "CC BY 4.0" in card

@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Console
 
 from medtest.cli.terminal import GroupedCommands
 from medtest.core.errors import ExitCode
 from medtest.seeds.folders.layout import shown
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from medtest.cli.data.proof import Proof
     from medtest.seeds.datasets.inspect import Inspection
     from medtest.seeds.datasets.looked import Looked, SuiteLine
@@ -28,15 +27,14 @@ _MOST_CLASSES = 20
 
 @app.callback()
 def data() -> None:
-    """Look at data sets: what is there, is it whole, and how to run on it."""
+    """Inspect data sets: content, completeness, and commands that run on them."""
 
 
 @app.command("inspect")
 def inspect(
-    path: Annotated[Path, typer.Argument(help="A folder, or an archive (.zip, .tar, .tar.gz), which is not unpacked.")],
+    path: Annotated[Path, typer.Argument(help="Folder or archive (.zip, .tar, .tar.gz). Archives are not unpacked.")],
 ) -> None:
-    """Identify data sets and compare them with published ones; exit code 2 if none is found or files are unusable."""
-    from rich.console import Console
+    """Identify data sets and compare them with published ones. Exit code 2: none found, or unusable files."""
     from rich.progress import Progress
 
     from medtest.seeds.datasets.inspect import PIXEL_SECONDS, inspect_path
@@ -45,7 +43,7 @@ def inspect(
     console = Console(highlight=False, markup=False)
     with kept_looks(PIXEL_SECONDS):  # the printed commands are tried on these files
         with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-            task = bar.add_task("looking at files", total=None)
+            task = bar.add_task("reading files", total=None)
             inspection = inspect_path(
                 path.expanduser(), progress=lambda done, total: bar.update(task, completed=done, total=total)
             )
@@ -58,9 +56,7 @@ def inspect(
 def questions(
     tokens: Annotated[list[str], typer.Argument(help="suite=NAME to=DIR, then data=PATH, limit=N, settings of seeds.")],
 ) -> None:
-    """Write images, questions and true answers as MEDVQA-GI does: medtest data questions suite=medvqa to=DIR."""
-    from rich.console import Console
-
+    """Write images, questions and true answers in MEDVQA-GI's format: medtest data questions suite=medvqa to=DIR."""
     from medtest.cli.data.questions import write_development
 
     write_development(tokens, console=Console(highlight=False, markup=False))
@@ -68,12 +64,10 @@ def questions(
 
 @app.command("submission")
 def submission(
-    run: Annotated[Path, typer.Argument(help="The folder of a run on the 18 questions.")],
+    run: Annotated[Path, typer.Argument(help="Folder of a run on the 18 questions.")],
     out: Annotated[Path, typer.Option(help="JSON file to write.")] = Path("submission.json"),
 ) -> None:
-    """Write a model's answers to the source images as a submission to MEDVQA-GI, from the records of a run."""
-    from rich.console import Console
-
+    """Write a MEDVQA-GI submission from the answers of a run to its source images."""
     from medtest.cli.data.questions import write_submission
 
     write_submission(run, out, console=Console(highlight=False, markup=False))
@@ -81,12 +75,10 @@ def submission(
 
 @app.command("answers")
 def answers(
-    file: Annotated[Path, typer.Argument(help="CSV with the columns question, answer and, where known, expected.")],
+    file: Annotated[Path, typer.Argument(help="CSV file with the columns question, answer and, optionally, expected.")],
     out: Annotated[Path, typer.Option(help="CSV file to write.")] = Path("read.csv"),
 ) -> None:
-    """Read answers given elsewhere as a run reads them: value, state and stage of each, and how many are right."""
-    from rich.console import Console
-
+    """Parse answers from a CSV file as a run does: value, state and stage of each, and counts."""
     from medtest.cli.data.questions import write_readings
 
     write_readings(file, out, console=Console(highlight=False, markup=False))
@@ -94,9 +86,7 @@ def answers(
 
 @app.command("known")
 def list_known() -> None:
-    """List the recognised data sets: number of published images, sizes, and where to get them."""
-    from rich.console import Console
-
+    """List the data sets that medtest recognises: published images, sizes, and sources."""
     from medtest.seeds.datasets.facts import known
 
     console = Console(highlight=False, markup=False)
@@ -132,12 +122,12 @@ def _print_inspection(console: Console, typed: str, inspection: Inspection) -> N
         proofs.insert(0, _print_line(console, inspection.together, typed, "run:"))
         console.print()
     if inspection.rest:
-        console.print("No data set takes these files, and no run reads them:")
+        console.print("These files belong to no data set, and no run reads them:")
         for rest in inspection.rest:
             console.print(f"  {rest}", soft_wrap=True)
     if inspection.ignored:
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(inspection.ignored.items()))
-        console.print(shown(f"Passed over: {kinds}."), soft_wrap=True)
+        console.print(shown(f"Ignored: {kinds}."), soft_wrap=True)
     for note in inspection.notes:
         console.print(f"Note: {note}.", soft_wrap=True)
     if inspection.empty:
@@ -145,7 +135,7 @@ def _print_inspection(console: Console, typed: str, inspection: Inspection) -> N
         console.print(f"No images were found that medtest can read ({formats}).", soft_wrap=True)
     started = next((proof for proof in proofs if proof.tokens), None)
     if started is not None:
-        console.print(f"Looked at as a run does, this starts:\n  {started.command}", soft_wrap=True)
+        console.print(f"This command was checked and starts:\n  {started.command}", soft_wrap=True)
 
 
 def _print_line(console: Console, line: SuiteLine, typed: str, label: str, remark: str = "") -> Proof:
@@ -182,14 +172,14 @@ def _print_set(console: Console, looked: Looked) -> None:
     if looked.classes:
         console.print("  classes: " + "\n           ".join(_class_lines(looked)), soft_wrap=True)
     if looked.questions:
-        console.print(shown("  asked:   " + "; ".join(looked.questions)), soft_wrap=True)
+        console.print(shown("  questions: " + "; ".join(looked.questions)), soft_wrap=True)
     if looked.sizes:
         console.print("  sizes:   " + "\n           ".join(_histogram(looked.sizes)), soft_wrap=True)
     for note in looked.notes:
         console.print(shown(f"  note:    {note}"), soft_wrap=True)
     if looked.problems:
         files = len({problem.file for problem in looked.problems})
-        console.print(f"  problem: {files:,} file{'' if files == 1 else 's'} that a run would refuse", style="red")
+        console.print(f"  problem: {files:,} file{'' if files == 1 else 's'} that a run refuses", style="red")
         for problem in looked.problems[:_MOST_LINES]:
             console.print(f"           {problem.file}: {problem.reason}", soft_wrap=True)
         if len(looked.problems) > _MOST_LINES:

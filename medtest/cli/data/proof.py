@@ -73,14 +73,14 @@ def _proof(tokens: tuple[str, ...]) -> Proof:
     notes: list[str] = []
     if MODEL in tokens:
         tokens = (*tokens, *EXAMPLE, "plan=true")
-        notes.append("with your server's address and its model, without plan=true, it is asked")
+        notes.append("insert the address and the model of your server; without plan=true, the model is queried")
     name, *overrides = (token.removeprefix("suite=") if at == 0 else token for at, token in enumerate(tokens))
     loaded = load(name, overrides, for_run=True)
     invocation = invocation_of(loaded)
     first = _first_read(loaded.suite.build_seeds(invocation.data))
     if first is not None:
         tokens, invocation = (*tokens, f"limit={first}"), replace(invocation, limit=first)
-        notes.append("the first images, whose files were read to their end")
+        notes.append("limited to the first images, whose files are read completely")
     prepare_run(loaded.suite, invocation)
     return Proof(tokens=tokens, note="; ".join(notes))
 

@@ -14,7 +14,6 @@ from rich.table import Table
 from medtest.cli.terminal import say
 from medtest.cli.typed import mistake, split_tokens
 from medtest.core.cases import SOURCE, Ask, Seed
-from medtest.core.errors import Mistake
 from medtest.core.files.written import check_out, claim, note_out
 from medtest.language.questions.answer_files import (
     OTHER,
@@ -121,36 +120,30 @@ def write_submission(run: Path, out: Path, *, console: Console) -> None:
     """
     folder = run.expanduser()
     if not (folder / RUN_FILE).is_file():
-        raise mistake("RUN", str(run), f"a run's folder, with {RUN_FILE} and records", "see outputs/<suite>/<system>/")
+        raise mistake("RUN", str(run), f"a run folder with {RUN_FILE} and records", "see outputs/<suite>/<system>/")
     table = read_table(folder, ["seed_id", "item", "relation", "answer"])
     if "answer" not in table.column_names:
         raise mistake("RUN", str(run), "the folder of a run on questions", "run suite=medvqa_clef first")
     if Wanted.from_folder(folder).hashed:
-        fix = "run with privacy.seed_ids=plain: the contest tells images by their names"
+        fix = "run with privacy.seed_ids=plain: the contest identifies images by name"
         raise mistake("RUN", f"{run}, whose seed ids are hashed", "plain seed ids", fix)
-    rows = [row for row in table.to_pylist() if row["relation"] == SOURCE and by_name(row["item"] or "")]
+    rows = [
+        QuestionRow(image=row["seed_id"], question=question, answers=(row["answer"] or "",))
+        for row in table.to_pylist()
+        if row["relation"] == SOURCE and (question := by_name(row["item"] or ""))
+    ]
     if not rows:
         raise mistake("RUN", str(run), "answers to questions of MEDVQA-GI", "run suite=medvqa_clef first")
-    answers = [
-        QuestionRow(image=row["seed_id"], question=_known(row["item"]), answers=(row["answer"] or "",)) for row in rows
-    ]
     check_out([out], "--out")
     with writing_text(out) as file:
-        file.write(to_submission(answers))
+        file.write(to_submission(rows))
     with output_problems(out):
         note_out([out])
-    images = {row["seed_id"] for row in rows}
+    images = {row.image for row in rows}
     say(console, f"{out}: {len(rows):,} answers of {len(images):,} images.")
     missing = len(images) * len(official()) - len(rows)
     if missing:
-        say(console, f"The contest wants 18 answers of each image: {missing:,} are missing.")
-
-
-def _known(name: str) -> Question:
-    question = by_name(name)
-    if question is None:
-        raise ValueError(f"{name} is none of the 18 questions")
-    return question
+        say(console, f"The contest expects 18 answers per image: {missing:,} are missing.")
 
 
 # --- answers from elsewhere, read in the same way as in a run --------------------------------------------------------
@@ -162,7 +155,7 @@ _MOST_QUESTIONS = 30
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    given: TableAnswer
+    entry: TableAnswer
     answer: Answer
 
     @property
@@ -173,7 +166,7 @@ class _Read:
     @property
     def result(self) -> str:
         """The reading compared with the expected value; "" without one."""
-        return "" if self.given.expected is None else beside(self.answer, self.given.expected)
+        return "" if self.entry.expected is None else beside(self.answer, self.entry.expected)
 
 
 def write_readings(file: Path, out: Path, *, console: Console) -> None:
@@ -190,17 +183,13 @@ def write_readings(file: Path, out: Path, *, console: Console) -> None:
     """
     path, target = file.expanduser(), out.expanduser()
     if target.exists() and path.exists() and target.samefile(path):
-        fix = f"--out {path.stem}_read.csv"
-        allowed = "another file"
-        raise Mistake(
-            where="command line", key="--out", found=f"{out}, the table itself", allowed=allowed, fix=fix
-        ).as_error()
+        raise mistake("--out", f"{out}, the table itself", "another file", f"--out {path.stem}_read.csv")
     check_out([target], "--out")
     rows = [
         _Read(entry, reading(entry.answer, ANSWERED, entry.question.kind.value, entry.question.id))
         for entry in read_answers(path, str(file))
     ]
-    expecting = any(row.given.expected is not None for row in rows)
+    expecting = any(row.entry.expected is not None for row in rows)
     with writing_text(target) as written:
         writer = csv.writer(written, lineterminator="\n")
         extra = ("expected", "result") if expecting else ()
@@ -214,7 +203,7 @@ def write_readings(file: Path, out: Path, *, console: Console) -> None:
 
 def _cells(row: _Read, *, expecting: bool) -> tuple[str, ...]:
     start, end = row.answer.span
-    entry = row.given
+    entry = row.entry
     cells = (
         entry.asked,
         entry.answer,
@@ -229,7 +218,7 @@ def _cells(row: _Read, *, expecting: bool) -> tuple[str, ...]:
 def _print_counts(console: Console, rows: Sequence[_Read], out: Path, *, expecting: bool) -> None:
     by_name: dict[str, list[_Read]] = {}
     for row in rows:
-        by_name.setdefault(row.given.question.name, []).append(row)
+        by_name.setdefault(row.entry.question.name, []).append(row)
     columns = ("expected", *_RESULTS) if expecting else ("answers", *_STATES)
     shown = Table("question", *columns, box=None)
     for column in shown.columns[1:]:
@@ -249,7 +238,7 @@ def _print_counts(console: Console, rows: Sequence[_Read], out: Path, *, expecti
         total = sum(results.values())
         right, other = (_share(results[name], total) for name in (RIGHT, OTHER))
         others = f"{results[UNPARSED]:,} unparsed, {results[REFUSED]:,} read as a refusal"
-        say(console, f"Of {total:,} with an expected value {right} right, {others}, {other} another value.")
+        say(console, f"Of {total:,} with an expected value: {right} right, {others}, {other} another value.")
 
 
 def _share(count: int, total: int) -> str:

@@ -78,24 +78,20 @@ def _crafted(
     parts = Parts(loaded.suite, invocation.data, invocation.batch_size)
     read_from_runs(loaded.suite, invocation, parts, crafted_names)
 
-    def kept(address: Address) -> FollowUp:
+    def stored_case(address: Address) -> FollowUp:
         case = parts.make(seed, address)
         if case.follow is None:
             raise NotApplicable(case.reason.text)
         return case.follow
 
-    return kept
+    return stored_case
 
 
 def _prepared(loaded: Loaded, seed_name: str, index: int) -> PreparedSeed:
-    source, ref = _find(_sources(loaded), seed_name, index)
+    source, ref = _find(loaded.suite.build_seeds(invocation_of(loaded).data), seed_name, index)
+    check_needed([source], {(ref.dataset, ref.seed_id)})
     preparation = loaded.suite.prepare
     return prepare(source.load(ref), size=preparation.size, resize=preparation.resize)
-
-
-def _sources(loaded: Loaded) -> tuple[SeedSource, ...]:
-    suite: Suite = loaded.suite
-    return suite.build_seeds(invocation_of(loaded).data)
 
 
 def _find(sources: Sequence[SeedSource], seed_name: str, index: int) -> tuple[SeedSource, SeedRef]:
@@ -103,7 +99,7 @@ def _find(sources: Sequence[SeedSource], seed_name: str, index: int) -> tuple[Se
     if seed_name:
         by_name = {f"{ref.dataset}/{ref.seed_id}": (source, ref) for source, ref in listed}
         if seed_name in by_name:
-            return _usable(*by_name[seed_name])
+            return by_name[seed_name]
         raise mistake(
             "--seed",
             found=seed_name,
@@ -111,13 +107,8 @@ def _find(sources: Sequence[SeedSource], seed_name: str, index: int) -> tuple[Se
             nearest=nearest_name(seed_name, by_name),
         )
     if index < len(listed):
-        return _usable(*listed[index])
+        return listed[index]
     raise mistake("--index", found=str(index), allowed=f"0 to {len(listed) - 1}")
-
-
-def _usable(source: SeedSource, ref: SeedRef) -> tuple[SeedSource, SeedRef]:
-    check_needed([source], {(ref.dataset, ref.seed_id)})
-    return source, ref
 
 
 def export_images(tokens: Sequence[str], *, config_dirs: Sequence[Path], console: Console) -> None:
@@ -140,7 +131,7 @@ def export_images(tokens: Sequence[str], *, config_dirs: Sequence[Path], console
     task = loaded.suite.task
     if not task.folder:
         return  # Answers in words are not read from files; medtest data questions writes the questions.
-    say(console, "Put your maps under the same names into a folder, then:")
+    say(console, "Write your maps under the same names to a folder, then:")
     typed = [f"suite={name}", *(token for token in overrides if not token.startswith("model="))]
     command = shlex.join(["python", "run.py", *typed, f"model={task.folder}", "folder=YOUR_MAPS"])
     say(console, f"  {command}")
@@ -163,7 +154,7 @@ def replay_address(tokens: Sequence[str], *, out: Path, config_dirs: Sequence[Pa
             "address",
             found=" ".join(words) or "none",
             allowed="dataset/seed_id/relation_s<severity>_f<frame>_r<repeat>",
-            fix="the report has the address under every strip",
+            fix="copy the address below a strip of the report",
         )
     loaded = load(name, overrides, config_dirs=config_dirs)
     invocation = replace(invocation_of(loaded), limit=None)
@@ -201,22 +192,19 @@ def _replay(
 def _crafted_words(crafted: Crafted) -> str:
     """Return the origin of a crafted case and, if it was crafted again, whether it equals the judged one."""
     if crafted.folder is not None:
-        return f"Crafted on {crafted.on}; the pixels are those that were judged, from {_below_outputs(crafted.folder)}"
-    words = f"Crafted anew on {crafted.on}"
+        run = "/".join(("outputs", *crafted.folder.parts[-3:]))
+        return f"Crafted on {crafted.on}; the pixels are the judged ones, from {run}"
+    words = f"Crafted again on {crafted.on}"
     if crafted.problem:
-        words = f"Of what a run kept, {crafted.problem}. {words}"
+        words = f"Stored images of a run: {crafted.problem}. {words}"
     if not crafted.recorded:
-        return f"{words}: no run in outputs/ has recorded this case."
+        return f"{words}: no run in outputs/ recorded this case."
     if crafted.recorded == crafted.sha256:
-        return f"{words}: its SHA-256 is the record's, every pixel is as it was judged."
+        return f"{words}: its SHA-256 matches the record, so its pixels are the judged ones."
     return (
-        f"{words}: its SHA-256 differs from the record's ({crafted.recorded[:12]}…); what follows"
-        " gradients depends on processor, libraries and batch, and this is not the image that was judged."
+        f"{words}: its SHA-256 differs from the record ({crafted.recorded[:12]}…), so this is not the judged image; "
+        "gradients depend on processor, libraries and batch."
     )
-
-
-def _below_outputs(folder: Path) -> str:
-    return "/".join(("outputs", *folder.parts[-3:]))
 
 
 def _write_case(case: Replay, address: str, out: Path) -> list[str]:
@@ -279,9 +267,9 @@ def _show_answers(
     others = dict.fromkeys(answer.system for answer in answers if chosen is not None and answer.system not in chosen)
     answers = [answer for answer in answers if answer.system not in others]
     if not answers:
-        of_systems = "" if chosen is None else f" of {', '.join(chosen)}"
-        hint = f" There are answers of {', '.join(others)}." if others else ""
-        words = f"No recorded answer{of_systems} to it lies in outputs/; a replay asks no system.{hint}"
+        of_systems = "" if chosen is None else f" by {', '.join(chosen)}"
+        hint = f" There are answers by {', '.join(others)}." if others else ""
+        words = f"outputs/ holds no recorded answer{of_systems} to this case; a replay queries no system.{hint}"
         say(console, words)
     for answer in answers:
         item = f"{answer.item}, " if answer.item else ""

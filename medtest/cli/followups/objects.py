@@ -36,16 +36,22 @@ def objects() -> None:
 
 @app.command("build")
 def build(
-    path: Annotated[Path, typer.Argument(help="The folder with images and masks.")],
-    layout: Annotated[FolderLayout, typer.Option(help="How they are kept.")],
-    out: Annotated[Path, typer.Option(help="The library to write; objects/NAME is found as library=NAME.")],
-    licence: Annotated[str, typer.Option("--license", "--licence", help="Licence of the images, kept beside each.")],
-    kind: Annotated[CutoutKind | None, typer.Option(help="What the masks mark; needed for --layout masks.")] = None,
-    source: Annotated[str, typer.Option(help="Where the images come from, kept beside each cut-out.")] = "",
-    smallest: Annotated[float, typer.Option(min=0.0, max=1.0, help="Least area, fraction of the field.")] = 0.002,
-    largest: Annotated[float, typer.Option(min=0.0, max=1.0, help="Largest area, fraction of the field.")] = 0.5,
+    path: Annotated[Path, typer.Argument(help="Folder of images and masks.")],
+    layout: Annotated[FolderLayout, typer.Option(help="Layout of the folder.")],
+    out: Annotated[Path, typer.Option(help="Library to write; objects/NAME is available as library=NAME.")],
+    licence: Annotated[
+        str, typer.Option("--license", "--licence", help="Licence of the images, stored with each cut-out.")
+    ],
+    kind: Annotated[
+        CutoutKind | None, typer.Option(help="Object that the masks mark; required with --layout masks.")
+    ] = None,
+    source: Annotated[str, typer.Option(help="Origin of the images, stored with each cut-out.")] = "",
+    smallest: Annotated[
+        float, typer.Option(min=0.0, max=1.0, help="Smallest area, as a fraction of the field.")
+    ] = 0.002,
+    largest: Annotated[float, typer.Option(min=0.0, max=1.0, help="Largest area, as a fraction of the field.")] = 0.5,
 ) -> None:
-    """Cut objects out of images and masks of your own into a library."""
+    """Build a library of cut-outs from your images and masks."""
     from medtest.relations.objects.build import BuildOptions, build_library
 
     options = BuildOptions(
@@ -67,9 +73,9 @@ def build(
 
 @app.command("list")
 def list_objects(
-    library: Annotated[str, typer.Argument(help="bundled, or a library's name or folder.")] = "bundled",
+    library: Annotated[str, typer.Argument(help="bundled, or the name or folder of a library.")] = "bundled",
 ) -> None:
-    """List the cut-outs of a library with their source and licence."""
+    """List the cut-outs of a library with source and licence."""
     from rich.table import Table
 
     from medtest.relations.objects.library import KINDS, load_library

@@ -21,13 +21,13 @@ app = typer.Typer(cls=GroupedCommands, no_args_is_help=True, rich_markup_mode=No
 _MOST_LINES = 50
 Where = Annotated[
     Path | None,
-    typer.Option("--store", help="The store's folder; followups/ in this folder (or MEDTEST_HOME) without."),
+    typer.Option("--store", help="Folder of the store. Default: followups/ in this folder (or MEDTEST_HOME)."),
 ]
 
 
 @app.callback()
 def followups() -> None:
-    """Store of follow-ups, for testing, training and human judgement."""
+    """Make, verify and export stored follow-ups, for testing, training and human judgement."""
 
 
 @app.command("make")
@@ -36,7 +36,7 @@ def make(
     store: Annotated[
         Path | None,
         typer.Option(
-            "--store", "--to", help="The store's folder; followups/ in this folder (or MEDTEST_HOME) without."
+            "--store", "--to", help="Folder of the store. Default: followups/ in this folder (or MEDTEST_HOME)."
         ),
     ] = None,
     config_dir: ConfigDirs = None,
@@ -59,14 +59,14 @@ def make(
             None if folder is None else folder.expanduser(),
             progress=progress,
         )
-    summary = f"{report.made:,} made, {report.reused:,} there already, {report.skipped:,} without room"
+    summary = f"{report.made:,} made, {report.reused:,} stored before, {report.skipped:,} not applicable"
     say(
         out,
         f"{report.folder.name}: {summary}; {report.sources:,} sources, {report.bytes / 1e6:,.1f} MB written in "
         f"{report.seconds:,.1f} s",
     )
     if report.left_out:
-        say(out, f"Not kept, for they need the system: {', '.join(report.left_out)}")
+        say(out, f"Not stored, because they depend on the system: {', '.join(report.left_out)}")
     if report.errors:
         say(out, f"{report.errors:,} could not be made:")
         _lines(out, [f"{address}: {reason}" for address, reason in report.problems], report.errors)
@@ -78,10 +78,10 @@ def make(
 def verify(
     store: Where = None,
     repair: Annotated[
-        bool, typer.Option("--repair", help="Move aside what is damaged or unknown, forget what lost a picture.")
+        bool, typer.Option("--repair", help="Move damaged and unknown files aside, and drop entries without a picture.")
     ] = False,
 ) -> None:
-    """Read every picture of the store; exit code 1 when one is missing, altered, truncated or orphaned."""
+    """Verify every picture of the store. Exit code 1: one is missing, altered, truncated or orphaned."""
     from medtest.runner.followups.verify import repair_store, verify_store
 
     out = console()
@@ -90,17 +90,17 @@ def verify(
         report = repair_store(opened, progress=progress) if repair else verify_store(opened, progress=progress)
     head = f"{opened.folder.name}: {report.entries:,} follow-ups, {report.files:,} pictures"
     if report.whole:
-        say(out, f"{head}: whole")
+        say(out, f"{head}: complete")
     else:
         count = len(report.findings)
         say(out, f"{head}: {count:,} finding{'s' if count > 1 else ''}")
         _lines(out, [str(finding) for finding in report.findings], count)
     if report.in_work:
-        say(out, f"{report.in_work:,} files of a process that is adding now are not noted yet.")
+        say(out, f"{report.in_work:,} files of a running process are not indexed yet.")
     if repair and not report.whole:
         say(
             out,
-            f"Repaired: {report.moved:,} files moved aside, {report.forgotten:,} follow-ups forgotten; the command "
+            f"Repaired: {report.moved:,} files moved aside, {report.forgotten:,} follow-ups dropped; the command "
             "that made them makes them again.",
         )
     raise typer.Exit(ExitCode.OK if report.whole or repair else 1)
@@ -108,14 +108,14 @@ def verify(
 
 @app.command("export")
 def export(
-    to: Annotated[Path, typer.Option("--to", help="A new folder.")],
+    to: Annotated[Path, typer.Option("--to", help="New folder to write.")],
     store: Where = None,
-    dataset: Annotated[list[str] | None, typer.Option(help="Only this data set; may be repeated.")] = None,
-    relation: Annotated[list[str] | None, typer.Option(help="Only this relation; may be repeated.")] = None,
-    severity: Annotated[list[int] | None, typer.Option(help="Only this severity; may be repeated.")] = None,
+    dataset: Annotated[list[str] | None, typer.Option(help="Only this data set; repeatable.")] = None,
+    relation: Annotated[list[str] | None, typer.Option(help="Only this relation; repeatable.")] = None,
+    severity: Annotated[list[int] | None, typer.Option(help="Only this severity; repeatable.")] = None,
     suite: Annotated[str, typer.Option(help="Only follow-ups of this suite, by name or key.")] = "",
 ) -> None:
-    """Write a plain data set: images/, masks/, sources/ and followups.csv, for other tools."""
+    """Export a plain data set for other tools: images/, masks/, sources/ and followups.csv."""
     from medtest.runner.followups.export import export_store
 
     out = console()
@@ -131,7 +131,7 @@ def export(
             severities=severity or (),
             progress=progress,
         )
-    skipped = f", {report.skipped:,} without room (named in the table)" if report.skipped else ""
+    skipped = f", {report.skipped:,} not applicable (listed in the table)" if report.skipped else ""
     say(
         out,
         f"{target.name}: {report.followups:,} images, {report.masks:,} masks, {report.sources:,} sources, "
@@ -141,7 +141,7 @@ def export(
 
 @app.command("list")
 def list_suites(store: Where = None) -> None:
-    """List the suites with follow-ups in the store."""
+    """List the suites whose follow-ups are stored."""
     from rich.table import Table
 
     opened = _opened(store, write=False)

@@ -28,7 +28,7 @@ _MOST = {"scenes": 100_000, "questions": 100_000, "limit": 10_000_000, "seed": 2
 
 @app.callback()
 def readers() -> None:
-    """Readers of pictures: how often they recognise what is shown."""
+    """Measure how often picture readers recognise what is shown."""
 
 
 @app.command("card")
@@ -36,12 +36,12 @@ def card_command(
     tokens: Annotated[
         list[str],
         typer.Argument(
-            help="reader=NAME and data=FOLDER (COCO's labels), scenes=N (drawn) or questions=N (drawn, polyps);"
-            " then path=FILE and other settings of the reader, card=FILE, limit=N, seed=N, device=cuda:0"
+            help="reader=NAME and data=FOLDER (COCO labels), scenes=N (drawn) or questions=N (drawn, polyps); "
+            "then path=FILE and other settings of the reader, card=FILE, limit=N, seed=N, device=cuda:0"
         ),
     ],
 ) -> None:
-    """Make a reader's card: medtest readers card reader=detector path=yolox.onnx data=FOLDER."""
+    """Measure a reader and write its card: medtest readers card reader=detector path=yolox.onnx data=FOLDER."""
     out = console()
     own, settings = _sorted(tokens)
     reader = _reader(own, settings)
@@ -59,7 +59,7 @@ def card_command(
     with output_problems(table):
         note_out([target, table])
     _show(rows, card, out)
-    say(out, f"{card.data}: the card of {reader.name} is {target}, as a table {table}")
+    say(out, f"{card.data}: card of {reader.name} in {target}, table in {table}")
     if own.get("card"):
         say(out, f"Use it: oracles.reader.card={own['card']}")
 
@@ -123,9 +123,11 @@ def _target(own: Mapping[str, str], reader: PictureReader) -> Path:
     named = own.get("card")
     target = Path(named).expanduser() if named else reader.card_beside()
     if target is None:
-        raise mistake("card", "nothing", "the file to write", fix=f"{reader.name} has no file: say card=FILE")
+        raise mistake(
+            "card", "nothing", "the file to write", fix=f"{reader.name} has no file of its own: add card=FILE"
+        )
     if not target.parent.is_dir():
-        raise mistake("card", str(target), "a file in a folder that is there")
+        raise mistake("card", str(target), "a file in an existing folder")
     return target
 
 
@@ -137,7 +139,7 @@ def _labelled(own: Mapping[str, str]) -> LabelledPictures:
 
         place = Path(own["data"]).expanduser()
         if not place.exists():
-            raise mistake("data", own["data"], "a folder or a file of labels that is there")
+            raise mistake("data", own["data"], "an existing folder or file of labels")
         return coco_pictures(place, limit=limit)
     from medtest.cli.data.labelled import question_pictures, scene_pictures
 
@@ -171,15 +173,15 @@ def _show(rows: Sequence[Mapping[str, Any]], card: Card, out: Console) -> None:
     from rich.table import Table
 
     table = Table(title=f"{card.pictures:,} pictures")
-    for column in ("", "name", "there", "seen", "sensitivity", "not there", "spurious", "specificity", ""):
+    for column in ("", "name", "present", "seen", "sensitivity", "absent", "spurious", "specificity", ""):
         table.add_column(column)
     for row in rows:
         cells = [row["kind"], row["name"], row["present"], row["seen"], _share(row, "sensitivity")]
-        cells += [row["absent"], row["spurious"], _share(row, "specificity"), "" if row["told"] else "cannot tell"]
+        cells += [row["absent"], row["spurious"], _share(row, "specificity"), "" if row["told"] else "not used"]
         table.add_row(*(str(cell) for cell in cells))
     out.print(table)
     lost = sum(not row["told"] for row in rows)
-    say(out, f"{lost} of {len(rows)} names cannot be told: sensitivity and specificity add up to less than 1.5")
+    say(out, f"{lost} of {len(rows)} names are not used: sensitivity and specificity add up to less than 1.5")
 
 
 def _share(row: Mapping[str, Any], name: str) -> str:

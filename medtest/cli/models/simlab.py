@@ -58,7 +58,7 @@ def config_of(options: SimlabOptions) -> Config:
     key = os.environ.get(options.key_variable, "") if options.key_variable else ""
     if options.key_variable and not key:
         # The typed value may be the key itself, so it is not repeated.
-        mistakes.append(Mistake(where=WHERE, key="--key-variable", found="a variable that is not set"))
+        mistakes.append(Mistake(where=WHERE, key="--key-variable", found="an environment variable that is not set"))
     if mistakes:
         raise UserMistakes(mistakes)
     return Config(
@@ -140,18 +140,16 @@ def serve_simlab(options: SimlabOptions, *, console: Console) -> None:
             await server.start()
         except OSError as error:
             problem = f"{options.port}, which cannot be used ({error.strerror})"
-            raise Mistake(where=WHERE, key="--port", found=problem, fix="take --port 0").as_error() from error
+            raise Mistake(where=WHERE, key="--port", found=problem, fix="use --port 0").as_error() from error
         try:
-            console.print("SIMULATED: a program of medtest's; its answers say nothing about any real product.")
+            console.print("SIMULATED product: its answers say nothing about any real product.")
             say(console, f"{server.base_url}  model {MODEL}")
-            console.print(
-                f"GET or PUT http://127.0.0.1:{server.port}/faults: what it counted, and faults anew. Ctrl-C ends."
-            )
+            console.print(f"Counts and faults: GET or PUT http://127.0.0.1:{server.port}/faults. Press Ctrl-C to stop.")
             await asyncio.Event().wait()
         finally:
             await server.stop()
 
-    # A shell that starts it in the background tells its children to ignore Ctrl-C.
+    # A shell that starts it in the background makes it ignore Ctrl-C.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     with contextlib.suppress(KeyboardInterrupt):

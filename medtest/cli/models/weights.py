@@ -18,13 +18,14 @@ def convert_command(
     source: Annotated[str, typer.Argument(metavar="IN", help="The old checkpoint.")],
     target: Annotated[str, typer.Argument(metavar="OUT", help="The new file: .safetensors or .pth.")],
     trust: Annotated[
-        bool, typer.Option("--i-trust-this-file", help="Do not ask: I know who made this file, and trust them.")
+        bool,
+        typer.Option("--i-trust-this-file", help="Read the file without asking: you know its author and trust them."),
     ] = False,
-    overwrite: Annotated[bool, typer.Option(help="Replace the new file where it is there already.")] = False,
+    overwrite: Annotated[bool, typer.Option(help="Replace OUT if it exists.")] = False,
 ) -> None:
-    """Write a checkpoint's weights, under their official names, to a file that can be read without running code.
+    """Write the weights of an old checkpoint, under their official names, to a file that runs no code when read.
 
-    An old pickle may run any code when it is read. It is read in a process of its own, and only if you trust it.
+    An old pickle can run any code when it is read. It is read in a separate process, and only if you trust it.
     """
     from medtest.systems.checkpoints.convert import convert
 
@@ -34,14 +35,14 @@ def convert_command(
         name = Path(source).name
         if trust:
             return True
-        say(out, f"{name} holds more than weights: reading it runs whatever code is in it, as you, on this machine.")
+        say(out, f"{name} holds more than weights: reading it runs its code with your rights on this machine.")
         if not sys.stdin.isatty():
-            out.print("Nobody is here to ask; --i-trust-this-file answers yes.")
+            out.print("Not a terminal: cannot ask. If you trust the file, add --i-trust-this-file.")
             return False
-        return typer.confirm("Do you know who made it, and trust them?", default=False)
+        return typer.confirm("Do you know and trust its author?", default=False)
 
     done = convert(source, target, trusted=trusted, overwrite=overwrite)
-    contents = f"the weights of {done.network}" if done.network else "weights of a network that medtest does not know"
+    contents = f"the weights of {done.network}" if done.network else "weights of an unknown network"
     say(out, f"{done.path}: {done.entries} tensors, {contents}; SHA-256 {done.sha256}")
 
 
@@ -49,7 +50,7 @@ def convert_command(
 def show_command(
     checkpoint: Annotated[str, typer.Argument(metavar="FILE", help="A checkpoint.")],
 ) -> None:
-    """Show what a checkpoint holds: likely network, number of tensors and parameters, SHA-256."""
+    """Show the content of a checkpoint: likely network, tensors, parameters, SHA-256."""
     from medtest.core.errors import UserMistakes
     from medtest.systems.checkpoints.checkpoint import looks_like, read_state
     from medtest.systems.checkpoints.weights import is_ours, read_info
@@ -63,9 +64,9 @@ def show_command(
     out = console()
     if is_ours(path):
         info = read_info(path)
-        say(out, f"network     {info.network.get('family')}, compact, taking {info.size} pixels")
+        say(out, f"network     {info.network.get('family')}, compact, input side {info.size} pixels")
     else:
-        say(out, f"network     {looks_like(state) or 'none that medtest knows'}")
+        say(out, f"network     {looks_like(state) or 'unknown'}")
     numbers = sum(value.numel() for value in state.values())
     say(out, f"tensors     {len(state)}, {numbers:,} numbers")
     say(out, f"SHA-256     {cached_sha256(path)}")

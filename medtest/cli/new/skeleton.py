@@ -48,7 +48,7 @@ def write_skeleton(kind: PartKind, name: str, folder: Path) -> Path:
         raise Mistake(
             where="medtest new",
             key="folder",
-            found=f"{target} exists already",
+            found=f"{target}, which exists",
             fix="choose another name, or another folder with --folder",
         ).as_error()
     words = {

@@ -9,7 +9,8 @@ from tempfile import TemporaryDirectory
 from rich.console import Console
 
 from medtest.cli.terminal import say
-from medtest.core.errors import ExitCode, Mistake
+from medtest.cli.typed import mistake
+from medtest.core.errors import ExitCode
 from medtest.core.files.paths import home as default_home
 from medtest.core.files.paths import path_from_here
 from medtest.core.files.written import check_out, note_out
@@ -50,14 +51,8 @@ def compare_runs(
     typed = [token for token in tokens if "=" in token and not Path(token).expanduser().exists()]
     names = [token for token in tokens if token not in typed]
     if len(names) < 2:
-        typed_names, fix = " ".join(names) or "none", "medtest compare polyp_seg/pranet polyp_seg/ssformer"
-        raise Mistake(
-            where="command line",
-            key="runs",
-            found=typed_names,
-            allowed="two runs at least, the one to compare with first",
-            fix=fix,
-        ).as_error()
+        fix = "medtest compare polyp_seg/pranet polyp_seg/ssformer"
+        raise mistake("runs", " ".join(names) or "none", "two or more runs, the baseline first", fix)
     with TemporaryDirectory(prefix="medtest-compare-") as scratch:
         materials = [_material(name, home, Path(scratch)) for name in names]
         called = names_of(materials)
@@ -98,7 +93,7 @@ def compare_runs(
 def _headline(pair: ComparedPair) -> str:
     """Return the difference of a pair's rates, and the losses of the second run."""
     row = overall_row(pair)
-    rates = "no case was judged in both runs"
+    rates = "no case is judged in both runs"
     if row is not None:
         has_interval = row["ci_low"] == row["ci_low"]
         interval = f" ({points_words(row['ci_low'])} to {points_words(row['ci_high'])})" if has_interval else ""

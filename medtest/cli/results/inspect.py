@@ -13,6 +13,7 @@ from rich.console import Console
 from medtest.cli.terminal import bar, say
 from medtest.cli.typed import mistake, own_keys, split_tokens
 from medtest.core.errors import ExitCode, NotTracked
+from medtest.core.files.paths import path_from_here
 from medtest.session.runs import invocation_of
 from medtest.suite.compose import load
 
@@ -63,7 +64,7 @@ def inspect(tokens: Sequence[str], *, config_dirs: Sequence[Path], console: Cons
         say(console, f"{inspected.system}: {inspected.cases:,} follow-ups; {layers}")
         for line in inspected.notices:
             say(console, f"  {line}")
-        say(console, f"  {_near(inspected.folder)}/inside: {', '.join(file.name for file in inspected.files)}")
+        say(console, f"  {path_from_here(inspected.folder)}/inside: {', '.join(file.name for file in inspected.files)}")
     for problem in problems:
         say(console, problem)
     return ExitCode.NOT_TRACKED if problems else ExitCode.OK
@@ -79,7 +80,7 @@ def _attach(inspected: Inspected, invocation: Invocation) -> str:
     from medtest.runner.folder import view_folder
 
     if not (inspected.folder / RECORDS).is_file():
-        inspected.notices.append("No run of it is finished yet: its report will show what was seen once there is one.")
+        inspected.notices.append("No finished run yet: the report of a later run will show these figures.")
         return ""
     views = ["", *views_of(inspected.folder)[0]]
     for view in views:
@@ -96,11 +97,3 @@ def _attach(inspected: Inspected, invocation: Invocation) -> str:
     except NotTracked as error:
         return str(error)
     return ""
-
-
-def _near(folder: Path) -> str:
-    """Return a folder relative to the working directory, if it is below."""
-    try:
-        return folder.relative_to(Path.cwd()).as_posix()
-    except ValueError:
-        return "/".join(folder.parts[-4:])

@@ -56,7 +56,7 @@ def pack(tokens: Sequence[str], *, config_dirs: Sequence[Path], console: Console
     images = _images(own.get("images"))
     if "to" not in own or not own["to"]:
         example = "medtest pack suite=polyp_seg to=polyp_seg.zip"
-        raise mistake("to", found="nothing", allowed="to=FILE.zip, a new name", fix=example)
+        raise mistake("to", found="nothing", allowed="to=FILE.zip, a new file", fix=example)
     to = Path(own["to"]).expanduser()
     if "run" in own:
         beside = [token for token in tokens if token.partition("=")[0] not in _KEYS]
@@ -83,7 +83,7 @@ def _pack_suite(tokens: Sequence[str], to: Path, images: bool, config_dirs: Sequ
         loaded = load(name, overrides, config_dirs=config_dirs)
     invocation = invocation_of(loaded)
     if invocation.data is None and needs_data(loaded.suite):
-        raise mistake("data", found="nothing", allowed="the folder of the images whose SHA-256 the pack lists")
+        raise mistake("data", found="nothing", allowed="folder of the images, whose SHA-256 the pack lists")
     typed = prepare([f"suite={name}", *overrides])
     with bar(console, "seeds") as progress:
         packed, lists = pack_suite(
@@ -95,7 +95,7 @@ def _pack_suite(tokens: Sequence[str], to: Path, images: bool, config_dirs: Sequ
     )
     facts = packed.head.of_suite
     data = " data=PATH" if facts is not None and facts.needs_data and not facts.runs_from_data else ""
-    say(console, f"The other side: medtest check {to.name}{data}")
+    say(console, f"The recipient runs: medtest check {to.name}{data}")
 
 
 def _pack_run(name: str, to: Path, images: bool | None, console: Console) -> None:
@@ -110,8 +110,8 @@ def _pack_run(name: str, to: Path, images: bool | None, console: Console) -> Non
     facts = packed.head.of_run
     if facts is not None:
         tables = sum(name.endswith((".csv", ".tex")) for name in facts.made)
-        _print_packed(packed, f"{facts.system}: records of which {tables:,} tables and a report are made", console)
-    say(console, f"The other side: medtest check {to.name}")
+        _print_packed(packed, f"{facts.system}: records of {tables:,} tables and a report", console)
+    say(console, f"The recipient runs: medtest check {to.name}")
 
 
 def _print_packed(packed: Packed, words: str, console: Console) -> None:
@@ -146,7 +146,7 @@ def unpack(tokens: Sequence[str], *, console: Console) -> None:
     files = [token for token in tokens if not token.startswith("to=")]
     if len(files) != 1:
         typed, example = " ".join(files) or "nothing", "medtest unpack polyp_seg.zip to=received"
-        raise mistake("FILE", found=typed, allowed="one file that medtest pack wrote, and to=FOLDER", fix=example)
+        raise mistake("FILE", found=typed, allowed="one pack and to=FOLDER", fix=example)
     file = Path(files[0]).expanduser()
     named = next((token.removeprefix("to=") for token in tokens if token.startswith("to=")), "")
     to = Path(named).expanduser() if named else Path(file.stem)
@@ -154,12 +154,12 @@ def unpack(tokens: Sequence[str], *, console: Console) -> None:
     place = path_from_here(to)
     say(console, printable(f"{place}: {head.suite} {head.suite_version}, packed by medtest {head.medtest}"))
     if head.of_run is not None:
-        say(console, f"Its tables and report are made by: medtest tables {place}/{head.of_run.folder}")
+        say(console, f"To make its tables and report: medtest tables {place}/{head.of_run.folder}")
         return
     facts, data = head.of_suite, ""
     if facts is not None and facts.needs_data:
         data = f" data={place}/data" if facts.runs_from_data else " data=PATH"
-    say(console, f"To see what is the same here: medtest check {place}{data}")
+    say(console, f"To compare it with this machine: medtest check {place}{data}")
     say(console, f"To run it: python run.py suite={place}/suites/{head.suite}.yaml{data}")
 
 

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from rich.console import Console
 from rich.table import Table
 
-from medtest.core.errors import Mistake, UserMistakes, nearest_name
+from medtest.cli.typed import mistake
+from medtest.core.errors import UserMistakes, nearest_name
 from medtest.results.published import (
     published_actesting,
     published_attacks,
@@ -43,7 +44,9 @@ def print_reference(*, model: str, dataset: str, threshold: float | None, consol
                 console.print(f"over all cases of the four data sets, Dice: {pooled:.2f} %")
             console.print()
     if chosen:
-        console.print(f"EFR in percent. Source: {reference.SOURCE}.", style="dim")
+        console.print(
+            f"Error-finding rate (EFR, share of violated cases) in percent. Source: {reference.SOURCE}.", style="dim"
+        )
     if narrowed and chosen:
         return
     if narrowed:
@@ -54,30 +57,23 @@ def print_reference(*, model: str, dataset: str, threshold: float | None, consol
     print_drawing([name for name in models if name in drawing], console=console)
 
 
-def _of_segmenters(model: str, option: str, found: str) -> UserMistakes:
-    allowed = f"nothing with {model}: data sets and thresholds are of polyp segmentation"
-    return Mistake(where="command line", key=option, found=found, allowed=allowed, fix="take it out").as_error()
+def _of_segmenters(model: str, option: str, value: str) -> UserMistakes:
+    allowed = f"no such option with {model}: only polyp segmentation has data sets and thresholds"
+    return mistake(option, value, allowed, "remove it")
 
 
 def _table(model: str, threshold: float, datasets: tuple[str, ...]) -> Table:
-    title = f"{model}, t = {threshold}"
-    table = Table(
-        title=title, title_justify="left", box=None, header_style="bold", pad_edge=False, padding=(0, 1, 0, 0)
-    )
-    table.add_column("relation", no_wrap=True)
-    for dataset in datasets:
-        # rich truncates columns that may shrink, which would give wrong figures
-        table.add_column(f"{dataset}\nDice", justify="right", no_wrap=True, min_width=len("100.0"))
-        table.add_column("\nIoU", justify="right", no_wrap=True, min_width=len("100.0"))
+    heads = [head for dataset in datasets for head in (f"{dataset}\nDice", "\nIoU")]
     published = {
         (c.relation, c.dataset, c.score): c.efr_percent
         for c in reference.cells()
         if c.model == model and c.threshold == threshold
     }
-    for relation in dict.fromkeys(key[0] for key in published):
-        row = [f"{published[relation, d, s]:.1f}" for d in datasets for s in ("dice", "iou")]
-        table.add_row(relation, *row)
-    return table
+    rows = [
+        (relation, *(f"{published[relation, d, s]:.1f}" for d in datasets for s in ("dice", "iou")))
+        for relation in dict.fromkeys(key[0] for key in published)
+    ]
+    return _figures(f"{model}, t = {threshold}", ("relation", *heads), rows)
 
 
 def _chosen(option: str, typed: str, choices: tuple[str, ...]) -> tuple[str, ...]:
@@ -97,20 +93,13 @@ def _thresholds(typed: float | None, choices: tuple[float, ...]) -> tuple[float,
     raise _unknown("--threshold", str(typed), [str(t) for t in choices])
 
 
-def _unknown(option: str, found: str, choices: Iterable[str]) -> UserMistakes:
-    names = list(choices)
-    by_plain = {plain(name): name for name in names}
-    near = nearest_name(plain(found), by_plain)
-    return Mistake(
-        where="command line",
-        key=option,
-        found=found,
-        allowed=", ".join(names),
-        nearest=by_plain[near] if near else None,
-    ).as_error()
+def _unknown(option: str, typed: str, choices: Iterable[str]) -> UserMistakes:
+    by_plain = {plain(name): name for name in choices}
+    near = nearest_name(plain(typed), by_plain)
+    return mistake(option, typed, ", ".join(by_plain.values()), nearest=by_plain[near] if near else None)
 
 
-_FIGURE = len("100.00")
+_FIGURE = len("100.0")
 
 
 def print_drawing(software: Sequence[str], *, console: Console) -> None:

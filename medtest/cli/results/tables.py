@@ -8,7 +8,8 @@ from pathlib import Path
 from rich.console import Console
 
 from medtest.cli.terminal import say
-from medtest.core.errors import ExitCode, Mistake, OutputProblem, UserMistakes
+from medtest.cli.typed import mistake
+from medtest.core.errors import ExitCode, OutputProblem, UserMistakes
 from medtest.core.files.paths import home, path_from_here
 from medtest.report.console import efr_view, gates_view
 from medtest.report.pages.comparison import write_comparison
@@ -43,7 +44,8 @@ def remake_tables(folder: Path, *, console: Console, reference: Path | None = No
     """
     folder = typed_folder(folder)
     folders = current_runs(folder, command="medtest tables", console=console)
-    _check(folders)
+    if bad := [problem for run in folders for problem in damaged(run)]:
+        raise UserMistakes(bad)
     beside = None if reference is None else _one_run(reference)
     materials: list[Material] = []
     views: list[Material] = []
@@ -63,15 +65,13 @@ def remake_tables(folder: Path, *, console: Console, reference: Path | None = No
         for written in (materials[-1], *(view_material for view_material in views if view_material.folder == run)):
             say(console, f"{written.target}/report.html")
         for view in lost:
-            message = (
-                f"view {view[:12]} stays as it is: its judge's readings were not kept; the same command makes it anew."
-            )
-            say(console, f"{run}: {message}")
+            say(console, f"{run}: view {view[:12]} is unchanged, since its judge's readings are missing; run it again.")
     for page in _compare(folder, materials, views):
-        say(console, f"{page}")
+        say(console, str(page))
     for begun in _begun(folder):
-        message = "was interrupted before its first tables and is in none of these; its own command goes on from there."
-        say(console, f"{begun} {message}")
+        say(
+            console, f"Left out: {begun} was interrupted before its first tables; the command of that run continues it."
+        )
     for shown in (efr_view(materials), gates_view(materials)):
         if shown is not None:
             console.print(shown)
@@ -79,23 +79,12 @@ def remake_tables(folder: Path, *, console: Console, reference: Path | None = No
     return ExitCode.OK if held else ExitCode.GATE_FAILED
 
 
-def _check(folders: Sequence[Path]) -> None:
-    """Refuse damaged folders, naming all damaged files in one message.
-
-    Raises:
-        UserMistakes: There is any.
-    """
-    bad = [mistake for folder in folders for mistake in damaged(folder)]
-    if bad:
-        raise UserMistakes(bad)
-
-
 def _one_run(reference: Path) -> Path:
     runs = runs_below(reference)
     if len(runs) == 1:
         return runs[0]
-    allowed = "the folder of one run" + (f", as {runs[0]}" if runs else f", with {RUN_FILE} and records")
-    raise Mistake(where="command line", key="--reference", found=str(reference), allowed=allowed).as_error()
+    allowed = "the folder of one run" + (f", for example {runs[0]}" if runs else f", with {RUN_FILE} and records")
+    raise mistake("--reference", str(reference), allowed)
 
 
 def _compare(folder: Path, materials: Sequence[Material], views: Sequence[Material]) -> list[Path]:
@@ -157,14 +146,9 @@ def some_runs_below(folder: Path, *, command: str) -> list[Path]:
     if folders := runs_below(typed_folder(folder)):
         return folders
     outputs = home() / OUTPUTS
-    mended = f"{command} {path_from_here(outputs)}" if runs_below(outputs) else "medtest run suite=polyp_seg makes one"
-    raise Mistake(
-        where="command line",
-        key="FOLDER",
-        found=f"{folder}, which {'holds no run' if folder.is_dir() else 'is no folder'}",
-        allowed=f"a folder with {RUN_FILE} and records, or one above such folders",
-        fix=mended,
-    ).as_error()
+    fix = f"{command} {path_from_here(outputs)}" if runs_below(outputs) else "medtest run suite=polyp_seg creates one"
+    problem = f"{folder}, which {'holds no run' if folder.is_dir() else 'is no folder'}"
+    raise mistake("FOLDER", problem, f"a folder with {RUN_FILE} and records, or one that contains such folders", fix)
 
 
 def current_runs(folder: Path, *, command: str, console: Console) -> list[Path]:

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 _VERDICT: dict[ExitCode, str] = {
     ExitCode.GATE_FAILED: "a gate failed",
-    ExitCode.TOO_MANY_ERRORS: "too many cases could not be judged, or a judge read none; see above and report.html",
-    ExitCode.NOT_TRACKED: "results are whole, but MLflow could not take them",
-    ExitCode.BUDGET: "a budget or a server ended it early; how to go on stands above",
-    ExitCode.INTERRUPTED: "interrupted; the same command goes on from there",
+    ExitCode.TOO_MANY_ERRORS: "too many cases have errors, or a judge read no answer; see above and report.html",
+    ExitCode.NOT_TRACKED: "results are complete, but MLflow did not accept them",
+    ExitCode.BUDGET: "a budget or a server limit stopped the run; see above how to continue",
+    ExitCode.INTERRUPTED: "interrupted; the same command continues",
 }
 
 
@@ -96,7 +96,7 @@ def _print_results(
         if notice not in printed:
             say(out, notice)
     if outcome.interrupted:
-        say(out, f"{ended.note}. What was finished is kept; the same command goes on from there.")
+        say(out, f"{ended.note}. Finished cases are kept; the same command continues.")
         return
     for item in ended.renderables:
         out.print()
@@ -105,7 +105,7 @@ def _print_results(
     executed = sum(system.cases_executed for system in outcome.systems)
     reused = sum(system.cases_reused for system in outcome.systems)
     cases = "case" if executed == 1 else "cases"
-    done = f"{executed:,} {cases} run in {duration(outcome.seconds)}" if executed else "No case had to be run"
+    done = f"{executed:,} {cases} run in {duration(outcome.seconds)}" if executed else "All cases were finished before"
     were = "was" if reused == 1 else "were"
     say(out, done + (f"; {reused:,} {were} finished before" if reused else "") + ".")
     for material in ended.materials:
@@ -116,7 +116,7 @@ def _print_results(
         if invocation.junit:
             say(out, f"JUnit:  {path_from_here(path.with_name(JUNIT))}")
     if ended.comparison is not None:
-        say(out, f"Side by side:  {path_from_here(ended.comparison)}")
+        say(out, f"Comparison:  {path_from_here(ended.comparison)}")
     if invocation.track and ended.parents is not None:
         say(out, f"MLflow:  {_how_to_open(invocation)}")
     for line in ended.notices:
@@ -126,9 +126,9 @@ def _print_results(
     if invocation.shard is not None:
         say(out, f"{ended.note[:1].upper()}{ended.note[1:]}.")
         for shard_system in outcome.systems:
-            say(out, f"When all are there:  medtest merge {path_from_here(shard_system.folder.parent.parent)}")
+            say(out, f"When all shards are done:  medtest merge {path_from_here(shard_system.folder.parent.parent)}")
         if ended.code is ExitCode.OK:
-            say(out, "Exit code 0: gates are for medtest merge to look at.")
+            say(out, "Exit code 0: medtest merge judges the gates.")
             return
     say(out, _verdict(suite, ended.code))
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rich.markup import escape
 from rich.table import Table
 
-from medtest.cli.bootstrap import DEFECT, tell_defect
+from medtest.cli.bootstrap import DEFECT, report_defect
 from medtest.cli.run.plan_view import plan_view
 from medtest.cli.terminal import console, say
 from medtest.core.errors import SEVERITY_ORDER, ExitCode, MedtestError, UserMistakes
@@ -92,11 +92,9 @@ class HydraJob:
         label = _label(task_overrides(hydra))
         signals.check()
         if any(result.code == ExitCode.INTERRUPTED for result in self.results):
-            stopped = JobResult(
-                label=label, code=int(ExitCode.INTERRUPTED), status="not run", note="interrupted before"
-            )
-            self.results.append(stopped)
-            return stopped
+            code = int(ExitCode.INTERRUPTED)
+            self.results.append(JobResult(label=label, code=code, status="not run", note="interrupted before"))
+            return self.results[-1]
         if not self.alone:
             console().rule(escape(label), align="left")
         result = self._guarded(cfg, hydra, label)
@@ -109,7 +107,7 @@ class HydraJob:
     def interrupted(self) -> list[JobResult]:
         """Return the results so far and one for the interrupted job."""
         code = int(ExitCode.INTERRUPTED)
-        return [*self.results, JobResult(label="(the job that was stopped)", code=code, status=_STATUS[code])]
+        return [*self.results, JobResult(label="(the interrupted job)", code=code, status=_STATUS[code])]
 
     def close(self) -> None:
         """End the sweep's parent runs in MLflow."""
@@ -120,7 +118,7 @@ class HydraJob:
         good = (int(ExitCode.OK), int(ExitCode.GATE_FAILED))
         if not close_parents(home(), self.parents, failed=any(result.code not in good for result in self.results)):
             sys.stderr.write(
-                "MLflow could not be reached to end the sweep's parent run. The results are complete on disk.\n"
+                "MLflow cannot be reached to end the parent run of the sweep; results on disk are complete.\n"
             )
 
     def _guarded(self, cfg: DictConfig, hydra: Any, label: str) -> JobResult:
@@ -135,7 +133,7 @@ class HydraJob:
         except Exception as error:
             if signals.given():
                 raise KeyboardInterrupt from error
-            return _result(label, tell_defect(), type(error).__name__)
+            return _result(label, report_defect(), type(error).__name__)
 
     def _do(self, cfg: DictConfig, hydra: Any, label: str) -> JobResult:
         try:
@@ -145,7 +143,7 @@ class HydraJob:
             unnamed = any(mistake.found == NOTHING for mistake in misfits)
             if not (self.listed and misfits and (unnamed or _names_model(hydra))):
                 raise
-            note = "it needs model=NAME" if unnamed else f"it is for other systems, {misfits[0].allowed}"
+            note = "it needs model=NAME" if unnamed else f"it tests other systems: {misfits[0].allowed}"
             return JobResult(label=label, code=int(ExitCode.OK), status="not run", note=note)
         if self.listed and loaded.options.data is None and needs_data(loaded.suite):
             return JobResult(label=label, code=int(ExitCode.OK), status="not run", note="it needs data=PATH")
@@ -167,7 +165,7 @@ class HydraJob:
             if loaded.reader is not None and loaded.reader.second:
                 say(console(), f"Judge: {loaded.reader.notice()} {loaded.reader.quote()}")
             for consumer, needs in _by_who(loaded.needed):
-                say(console(), f"{consumer}: a run needs {needs}; a plan sends nothing.")
+                say(console(), f"{consumer}: a run needs {needs} (a plan sends nothing).")
             return _result(label, int(ExitCode.OK), "planned")
         from medtest.cli.run.finish import run_and_finish
 

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from medtest.cli.bootstrap import quiet_libraries, require_opencv, tell_defect
+from medtest.cli.bootstrap import quiet_libraries, report_defect, require_opencv
 from medtest.core.errors import ExitCode, MedtestError, Mistake, UserMistakes, nearest_name
 from medtest.runner.reporting import signals
 
@@ -72,7 +72,7 @@ def _guarded(argv: Sequence[str] | None, command: str) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.OK
     except Exception:  # noqa: BLE001 - Python's exit code 1 would mean that a gate failed
-        return signals.tell() if signals.given() else tell_defect()
+        return signals.tell() if signals.given() else report_defect()
 
 
 def _called_as() -> str:
@@ -122,22 +122,28 @@ def _parser(typed: Sequence[str]) -> argparse.ArgumentParser:
             found=flag or message,
             allowed=", ".join(_FLAGS) + ", -m, -h",
             nearest=nearest_name(flag, _FLAGS) if flag else None,
-            fix="everything else is KEY=VALUE, as suite=polyp_seg",
+            fix="type everything else as KEY=VALUE, for example suite=polyp_seg",
         ).as_error()
 
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.error = complain  # type: ignore[method-assign]
-    parser.add_argument("overrides", nargs="*", help="KEY=VALUE, as suite=polyp_seg limit=5; dots lead inside")
-    parser.add_argument("--help", "-h", action="store_true", help="medtest's help")
-    parser.add_argument("--version", action="store_true", help="medtest's version")
-    parser.add_argument("--run", "-r", action="store_true", help="one job, as without a flag")
-    parser.add_argument("--multirun", "-m", action="store_true", help="several jobs, by Hydra's sweeper and launcher")
-    parser.add_argument("--config-dir", "-cd", help="a team's own folder like conf/")
-    parser.add_argument("--hydra-help", action="store_true", help="Hydra's help")
-    parser.add_argument("--cfg", "-c", choices=["job", "hydra", "all"], help="show what is composed, and run nothing")
-    parser.add_argument("--resolve", action="store_true", help="with --cfg: interpolation filled in")
-    parser.add_argument("--package", "-p", help="with --cfg: this block alone")
-    parser.add_argument("--info", "-i", nargs="?", const="all", choices=_INFO, help="show what Hydra knows")
+    parser.add_argument(
+        "overrides", nargs="*", help="KEY=VALUE, for example suite=polyp_seg limit=5; dots separate nested keys"
+    )
+    parser.add_argument("--help", "-h", action="store_true", help="print this help")
+    parser.add_argument("--version", action="store_true", help="print the version")
+    parser.add_argument("--run", "-r", action="store_true", help="run one job (default)")
+    parser.add_argument(
+        "--multirun", "-m", action="store_true", help="run several jobs with Hydra's sweeper and launcher"
+    )
+    parser.add_argument("--config-dir", "-cd", help="folder of your own configuration, like conf/")
+    parser.add_argument("--hydra-help", action="store_true", help="print Hydra's help")
+    parser.add_argument(
+        "--cfg", "-c", choices=["job", "hydra", "all"], help="print the composed configuration without running"
+    )
+    parser.add_argument("--resolve", action="store_true", help="with --cfg: resolve interpolations")
+    parser.add_argument("--package", "-p", help="with --cfg: print only this block")
+    parser.add_argument("--info", "-i", nargs="?", const="all", choices=_INFO, help="print Hydra's information")
     completion = 'completion of keys: eval "$(python run.py -sc install=bash)", or zsh, fish; uninstall=bash'
     parser.add_argument("--shell-completion", "-sc", action="store_true", help=completion)
     return parser

@@ -38,8 +38,11 @@ def merge_shards(
     done = join(folders, home=home(), out=out, fresh=fresh)
     of = "" if done.cases == done.planned else f" of {done.planned:,}"
     shards = "shard" if done.shards == 1 else "shards"
-    say(console, f"{done.shards:,} {shards} joined: {done.cases:,}{of} cases in {path_from_here(done.folder)}")
+    say(console, f"{done.shards:,} {shards} merged: {done.cases:,}{of} cases in {path_from_here(done.folder)}")
     code = remake_tables(done.folder, console=console, junit=junit)
     if out is None:
-        say(console, "The same command without shard= runs no case again; it draws sample pictures and logs to MLflow.")
+        say(
+            console,
+            "Next, the same run without shard= draws sample pictures and logs to MLflow; it runs no case again.",
+        )
     return code

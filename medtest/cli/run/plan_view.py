@@ -13,27 +13,27 @@ from medtest.suite.reading.outline import DEFAULT_MS, Outline, RelationOutline
 from medtest.systems.answering.asking import Quote
 
 
-def plan_view(found: Outline) -> RenderableType:
+def plan_view(plan: Outline) -> RenderableType:
     """Return the plan as tables and lines."""
-    suite = found.suite
-    each = found.sources + found.follow_ups
+    suite = plan.suite
+    each = plan.sources + plan.follow_ups
     head = [f"[bold]{escape(suite.name)}[/bold] {escape(suite.version)}  (seed {suite.seed})"]
     if suite.description:
         head.append(escape(suite.description))
-    seeds = ", ".join(f"{escape(name)} {count:,}" for name, count in found.datasets.items()) or "none chosen"
+    seeds = ", ".join(f"{escape(name)} {count:,}" for name, count in plan.datasets.items()) or "none chosen"
     head.append(f"Seeds: {seeds}")
     lines = [
-        (f"{found.questions} questions; " if found.questions else "")
-        + f"{found.sources:,} sources and {found.follow_ups:,} follow-ups for each system: {each:,} cases"
-        + (f" of {found.planned:,} in the suite" if each < found.planned else "")
-        + f", {each * len(found.systems):,} in all",
-        _time(found),
-        *_crafting(found),
-        _criterion(found),
-        *(escape(notice) for notice in found.notices),
-        *(escape(system.notice) for system in found.systems if system.notice),
+        (f"{plan.questions} questions; " if plan.questions else "")
+        + f"{plan.sources:,} source and {plan.follow_ups:,} follow-up cases per system: {each:,} cases"
+        + (f" of {plan.planned:,} in the suite" if each < plan.planned else "")
+        + f", {each * len(plan.systems):,} in all",
+        _time(plan),
+        *_crafting(plan),
+        _criterion(plan),
+        *(escape(notice) for notice in plan.notices),
+        *(escape(system.notice) for system in plan.systems if system.notice),
     ]
-    return Group(*head, "", _relations(found), "", _systems(found), "", *lines)
+    return Group(*head, "", _relations(plan), "", _systems(plan), "", *lines)
 
 
 def _crafting(plan: Outline) -> tuple[str, ...]:
@@ -42,17 +42,17 @@ def _crafting(plan: Outline) -> tuple[str, ...]:
     if not passes:
         return ()
     disk = "as much as the images themselves" if plan.disk is None else f"at most {plan.disk / 1e6:,.0f} MB"
-    storage = "; none of them is kept" if plan.disk == 0 else f"; kept on disk they take {disk}"
-    return (f"Crafting asks each system about ~{passes:,} images beside these{storage}",)
+    storage = "; they are not stored" if plan.disk == 0 else f"; stored, they take {disk}"
+    return (f"Crafting queries each system about ~{passes:,} further images{storage}",)
 
 
 def _time(plan: Outline) -> str:
     if any(system.asked and not system.timed for system in plan.systems):
-        return "How long it takes is the model's to say; the plan knows once a run was timed"
-    about = f"About {duration(plan.seconds)}, if nothing was run before"
+        return "Duration unknown: it depends on the model, and no run was timed yet"
+    about = f"About {duration(plan.seconds)} without earlier results"
     if all(system.timed for system in plan.systems):
         return about
-    return f"{about} ({DEFAULT_MS:.0f} ms a case assumed until a run was timed)"
+    return f"{about} (assuming {DEFAULT_MS:.0f} ms per case until a run is timed)"
 
 
 def _relations(plan: Outline) -> Table:
@@ -62,7 +62,7 @@ def _relations(plan: Outline) -> Table:
     table.add_column("severities", no_wrap=True)
     sequences = any(share.frames > 1 for share in plan.relations)
     crafted = any(share.passes for share in plan.relations)
-    for name in ("draws", *(("frames",) if sequences else ()), "cases", "a cell", *(("passes",) if crafted else ())):
+    for name in ("draws", *(("frames",) if sequences else ()), "cases", "per cell", *(("passes",) if crafted else ())):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("95 % interval of a cell", no_wrap=True)
     for share in plan.relations:
@@ -102,7 +102,7 @@ def interval_text(share: RelationOutline) -> str:
 def _systems(plan: Outline) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("system", no_wrap=True)
-    table.add_column("ms a case", justify="right", no_wrap=True)
+    table.add_column("ms per case", justify="right", no_wrap=True)
     quoted = any(system.quote is not None for system in plan.systems)
     for name in ("calls", "tokens in", "tokens out", "US dollars") if quoted else ():
         table.add_column(name, justify="right", no_wrap=True)
@@ -123,29 +123,30 @@ def _quote_cells(quote: Quote | None) -> tuple[str, ...]:
 
 _AGAINST = {
     "truth": "the expected answer",
-    "source": "the system's own answer to the source",
-    "input": "the image it was given",
+    "source": "the system's answer to the source case",
+    "input": "the system's input image",
 }
-
-
 _SHOWN = {
     "entities": "the entities in the picture",
     "relations": "the relations in the picture",
     "attributes": "the attributes in the picture",
-    "counts": "the numbers of things in the picture",
+    "counts": "the numbers of objects in the picture",
 }
 _CHANGED = {
     **{
         name: (
-            f"{subject} are not what its prompt says",
-            f"{subject} are not what the change of the prompt makes of them",
+            f"{subject} do not match its prompt",
+            f"{subject} do not follow the change of the prompt",
         )
         for name, subject in _SHOWN.items()
     },
-    "whole": ("the picture does not show its own prompt", "the pair of pictures does not differ as the prompts do"),
-    "label": ("the label is wrong while it was right", "the label changes"),
-    "exact": ("the answer is not what it was true to say", "the answer is not the same"),
-    "answer": ("the answer is wrong while it was right", "the answer flips, or is not what the relation made true"),
+    "whole": ("the picture does not match its prompt", "the pictures do not differ as their prompts do"),
+    "label": ("the label was right on the source and is wrong", "the label changes"),
+    "exact": ("the answer is not the expected one", "the answer differs"),
+    "answer": (
+        "the answer was right on the source and is wrong",
+        "the answer flips, or is not the one that the relation makes true",
+    ),
 }
 """Phrases for rules without a threshold, against the truth and against the source."""
 
@@ -154,7 +155,7 @@ def _criterion(plan: Outline) -> str:
     primary = plan.suite.oracle.primary
     gates = len(plan.suite.gates)
     against = _AGAINST[primary.against]
-    text = f"Violation: {primary.score} falls by more than {primary.threshold:g} of itself, against {against}"
+    text = f"Violation: {primary.score} falls by more than {primary.threshold:g} of its value, against {against}"
     if primary.score in NO_THRESHOLD:
         changed = _CHANGED[primary.score][primary.against == "source"]
         text = f"Violation: {changed}, against {against}"

@@ -32,19 +32,19 @@ def power_view(plan: Outline, power: PowerBlock, home: Path) -> RenderableType |
     gated = [gate for gate in plan.suite.gates if isinstance(gate, PairedGate)]
     key = KEY if like or not gated else "gates.no_worse_than"
     like = like or [gate.no_worse_than for gate in gated[:1]]
-    # no number of seeds shows a margin of 0, so that the table takes the usual one
+    # No number of seeds shows a margin of 0, so the default replaces it.
     margin = power.margin_percent or (gated[0].margin_percent if gated else MARGIN) or MARGIN
     expected, origin = expected_differences(like, home, plan.suite.oracle.primary, key=key)
     rows = detectable(plan, expected, margin)
     if not rows:
         return None
     seeds = sum(plan.datasets.values())
-    head = f"What two runs on these {seeds:,} seeds can show of one another, in points of percent"
+    head = f"Differences between two runs that these {seeds:,} seeds can show, in percentage points"
     return Group(
         f"[bold]{head}[/bold]",
         _table(rows, margin),
-        "Smallest: 80 % of pairs of runs show it (5 %, two-sided, one test).",
-        "Margin: in 80 % of pairs of runs that do not differ, the upper 95 % end of the difference lies below it.",
+        "Smallest: difference shown with 80 % power (two-sided test at 5 %).",
+        "Margin: for two equal runs, the upper end of the 95 % interval is below it with 80 % power.",
         escape(origin),
         *(escape(line) for line in gate_lines(plan, expected)),
     )
@@ -53,7 +53,7 @@ def power_view(plan: Outline, power: PowerBlock, home: Path) -> RenderableType |
 def _table(rows: list[Detectable], margin: float) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("relation", no_wrap=True)
-    for name in ("cases", "smallest", "in a cell", f"seeds for a margin of {margin:g}"):
+    for name in ("cases", "smallest", "per cell", f"seeds for a margin of {margin:g}"):
         table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
         cell = "" if row is rows[0] and len(rows) > 1 else _points(row.cell)

@@ -20,7 +20,8 @@ from rich.console import Console
 from medtest.cli.bootstrap import quiet_libraries
 from medtest.cli.team.ui import VIEWER, check_free, wait_for
 from medtest.cli.terminal import say
-from medtest.core.errors import MedtestError, Mistake, UserMistakes
+from medtest.cli.typed import mistake
+from medtest.core.errors import MedtestError, UserMistakes
 from medtest.report.tracking.server.postgres import Postgres, stop_with_parent, write_secret
 
 ADMIN = "admin"
@@ -58,13 +59,8 @@ def serve_team(folder: Path, *, port: int, console: Console) -> int:
     quiet_libraries()
     lacking = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if lacking:
-        raise Mistake(
-            where="command line",
-            key="server",
-            found=f"an installation without {' and '.join(lacking)}",
-            allowed="one with the extra server",
-            fix='pip install "medtest[server]"',
-        ).as_error()
+        problem = f"an installation without {' and '.join(lacking)}"
+        raise mistake("server", problem, "one with the extra server", 'pip install "medtest[server]"')
     folder = folder.resolve()
     if not (folder / _SERVED).is_file():
         check_free(HOST, port, _COMMAND)
@@ -76,12 +72,12 @@ def serve_team(folder: Path, *, port: int, console: Console) -> int:
         wait_for_port(port)
         (folder / "artifacts").mkdir(exist_ok=True, mode=0o700)
         environment = _environment(folder, database)
-        say(console, "MLflow's server starts …")
+        say(console, "Starting the MLflow server …")
         process = _mlflow(folder, port, environment, database.uri("mlflow"))
         try:
             if wait_for(process, HOST, port):
                 say(console, f"MLflow for a team: http://{HOST}:{port}  (Ctrl-C stops it)")
-                hint = f"user {ADMIN}, password in {folder.name}/{PASSWORD}; give each person a user of their own."
+                hint = f"user {ADMIN}, password in {folder.name}/{PASSWORD}; create an account for each person."
                 say(console, hint)
             return _wait(process, database)
         except KeyboardInterrupt:
@@ -100,8 +96,8 @@ def _wait(process: subprocess.Popen[bytes], database: Postgres) -> int:
         with contextlib.suppress(subprocess.TimeoutExpired):
             return process.wait(timeout=_LOOK_SECONDS)
     raise MedtestError(
-        f"PostgreSQL ended under MLflow; {database.log.name} may say why. Nothing that MLflow answered is lost: start "
-        "medtest server again, and medtest track sends what runs could not."
+        f"PostgreSQL ended while MLflow was running; see {database.log.name}. Confirmed results are kept: start "
+        "medtest server again, then send missing results with medtest track."
     )
 
 
@@ -169,13 +165,8 @@ def _exclusive(folder: Path) -> Iterator[None]:
     try:
         lock.acquire(timeout=0)
     except Timeout as error:
-        raise Mistake(
-            where="command line",
-            key="--folder",
-            found=f"{folder}, which another medtest server serves",
-            allowed="a folder of its own",
-            fix="stop that server, or use it",
-        ).as_error() from error
+        problem, allowed = f"{folder}, which another medtest server uses", "a folder that no other server uses"
+        raise mistake("--folder", problem, allowed, "stop that server, or use it") from error
     try:
         yield
     finally:
@@ -190,9 +181,7 @@ def _secret(path: Path) -> str:
     """
     if not path.is_file():
         if path.name == PASSWORD and (path.parent / _SERVED).is_file():
-            raise MedtestError(
-                f"{path} is not there, and MLflow's users keep the password that it held: put it back from the backup."
-            )
+            raise MedtestError(f"{path} is missing, and MLflow still expects its password: restore it from a backup.")
         write_secret(path, secrets.token_urlsafe(24))
     return path.read_text(encoding="utf-8").strip()
 

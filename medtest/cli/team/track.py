@@ -53,7 +53,7 @@ def track_folders(folders: Sequence[Path], *, console: Console) -> None:
                 sent += 1
                 say(console, f"sent: {view_folder(sent_view.run, sent_view.view)}")
             held += sum(held_view.whole for held_view in group)
-    say(console, f"{sent} sent, {held} held whole by MLflow already.")
+    say(console, f"{sent} sent, {held} already complete in MLflow.")
 
 
 @dataclass(frozen=True, kw_only=True)

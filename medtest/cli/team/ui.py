@@ -14,7 +14,8 @@ from rich.console import Console
 
 from medtest.cli.bootstrap import quiet_libraries
 from medtest.cli.terminal import say
-from medtest.core.errors import MedtestError, Mistake
+from medtest.cli.typed import mistake
+from medtest.core.errors import MedtestError
 from medtest.core.files.paths import home
 
 VIEWER = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
@@ -43,7 +44,7 @@ def serve_ui(*, host: str, port: int, console: Console) -> int:
     check_free(host, port)
     ensure_store(uri)
     pages = experiments(uri)
-    say(console, "MLflow's server starts …")
+    say(console, "Starting the MLflow server …")
     command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", uri]
     command += ["--artifacts-destination", str(home() / "mlruns"), "--host", host, "--port", str(port)]
     command += ["--uvicorn-opts", "--log-level warning"]  # otherwise its log precedes the links
@@ -71,7 +72,7 @@ def _print_links(console: Console, base: str, pages: list[tuple[str, str]], how_
         say(console, f"MLflow UI: {base}{how_to_stop}; no run yet.")
         return
     every = link(base, [number for number, _ in pages])
-    say(console, f"MLflow, every system's run: {every}{how_to_stop}")
+    say(console, f"MLflow, runs of all systems: {every}{how_to_stop}")
     for number, name in pages if len(pages) > 1 else []:
         say(console, f"  {name}: {link(base, [number])}")
 
@@ -94,13 +95,8 @@ def check_free(host: str, port: int, command: str = "medtest ui") -> None:
             pass
     except OSError:
         return  # the port is free
-    raise Mistake(
-        where="command line",
-        key="--port",
-        found=f"{port}, where a server listens already",
-        allowed="a free port",
-        fix=f"stop that server, or type {command} --port {port + 1 if port < 65535 else port - 1}",
-    ).as_error()
+    fix = f"stop that server, or type {command} --port {port + 1 if port < 65535 else port - 1}"
+    raise mistake("--port", f"{port}, which is in use", "a free port", fix)
 
 
 def wait_for(process: subprocess.Popen[bytes], host: str, port: int) -> bool:
@@ -114,6 +110,6 @@ def wait_for(process: subprocess.Popen[bytes], host: str, port: int) -> bool:
                 if connection.getresponse().status == http.client.OK:
                     return True
         if time.monotonic() > end:
-            raise MedtestError(f"MLflow's server does not answer on port {port} after {_START_SECONDS:.0f} s.")
+            raise MedtestError(f"The MLflow server does not respond on port {port} after {_START_SECONDS:.0f} s.")
         time.sleep(_ASK_SECONDS)
     return False

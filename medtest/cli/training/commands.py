@@ -1,24 +1,19 @@
-"""``medtest train``: train the bundled networks again, or others of their classes, and evaluate them."""
+"""``medtest train``: training and evaluation of the bundled networks."""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any
 
 import typer
-from pydantic import BaseModel
 from rich.console import Console
 
-from medtest.cli.terminal import GroupedCommands
+from medtest.cli.terminal import GroupedCommands, say
 from medtest.cli.training.reporter import TrainingReporter
-from medtest.cli.training.tokens import checked, from_scratch, parse_scratch, train_anew
-from medtest.training.classification.options import ClassificationOptions
-from medtest.training.settings.options import SegmentationOptions, TrainingOptions
+from medtest.cli.training.tokens import from_scratch, parse_scratch, train_anew
+from medtest.cli.typed import ConfigDirs
 
 DEFAULT = "network"
-SHARED = set(TrainingOptions.model_fields) - {"network"}
 
 
 class TrainCommands(GroupedCommands):
@@ -38,35 +33,7 @@ Tokens = Annotated[
     list[str],
     typer.Argument(help="model=NAME suite=NAME data=TRAINING [test=FOLDER] [from=CHECKPOINT] [recipe=NAME] …"),
 ]
-ConfigDirs = Annotated[list[Path] | None, typer.Option("--config-dir", help="A folder like conf/ of your own.")]
 Threads = Annotated[int | None, typer.Option(min=1, help="Threads of torch in training.")]
-Out = Annotated[Path, typer.Option(help="Folder of this training: cases, state, weights, history.")]
-Resume = Annotated[bool, typer.Option(help="Go on where an interrupted training of this folder stopped.")]
-Command: TypeAlias = Callable[..., None]
-
-
-def with_options(options: type[BaseModel]) -> Callable[[Command], Command]:
-    """Give a command an option for each field of a model, with its type, default and description.
-
-    The command takes them as ``**given`` and validates them with the model.
-
-    Args:
-        options: The model.
-    """
-
-    def decorate(command: Command) -> Command:
-        own = inspect.signature(command, eval_str=True).parameters
-        parameters = [parameter for name, parameter in own.items() if name != "given"]
-        fields = sorted(options.model_fields.items(), key=lambda field: field[0] in SHARED)
-        for name, field in fields:
-            default = ... if field.is_required() else field.get_default(call_default_factory=True)
-            option = typer.Option(default, help=field.description)
-            keyword = inspect.Parameter.KEYWORD_ONLY
-            parameters.append(inspect.Parameter(name, keyword, default=option, annotation=field.annotation))
-        command.__dict__["__signature__"] = inspect.Signature(parameters)
-        return command
-
-    return decorate
 
 
 @app.command(DEFAULT)
@@ -78,29 +45,32 @@ def network(
     config_dir: ConfigDirs = None,
     threads: Threads = None,
 ) -> None:
-    """Train a network: medtest train model=NAME KEY=VALUE … (this word may be left out).
+    """Train a network: medtest train model=NAME KEY=VALUE … (the word "network" is optional).
 
-    With suite= it is trained further, as under "further". Without, or with from=scratch, the compact network of that
-    name is trained from drawn weights, or from those of from=PATH: on data=FOLDER of images and masks, on phantoms=N,
-    or on the seeds of a suite of labels (suite=NAME data=FOLDER from=scratch). Further keys: out=FOLDER, fresh=true,
-    steps=, batch=, seed=, device=, mlflow=false; recipe=NAME and recipe.KEY=VALUE of classifiers; rate=, warmup=,
-    size=, sizes=[192,224] and others of segmentation networks. A wrong key lists them all.
+    With suite=NAME, this is medtest train further. Without it, or with from=scratch, the compact network of that name
+    is trained from random weights, or from the weights from=PATH: on data=FOLDER of images and masks, on phantoms=N, or
+    on the seeds of a suite with labels (suite=NAME data=FOLDER from=scratch). Other keys: out=FOLDER, fresh=true,
+    steps=, batch=, seed=, device=, mlflow=false; for classifiers recipe=NAME and recipe.KEY=VALUE; for segmentation
+    networks rate=, warmup=, size=, sizes=[192,224] and others. An unknown key prints the list of all keys.
     """
     if not from_scratch(tokens):
         further(tokens, config_dir, threads)
         return
     options, out, fresh = parse_scratch(tokens, threads=threads)
-    _train(options, out, resume=not fresh)
+    console = Console(highlight=False)
+    trained = train_anew(options, out, resume=not fresh, progress=TrainingReporter(console, options.reported))
+    best = f"best {options.scored} in validation {trained.best_score:.3f} at step {trained.best_step}"
+    say(console, f"{best}: {trained.weights}")
 
 
 @app.command("further")
 def further(tokens: Tokens, config_dir: ConfigDirs = None, threads: Threads = None) -> None:
-    """Train a network further on its images and as many perturbed ones, then test it before and after.
+    """Retrain a network on original and perturbed images, and test it before and after.
 
-    data= is the folder of training images and masks (or one that holds train/ and test/); test= is what the suite
-    tests on. Further keys: from=compact or weights, recipe=compact, pranet, sanet, tganet, ssformer or a YAML file,
-    recipe.KEY=VALUE, steps=, epochs=, batch=, rate=, precision=, held_out=, out=FOLDER, store=FOLDER (store=none keeps
-    no follow-ups), compare=false, and anything a run of the suite takes.
+    data= is the folder of training images and masks, or one with train/ and test/; test= is the folder of test images.
+    Other keys: from=compact or weights, recipe=compact, pranet, sanet, tganet, ssformer or a YAML file,
+    recipe.KEY=VALUE, steps=, epochs=, batch=, rate=, precision=, held_out=, out=FOLDER, store=FOLDER (store=none stores
+    no follow-ups), compare=false, and any key of a run of the suite.
     """
     from medtest.cli.training.further import train_further_of
     from medtest.cli.training.tokens import parse
@@ -114,12 +84,12 @@ def further(tokens: Tokens, config_dir: ConfigDirs = None, threads: Threads = No
 def gap(tokens: Tokens, config_dir: ConfigDirs = None, threads: Threads = None) -> None:
     """Train a generator of adversarial perturbations against a system (GAP): model=NAME suite=NAME, then KEY=VALUE.
 
-    It is trained on phantoms=N, on data=FOLDER, or on one of the suite's data sets, on=DATASET; whole patients are held
-    out. linf=11 bounds its perturbations, in levels of 255; universal=true gives one for all images; target=LABEL (or
-    LABEL|LABEL where several hold) leads towards labels. Further keys: width=8, recipe=compact, attnmel,
+    Training images: phantoms=N, data=FOLDER, or a data set of the suite, on=DATASET; whole patients are held out.
+    linf=11 bounds the perturbations, in levels of 255; universal=true learns one for all images; target=LABEL (or
+    LABEL|LABEL with several labels per image) is the label to aim for. Other keys: width=8, recipe=compact, attnmel,
     inceptionv3_dr, chexnet or a YAML file, recipe.KEY=VALUE, steps=, epochs=, batch=, rate=, held_out=,
-    variant=released, fresh=true, and anything a run of the suite takes. It finds its place by system, data and
-    settings, where the relation gap looks for it; the same command goes on with a training that was interrupted.
+    variant=released, fresh=true, and any key of a run of the suite. The generator is written where the relation gap
+    finds it. The same command continues an interrupted training.
     """
     from medtest.cli.training.gap import parse_gap, train_gap
 
@@ -129,14 +99,14 @@ def gap(tokens: Tokens, config_dir: ConfigDirs = None, threads: Threads = None) 
 @app.command("release-generator")
 def release_generator(
     tokens: Tokens,
-    commands: Annotated[Path, typer.Option(help="Text file with the commands that made it, for the card.")],
-    note: Annotated[list[str] | None, typer.Option(help="A further paragraph of the card; may be repeated.")] = None,
+    commands: Annotated[Path, typer.Option(help="Text file with the training commands, for the card.")],
+    note: Annotated[list[str] | None, typer.Option(help="Paragraph to add to the card; repeatable.")] = None,
     phantoms: Annotated[int, typer.Option(min=2, help="Number of unseen phantoms.")] = 400,
     threads: Annotated[int, typer.Option(min=1, help="Threads of torch.")] = 1,
 ) -> None:
     """Add a trained generator to the package, measured on unseen images, with its card.
 
-    The words are those after which medtest train gap trained it.
+    The tokens are those of medtest train gap.
     """
     from medtest.cli.training.gap_release import release_gap
 
@@ -147,52 +117,25 @@ def release_generator(
 @app.command("table")
 def table(
     folder: Annotated[
-        list[Path], typer.Argument(help="Folder of a further training (out=) or of a run, or any folder above some.")
+        list[Path], typer.Argument(help="Folders of further trainings (out=) or runs, or folders that contain some.")
     ],
 ) -> None:
-    """Make the before/after tables and pages again from records, without training or testing.
+    """Recompute the before/after tables and pages from records, without training or testing.
 
-    Over trainings with defence=, or runs of weights trained so, it makes the table of defences too (defences.csv).
+    For trainings with defence=, or runs of defended weights, it also makes the table of defences (defences.csv).
     """
     from medtest.cli.training.compare import remake_tables
 
     remake_tables(folder, console=Console(highlight=False))
 
 
-@app.command("segmentation")
-@with_options(SegmentationOptions)
-def segmentation(*, out: Out, resume: Resume = True, **given: Any) -> None:
-    """The older form of medtest train model=…: a compact segmentation network from drawn weights."""
-    _older("segmentation", checked(SegmentationOptions, given, dashes=True), out, resume=resume)
-
-
-@app.command("classification")
-@with_options(ClassificationOptions)
-def classification(*, out: Out, resume: Resume = True, **given: Any) -> None:
-    """The older form of medtest train model=…: a classifier from drawn weights."""
-    _older("classification", checked(ClassificationOptions, given, dashes=True), out, resume=resume)
-
-
-def _older(name: str, options: TrainingOptions, out: Path, *, resume: bool) -> None:
-    text = f"medtest train {name} is an older name of medtest train model={options.network} …; it keeps working."
-    Console(stderr=True, highlight=False).print(text, markup=False, soft_wrap=True)
-    _train(options, out, resume=resume)
-
-
-def _train(options: TrainingOptions, out: Path, *, resume: bool) -> None:
-    console = Console(highlight=False)
-    trained = train_anew(options, out, resume=resume, progress=TrainingReporter(console, options.reported))
-    best = f"best {options.scored} in validation {trained.best_score:.3f} at step {trained.best_step}"
-    console.print(f"{best}: {trained.weights}", markup=False, soft_wrap=True)
-
-
 @app.command("evaluate")
 def evaluate_command(
-    model: Annotated[str, typer.Option(help="System, as model= names it.")] = "pranet",
-    data: Annotated[list[Path] | None, typer.Option(help="Folder of images and masks; may be repeated.")] = None,
+    model: Annotated[str, typer.Option(help="Name of the system.")] = "pranet",
+    data: Annotated[list[Path] | None, typer.Option(help="Folder of images and masks; repeatable.")] = None,
     phantoms: Annotated[int, typer.Option(min=0, help="Number of unseen phantoms.")] = 0,
-    checkpoint: Annotated[Path | None, typer.Option(help="Published weights; the compact network without.")] = None,
-    weights: Annotated[str, typer.Option(help="compact, or a classifier's standard, mpadvt, maadvt.")] = "compact",
+    checkpoint: Annotated[Path | None, typer.Option(help="Published weights. Default: the compact network.")] = None,
+    weights: Annotated[str, typer.Option(help="compact; for classifiers also standard, mpadvt, maadvt.")] = "compact",
     threads: Annotated[int, typer.Option(min=1, help="Threads of torch.")] = 1,
     device: Annotated[str, typer.Option(help="cpu or cuda:N.")] = "cpu",
 ) -> None:
@@ -232,7 +175,7 @@ def _evaluate_classifier(
     from medtest.training.evaluate import open_system
 
     if data:
-        fix = "a suite tests a classifier on images of yours: python run.py suite=skin_folder model=attnmel data=FOLDER"
+        fix = "test classifiers on your images with a suite: python run.py suite=skin_folder model=attnmel data=FOLDER"
         raise Mistake(where="command line", key="--data", found=model, allowed="--phantoms", fix=fix).as_error()
     path = str(checkpoint) if checkpoint else None
     settings = {"input": "as_is", "weights": weights}
@@ -248,16 +191,16 @@ def _evaluate_classifier(
 @app.command("release")
 def release_command(
     network: Annotated[str, typer.Option(help="Compact network: pranet, ssformer, dsinet, attnmel …")],
-    weights: Annotated[Path, typer.Option(help="The .safetensors file that a training wrote.")],
-    commands: Annotated[Path, typer.Option(help="Text file with the commands that made it, for the card.")],
-    data: Annotated[list[Path] | None, typer.Option(help="Folder of real test pairs; may be repeated.")] = None,
+    weights: Annotated[Path, typer.Option(help=".safetensors file of a training.")],
+    commands: Annotated[Path, typer.Option(help="Text file with the training commands, for the card.")],
+    data: Annotated[list[Path] | None, typer.Option(help="Folder of real test pairs; repeatable.")] = None,
     phantoms: Annotated[int, typer.Option(min=0, help="Number of unseen phantoms.")] = 200,
-    size: Annotated[int | None, typer.Option(help="Side it takes, where validation found another.")] = None,
-    threshold: Annotated[float | None, typer.Option(help="Threshold that validation found.")] = None,
-    note: Annotated[list[str] | None, typer.Option(help="A further paragraph of the card; may be repeated.")] = None,
+    size: Annotated[int | None, typer.Option(help="Input side in pixels, if validation chose another.")] = None,
+    threshold: Annotated[float | None, typer.Option(help="Threshold that validation chose.")] = None,
+    note: Annotated[list[str] | None, typer.Option(help="Paragraph to add to the card; repeatable.")] = None,
     threads: Annotated[int, typer.Option(min=1, help="Threads of torch.")] = 1,
 ) -> None:
-    """Add trained weights to the package, scored on unseen images, with their model card."""
+    """Add trained weights to the package, scored on unseen images, with a model card."""
     from medtest.core.errors import Mistake
     from medtest.training.release import release
 

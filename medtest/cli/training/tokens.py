@@ -97,31 +97,22 @@ def parse(tokens: Sequence[str]) -> FurtherRequest:
         else:
             rest.append(token)
     name, overrides, own, words = split_tokens(rest, *FURTHER_KEYS)
-    mistakes = [
-        Mistake(
-            where="command line",
-            found=word,
-            allowed="KEY=VALUE",
-            nearest=nearest_name(word, FURTHER_KEYS),
-            fix="medtest train further --help lists the keys",
-        )
-        for word in words
-    ]
+    fix = "medtest train further --help lists the keys"
+    mistakes = [_wrong("", word, "KEY=VALUE", fix, nearest_name(word, FURTHER_KEYS)) for word in words]
     phantoms = own.get("phantoms") or ""
     if phantoms and not (phantoms.isdecimal() and 1 < int(phantoms) <= MOST_PHANTOMS):
-        allowed = f"a number from 2 to {MOST_PHANTOMS:,}"
-        mistakes.append(Mistake(where="command line", key="phantoms", found=phantoms, allowed=allowed))
+        mistakes.append(_wrong("phantoms", phantoms, f"a number from 2 to {MOST_PHANTOMS:,}"))
     if phantoms and own.get("data"):
-        mistakes.append(Mistake(where="command line", key="phantoms", found="data= too", allowed="one of the two"))
+        mistakes.append(_wrong("phantoms", "phantoms= and data=", "one of the two"))
     for key, allowed_value in (("model", "a network (pranet, ssformer, …)"), ("data", "the folder of training pairs")):
         if not own.get(key) and not (key == "data" and phantoms):
-            mistakes.append(Mistake(where="command line", key=key, found="nothing", allowed=allowed_value))
+            mistakes.append(_wrong(key, "nothing", allowed_value))
     test = own.get("test")
     for key in ("data", "test"):
         if own.get(key) and not Path(own[key]).expanduser().is_dir():
-            mistakes.append(Mistake(where="command line", key=key, found=own[key], allowed="a folder that is there"))
+            mistakes.append(_wrong(key, own[key], "an existing folder"))
     if own.get("compare", "true").lower() not in ("true", "false"):
-        mistakes.append(Mistake(where="command line", key="compare", found=own["compare"], allowed="true or false"))
+        mistakes.append(_wrong("compare", own["compare"], "true or false"))
     if mistakes:
         raise UserMistakes(mistakes)
     data, found_test = _parted(typed_folder(own["data"])) if own.get("data") else (None, None)
@@ -188,8 +179,7 @@ def parse_scratch(tokens: Sequence[str], *, threads: int | None = None) -> tuple
     typed = [(key, value) for key, equals, value in (token.partition("=") for token in tokens) if equals]
     own = {key: value for key, value in typed if key in SCRATCH_KEYS}
     if not own.get("model"):
-        allowed = "a network (pranet, attnmel, …)"
-        raise Mistake(where="command line", key="model", found="nothing", allowed=allowed).as_error()
+        raise _wrong("model", "nothing", "a network (pranet, attnmel, …)").as_error()
     check_family(own["model"], others=(SCENES,))
     kind = options_of(own["model"])
     names = [name for name in kind.model_fields if name not in ("network", "start_from", "change")]
@@ -199,16 +189,14 @@ def parse_scratch(tokens: Sequence[str], *, threads: int | None = None) -> tuple
     if changes and "change" in kind.model_fields:
         values["change"] = changes
     elif changes:
-        problem, fix = f"recipe.{changes[0]}", f"its own keys change this training: {', '.join(names)}"
-        mistakes.append(Mistake(where="command line", found=problem, fix=fix))
+        mistakes.append(_wrong("", f"recipe.{changes[0]}", fix=f"use the keys of this training: {', '.join(names)}"))
     for token in tokens:
         key, equals, value = token.partition("=")
         if key in SCRATCH_KEYS or key.startswith("recipe."):
             continue
         if not equals or key not in names:
             allowed = f"KEY=VALUE; {', '.join((*SCRATCH_KEYS, *names))}"
-            near = nearest_name(key, (*SCRATCH_KEYS, *names))
-            mistakes.append(Mistake(where="command line", found=token, allowed=allowed, nearest=near))
+            mistakes.append(_wrong("", token, allowed, nearest=nearest_name(key, (*SCRATCH_KEYS, *names))))
         elif "list" in str(kind.model_fields[key].annotation):
             several = typed_value(value) if value.startswith("[") else [value]
             values[key] = [*values.get(key, []), *(several if isinstance(several, list) else [several])]
@@ -223,7 +211,7 @@ def parse_scratch(tokens: Sequence[str], *, threads: int | None = None) -> tuple
     if threads is not None:
         values["threads"] = threads
     out = Path(own["out"]).expanduser() if own.get("out") else home() / "outputs" / "training" / own["model"]
-    return checked(kind, values), out, own.get("fresh", "false").lower() == "true"
+    return _checked(kind, values), out, own.get("fresh", "false").lower() == "true"
 
 
 def options_of(model: str) -> type[TrainingOptions]:
@@ -271,31 +259,19 @@ def train_anew(options: TrainingOptions, out: Path, *, resume: bool, progress: P
     return train_segmentation(cast(SegmentationOptions, options), out, resume=resume, progress=progress)
 
 
-def checked(kind: type[Model], given: dict[str, Any], *, dashes: bool = False) -> Model:
+def _checked(kind: type[Model], values: dict[str, Any]) -> Model:
     """Return the validated options.
-
-    Args:
-        kind: Class of the options.
-        given: Typed values.
-        dashes: Whether they were typed as ``--options``.
 
     Raises:
         UserMistakes: A value is out of bounds.
     """
     try:
-        return kind.model_validate(given)
+        return kind.model_validate(values)
     except ValidationError as error:
         raise UserMistakes(
-            Mistake(
-                where="command line",
-                key=_name(detail["loc"], dashes=dashes),
-                found=repr(detail["input"]),
-                allowed=detail["msg"],
-            )
-            for detail in error.errors()
+            _wrong(".".join(map(str, detail["loc"])), repr(detail["input"]), detail["msg"]) for detail in error.errors()
         ) from error
 
 
-def _name(location: Sequence[Any], *, dashes: bool) -> str:
-    name = ".".join(str(step) for step in location)
-    return "--" + name.replace("_", "-") if dashes else name
+def _wrong(key: str, found: str, allowed: str = "", fix: str = "", nearest: str | None = None) -> Mistake:
+    return Mistake(where="command line", key=key, found=found, allowed=allowed, fix=fix, nearest=nearest)

@@ -34,7 +34,7 @@ def split(
     """Return the indices for training, and those held out for validation.
 
     Images of one patient or video (their cluster), and equal pictures, stay on one side. If all images are independent,
-    the held-out ones are those that ``medtest train segmentation`` with the same seed holds out.
+    the held-out ones are those that ``medtest train`` with the same seed holds out.
 
     Args:
         refs: All images.

@@ -96,7 +96,7 @@ def _check_scales(curves: SeriesSet, path: Path) -> None:
         raise Mistake(
             where=path.name,
             key="min_step",
-            found="one scale is left after merging",
+            found="only one scale after merging",
             allowed="two scales or more",
             fix="choose a smaller --min-step",
         ).as_error()
@@ -114,7 +114,7 @@ def _free_name(title: str, names: set[str]) -> str:
 
 
 def write_files(
-    found: SeriesSet, measured: Sequence[Robustness], folder: Path, *, csv: bool, svg: bool
+    curves: SeriesSet, measured: Sequence[Robustness], folder: Path, *, csv: bool, svg: bool
 ) -> tuple[Path, ...]:
     """Write ``tab_rob.tex``, ``fig_rob.pdf`` and the other requested files.
 
@@ -131,12 +131,12 @@ def write_files(
 
     contents: dict[str, bytes] = {
         TABLE: latex_table(measured).encode(),
-        f"{FIGURE}.pdf": draw_figure(found, measured),
+        f"{FIGURE}.pdf": draw_figure(curves, measured),
     }
     if svg:
-        contents[f"{FIGURE}.svg"] = draw_figure(found, measured, form="svg")
+        contents[f"{FIGURE}.svg"] = draw_figure(curves, measured, form="svg")
     if csv:
-        contents |= _csv(found, measured)
+        contents |= _csv(curves, measured)
     paths = [folder / name for name in contents]
     check_out(paths, "--out")
     with output_problems(paths[0]):
@@ -187,14 +187,14 @@ def _notes(curves: SeriesSet, measured: Sequence[Robustness]) -> list[str]:
     rising = [robust.name for robust in measured if robust.note]
     if rising:
         note = next(robust.note for robust in measured if robust.note)
-        notes.append(f"{', '.join(rising)}: {note}, so that α is not above 0")
+        notes.append(f"{', '.join(rising)}: {note}, so α is not above 0")
     if any(irregular(series.scales) for series in curves.series) and not any(
         series.clustered for series in curves.series
     ):
         merging = "" if any("nearer than" in note for note in notes) else "--min-step merges them; "
         notes.append(
-            f"the scales are irregular: between close ones α is mostly noise ({merging}p says how often chance gives "
-            "an α as large)"
+            f"the scales are irregular: between close scales α is mostly noise ({merging}p is the probability of an α "
+            "as large by chance)"
         )
     return notes
 
@@ -213,4 +213,4 @@ def _track(curves: SeriesSet, measured: Sequence[Robustness], written: Sequence[
     child = Child(name=curves.title, metrics=metrics, artifacts=[(path, "") for path in written])
     run_id = tracker.child(EXPERIMENT, parents, child)
     tracker.close(parents)
-    console.print(Text(f"MLflow run {run_id} in the experiment {EXPERIMENT}"))
+    console.print(Text(f"MLflow run {run_id} in experiment {EXPERIMENT}"))
