@@ -67,7 +67,7 @@ def test_an_existing_folder_is_left_alone(tmp_path: Path) -> None:
     folder = tmp_path / "medtest-my-part"
     folder.mkdir()
     (folder / "mine.txt").write_text("mine", encoding="utf-8")
-    with pytest.raises(UserMistakes, match="exists already"):
+    with pytest.raises(UserMistakes, match="which exists"):
         write_skeleton(PartKind.RELATION, "my_part", tmp_path)
     assert [path.name for path in folder.iterdir()] == ["mine.txt"]
 

@@ -37,5 +37,5 @@ def test_a_replay_shows_the_answers_of_the_model_that_is_named(
 
     shutil.rmtree(outputs / "simlab-simulated")
     none = shown("model=simlab")
-    assert "No recorded answer of simlab-simulated to it" in none
-    assert "There are answers of earlier." in none
+    assert "no recorded answer by simlab-simulated" in none
+    assert "answers by earlier" in none

@@ -130,7 +130,7 @@ def test_records_are_judged_anew_under_another_setting_of_the_oracle(site: Path,
     given = ("suite=bright_boxes", f"suite_dir={home}", "device=cpu", "track=false", "oracles.primary.score=near")
     near, far = (run(site, tmp_path, "run", *given, f"oracles.reach={reach}") for reach in (0.1, 0.00001))
     for said, mean in ((near, "near 1.000"), (far, "near 0.000")):
-        assert "No case had to be run" in said and mean in said
+        assert "No case to run" in said and mean in said
 
 
 def test_a_raised_revision_of_its_oracle_judges_stored_answers_again(site: Path, home: Path, tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_a_raised_revision_of_its_oracle_judges_stored_answers_again(site: Path,
     plan = run(tmp_path / "site", tmp_path / "home", "run", *given, "plan=true")
     assert "24 finished cases would be judged again from stored answers (oracle revision 2)" in " ".join(plan.split())
     said = " ".join(run(tmp_path / "site", tmp_path / "home", "run", *given).split())
-    assert "24 finished cases judged again from stored answers" in said and "No case had to be run" in said
+    assert "24 finished cases judged again from stored answers" in said and "No case to run" in said
     after = pd.read_parquet(folder_of(tmp_path / "home") / "records.parquet")
     assert set(before["oracle_revision"]) == {1} and set(after["oracle_revision"]) == {2}
     assert (after["overlap"] == 0.5 * before["overlap"]).all() and (after["near"] == before["near"]).all()
@@ -199,7 +199,7 @@ def test_a_foreign_reader_reads_as_answers_come_and_its_oracle_judges_by_what_it
     # Another grid: the records are read anew for a view, no system is asked, and the records stay.
     command = ("run", "suite=box_places", f"suite_dir={home}", "device=cpu", "track=false", "oracles.reader.grid=5")
     said = " ".join(run(site, home, *command).split())
-    assert f"box_cells read {kept} of {kept} different answers" in said and "No case had to be run" in said
+    assert f"box_cells read {kept} of {kept} different answers" in said and "No case to run" in said
     assert records.read_bytes() == before
     (view,) = (folder / "views").iterdir()
     readings = json.loads((view / "readings.json").read_text(encoding="utf-8"))

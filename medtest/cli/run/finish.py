@@ -105,7 +105,7 @@ def _print_results(
     executed = sum(system.cases_executed for system in outcome.systems)
     reused = sum(system.cases_reused for system in outcome.systems)
     cases = "case" if executed == 1 else "cases"
-    done = f"{executed:,} {cases} run in {duration(outcome.seconds)}" if executed else "All cases were finished before"
+    done = f"{executed:,} {cases} run in {duration(outcome.seconds)}" if executed else "No case to run"
     were = "was" if reused == 1 else "were"
     say(out, done + (f"; {reused:,} {were} finished before" if reused else "") + ".")
     for material in ended.materials:

@@ -135,7 +135,7 @@ def test_a_plan_names_cells_counts_and_intervals(work: Path, capsys: pytest.Capt
     assert run("suite=good", "suite_dir=../suites", "plan=true") == 0
     shown = capsys.readouterr().out
     assert "Seeds: phantoms 4" in shown
-    assert "4 sources and 16 follow-ups for each system: 20 cases, 20 in all" in shown  # 3 cells and the floor
+    assert "4 source and 16 follow-up cases per system: 20 cases, 20 in all" in shown  # 3 cells and the floor
     assert "0 of 4: 0–49 %" in shown  # Wilson: z²/(n + z²) = 3.841/7.841
     assert "pranet" in shown
     assert list(work.iterdir()) == []
@@ -165,7 +165,7 @@ def test_a_plan_says_what_differences_it_can_show(work: Path, capsys: pytest.Cap
 def test_a_plan_of_a_part(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("suite=good", "suite_dir=../suites", "plan=true", "limit=2", "only=relation:blur,severity:2") == 0
     shown = capsys.readouterr().out
-    assert "2 sources and 2 follow-ups for each system: 4 cases of 20 in the suite" in shown
+    assert "2 source and 2 follow-up cases per system: 4 cases of 20 in the suite" in shown
     assert "text" not in shown.partition("relation ")[2].partition("system")[0]
 
 

@@ -94,7 +94,7 @@ def test_a_run_leaves_what_the_contract_says_and_is_found_again(work: Path, caps
 
     before = pq.read_table(folder / "records.parquet")
     assert run() == 0
-    assert "No case had to be run; 12 were finished before." in capsys.readouterr().out
+    assert "No case to run; 12 were finished before." in capsys.readouterr().out
     assert pq.read_table(folder / "records.parquet").equals(before)
     assert folders(work) == [folder]
 
@@ -132,7 +132,7 @@ def test_a_sweep_over_thresholds_runs_no_system_again(work: Path, capsys: pytest
     assert run("-m", "oracles.primary.threshold=0.25,0.5", "oracles.primary.score=dice,iou") == 0
     shown = capsys.readouterr().out
     assert len(re.findall(r"12 cases run", shown)) == 1
-    assert len(re.findall(r"No case had to be run", shown)) == 3
+    assert len(re.findall(r"No case to run", shown)) == 3
     assert "4 jobs" in shown
     (folder,) = folders(work)
     views = list((folder / "views").iterdir())
@@ -162,7 +162,7 @@ def test_a_run_says_which_model_it_was_and_name_says_what_it_is_called(
     capsys.readouterr()
     assert run("limit=1") == 0
     shown = capsys.readouterr().out
-    assert "No case had to be run" in shown
+    assert "No case to run" in shown
     place = f"outputs/tiny/callable/{old.name}"
     assert f"net-all_of_it: this run was begun as callable and goes on in {place}." in " ".join(shown.split())
     assert folders(work) == [old]

@@ -77,7 +77,7 @@ def test_a_limit_in_a_full_folder_is_shown_in_a_view(work: Path, capsys: pytest.
     assert run("limit=1", "oracles.primary.threshold=0.5") == 0
     said = capsys.readouterr().out
     assert "1 of 4 images" in said
-    assert f"No case had to be run; {ROW} were finished before." in said
+    assert f"No case to run; {ROW} were finished before." in said
     (view,) = (folder / "views").iterdir()
     assert f"Report:  {(view / 'report.html').relative_to(work)}" in said
     assert (generated(folder), generated(view)) == (8, 2)

@@ -29,9 +29,9 @@ from medtest.runner.folder import output_problems
     [
         (["pack", "suite=polyp_sag", "to={new}"], "did you mean: polyp_seg"),
         (["pack", "to={new}"], "medtest list suites"),
-        (["pack", "suite=polyp_seg"], "to=FILE.zip, a new name"),
-        (["pack", "suite=polyp_seg", "to={there}"], "which exists"),
-        (["pack", "suite=polyp_seg", "to={new}/deeper/p.zip"], "an existing folder"),
+        (["pack", "suite=polyp_seg"], "to=FILE.zip, a new file"),
+        (["pack", "suite=polyp_seg", "to={there}"], "which is there"),
+        (["pack", "suite=polyp_seg", "to={new}/deeper/p.zip"], "a folder that is there"),
         (["pack", "suite=polyp_seg", "to={new}", "images=maybe"], "true, false"),
         (["pack", "suite=polyp_seg_folder", "to={new}"], "the folder of the images whose SHA-256"),
         (["pack", "suite=polyp_seg", "to={new}", "only=relation:blur"], "limit=N"),

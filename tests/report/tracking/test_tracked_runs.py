@@ -339,7 +339,7 @@ def test_outputs_are_found_below_medtest_home_and_no_mended_command_is_the_one_t
     monkeypatch.chdir(cwd)
     monkeypatch.setenv("MEDTEST_HOME", str(home))
     for words in (["track", "outputs"], ["tables", "outputs"], ["track", "outputs/nosuch"]):
-        assert _mended(words) == "medtest run suite=polyp_seg makes one"
+        assert _mended(words) == "medtest run suite=polyp_seg creates one"
     leave_run(home, make_suite(), seeds=6)
     (cwd / "outputs").mkdir()  # a folder of that name that holds no run
     for words in (["track", "nosuch"], ["tables", "nosuch"], ["track", str(cwd)]):

@@ -309,9 +309,9 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
     make += ["only=relation:blur", "workers=1"]
     code, out = medtest(make, capsys)
     assert code == 0
-    assert "5 made, 0 there already, 0 without room; 1 sources" in out
+    assert "5 made, 0 stored before, 0 not applicable; 1 sources" in out
     code, out = medtest(make, capsys)
-    assert "0 made, 5 there already" in out
+    assert "0 made, 5 stored before" in out
     code, out = medtest(["followups", "list"], capsys)
     assert "polyp_seg" in out
     code, out = medtest(["followups", "verify"], capsys)
