@@ -10,7 +10,7 @@ from medtest.runner.reporting import signals
 def main() -> None:
     """Run the command line and end the process with its exit code; the user's mistakes show no traceback."""
     signals.at_start()
-    from medtest.cli.bootstrap import quiet_libraries, require_opencv, report_defect
+    from medtest.cli.bootstrap import quiet_libraries, report_defect, require_opencv
     from medtest.core.errors import ExitCode, MedtestError
 
     quiet_libraries()
