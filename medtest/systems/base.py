@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
+import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
@@ -225,3 +226,27 @@ class Algorithm(System):
     def predict(self, images: Sequence[Image], addresses: Sequence[Address]) -> Sequence[RawAnswer]:
         """Answer 8-bit RGB images."""
         return self.process(images, [ImageSpec()] * len(images), addresses)
+
+
+class Segmenter(Algorithm):
+    """Algorithm that maps an image of any dimension to a region. Subclasses implement :meth:`segment`."""
+
+    tasks: ClassVar[tuple[str, ...]] = ("region",)
+
+    @abstractmethod
+    def segment(self, volume: Image, spec: ImageSpec) -> NDArray[np.bool_]:
+        """Segment one image.
+
+        Args:
+            volume: Read-only, in its own units (Hounsfield units for CT), with the axes named in ``spec``.
+            spec: Range, spacing in millimetres, and the points clicked by a person (``marks``).
+
+        Returns:
+            bool of the image's spatial shape.
+        """
+
+    def process(
+        self, images: Sequence[Image], specs: Sequence[ImageSpec], addresses: Sequence[Address]
+    ) -> Sequence[RawAnswer]:
+        """Segment images of any dtype and dimension, one by one."""
+        return [self.segment(image, spec) for image, spec in zip(images, specs, strict=True)]

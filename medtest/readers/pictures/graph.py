@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -15,8 +16,8 @@ from pydantic import Field, field_validator
 from medtest.core.cases import Image
 from medtest.core.errors import MedtestError, Mistake
 from medtest.core.plugins import TRUSTED
-from medtest.core.scenes import SeenEntity
-from medtest.readers.pictures.base import PictureReader, PictureSettings
+from medtest.core.scenes import Scene, SeenEntity
+from medtest.readers.pictures.base import PictureContent, PictureReader, PictureSettings
 from medtest.readers.pictures.card import SUFFIX
 from medtest.readers.pictures.detectors.boxes import BoxFit, Detections, fractions, letterboxed, stretched
 from medtest.readers.pictures.detectors.coco import COCO_80, pool_class, read_names
@@ -173,6 +174,18 @@ class GraphReader(PictureReader):
             raise MedtestError(f"{name}: does not state its size; set size=[416,416]")
         chosen = size if size is not None else sides
         return int(chosen[0]), int(chosen[1])
+
+    def look(self, images: Sequence[Image], contents: Sequence[PictureContent]) -> list[Scene]:
+        """Return what the network detects in each picture.
+
+        Raises:
+            BadOutput: An output does not have the expected form.
+        """
+        return [self._scene(answer) for answer in self.answers(images)]
+
+    @abstractmethod
+    def _scene(self, answer: GraphAnswer) -> Scene:
+        """Return the objects and relations above the minimum scores."""
 
     def close(self) -> None:
         """Release the session."""

@@ -10,12 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from medtest.core.cases import Image
 from medtest.core.errors import BadOutput, MedtestError, Mistake
 from medtest.core.plugins import TRUSTED
 from medtest.core.scenes import Scene, SeenEntity, Tells, Triple
 from medtest.language.captions.vocabulary import vg150
-from medtest.readers.pictures.base import PictureContent
 from medtest.readers.pictures.detectors.boxes import Detections
 from medtest.readers.pictures.detectors.coco import pool_class, read_names
 from medtest.readers.pictures.graph import GraphAnswer, GraphReader, OnnxReaderSettings, entities_of
@@ -100,14 +98,6 @@ class SceneGraph(GraphReader):
         classes = frozenset(pool_class(name) for name in self._names)
         all_predicates = frozenset(self._predicates) | frozenset(PREDICATES)
         self._tells = Tells(classes=classes, predicates=all_predicates, attributes=frozenset())
-
-    def look(self, images: Sequence[Image], contents: Sequence[PictureContent]) -> list[Scene]:
-        """Return the objects and relations above the minimum scores.
-
-        Raises:
-            BadOutput: The output does not have the expected form.
-        """
-        return [self._scene(answer) for answer in self.answers(images)]
 
     def _scene(self, answer: GraphAnswer) -> Scene:
         own, first = self.settings, int(self.settings.background)

@@ -19,7 +19,7 @@ from pydantic import Field
 from medtest.core.cases import Address, Image, ImageSpec, Json
 from medtest.core.errors import BadOutput, MedtestError, Mistake, nearest_name
 from medtest.core.plugins import TRUSTED
-from medtest.systems.adapters.label_answers import FORMS, ClassListSettings, classes_of
+from medtest.systems.adapters.tensors import FORMS, ClassListSettings, classes_of
 from medtest.systems.base import LABEL_ONLY, RawAnswer, System
 from medtest.systems.files import cached_sha256, file_mistakes, user_path
 

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from medtest.core.cases import Address, Image, ImageSpec, Json
 from medtest.core.errors import BadOutput
-from medtest.systems.adapters.label_answers import chosen, classes_of
-from medtest.systems.adapters.tensors import answer_form
+from medtest.systems.adapters.tensors import answer_form, chosen, classes_of
 from medtest.systems.base import RawAnswer, System
 from medtest.systems.files import cached_sha256, user_path
 

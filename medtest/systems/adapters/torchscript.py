@@ -14,8 +14,7 @@ from medtest.core.cases import Image
 from medtest.core.errors import BadOutput, MedtestError, Mistake
 from medtest.core.probes import Need
 from medtest.systems.adapters.graph import WHITE, ExportedGraph
-from medtest.systems.adapters.label_answers import chosen
-from medtest.systems.adapters.tensors import GraphSettings, answers_of, as_maps, encode, resized
+from medtest.systems.adapters.tensors import GraphSettings, answers_of, as_maps, chosen, encode, resized
 from medtest.systems.base import RawAnswer
 from medtest.systems.checkpoints.archives import check_archive
 from medtest.systems.checkpoints.inputs import InputKind

@@ -53,6 +53,17 @@ class Asking:
     source_prompt: Prompt | None = None
 
     @property
+    def required_prompt(self) -> Prompt:
+        """The prompt.
+
+        Raises:
+            MedtestError: The call has no prompt but asks about an image.
+        """
+        if self.prompt is None:
+            raise MedtestError("an image generator needs prompts; these seeds are images")
+        return self.prompt
+
+    @property
     def repeat(self) -> int:
         """Number of the repetition of this exact input: 0 for sources and follow-ups, 1, 2 … for ``unchanged``."""
         case = self.addresses[0]

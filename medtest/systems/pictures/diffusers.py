@@ -17,12 +17,11 @@ from pydantic import Field
 from medtest.core.cases import Image, Json
 from medtest.core.errors import MedtestError, Mistake
 from medtest.core.plugins import TRUSTED
-from medtest.systems.adapters.libraries.hub_folder import read_json
 from medtest.systems.adapters.libraries.huggingface_folder import offline
+from medtest.systems.adapters.libraries.weights import read_json
 from medtest.systems.answering.asking import Asking
 from medtest.systems.base import SystemSettings
 from medtest.systems.files import folder_mistakes, folder_sha256, user_path
-from medtest.systems.pictures.base import prompt_of
 from medtest.systems.pictures.local import Filtered, LocalDrawing
 
 _PRINTED = frozenset({".json", ".safetensors", ".txt", ".model"})
@@ -137,7 +136,7 @@ class Diffusers(LocalDrawing):
         generator = torch.Generator("cpu").manual_seed(seed)
         with torch.inference_mode():
             result = self._pipeline(
-                prompt=prompt_of(call).text,
+                prompt=call.required_prompt.text,
                 generator=generator,
                 output_type="np",
                 **{name: value for name, value in options.items() if value is not None},

@@ -21,7 +21,6 @@ from medtest.systems.adapters.folders.predictions import file_of
 from medtest.systems.answering.asking import Asking
 from medtest.systems.base import SystemSettings
 from medtest.systems.files import cached_sha256, file_mistakes, folder_mistakes, folder_sha256, user_path
-from medtest.systems.pictures.base import prompt_of
 from medtest.systems.pictures.local import LocalDrawing
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff")
@@ -134,7 +133,7 @@ class FinishedPictures(LocalDrawing):
         folder = user_path(self.settings.folder)
         if not self.settings.table:
             return file_of(call.addresses[0], folder, _SUFFIXES)
-        keys = (("address", str(call.addresses[0])), ("prompt", prompt_of(call).text.strip()))
+        keys = (("address", str(call.addresses[0])), ("prompt", call.required_prompt.text.strip()))
         named = next((self._rows[key] for key in keys if key in self._rows), None)
         if named is None:
             return None

@@ -15,7 +15,6 @@ from medtest.core.cases import Image, PictureOutput, image_sha256
 from medtest.core.errors import MedtestError, OutputProblem
 from medtest.core.records import PICTURES
 from medtest.systems.answering.asking import Asked, Asking, AskingSystem, BudgetLimits
-from medtest.systems.pictures.base import TASK, prompt_of
 
 BLANK = "the picture is of one colour"
 
@@ -27,7 +26,7 @@ class Filtered(Exception):
 class LocalDrawing(AskingSystem):
     """System that answers prompts one by one."""
 
-    tasks: ClassVar[tuple[str, ...]] = (TASK,)
+    tasks: ClassVar[tuple[str, ...]] = ("depiction",)
     model: ClassVar[str] = ""
     _folder: Path | None = None
     _store: KeptPictures | None = None
@@ -88,12 +87,12 @@ class LocalDrawing(AskingSystem):
         except OutputProblem:
             raise
         except Exception as error:  # noqa: BLE001 - the system under test may raise anything
-            reason = f"{type(error).__name__}: {reason_of(error)}".replace(prompt_of(call).text, "[prompt]")
+            reason = f"{type(error).__name__}: {reason_of(error)}".replace(call.required_prompt.text, "[prompt]")
             return Asked(number=call.number, outputs=(reason,), seconds=time.perf_counter() - began)
         seconds = time.perf_counter() - began
         output = PictureOutput(
             address=call.addresses[0],
-            prompt=prompt_of(call),
+            prompt=call.required_prompt,
             picture=picture,
             state="content_filter" if why else "answered",
             why=why,

@@ -20,7 +20,6 @@ from medtest.core.plugins import TRUSTED
 from medtest.core.records import PICTURES
 from medtest.systems.answering.api_system import ApiSystem, EndpointSettings
 from medtest.systems.answering.asking import Asked, Asking
-from medtest.systems.pictures.base import TASK, prompt_of
 
 
 class PicturePrice(Price):
@@ -67,7 +66,7 @@ class DrawingService(ApiSystem):
 
     Settings: ClassVar[type[DrawingSettings]] = DrawingSettings
     settings: DrawingSettings
-    tasks: ClassVar[tuple[str, ...]] = (TASK,)
+    tasks: ClassVar[tuple[str, ...]] = ("depiction",)
     sends: ClassVar[str] = "prompts"
     api: ClassVar[str]
     option_names: ClassVar[tuple[str, ...]] = ()
@@ -125,7 +124,7 @@ class DrawingService(ApiSystem):
 
     def words(self, call: Asking) -> str:
         """Return the text to send as the prompt."""
-        return prompt_of(call).text
+        return call.required_prompt.text
 
     def request(self, call: Asking) -> Request:
         """Return the request of a call."""
@@ -147,7 +146,7 @@ class DrawingService(ApiSystem):
             return Asked(number=call.number, outputs=(outcome.reason or "no answer",), seconds=seconds)
         output = PictureOutput(
             address=call.addresses[0],
-            prompt=prompt_of(call),
+            prompt=call.required_prompt,
             picture=outcome.picture,
             state=str(outcome.state),
             why=outcome.reason,

@@ -9,7 +9,6 @@ from pydantic import Field, field_validator
 from medtest.core.cases import Json
 from medtest.core.plugins import TRUSTED
 from medtest.systems.answering.asking import Asking
-from medtest.systems.pictures.base import prompt_of
 from medtest.systems.pictures.service import DrawingService, DrawingSettings
 
 
@@ -95,7 +94,7 @@ class ChatImages(DrawingService):
 
     def words(self, call: Asking) -> str:
         """Return the prompt within the template."""
-        return self.settings.prompt.replace(PROMPT, prompt_of(call).text)
+        return self.settings.prompt.replace(PROMPT, call.required_prompt.text)
 
     def rewrites(self) -> str:
         """Return a notice that the model may rewrite prompts."""

@@ -294,3 +294,8 @@ def mean_odds(logits: Tensor) -> Tensor:
     """Return logits B×C of the mean of the sigmoid of B×N×C logits over the middle axis, exact beyond saturation."""
     signed = functional.logsigmoid(torch.stack([logits, -logits]))
     return torch.logsumexp(signed, dim=2).diff(dim=0)[0].neg()
+
+
+def enlarged(x: Tensor, factor: int = 2) -> Tensor:
+    """Return maps enlarged bilinearly with their corners aligned: [B, C, H, W] to [B, C, H × factor, W × factor]."""
+    return functional.interpolate(x, scale_factor=factor, mode="bilinear", align_corners=True)

@@ -12,9 +12,8 @@ from pydantic import Field
 
 from medtest.core.cases import Image, ImageSpec
 from medtest.core.errors import BadOutput
-from medtest.systems.base import SystemSettings
+from medtest.systems.base import Segmenter, SystemSettings
 from medtest.systems.restoration.base import to_levels
-from medtest.systems.segmentation.segmenter import Segmenter
 
 
 class SubtractorSettings(SystemSettings):

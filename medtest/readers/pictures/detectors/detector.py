@@ -9,10 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from medtest.core.cases import Image
 from medtest.core.errors import BadOutput
 from medtest.core.scenes import Scene, Tells
-from medtest.readers.pictures.base import PictureContent
 from medtest.readers.pictures.detectors.boxes import Detections, above_score, suppressed, yolox_boxes
 from medtest.readers.pictures.detectors.coco import pool_class
 from medtest.readers.pictures.graph import GraphAnswer, GraphReader, OnnxReaderSettings, entities_of
@@ -61,14 +59,6 @@ class Detector(GraphReader):
         self._names = self.class_names()
         classes = frozenset(pool_class(name) for name in self._names)
         self._tells = Tells(classes=classes, predicates=frozenset(PREDICATES), attributes=frozenset())
-
-    def look(self, images: Sequence[Image], contents: Sequence[PictureContent]) -> list[Scene]:
-        """Return the objects above the minimum score, with relations by boxes.
-
-        Raises:
-            BadOutput: The output does not match the layout.
-        """
-        return [self._scene(answer) for answer in self.answers(images)]
 
     def _scene(self, answer: GraphAnswer) -> Scene:
         own = self.settings

@@ -23,13 +23,13 @@ from medtest.readers.pictures.detectors.boxes import Detections, suppressed
 from medtest.readers.pictures.detectors.coco import pool_class
 from medtest.readers.pictures.graph import entities_of
 from medtest.readers.pictures.spatial import PREDICATES, triples_of
-from medtest.systems.adapters.libraries.hub_folder import read_json
 from medtest.systems.adapters.libraries.huggingface_folder import (
     checkpoint_mistakes,
     config_of,
     load_network,
     load_processor,
 )
+from medtest.systems.adapters.libraries.weights import read_json
 from medtest.systems.files import user_path
 
 WEIGHTS: Final = "model.safetensors"

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from medtest.core.errors import MedtestError, Mistake
-from medtest.systems.adapters.libraries.hub_folder import read_json
-from medtest.systems.adapters.libraries.weights import pointer_mistakes
+from medtest.systems.adapters.libraries.weights import pointer_mistakes, read_json
 from medtest.systems.files import folder_mistakes, user_path
 
 WEIGHTS = (

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from medtest.core.cases import Image
 from medtest.core.errors import MedtestError, Mistake
-from medtest.systems.adapters.libraries.hub_folder import read_json
 from medtest.systems.adapters.libraries.huggingface_folder import PROCESSORS, config_of
 from medtest.systems.adapters.libraries.label_names import naming_mistakes, real_names
+from medtest.systems.adapters.libraries.weights import read_json
 from medtest.systems.adapters.tensors import GraphSettings, encode
 from medtest.systems.classification.crops import stretched
 from medtest.systems.files import user_path

@@ -12,17 +12,18 @@ from pydantic import Field
 from medtest.core.cases import Image, Json
 from medtest.core.errors import MedtestError, Mistake, did_you_mean
 from medtest.core.plugins import TRUSTED
-from medtest.systems.adapters.libraries.hub_folder import (
+from medtest.systems.adapters.libraries.lesion import NetworkSettings, plain_names
+from medtest.systems.adapters.libraries.torch_network import TorchNetwork
+from medtest.systems.adapters.libraries.weights import (
     CONFIG,
     WEIGHTS,
     description,
+    fill,
     hub_fingerprint,
     hub_mistakes,
+    pointer_mistakes,
     weights_in,
 )
-from medtest.systems.adapters.libraries.lesion import NetworkSettings, plain_names
-from medtest.systems.adapters.libraries.torch_network import TorchNetwork
-from medtest.systems.adapters.libraries.weights import fill, pointer_mistakes
 from medtest.systems.adapters.tensors import GraphSettings, encode
 from medtest.systems.checkpoints.checkpoint import read_weights
 from medtest.systems.checkpoints.inputs import InputKind

@@ -14,21 +14,21 @@ from pydantic import Field
 from medtest.core.cases import Json
 from medtest.core.errors import MedtestError, Mistake, did_you_mean
 from medtest.core.plugins import TRUSTED
-from medtest.systems.adapters.libraries.hub_folder import (
-    CONFIG,
-    WEIGHTS,
-    description,
-    hub_fingerprint,
-    hub_mistakes,
-    weights_in,
-)
 from medtest.systems.adapters.libraries.image_classifier import (
     ImageClassifier,
     ImageClassifierSettings,
     Preprocessing,
 )
 from medtest.systems.adapters.libraries.label_names import real_names
-from medtest.systems.adapters.libraries.weights import fill
+from medtest.systems.adapters.libraries.weights import (
+    CONFIG,
+    WEIGHTS,
+    description,
+    fill,
+    hub_fingerprint,
+    hub_mistakes,
+    weights_in,
+)
 from medtest.systems.checkpoints.checkpoint import fitting_names, read_weights
 from medtest.systems.checkpoints.inputs import InputKind
 from medtest.systems.files import user_path

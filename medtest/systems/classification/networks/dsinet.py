@@ -19,7 +19,7 @@ from torch.nn import functional
 from medtest.core.errors import MedtestError
 from medtest.systems.classification.networks.synergy import CategoryGuidance, GlobalPrototypes, LesionMining
 from medtest.systems.classification.networks.xception import Xception, XceptionConfig
-from medtest.systems.pytorch.layers import enlarged
+from medtest.systems.pytorch.pixels import enlarged
 
 MAPS = 2
 """Channels of a segmentation: background and lesion."""

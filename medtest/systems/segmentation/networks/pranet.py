@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from medtest.systems.pytorch.layers import enlarged
+from medtest.systems.pytorch.pixels import enlarged
 from medtest.systems.segmentation.networks.res2net import Res2Net, Res2NetConfig
 
 

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from medtest.core.errors import MedtestError
-from medtest.systems.pytorch.layers import enlarged
+from medtest.systems.pytorch.pixels import enlarged
 from medtest.systems.segmentation.networks.res2net import Res2NetConfig, res2net_stages
 from medtest.systems.segmentation.networks.resnet import ResNetConfig, resnet_stages
 

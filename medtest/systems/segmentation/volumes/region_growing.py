@@ -16,8 +16,7 @@ from pydantic import Field as Setting
 
 from medtest.core.cases import Image, ImageSpec
 from medtest.core.errors import BadOutput
-from medtest.systems.base import SystemSettings
-from medtest.systems.segmentation.segmenter import Segmenter
+from medtest.systems.base import Segmenter, SystemSettings
 from medtest.systems.segmentation.volumes.regions import bounding_box, with_rim
 
 Mask3 = NDArray[np.bool_]

@@ -17,8 +17,7 @@ from medtest.core.cases import Image, ImageSpec, Json
 from medtest.core.errors import BadOutput
 from medtest.phantoms.abdomen.cohort import MEASURE, shape_mask, training_coefficients
 from medtest.phantoms.abdomen.generator import REVISION as PHANTOMS
-from medtest.systems.base import SystemSettings
-from medtest.systems.segmentation.segmenter import Segmenter
+from medtest.systems.base import Segmenter, SystemSettings
 from medtest.systems.segmentation.volumes.regions import largest_part, with_rim
 from medtest.systems.segmentation.volumes.shape_fit import Fit, fit_shape
 from medtest.systems.segmentation.volumes.shape_model import ShapeModel, learn_shape_model, sample

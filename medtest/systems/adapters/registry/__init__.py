@@ -1,1 +1,0 @@
-"""MLflow registry models: version lookup, local files, and the model as a system."""
