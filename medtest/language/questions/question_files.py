@@ -314,14 +314,14 @@ def _together(rows: Sequence[_Row]) -> tuple[QuestionRow, ...]:
     )
 
 
-def to_submission(asked: Sequence[QuestionRow]) -> str:
+def to_submission(rows: Sequence[QuestionRow]) -> str:
     """Return the contest's submission as JSON: image id to a list of ``{QuestionID, Question, Answer}``.
 
     Several answers to one question are joined by "; ". The official questions of every image are in the order of their
     ids; other questions are left out.
     """
     images: dict[str, list[dict[str, object]]] = {}
-    for row in asked:
+    for row in rows:
         if row.question.id is not None:
             entry = {"QuestionID": row.question.id, "Question": row.question.text, "Answer": "; ".join(row.answers)}
             images.setdefault(row.image, []).append(entry)
@@ -330,10 +330,10 @@ def to_submission(asked: Sequence[QuestionRow]) -> str:
     return json.dumps(images, indent=1, ensure_ascii=False) + "\n"
 
 
-def to_development(asked: Sequence[QuestionRow]) -> str:
+def to_development(rows: Sequence[QuestionRow]) -> str:
     """Return questions and true answers as the contest's development file."""
     images: dict[str, list[dict[str, object]]] = {}
-    for row in asked:
+    for row in rows:
         images.setdefault(row.image, []).append(
             {"Question": row.question.text, "AnswerType": row.question.kind.value, "Answer": list(row.answers)}
         )

@@ -117,14 +117,14 @@ _RANGE = re.compile(
 _ARTICLES = frozenset({"a", "an", "the"})
 
 
-def names(*found: str) -> Names:
+def names(*values: str) -> Names:
     """Return a set of names."""
-    return Names(frozenset(found))
+    return Names(frozenset(values))
 
 
-def ranges(*found: Range) -> Ranges:
+def ranges(*values: Range) -> Ranges:
     """Return the distinct intervals in order."""
-    return Ranges(tuple(sorted(set(found))))
+    return Ranges(tuple(sorted(set(values))))
 
 
 def words(text: str) -> Words:

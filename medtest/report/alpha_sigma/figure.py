@@ -31,11 +31,11 @@ _LINES = 24
 """Above this many algorithms the figure grows with its legend, which is placed outside the axes."""
 
 
-def draw_figure(found: SeriesSet, measured: Sequence[Robustness], *, form: str = "pdf") -> bytes:
+def draw_figure(curves: SeriesSet, measured: Sequence[Robustness], *, form: str = "pdf") -> bytes:
     """Return the figure as the bytes of a file.
 
     Args:
-        found: The curves.
+        curves: The curves.
         measured: Robustness measures of the curves, in the same order.
         form: ``pdf`` or ``svg``.
     """
@@ -53,17 +53,17 @@ def draw_figure(found: SeriesSet, measured: Sequence[Robustness], *, form: str =
         "axes.linewidth": 0.8,
     }
     with mpl.rc_context(settings):
-        height = _HEIGHT * max(1.0, len(found.series) / _LINES)
+        height = _HEIGHT * max(1.0, len(curves.series) / _LINES)
         figure = Figure(figsize=(_WIDTH, height), layout="constrained")
         axes = figure.add_subplot()
-        for number, (series, robust) in enumerate(zip(found.series, measured, strict=True)):
+        for number, (series, robust) in enumerate(zip(curves.series, measured, strict=True)):
             _draw(axes, series, robust, number)
         _sigma_lines(axes, measured)
-        first = found.series[0]
-        if first.scales.size <= _TICKS and all(np.array_equal(curve.scales, first.scales) for curve in found.series):
+        first = curves.series[0]
+        if first.scales.size <= _TICKS and all(np.array_equal(curve.scales, first.scales) for curve in curves.series):
             axes.set_xticks(first.scales, [plain(label) for label in first.labels])
-        axes.set_xlabel(plain(found.scale))
-        axes.set_ylabel(plain(found.quality) + (" (lower is better)" if found.lower_is_better else ""))
+        axes.set_xlabel(plain(curves.scale))
+        axes.set_ylabel(plain(curves.quality) + (" (lower is better)" if curves.lower_is_better else ""))
         axes.grid(axis="y", color="#d9dde3", linewidth=0.7)
         axes.set_axisbelow(True)
         axes.margins(x=0.03, y=0.06)

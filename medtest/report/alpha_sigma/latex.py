@@ -42,7 +42,7 @@ def escaped(text: str) -> str:
     return "".join(_SPECIAL.get(sign, sign) for sign in _CONTROL.sub(" ", text)).strip()
 
 
-def latex_table(found: Sequence[Robustness]) -> str:
+def latex_table(measured: Sequence[Robustness]) -> str:
     """Return the table: one line per algorithm by descending α, with its name, α to three decimals and σ as written.
 
     No algorithm is named before its own line, so that a program can search for the first line that holds a name.
@@ -54,7 +54,7 @@ def latex_table(found: Sequence[Robustness]) -> str:
         r"\hline",
         *(
             rf"{escaped(algorithm.name)} & {algorithm.alpha:z.3f} & {escaped(algorithm.sigma_label)} \\"
-            for algorithm in ranked(found)
+            for algorithm in ranked(measured)
         ),
         r"\hline",
         r"\end{tabular}",

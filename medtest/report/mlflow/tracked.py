@@ -146,7 +146,7 @@ def send(tracker: Tracker, parents: Parents, material: Material, target: Path) -
     begun = Begun(word=str(before or secrets.token_hex(16)), before=bool(before))
     write_run(target, {**noted, _BEGUN: begun.word})
 
-    def known(run_id: str) -> None:
+    def on_created(run_id: str) -> None:
         rest = {key: value for key, value in read_run(target).items() if key != _BEGUN}
         write_run(target, {**rest, "mlflow_run_id": run_id})
         write_manifest(material.folder)
@@ -154,7 +154,7 @@ def send(tracker: Tracker, parents: Parents, material: Material, target: Path) -
     good = float(material.run.get("error_percent") or 0.0) <= material.wanted.max_error_percent
     child = child_of(material, target, run_id=str(earlier) if earlier else None, ended_well=good)
     child = replace(child, begun=begun, sent=content_of(material.folder, target))
-    tracker.child(material.wanted.suite, parents, child, known=known)
+    tracker.child(material.wanted.suite, parents, child, on_created=on_created)
     return child.name
 
 

@@ -124,53 +124,55 @@ def _compare_case(surveyor: Surveyor, seed: PreparedSeed, case: CaseLine, result
         result.others.append(f"{case.relation} severity {case.severity} of {line.dataset}/{line.seed_id}{why}")
 
 
-def about_seeds(found: DataCompared, packed: int, others: Sequence[OtherVersion]) -> PackFinding:
+def about_seeds(compared: DataCompared, packed: int, others: Sequence[OtherVersion]) -> PackFinding:
     """Return the finding on the seeds.
 
     Args:
-        found: Comparison of the data.
+        compared: Comparison of the data.
         packed: Number of seeds in the pack.
         others: Packages that decode pixels and differ in version.
     """
     groups = (
-        ("changed", found.changed, "different pixels"),
-        ("changed", found.expected, "same pixels, different expected mask, label or answer"),
-        ("missing", found.missing, "not here"),
-        ("new", found.new, "not in the pack"),
-        ("not readable", found.unread, "not loaded here"),
+        ("changed", compared.changed, "different pixels"),
+        ("changed", compared.expected, "same pixels, different expected mask, label or answer"),
+        ("missing", compared.missing, "not here"),
+        ("new", compared.new, "not in the pack"),
+        ("not readable", compared.unread, "not loaded here"),
     )
     lines = [f"{len(names):,} {state} ({why}): {listed(names)}" for state, names, why in groups if names]
-    if found.by_content and lines:
+    if compared.by_content and lines:
         lines.append(
             "ids are hashed with another key, so seeds are matched by pixels; a changed seed counts as missing and new"
         )
-    if found.changed and others and len(found.changed) == packed:
+    if compared.changed and others and len(compared.changed) == packed:
         names = listed([str(version) for version in others], 3)
         lines.append(f"every seed has different pixels; these versions may decode differently: {names}")
-    words = f"{found.same:,} of {packed:,} seeds are identical"
+    words = f"{compared.same:,} of {packed:,} seeds are identical"
     if not lines:
         return PackFinding(topic="data", state=Sameness.SAME, words=words)
-    lost = found.changed or found.expected or found.missing or found.unread
+    lost = compared.changed or compared.expected or compared.missing or compared.unread
     if not lost:
         lines.append("figures over all seeds cover more seeds than the pack")
     return PackFinding(topic="data", state=Sameness.MATTERS, words=words, lines=tuple(lines))
 
 
-def about_cases(found: DataCompared, left_out: Mapping[str, str]) -> PackFinding:
+def about_cases(compared: DataCompared, left_out: Mapping[str, str]) -> PackFinding:
     """Return the finding on the follow-ups.
 
     Args:
-        found: Comparison of the data.
+        compared: Comparison of the data.
         left_out: Relations without follow-ups in the pack, with the reason.
     """
-    same, other, unknown = (sum(counts[at] for counts in found.cases.values()) for at in range(3))
-    words = f"{same:,} of {same + other:,} compared follow-ups of {len(found.cases):,} relations are identical"
+    same, other, unknown = (sum(counts[at] for counts in compared.cases.values()) for at in range(3))
+    words = f"{same:,} of {same + other:,} compared follow-ups of {len(compared.cases):,} relations are identical"
     lines = []
-    changed = [f"{name} ({counts[1]} of {counts[0] + counts[1]})" for name, counts in found.cases.items() if counts[1]]
+    changed = [
+        f"{name} ({counts[1]} of {counts[0] + counts[1]})" for name, counts in compared.cases.items() if counts[1]
+    ]
     if changed:
         lines.append(f"different: {listed(changed, 30)}; their figures are from different images")
-        lines.append(f"first differences: {listed(found.others, 3)}")
-    equal = [name for name, counts in found.cases.items() if counts[0] and not counts[1]]
+        lines.append(f"first differences: {listed(compared.others, 3)}")
+    equal = [name for name, counts in compared.cases.items() if counts[0] and not counts[1]]
     if changed and equal:
         lines.append(f"identical: {listed(equal, 30)}")
     if unknown:
@@ -214,22 +216,22 @@ def about_suite(
 
 
 def about_systems(
-    here: Mapping[str, Mapping[str, Any]], packed: Mapping[str, Mapping[str, Any]], *, same_seeds: bool
+    own: Mapping[str, Mapping[str, Any]], packed: Mapping[str, Mapping[str, Any]], *, same_seeds: bool
 ) -> PackFinding:
     """Return the finding on the systems, by the content covered by the digests of their runs.
 
     Args:
-        here: Covered content by system id, of this machine.
+        own: Covered content by system id, of this machine.
         packed: Covered content by system id, of the pack.
         same_seeds: Whether the seeds are equal, even if their files differ.
     """
     lines: list[str] = []
     same, other, files = 0, False, False
     for name, covered in packed.items():
-        if name not in here:
+        if name not in own:
             lines.append(f"{name}: not compared, because parts of it are missing here")
             continue
-        packed_values, own_values = dict(_leaves(covered)), dict(_leaves(here[name]))
+        packed_values, own_values = dict(_leaves(covered)), dict(_leaves(own[name]))
         keys = [key for key in {**packed_values, **own_values} if packed_values.get(key) != own_values.get(key)]
         of_files = [key for key in keys if key.startswith("seeds.") and key.endswith(".digest")]
         rest = [key for key in keys if key not in of_files]

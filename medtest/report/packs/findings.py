@@ -43,23 +43,23 @@ def listed(names: Sequence[str], most: int = MOST_NAMED) -> str:
     return ", ".join(names[:most]) + more
 
 
-def about_versions(others: Sequence[OtherVersion], seen: Mapping[Touches, Sameness], *, count: int) -> PackFinding:
+def about_versions(others: Sequence[OtherVersion], states_of: Mapping[Touches, Sameness], *, count: int) -> PackFinding:
     """Return the finding on package versions, given the results for what they may change.
 
     Args:
         others: Packages whose version differs.
-        seen: Results for what versions may change; irrelevant kinds are left out.
+        states_of: Results for what versions may change; irrelevant kinds are left out.
         count: Number of compared packages.
     """
     if not others:
         return PackFinding(topic="versions", state=Sameness.SAME, words=f"all {count:,} are the same")
     lines, states = [], []
-    for touched, state in seen.items():
+    for touched, state in states_of.items():
         names = [str(version) for version in others if touched in version.touches]
         if names:
             lines.append(f"{touched}: {listed(names)}: {_meaning(touched, state)}")
             states.append(state)
-    idle = [str(version) for version in others if not set(version.touches) & seen.keys()]
+    idle = [str(version) for version in others if not set(version.touches) & states_of.keys()]
     if idle:
         lines.append(f"{len(idle):,} without effect on results: {listed(idle, 3)}")
     state = next(

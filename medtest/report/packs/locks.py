@@ -99,12 +99,12 @@ class OtherVersion:
         return f"{self.name} {self.packed or 'none'} → {self.here or 'none'}"
 
 
-def other_versions(packed: Mapping[str, str], here: Mapping[str, str]) -> list[OtherVersion]:
+def other_versions(packed: Mapping[str, str], installed: Mapping[str, str]) -> list[OtherVersion]:
     """Return the packages whose version differs from the pack's, those with most effects first."""
-    names = [name for name in {**packed, **here} if packed.get(name, "") != here.get(name, "")]
+    names = [name for name in {**packed, **installed} if packed.get(name, "") != installed.get(name, "")]
     changed = [
         OtherVersion(
-            name=name, packed=packed.get(name, ""), here=here.get(name, ""), touches=_TOUCHED.get(name, (NOTHING,))
+            name=name, packed=packed.get(name, ""), here=installed.get(name, ""), touches=_TOUCHED.get(name, (NOTHING,))
         )
         for name in names
     ]

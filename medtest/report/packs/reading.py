@@ -119,27 +119,27 @@ def _extract(archive: BoundedZip, head: PackHead, to: Path, where: str) -> None:
 
 
 @contextmanager
-def reading(given: Path, bounds: ZipBounds = BOUNDS) -> Iterator[PackFolder]:
+def reading(pack: Path, bounds: ZipBounds = BOUNDS) -> Iterator[PackFolder]:
     """Yield a pack as a folder; a ZIP file is unpacked temporarily.
 
     Raises:
         UserMistakes: It is not a pack.
     """
-    if not given.is_dir():
+    if not pack.is_dir():
         with TemporaryDirectory(prefix="medtest-unpacked-") as scratch:
             folder = Path(scratch) / "pack"
-            head = unpack(given, folder, bounds, durable=False)
-            yield PackFolder(folder=folder, where=given.name, head=head)
+            head = unpack(pack, folder, bounds, durable=False)
+            yield PackFolder(folder=folder, where=pack.name, head=head)
         return
-    path = given / HEAD
+    path = pack / HEAD
     if not path.is_file() or path.stat().st_size > MOST_HEAD:
-        raise no_pack(str(given), f"a folder without {HEAD}")
-    head = read_head(path.read_bytes(), str(given))
-    check_names(head, head.files, str(given))
-    _check_links(given, head, str(given))
-    _check_content(given, head, str(given))
-    changed = tuple(name for name, packed in head.files.items() if _sha256(given / name) != packed.sha256)
-    yield PackFolder(folder=given, where=str(given), head=head, changed=changed)
+        raise no_pack(str(pack), f"a folder without {HEAD}")
+    head = read_head(path.read_bytes(), str(pack))
+    check_names(head, head.files, str(pack))
+    _check_links(pack, head, str(pack))
+    _check_content(pack, head, str(pack))
+    changed = tuple(name for name, packed in head.files.items() if _sha256(pack / name) != packed.sha256)
+    yield PackFolder(folder=pack, where=str(pack), head=head, changed=changed)
 
 
 def _check_links(folder: Path, head: PackHead, where: str) -> None:

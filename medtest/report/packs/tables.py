@@ -15,23 +15,23 @@ LAST_DIGITS = 1e-9
 """Relative difference below which numbers count as equal."""
 
 
-def compare_tables(facts: RunFacts, made: dict[str, str], *, packed: Path, here: Path) -> list[PackFinding]:
+def compare_tables(facts: RunFacts, hashes: dict[str, str], *, packed: Path, here: Path) -> list[PackFinding]:
     """Return the findings on tables and reports.
 
     Args:
         facts: Facts of the packed run.
-        made: Hashes of the files made here, by name.
+        hashes: Hashes of the files made here, by name.
         packed: The run's folder in the pack.
         here: Folder of the tables made here.
     """
     names = [name for name in facts.made if not name.endswith(REPORT)]
     lines, worst = [], Sameness.SAME
-    same = [name for name in names if made.get(name) == facts.made[name]]
+    same = [name for name in names if hashes.get(name) == facts.made[name]]
     rounded = [
         name for name in names if name not in same and _equal_up_to_rounding(packed / name, here / name, facts, name)
     ]
-    other = [name for name in names if name in made and name not in (*same, *rounded)]
-    missing, more = [name for name in names if name not in made], [name for name in made if name not in facts.made]
+    other = [name for name in names if name in hashes and name not in (*same, *rounded)]
+    missing, more = [name for name in names if name not in hashes], [name for name in hashes if name not in facts.made]
     if rounded:
         lines.append(f"different in the last digits only: {listed(rounded, 30)}")
         worst = Sameness.OTHER
@@ -47,7 +47,7 @@ def compare_tables(facts: RunFacts, made: dict[str, str], *, packed: Path, here:
     if facts.lacking:
         lines.append(f"different in the packed run, which had more pictures or gates: {listed(facts.lacking, 30)}")
     words = f"{len(same):,} of {len(names):,} are identical when made from the records again"
-    return [PackFinding(topic="tables", state=worst, words=words, lines=tuple(lines)), _report(facts, made, worst)]
+    return [PackFinding(topic="tables", state=worst, words=words, lines=tuple(lines)), _report(facts, hashes, worst)]
 
 
 def _report(facts: RunFacts, hashes: dict[str, str], tables: Sameness) -> PackFinding:
@@ -61,7 +61,7 @@ def _report(facts: RunFacts, hashes: dict[str, str], tables: Sameness) -> PackFi
     return PackFinding(topic="report", state=Sameness.OTHER, words=words)
 
 
-def _equal_up_to_rounding(packed: Path, here: Path, facts: RunFacts, name: str) -> bool:
+def _equal_up_to_rounding(packed: Path, own: Path, facts: RunFacts, name: str) -> bool:
     """Return True if two tables differ only in the last digits of numbers; False if the packed one was replaced."""
     if not name.endswith(".csv"):
         return False
@@ -70,7 +70,7 @@ def _equal_up_to_rounding(packed: Path, here: Path, facts: RunFacts, name: str) 
             return False  # remade since it was unpacked
         with (
             packed.open(encoding="utf-8", newline="") as packed_file,
-            here.open(encoding="utf-8", newline="") as own_file,
+            own.open(encoding="utf-8", newline="") as own_file,
         ):
             return all(
                 _equal_rows(packed_row, own_row)

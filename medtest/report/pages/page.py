@@ -287,9 +287,9 @@ def _same(rates: EfrRows, first: Mapping[str, Any], second: Mapping[str, Any]) -
     return all(a is not None and b is not None and all(a[n] == b[n] for n in columns) for a, b in pairs)
 
 
-def _columns_of(wanted: Wanted) -> list[tuple[str, float]]:
+def _columns_of(selection: Wanted) -> list[tuple[str, float]]:
     """Return the shown scores by threshold, starting with those that have none."""
-    shown = wanted.criteria
+    shown = selection.criteria
     free = [(score, 0.0) for score in shown.scores if score in NO_THRESHOLD]
     rest = [score for score in shown.scores if score not in NO_THRESHOLD]
     return [*free, *((score, threshold) for threshold in shown.thresholds for score in rest)]

@@ -118,7 +118,7 @@ class Tracker:
         return all_parents
 
     def child(
-        self, suite: str, parents: Parents, child: Child, known: Callable[[str], None] = lambda run_id: None
+        self, suite: str, parents: Parents, child: Child, on_created: Callable[[str], None] = lambda run_id: None
     ) -> str:
         """Write one child run, continuing the earlier one if the store still holds it; return its id.
 
@@ -126,7 +126,7 @@ class Tracker:
             suite: The suite.
             parents: The parent runs.
             child: The child run.
-            known: Called with the run's id before anything is written to it.
+            on_created: Called with the run's id before anything is written to it.
 
         Raises:
             NotTracked: The store failed; the run is marked FAILED if possible.
@@ -136,7 +136,7 @@ class Tracker:
             try:
                 with signals.held():  # A run created but not recorded would stay RUNNING.
                     run = self._run_of(suite, child, parents.runs[suite])
-                    known(str(run.info.run_id))
+                    on_created(str(run.info.run_id))
                 self._write(run, child)
             except BaseException:
                 with contextlib.suppress(Exception):

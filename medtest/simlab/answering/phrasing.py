@@ -22,42 +22,42 @@ _THING: dict[Topic, str] = WORDS["things"]
 _LONG: dict[str, str] = WORDS["whole"]
 
 
-def phrase(said: Utterance, topic: Topic | None, draws: Draws, styles: Sequence[str] = STYLES) -> str:
+def phrase(utterance: Utterance, topic: Topic | None, draws: Draws, styles: Sequence[str] = STYLES) -> str:
     """Return the text of an answer.
 
     Args:
-        said: The answer to phrase.
+        utterance: The answer to phrase.
         topic: Topic of the question; None if the product did not understand it.
         draws: Draws of the request, which choose the style.
         styles: The styles to choose from.
     """
     if topic is None:
         return UNSURE
-    if said.refused:
+    if utterance.refused:
         return draws.one_of("refusal words", REFUSALS)
     style = draws.one_of("style", styles)
-    plain = ", ".join(said.words)
+    plain = ", ".join(utterance.words)
     if style == "terse":
         return plain
     if style == "json":
-        return json.dumps({"answer": list(said.words) if len(said.words) > 1 else plain})
+        return json.dumps({"answer": list(utterance.words) if len(utterance.words) > 1 else plain})
     if style == "markdown":
-        if len(said.words) > 1:
-            return "**Answer:**\n\n" + "\n".join(f"- {word}" for word in said.words)
+        if len(utterance.words) > 1:
+            return "**Answer:**\n\n" + "\n".join(f"- {word}" for word in utterance.words)
         return f"**Answer:** {plain}"
-    whole = sentence(said.words, topic)
-    if style == "sentence" or _nothing(said.words, topic):
+    whole = sentence(utterance.words, topic)
+    if style == "sentence" or _nothing(utterance.words, topic):
         return whole
     if style == "hedged":
         return f"It appears so, as far as I can tell: {_inside(whole)}" if topic not in CLOSED else f"{whole} Probably."
     return f"Thanks for the picture! {whole} Let me know if you want to hear more."
 
 
-def filled(said: Utterance, topic: Topic | None, draws: Draws) -> str:
+def filled(utterance: Utterance, topic: Topic | None, draws: Draws) -> str:
     """Return an answer for a field of structured output, without sentences around it."""
     if topic is None:
         return UNSURE
-    return draws.one_of("refusal words", REFUSALS) if said.refused else ", ".join(said.words)
+    return draws.one_of("refusal words", REFUSALS) if utterance.refused else ", ".join(utterance.words)
 
 
 def sentence(words: tuple[str, ...], topic: Topic) -> str:
@@ -90,13 +90,13 @@ def _nothing(words: tuple[str, ...], topic: Topic) -> bool:
     return all(word.strip().lower() in empty for word in words)
 
 
-def _counted(words: tuple[str, ...], thing: str) -> str:
+def _counted(words: tuple[str, ...], noun: str) -> str:
     number = number_of(words[0]) if len(words) == 1 else None
     if number is None:
         return f"{', '.join(words)}."
     if number == 0:
-        return f"There are no {thing}s in the image."
-    return f"There is one {thing} in the image." if number == 1 else f"There are {number} {thing}s in the image."
+        return f"There are no {noun}s in the image."
+    return f"There is one {noun} in the image." if number == 1 else f"There are {number} {noun}s in the image."
 
 
 def _inside(whole: str) -> str:

@@ -80,12 +80,12 @@ class Slips(NamedTuple):
     refused_as: str = ""
 
 
-def slips(defects: DrawingDefects, wanted: WishList, *, steady: Draws, fresh: Draws) -> Slips:
+def slips(defects: DrawingDefects, wishes: WishList, *, steady: Draws, fresh: Draws) -> Slips:
     """Draw the defects of one drawing.
 
     Args:
         defects: The rates.
-        wanted: Content requested by the prompt, whose amount affects some defects.
+        wishes: Content requested by the prompt, whose amount affects some defects.
         steady: Draws of product seed and prompt.
         fresh: Draws that also depend on the request's seed.
     """
@@ -93,7 +93,7 @@ def slips(defects: DrawingDefects, wanted: WishList, *, steady: Draws, fresh: Dr
     for name in RATES:
         rate = getattr(defects, name)
         if name == "clutter_dropped":
-            rate *= max(0, len(wanted.wishes) - 1)
+            rate *= max(0, len(wishes.wishes) - 1)
         if rate and (fresh if name in defects.anew else steady).share(name) < rate:
             names.append(name)
     if "refusals" not in names:
@@ -102,48 +102,50 @@ def slips(defects: DrawingDefects, wanted: WishList, *, steady: Draws, fresh: Dr
     return Slips(tuple(names), draws.one_of("refused as", defects.refused_as))
 
 
-def erring(wanted: WishList, found: Sequence[str], defects: DrawingDefects, earlier: WishList | None) -> WishList:
+def erring(wish_list: WishList, active: Sequence[str], defects: DrawingDefects, earlier: WishList | None) -> WishList:
     """Return the content to draw, after applying the defects.
 
     Args:
-        wanted: Content requested by the prompt.
-        found: Names of the defects of this drawing.
+        wish_list: Content requested by the prompt.
+        active: Names of the defects of this drawing.
         defects: Their limits.
         earlier: Content requested by the session's earlier prompt; None at the start of a session.
     """
-    if "prompts_rewritten" in found:
-        wanted = replace(wanted, wishes=(*wanted.wishes, embellishment(wanted)))
-    if "unknown_default" in found:
-        wishes = tuple(wish if wish.plain else replace(wish, name=DEFAULT) for wish in wanted.wishes)
-        wanted = replace(wanted, wishes=wishes)
-    if "counts_capped" in found:
-        wanted = replace(
-            wanted, wishes=tuple(replace(wish, count=min(wish.count, defects.cap)) for wish in wanted.wishes)
+    if "prompts_rewritten" in active:
+        wish_list = replace(wish_list, wishes=(*wish_list.wishes, embellishment(wish_list)))
+    if "unknown_default" in active:
+        wishes = tuple(wish if wish.plain else replace(wish, name=DEFAULT) for wish in wish_list.wishes)
+        wish_list = replace(wish_list, wishes=wishes)
+    if "counts_capped" in active:
+        wish_list = replace(
+            wish_list, wishes=tuple(replace(wish, count=min(wish.count, defects.cap)) for wish in wish_list.wishes)
         )
-    if "sides_swapped" in found:
-        turned = (replace(link, side=TURNED.get(link.side, link.side)) for link in wanted.links)
-        wanted = replace(wanted, links=tuple(turned))
-    if "colours_leaked" in found:
-        colour = next((wish.colour for wish in wanted.wishes if wish.colour), None)
-        wanted = replace(wanted, wishes=tuple(replace(wish, colour=colour or wish.colour) for wish in wanted.wishes))
+    if "sides_swapped" in active:
+        turned = (replace(link, side=TURNED.get(link.side, link.side)) for link in wish_list.links)
+        wish_list = replace(wish_list, links=tuple(turned))
+    if "colours_leaked" in active:
+        colour = next((wish.colour for wish in wish_list.wishes if wish.colour), None)
+        wish_list = replace(
+            wish_list, wishes=tuple(replace(wish, colour=colour or wish.colour) for wish in wish_list.wishes)
+        )
     gone: set[int] = set()
-    if "added_ignored" in found and wanted.links:
-        gone.add(max(wanted.links[-1].one, wanted.links[-1].other))
-    if "clutter_dropped" in found and wanted.wishes:
-        gone.add(len(wanted.wishes) - 1)
-    if "entities_dropped" in found:
-        gone |= set(range(defects.most_entities, len(wanted.wishes)))
-    wanted = wanted.without(frozenset(gone))
-    if "removed_kept" in found and earlier is not None:
-        names = {wish.name for wish in wanted.wishes}
-        removed = tuple(wish for wish in earlier.wishes if wish.name is not None and wish.name not in names)
-        wanted = _with(wanted, removed, earlier)
-    return wanted
+    if "added_ignored" in active and wish_list.links:
+        gone.add(max(wish_list.links[-1].one, wish_list.links[-1].other))
+    if "clutter_dropped" in active and wish_list.wishes:
+        gone.add(len(wish_list.wishes) - 1)
+    if "entities_dropped" in active:
+        gone |= set(range(defects.most_entities, len(wish_list.wishes)))
+    wish_list = wish_list.without(frozenset(gone))
+    if "removed_kept" in active and earlier is not None:
+        present = {wish.name for wish in wish_list.wishes}
+        removed = tuple(wish for wish in earlier.wishes if wish.name is not None and wish.name not in present)
+        wish_list = _with(wish_list, removed, earlier)
+    return wish_list
 
 
-def embellishment(wanted: WishList) -> Wish:
+def embellishment(wish_list: WishList) -> Wish:
     """Return the additional wish of a rewritten prompt."""
-    named = {wish.name for wish in wanted.wishes}
+    named = {wish.name for wish in wish_list.wishes}
     name = next((name_choice for name_choice in EMBELLISHMENTS if name_choice not in named), EMBELLISHMENTS[0])
     return Wish(name=name, word=name)
 

@@ -61,7 +61,7 @@ class _Thing:
 _Bond = tuple[int, str, int]
 
 
-def laid_out(wanted: WishList, draw: Random) -> SceneLayout:
+def laid_out(wish_list: WishList, draw: Random) -> SceneLayout:
     """Return a layout of a wish list.
 
     Every thing of one wish is related as requested to every thing of the other. If that leaves no room for things of
@@ -69,22 +69,22 @@ def laid_out(wanted: WishList, draw: Random) -> SceneLayout:
     is dropped.
 
     Args:
-        wanted: The wish list; wishes without a drawing are left out.
+        wish_list: The wish list; wishes without a drawing are left out.
         draw: Random generator of positions, and of colours that are not requested.
     """
     things = [
         _Thing(at, wish.name, turn)
-        for at, wish in enumerate(wanted.wishes)
+        for at, wish in enumerate(wish_list.wishes)
         if wish.name is not None
         for turn in range(wish.count)
     ][:MOST_THINGS]
     if not things:
         return SceneLayout()
-    links = list(range(len(wanted.links)))
+    links = list(range(len(wish_list.links)))
     while True:
         best: tuple[float, dict[int, Area], list[_Bond]] | None = None
         for every, lax in ((True, False), (True, True), (False, True)):
-            bonds = _bonds(wanted, links, things, every=every)
+            bonds = _bonds(wish_list, links, things, every=every)
             size, boxes = _placed(things, bonds, draw, lax=lax)
             if boxes is not None and (best is None or size > best[0]):
                 best = size, boxes, bonds
@@ -92,12 +92,12 @@ def laid_out(wanted: WishList, draw: Random) -> SceneLayout:
                 break
         if best is not None:
             _, boxes, bonds = best
-            colours = _coloured(wanted, things, bonds, draw)
+            colours = _coloured(wish_list, things, bonds, draw)
             order = _order(len(things), bonds)
             place = {at: number for number, at in enumerate(order)}
             return SceneLayout(
                 tuple(Standing(things[at].name, colours[at], _rounded(boxes[at]), things[at].wish) for at in order),
-                tuple(sorted(set(range(len(wanted.links))) - set(links))),
+                tuple(sorted(set(range(len(wish_list.links))) - set(links))),
                 tuple((place[first], side, place[other]) for first, side, other in bonds),
             )
         if links:

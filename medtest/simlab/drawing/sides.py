@@ -26,33 +26,33 @@ _CLEAR = 0.11
 _STEP = 0.07
 
 
-def lies(side: str, one: Area, other: Area) -> bool:
+def lies(side: str, area: Area, other: Area) -> bool:
     """Return True if a relation plainly holds between two boxes."""
-    width, height = _size(one)
+    width, height = _size(area)
     its_width, its_height = _size(other)
-    across = (one[0] + one[2] - other[0] - other[2]) / 2
-    down = (one[1] + one[3] - other[1] - other[3]) / 2
+    across = (area[0] + area[2] - other[0] - other[2]) / 2
+    down = (area[1] + area[3] - other[1] - other[3]) / 2
     wide, high = width + its_width, height + its_height
     if side == "left of":
         return across <= -0.5 * wide and abs(down) <= _SLANT * abs(across)
     if side == "above":
         return down <= -0.5 * high - _CLEAR * high / 2 and abs(across) <= _SLANT * abs(down)
     if side == "right of":
-        return lies("left of", other, one)
+        return lies("left of", other, area)
     if side == "under":
-        return lies("above", other, one)
+        return lies("above", other, area)
     if side == "on":
-        shared = min(one[2], other[2]) - max(one[0], other[0])
-        return abs(one[3] - other[1]) <= _TOUCH * high and down < 0 and shared >= 0.6 * min(width, its_width)
+        shared = min(area[2], other[2]) - max(area[0], other[0])
+        return abs(area[3] - other[1]) <= _TOUCH * high and down < 0 and shared >= 0.6 * min(width, its_width)
     if side == "in":
-        inside = one[0] >= other[0] and one[1] >= other[1] and one[2] <= other[2] and one[3] <= other[3]
-        return inside and width * height <= 0.6 * its_width * its_height and other[3] - one[3] >= _STEP * high
+        inside = area[0] >= other[0] and area[1] >= other[1] and area[2] <= other[2] and area[3] <= other[3]
+        return inside and width * height <= 0.6 * its_width * its_height and other[3] - area[3] >= _STEP * high
     if side == "in front of":
-        shares = shared_area(one, other) / min(width * height, its_width * its_height)
-        return 0.13 <= shares <= 0.45 and one[3] - other[3] >= _STEP * high and not lies("on", other, one)
+        shares = shared_area(area, other) / min(width * height, its_width * its_height)
+        return 0.13 <= shares <= 0.45 and area[3] - other[3] >= _STEP * high and not lies("on", other, area)
     if side == "behind":
-        return lies("in front of", other, one)
-    return gap(one, other) <= 0.4 * _middling(one, other)
+        return lies("in front of", other, area)
+    return gap(area, other) <= 0.4 * _middling(area, other)
 
 
 def ways(side: str, size: tuple[float, float], other: Area, draw: Random) -> tuple[float, float]:
@@ -102,17 +102,17 @@ def around(size: tuple[float, float], centre: tuple[float, float]) -> Area:
     )
 
 
-def shared_area(one: Area, other: Area) -> float:
+def shared_area(area: Area, other: Area) -> float:
     """Return the area shared by two boxes."""
-    across = min(one[2], other[2]) - max(one[0], other[0])
-    down = min(one[3], other[3]) - max(one[1], other[1])
+    across = min(area[2], other[2]) - max(area[0], other[0])
+    down = min(area[3], other[3]) - max(area[1], other[1])
     return max(across, 0.0) * max(down, 0.0)
 
 
-def gap(one: Area, other: Area) -> float:
+def gap(area: Area, other: Area) -> float:
     """Return the distance between the nearest points of two boxes."""
-    across = max(one[0] - other[2], other[0] - one[2], 0.0)
-    down = max(one[1] - other[3], other[1] - one[3], 0.0)
+    across = max(area[0] - other[2], other[0] - area[2], 0.0)
+    down = max(area[1] - other[3], other[1] - area[3], 0.0)
     return float((across * across + down * down) ** 0.5)
 
 

@@ -57,9 +57,9 @@ class Palette:
     wall: Hue
     lining: str
 
-    def mask(self, *wanted: str) -> Bools:
+    def mask(self, *names: str) -> Bools:
         """Return the area of some colours, bool h×w."""
-        numbers = [self.names.index(name) for name in wanted if name in self.names]
+        numbers = [self.names.index(name) for name in names if name in self.names]
         matches: Bools = np.isin(self.number, numbers)
         return matches
 
@@ -86,9 +86,9 @@ def lining_of(hue: Hue, *, velvet: bool) -> str:
     return min(names, key=lambda name: distance(WALLS[name], hue))
 
 
-def distance(one: Hue, other: Hue) -> float:
+def distance(hue: Hue, other: Hue) -> float:
     """Return the distance between two hues."""
-    return float(np.hypot(one[0] - other[0], one[1] - other[1]))
+    return float(np.hypot(hue[0] - other[0], hue[1] - other[1]))
 
 
 def palette_of(view: PictureView, *, velvet: bool) -> Palette:

@@ -35,11 +35,11 @@ def is_velvet(view: PictureView) -> bool:
     return bool(inner.any()) and float(np.median(fine[inner])) > 3.0
 
 
-def ringed_opening(view: PictureView, palette: Palette, taken: Bools) -> Landmark | None:
+def ringed_opening(view: PictureView, palette: Palette, occupied: Bools) -> Landmark | None:
     """Return a pylorus or an appendix opening: a red, pink or yellow disc with a dark hole."""
     best: tuple[int, Landmark] | None = None
     for colour in ("red", "pink", "yellow"):
-        mask = palette.mask(colour) & ~taken
+        mask = palette.mask(colour) & ~occupied
         for region in regions(mask, 300):
             whole = hull_of(region.mask)
             hole = whole & (view.light < 105) & ~mask

@@ -22,18 +22,18 @@ _STALK = (0.40, 0.13)
 _COLOURS = ("red", "pink", "white", "yellow", "orange", "brown", "purple", "blue")
 
 
-def blobs(view: PictureView, palette: Palette, taken: Bools) -> list[tuple[str, Region]]:
+def blobs(view: PictureView, palette: Palette, occupied: Bools) -> list[tuple[str, Region]]:
     """Return blobs by colour, the largest first.
 
     Args:
         view: The picture.
         palette: Colours of the picture.
-        taken: Area recognised as something else, bool h×w.
+        occupied: Area recognised as something else, bool h×w.
     """
     least = int(np.pi / 4 * (SMALLEST * SIDE / MILLIMETRES) ** 2)
     candidates: list[tuple[str, Region]] = []
     for colour in _COLOURS:
-        mask = palette.mask(*(("pink", "faint pink") if colour == "pink" else (colour,))) & ~taken
+        mask = palette.mask(*(("pink", "faint pink") if colour == "pink" else (colour,))) & ~occupied
         mask = _opened(mask, 5 if colour in ("white", "pink") else 3)
         for region in regions(mask, least):
             if _rounded(region, colour) and not _glare(view, region, colour):

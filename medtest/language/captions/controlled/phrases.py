@@ -227,6 +227,6 @@ def _next_tag(tokens: Sequence[Token], at: int) -> Tag | None:
     return tokens[at].tag if at < len(tokens) else None
 
 
-def is_garment(one: Phrase) -> bool:
+def is_garment(phrase: Phrase) -> bool:
     """Return True if a phrase names something worn."""
-    return bool(one.name) and garment(one.name)
+    return bool(phrase.name) and garment(phrase.name)

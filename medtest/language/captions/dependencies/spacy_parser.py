@@ -39,9 +39,9 @@ class SpacyParser(CaptionParser):
             yield pool_of_words(words_of(document))
 
 
-def words_of(made: Any) -> list[Word]:
+def words_of(document: Any) -> list[Word]:
     """Return the words of a ``Doc``, without punctuation and spaces."""
-    tokens = [token for token in made if not (token.is_punct or token.is_space)]
+    tokens = [token for token in document if not (token.is_punct or token.is_space)]
     at = {token.i: index for index, token in enumerate(tokens)}
     return [
         Word(

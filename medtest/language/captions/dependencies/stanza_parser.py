@@ -45,10 +45,10 @@ class StanzaParser(CaptionParser):
                 yield pool_of_words(words_of(document))
 
 
-def words_of(made: Any) -> list[Word]:
+def words_of(document: Any) -> list[Word]:
     """Return the words of all sentences of a ``stanza.Document``, without punctuation."""
     result: list[Word] = []
-    for sentence in made.sentences:
+    for sentence in document.sentences:
         tokens = [word for word in sentence.words if word.upos != "PUNCT"]
         at = {int(word.id): len(result) + index for index, word in enumerate(tokens)}
         for word in tokens:

@@ -77,19 +77,19 @@ class AnswerKind(ABC):
             item: Official id of the question; None for any other question.
         """
 
-    def left_over(self, low: str, item: int | None, found: Found) -> str:
+    def left_over(self, low: str, item: int | None, reading: Found) -> str:
         """Return the part of a text that a reading leaves unexplained, in a few words; "" if there is none.
 
         Args:
             low: The plain text in lower case, without non-answers.
             item: Official id of the question.
-            found: The reading, with its span in ``low``.
+            reading: The reading, with its span in ``low``.
         """
-        passage = Passage.of(low, found)
-        return unclear(passage) or next((problem for problem in self._against(passage, item, found) if problem), "")
+        passage = Passage.of(low, reading)
+        return unclear(passage) or next((problem for problem in self._against(passage, item, reading) if problem), "")
 
     @abstractmethod
-    def _against(self, passage: Passage, item: int | None, found: Found) -> Iterator[str]:
+    def _against(self, passage: Passage, item: int | None, reading: Found) -> Iterator[str]:
         """Yield objections to a value, "" for each check that it passes."""
 
 
@@ -99,8 +99,8 @@ class _Named(AnswerKind):
     bare_numbers: ClassVar[bool] = False
     """If True, a number without a noun may occur next to the names."""
 
-    def _against(self, passage: Passage, item: int | None, found: Found) -> Iterator[str]:
-        value = found[0]
+    def _against(self, passage: Passage, item: int | None, reading: Found) -> Iterator[str]:
+        value = reading[0]
         if not isinstance(value, Names):
             return
         multiple = len(value.names) > 1
@@ -155,10 +155,10 @@ class YesNoKind(_Named):
     def read(self, text: str, low: str, item: int | None) -> Found | None:  # noqa: D102 - as above
         return yes_no.yes_no(low, item)
 
-    def left_over(self, low: str, item: int | None, found: Found) -> str:  # noqa: D102 - as above
+    def left_over(self, low: str, item: int | None, reading: Found) -> str:  # noqa: D102 - as above
         lead = leading(low) or short(low)
-        objection = _behind_lead(low, item, lead[0], found) if lead is not None and lead[1] == found[1:] else None
-        return super().left_over(low, item, found) if objection is None else objection
+        objection = _behind_lead(low, item, lead[0], reading) if lead is not None and lead[1] == reading[1:] else None
+        return super().left_over(low, item, reading) if objection is None else objection
 
     def _asserts(self, item: int | None) -> bool:
         return item in (yes_no.BOX, yes_no.TEXT)
@@ -210,8 +210,8 @@ class CountKind(AnswerKind):
     def read(self, text: str, low: str, item: int | None) -> Found | None:  # noqa: D102 - as above
         return count.count(low, item)
 
-    def _against(self, passage: Passage, item: int | None, found: Found) -> Iterator[str]:
-        value = found[0]
+    def _against(self, passage: Passage, item: int | None, reading: Found) -> Iterator[str]:
+        value = reading[0]
         if isinstance(value, Ranges):
             if min(interval.low for interval in value.ranges) > 0:
                 yield denied(passage)
@@ -229,9 +229,9 @@ class SizeKind(AnswerKind):
     def read(self, text: str, low: str, item: int | None) -> Found | None:  # noqa: D102 - as above
         return size.size(low)
 
-    def _against(self, passage: Passage, item: int | None, found: Found) -> Iterator[str]:
-        if isinstance(found[0], Ranges):
-            yield beside_sizes(passage, found[0])
+    def _against(self, passage: Passage, item: int | None, reading: Found) -> Iterator[str]:
+        if isinstance(reading[0], Ranges):
+            yield beside_sizes(passage, reading[0])
 
 
 class ColourKind(_Named):
@@ -313,10 +313,10 @@ class TextKind(AnswerKind):
         free_text = words(low)
         return (free_text, len(low) - len(low.lstrip()), len(low.rstrip())) if free_text.text else None
 
-    def left_over(self, low: str, item: int | None, found: Found) -> str:  # noqa: D102 - all words are the answer
+    def left_over(self, low: str, item: int | None, reading: Found) -> str:  # noqa: D102 - all words are the answer
         return ""
 
-    def _against(self, passage: Passage, item: int | None, found: Found) -> Iterator[str]:
+    def _against(self, passage: Passage, item: int | None, reading: Found) -> Iterator[str]:
         yield ""
 
 

@@ -26,30 +26,30 @@ _BETWEEN = re.compile(
 _ISNT = re.compile(r"\A[^.;\n]*\b(?:is|are|was|were|be|versus|vs|pass|mistaken|like|than)\b[^.;\n]*\Z")
 
 
-def listed(said: str, parts: Sequence[tuple[int, int]]) -> bool:
+def listed(text: str, parts: Sequence[tuple[int, int]]) -> bool:
     """Return True if names form one list or one extent.
 
     Args:
-        said: Text from which they were read.
+        text: Text from which they were read.
         parts: First character and end of each, in any order.
     """
     places = sorted(parts)
     return bool(places) and all(
-        _BETWEEN.fullmatch(said[first[1] : second[0]]) for first, second in pairwise(places) if first[1] < second[0]
+        _BETWEEN.fullmatch(text[first[1] : second[0]]) for first, second in pairwise(places) if first[1] < second[0]
     )
 
 
-def said_again(said: str, parts: Sequence[tuple[int, int]]) -> bool:
+def said_again(text: str, parts: Sequence[tuple[int, int]]) -> bool:
     """Return True if a word occurs twice: a list of choices, and the choice."""
-    spans_text = [said[first:last] for first, last in parts]
+    spans_text = [text[first:last] for first, last in parts]
     return len(set(spans_text)) < len(spans_text)
 
 
-def sizes_listed(said: str) -> bool:
+def sizes_listed(text: str) -> bool:
     """Return True if sizes form one list."""
-    places = [match.span() for match in SIZE.finditer(said)]
+    places = [match.span() for match in SIZE.finditer(text)]
     return all(
-        _BETWEEN.fullmatch(_COMPARED_NEXT.sub("", said[first[1] : second[0]])) for first, second in pairwise(places)
+        _BETWEEN.fullmatch(_COMPARED_NEXT.sub("", text[first[1] : second[0]])) for first, second in pairwise(places)
     )
 
 

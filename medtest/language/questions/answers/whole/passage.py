@@ -40,10 +40,10 @@ class Passage:
     first: int
 
     @classmethod
-    def of(cls, low: str, found: Found) -> Passage:
+    def of(cls, low: str, reading: Found) -> Passage:
         """Return the passage of a reading."""
-        first, last = _around(low, found[1], found[2])
-        return cls(low, found[1], found[2], low[first:last], first)
+        first, last = _around(low, reading[1], reading[2])
+        return cls(low, reading[1], reading[2], low[first:last], first)
 
     @property
     def said(self) -> str:
@@ -75,19 +75,19 @@ def unclear(passage: Passage) -> str:
     return "" if either is None else f"either {either[0]}"
 
 
-def left_over_of_nothing(low: str, thing: str, start: int, end: int) -> str:
+def left_over_of_nothing(low: str, noun: str, start: int, end: int) -> str:
     """Return the unexplained part of a text that says there is nothing to describe.
 
     Args:
         low: The plain text in lower case, without non-answers.
-        thing: Pattern of the objects that may be absent.
+        noun: Pattern of the objects that may be absent.
         start: First character of the statement.
         end: End of the statement.
     """
     first, last = _around(low, start, end)
     if strange := unknown(low[first:last]):
         return f"unknown {strange}"
-    objects = [match.span() for match in re.finditer(rf"\b{thing}\b", low)]
+    objects = [match.span() for match in re.finditer(rf"\b{noun}\b", low)]
     beside = [word for word in WORD.findall(f"{low[first:start]} {low[end:last]}") if not _NO_MORE.fullmatch(word)]
     if beside and not any(first <= place[0] < last for place in objects):
         return f"nothing of {beside[0]}"
