@@ -136,9 +136,7 @@ def remake(folder: Path, *, view: str = "", reference: Path | None = None, junit
         asked=cases,
         read=partial(compared_records, folder, shown, oracle, readings, cases),
     )
-    _keep_gates(material, "medtest tables")
-    _write_text(target / REPORT, report_html(material))
-    write_for_ci(material, junit)
+    _publish(material, "medtest tables", junit)
     if not view:
         note_tables(folder)
     return material
@@ -197,7 +195,8 @@ def _system(
     undrawn = _draw(suite, invocation, target, tables, outcome_of_system.record_name)
     if view.digest:
         _write_text(target / SUITE_FILE, yaml.safe_dump(json.loads(json.dumps(suite.composed)), sort_keys=False))
-        _keep_asked(view.asked, target)
+        if view.asked is not None:
+            view.asked.write(target)
         if readings is not None:
             _write_text(target / READINGS, readings_text(readings))
     material = Material(
@@ -215,9 +214,7 @@ def _system(
         asked=view.asked,
         read=read,
     )
-    _keep_gates(material, invocation.command)
-    _write_text(target / REPORT, report_html(material))
-    write_for_ci(material, "" if view.beside else invocation.junit)
+    _publish(material, invocation.command, "" if view.beside else invocation.junit)
     return material
 
 
@@ -230,13 +227,8 @@ def _draw(suite: Suite, invocation: Invocation, target: Path, tables: Tables, sy
     ]
 
 
-def _keep_asked(cases: CaseSet | None, target: Path) -> None:
-    if cases is not None:
-        cases.write(target)
-
-
-def _keep_gates(material: Material, command: str) -> None:
-    """Append the results of the gates to the folder's log."""
+def _publish(material: Material, command: str, junit: str | None) -> None:
+    """Append the results of the gates to the folder's log; write the report and the files for CI."""
     gate_log.append(
         material.folder,
         material.tables.gates,
@@ -247,6 +239,8 @@ def _keep_gates(material: Material, command: str) -> None:
         cases=material.tables.counts.cases,
         command=command,
     )
+    _write_text(material.target / REPORT, report_html(material))
+    write_for_ci(material, junit)
 
 
 # --- run.json of a view ----------------------------------------------------------------------------------------------

@@ -68,7 +68,7 @@ class EfrRows:
         return names + [name for name in self.relations if name == UNCHANGED]
 
 
-def rows_of(table: pd.DataFrame, **keys: str) -> list[dict[Any, Any]]:
+def rows_of(table: pd.DataFrame, **keys: object) -> list[dict[Any, Any]]:
     """Return the rows of a table whose columns have the given values, in order."""
     rows: list[dict[Any, Any]] = table.to_dict("records")
     return [row for row in rows if all(row[name] == value for name, value in keys.items())]

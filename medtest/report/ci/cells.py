@@ -20,21 +20,11 @@ def standing(material: Material) -> Standing:
     results = material.tables.gates
     if any(result.unlike for result in results):
         return "mistake"
-    if too_many_errors(material):
+    if material.too_many_errors:
         return "too many errors"
     if any(not result.held for result in results):
         return "gate failed"
     return "passed" if results else "no gate"
-
-
-def error_percent(material: Material) -> float:
-    """Return the percentage of failed cases, including sources, as used for the exit code."""
-    return float(material.run.get("error_percent") or 0.0)
-
-
-def too_many_errors(material: Material) -> bool:
-    """Return True if more cases failed than the suite allows."""
-    return error_percent(material) > material.wanted.max_error_percent
 
 
 def rate_rows(material: Material) -> list[Row]:

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from medtest.core.version import __version__
-from medtest.report.charts.heat import percent
+from medtest.report.charts.heat import percent, rows_of
 from medtest.report.ci.summary import SIGNS, condition_rows, escaped, table_lines
 from medtest.report.compared.pairs import ComparedPair
 from medtest.report.pages.conclusions import points_words
 from medtest.report.pages.words import counted, criterion_words
 from medtest.results.gating.conditions import newly_lost
 from medtest.results.rates.changed import KINDS
-from medtest.results.rates.differences import RELATION
+from medtest.results.rates.differences import RELATION, VIOLATIONS
 from medtest.results.rates.efr import OVERALL
 
 _LISTED = 10
@@ -34,7 +34,7 @@ def comparison_text(pairs: Sequence[ComparedPair]) -> str:
         lines += [*table_lines(["verdict", "condition", "result"], condition_rows(pair.conditions)), ""]
         lines += [f"Violation: {escaped(criterion_words(pair.other))}.", ""]
         heads = ["relation", *map(escaped, pair.names), *_HEADS]
-        rows = _rows(pair)
+        rows = rows_of(pair.relations, measure=VIOLATIONS, by=RELATION)
         lines += (
             [*table_lines(heads, [_row(row) for row in rows]), ""] if rows else ["No case was judged in both runs.", ""]
         )
@@ -42,13 +42,7 @@ def comparison_text(pairs: Sequence[ComparedPair]) -> str:
     return "\n".join([*lines, f"<sub>medtest {escaped(__version__)}</sub>"]) + "\n"
 
 
-def _rows(pair: ComparedPair) -> list[dict[str, Any]]:
-    table = pair.relations
-    rows = table.loc[((table["measure"] == "violations") & (table["by"] == RELATION)).to_numpy()]
-    return [{str(key): value for key, value in row.items()} for row in rows.to_dict("records")]
-
-
-def _row(row: dict[str, Any]) -> list[str]:
+def _row(row: dict[Any, Any]) -> list[str]:
     low, high = row["ci_low"], row["ci_high"]
     bold = "**" if row["name"] == OVERALL else ""
     return [
@@ -65,10 +59,10 @@ def _row(row: dict[str, Any]) -> list[str]:
 
 def _changed(pair: ComparedPair) -> Iterator[str]:
     for kind in KINDS:
-        rows = pair.changed.loc[(pair.changed["change"] == kind).to_numpy()]
-        if rows.empty:
+        rows = rows_of(pair.changed, change=kind)
+        if not rows:
             continue
         yield f"- {kind}: {counted(len(rows), 'case')}"
-        yield from (f"  - {escaped(address)}" for address in rows["address"].head(_LISTED))
+        yield from (f"  - {escaped(row['address'])}" for row in rows[:_LISTED])
         if len(rows) > _LISTED:
             yield f"  - {len(rows) - _LISTED:,} more in compare_changed.csv"

@@ -15,8 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import IO, TYPE_CHECKING, Literal, TypeAlias
-from xml.sax.saxutils import XMLGenerator
-from xml.sax.xmlreader import AttributesImpl
+from xml.etree.ElementTree import Element, ElementTree, SubElement, indent
 
 import pyarrow as pa
 
@@ -41,7 +40,6 @@ Kind: TypeAlias = Literal["", "failure", "error", "skipped"]
 _NO_XML = re.compile(r"[^\t\n\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML 1.0 cannot hold (section 2.2), and C1 controls, which it discourages."""
 _MOST_WORDS = 1000
-_NONE: AttributesImpl[str] = AttributesImpl({})
 _NO_TIME = "1970-01-01T00:00:00"
 
 
@@ -85,19 +83,15 @@ def write_junit(material: Material, file: IO[bytes], *, cases: bool) -> None:
     suites = [(f"{name}: gates", [_of_gate(result) for result in others])] if others else []
     test_cases = list(_cases(material) if cases else _cells(material, cells, of_one))
     suites.append((name, test_cases))
-    out = XMLGenerator(file, encoding="utf-8", short_empty_elements=True)
-    out.startDocument()
-    out.startElement("testsuites", _NONE)
+    root = Element("testsuites")
     for number, (title, listed) in enumerate(suites):
-        _suite(out, material, title, number, listed, said=_account(rows, cells, cases) if listed is test_cases else "")
-    out.endElement("testsuites")
-    out.ignorableWhitespace("\n")
-    out.endDocument()
+        printed = _account(rows, cells, cases) if listed is test_cases else ""
+        root.append(_suite(material, title, number, listed, printed))
+    indent(root, space="")
+    ElementTree(root).write(file, encoding="utf-8", xml_declaration=True)
 
 
-def _suite(
-    out: XMLGenerator, material: Material, title: str, number: int, listed: list[JUnitCase], *, said: str
-) -> None:
+def _suite(material: Material, title: str, number: int, listed: list[JUnitCase], printed: str) -> Element:
     kinds = Counter(case.kind for case in listed)
     attributes = {
         "name": title,
@@ -111,8 +105,6 @@ def _suite(
         "skipped": str(kinds["skipped"]),
         "time": f"{sum(case.seconds for case in listed):.3f}",
     }
-    _line(out)
-    out.startElement("testsuite", AttributesImpl({key: _clean(value) for key, value in attributes.items()}))
     facts = {
         "suite_version": material.wanted.version,
         "system": material.system,
@@ -120,50 +112,28 @@ def _suite(
         "violation": criterion_words(material),
         "partial": material.partial,
     }
-    _line(out)
-    out.startElement("properties", _NONE)
+    suite = Element("testsuite", {key: _clean(value) for key, value in attributes.items()})
+    properties = SubElement(suite, "properties")
     for key, value in facts.items():
         if value:
-            _empty(out, "property", {"name": key, "value": _clean(value)})
-    out.endElement("properties")
+            SubElement(properties, "property", {"name": key, "value": _clean(value)})
     for case in listed:
-        _case(out, material, case)
-    for element, text in (("system-out", said), ("system-err", "")):
-        _line(out)
-        out.startElement(element, _NONE)
-        out.characters(_clean(text, most=1_000_000))
-        out.endElement(element)
-    out.endElement("testsuite")
+        _case(suite, material, case)
+    SubElement(suite, "system-out").text = _clean(printed, most=1_000_000)
+    SubElement(suite, "system-err")
+    return suite
 
 
-def _case(out: XMLGenerator, material: Material, case: JUnitCase) -> None:
+def _case(suite: Element, material: Material, case: JUnitCase) -> None:
     place = ".".join(part.replace(".", "_") for part in (material.wanted.suite, material.system, case.group) if part)
     attributes = {"classname": _clean(place), "name": _clean(case.name), "time": f"{case.seconds:.3f}"}
+    element = SubElement(suite, "testcase", attributes)
     if not case.kind:
-        _empty(out, "testcase", attributes)
         return
-    _line(out)
-    out.startElement("testcase", AttributesImpl(attributes))
-    message = {"message": _clean(case.words)}
-    if case.kind == "skipped":
-        _empty(out, "skipped", message)
-    else:
-        out.startElement(
-            case.kind, AttributesImpl(message | {"type": "error" if case.kind == "error" else "violation"})
-        )
-        out.characters(_clean(case.more or case.words))
-        out.endElement(case.kind)
-    out.endElement("testcase")
-
-
-def _line(out: XMLGenerator) -> None:
-    out.ignorableWhitespace("\n")
-
-
-def _empty(out: XMLGenerator, name: str, attributes: dict[str, str]) -> None:
-    _line(out)
-    out.startElement(name, AttributesImpl(attributes))
-    out.endElement(name)
+    outcome = SubElement(element, case.kind, {"message": _clean(case.words)})
+    if case.kind != "skipped":
+        outcome.set("type", "error" if case.kind == "error" else "violation")
+        outcome.text = _clean(case.more or case.words)
 
 
 def _clean(text: str, *, most: int = _MOST_WORDS) -> str:

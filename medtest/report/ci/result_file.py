@@ -10,7 +10,6 @@ from medtest.core.version import __version__
 from medtest.report.ci.cells import (
     Row,
     cell_rows,
-    error_percent,
     overall_row,
     rate_rows,
     relation_rows,
@@ -47,7 +46,7 @@ def result_of(material: Material) -> dict[str, Any]:
         "partial": material.partial or None,
         "cases_finished": run.get("cases_finished"),
         "cases_planned": run.get("cases_planned"),
-        "error_percent": error_percent(material),
+        "error_percent": material.error_percent,
         "max_error_percent": suite.max_error_percent,
         "criterion": {"score": primary.score, "threshold": primary.threshold, "against": primary.against},
         "overall": None if above is None else _rate(above),

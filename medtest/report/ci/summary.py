@@ -9,7 +9,7 @@ from medtest.api.redact import visible
 from medtest.core.cases import UNCHANGED
 from medtest.core.version import __version__
 from medtest.report.charts.heat import beside, interval, percent
-from medtest.report.ci.cells import Row, error_percent, overall_row, rate_rows, relation_rows, standing
+from medtest.report.ci.cells import Row, overall_row, rate_rows, relation_rows, standing
 from medtest.report.pages.gates import gates
 from medtest.report.pages.material import Material
 from medtest.report.pages.words import (
@@ -73,7 +73,7 @@ def _headline(material: Material) -> str:
     results, state = material.tables.gates, standing(material)
     lost = sum(not result.held for result in results)
     if state == "too many errors":
-        share, most = error_percent(material), material.wanted.max_error_percent
+        share, most = material.error_percent, material.wanted.max_error_percent
         return f"{_LOST} Too many errors: {share:.2g} % of the cases; the suite allows {most:g} %."
     if state == "no gate":
         return "No gate is set."

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from medtest.core.cases import UNCHANGED
 from medtest.core.version import __version__
 from medtest.report.charts import figures
-from medtest.report.charts.heat import percent
+from medtest.report.charts.heat import percent, rows_of
 from medtest.report.ci.comparison import comparison_text
 from medtest.report.compared.pairs import ComparedPair
 from medtest.report.compared.strips import ASKED_AGAIN, ChangedStrips
@@ -138,11 +138,7 @@ def compared_html(pairs: Sequence[ComparedPair], drawn: Sequence[ChangedStrips])
 
 def overall_row(pair: ComparedPair) -> Mapping[str, Any] | None:
     """Return the row over all relations, or None."""
-    table = pair.relations
-    rows = table.loc[
-        ((table["measure"] == VIOLATIONS) & (table["by"] == RELATION) & (table["name"] == OVERALL)).to_numpy()
-    ]
-    return None if rows.empty else {str(key): value for key, value in rows.iloc[0].items()}
+    return next(iter(rows_of(pair.relations, measure=VIOLATIONS, by=RELATION, name=OVERALL)), None)
 
 
 def _shown(pair: ComparedPair, drawn: ChangedStrips) -> dict[str, Any]:
@@ -234,8 +230,6 @@ def _rate_cards(pair: ComparedPair, row: Mapping[str, Any]) -> list[dict[str, st
 
 
 def _forest(pair: ComparedPair) -> Markup | None:
-    table = pair.relations
-    rows = table.loc[((table["measure"] == VIOLATIONS) & (table["by"] == RELATION)).to_numpy()].to_dict("records")
     bars = [
         figures.Bar(
             label="all relations" if row["name"] == OVERALL else str(row["name"]).replace("_", " "),
@@ -243,7 +237,7 @@ def _forest(pair: ComparedPair) -> Markup | None:
             low=row["ci_low"],
             high=row["ci_high"],
         )
-        for row in rows
+        for row in rows_of(pair.relations, measure=VIOLATIONS, by=RELATION)
         if row["ci_low"] == row["ci_low"]
     ]
     if not bars:
@@ -257,13 +251,11 @@ def _cells(pair: ComparedPair) -> list[dict[str, Any]]:
     tables = []
     cells = pair.cells
     for dataset in dict.fromkeys(cells["dataset"]):
-        rows_of_dataset = cells.loc[(cells["dataset"] == dataset).to_numpy()]
-        levels = sorted(set(rows_of_dataset["severity"]))
+        rows_of_dataset = rows_of(cells, dataset=dataset)
+        levels = sorted({row["severity"] for row in rows_of_dataset})
         rows = []
-        for relation in dict.fromkeys(rows_of_dataset["relation"]):
-            by_severity = {
-                row["severity"]: row for row in rows_of_dataset.to_dict("records") if row["relation"] == relation
-            }
+        for relation in dict.fromkeys(row["relation"] for row in rows_of_dataset):
+            by_severity = {row["severity"]: row for row in rows_of_dataset if row["relation"] == relation}
             rows.append({"name": str(relation).replace("_", " "), "cells": [_cell(by_severity.get(s)) for s in levels]})
         tables.append({"dataset": dataset, "levels": levels, "rows": rows})
     return tables
@@ -284,10 +276,9 @@ def _cell(row: Mapping[Any, Any] | None) -> dict[str, str]:
 
 
 def _changed(pair: ComparedPair, kind: str, drawn: ChangedStrips) -> dict[str, Any]:
-    rows = pair.changed.loc[(pair.changed["change"] == kind).to_numpy()]
-    floor = int((rows["relation"] == UNCHANGED).sum())
+    rows = rows_of(pair.changed, change=kind)
+    floor = sum(row["relation"] == UNCHANGED for row in rows)
     shown = {address for _, address in drawn.strips}
-    score = str(rows["score"].iloc[0]) if len(rows) else ""
     listed = [
         {
             "address": str(row["address"]),
@@ -298,7 +289,7 @@ def _changed(pair: ComparedPair, kind: str, drawn: ChangedStrips) -> dict[str, A
             "source_first": _score(row["source_first"]),
             "source_second": _score(row["source_second"]),
         }
-        for row in rows.head(_LISTED).to_dict("records")
+        for row in rows[:_LISTED]
     ]
     return {
         "title": _CHANGES[kind],
@@ -306,8 +297,8 @@ def _changed(pair: ComparedPair, kind: str, drawn: ChangedStrips) -> dict[str, A
         "source": kind == SOURCE_LOST,
         "count": counted(len(rows), "source image" if kind == SOURCE_LOST else "case")
         + (f", {floor:,} of them {UNCHANGED}" if floor else ""),
-        "none": rows.empty,
-        "score": score,
+        "none": not rows,
+        "score": str(rows[0]["score"]) if rows else "",
         "rows": listed,
         "more": max(0, len(rows) - _LISTED),
         "strips": [
@@ -319,7 +310,7 @@ def _changed(pair: ComparedPair, kind: str, drawn: ChangedStrips) -> dict[str, A
                     if (strip := drawn.strips.get((number, str(row["address"])))) is not None
                 ],
             }
-            for row in rows.to_dict("records")
+            for row in rows
             if str(row["address"]) in shown
         ],
     }

@@ -67,6 +67,6 @@ def _alias_obstacle(material: Material, gate: str) -> str:
     """Return the reason why an alias may not point to the tested version; "" if it may."""
     if gate != PASSED:
         return "a gate failed"
-    if float(material.run.get("error_percent") or 0.0) > material.wanted.max_error_percent:
+    if material.too_many_errors:
         return "too many cases are errors"
     return f"the run covers {material.partial_cases}" if material.partial_cases else ""

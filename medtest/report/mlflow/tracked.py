@@ -151,8 +151,9 @@ def send(tracker: Tracker, parents: Parents, material: Material, target: Path) -
         write_run(target, {**rest, "mlflow_run_id": run_id})
         write_manifest(material.folder)
 
-    good = float(material.run.get("error_percent") or 0.0) <= material.wanted.max_error_percent
-    child = child_of(material, target, run_id=str(earlier) if earlier else None, ended_well=good)
+    child = child_of(
+        material, target, run_id=str(earlier) if earlier else None, ended_well=not material.too_many_errors
+    )
     child = replace(child, begun=begun, sent=content_of(material.folder, target))
     tracker.child(material.wanted.suite, parents, child, on_created=on_created)
     return child.name

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from medtest.core.version import __version__
 from medtest.report.charts import figures
+from medtest.report.charts.heat import rows_of
 from medtest.report.pages.page import render
 from medtest.results.before_after import change as before_after
 from medtest.results.before_after import words as before_after_words
@@ -141,6 +142,9 @@ def _part(table: pd.DataFrame, dataset: str, family: str) -> dict[str, Any]:
     scores = list(dict.fromkeys(rows_of_dataset["score"]))
     exact = bool(rows_of_dataset["published_before"].notna().any())
     elsewhere = not exact and bool(rows_of_dataset["published_mean_difference"].notna().any())
+    columns = {"before": "published_before", "after": "published_after"} if exact else {}
+    if elsewhere:
+        columns = {"points": "published_mean_difference"}
     rows = []
     for relation in dict.fromkeys(rows_of_dataset["relation"]):
         cells = []
@@ -162,14 +166,14 @@ def _part(table: pd.DataFrame, dataset: str, family: str) -> dict[str, Any]:
                 "name": row_words(str(relation)),
                 "sum": relation in _SUMS,
                 "cells": cells,
-                "published": _published(rows_of_dataset, str(relation), scores, exact=exact, elsewhere=elsewhere),
+                "published": [
+                    _published(rows_of_dataset, column, relation=relation, score=score)
+                    for score in scores
+                    for column in columns.values()
+                ],
             }
         )
-    heads: list[str] = []
-    if exact:
-        heads = [f"{_score(score)} {when}" for score in scores for when in ("before", "after")]
-    elif elsewhere:
-        heads = [f"{_score(score)}, points" for score in scores]
+    heads = [f"{_score(score)}{' ' if exact else ', '}{name}" for score in scores for name in columns]
     where = dataset if exact else f"mean of {' and '.join(retraining.datasets(family))}"
     if len(retraining.datasets(family)) == 1:
         where = retraining.datasets(family)[0]
@@ -184,18 +188,11 @@ def _part(table: pd.DataFrame, dataset: str, family: str) -> dict[str, Any]:
     }
 
 
-def _published(table: pd.DataFrame, relation: str, scores: Sequence[str], *, exact: bool, elsewhere: bool) -> list[str]:
-    cells: list[str] = []
-    for score in scores:
-        chosen = table.loc[((table["relation"] == relation) & (table["score"] == score)).to_numpy()]
-        if exact:
-            for column in ("published_before", "published_after"):
-                values = chosen[column].dropna()
-                cells.append("" if values.empty else f"{float(values.iloc[0]):.3f}")
-        elif elsewhere:
-            values = chosen["published_mean_difference"].dropna()
-            cells.append("" if values.empty else f"{100 * float(values.iloc[0]):+.1f}")
-    return cells
+def _published(table: pd.DataFrame, column: str, **keys: object) -> str:
+    values = [row[column] for row in rows_of(table, **keys) if row[column] is not None and row[column] == row[column]]
+    if not values:
+        return ""
+    return f"{100 * values[0]:+.1f}" if column == "published_mean_difference" else f"{values[0]:.3f}"
 
 
 def _score(name: str) -> str:

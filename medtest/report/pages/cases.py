@@ -84,17 +84,10 @@ def _strip_words(facts: Mapping[str, Any], *, judged: bool) -> dict[str, Any]:
     """Return a strip's captions; the verdict is the suite's own oracle's and is omitted under another oracle."""
     before, after = facts.get("source_score"), facts.get("score")
     texts = _said(facts.get("words"))
+    relation, shown = str(facts.get("relation", "")), "expected output, answers before and after"
     if texts:
-        return {
-            "kind": str(facts.get("kind", "")),
-            "relation": str(facts.get("relation", "")),
-            "severity": facts.get("severity", 0),
-            "address": str(facts.get("address", "")),
-            "words": f"{facts.get('item', '')}, {facts.get('verdict', '') if judged else ''}".rstrip(", "),
-            "said": texts,
-            "alt": f"{facts.get('relation', '')}: source, follow-up and texts",
-        }
-    if isinstance(before, int | float) and isinstance(after, int | float):
+        words, shown = f"{facts.get('item', '')}, {facts.get('verdict', '') if judged else ''}".rstrip(", "), "texts"
+    elif isinstance(before, int | float) and isinstance(after, int | float):
         name = str(facts.get("score_name", "score"))
         words = f"{score_words(name.removeprefix('self_'))} {before:.3f} → {after:.3f}"
         words += f", {facts.get('verdict', '')}" if judged else ""
@@ -102,12 +95,12 @@ def _strip_words(facts: Mapping[str, Any], *, judged: bool) -> dict[str, Any]:
         words = f"{facts.get('verdict', '')} {facts.get('reason', '')}"
     return {
         "kind": str(facts.get("kind", "")),
-        "relation": str(facts.get("relation", "")),
+        "relation": relation,
         "severity": facts.get("severity", 0),
         "address": str(facts.get("address", "")),
         "words": words.strip(),
-        "said": [],
-        "alt": f"{facts.get('relation', '')}: source, follow-up, expected output, answers before and after",
+        "said": texts,
+        "alt": f"{relation}: source, follow-up, {shown}",
     }
 
 

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 REPORT = "report.html"
+_RATE = ("range", "method", "method_words", "counts", "errors", "skipped", "source_failed")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -241,6 +242,17 @@ def _shown(group: Group, links: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
+def _rate(row: Mapping[str, Any]) -> dict[str, str]:
+    return {
+        "efr": percent(row["efr_percent"]),
+        "range": interval(row),
+        "method": str(row["ci_method"]),
+        "method_words": short_words(str(row["ci_method"])),
+        "counts": f"{row['violations']:,} of {row['cases']:,}",
+        **{name: f"{row[name]:,}" for name in ("errors", "skipped", "source_failed")},
+    }
+
+
 def _system_line(material: Material, own: Material, rates: EfrRows, link: str) -> dict[str, Any]:
     row = rates.get(relation=efr.OVERALL, **criterion_keys(material))
     results = own.tables.gates
@@ -250,14 +262,7 @@ def _system_line(material: Material, own: Material, rates: EfrRows, link: str) -
         "model": model_words(material, digits=12),
         "trained_on": ", ".join(material.wanted.trained_on),
         "partial": f"partial: {material.partial}" if material.partial else "",
-        "efr": percent(row["efr_percent"]) if row is not None else "none",
-        "range": interval(row) if row is not None else "",
-        "method": str(row["ci_method"]) if row is not None else "",
-        "method_words": short_words(str(row["ci_method"])) if row is not None else "",
-        "counts": f"{row['violations']:,} of {row['cases']:,}" if row is not None else "",
-        "errors": f"{row['errors']:,}" if row is not None else "",
-        "skipped": f"{row['skipped']:,}" if row is not None else "",
-        "source_failed": f"{row['source_failed']:,}" if row is not None else "",
+        **(dict.fromkeys(_RATE, "") | {"efr": "none"} if row is None else _rate(row)),
         "mean": sections.mean_on_sources(material),
         "gates": f"{held} of {len(results)} passed" if results else "none set",
         "link": link,

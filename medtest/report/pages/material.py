@@ -88,6 +88,16 @@ class Material:
         return compared_records(self.folder, self.wanted) if self.read is None else self.read()
 
     @property
+    def error_percent(self) -> float:
+        """Percentage of failed cases, including sources, as used for the exit code."""
+        return float(self.run.get("error_percent") or 0.0)
+
+    @property
+    def too_many_errors(self) -> bool:
+        """True if more cases failed than the suite allows."""
+        return self.error_percent > self.wanted.max_error_percent
+
+    @property
     def simulated(self) -> bool:
         """True if the system simulates a product."""
         return is_simulated(self.system)

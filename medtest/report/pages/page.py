@@ -311,11 +311,10 @@ def _not_judged(row: Mapping[str, Any] | None) -> str:
 
 
 def _too_many_errors(material: Material) -> str:
-    share = float(material.run.get("error_percent") or 0.0)
-    limit = material.wanted.max_error_percent
-    if share <= limit:
+    if not material.too_many_errors:
         return ""
-    return f"{share:.2f} % of the cases are errors; the suite allows {limit:g} %."
+    limit = material.wanted.max_error_percent
+    return f"{material.error_percent:.2f} % of the cases are errors; the suite allows {limit:g} %."
 
 
 def _origin(material: Material) -> list[tuple[str, str]]:

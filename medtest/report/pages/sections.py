@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from medtest.core.cases import UNCHANGED
 from medtest.core.oracles import criteria
 from medtest.report.charts import figures
-from medtest.report.charts.heat import SUMS, EfrRows, cell, heat_map, interval, percent
-from medtest.report.pages.words import curve_words, limit_words, robustness_against, score_words
+from medtest.report.charts.heat import SUMS, EfrRows, cell, heat_map, interval, percent, rows_of
+from medtest.report.pages.words import criterion_keys, curve_words, limit_words, robustness_against, score_words
 from medtest.results.published import reference
 from medtest.results.rates import efr
 from medtest.results.rates.factors import all_factors
@@ -57,6 +57,7 @@ def _levels(rows: pd.DataFrame) -> list[figures.Point]:
 def severity(material: Material, rates: EfrRows) -> dict[str, Any]:
     """Return one panel per relation: mean score and EFR over severities, with intervals."""
     primary = material.wanted.primary
+    score = curve_words(curve_score(material), material.wanted.curve_against)
     means = _mean_rows(material)
     panels = []
     for name in rates.plain_relations:
@@ -73,16 +74,7 @@ def severity(material: Material, rates: EfrRows) -> dict[str, Any]:
             )
             for level in rates.severities
             if level != "0"
-            and (
-                row := rates.get(
-                    relation=name,
-                    severity=level,
-                    score=primary.score,
-                    threshold=primary.threshold,
-                    against=primary.against,
-                )
-            )
-            is not None
+            and (row := rates.get(relation=name, severity=level, **criterion_keys(material))) is not None
             and int(row["cases"])
         ]
         flat = tuple(figures.Point(x=p.x, y=source) for p in (points[0], points[-1]))
@@ -94,16 +86,13 @@ def severity(material: Material, rates: EfrRows) -> dict[str, Any]:
                     figures.Curve(name=curve_score(material), points=tuple(points), colour=_SCORE),
                     figures.Curve(name="EFR", points=tuple(shares), colour=_RATE),
                 ],
-                y_name=f"{curve_words(curve_score(material), material.wanted.curve_against)}; EFR",
+                y_name=f"{score}; EFR",
             )
         )
     legend = [
-        (f"mean {curve_words(curve_score(material), material.wanted.curve_against)}", _SCORE),
+        (f"mean {score}", _SCORE),
         (f"EFR ({limit_words(primary.score, primary.threshold)}), as a fraction", _RATE),
-        (
-            f"mean {curve_words(curve_score(material), material.wanted.curve_against)} on the source images (dashed)",
-            figures.SKY,
-        ),
+        (f"mean {score} on the source images (dashed)", figures.SKY),
     ]
     return {"curves": panels, "curve_legend": legend}
 
@@ -145,7 +134,7 @@ def factors(material: Material) -> dict[str, Any]:
     top = figures.nice_top(float(table["ci_high"].max()))
     panels = []
     for name in dict.fromkeys(table["factor"]):
-        rows = table.loc[(table["factor"] == name).to_numpy(dtype=bool)].to_dict("records")
+        rows = rows_of(table, factor=name)
         bars = [
             figures.Bar(
                 label=_range(row["from"], row["to"]),
@@ -195,8 +184,7 @@ def robustness(material: Material) -> dict[str, Any]:
     """Return the (α,σ) table over all data sets for the drawn score; empty if no relation has two scales."""
     score, against = curve_score(material), robustness_against(material)
     table = material.tables.alpha_sigma
-    selected = (table["dataset"] == efr.ALL) & (table["score"] == score) & (table["against"] == against)
-    records = table.loc[selected.to_numpy(dtype=bool)].to_dict("records")
+    records = rows_of(table, dataset=efr.ALL, score=score, against=against)
     if all(row["note"] == TOO_FEW_SCALES for row in records):
         records = []
     rows = []
@@ -234,17 +222,17 @@ def strata(material: Material, most: int = 60) -> dict[str, Any]:
     table = material.tables.strata
     if table.empty:
         return {"strata": []}
-    rows = table.loc[((table["dataset"] == efr.ALL) & (table["relation"] == efr.OVERALL)).to_numpy(dtype=bool)]
+    rows = rows_of(table, dataset=efr.ALL, relation=efr.OVERALL)
     return {
         "strata": [
             {
                 "stratum": str(row["stratum"]),
                 "value": str(row["value"]),
                 "efr": percent(row["efr_percent"]),
-                "range": interval({str(key): value for key, value in row.items()}),
+                "range": interval(row),
                 "counts": f"{row['violations']:,} of {row['cases']:,}",
             }
-            for row in rows.to_dict("records")[:most]
+            for row in rows[:most]
         ]
     }
 
@@ -259,43 +247,26 @@ def published(material: Material, rates: EfrRows) -> dict[str, Any]:
         return nothing
     models = reference.models()
     keys = {"score": score, "threshold": primary.threshold, "against": "truth"}
+
+    def row(title: str, relation: str, values: Sequence[float | None]) -> dict[str, Any]:
+        cells = ["" if value is None else f"{value:.2f} %" for value in values]
+        return {"relation": title, "own": _own(rates, relation, keys), "cells": cells, "sum": relation == efr.OVERALL}
+
+    chosen: dict[str, Any] = {"score": score, "threshold": primary.threshold}
     rows = []
     for name in rates.plain_relations:
         part = material.wanted.relations.get(name, name)
-        figures_ = [reference.relation_rate(model, part, score=score, threshold=primary.threshold) for model in models]
-        if all(value is None for value in figures_):
-            continue
-        rows.append(
-            {
-                "relation": name,
-                "own": _own(rates, name, keys),
-                "cells": ["" if value is None else f"{value:.2f} %" for value in figures_],
-                "sum": False,
-            }
-        )
+        values = [reference.relation_rate(model, part, **chosen) for model in models]
+        if any(value is not None for value in values):
+            rows.append(row(name, name, values))
     if not rows:
         return nothing
-    totals = [reference.overall(model, score=score, threshold=primary.threshold) for model in models]
-    outside = [
-        reference.overall_cells(model, score=score, threshold=primary.threshold, datasets=reference.OUTSIDE_TRAINING)
-        for model in models
+    outside = "mean of the cells (published: CVC-300 and CVC-ColonDB, not used in training)"
+    outside_rates = [reference.overall_cells(model, datasets=reference.OUTSIDE_TRAINING, **chosen) for model in models]
+    rows += [
+        row("over all cases", efr.OVERALL, [reference.overall(model, **chosen) for model in models]),
+        row(outside, efr.OVERALL_CELLS, outside_rates),
     ]
-    rows.append(
-        {
-            "relation": "over all cases",
-            "own": _own(rates, efr.OVERALL, keys),
-            "cells": [f"{value:.2f} %" for value in totals],
-            "sum": True,
-        }
-    )
-    rows.append(
-        {
-            "relation": "mean of the cells (published: CVC-300 and CVC-ColonDB, not used in training)",
-            "own": _own(rates, efr.OVERALL_CELLS, keys),
-            "cells": [f"{value:.2f} %" for value in outside],
-            "sum": False,
-        }
-    )
     seeds = "phantoms" if material.wanted.phantom else "other images"
     words = (
         f"{score.upper() if score == 'iou' else 'Dice'}, threshold {primary.threshold:g}, against the expected "
