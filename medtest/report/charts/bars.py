@@ -3,36 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from html import escape
 
 from markupsafe import Markup
 
-from medtest.report.charts.figures import SERIES
-from medtest.report.charts.svg import FAINT, INK, line, open_svg, text, upright
-
-_GRID = "#d9dde3"
-
-
-@dataclass(frozen=True, kw_only=True)
-class GroupBar:
-    """One bar.
-
-    Attributes:
-        value: Height; NaN for a gap.
-        low: Lower end of the interval, or None.
-        high: Upper end of the interval, or None.
-    """
-
-    value: float
-    low: float | None = None
-    high: float | None = None
+from medtest.report.charts.figures import SERIES, Bar
+from medtest.report.charts.svg import FAINT, GRID, INK, closed, line, open_svg, text, upright
 
 
 def bar_panel(
     title: str,
     groups: Sequence[str],
-    series: Sequence[tuple[str, Sequence[GroupBar]]],
+    series: Sequence[tuple[str, Sequence[Bar]]],
     *,
     y_name: str,
     high: float = 1.0,
@@ -45,7 +27,7 @@ def bar_panel(
     Args:
         title: Heading.
         groups: Labels below the groups.
-        series: Name and bars of each series, one bar per group.
+        series: Name and bars of each series, one bar per group; NaN for a gap.
         y_name: Name of the y axis.
         high: Upper end of the y axis; the lower end is 0.
         colours: Colours of the series.
@@ -61,7 +43,7 @@ def bar_panel(
 
     for step in range(5):
         value = high * step / 4
-        parts.append(line(left, down(value), width - right, down(value), _GRID))
+        parts.append(line(left, down(value), width - right, down(value), GRID))
         parts.append(text(left - 5, down(value) + 4, f"{value:.3g}", anchor="end", size=10, colour=FAINT))
     parts.append(upright(13, top + inner / 2, y_name))
     room = (width - left - right) / max(len(groups), 1)
@@ -74,16 +56,14 @@ def bar_panel(
             if bar.value != bar.value:
                 continue
             x, y = start + each * number, down(bar.value)
-            has_interval = bar.low is not None and bar.high is not None
-            words = f"{name}, {group}: {bar.value:.3f}" + (
-                f" ({bar.low:.3f} to {bar.high:.3f})" if has_interval else ""
-            )
+            has_interval = bar.low == bar.low
+            words = f"{name}, {group}: {bar.value:.3f}"
+            words += f" ({bar.low:.3f} to {bar.high:.3f})" if has_interval else ""
             parts.append(
                 f'<rect x="{x:.1f}" y="{y:.1f}" width="{max(each - 1, 1):.1f}" height="{top + inner - y:.1f}" '
                 f'fill="{colours[number % len(colours)]}"><title>{escape(words)}</title></rect>'
             )
-            if bar.low is not None and bar.high is not None:
+            if has_interval:
                 middle = x + each / 2
                 parts.append(line(middle, down(bar.low), middle, down(bar.high), INK, 1.2))
-    parts.append("</svg>")
-    return Markup("".join(parts))  # noqa: S704 - every text went through escape()
+    return closed(parts)

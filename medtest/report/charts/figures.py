@@ -9,20 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
-from math import ceil, floor, log2
+from math import ceil, floor, log2, nan
 
 from markupsafe import Markup
 
-from medtest.report.charts.svg import FAINT as _FAINT
-from medtest.report.charts.svg import INK as _INK
-from medtest.report.charts.svg import line as _line
-from medtest.report.charts.svg import open_svg as _open
-from medtest.report.charts.svg import text as _text
-from medtest.report.charts.svg import upright as _upright
+from medtest.report.charts.svg import FAINT, GRID, INK, closed, line, open_svg, text, upright
 
 BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION = "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00"
 SERIES = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY)
-_GRID = "#d9dde3"
 
 _RAMP = (
     (0.0, (247, 250, 253)),
@@ -75,7 +69,7 @@ class Curve:
 def shade(percent: float | None) -> tuple[str, str]:
     """Return background and text colour of a heat map's cell; None gives white."""
     if percent is None:
-        return "#ffffff", _FAINT
+        return "#ffffff", FAINT
     value = min(max(percent, 0.0), 100.0)
     for (low, dark), (high, light) in zip(_RAMP, _RAMP[1:], strict=False):
         if value <= high:
@@ -129,24 +123,23 @@ def curve_panel(
         clipped = min(max(y, low), high)
         return across, top + (height - top - bottom) * (1 - (clipped - low) / ((high - low) or 1.0))
 
-    parts = [_open(width, height, title), _text(left, 15, title, bold=True)]
+    parts = [open_svg(width, height, title), text(left, 15, title, bold=True)]
     for step in range(5):
         value = low + (high - low) * step / 4
         _, y = at(x_low, value)
-        parts.append(_line(left, y, width - right, y, _GRID))
-        parts.append(_text(left - 5, y + 4, f"{value:.3g}{unit}", anchor="end", size=10, colour=_FAINT))
+        parts.append(line(left, y, width - right, y, GRID))
+        parts.append(text(left - 5, y + 4, f"{value:.3g}{unit}", anchor="end", size=10, colour=FAINT))
     labels: dict[float, str] = {}
     for point in points:
         labels.setdefault(point.x, point.label or f"{point.x:g}")
     for x, label in labels.items():
         across, _ = at(x, low)
-        parts.append(_text(across, height - bottom + 14, label, anchor="middle", size=10, colour=_FAINT))
-    parts.append(_text((left + width - right) / 2, height - 6, x_name, anchor="middle", size=10, colour=_FAINT))
-    parts.append(_upright(13, (top + height - bottom) / 2, y_name))
+        parts.append(text(across, height - bottom + 14, label, anchor="middle", size=10, colour=FAINT))
+    parts.append(text((left + width - right) / 2, height - 6, x_name, anchor="middle", size=10, colour=FAINT))
+    parts.append(upright(13, (top + height - bottom) / 2, y_name))
     for curve in curves:
         parts += _curve(curve, at)
-    parts.append("</svg>")
-    return Markup("".join(parts))  # noqa: S704 - every text went through escape()
+    return closed(parts)
 
 
 def _curve(curve: Curve, at: Callable[[float, float], tuple[float, float]]) -> list[str]:
@@ -177,17 +170,17 @@ class Bar:
     """A number with its interval.
 
     Attributes:
-        label: Row label.
+        label: Row label; "" in a group of bars.
         value: The number: percent, an odds ratio, points.
-        low: Lower end.
+        low: Lower end; NaN without an interval.
         high: Upper end.
         note: Text at the right; "" for the number with its interval.
     """
 
-    label: str
+    label: str = ""
     value: float
-    low: float
-    high: float
+    low: float = nan
+    high: float = nan
     note: str = ""
 
 
@@ -226,30 +219,29 @@ def _dots(
     def at(value: float) -> float:
         return left + (width - left - right) * across(value)
 
-    parts = [_open(width, height, title), _text(4, 16, title, bold=True)]
-    parts += [_text(4, 30, lead, size=10, colour=_FAINT)] if lead else []
+    parts = [open_svg(width, height, title), text(4, 16, title, bold=True)]
+    parts += [text(4, 30, lead, size=10, colour=FAINT)] if lead else []
     for value, mark in ticks:
-        parts.append(_line(at(value), top - 6, at(value), height - foot + 6, _INK if value == base else _GRID))
-        parts.append(_text(at(value), height - foot + 19, mark, anchor="middle", size=10, colour=_FAINT))
-    parts.append(_text((left + width - right) / 2, height - 5, x_name, anchor="middle", size=10, colour=_FAINT))
+        parts.append(line(at(value), top - 6, at(value), height - foot + 6, INK if value == base else GRID))
+        parts.append(text(at(value), height - foot + 19, mark, anchor="middle", size=10, colour=FAINT))
+    parts.append(text((left + width - right) / 2, height - 5, x_name, anchor="middle", size=10, colour=FAINT))
     for number, bar in enumerate(bars):
         y = top + row * number + row / 2 - 4
         colour, words = said(bar)
-        ink = _INK if colour in (GREEN, VERMILION) else _FAINT
-        parts.append(_text(left - 8, y + 4, bar.label, anchor="end", size=11))
-        parts.append(_line(at(bar.low), y, at(bar.high), y, colour, 2.5))
+        ink = INK if colour in (GREEN, VERMILION) else FAINT
+        parts.append(text(left - 8, y + 4, bar.label, anchor="end", size=11))
+        parts.append(line(at(bar.low), y, at(bar.high), y, colour, 2.5))
         parts.append(
             f'<circle cx="{at(bar.value):.1f}" cy="{y:.1f}" r="4.5" fill="{colour}" stroke="#fff">'
             f"<title>{escape(f'{bar.label}: {words}')}</title></circle>"
         )
-        parts.append(_text(width - right + 9, y + 4, bar.note or words, size=10, colour=ink))
-    parts.append("</svg>")
-    return Markup("".join(parts))  # noqa: S704 - every text went through escape()
+        parts.append(text(width - right + 9, y + 4, bar.note or words, size=10, colour=ink))
+    return closed(parts)
 
 
 def _clear(bar: Bar, base: float, *, good: str, bad: str) -> str:
     """Return ``good`` for an interval above ``base``, ``bad`` for one below, else a neutral colour."""
-    return good if bar.low > base else bad if bar.high < base else _FAINT
+    return good if bar.low > base else bad if bar.high < base else FAINT
 
 
 def interval_panel(title: str, bars: Sequence[Bar], *, high: float, x_name: str, unit: str = "") -> Markup:
@@ -345,13 +337,13 @@ def confusion_panel(title: str, names: Sequence[str], counts: Sequence[Sequence[
     shown = [name if len(name) <= 14 else f"{name[:13]}…" for name in names]
     left, top = 12 + 6.2 * max(len(name) for name in shown), 56
     width, height = left + side * len(names) + 8, top + side * len(names) + 8
-    parts = [_open(width, height, title), _text(4, 15, title, bold=True)]
-    parts.append(_text(4, 32, "rows: expected, columns: answered", size=10, colour=_FAINT))
+    parts = [open_svg(width, height, title), text(4, 15, title, bold=True)]
+    parts.append(text(4, 32, "rows: expected, columns: answered", size=10, colour=FAINT))
     for number, name in enumerate(shown):
         middle = side * number + side / 2
-        parts.append(_text(left - 6, top + middle + 4, name, anchor="end", size=10.5))
+        parts.append(text(left - 6, top + middle + 4, name, anchor="end", size=10.5))
         heading = name if len(names) <= 4 else f"{number + 1}"
-        parts.append(_text(left + middle, top - 6, heading[: side // 6], anchor="middle", size=10))
+        parts.append(text(left + middle, top - 6, heading[: side // 6], anchor="middle", size=10))
     for i, row in enumerate(counts):
         whole = sum(row)
         for j, count in enumerate(row):
@@ -361,14 +353,13 @@ def confusion_panel(title: str, names: Sequence[str], counts: Sequence[Sequence[
             words = f"{names[i]} answered {names[j]}: {count:,} of {whole:,}"
             parts.append(
                 f'<rect x="{x:.1f}" y="{y:.1f}" width="{side - 2}" height="{side - 2}" rx="3" fill="{background}" '
-                f'stroke="{_INK if i == j else _GRID}"><title>{escape(words)}</title></rect>'
+                f'stroke="{INK if i == j else GRID}"><title>{escape(words)}</title></rect>'
             )
             if count:
                 at = y + side / 2
-                parts.append(_text(x + side / 2 - 1, at, f"{count:,}", anchor="middle", size=11, colour=colour))
-                parts.append(_text(x + side / 2 - 1, at + 12, f"{share:.0f} %", anchor="middle", size=9, colour=colour))
-    parts.append("</svg>")
-    return Markup("".join(parts))  # noqa: S704 - every text went through escape()
+                parts.append(text(x + side / 2 - 1, at, f"{count:,}", anchor="middle", size=11, colour=colour))
+                parts.append(text(x + side / 2 - 1, at + 12, f"{share:.0f} %", anchor="middle", size=9, colour=colour))
+    return closed(parts)
 
 
 def nice_top(percent: float) -> float:

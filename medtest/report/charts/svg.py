@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 
-INK, FAINT = "#1c1e22", "#5c6370"
+from markupsafe import Markup
+
+INK, FAINT, GRID = "#1c1e22", "#5c6370", "#d9dde3"
 
 
 def open_svg(width: float, height: float, title: str) -> str:
@@ -13,6 +16,11 @@ def open_svg(width: float, height: float, title: str) -> str:
         f'<svg viewBox="0 0 {width:g} {height:g}" width="{width:g}" height="{height:g}" role="img" '
         f'xmlns="http://www.w3.org/2000/svg" aria-label="{escape(title)}">'
     )
+
+
+def closed(parts: Sequence[str]) -> Markup:
+    """Return a picture with its closing tag; the parts must be escaped."""
+    return Markup("".join([*parts, "</svg>"]))  # noqa: S704 - every text went through escape()
 
 
 def line(x1: float, y1: float, x2: float, y2: float, colour: str, width: float = 1.0) -> str:

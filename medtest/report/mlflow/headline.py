@@ -17,6 +17,7 @@ from medtest.results.rates import efr
 
 _GATES = (FAILED, PASSED, "none")
 """Worst first."""
+_EFR = "EFR: error-finding rate, the percentage of judged cases that are violations."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +79,7 @@ def summary(rows: Sequence[Headline], description: str = "") -> Headline:
     if len(rows) > 1:
         tags[WEAKEST] = f"{worst.name}: {worst.tags[WEAKEST]}"
     tables = [_table([row for row in rows if row.simulated == simulated]) for simulated in (False, True)]
-    tags["mlflow.note.content"] = "\n\n".join(text for text in (description, *tables) if text)
+    tags["mlflow.note.content"] = "\n\n".join(text for text in (description, *tables, _EFR) if text)
     return Headline(name=worst.name, simulated=worst.simulated, metrics=worst.metrics, tags=tags)
 
 

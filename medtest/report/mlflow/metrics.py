@@ -86,12 +86,13 @@ def tags(material: Material, head: Headline) -> dict[str, str]:
         "code_version": __version__,
     }
     row = overall_row(material.tables.efr, score=primary.score, threshold=primary.threshold, against=primary.against)
-    simulated = "**Simulated**, no product: " if material.simulated else ""
+    simulated = "**Simulated** (not a product): " if material.simulated else ""
     if row is not None and row["cases"]:
         violations = violations_of({"violations": row["violations"], "cases": row["cases"]})
         run_tags["mlflow.note.content"] = (
             f"{simulated}**{material.system}** under **{suite.suite} {suite.version}**: "
-            f"EFR {row['efr_percent']:.2f} % ({row['ci_low']:.2f} to {row['ci_high']:.2f}), {violations}, "
+            f"error-finding rate (EFR) {row['efr_percent']:.2f} % ({row['ci_low']:.2f} to {row['ci_high']:.2f}), "
+            f"{violations}, "
             f"{criteria.criterion_name(primary.score, primary.threshold)} against {primary.against}. Gates: {gates}. "
             "See `report.html` under Artifacts."
         )

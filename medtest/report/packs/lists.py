@@ -86,10 +86,9 @@ class CaseLine:
 
 
 class SeedPlace(NamedTuple):
-    """A seed covered by a list: its number, the number of seeds, its source and reference."""
+    """A seed covered by a list: its number, its source and reference."""
 
     number: int
-    total: int
     source: int
     ref: SeedRef
 
@@ -124,7 +123,7 @@ class Surveyor:
         refs = self.parts.needed_refs(limit=invocation.limit, only=invocation.only)
         plan = Plan([ref for _, ref in refs], self.parts.relations, invocation.batch_size)
         chosen = [seed.unit for seed in plan.chosen_seeds(limit=invocation.limit, only=invocation.only)]
-        self.places = [SeedPlace(number, len(chosen), *refs[unit]) for number, unit in enumerate(chosen)]
+        self.places = [SeedPlace(number, *refs[unit]) for number, unit in enumerate(chosen)]
         self.shape = plan.shape
 
     @property

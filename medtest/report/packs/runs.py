@@ -48,14 +48,12 @@ class Travelling:
     """Pictures of a run that are packed.
 
     Attributes:
-        shown: Those shown in its report.
+        shown: Those shown in its report, and its stored answers (if these are pictures, only together with ``kept``).
         kept: Those drawn by systems, and crafted follow-ups.
-        answers: The run's stored answers; if these are pictures, only together with ``kept``.
     """
 
     shown: bool
     kept: bool
-    answers: bool
 
 
 def travelling(privacy: Privacy, images: bool | None) -> Travelling:
@@ -71,7 +69,7 @@ def travelling(privacy: Privacy, images: bool | None) -> Travelling:
     if images:
         check_images(privacy)
     allowed = images is not False and privacy.images == "samples"
-    return Travelling(shown=allowed, kept=bool(images), answers=allowed)
+    return Travelling(shown=allowed, kept=bool(images))
 
 
 def pack_run(folder: Path, to: Path, *, images: bool | None = None) -> Packed:
@@ -212,7 +210,7 @@ def _matching(folder: Path, pattern: re.Pattern[str]) -> Iterator[str]:
 
 def _chosen(folder: Path, which: Travelling) -> Iterator[str]:
     yield from _matching(folder, _ACCOUNTS)
-    if which.answers and (which.kept or not Wanted.from_folder(folder).task.storage.pictures):
+    if which.shown and (which.kept or not Wanted.from_folder(folder).task.storage.pictures):
         yield from _matching(folder, _ANSWERS)
     if which.shown:
         yield from _matching(folder, _SHOWN)

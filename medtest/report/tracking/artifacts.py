@@ -140,14 +140,14 @@ def _pictures(folder: Path, pictures: Sequence[LoggedPicture], run: Any) -> list
     """Draw the sheets of pictures, each with its thumbnail, under the names expected by MLflow's pages."""
     files: list[tuple[Path, str]] = []
     (folder / _IMAGES).mkdir()
-    for sheet in sheets(pictures):
-        key = NOT_ALLOWED.sub("_", sheet.key)
-        own = uuid.uuid5(uuid.NAMESPACE_URL, f"{run.info.run_id}/{key}/{sheet.step}")
-        stem = f"{key.replace('/', '~')}+step+{sheet.step}+timestamp+{run.info.start_time}+{own}"
+    for group, step, image in sheets(pictures):
+        key = NOT_ALLOWED.sub("_", group)
+        own = uuid.uuid5(uuid.NAMESPACE_URL, f"{run.info.run_id}/{key}/{step}")
+        stem = f"{key.replace('/', '~')}+step+{step}+timestamp+{run.info.start_time}+{own}"
         shown, small = folder / _IMAGES / f"{stem}.png", folder / _IMAGES / f"{stem}+compressed.webp"
-        sheet.image.save(shown, compress_level=1)  # photographs hardly grow, and a second is saved
-        sheet.image.thumbnail((_THUMBNAIL, _THUMBNAIL))
-        sheet.image.save(small)
+        image.save(shown, compress_level=1)  # photographs hardly grow, and a second is saved
+        image.thumbnail((_THUMBNAIL, _THUMBNAIL))
+        image.save(small)
         files += [(shown, _IMAGES), (small, _IMAGES)]
     return files
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 VALUE_LENGTH = 5900
@@ -22,26 +22,17 @@ def flat_params(covers: Mapping[str, Any]) -> dict[str, str]:
 
     Settings of relations and other parts stay JSON text, so that a run has tens of params instead of hundreds.
     """
-    params: dict[str, str] = {}
-    for key, value in covers.items():
-        if key in {"seeds", "relations"} and isinstance(value, Mapping):
-            for name, entry in value.items():
-                params[f"{key}.{name}"] = _text(entry)
-        elif key == "system" and isinstance(value, Mapping):
-            for name, entry in value.items():
-                if isinstance(entry, Mapping):
-                    params |= {f"system.{name}.{inner}": _text(setting) for inner, setting in entry.items()}
-                else:
-                    params[f"system.{name}"] = _text(entry)
-        elif isinstance(value, Mapping):
-            params |= {f"{key}.{name}": _text(entry) for name, entry in value.items()}
-        else:
-            params[key] = _text(value)
-    return params
+    return {
+        name: text for key, value in covers.items() for name, text in _flat(key, value, 2 if key == "system" else 1)
+    }
 
 
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, sort_keys=True, ensure_ascii=False)
+def _flat(name: str, value: Any, depth: int) -> Iterator[tuple[str, str]]:
+    if depth and isinstance(value, Mapping):
+        for inner, entry in value.items():
+            yield from _flat(f"{name}.{inner}", entry, depth - 1)
+    else:
+        yield name, value if isinstance(value, str) else json.dumps(value, sort_keys=True, ensure_ascii=False)
 
 
 def clean_params(params: Mapping[str, str]) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -51,16 +52,16 @@ def held_points(client: MlflowClient, run: Any, points: Points) -> Points:
     return held
 
 
-def new_metrics(points: Points, held: Points, now: int) -> list[Metric]:
+def new_metrics(points: Points, held: Points) -> list[Metric]:
     """Return the points that a run does not have yet.
 
     Args:
         points: Points to be logged.
         held: Points already logged.
-        now: Milliseconds since 1970.
     """
     from mlflow.entities import Metric
 
+    now = int(time.time() * 1000)
     return [
         Metric(name, value, now, step)
         for name, steps in points.items()

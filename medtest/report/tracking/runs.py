@@ -20,7 +20,7 @@ from medtest.report.tracking.artifacts import file_tags, log_inputs, send_files,
 from medtest.report.tracking.child import Begun, Child
 from medtest.report.tracking.making import make_run
 from medtest.report.tracking.params import VALUE_LENGTH, clean_params, metric_name
-from medtest.report.tracking.points import POINTS, UNKNOWN, Points, as_points, held_points, new_metrics, note
+from medtest.report.tracking.points import POINTS, UNKNOWN, as_points, held_points, new_metrics, note
 from medtest.report.tracking.store import (
     configure,
     ensure_store,
@@ -158,7 +158,7 @@ class Tracker:
             run_id = parents.runs[suite]
             run = self._empty.pop(run_id, None) or self._client.get_run(run_id)
             points = as_points(metrics)
-            self._log(run_id, metrics=self._new(points, held_points(self._client, run, points)), tags=tags)
+            self._log(run_id, metrics=new_metrics(points, held_points(self._client, run, points)), tags=tags)
 
     def attach(self, run_id: str, files: Sequence[tuple[Path, str]]) -> None:
         """Add files to a run.
@@ -302,13 +302,10 @@ class Tracker:
         tags = {**child.tags, **file_tags(child, run.data.tags), POINTS: note(points, held)}
         self._log(
             run_id,
-            metrics=self._new(points, held),
+            metrics=new_metrics(points, held),
             params=params if runs_page.DATE in existing else {**params, runs_page.DATE: date},
             tags={**tags, SENT: child.sent} if child.sent else tags,
         )
-
-    def _new(self, points: Points, held: Points) -> list[Metric]:
-        return new_metrics(points, held, int(time.time() * 1000))
 
     def _log(
         self,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING
 
@@ -21,23 +20,10 @@ _GAP = 12
 _PAPER = "white"
 
 
-@dataclass(frozen=True, kw_only=True)
-class SampleSheet:
-    """Pictures of one key.
+def sheets(pictures: Sequence[LoggedPicture]) -> Iterator[tuple[str, int, Image]]:
+    """Yield key, step and image (at most 1100 pixels wide) of at most :data:`MOST` sheets, those of a key in order.
 
-    Attributes:
-        key: Group in the UI.
-        step: Number within the group.
-        image: Image, at most 1100 pixels wide.
-    """
-
-    key: str
-    step: int
-    image: Image
-
-
-def sheets(pictures: Sequence[LoggedPicture]) -> Iterator[SampleSheet]:
-    """Yield at most :data:`MOST` sheets, those of a key in order; surplus pictures are left out.
+    Surplus pictures are left out.
 
     Args:
         pictures: The pictures; those of a key share sheets.
@@ -54,7 +40,7 @@ def sheets(pictures: Sequence[LoggedPicture]) -> Iterator[SampleSheet]:
         more = min(room, ceil(len(group) / rows) - 1)
         room -= more
         for step in range(1 + more):
-            yield SampleSheet(key=key, step=step, image=_below_one_another(group[step * rows : (step + 1) * rows]))
+            yield key, step, _below_one_another(group[step * rows : (step + 1) * rows])
 
 
 def _below_one_another(pictures: Sequence[LoggedPicture]) -> Image:

@@ -39,11 +39,11 @@ def _pictures(folder, **kinds):
 )
 def test_pictures_lie_in_order_on_three_sheets_at_most(tmp_path, kinds, heights):
     made = list(sheets(_pictures(tmp_path, **kinds)))
-    assert [(one.key, one.step, (one.image.height + 12) // 22) for one in made] == [
+    assert [(key, step, (image.height + 12) // 22) for key, step, image in made] == [
         (f"samples/{kind}", step, rows) for kind, step, rows in heights
     ]
-    for key in {one.key for one in made}:
-        own = [one.image for one in made if one.key == key]
+    for key in {group for group, _, _ in made}:
+        own = [image for group, _, image in made if group == key]
         reds = [image.getpixel((0, top))[0] for image in own for top in range(0, image.height, 22)]
         assert reds == list(range(len(reds)))
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from medtest.report.charts.bars import GroupBar, bar_panel
-from medtest.report.charts.figures import BLUE, GREEN, ORANGE, PURPLE, SERIES, VERMILION
+from medtest.report.charts.bars import bar_panel
+from medtest.report.charts.figures import BLUE, GREEN, ORANGE, PURPLE, SERIES, VERMILION, Bar
 from medtest.report.charts.heat import percent, rows_of
 from medtest.report.pages.words import p_words
 from medtest.results.cube.axes import ALL, OVERALL
@@ -81,7 +81,7 @@ def _figure_six(tables: DepictTables) -> list[Markup]:
             bar_panel(f"{name}: {tables.system}"[:52], _FIGURE_SIX, series, y_name=name, colours=(BLUE, SERIES[-1]))
         )
         published_series = [
-            (software, [GroupBar(value=_cell("errors", software, operator, column)) for operator in _FIGURE_SIX])
+            (software, [Bar(value=_cell("errors", software, operator, column)) for operator in _FIGURE_SIX])
             for software in published.software()
         ]
         panels.append(
@@ -106,10 +106,10 @@ def _cell(table: str, software: str, operator: str, column: str) -> float:
     return math.nan if value is None else value
 
 
-def _bar(row: Mapping[Any, Any] | None) -> GroupBar:
+def _bar(row: Mapping[Any, Any] | None) -> Bar:
     if row is None or not row["cases"]:
-        return GroupBar(value=math.nan)
-    return GroupBar(value=float(row["rate"]), low=float(row["ci_low"]), high=float(row["ci_high"]))
+        return Bar(value=math.nan)
+    return Bar(value=float(row["rate"]), low=float(row["ci_low"]), high=float(row["ci_high"]))
 
 
 def _rates(tables: DepictTables, rule: str) -> dict[str, Any]:
