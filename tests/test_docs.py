@@ -369,7 +369,7 @@ def test_examples_of_ci(server: str, reader: Path, commands: CommandServer, tmp_
     assert (tmp_path / "outputs" / "compare" / "released-candidate" / "compare.html").is_file()
     if server == "github":
         said = summary.read_text(encoding="utf-8")
-        assert "The gate failed" in said and "## candidate beside released" in said
+        assert "The gate failed" in said and "## candidate compared with released" in said
 
 
 @pytest.mark.slow
