@@ -111,7 +111,9 @@ def test_page_and_tables_of_three_runs(tmp_path: Path, monkeypatch: pytest.Monke
     assert "http" not in re.sub(r"http-equiv|http://www\.w3\.org/2000/svg", "", html)
     summary = (tmp_path / "page" / "compare.md").read_text(encoding="utf-8")
     assert (
-        "## beta (2) compared with alpha (1)" in summary and "- newly an error: 3 cases" in summary and "more, in" in summary
+        "## beta (2) compared with alpha (1)" in summary
+        and "- newly an error: 3 cases" in summary
+        and " more in " in summary
     )
     rows = pd.read_csv(tmp_path / "page" / "compare.csv")
     assert set(rows.name) >= {"overall", "blur"}

@@ -273,7 +273,7 @@ def test_the_terminal_says_how_good_a_system_is_on_the_source_images(finished):
     frame = pd.read_parquet(outcome.systems[0].folder / "records.parquet")
     sources = frame[(frame.relation == "source") & frame.dice.notna()]
     line = on_sources(result.materials[0])
-    assert line.startswith(f"alpha: mean of {len(sources)} source images: dice {sources.dice.mean():.3f}, iou ")
+    assert line.startswith(f"alpha: mean of {len(sources)} source cases: dice {sources.dice.mean():.3f}, iou ")
     console = Console(width=140, record=True, file=io.StringIO())
     console.print(efr_view(result.materials))
     assert line in console.export_text()
