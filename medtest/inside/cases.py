@@ -33,23 +33,23 @@ class LookedAt:
     """An inspected follow-up.
 
     Attributes:
-        made: The case with its image.
+        made_case: The case with its image.
         pixels: Origin of its pixels.
     """
 
-    made: MadeCase
+    made_case: MadeCase
     pixels: str
 
     @property
     def case(self) -> Address:
         """Address of the case."""
-        return self.made.address
+        return self.made_case.address
 
     @property
     def image(self) -> Image:
         """The follow-up, uint8 H×W×3."""
-        assert self.made.follow is not None  # noqa: S101 - only cases with an image are inspected
-        return self.made.follow.image
+        assert self.made_case.follow is not None  # noqa: S101 - only cases with an image are inspected
+        return self.made_case.follow.image
 
     @property
     def name(self) -> str:
@@ -131,7 +131,7 @@ class InspectedCases:
                 reason = made_case.reason.text or str(made_case.verdict)
                 self.left_out[reason] = self.left_out.get(reason, 0) + 1
                 continue
-            inspected.append(LookedAt(made=made_case, pixels=pixels))
+            inspected.append(LookedAt(made_case=made_case, pixels=pixels))
         return inspected
 
     def _recorded(self, seed: PreparedSeed, case: Address) -> bool:

@@ -43,17 +43,17 @@ class InsideFiles:
     """Writes the files of one inspected system.
 
     Args:
-        found: Result of the inspection; files and notices are added to it.
+        inspected: Result of the inspection; files and notices are added to it.
     """
 
-    def __init__(self, found: Inspected) -> None:
-        self.found = found
+    def __init__(self, inspected: Inspected) -> None:
+        self.result = inspected
         self._pictures: list[dict[str, str]] = []
 
     @property
     def target(self) -> Path:
         """Folder of the files."""
-        return self.found.folder / INSIDE
+        return self.result.folder / INSIDE
 
     def clear(self, *patterns: str) -> None:
         """Remove files of an earlier inspection that match the patterns; users' files stay.
@@ -69,7 +69,7 @@ class InsideFiles:
     def add(self, file: Path, words: str) -> None:
         """Register a drawn picture with its caption."""
         self._note(file)
-        self.found.files.append(file)
+        self.result.files.append(file)
         self._pictures.append({"file": file.name, "words": words})
 
     def table(self, name: str, rows: Sequence[Mapping[str, Any]] | pd.DataFrame) -> None:
@@ -83,7 +83,7 @@ class InsideFiles:
         with writing_text(file) as opened:
             frame.to_csv(opened, index=False, float_format="%.6g", lineterminator="\n")
         self._note(file)
-        self.found.files.append(file)
+        self.result.files.append(file)
 
     def chords(self, classes: Sequence[Classes], threshold: float | None) -> None:
         """Write the pairs of labels in the run's records, if there are records and several labels may be true."""
@@ -94,11 +94,11 @@ class InsideFiles:
         several = [labels for labels in classes if labels.multi]
         if not several:
             return
-        if not (self.found.folder / "records.parquet").is_file():
-            self.found.notices.append("Chords of labels are drawn from a run's records; there is no finished run yet.")
+        if not (self.result.folder / "records.parquet").is_file():
+            self.result.notices.append("Chords of labels are drawn from a run's records; there is no finished run yet.")
             return
         names = list(dict.fromkeys(name for labels in several for name in labels.names))
-        records = Records.read(self.found.folder, ["label", "relation", "severity"])
+        records = Records.read(self.result.folder, ["label", "relation", "severity"])
         table = cooccurrence_table(records, names)
         self.table("cooccurrence", table)
         groups = [("clean", *cooccurrences(_texts(records.sources), names))]
@@ -120,7 +120,7 @@ class InsideFiles:
         file = self.target / "index.json"
         with writing_text(file) as opened:
             opened.write(json.dumps(self._pictures, indent=2, ensure_ascii=False) + "\n")
-        self.found.files.append(file)
+        self.result.files.append(file)
         self._note(file)
 
     def _note(self, file: Path) -> None:

@@ -84,19 +84,19 @@ class _System:
         invocation: Invocation,
         options: InspectOptions,
         number: int,
-        known: PreparedRun | None,
+        training_run: PreparedRun | None,
         training: tuple[Suite, Invocation] | None,
     ) -> None:
         from medtest.runner.pool.layout import resolve_device
 
         self._prepared, self._invocation, self._options, self._number = prepared, invocation, options, number
-        self._known, self._training = known, training
+        self._training_run, self._training = training_run, training
         self._device = resolve_device(invocation.device)
-        self.found = Inspected(system=prepared.systems[number].record_name, folder=prepared.folders[number])
+        self.result = Inspected(system=prepared.systems[number].record_name, folder=prepared.folders[number])
         self._features = space.Features()
         self._layer_rows: list[dict[str, Any]] = []
         self._map_rows: list[dict[str, Any]] = []
-        self._files = InsideFiles(self.found)
+        self._files = InsideFiles(self.result)
         self._images = prepared.suite.privacy.images != "none"
 
     def inspect(self, progress: Callable[[int, int], None]) -> Inspected:
@@ -118,8 +118,8 @@ class _System:
         self._files.chords(list(self._prepared.classes.values()), self._options.threshold)
         self._files.index()
         for reason, count in list(cases.left_out.items())[:_MOST_SAID]:
-            self.found.notices.append(f"{count:,} follow-ups left out: {reason}")
-        return self.found
+            self.result.notices.append(f"{count:,} follow-ups left out: {reason}")
+        return self.result
 
     def _look(self, system: System, cases: InspectedCases, progress: Callable[[int, int], None]) -> None:
         from medtest.inside.look import Looker
@@ -142,17 +142,19 @@ class _System:
             look = looker.see([seed.image])
             vectors = {layer: of_images[0] for layer, of_images in look.vectors.items()}
             self._features.add(vectors, role=space.TRAINING, label=_label(seed), name=self._name(seed))
-        self.found.layers = looker.layers
-        self.found.notices += looker.notices
+        self.result.layers = looker.layers
+        self.result.notices += looker.notices
 
     def _begin(self) -> None:
         self._files.clear("case-*.png")
 
     def _training_seeds(self, cases: InspectedCases, units: Sequence[Any]) -> Any:
         most = self._options.training_cases
-        if self._known is None or self._training is None:
+        if self._training_run is None or self._training is None:
             return cases.others(most, units)
-        return InspectedCases(self._known, self._training[1], 0, self._known.systems[0], self._device).others(most, ())
+        return InspectedCases(
+            self._training_run, self._training[1], 0, self._training_run.systems[0], self._device
+        ).others(most, ())
 
     def _seed(
         self,
@@ -180,7 +182,7 @@ class _System:
         method = self._options.saliency
         saliency, score = (None, "") if method == "none" else looker.saliency(seed, images, method)  # type: ignore[arg-type]
         mask = looker.fitted_mask(seed.mask)
-        self.found.cases += len(followups)
+        self.result.cases += len(followups)
         vectors = {layer: of_images[0] for layer, of_images in look.vectors.items()}
         self._features.add(vectors, role=space.CLEAN, label=_label(seed), name=self._name(seed))
         for at, followup in enumerate(followups, 1):
@@ -195,7 +197,7 @@ class _System:
             self._compare(seed, followup, look, at, noises.get(at), saliency, mask)
         if number < self._options.figures and self._images:
             rows = _rows(seed, followups)
-            sources = [cases.parts.make(seed, seed.ref.source), *(followups[at - 1].made for at in rows[1:])]
+            sources = [cases.parts.make(seed, seed.ref.source), *(followups[at - 1].made_case for at in rows[1:])]
             case_answers = answers(system, sources, lambda: None)
             self._draw(seed, followups, rows, look, saliency, score, mask, case_answers, number)
 
@@ -273,7 +275,7 @@ class _System:
         shown = f"{len(places) - 1} of {len(followups)} follow-ups" if len(places) <= len(followups) else ""
         detail = [f"saliency of {score}" if score else "", shown]
         file = self._files.target / f"case-{number + 1:02}.png"
-        title = f"{self._name(seed)}  \N{MIDDLE DOT}  {self.found.system}"
+        title = f"{self._name(seed)}  \N{MIDDLE DOT}  {self.result.system}"
         last = list(look.maps)[-1] if look.maps else ""
         save(draw_rows(title, "; ".join(filter(None, detail)), rows, after=last), file)
         words = f"{self._name(seed)}: features, {'saliency, ' if saliency is not None else ''}attention"
@@ -319,9 +321,9 @@ class _System:
 
         self._files.table("features", self._layer_rows)
         self._files.table("maps", self._map_rows)
-        layers = layer_table(self._layer_rows, self._features, self.found.layers)
+        layers = layer_table(self._layer_rows, self._features, self.result.layers)
         self._files.table("layers", layers)
-        self._files.table("first_layer", first_layers(layers, self.found.layers))
+        self._files.table("first_layer", first_layers(layers, self.result.layers))
         self._files.table("maps_by_relation", map_table(self._map_rows))
 
     def _write_plane(self) -> None:
@@ -338,9 +340,9 @@ class _System:
             return
         self._files.table("plane", plane_rows(features, points))
         embedding = {"tsne": "t-SNE", "umap": "UMAP"}[self._options.embedding]
-        background = "training" if self._known is not None else "other clean images of the suite"
+        background = "training" if self._training_run is not None else "other clean images of the suite"
         file = self._files.target / f"plane_{self._options.embedding}.png"
-        draw_planes(features, points, groups, file, known=background, how=embedding)
+        draw_planes(features, points, groups, file, reference=background, method=embedding)
         self._files.add(file, f"{embedding} of pooled features, a panel a layer: {background}, clean and follow-ups")
 
 

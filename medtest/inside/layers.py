@@ -54,19 +54,19 @@ def translated(name: str, network: nn.Module) -> str:
     return typed
 
 
-def chosen_layers(network: nn.Module, wanted: Sequence[str], run: Callable[[], Any]) -> list[str]:
+def chosen_layers(network: nn.Module, requested: Sequence[str], run: Callable[[], Any]) -> list[str]:
     """Return the layers to inspect.
 
     Args:
         network: The network.
-        wanted: Names, published or the network's own; empty for defaults.
+        requested: Names, published or the network's own; empty for defaults.
         run: Runs a forward pass.
 
     Raises:
         UserMistakes: There is no such layer.
     """
-    if wanted:
-        names = list(dict.fromkeys(translated(name, network) for name in wanted))
+    if requested:
+        names = list(dict.fromkeys(translated(name, network) for name in requested))
         found_layers(network, names)
         return names
     modules = dict(network.named_modules())

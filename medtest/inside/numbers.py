@@ -12,28 +12,26 @@ from medtest.core.cases import Mask
 Values = NDArray[Any]
 
 
-def cosine(one: Values, other: Values) -> float | None:
+def cosine(first: Values, second: Values) -> float | None:
     """Return the cosine of two arrays of equal shape, in [-1, 1]; None if either is zero everywhere."""
-    first, second = (np.asarray(values, np.float64).ravel() for values in (one, other))
+    first, second = (np.asarray(values, np.float64).ravel() for values in (first, second))
     norms = float(np.linalg.norm(first) * np.linalg.norm(second))
     return float(np.clip(first @ second / norms, -1.0, 1.0)) if norms > 0 else None
 
 
-def relative_distance(one: Values, other: Values) -> float | None:
-    """Return ‖other - one‖ / ‖one‖ (L2), 0 for equal arrays; None if the first is zero everywhere."""
-    first, second = (np.asarray(values, np.float64).ravel() for values in (one, other))
+def relative_distance(first: Values, second: Values) -> float | None:
+    """Return ‖second - first‖ / ‖first‖ (L2), 0 for equal arrays; None if the first is zero everywhere."""
+    first, second = (np.asarray(values, np.float64).ravel() for values in (first, second))
     norm = float(np.linalg.norm(first))
     return float(np.linalg.norm(second - first)) / norm if norm > 0 else None
 
 
-def rank_correlation(one: Values, other: Values) -> float | None:
+def rank_correlation(first: Values, second: Values) -> float | None:
     """Return Spearman's rank correlation of two arrays, ties by their mean rank; None if either is constant."""
     from scipy.stats import rankdata
 
-    ranks: list[Values] = [rankdata(np.asarray(each).ravel()) for each in (one, other)]
-    first, second = (np.asarray(each - each.mean(), np.float64) for each in ranks)
-    norms = float(np.sqrt((first @ first) * (second @ second)))
-    return float(np.clip(first @ second / norms, -1.0, 1.0)) if norms > 0 else None
+    ranks = [rankdata(np.asarray(values).ravel()) for values in (first, second)]
+    return cosine(*(values - values.mean() for values in ranks))
 
 
 def share_inside(values: Values, mask: Mask | None) -> float | None:

@@ -23,8 +23,8 @@ def draw_planes(
     groups: Sequence[tuple[str, str, Sequence[int]]],
     file: Path,
     *,
-    known: str,
-    how: str,
+    reference: str,
+    method: str,
 ) -> None:
     """Draw points by layer (across) and group (down) into a PNG.
 
@@ -33,8 +33,8 @@ def draw_planes(
         points: N×2 by layer.
         groups: Name, role and indices of each row's images.
         file: Target file.
-        known: Name of the background images.
-        how: Name of the embedding.
+        reference: Name of the background images.
+        method: Name of the embedding.
 
     Raises:
         OutputProblem: It cannot be written.
@@ -67,10 +67,10 @@ def draw_planes(
     handles = [
         Line2D([], [], marker="o", ls="", color=colour, label=label or "image") for label, colour in colours.items()
     ]
-    handles += [Line2D([], [], marker="o", ls="", color="#9aa1ab", alpha=0.5, label=known)] if behind else []
+    handles += [Line2D([], [], marker="o", ls="", color="#9aa1ab", alpha=0.5, label=reference)] if behind else []
     handles += [Line2D([], [], marker=mark, ls="", color="#1c1e22", label=role) for role, mark in _MARKS.items()]
     figure.legend(handles=handles, loc="outside lower center", ncols=min(6, len(handles)), fontsize=9, frameon=False)
-    figure.suptitle(f"Pooled features by layer, {how}", fontsize=11)
+    figure.suptitle(f"Pooled features by layer, {method}", fontsize=11)
     file.parent.mkdir(parents=True, exist_ok=True)
     with writing(file) as opened:
         figure.savefig(opened, format="png")

@@ -25,14 +25,16 @@ STEPS = 32
 """Number of points on the path from black to the image."""
 
 
-def need(module: str, extra: str, what: str) -> None:
+def need(module: str, extra: str, purpose: str) -> None:
     """Check that an optional library is installed.
 
     Raises:
         UserMistakes: It is not installed.
     """
     if find_spec(module) is None:
-        raise Mistake(where=what, found=f"{module} is not installed", fix=f"pip install 'medtest[{extra}]'").as_error()
+        raise Mistake(
+            where=purpose, found=f"{module} is not installed", fix=f"pip install 'medtest[{extra}]'"
+        ).as_error()
 
 
 def saliency_of(

@@ -89,26 +89,26 @@ def scaled(reference: NDArray[Any], *others: NDArray[Any]) -> list[NDArray[np.fl
 
 
 def neighbours_accuracy(
-    known: NDArray[Any], labels: Sequence[str], asked: NDArray[Any], truth: Sequence[str], k: int = NEIGHBOURS
+    reference: NDArray[Any], labels: Sequence[str], queries: NDArray[Any], truth: Sequence[str], k: int = NEIGHBOURS
 ) -> float | None:
-    """Return the share of images whose k nearest known features have the true label by majority; None without any.
+    """Return the share of images whose k nearest reference features have the true label by majority; None without any.
 
     Args:
-        known: N×C, with ``labels``.
-        labels: Labels of the known features.
-        asked: M×C, with ``truth``.
+        reference: N×C, with ``labels``.
+        labels: Labels of the reference features.
+        queries: M×C, with ``truth``.
         truth: True labels of the queried features.
         k: Number of neighbours, at most all. Distances are Euclidean.
     """
-    if len(known) == 0 or len(asked) == 0 or len(set(labels)) < 2:
+    if len(reference) == 0 or len(queries) == 0 or len(set(labels)) < 2:
         return None
     need("sklearn", "inside", "k-NN accuracy")
     from sklearn.neighbors import KNeighborsClassifier
 
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)  # sets of labels are classes too
-        classifier = KNeighborsClassifier(n_neighbors=min(k, len(known))).fit(known, list(labels))
-        return float(classifier.score(asked, list(truth)))
+        classifier = KNeighborsClassifier(n_neighbors=min(k, len(reference))).fit(reference, list(labels))
+        return float(classifier.score(queries, list(truth)))
 
 
 def silhouette(features: NDArray[Any], labels: Sequence[str]) -> float | None:
@@ -126,22 +126,22 @@ def silhouette(features: NDArray[Any], labels: Sequence[str]) -> float | None:
     return float(silhouette_score(features, list(labels)))
 
 
-def embedded(features: NDArray[Any], how: Embedding, seed: int) -> NDArray[np.float64] | None:
+def embedded(features: NDArray[Any], method: Embedding, seed: int) -> NDArray[np.float64] | None:
     """Return features in the plane, float64 N×2; None for ``none`` and for fewer than five images.
 
     Args:
         features: N×C.
-        how: ``tsne``, ``umap`` or ``none``.
+        method: ``tsne``, ``umap`` or ``none``.
         seed: Seed of the random start.
 
     Raises:
         UserMistakes: Its library is not installed.
     """
-    if how not in ("tsne", "umap", "none"):
-        raise Mistake(where="command line", key="embedding", found=str(how), allowed="tsne, umap, none").as_error()
-    if how == "none" or len(features) < 5:
+    if method not in ("tsne", "umap", "none"):
+        raise Mistake(where="command line", key="embedding", found=str(method), allowed="tsne, umap, none").as_error()
+    if method == "none" or len(features) < 5:
         return None
-    if how == "umap":
+    if method == "umap":
         need("umap", "umap", "embedding=umap")
         import umap
 

@@ -60,13 +60,13 @@ class _Draft:
     training: list[Item] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
     progress: Progress | None = None
-    wanted: int = 0
+    total: int = 0
 
     def add(self, name: str, item: Item) -> None:
         """Add an item to judge, and report progress."""
         self.items[name].append(item)
         if self.progress is not None:
-            self.progress(sum(map(len, self.items.values())), self.wanted)
+            self.progress(sum(map(len, self.items.values())), self.total)
 
 
 def make_study(
@@ -168,7 +168,7 @@ def _draw(workshop: Workshop, options: StudyOptions, seed: int, progress: Progre
     if options.training:
         draft.training = training_items(extras, options.training)
     draft.items = {name: [] for name in workshop.addresses} if options.drawn else {}
-    draft.wanted = len(draft.items) * options.drawn + (0 if options.kind.compares else options.frames)
+    draft.total = len(draft.items) * options.drawn + (0 if options.kind.compares else options.frames)
     if not options.kind.compares:
         draft.items = {FRAMES: [], **draft.items}
         _draw_frames(workshop, options, seed, draft, numbers)

@@ -96,7 +96,7 @@ class Place:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Given:
+class NewAnswer:
     """An annotator's answer, checked by its creator.
 
     Attributes:

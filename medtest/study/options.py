@@ -58,22 +58,22 @@ REVIEW_KEYS: tuple[str, ...] = ("annotators", "raters", "repeat", "draw")
 """Options of a second look, which draws no follow-ups and has neither training nor catch items."""
 
 
-def study_options(given: Mapping[str, str]) -> StudyOptions:
+def study_options(typed: Mapping[str, str]) -> StudyOptions:
     """Return the typed options.
 
     Raises:
         UserMistakes: Values are invalid; all are reported at once.
     """
     try:
-        options = StudyOptions.model_validate(dict(given))
+        options = StudyOptions.model_validate(dict(typed))
     except ValidationError as error:
         mistakes = []
         for detail in error.errors(include_url=False):
             key = str(detail["loc"][0])
             allowed = ", ".join(StudyKind) if key == "kind" else str(detail["msg"]).removeprefix("Input should be ")
-            nearest = nearest_name(given.get(key, ""), list(StudyKind)) if key == "kind" else None
+            nearest = nearest_name(typed.get(key, ""), list(StudyKind)) if key == "kind" else None
             mistakes.append(
-                Mistake(where="command line", key=key, found=given.get(key, ""), allowed=allowed, nearest=nearest)
+                Mistake(where="command line", key=key, found=typed.get(key, ""), allowed=allowed, nearest=nearest)
             )
         raise UserMistakes(dict.fromkeys(mistakes)) from error
     if options.raters is not None and options.raters > options.annotators:

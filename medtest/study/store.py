@@ -31,7 +31,7 @@ from medtest.study.database import (
     now,
     plain,
 )
-from medtest.study.model import MAX_ELAPSED_MS, Given, Item, Phase, Place, SavedAnswer
+from medtest.study.model import MAX_ELAPSED_MS, Item, NewAnswer, Phase, Place, SavedAnswer
 from medtest.study.questions import StudyKind
 
 DATABASE = "study.db"
@@ -240,24 +240,24 @@ class StudyStore:
 
     # --- answering -----------------------------------------------------------------------------------------------
 
-    def save(self, annotator: int, phase: Phase, position: int, given: Given) -> SavedAnswer:
+    def save(self, annotator: int, phase: Phase, position: int, answer: NewAnswer) -> SavedAnswer:
         """Save an answer durably. The same request saved twice gives the same row.
 
         Raises:
             OutputProblem: The disk is full, or the database cannot be written.
         """
-        marks = None if given.marks is None else json.dumps(list(given.marks))
+        marks = None if answer.marks is None else json.dumps(list(answer.marks))
         row = (
             annotator,
             phase,
             position,
-            given.diagnosis,
-            given.realism,
+            answer.diagnosis,
+            answer.realism,
             marks,
-            given.comment,
-            min(max(0, given.elapsed_ms), MAX_ELAPSED_MS),
+            answer.comment,
+            min(max(0, answer.elapsed_ms), MAX_ELAPSED_MS),
             now(),
-            given.request,
+            answer.request,
         )
         query = f"SELECT {', '.join(ANSWER_COLUMNS)} FROM answers WHERE annotator=? AND request=?"  # noqa: S608
         with self._problems(), self._lock:
@@ -268,7 +268,7 @@ class StudyStore:
                     "ON CONFLICT(annotator, request) DO NOTHING",
                     row,
                 )
-            return answer_of(self._rows(query, (annotator, given.request))[0])
+            return answer_of(self._rows(query, (annotator, answer.request))[0])
 
     def _rows(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         with self._lock:

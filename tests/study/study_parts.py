@@ -17,7 +17,7 @@ from typing import Any
 
 from medtest.session.runs import invocation_of
 from medtest.study.make import MadeStudy, Progress, make_study
-from medtest.study.model import Given, Item
+from medtest.study.model import Item, NewAnswer
 from medtest.study.options import study_options
 from medtest.study.questions import Role, StudyKind
 from medtest.study.store import StudyStore
@@ -49,7 +49,7 @@ def answer_all(store: StudyStore, say: Say) -> None:
     for place in store.places():
         said = say(place.annotator, items[place.item], place.showing)
         request = f"test-{place.annotator}-{place.phase}-{place.position}"
-        store.save(place.annotator, place.phase, place.position, Given(request=request, **said))
+        store.save(place.annotator, place.phase, place.position, NewAnswer(request=request, **said))
 
 
 def right(item: Item) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from study_parts import answer_all, right
 
-from medtest.study.model import Given, Item
+from medtest.study.model import Item, NewAnswer
 from medtest.study.questions import Role
 from medtest.study.results.ratings import read_ratings
 from medtest.study.results.report import report_study
@@ -118,7 +118,7 @@ def test_nobody_answered_yet(folder: Path, tmp_path: Path) -> None:
 def test_one_answer(folder: Path, tmp_path: Path) -> None:
     with StudyStore(folder) as store:
         place = next(p for p in store.places(1) if p.phase == "main")
-        store.save(1, "main", place.position, Given(diagnosis=4, realism=3, request="request-1"))
+        store.save(1, "main", place.position, NewAnswer(diagnosis=4, realism=3, request="request-1"))
     report_study(folder, home=tmp_path, track=False)
 
 
@@ -141,7 +141,7 @@ def test_comments_are_no_formulas_of_a_spreadsheet(folder: Path, tmp_path: Path)
     said = ["=1+1", "+1", "-1", "@x", "fine = fine"]
     with StudyStore(folder) as store:
         for position, comment in enumerate(said, start=1):
-            given = Given(diagnosis=5, realism=5, comment=comment, request=f"request-{position}")
+            given = NewAnswer(diagnosis=5, realism=5, comment=comment, request=f"request-{position}")
             store.save(1, "main", position, given)
     made = report_study(folder, home=tmp_path, track=False)
     with (made.page.parent / "answers.csv").open(encoding="utf-8", newline="") as file:

@@ -28,12 +28,14 @@ def _trained(folder: Path) -> None:
 
 def answer_all_training(store: StudyStore) -> None:
     items = {item.id: item for item in store.items()}
-    from medtest.study.model import Given
+    from medtest.study.model import NewAnswer
 
     for place in store.places():
         if place.phase == "training":
             request = f"training-{place.annotator}-{place.position}"
-            store.save(place.annotator, "training", place.position, Given(request=request, **right(items[place.item])))
+            store.save(
+                place.annotator, "training", place.position, NewAnswer(request=request, **right(items[place.item]))
+            )
 
 
 def test_saved_answers_outlive_sigkill(folder: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from medtest.core.errors import OutputProblem, UserMistakes
-from medtest.study.model import Given
+from medtest.study.model import NewAnswer
 from medtest.study.store import DATABASE, IMAGES, StudyStore
 
 
@@ -47,9 +47,9 @@ def test_answers_are_durable_settings(store: StudyStore) -> None:
 
 
 def test_the_newest_answer_counts_and_all_are_kept(store: StudyStore) -> None:
-    store.save(1, "main", 1, Given(diagnosis=5, realism=4, request="request-1", elapsed_ms=900))
-    store.save(1, "main", 1, Given(diagnosis=2, realism=4, request="request-2", comment="no"))
-    again = store.save(1, "main", 1, Given(diagnosis=2, realism=4, request="request-2", comment="no"))
+    store.save(1, "main", 1, NewAnswer(diagnosis=5, realism=4, request="request-1", elapsed_ms=900))
+    store.save(1, "main", 1, NewAnswer(diagnosis=2, realism=4, request="request-2", comment="no"))
+    again = store.save(1, "main", 1, NewAnswer(diagnosis=2, realism=4, request="request-2", comment="no"))
     newest = store.answer(1, "main", 1)
     assert newest == again
     assert newest is not None
@@ -64,7 +64,7 @@ def test_the_newest_answer_counts_and_all_are_kept(store: StudyStore) -> None:
 
 def test_an_answer_to_no_place_is_refused(store: StudyStore) -> None:
     with pytest.raises(Exception, match="FOREIGN KEY"):
-        store.save(1, "main", 5000, Given(diagnosis=5, realism=4, request="request-1"))
+        store.save(1, "main", 5000, NewAnswer(diagnosis=5, realism=4, request="request-1"))
 
 
 def test_image_ids_are_opaque_and_everyones_own(store: StudyStore) -> None:

@@ -131,13 +131,13 @@ def test_batches_are_made_as_the_network_wants_them_and_colours_exchange_within_
     still = Augmentation(zoom=(1.0, 1.0), shift=0.0, tilt=0.0, colour=0.0, blur=0.0, noise=0.0)
 
     def reds(exchange: float) -> set[bool]:
-        batches = PairBatches([(pairs, 1)], sizes=[64], seed=1, how=still, kind=INPUTS["tganet"], exchange=exchange)
+        batches = PairBatches([(pairs, 1)], sizes=[64], seed=1, changes=still, kind=INPUTS["tganet"], exchange=exchange)
         made = [batches.batch(step).images[0] for step in range(0, 12, 2)]  # each pass begins with the same pair
         assert all(image.min() >= 0 and image.max() <= 1 for image in made)
         return {bool(image[2].mean() > image[0].mean()) for image in made}
 
-    first = PairBatches([(pairs, 1)], sizes=[64], seed=1, how=still)
-    again = PairBatches([(pairs, 1)], sizes=[64], seed=1, how=still, exchange=0.0)
+    first = PairBatches([(pairs, 1)], sizes=[64], seed=1, changes=still)
+    again = PairBatches([(pairs, 1)], sizes=[64], seed=1, changes=still, exchange=0.0)
     assert np.array_equal(first.batch(0).images, again.batch(0).images)
     assert reds(1.0) == {True, False}
 

@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 from training_pairs import write_pairs
 
 from medtest.core.errors import MedtestError
+from medtest.systems.checkpoints.inputs import IMAGENET
 from medtest.systems.checkpoints.weights import load_network, read_info
+from medtest.training.run import train
 from medtest.training.scores import bootstrap, dice_and_iou
 from medtest.training.segmentation.augment import Augmentation, augment
-from medtest.training.segmentation.data import PairBatches, Pairs, normalise
+from medtest.training.segmentation.data import PairBatches, Pairs
 from medtest.training.segmentation.losses import border_weights, deep_loss, structure_loss
-from medtest.training.segmentation.train import train_segmentation
 from medtest.training.settings.options import SegmentationOptions
 
 
@@ -77,7 +78,7 @@ def test_image_and_mask_move_together(seed: int, size: int) -> None:
     cv2.ellipse(mask, (28, 36), (16, 9), 30, 0, 360, 255, -1)
     image = np.repeat(mask[..., None], 3, axis=2)
     still = Augmentation(colour=0, blur=0, noise=0)
-    moved, moved_mask = augment(np.random.default_rng(seed), image, mask, size=size, how=still)
+    moved, moved_mask = augment(np.random.default_rng(seed), image, mask, size=size, changes=still)
     assert moved.shape == (size, size, 3)
     assert set(np.unique(moved_mask)) <= {0, 255}
     assert np.array_equal(moved[..., 1] > 127, moved_mask > 127)
@@ -85,11 +86,12 @@ def test_image_and_mask_move_together(seed: int, size: int) -> None:
 
 def test_changes_are_reproducible_and_cover_both_directions() -> None:
     pairs = _pairs(1, 64)
-    how = Augmentation()
+    changes = Augmentation()
     first = [
-        augment(np.random.default_rng(s), pairs.images[0], pairs.masks[0], size=64, how=how)[0] for s in range(200)
+        augment(np.random.default_rng(s), pairs.images[0], pairs.masks[0], size=64, changes=changes)[0]
+        for s in range(200)
     ]
-    again = augment(np.random.default_rng(7), pairs.images[0], pairs.masks[0], size=64, how=how)[0]
+    again = augment(np.random.default_rng(7), pairs.images[0], pairs.masks[0], size=64, changes=changes)[0]
     assert np.array_equal(first[7], again)
     brightness = np.array([image[image.max(2) > 0].mean() for image in first]) / pairs.images[0].mean()
     assert brightness.min() < 0.75
@@ -99,8 +101,8 @@ def test_changes_are_reproducible_and_cover_both_directions() -> None:
 def test_a_batch_depends_on_seed_and_step_alone_and_every_pair_passes_once_a_round() -> None:
     pairs = _pairs(6)
     plain = Augmentation(zoom=(1, 1), shift=0, tilt=0, colour=0, blur=0, noise=0)
-    one = PairBatches([(pairs, 2)], sizes=[40], seed=4, how=plain)
-    other = PairBatches([(pairs, 2)], sizes=[40], seed=4, how=plain)
+    one = PairBatches([(pairs, 2)], sizes=[40], seed=4, changes=plain)
+    other = PairBatches([(pairs, 2)], sizes=[40], seed=4, changes=plain)
     other.batch(9)
     assert np.array_equal(one.batch(3).images, other.batch(3).images)
     areas = sorted(float(one.batch(step).truth[i].sum()) for step in range(3) for i in range(2))
@@ -112,12 +114,12 @@ def test_sets_are_mixed_in_their_shares_and_normalised() -> None:
     dark, light = _pairs(3), _pairs(3)
     light = Pairs(images=np.full_like(light.images, 255), masks=light.masks, names=light.names)
     plain = Augmentation(zoom=(1, 1), shift=0, tilt=0, colour=0, blur=0, noise=0)
-    batch = PairBatches([(dark, 3), (light, 1)], sizes=[32], seed=0, how=plain).batch(0)
+    batch = PairBatches([(dark, 3), (light, 1)], sizes=[32], seed=0, changes=plain).batch(0)
     assert batch.images.shape == (4, 3, 32, 32)
     white = (1 - np.array([0.485, 0.456, 0.406])) / np.array([0.229, 0.224, 0.225])
     assert batch.images[3, :, 16, 16] == pytest.approx(white, abs=1e-4)
     assert (batch.images[:3].max(axis=(1, 2, 3)) < 2.2).all()
-    assert normalise(np.zeros((1, 2, 2, 3), np.uint8))[0, 0, 0, 0] == pytest.approx(-0.485 / 0.229, abs=1e-5)
+    assert IMAGENET.tensor(np.zeros((1, 2, 2, 3), np.uint8))[0, 0, 0, 0] == pytest.approx(-0.485 / 0.229, abs=1e-5)
 
 
 # ------------------------------------------------------------------------------------------------------------ scores
@@ -159,15 +161,15 @@ def _state(folder: Path) -> dict[str, torch.Tensor]:
 
 def _train(root: Path, out: Path) -> None:
     os.environ["OMP_NUM_THREADS"] = "1"
-    train_segmentation(_options(root), out, progress=lambda _: time.sleep(0.2))
+    train(_options(root), out, progress=lambda _: time.sleep(0.2))
 
 
 def test_a_training_stopped_early_goes_on_to_the_same_weights(tmp_path: Path) -> None:
     """The network has dropout and dropped paths, so every source of random numbers counts."""
     root = _folder(tmp_path / "data")
-    whole = train_segmentation(_options(root), tmp_path / "whole")
-    train_segmentation(_options(root), tmp_path / "parts", stop=lambda step: step == 1)
-    resumed = train_segmentation(_options(root), tmp_path / "parts")
+    whole = train(_options(root), tmp_path / "whole")
+    train(_options(root), tmp_path / "parts", stop=lambda step: step == 1)
+    resumed = train(_options(root), tmp_path / "parts")
     first, second = _state(tmp_path / "whole"), _state(tmp_path / "parts")
     assert all(torch.equal(first[key], second[key]) for key in first)
     assert (whole.best_step, whole.best_score) == (resumed.best_step, resumed.best_score)
@@ -183,7 +185,7 @@ def test_a_training_stopped_early_goes_on_to_the_same_weights(tmp_path: Path) ->
 @pytest.mark.slow
 def test_a_killed_training_goes_on_to_the_same_weights(tmp_path: Path) -> None:
     root = _folder(tmp_path / "data")
-    train_segmentation(_options(root), tmp_path / "whole")
+    train(_options(root), tmp_path / "whole")
     call = f"from pathlib import Path; from test_training import _train; _train(Path({str(root)!r}), Path({{!r}}))"
     for delay in (0.0, 0.4):
         process = Program(call.format(str(tmp_path / "killed")), modules=("torch", "torchvision"))
@@ -193,35 +195,35 @@ def test_a_killed_training_goes_on_to_the_same_weights(tmp_path: Path) -> None:
         time.sleep(delay)
         process.kill()
         process.communicate()
-    train_segmentation(_options(root), tmp_path / "killed")
+    train(_options(root), tmp_path / "killed")
     first, second = _state(tmp_path / "whole"), _state(tmp_path / "killed")
     assert all(torch.equal(first[key], second[key]) for key in first)
 
 
 def test_a_state_of_other_options_or_data_is_refused(tmp_path: Path) -> None:
     root = _folder(tmp_path / "data")
-    train_segmentation(_options(root, steps=2), tmp_path / "out")
+    train(_options(root, steps=2), tmp_path / "out")
     with pytest.raises(MedtestError, match="other options"):
-        train_segmentation(_options(root, steps=2, rate=0.5), tmp_path / "out")
+        train(_options(root, steps=2, rate=0.5), tmp_path / "out")
     (tmp_path / "out" / "state.pt").write_bytes(b"torn")
     with pytest.raises(MedtestError, match="cannot be read"):
-        train_segmentation(_options(root, steps=2), tmp_path / "out")
-    again = train_segmentation(_options(root, steps=2), tmp_path / "out", resume=False)
+        train(_options(root, steps=2), tmp_path / "out")
+    again = train(_options(root, steps=2), tmp_path / "out", resume=False)
     assert read_info(again.weights).size == 64
 
 
 @pytest.mark.slow
 def test_training_starts_from_other_weights(tmp_path: Path) -> None:
     root = _folder(tmp_path / "data")
-    first = train_segmentation(_options(root, steps=2), tmp_path / "one")
+    first = train(_options(root, steps=2), tmp_path / "one")
     still = {"rate": 1e-12, "steps": 1, "validate_every": 1, "average": 0}
-    second = train_segmentation(_options(root, start_from=tmp_path / "one", **still), tmp_path / "two")
+    second = train(_options(root, start_from=tmp_path / "one", **still), tmp_path / "two")
     one, two = load_network(first.weights)[0].state_dict(), load_network(second.weights)[0].state_dict()
     assert all(
         torch.allclose(one[key], two[key], atol=2e-3) for key in one if "running" not in key and "num" not in key
     )
     with pytest.raises(MedtestError, match="another network"):
-        train_segmentation(_options(root, network="pranet", start_from=first.weights), tmp_path / "three")
+        train(_options(root, network="pranet", start_from=first.weights), tmp_path / "three")
 
 
 @pytest.mark.slow
@@ -232,12 +234,12 @@ def test_phantoms_are_made_once_and_both_kinds_are_validated(tmp_path: Path, mon
     root = _folder(tmp_path / "data")
     seen: list[dict[str, float]] = []
     options = _options(root, steps=2, phantoms=3, phantom_share=0.5)
-    train_segmentation(options, tmp_path / "out", progress=lambda point: seen.append(point.facts))
+    train(options, tmp_path / "out", progress=lambda point: seen.append(point.facts))
     assert set(seen[-1]) == {"real", "phantoms"}
     files = sorted((tmp_path / "out" / "phantoms").iterdir())
     assert len(files) == 2
     before = [file.stat().st_mtime_ns for file in files]
-    train_segmentation(options, tmp_path / "out", resume=False)
+    train(options, tmp_path / "out", resume=False)
     assert [file.stat().st_mtime_ns for file in files] == before
 
 
@@ -252,7 +254,7 @@ def test_phantoms_are_made_once_and_both_kinds_are_validated(tmp_path: Path, mon
 def test_options_that_do_not_fit_are_mistakes(change: dict[str, object], reason: str, tmp_path: Path) -> None:
     root = _folder(tmp_path / "data")
     with pytest.raises(MedtestError, match=reason):
-        train_segmentation(_options(root, **change), tmp_path / "out")
+        train(_options(root, **change), tmp_path / "out")
 
 
 @pytest.mark.slow
@@ -263,8 +265,8 @@ def test_a_training_is_logged_to_mlflow(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     root = _folder(tmp_path / "data")
     options = _options(root, steps=4, mlflow=True)
-    train_segmentation(options, tmp_path / "out", stop=lambda step: step == 2)
-    result = train_segmentation(options, tmp_path / "out")
+    train(options, tmp_path / "out", stop=lambda step: step == 2)
+    result = train(options, tmp_path / "out")
     client = mlflow.MlflowClient(f"sqlite:///{tmp_path / 'mlruns' / 'mlflow.db'}")
     (run,) = client.search_runs([client.get_experiment_by_name("medtest-training").experiment_id])
     assert run.info.run_id == result.run_id

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -240,23 +240,11 @@ def train_anew(options: TrainingOptions, out: Path, *, resume: bool, progress: P
     """
     from medtest.core.files.written import claim
     from medtest.runner.folder import output_problems
-    from medtest.training.classification.options import ClassificationOptions
-    from medtest.training.scenes.options import SceneOptions
-    from medtest.training.settings.options import SegmentationOptions
+    from medtest.training.run import train
 
     with output_problems(out):
         claim(out, "out")
-    if isinstance(options, SceneOptions):
-        from medtest.training.scenes.train import train_scenes
-
-        return train_scenes(options, out, resume=resume, progress=progress)
-    if isinstance(options, ClassificationOptions):
-        from medtest.training.classification.train import train_classification
-
-        return train_classification(options, out, resume=resume, progress=progress)
-    from medtest.training.segmentation.train import train_segmentation
-
-    return train_segmentation(cast(SegmentationOptions, options), out, resume=resume, progress=progress)
+    return train(options, out, resume=resume, progress=progress)
 
 
 def _checked(kind: type[Model], values: dict[str, Any]) -> Model:

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from medtest.core.errors import OutputProblem
-from medtest.study.model import MAX_COMMENT, PHASES, Given, Item, Phase, Place, SavedAnswer
+from medtest.study.model import MAX_COMMENT, PHASES, Item, NewAnswer, Phase, Place, SavedAnswer
 from medtest.study.questions import ARTEFACTS, GUIDELINES, LEVEL_WORDS, QUESTIONS, StudyKind
 from medtest.study.results.ratings import is_expected
 from medtest.study.server.guard import MAX_BODY, Guard, Site
@@ -297,7 +297,7 @@ class Pages:
             raise Refused(415, "Answers are JSON.")
         posted = _posted(body, self._store.kind)
         place = self._reachable(annotator, posted.phase, posted.position)
-        checked = Given(
+        checked = NewAnswer(
             diagnosis=posted.diagnosis,
             realism=posted.realism,
             marks=None if posted.marks is None else tuple(sorted(set(posted.marks))),

@@ -64,7 +64,7 @@ class LabelledBatches:
         self._members = members
         self._recipe = recipe
         self._side = side
-        self._how = recipe.changes.model_copy(update={"crop": min(recipe.changes.crop, shown)})
+        self._changes = recipe.changes.model_copy(update={"crop": min(recipe.changes.crop, shown)})
         self._small_steps = round(recipe.small * steps)
         self._seed = seed
         classes = cases.truth[members].argmax(axis=1)
@@ -87,7 +87,7 @@ class LabelledBatches:
         masks = np.empty((count, side, side), np.uint8)
         for place, index in enumerate(chosen):
             image, mask = np.array(self._cases.images[index]), np.array(self._cases.masks[index])
-            images[place], masks[place] = changed(rng, image, mask, side, self._how)
+            images[place], masks[place] = changed(rng, image, mask, side, self._changes)
         return LabelledBatch(
             images=images, truth=self._cases.truth[chosen], masks=masks, known=self._cases.known[chosen]
         )

@@ -18,6 +18,8 @@ from medtest.core.errors import MedtestError
 
 Pixels = NDArray[np.uint8]
 _FACTS = "cases.json"
+MOST_WATCHED = 600
+"""Maximum number of held-out cases in an evaluation; of more, a random subset is used."""
 PHANTOM_ROOMS = {"capsule": "capsule", "dermoscopy": "skin", "fundus": "fundus", "chest": "chest"}
 """Modules of the phantoms by kind."""
 
@@ -65,7 +67,7 @@ class LabelledSet:
         return len(self.clusters)
 
 
-def keep(cases: Iterable[LabelledCase], folder: Path, *, classes: Classes, side: int, what: str) -> LabelledSet:
+def keep(cases: Iterable[LabelledCase], folder: Path, *, classes: Classes, side: int, origin: str) -> LabelledSet:
     """Write cases to a folder, square at ``side``, or open existing ones of the same origin.
 
     Args:
@@ -73,12 +75,12 @@ def keep(cases: Iterable[LabelledCase], folder: Path, *, classes: Classes, side:
         folder: The folder.
         classes: The classes.
         side: Side in pixels; the central square of an image is resized to it.
-        what: Origin of the cases (source, seed, number), to recognise them.
+        origin: Origin of the cases (source, seed, number), to recognise them.
 
     Raises:
         MedtestError: There are no cases, or one has a label that is no class.
     """
-    facts = {"what": what, "side": side, "classes": list(classes.names), "multi": classes.multi}
+    facts = {"what": origin, "side": side, "classes": list(classes.names), "multi": classes.multi}
     existing = _stored_facts(folder)
     if existing is None or {key: existing.get(key) for key in facts} != facts:
         _write(cases, folder, facts)
@@ -165,19 +167,19 @@ def _middle(array: NDArray[Any]) -> NDArray[Any]:
     return array[top : top + side, left : left + side]
 
 
-def phantom_cases(what: str, count: int, *, seed: int, size: int) -> Iterator[LabelledCase]:
+def phantom_cases(kind: str, count: int, *, seed: int, size: int) -> Iterator[LabelledCase]:
     """Generate phantoms one by one; each is its own cluster."""
-    make = maker(what)
+    make = maker(kind)
     for index in range(count):
         phantom = make(index, seed, size=size)
         yield LabelledCase(image=phantom.image, labels=phantom.labels, mask=phantom.mask, cluster=str(index))
 
 
-def maker(what: str) -> Callable[..., Any]:
+def maker(kind: str) -> Callable[..., Any]:
     """Return the function that generates phantoms of a kind: ``make(index, suite_seed, *, size)``."""
     from importlib import import_module
 
-    make: Callable[..., Any] = import_module(f"medtest.phantoms.{PHANTOM_ROOMS[what]}").make
+    make: Callable[..., Any] = import_module(f"medtest.phantoms.{PHANTOM_ROOMS[kind]}").make
     return make
 
 
@@ -224,3 +226,9 @@ def held_out_names(clusters: Sequence[str], *, share: float, seed: int) -> set[s
     order = np.random.Generator(np.random.PCG64([seed, 11])).permutation(len(names))
     count = min(len(names) - 1, max(1, round(share * len(names))))
     return {names[place] for place in order[:count]}
+
+
+def some_of(watched: NDArray[np.int64], *, seed: int, most: int = MOST_WATCHED) -> NDArray[np.int64]:
+    """Return a random subset of at most ``most`` held-out cases for evaluation."""
+    order = np.random.Generator(np.random.PCG64([seed, 12])).permutation(len(watched))
+    return np.sort(watched[order[: min(most, MOST_WATCHED)]])

@@ -15,7 +15,9 @@ from medtest.training.classification.recipe import Changes
 Pixels = NDArray[np.uint8]
 
 
-def changed(rng: np.random.Generator, image: Pixels, mask: Pixels, side: int, how: Changes) -> tuple[Pixels, Pixels]:
+def changed(
+    rng: np.random.Generator, image: Pixels, mask: Pixels, side: int, changes: Changes
+) -> tuple[Pixels, Pixels]:
     """Return a changed copy of an image and its mask.
 
     Args:
@@ -23,22 +25,22 @@ def changed(rng: np.random.Generator, image: Pixels, mask: Pixels, side: int, ho
         image: uint8 S×S×3 RGB.
         mask: uint8 S×S, 0 or 255.
         side: Side of the result.
-        how: The changes.
+        changes: The changes.
 
     Returns:
         uint8 side×side×3 and uint8 side×side, 0 or 255.
     """
-    matrix = _warp(rng, image.shape[0], side, how)
+    matrix = _warp(rng, image.shape[0], side, changes)
     border = cv2.BORDER_REFLECT_101
     moved = np.asarray(cv2.warpAffine(image, matrix, (side, side), flags=cv2.INTER_LINEAR, borderMode=border), np.uint8)
     moved_mask = cv2.warpAffine(mask, matrix, (side, side), flags=cv2.INTER_NEAREST, borderMode=cv2.BORDER_CONSTANT)
-    moved = _coloured(rng, moved, how)
-    if how.blur > 0:
-        sigma = float(rng.uniform(0, how.blur))
+    moved = _coloured(rng, moved, changes)
+    if changes.blur > 0:
+        sigma = float(rng.uniform(0, changes.blur))
         if sigma > 0.15:
             moved = np.asarray(cv2.GaussianBlur(moved, (0, 0), sigma), np.uint8)
-    if how.noise > 0:
-        noise = rng.standard_normal(moved.shape, np.float32) * np.float32(rng.uniform(0, how.noise))
+    if changes.noise > 0:
+        noise = rng.standard_normal(moved.shape, np.float32) * np.float32(rng.uniform(0, changes.noise))
         moved = np.asarray(cv2.add(moved, noise, dtype=cv2.CV_8U), np.uint8)
     return moved, np.asarray(moved_mask, np.uint8)
 

@@ -135,29 +135,29 @@ def answer_logits(family: str, outputs: Any) -> Tensor:
     return logits
 
 
-def loss_of(family: str, how: Losses, network: nn.Module, *, shares: Tensor | None = None) -> StepLoss:
+def loss_of(family: str, losses: Losses, network: nn.Module, *, shares: Tensor | None = None) -> StepLoss:
     """Return the loss of a family's training step.
 
     Args:
         family: Its name.
-        how: The recipe's losses.
+        losses: The recipe's losses.
         network: Network for the L1 norm of its parameters.
         shares: Share of training cases with each class, [C], for weighted findings.
     """
-    step = _loss(family, how, shares)
-    norm = norm_of(how, network)
+    step = _loss(family, losses, shares)
+    norm = norm_of(losses, network)
     if norm is None:
         return step
     return lambda outputs, truth, masks, has_mask: step(outputs, truth, masks, has_mask) + norm()
 
 
-def norm_of(how: Losses, network: nn.Module) -> Callable[[], Tensor] | None:
+def norm_of(losses: Losses, network: nn.Module) -> Callable[[], Tensor] | None:
     """Return a function for the weighted L1 norm of a network's parameters; None if the recipe has none."""
-    if how.l1 <= 0:
+    if losses.l1 <= 0:
         return None
     from medtest.training.classification.losses.inception import l1_norm
 
-    return lambda: how.l1 * l1_norm(network.parameters())
+    return lambda: losses.l1 * l1_norm(network.parameters())
 
 
 def _loss(family: str, losses: Losses, shares: Tensor | None) -> StepLoss:

@@ -112,7 +112,7 @@ def prepare_material(
     }
     origin = "further " + hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
     classes = _classes(parts, refs)
-    cases = keep(_cases(parts, refs, chosen), folder, classes=classes, side=side, what=origin)
+    cases = keep(_cases(parts, refs, chosen), folder, classes=classes, side=side, origin=origin)
     clusters = [name.removesuffix(_PERTURBED) for name in cases.clusters]
     outside = held_out_names(clusters, share=held_out, seed=seed)
     apart = np.array([name in outside for name in clusters])

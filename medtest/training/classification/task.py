@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,108 +18,98 @@ from medtest.training.classification.families import logits_of, loss_of, norm_of
 from medtest.training.classification.losses.chexnet import positive_shares
 from medtest.training.classification.recipe import ClassifierRecipe
 from medtest.training.classification.scores import accuracy, cross_entropy, mean_area
-from medtest.training.defences.step import DefendedLoss, attacked_images, check_labels, floor_of
+from medtest.training.defences.step import DefendedLoss, attacked_images, check_labels
 from medtest.training.engine.precision import autocast, in_float32
-from medtest.training.engine.trainer import Evaluation, Loss, Training, Writer
+from medtest.training.engine.trainer import Evaluation, Loss, Training, Writer, above_floor
 
 if TYPE_CHECKING:
     from torch import nn
 
-MOST_WATCHED = 600
-"""Maximum number of held-out cases in an evaluation; of more, a random subset is used."""
 BATCH = 16
 """Batch size of an evaluation."""
 
 
-def some_of(watched: NDArray[np.int64], *, seed: int, most: int = MOST_WATCHED) -> NDArray[np.int64]:
-    """Return a random subset of at most ``most`` cases for evaluation."""
-    order = np.random.Generator(np.random.PCG64([seed, 12])).permutation(len(watched))
-    return np.sort(watched[order[: min(most, MOST_WATCHED)]])
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ClassifierData:
+    """Data and surroundings of a classifier's training.
 
-
-def classifier_training(
-    family: str,
-    network: nn.Module,
-    cases: LabelledSet,
-    trained: NDArray[np.int64],
-    watched: NDArray[np.int64],
-    recipe: ClassifierRecipe,
-    *,
-    side: int,
-    shown: float,
-    seed: int,
-    device: str,
-    identity: Mapping[str, Any],
-    write: Writer,
-    perturbed: NDArray[np.bool_] | None = None,
-    from_start: bool = False,
-) -> Training:
-    """Return the training of a classifier, for the trainer.
-
-    Args:
+    Attributes:
         family: The network's family.
-        network: The network to train, on the CPU.
         cases: All cases.
         trained: Indices of the training cases.
-        watched: Indices of the held-out cases, from :func:`some_of`.
+        watched: Indices of the held-out cases, from :func:`medtest.training.classification.cases.some_of`.
         recipe: The recipe.
         side: Input side of the network in pixels.
         shown: That side relative to the stored side.
         seed: Determines order, changes and dropout.
         device: "cpu" or "cuda:N".
+        perturbed: bool N, whether a case is perturbed, for separate accuracies; None if none are.
+    """
+
+    family: str
+    cases: LabelledSet
+    trained: NDArray[np.int64]
+    watched: NDArray[np.int64]
+    recipe: ClassifierRecipe
+    side: int
+    shown: float
+    seed: int
+    device: str
+    perturbed: NDArray[np.bool_] | None = None
+
+
+def classifier_training(
+    network: nn.Module, data: ClassifierData, *, identity: Mapping[str, Any], write: Writer, from_start: bool = False
+) -> Training:
+    """Return the training of a classifier, for the trainer.
+
+    Args:
+        network: The network to train, on the CPU.
+        data: Its data.
         identity: What a resumed training must share besides cases and recipe; JSON values.
         write: Writes the selected weights.
-        perturbed: bool N, whether a case is perturbed, for separate accuracies; None if none are.
         from_start: Whether to evaluate the network before the first step, so that the start may be selected.
     """
-    check_labels(recipe.defence, multi=cases.classes.multi, family=family)
-    steps_per_epoch = max(1, len(trained) // recipe.batch) * recipe.passes
+    recipe, defence = data.recipe, data.recipe.defence
+    check_labels(defence, multi=data.cases.classes.multi, family=data.family)
+    steps_per_epoch = max(1, len(data.trained) // recipe.batch) * recipe.passes
     steps = recipe.steps_of(steps_per_epoch)
     return Training(
         network=network,
         recipe=recipe,
         validation=recipe.watching,
-        batches=LabelledBatches(cases, trained, recipe, side=side, shown=shown, steps=steps, seed=seed),
-        loss=_loss(family, network, cases, trained, recipe, device),
-        evaluate=_evaluation(
-            family, cases, watched, recipe, side=side, shown=shown, seed=seed, device=device, apart=perturbed
+        batches=LabelledBatches(
+            data.cases, data.trained, recipe, side=data.side, shown=data.shown, steps=steps, seed=data.seed
         ),
-        may_keep=_any if recipe.defence is None else floor_of(recipe.defence),
+        loss=_loss(network, data),
+        evaluate=_evaluation(data),
+        may_keep=above_floor("accuracy", None if defence is None else defence.watch.clean_floor),
         write=write,
         steps=steps,
         steps_per_epoch=steps_per_epoch,
-        seed=seed,
-        device=device,
-        identity={**identity, "cases": cases.digest, "recipe": recipe.identity()},
+        seed=data.seed,
+        device=data.device,
+        identity={**identity, "cases": data.cases.digest, "recipe": recipe.identity()},
         from_start=from_start,
         curves=("loss", "factor"),
     )
 
 
-def _any(facts: Mapping[str, float], first: Mapping[str, float]) -> bool:
-    """Allow any weights to be selected."""
-    return True
-
-
-def _loss(
-    family: str,
-    network: nn.Module,
-    cases: LabelledSet,
-    trained: NDArray[np.int64],
-    recipe: ClassifierRecipe,
-    device: str,
-) -> Loss:
+def _loss(network: nn.Module, data: ClassifierData) -> Loss:
     """Return the loss of a batch: the family's, for the network's answer."""
-    shares = positive_shares(torch.from_numpy(cases.truth[trained])).to(device)
+    family, recipe, device, multi = data.family, data.recipe, data.device, data.cases.classes.multi
+    shares = positive_shares(torch.from_numpy(data.cases.truth[data.trained])).to(device)
     compare = loss_of(family, recipe.loss, network, shares=shares)
-    kind, multi = INPUTS[family], cases.classes.multi
     if recipe.defence is not None:
         extra = norm_of(recipe.loss, network)
-        defence, precision = recipe.defence, recipe.precision
-        return DefendedLoss(family, defence, compare, extra=extra, multi=multi, precision=precision, device=device)
+        precision = recipe.precision
+        return DefendedLoss(
+            family, recipe.defence, compare, extra=extra, multi=multi, precision=precision, device=device
+        )
 
     def loss(network: nn.Module, batch: LabelledBatch) -> tuple[Tensor, Mapping[str, Tensor]]:
-        images = torch.from_numpy(kind.tensor(batch.images)).to(device, memory_format=torch.channels_last)
+        pixels = torch.from_numpy(INPUTS[family].tensor(batch.images))
+        images = pixels.to(device, memory_format=torch.channels_last)
         truth = torch.from_numpy(batch.truth if multi else batch.truth.argmax(axis=1)).to(device)
         masks = has_mask = None
         if batch.known.any():
@@ -131,25 +122,15 @@ def _loss(
     return loss
 
 
-def _evaluation(
-    family: str,
-    cases: LabelledSet,
-    watched: NDArray[np.int64],
-    recipe: ClassifierRecipe,
-    *,
-    side: int,
-    shown: float,
-    seed: int,
-    device: str,
-    apart: NDArray[np.bool_] | None,
-) -> Callable[[nn.Module], Evaluation]:
+def _evaluation(data: ClassifierData) -> Callable[[nn.Module], Evaluation]:
     """Return the evaluation: accuracy, area under the ROC curve and cross-entropy on the held-out cases.
 
     With a defence, also on the attacked cases, which then determine the selected weights and a plateau schedule.
     """
-    images, truth = shown_cases(cases, watched, side=side, shown=shown)
-    multi = cases.classes.multi
-    kinds = {} if apart is None else {"clean": ~apart[watched], "perturbed": apart[watched]}
+    recipe, multi, family, device = data.recipe, data.cases.classes.multi, data.family, data.device
+    images, truth = shown_cases(data.cases, data.watched, side=data.side, shown=data.shown)
+    apart = None if data.perturbed is None else data.perturbed[data.watched]
+    kinds = {} if apart is None else {"clean": ~apart, "perturbed": apart}
 
     def evaluate(network: nn.Module) -> Evaluation:
         logits = answers(family, network, images, device=device)
@@ -161,17 +142,17 @@ def _evaluation(
             if where.any():
                 facts[f"accuracy_{name}"] = accuracy(logits[where], truth[where], multi=multi)
         facts["loss"] = cross_entropy(logits, truth, multi=multi)
-        chooses, ending = "auroc" if multi else recipe.watching.score, ""
+        score, ending = "auroc" if multi else recipe.watching.score, ""
         if recipe.defence is not None:
             ending = "_attacked"
             attacked = attacked_images(
-                family, network, images, truth, recipe.defence, multi=multi, seed=seed, device=device
+                family, network, images, truth, recipe.defence, multi=multi, seed=data.seed, device=device
             )
             attacked_logits = answers(family, network, attacked, device=device)
             facts["accuracy_attacked"] = accuracy(attacked_logits, truth, multi=multi)
             facts["auroc_attacked"] = mean_area(attacked_logits, truth, multi=multi)
             facts["loss_attacked"] = cross_entropy(attacked_logits, truth, multi=multi)
-        return Evaluation(score=facts[chooses + ending], loss=facts["loss" + ending], facts=facts)
+        return Evaluation(score=facts[score + ending], loss=facts["loss" + ending], facts=facts)
 
     return evaluate
 

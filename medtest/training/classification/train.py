@@ -2,62 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medtest.core.errors import MedtestError, Mistake
-from medtest.training.classification.cases import LabelledCase, LabelledSet, held_out, keep, phantom_cases, seed_cases
+from medtest.training.classification.cases import (
+    LabelledCase,
+    LabelledSet,
+    held_out,
+    keep,
+    phantom_cases,
+    seed_cases,
+    some_of,
+)
 from medtest.training.classification.families import ClassifierFamily, kind_of
 from medtest.training.classification.options import ClassificationOptions
 from medtest.training.classification.recipe import load_recipe
 
 if TYPE_CHECKING:
     from medtest.core.cases import Classes
-    from medtest.training.engine.trainer import Progress
-    from medtest.training.run import Trained
+    from medtest.training.engine.prepared import PreparedTraining
 
 
-def train_classification(
-    options: ClassificationOptions,
-    out: Path,
-    *,
-    resume: bool = True,
-    progress: Progress | None = None,
-    stop: Callable[[int], bool] | None = None,
-) -> Trained:
-    """Train a classifier, or continue an interrupted training.
-
-    The folder then holds ``<network>.safetensors``, ``state.pt`` (from which it resumes at the exact step),
-    ``history.json`` and ``cases/`` (the training cases as arrays).
-
-    Args:
-        options: The user's options.
-        out: Folder of this training.
-        resume: Whether to continue from ``state.pt`` if it exists; otherwise start again.
-        progress: Called after every step.
-        stop: Called with the number of steps done; True writes the state and ends early.
+def prepare_classification(options: ClassificationOptions, out: Path) -> PreparedTraining:
+    """Return the training of a classifier; its cases are kept as arrays in ``cases/`` of its folder.
 
     Raises:
         UserMistakes: Options, recipe or files cannot be used.
-        MedtestError: The cases do not fit the network, or the state belongs to another training.
+        MedtestError: The cases do not fit the network.
     """
     import torch
 
     from medtest.systems.pytorch import networks
-    from medtest.training.classification.task import classifier_training, some_of
+    from medtest.training.classification.task import ClassifierData, classifier_training
     from medtest.training.engine.initial import initialise
+    from medtest.training.engine.prepared import PreparedTraining, compact_writer
     from medtest.training.engine.start import start_from
-    from medtest.training.run import train_compact
 
     kind = kind_of(options.network)
     recipe = load_recipe(options.recipe, options.changes())
     seed = options.seed if recipe.seed is None else recipe.seed
-    if options.threads:
-        torch.set_num_threads(options.threads)
-    out.mkdir(parents=True, exist_ok=True)
     cases = training_cases(options, kind, out / "cases")
     config = config_for(options.network, len(cases.classes.names))
     torch.manual_seed(seed)
@@ -69,33 +55,26 @@ def train_classification(
     side = options.side or kind.side
     names = () if kind.classes == cases.classes else cases.classes.names
     trained, watched = held_out(cases, share=recipe.watching.held_out, seed=seed)
-    watched = some_of(watched, seed=seed)
-    make = partial(
-        classifier_training,
-        options.network,
-        network,
-        cases,
-        trained,
-        watched,
-        recipe,
+    data = ClassifierData(
+        family=options.network,
+        cases=cases,
+        trained=trained,
+        watched=some_of(watched, seed=seed),
+        recipe=recipe,
         side=side,
         shown=kind.side / kind.stored,
         seed=seed,
         device=options.device,
+    )
+    weights = out / f"{options.network}.safetensors"
+    training = classifier_training(
+        network,
+        data,
         identity={**options.identity(), "network": networks.describe(config)},
+        write=compact_writer(weights, config, size=side, classes=names),
     )
-    return train_compact(
-        options,
-        config,
-        out,
-        lambda write: make(write=write),
-        size=side,
-        classes=names,
-        params={"cases": len(cases), "held_out": len(watched)},
-        resume=resume,
-        progress=progress,
-        stop=stop,
-    )
+    params = {"cases": len(cases), "held_out": len(data.watched)}
+    return PreparedTraining(training=training, weights=weights, name=f"{options.network}-compact", params=params)
 
 
 def training_cases(options: ClassificationOptions, kind: ClassifierFamily, folder: Path) -> LabelledSet:
@@ -116,7 +95,7 @@ def training_cases(options: ClassificationOptions, kind: ClassifierFamily, folde
         revision = import_module(f"medtest.phantoms.{PHANTOM_ROOMS[kind.phantoms]}").REVISION
         origin = f"{kind.phantoms} phantoms {options.phantoms} seed {options.phantom_seed} revision {revision}"
         phantoms = phantom_cases(kind.phantoms, options.phantoms, seed=options.phantom_seed, size=kind.stored)
-        return keep(phantoms, folder, classes=kind.classes, side=kind.stored, what=origin)
+        return keep(phantoms, folder, classes=kind.classes, side=kind.stored, origin=origin)
     return _from_suite(options, kind, folder)
 
 
@@ -146,7 +125,7 @@ def _from_suite(options: ClassificationOptions, kind: ClassifierFamily, folder: 
                 yield from seed_cases([prepare(source.load(ref), size=kind.stored, resize=kind.stored)])
 
     digests = ",".join(source.digest() for source in sources)
-    return keep(seeds(), folder, classes=class_lists[0], side=kind.stored, what=f"suite {suite.name} {digests}")
+    return keep(seeds(), folder, classes=class_lists[0], side=kind.stored, origin=f"suite {suite.name} {digests}")
 
 
 def config_for(family: str, classes: int) -> Any:

@@ -40,26 +40,26 @@ class StepDraw:
     steps: int
 
 
-def draw(how: Defence) -> StepDraw:
+def draw(defence: Defence) -> StepDraw:
     """Draw whether a batch is attacked, ε and the number of steps, from torch's own generator.
 
     The trainer seeds it from the training's seed and the step's number, so that a resumed training draws the same.
     """
     chance, width, count = torch.rand(3, dtype=torch.float64).tolist()
-    (low, high), (fewest, most) = how.epsilon, how.steps
+    (low, high), (fewest, most) = defence.epsilon, defence.steps
     return StepDraw(
-        attacked=chance >= 1.0 - how.share,
+        attacked=chance >= 1.0 - defence.share,
         epsilon=low + (high - low) * width,
         steps=min(most, fewest + int(count * (most - fewest + 1))),
     )
 
 
-def start_noise(how: Defence, shape: torch.Size, epsilon: float) -> Tensor:
+def start_noise(defence: Defence, shape: torch.Size, epsilon: float) -> Tensor:
     """Return the initial offset of an attack, in [-ε, ε] of images in [0, 1], from torch's own generator."""
     reach = epsilon / LEVELS
-    if how.start == "uniform":
+    if defence.start == "uniform":
         return (torch.rand(shape) * 2.0 - 1.0) * reach
-    return (torch.randn(shape) * (how.spread / LEVELS)).clamp(-reach, reach)
+    return (torch.randn(shape) * (defence.spread / LEVELS)).clamp(-reach, reach)
 
 
 def network_inputs(family: str, pixels: Tensor) -> Tensor:

@@ -34,17 +34,17 @@ _START = 31
 BATCH = 16
 
 
-def check_labels(how: Defence | None, *, multi: bool, family: str) -> None:
+def check_labels(defence: Defence | None, *, multi: bool, family: str) -> None:
     """Reject a defence that needs a single true class if several may apply.
 
     Raises:
         UserMistakes: The defence is rejected.
     """
-    if how is not None and multi and how.single_label:
+    if defence is not None and multi and defence.single_label:
         raise Mistake(
             where="command line",
             key="defence",
-            found=f"{how.name} for {family}, of whose labels several may hold",
+            found=f"{defence.name} for {family}, of whose labels several may hold",
             allowed="standard, mpadvt",
             fix="its regularisation is of one true class (eq. 7 and 8 of the paper, whose table 5 has none of CheXNet)",
         ).as_error()
@@ -55,7 +55,7 @@ class DefendedLoss:
 
     Args:
         family: The network's family.
-        how: The defence.
+        defence: The defence.
         compare: The family's own loss.
         extra: Added to the defence's own loss (an L1 norm of the parameters), or None.
         multi: Whether several classes may apply.
@@ -66,7 +66,7 @@ class DefendedLoss:
     def __init__(
         self,
         family: str,
-        how: Defence,
+        defence: Defence,
         compare: StepLoss,
         *,
         extra: Callable[[], Tensor] | None,
@@ -75,7 +75,7 @@ class DefendedLoss:
         device: str,
     ) -> None:
         self._family = family
-        self._how = how
+        self._defence = defence
         self._compare = compare
         self._extra = extra
         self._multi = multi
@@ -87,7 +87,7 @@ class DefendedLoss:
         pixels = torch.from_numpy(np.ascontiguousarray(batch.images.transpose(0, 3, 1, 2)))
         pixels = pixels.to(self._device).float().div(255.0)
         truth = torch.from_numpy(batch.truth if self._multi else batch.truth.argmax(axis=1)).to(self._device)
-        drawn = draw(self._how)
+        drawn = draw(self._defence)
         shown = pixels
         if drawn.attacked:
             shown = attacked(
@@ -97,25 +97,25 @@ class DefendedLoss:
                 truth_loss(truth, multi=self._multi),
                 epsilon=drawn.epsilon,
                 steps=drawn.steps,
-                step=self._how.step,
-                start=start_noise(self._how, pixels.shape, drawn.epsilon),
+                step=self._defence.step,
+                start=start_noise(self._defence, pixels.shape, drawn.epsilon),
             )
         parts = {
             "epsilon": torch.tensor(drawn.epsilon if drawn.attacked else 0.0),
             "steps": torch.tensor(float(drawn.steps if drawn.attacked else 0)),
         }
         outputs, logits = self._answers(network, shown)
-        if self._how.loss == "family":
+        if self._defence.loss == "family":
             masks, has_mask = self._masks(batch)
             loss = self._compare(outputs, truth, masks, has_mask)
         else:
-            loss = single_loss(logits, truth, boosted=self._how.loss == "boosted")
+            loss = single_loss(logits, truth, boosted=self._defence.loss == "boosted")
             if self._extra is not None:
                 loss = loss + self._extra()
-        if self._how.regularisation > 0:
+        if self._defence.regularisation > 0:
             clean = self._answers(network, pixels)[1]
             parts["misclassification"] = misclassification(clean, logits, truth)
-            loss = loss + self._how.regularisation * parts["misclassification"]
+            loss = loss + self._defence.regularisation * parts["misclassification"]
         return loss, parts
 
     def _answers(self, network: nn.Module, pixels: Tensor) -> tuple[Any, Tensor]:
@@ -165,7 +165,7 @@ def attacked_images(
     network: nn.Module,
     images: NDArray[np.uint8],
     truth: NDArray[np.float32],
-    how: Defence,
+    defence: Defence,
     *,
     multi: bool,
     seed: int,
@@ -178,12 +178,12 @@ def attacked_images(
         network: The network, which is not changed.
         images: uint8 N×S×S×3.
         truth: float32 N×C.
-        how: The defence.
+        defence: The defence.
         multi: Whether several classes may apply.
         seed: Determines the start noise, the same at every evaluation.
         device: "cpu" or "cuda:N".
     """
-    watch, result = how.watch, np.empty_like(images)
+    watch, result = defence.watch, np.empty_like(images)
     noise = torch.Generator().manual_seed(seed * 1_000_003 + _START)
     expected = torch.from_numpy(truth if multi else truth.argmax(axis=1))
     for first in range(0, len(images), BATCH):
@@ -203,13 +203,3 @@ def attacked_images(
         levels = (adversarial * 255.0).round().clamp(0, 255).to(torch.uint8).cpu()
         result[part] = levels.permute(0, 2, 3, 1).numpy()
     return result
-
-
-def floor_of(how: Defence) -> Callable[[Mapping[str, float], Mapping[str, float]], bool]:
-    """Return the check that weights may be selected: clean accuracy dropped no further than the limit."""
-
-    def may_keep(facts: Mapping[str, float], first: Mapping[str, float]) -> bool:
-        floor = how.watch.clean_floor
-        return floor is None or facts["accuracy"] >= first["accuracy"] - floor - 1e-9
-
-    return may_keep

@@ -128,7 +128,7 @@ class TrainingLog:
 
 
 @contextmanager
-def problems(what: str) -> Iterator[None]:
+def problems(failure: str) -> Iterator[None]:
     """Convert any error of the store to a message.
 
     Raises:
@@ -140,4 +140,4 @@ def problems(what: str) -> Iterator[None]:
         raise
     except Exception as error:
         text = " ".join(str(error).split())[:200]
-        raise NotTracked(f"{what}: {type(error).__name__}: {text}") from error
+        raise NotTracked(f"{failure}: {type(error).__name__}: {text}") from error

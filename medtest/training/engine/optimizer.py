@@ -16,50 +16,50 @@ ENCODERS = ("resnet.", "bkbone.", "backbone.", "layer0.", "layer1.", "layer2.", 
 Scheduler: TypeAlias = "lr_scheduler.LRScheduler | lr_scheduler.ReduceLROnPlateau"
 
 
-def make_optimizer(network: nn.Module, how: Optimizer) -> optim.Optimizer:
+def make_optimizer(network: nn.Module, settings: Optimizer) -> optim.Optimizer:
     """Return the optimizer of a recipe.
 
     Args:
         network: Network with the parameters to optimise.
-        how: The recipe's optimizer.
+        settings: The recipe's optimizer.
     """
     groups: dict[tuple[float, float], list[nn.Parameter]] = {}
     for name, parameter in network.named_parameters():
-        inner = how.backbone_rate is not None and name.startswith(ENCODERS)
-        rate = how.backbone_rate if inner and how.backbone_rate is not None else how.rate
-        decays = how.decay_all or parameter.ndim > 1
-        groups.setdefault((rate, how.decay if decays else 0.0), []).append(parameter)
+        inner = settings.backbone_rate is not None and name.startswith(ENCODERS)
+        rate = settings.backbone_rate if inner and settings.backbone_rate is not None else settings.rate
+        decays = settings.decay_all or parameter.ndim > 1
+        groups.setdefault((rate, settings.decay if decays else 0.0), []).append(parameter)
     listed: Iterable[dict[str, Any]] = [
         {"params": members, "lr": rate, "weight_decay": decay} for (rate, decay), members in groups.items()
     ]
-    if how.name == "sgd":
-        return optim.SGD(listed, lr=how.rate, momentum=how.momentum, nesterov=how.nesterov)
-    kind = optim.Adam if how.name == "adam" else optim.AdamW
-    return kind(listed, lr=how.rate)
+    if settings.name == "sgd":
+        return optim.SGD(listed, lr=settings.rate, momentum=settings.momentum, nesterov=settings.nesterov)
+    kind = optim.Adam if settings.name == "adam" else optim.AdamW
+    return kind(listed, lr=settings.rate)
 
 
-def make_scheduler(optimizer: optim.Optimizer, how: Schedule, *, steps: int, steps_per_epoch: int) -> Scheduler:
+def make_scheduler(optimizer: optim.Optimizer, schedule: Schedule, *, steps: int, steps_per_epoch: int) -> Scheduler:
     """Return an optimizer's scheduler: a plateau's steps after each validation, all others after each step.
 
     Args:
         optimizer: Optimizer with its highest rates.
-        how: The recipe's schedule.
+        schedule: The recipe's schedule.
         steps: Total number of optimizer steps.
         steps_per_epoch: Optimizer steps of one epoch.
     """
-    if isinstance(how, Plateau):
+    if isinstance(schedule, Plateau):
         # Without eps=0 torch leaves rates below 1e-8 unchanged.
         return lr_scheduler.ReduceLROnPlateau(
-            optimizer, factor=how.factor, patience=how.patience, threshold=how.threshold, eps=0.0
+            optimizer, factor=schedule.factor, patience=schedule.patience, threshold=schedule.threshold, eps=0.0
         )
-    if isinstance(how, Poly):
-        return lr_scheduler.PolynomialLR(optimizer, total_iters=steps, power=how.power)
-    if isinstance(how, Milestones):
-        starts = [max(0, start - 1) * steps_per_epoch for start in how.at]
-        return lr_scheduler.MultiStepLR(optimizer, starts, gamma=how.factor)
-    if isinstance(how, Cosine):
-        return _cosine(optimizer, how, steps)
-    return _constant(optimizer, how, steps_per_epoch)
+    if isinstance(schedule, Poly):
+        return lr_scheduler.PolynomialLR(optimizer, total_iters=steps, power=schedule.power)
+    if isinstance(schedule, Milestones):
+        starts = [max(0, start - 1) * steps_per_epoch for start in schedule.at]
+        return lr_scheduler.MultiStepLR(optimizer, starts, gamma=schedule.factor)
+    if isinstance(schedule, Cosine):
+        return _cosine(optimizer, schedule, steps)
+    return _constant(optimizer, schedule, steps_per_epoch)
 
 
 def _cosine(optimizer: optim.Optimizer, schedule: Cosine, steps: int) -> Scheduler:

@@ -11,29 +11,29 @@ from torch import Tensor
 from medtest.core.errors import MedtestError
 
 
-def precision_of(wanted: str, device: str) -> str:
+def precision_of(precision: str, device: str) -> str:
     """Return ``fp32``, ``bf16`` or ``amp``.
 
     Args:
-        wanted: A recipe's ``precision``.
+        precision: A recipe's ``precision``.
         device: "cpu" or "cuda:N".
 
     Raises:
         MedtestError: The recipe requires float16 on a CPU.
     """
     on_cuda = device.startswith("cuda")
-    if wanted == "auto":
+    if precision == "auto":
         return "amp" if on_cuda else "fp32"
-    if wanted == "amp" and not on_cuda:
+    if precision == "amp" and not on_cuda:
         raise MedtestError("precision=amp (float16 with a gradient scaler) needs a CUDA device; bf16 runs on a CPU too")
-    return wanted
+    return precision
 
 
-def autocast(wanted: str, device: str) -> AbstractContextManager[None]:
+def autocast(precision: str, device: str) -> AbstractContextManager[None]:
     """Return the context of a forward pass with a recipe's precision."""
-    precision = precision_of(wanted, device)
-    kind = torch.float16 if precision == "amp" else torch.bfloat16
-    return torch.autocast(device.partition(":")[0], kind, enabled=precision != "fp32")
+    name = precision_of(precision, device)
+    kind = torch.float16 if name == "amp" else torch.bfloat16
+    return torch.autocast(device.partition(":")[0], kind, enabled=name != "fp32")
 
 
 def in_float32(outputs: Any) -> Any:

@@ -115,6 +115,16 @@ class Training:
     prefix: str = "val_"
 
 
+def above_floor(name: str, floor: float | None) -> Callable[[Mapping[str, float], Mapping[str, float]], bool]:
+    """Return the check that weights may be selected: a number is at most ``floor`` below that of the first evaluation.
+
+    Args:
+        name: The number in an evaluation's facts.
+        floor: The largest drop; None allows any weights.
+    """
+    return lambda facts, first: floor is None or facts.get(name, 0.0) >= first.get(name, 0.0) - floor - 1e-9
+
+
 @dataclass(kw_only=True)
 class Reached:
     """Progress of a training.
@@ -302,18 +312,18 @@ class Trainer:
             )
         return evaluation.facts
 
-    def judge(self, found: Evaluation, numbers: Mapping[str, float]) -> bool:
+    def judge(self, evaluation: Evaluation, numbers: Mapping[str, float]) -> bool:
         """Record an evaluation and return True if its weights are selected.
 
         The start stays selected until something beats it, unless the recipe keeps the last.
         """
         reached, validation = self.reached, self.training.validation
         if reached.step and isinstance(self._scheduler, ReduceLROnPlateau):
-            self._scheduler.step(found.loss)
-        reached.history.append({"step": reached.step, **numbers, **found.facts})
-        better = found.score > reached.best_score and self.training.may_keep(found.facts, reached.history[0])
+            self._scheduler.step(evaluation.loss)
+        reached.history.append({"step": reached.step, **numbers, **evaluation.facts})
+        better = evaluation.score > reached.best_score and self.training.may_keep(evaluation.facts, reached.history[0])
         if better:
-            reached.best_score, reached.best_step, reached.waited = found.score, reached.step, 0
+            reached.best_score, reached.best_step, reached.waited = evaluation.score, reached.step, 0
         else:
             reached.waited += 1
             reached.stopped = validation.patience is not None and reached.waited >= validation.patience

@@ -101,7 +101,7 @@ class RecipeBatches:
             donor, _ = _pick(self._all, int(rng.integers(self.pairs)))
             image = exchange_colours(image, colours_of(donor), wrap=self._recipe.quirks.wrapping_colours)
         if changes.own:
-            return augment(rng, image, mask, size=self._size, how=_OWN)
+            return augment(rng, image, mask, size=self._size, changes=_OWN)
         image, mask = change(rng, image, mask, changes)
         small = np.asarray(cv2.resize(mask, (self._size, self._size), interpolation=cv2.INTER_LINEAR), np.uint8)
         if not self._recipe.quirks.soft_masks:

@@ -11,32 +11,32 @@ from medtest.training.further.recipe import Augment
 Pixels = NDArray[np.uint8]
 
 
-def change(rng: np.random.Generator, image: Pixels, mask: Pixels, how: Augment) -> tuple[Pixels, Pixels]:
+def change(rng: np.random.Generator, image: Pixels, mask: Pixels, augment: Augment) -> tuple[Pixels, Pixels]:
     """Return a changed copy of a pair, of the same side.
 
     Args:
         rng: Random number generator.
         image: uint8 S×S×3 RGB.
         mask: uint8 S×S, 0 or 255.
-        how: The changes and their probabilities.
+        augment: The changes and their probabilities.
     """
-    if rng.random() < how.flip:
+    if rng.random() < augment.flip:
         image, mask = image[:, ::-1], mask[:, ::-1]
-    if rng.random() < how.flip_vertical:
+    if rng.random() < augment.flip_vertical:
         image, mask = image[::-1], mask[::-1]
-    if rng.random() < how.quarter_turns:
+    if rng.random() < augment.quarter_turns:
         turns = int(rng.integers(1, 4))
         image, mask = np.rot90(image, turns), np.rot90(mask, turns)
     image, mask = np.ascontiguousarray(image), np.ascontiguousarray(mask)
-    angle = float(rng.uniform(-how.angle, how.angle)) if rng.random() < how.rotate else 0.0
-    zoom = float(rng.uniform(*how.zoom_range)) if rng.random() < how.zoom else 1.0
+    angle = float(rng.uniform(-augment.angle, augment.angle)) if rng.random() < augment.rotate else 0.0
+    zoom = float(rng.uniform(*augment.zoom_range)) if rng.random() < augment.zoom else 1.0
     if angle or zoom != 1.0:
         image, mask = _warp(rng, image, mask, angle, zoom)
-    if rng.random() < how.dropout:
-        image = _with_holes(rng, image, how.holes, how.hole_side)
-    if how.tone > 0:
-        image = _tone(rng, image, how)
-    if rng.random() < how.morph:
+    if rng.random() < augment.dropout:
+        image = _with_holes(rng, image, augment.holes, augment.hole_side)
+    if augment.tone > 0:
+        image = _tone(rng, image, augment)
+    if rng.random() < augment.morph:
         mask = _morph(rng, mask)
     return image, mask
 

@@ -93,7 +93,7 @@ def draw_slots(
     shape: Sequence[Step],
     *,
     count: int,
-    how: str,
+    order: str,
     seed: int,
     held: bool = False,
 ) -> list[PerturbationSlot]:
@@ -103,7 +103,7 @@ def draw_slots(
         refs: The source images, by index.
         shape: Every follow-up of an image, as listed in a plan.
         count: Number of perturbed images.
-        how: ``random``: all follow-ups of all images with equal probability, without repetition until all are used.
+        order: ``random``: all follow-ups of all images with equal probability, without repetition until all are used.
             ``balanced``: every image and every relation equally often, with random severities.
         seed: Seed of the draw.
         held: Whether these are for validation, which has separate draws.
@@ -113,13 +113,15 @@ def draw_slots(
     rng = np.random.Generator(np.random.PCG64([seed, _HELD if held else _DRAW]))
     indices = list(refs)
     picks = (
-        _random(rng, len(indices), len(shape), count) if how == "random" else _balanced(rng, len(indices), shape, count)
+        _random(rng, len(indices), len(shape), count)
+        if order == "random"
+        else _balanced(rng, len(indices), shape, count)
     )
     relations = list(dict.fromkeys(step.relation for step in shape))
     slots: list[PerturbationSlot] = []
     for image, case in picks:
         rest = [int(number) for number in rng.permutation(len(shape)) if int(number) != case]
-        if how == "balanced":  # another relation is tried before another severity of the one that had no room
+        if order == "balanced":  # another relation is tried before another severity of the one that had no room
             rest.sort(key=lambda number: shape[number][0] == shape[case][0])
         ref = refs[indices[image]]
         tried = (case, *rest[: 3 * len(relations)])

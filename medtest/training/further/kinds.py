@@ -128,29 +128,25 @@ class LabelKind:
 
     def training(self, start: StartingPoint, material: Any, recipe: Any, *, device: str, write: Writer) -> Training:
         """Return the training task."""
+        from medtest.training.classification.cases import MOST_WATCHED, some_of
         from medtest.training.classification.families import kind_of
-        from medtest.training.classification.task import MOST_WATCHED, classifier_training, some_of
+        from medtest.training.classification.task import ClassifierData, classifier_training
 
-        return classifier_training(
-            start.family,
-            start.network,
-            material.cases,
-            material.trained,
-            some_of(
-                material.watched,
-                seed=material.seed,
-                most=MOST_WATCHED if recipe.defence is None else recipe.defence.watch.cases,
-            ),
-            recipe,
+        most = MOST_WATCHED if recipe.defence is None else recipe.defence.watch.cases
+        data = ClassifierData(
+            family=start.family,
+            cases=material.cases,
+            trained=material.trained,
+            watched=some_of(material.watched, seed=material.seed, most=most),
+            recipe=recipe,
             side=recipe.size or kind_of(start.family).side,
             shown=1.0,
             seed=material.seed,
             device=device,
-            identity={"from": start.sha256, "further": True},
-            write=write,
             perturbed=material.perturbed,
-            from_start=True,
         )
+        identity = {"from": start.sha256, "further": True}
+        return classifier_training(start.network, data, identity=identity, write=write, from_start=True)
 
 
 def _watching(key: str) -> str:

@@ -70,20 +70,20 @@ def shared_images(training: Mapping[str, Print], tested: Iterable[tuple[SeedRef,
     return shared
 
 
-def refuse_shared(found: Sequence[tuple[str, str]]) -> None:
+def refuse_shared(shared: Sequence[tuple[str, str]]) -> None:
     """Raise an error if training images are test seeds.
 
     Raises:
         UserMistakes: There are some; every one is named (the first 200 of very many).
     """
-    if not found:
+    if not shared:
         return
     mistakes = [
         Mistake(where="data", key=name, found=f"the same picture as test seed {tested}")
-        for name, tested in found[:SHOWN]
+        for name, tested in shared[:SHOWN]
     ]
-    if len(found) > SHOWN:
-        mistakes.append(Mistake(where="data", found=f"{len(found) - SHOWN} further pictures"))
+    if len(shared) > SHOWN:
+        mistakes.append(Mistake(where="data", found=f"{len(shared) - SHOWN} further pictures"))
     mistakes.append(
         Mistake(
             where="data",
@@ -91,6 +91,6 @@ def refuse_shared(found: Sequence[tuple[str, str]]) -> None:
             fix="take them out of the folder of data=, or test on others",
         )
     )
-    count = len(found)
+    count = len(shared)
     verb = "picture is a test seed" if count == 1 else "pictures are test seeds"
     raise UserMistakes(mistakes, heading=f"{count} training {verb}; nothing was trained")

@@ -124,12 +124,12 @@ def prepare_material(
     by_index = {int(index): refs[int(index)][1] for index in trained}
     held_refs = {int(index): refs[int(index)][1] for index in held}
     count = round(recipe.perturbed * len(trained))
-    drawn = draw_slots(by_index, shape, count=count, how=recipe.draw, seed=recipe.seed)
+    drawn = draw_slots(by_index, shape, count=count, order=recipe.draw, seed=recipe.seed)
     watched = draw_slots(
         held_refs,
         shape,
         count=recipe.validation.perturbed * len(held),
-        how="balanced",
+        order="balanced",
         seed=recipe.seed,
         held=True,
     )

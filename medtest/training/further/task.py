@@ -13,7 +13,7 @@ from torch.nn import functional
 from medtest.systems.checkpoints.inputs import INPUTS
 from medtest.systems.segmentation.networks.answers import answer_of
 from medtest.training.engine.precision import autocast
-from medtest.training.engine.trainer import Evaluation, Training, Writer
+from medtest.training.engine.trainer import Evaluation, Training, Writer, above_floor
 from medtest.training.further.batches import RawBatch, RecipeBatches
 from medtest.training.further.losses import answers_of, recipe_loss
 from medtest.training.further.material import PairMaterial
@@ -47,7 +47,7 @@ def further_training(
         batches=batches,
         loss=PairLoss(start, recipe, device),
         evaluate=evaluation(start, material.held_out, recipe, device),
-        may_keep=clean_floor(recipe.validation.clean_floor),
+        may_keep=above_floor("dice_clean", recipe.validation.clean_floor),
         write=write,
         steps=recipe.steps_of(batches.steps_per_epoch),
         steps_per_epoch=batches.steps_per_epoch,
@@ -141,12 +141,3 @@ def evaluation(
         return Evaluation(score=facts["score"], loss=facts["loss"], facts=facts)
 
     return evaluate
-
-
-def clean_floor(floor: float | None) -> Callable[[Mapping[str, float], Mapping[str, float]], bool]:
-    """Return the check that weights may be selected: clean Dice is at most ``floor`` below that of the start."""
-
-    def may_keep(facts: Mapping[str, float], first: Mapping[str, float]) -> bool:
-        return floor is None or facts.get("dice_clean", 0.0) >= first.get("dice_clean", 0.0) - floor
-
-    return may_keep

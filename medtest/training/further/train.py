@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from medtest.core.errors import MedtestError
 from medtest.training.engine.trainer import HISTORY, SAVE_EVERY, STATE, Progress, Trainer, Training
-from medtest.training.run import Trained, left_by
+from medtest.training.run import Trained, result_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -112,7 +112,7 @@ def train_further(
     trainer.fit(log=log, progress=progress)
     if not weights.is_file():
         raise MedtestError(f"{weights.name} is gone although training is done: begin anew with fresh=true")
-    trained = left_by(trainer, weights)
+    trained = result_of(trainer, weights)
     facts = {
         "network": start.name,
         "family": start.family,

@@ -91,7 +91,7 @@ def prepare_cases(parts: Parts, folder: Path) -> LabelledSet:
     side = side_of(parts.suite)
     facts = {"seeds": [source.digest() for source in parts.sources], "prepare": parts.suite.prepare.covers()}
     origin = "fields of view " + hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
-    return keep(_cases(parts, refs), folder, classes=classes, side=side, what=origin)
+    return keep(_cases(parts, refs), folder, classes=classes, side=side, origin=origin)
 
 
 def _cases(parts: Parts, refs: list[tuple[int, SeedRef]]) -> Iterator[LabelledCase]:

@@ -16,7 +16,7 @@ from medtest.relations.generators.files import GeneratorInfo
 from medtest.relations.generators.goals import in_levels, losses, reached
 from medtest.relations.generators.network import GeneratorShape, PerturbationGenerator, initialise
 from medtest.relations.generators.perturb import fixed_input, perturbed, released, seen
-from medtest.training.classification.cases import LabelledSet
+from medtest.training.classification.cases import LabelledSet, some_of
 from medtest.training.engine.precision import autocast
 from medtest.training.engine.trainer import Evaluation, Training, Writer
 from medtest.training.generators.material import FieldBatch, FieldBatches, taken
@@ -110,7 +110,7 @@ def generator_training(
         validation=recipe.watching,
         batches=batches,
         loss=attack.loss,
-        evaluate=_evaluation(attack, cases, some_of(watched, seed=recipe.seed)),
+        evaluate=_evaluation(attack, cases, some_of(watched, seed=recipe.seed, most=MOST_WATCHED)),
         write=write,
         steps=recipe.steps_of(batches.steps_per_epoch),
         steps_per_epoch=batches.steps_per_epoch,
@@ -124,12 +124,6 @@ def generator_training(
             "cases": cases.digest,
         },
     )
-
-
-def some_of(watched: NDArray[np.int64], *, seed: int) -> NDArray[np.int64]:
-    """Return the cases for an evaluation."""
-    order = np.random.Generator(np.random.PCG64([seed, 12])).permutation(len(watched))
-    return np.sort(watched[order[:MOST_WATCHED]])
 
 
 def _evaluation(

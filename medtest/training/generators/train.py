@@ -12,7 +12,7 @@ from medtest.relations.generators.files import FILE, GeneratorInfo, save_generat
 from medtest.training.classification.cases import LabelledSet, held_out
 from medtest.training.engine.trainer import HISTORY, SAVE_EVERY, Progress, Trainer
 from medtest.training.generators.task import GeneratorObjective, fooled, generator_training
-from medtest.training.run import Trained, left_by
+from medtest.training.run import Trained, result_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -71,7 +71,7 @@ def train_generator(
         trainer.resume()
     with attack.probe.attached():
         trainer.fit(log=log, progress=progress, stop=stop)
-    done = left_by(trainer, out / FILE, None if log is None else log.run_id)
+    done = result_of(trainer, out / FILE, log)
     if log is not None:
         log.attach([path for path in (out / FILE, out / HISTORY) if path.is_file()])
     return done

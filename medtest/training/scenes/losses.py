@@ -15,7 +15,7 @@ EDGES, COLOURS = 2.0, 1.0
 """Weights of the two parts relative to that of the peaks."""
 
 
-def scene_loss(given: Sequence[SceneMaps], wanted: Sequence[Targets]) -> tuple[Tensor, Mapping[str, Tensor]]:
+def scene_loss(outputs: Sequence[SceneMaps], targets: Sequence[Targets]) -> tuple[Tensor, Mapping[str, Tensor]]:
     """Return the loss of a batch and its three parts.
 
     Peaks: the focal loss of CornerNet (H. Law, J. Deng, ECCV 2018, equation 1: α = 2, β = 4), over the number of
@@ -23,11 +23,11 @@ def scene_loss(given: Sequence[SceneMaps], wanted: Sequence[Targets]) -> tuple[T
     the same cells.
 
     Args:
-        given: The network's maps of each stride.
-        wanted: Their targets.
+        outputs: The network's maps of each stride.
+        targets: Their targets.
     """
     peaks, edges, colours, total_things = [], [], [], torch.zeros(())
-    for maps, target in zip(given, wanted, strict=True):
+    for maps, target in zip(outputs, targets, strict=True):
         heat = torch.from_numpy(target.heat).to(maps.heat.device)
         weight = torch.from_numpy(target.weight).to(heat.device)
         total_things = total_things.to(heat.device) + (heat == 1).sum()

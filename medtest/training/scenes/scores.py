@@ -36,25 +36,27 @@ class DetectionTally:
     triples_found: int = 0
     triples_matched: int = 0
 
-    def add(self, placed: Sequence[Placed], seen: Sequence[SeenEntity], told: Sequence[Triple] | None = None) -> None:
+    def add(
+        self, placed: Sequence[Placed], entities: Sequence[SeenEntity], triples: Sequence[Triple] | None = None
+    ) -> None:
         """Count one picture.
 
         Args:
             placed: The drawn things.
-            seen: The detected things.
-            told: Reported relations between them, by index; None to count none.
+            entities: The detected things.
+            triples: Reported relations between them, by index; None to count none.
         """
-        pairs = matches(placed, seen)
+        pairs = matches(placed, entities)
         self.drawn += len(placed)
-        self.found += len(seen)
+        self.found += len(entities)
         self.matched += len(pairs)
-        self.coloured += sum(placed[its].colour in seen[own].attributes for own, its in pairs.items())
-        if told is not None:
+        self.coloured += sum(placed[its].colour in entities[own].attributes for own, its in pairs.items())
+        if triples is not None:
             drawn = triples_of([SeenEntity(name=entity.name, box=entity.box) for entity in placed])
             hold = {(triple.subject, triple.predicate, triple.object) for triple in drawn}
             self.triples_drawn += len(hold)
-            self.triples_found += len(told)
-            ends = ((pairs.get(triple.subject), triple.predicate, pairs.get(triple.object)) for triple in told)
+            self.triples_found += len(triples)
+            ends = ((pairs.get(triple.subject), triple.predicate, pairs.get(triple.object)) for triple in triples)
             self.triples_matched += sum(triple in hold for triple in ends)
 
     @property
@@ -83,15 +85,15 @@ class DetectionTally:
         return self.coloured / max(self.matched, 1)
 
 
-def matches(placed: Sequence[Placed], seen: Sequence[SeenEntity]) -> dict[int, int]:
+def matches(placed: Sequence[Placed], entities: Sequence[SeenEntity]) -> dict[int, int]:
     """Return index seen → index drawn; each is matched once, with the box of largest overlap."""
     free = set(range(len(placed)))
     pairs: dict[int, int] = {}
-    for own in sorted(range(len(seen)), key=lambda index: -seen[index].score):
-        box = seen[own].box
+    for own in sorted(range(len(entities)), key=lambda index: -entities[index].score):
+        box = entities[own].box
         if box is None:
             continue
-        near = [(overlap(box, placed[its].box), its) for its in free if placed[its].name == seen[own].name]
+        near = [(overlap(box, placed[its].box), its) for its in free if placed[its].name == entities[own].name]
         best, its = max(near, default=(0.0, -1))
         if best >= MATCHED:
             pairs[own] = its

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -26,9 +25,9 @@ from medtest.readers.pictures.bundled.network import (
 from medtest.readers.pictures.bundled.peaks import DetectedObject, detected_objects
 from medtest.training.engine.initial import initialise
 from medtest.training.engine.precision import autocast
+from medtest.training.engine.prepared import PreparedTraining
 from medtest.training.engine.start import weights_file
-from medtest.training.engine.trainer import Evaluation, Progress, Training
-from medtest.training.run import Trained, train_in_folder
+from medtest.training.engine.trainer import Evaluation, Training
 from medtest.training.scenes.losses import scene_loss
 from medtest.training.scenes.options import SceneOptions
 from medtest.training.scenes.pictures import Pixels, SceneBatch, training_batch, training_picture
@@ -56,12 +55,13 @@ class SceneBatches:
     Args:
         seed: Seed of the batches, with the step's number.
         batch: Pictures of a batch.
-        pool: The processes; None draws in this one.
-        workers: Number of processes.
+        workers: Number of processes; 0 draws in this one.
     """
 
-    def __init__(self, seed: int, batch: int, pool: ProcessPoolExecutor | None, workers: int) -> None:
-        self._seed, self._batch, self._pool, self._ahead = seed, batch, pool, _AHEAD * workers
+    def __init__(self, seed: int, batch: int, workers: int = 0) -> None:
+        self._seed, self._batch, self._ahead = seed, batch, _AHEAD * workers
+        context: Any = multiprocessing.get_context("spawn")
+        self._pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_one_thread) if workers else None
         self._drawn: dict[int, Future[SceneBatch]] = {}
 
     def batch(self, step: int) -> SceneBatch:
@@ -74,38 +74,17 @@ class SceneBatches:
                 self._drawn[number] = self._pool.submit(training_batch, self._seed, number, self._batch)
         return self._drawn.pop(step).result()
 
+    def close(self) -> None:
+        """End the processes."""
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
 
-def train_scenes(
-    options: SceneOptions,
-    out: Path,
-    *,
-    resume: bool = True,
-    progress: Progress | None = None,
-    stop: Callable[[int], bool] | None = None,
-) -> Trained:
-    """Train the network of drawn scenes, or continue an interrupted training.
 
-    The folder then holds :data:`FILE` (the best averaged weights so far, half precision, with the threshold chosen in
-    validation), ``state.pt`` (from which the training resumes at the exact step) and ``history.json``.
+def prepare_scenes(options: SceneOptions, out: Path) -> PreparedTraining:
+    """Return the training of the network of drawn scenes; :data:`FILE` holds the threshold chosen in validation too.
 
-    Args:
-        options: The user's options.
-        out: Folder of this training.
-        resume: Whether to continue from ``state.pt`` if it exists; otherwise start again.
-        progress: Called after every step.
-        stop: Called with the number of steps done; True writes the state and ends early.
-
-    Returns:
-        The best weights and their score: F1 of things by class and position, times the share of right colours.
-
-    Raises:
-        Interrupted: Ctrl-C or SIGTERM; the state is written, the same call continues.
-        MedtestError: The state in the folder belongs to another training, or the loss is not finite.
-        NotTracked: MLflow failed; the state is written.
+    The score is F1 of things by class and position, times the share of right colours.
     """
-    if options.threads:
-        torch.set_num_threads(options.threads)
-    out.mkdir(parents=True, exist_ok=True)
     info = SceneNetInfo(classes=CLASSES, colours=COLOURS)
     network = SceneNet(info)
     initialise(network, options.seed)
@@ -122,24 +101,22 @@ def train_scenes(
         with autocast("fp32", options.device):
             return scene_loss(model(pixels_of(batch.images, options.device)), batch.targets)
 
-    with _drawing(options.workers) as pool:
-        training = Training(
-            network=network,
-            recipe=options.recipe(),
-            validation=options.validation(),
-            batches=SceneBatches(options.seed, options.batch, pool, options.workers),
-            loss=loss,
-            evaluate=_evaluation(options, thresholds),
-            write=write,
-            steps=options.steps,
-            steps_per_epoch=options.steps,
-            seed=options.seed,
-            device=options.device,
-            identity=options.identity(),
-        )
-        return train_in_folder(
-            options, training, out / FILE, name="scenes", params={}, resume=resume, progress=progress, stop=stop
-        )
+    batches = SceneBatches(options.seed, options.batch, options.workers)
+    training = Training(
+        network=network,
+        recipe=options.recipe(),
+        validation=options.validation(),
+        batches=batches,
+        loss=loss,
+        evaluate=_evaluation(options, thresholds),
+        write=write,
+        steps=options.steps,
+        steps_per_epoch=options.steps,
+        seed=options.seed,
+        device=options.device,
+        identity=options.identity(),
+    )
+    return PreparedTraining(training=training, weights=out / FILE, name="scenes", params={}, close=batches.close)
 
 
 def _fill(network: SceneNet, info: SceneNetInfo, path: Path) -> None:
@@ -169,20 +146,6 @@ def pixels_of(images: Pixels, device: str = "cpu") -> Tensor:
     pixels = torch.from_numpy(images).to(device).permute(0, 3, 1, 2).float().div(255)
     # A sixth faster on CPUs, forward and backward.
     return pixels.contiguous(memory_format=torch.channels_last)
-
-
-@contextmanager
-def _drawing(workers: int) -> Iterator[ProcessPoolExecutor | None]:
-    """Yield the drawing processes; None for 0 workers."""
-    if not workers:
-        yield None
-        return
-    context: Any = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_one_thread)
-    try:
-        yield pool
-    finally:
-        pool.shutdown(cancel_futures=True)
 
 
 def _one_thread() -> None:

@@ -41,7 +41,7 @@ class Augmentation:
 
 
 def augment(
-    rng: np.random.Generator, image: Pixels, mask: Pixels, *, size: int, how: Augmentation
+    rng: np.random.Generator, image: Pixels, mask: Pixels, *, size: int, changes: Augmentation
 ) -> tuple[Pixels, Pixels]:
     """Return a changed copy of a pair.
 
@@ -50,18 +50,18 @@ def augment(
         image: uint8 S×S×3 RGB.
         mask: uint8 S×S, 0 or 255.
         size: Side of the result.
-        how: Strength of the changes.
+        changes: Strength of the changes.
 
     Returns:
         uint8 size×size×3 and uint8 size×size, 0 or 255.
     """
-    matrix = _geometry(rng, image.shape[0], size, how)
+    matrix = _geometry(rng, image.shape[0], size, changes)
     moved = np.asarray(cv2.warpAffine(image, matrix, (size, size), flags=cv2.INTER_LINEAR), np.uint8)
     moved_mask = cv2.warpAffine(mask, matrix, (size, size), flags=cv2.INTER_LINEAR)
-    moved = _colour(rng, moved, how)
-    if rng.random() < how.blur:
+    moved = _colour(rng, moved, changes)
+    if rng.random() < changes.blur:
         moved = np.asarray(cv2.GaussianBlur(moved, (0, 0), float(rng.uniform(0.4, 2.0))), np.uint8)
-    if rng.random() < how.noise:
+    if rng.random() < changes.noise:
         noise = rng.standard_normal(moved.shape, np.float32) * np.float32(rng.uniform(1.0, 10.0))
         moved = np.asarray(cv2.add(moved, noise, dtype=cv2.CV_8U), np.uint8)
     return moved, np.where(moved_mask > 127, 255, 0).astype(np.uint8)

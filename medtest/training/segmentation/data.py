@@ -151,11 +151,6 @@ class Batch:
     weights: Floats
 
 
-def normalise(images: NDArray[np.uint8]) -> Floats:
-    """Return B×3×H×W float32 with ImageNet's mean and standard deviation from B×H×W×3 uint8 RGB."""
-    return IMAGENET.tensor(images)
-
-
 class PairBatches:
     """Draws batches from several sets of pairs in fixed shares.
 
@@ -164,7 +159,7 @@ class PairBatches:
             reshuffled.
         sizes: Image sides, one of which is drawn for each step.
         seed: Determines a batch together with the step's number.
-        how: The random changes.
+        changes: The random changes.
         kind: Input format of the network.
         exchange: Probability that an image takes the colours of another one from any of the sets, see
             :mod:`medtest.training.segmentation.colour`.
@@ -177,7 +172,7 @@ class PairBatches:
         *,
         sizes: Sequence[int],
         seed: int,
-        how: Augmentation,
+        changes: Augmentation,
         kind: InputKind = IMAGENET,
         exchange: float = 0.0,
         wrap: bool = False,
@@ -185,7 +180,7 @@ class PairBatches:
         self._sets = [(pairs, count) for pairs, count in sets if count > 0]
         self._sizes = list(sizes)
         self._seed = seed
-        self._how = how
+        self._changes = changes
         self._kind = kind
         self._exchange = exchange
         self._wrap = wrap
@@ -201,7 +196,7 @@ class PairBatches:
             for position in range(step * count, (step + 1) * count):
                 index = case_at(position, len(pairs), seed=self._seed, group=number)
                 source = self._recoloured(rng, pairs.images[index])
-                image, mask = augment(rng, source, pairs.masks[index], size=size, how=self._how)
+                image, mask = augment(rng, source, pairs.masks[index], size=size, changes=self._changes)
                 images.append(image)
                 masks.append(mask)
         stacked = np.stack(masks)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,8 +23,8 @@ from medtest.training.settings.options import SegmentationOptions
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from medtest.training.engine.trainer import Evaluation, Loss, Progress
-    from medtest.training.run import Trained
+    from medtest.training.engine.prepared import PreparedTraining
+    from medtest.training.engine.trainer import Evaluation, Loss
     from medtest.training.segmentation.data import Batch
 
 CACHE_SCALE = 1.25
@@ -87,50 +86,27 @@ def _shares(options: SegmentationOptions, data: _Data) -> list[tuple[Pairs, int]
     return [(data.training[0][1], options.batch - phantom_count), (data.training[1][1], phantom_count)]
 
 
-def train_segmentation(
-    options: SegmentationOptions,
-    out: Path,
-    *,
-    resume: bool = True,
-    progress: Progress | None = None,
-    stop: Callable[[int], bool] | None = None,
-) -> Trained:
-    """Train a compact network, or continue an interrupted training.
+def prepare_segmentation(options: SegmentationOptions, out: Path) -> PreparedTraining:
+    """Return the training of a compact network; phantoms are kept in ``phantoms/`` of its folder.
 
-    The folder then holds ``<network>.safetensors`` (the best averaged weights so far, half precision),
-    ``state.pt`` (from which the training resumes at the exact step), ``phantoms/`` (a cache) and ``history.json``.
-
-    Args:
-        options: The user's options.
-        out: Folder of this training.
-        resume: Whether to continue from ``state.pt`` if it exists; otherwise start again.
-        progress: Called after every step.
-        stop: Called with the number of steps done; True writes the state and ends early.
-
-    Returns:
-        The best weights and their score: mean Dice on held-out real pairs and on phantoms, averaged if there are both.
+    The score is the mean Dice on held-out real pairs and on phantoms, averaged if there are both.
 
     Raises:
         UserMistakes: Files of the data cannot be used.
-        MedtestError: Options or data do not fit, or the state belongs to another training.
+        MedtestError: Options or data do not fit.
     """
-    import torch
-
     from medtest.systems.checkpoints.inputs import INPUTS
     from medtest.systems.pytorch import networks
     from medtest.training.engine.initial import initialise
+    from medtest.training.engine.prepared import PreparedTraining, compact_writer
     from medtest.training.engine.start import backbone_from, start_from
     from medtest.training.engine.trainer import Training
-    from medtest.training.run import train_compact
     from medtest.training.segmentation.augment import Augmentation
     from medtest.training.segmentation.data import PairBatches
 
     if options.network not in networks.SEGMENTATION:
         names = ", ".join(networks.SEGMENTATION)
         raise MedtestError(f"no compact network is called {options.network!r}; there are {names}")
-    if options.threads:
-        torch.set_num_threads(options.threads)
-    out.mkdir(parents=True, exist_ok=True)
     data = _load(options, out)
     config = networks.COMPACT[options.network]
     network = networks.make(config)
@@ -139,8 +115,8 @@ def train_segmentation(
         start_from(network, options.start_from)
     if options.backbone_from is not None:
         backbone_from(network, options.network, options.backbone_from)
-    make = partial(
-        Training,
+    weights = out / f"{options.network}.safetensors"
+    training = Training(
         network=network,
         recipe=options.recipe(),
         validation=options.validation(watched=bool(data.validation)),
@@ -148,12 +124,13 @@ def train_segmentation(
             _shares(options, data),
             sizes=options.sizes or [options.size],
             seed=options.seed,
-            how=Augmentation(),
+            changes=Augmentation(),
             kind=INPUTS[options.network],
             exchange=EXCHANGE.get(options.network, 0.0) if options.exchange is None else options.exchange,
         ),
         loss=_loss(options),
         evaluate=_evaluation(options, data.validation),
+        write=compact_writer(weights, config, size=options.size),
         steps=options.steps,
         steps_per_epoch=options.steps,
         seed=options.seed,
@@ -162,17 +139,7 @@ def train_segmentation(
         prefix="val_dice_",
     )
     sizes = {f"pairs_{name}": len(pairs) for name, pairs in data.training}
-    return train_compact(
-        options,
-        config,
-        out,
-        lambda write: make(write=write),
-        size=options.size,
-        params=sizes,
-        resume=resume,
-        progress=progress,
-        stop=stop,
-    )
+    return PreparedTraining(training=training, weights=weights, name=f"{options.network}-compact", params=sizes)
 
 
 def _loss(options: SegmentationOptions) -> Loss:

@@ -84,9 +84,9 @@ def typed_value(text: str) -> Any:
         return plain
 
 
-def mistake(key: str, found: str, allowed: str, nearest: str | None = None) -> UserMistakes:
+def mistake(key: str, typed: str, allowed: str, nearest: str | None = None) -> UserMistakes:
     """Return the error for one wrong key of the command line."""
-    return Mistake(where="command line", key=key, found=found, allowed=allowed, nearest=nearest).as_error()
+    return Mistake(where="command line", key=key, found=typed, allowed=allowed, nearest=nearest).as_error()
 
 
 def _read(path: Path, key: str) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from medtest.runner.units.parts import Parts
 from medtest.suite.compose import load
 from medtest.training.classification.material import drawn, prepare_material, training_suite
 from medtest.training.classification.options import ClassificationOptions
-from medtest.training.classification.train import train_classification
+from medtest.training.run import train
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_what_is_typed_wrongly_is_told(tokens, expected):
 
 @pytest.mark.slow
 def test_trained_further_and_tested(home, capsys):
-    start = train_classification(
+    start = train(
         ClassificationOptions(network="attnmel", phantoms=12, steps=2, batch=2, side=64, mlflow=False, threads=1),
         home / "start",
     )

@@ -17,7 +17,7 @@ from medtest.training.classification.changes import centred, changed
 from medtest.training.classification.options import ClassificationOptions
 from medtest.training.classification.recipe import Changes, load_recipe, recipe_names
 from medtest.training.classification.scores import accuracy, areas, mean_area
-from medtest.training.classification.train import train_classification
+from medtest.training.run import train
 from medtest.training.settings.recipe_files import typed_changes
 
 TWO = Classes(names=("benign", "melanoma"))
@@ -35,7 +35,7 @@ def small_set(folder, count=12, side=64, classes=TWO, clusters=None):
             image[mask] = 220
         cluster = str(index) if clusters is None else clusters[index]
         cases.append(LabelledCase(image=image, labels=(label,), mask=mask, cluster=cluster))
-    return keep(iter(cases), folder, classes=classes, side=side, what="small")
+    return keep(iter(cases), folder, classes=classes, side=side, origin="small")
 
 
 # --- recipes ----------------------------------------------------------------------------------------------------
@@ -75,18 +75,18 @@ def test_numbers_typed_as_text_are_numbers():
 
 def test_cases_are_kept_and_found_again(tmp_path):
     first = small_set(tmp_path)
-    again = keep(iter(()), tmp_path, classes=TWO, side=64, what="small")
+    again = keep(iter(()), tmp_path, classes=TWO, side=64, origin="small")
     assert len(again) == 12 and again.digest == first.digest
     np.testing.assert_array_equal(again.images, first.images)
     np.testing.assert_array_equal(again.truth.argmax(axis=1), np.arange(12) % 2)
     with pytest.raises(MedtestError, match="no case"):
-        keep(iter(()), tmp_path, classes=TWO, side=64, what="other")
+        keep(iter(()), tmp_path, classes=TWO, side=64, origin="other")
 
 
 def test_a_label_that_is_no_class_is_refused(tmp_path):
     case = LabelledCase(image=np.zeros((8, 8, 3), np.uint8), labels=("naevus",), mask=None, cluster="a")
     with pytest.raises(MedtestError, match="naevus"):
-        keep(iter([case]), tmp_path, classes=TWO, side=64, what="x")
+        keep(iter([case]), tmp_path, classes=TWO, side=64, origin="x")
 
 
 def test_the_middle_of_an_image_is_kept():
@@ -200,22 +200,22 @@ def options(**more):
 
 
 def test_stopped_and_resumed_gives_the_same_weights(tmp_path):
-    whole = train_classification(options(), tmp_path / "whole")
-    parted = train_classification(options(), tmp_path / "parted", stop=lambda step: step == 3)
+    whole = train(options(), tmp_path / "whole")
+    parted = train(options(), tmp_path / "parted", stop=lambda step: step == 3)
     assert parted.step == 3
-    done = train_classification(options(), tmp_path / "parted")
+    done = train(options(), tmp_path / "parted")
     assert done.step == whole.step == 4
     assert done.weights.read_bytes() == whole.weights.read_bytes()
     history = json.loads((tmp_path / "parted" / "history.json").read_text())
     assert [one["step"] for one in history] == [2, 4]
     with pytest.raises(MedtestError, match="other options"):
-        train_classification(options(seed=1), tmp_path / "parted")
+        train(options(seed=1), tmp_path / "parted")
 
 
 def test_trained_weights_answer_as_a_system(tmp_path):
     from medtest.core.plugins import part
 
-    trained = train_classification(options(), tmp_path / "out")
+    trained = train(options(), tmp_path / "out")
     kind = part("systems", "attnmel").load()
     system = kind("attnmel", kind.Settings(checkpoint=str(trained.weights), input="as_is"))
     system.open(device="cpu", threads=1)
@@ -235,5 +235,5 @@ def test_trained_weights_answer_as_a_system(tmp_path):
 def test_what_cannot_be_trained_is_told(tmp_path, more, expected):
     given_options = options().model_copy(update=more)
     with pytest.raises(UserMistakes) as caught:
-        train_classification(given_options, tmp_path / "out")
+        train(given_options, tmp_path / "out")
     assert expected in str(caught.value)

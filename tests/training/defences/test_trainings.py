@@ -14,9 +14,10 @@ from medtest.core.errors import UserMistakes
 from medtest.systems.checkpoints.weights import read_info
 from medtest.training.classification.options import ClassificationOptions
 from medtest.training.classification.recipe import load_recipe
-from medtest.training.classification.train import train_classification
 from medtest.training.defences.defence import Defence
-from medtest.training.defences.step import check_labels, floor_of
+from medtest.training.defences.step import check_labels
+from medtest.training.engine.trainer import above_floor
+from medtest.training.run import train
 
 
 def options(defence, network="attnmel", **more):
@@ -28,10 +29,10 @@ def options(defence, network="attnmel", **more):
 
 @pytest.mark.parametrize("defence", ["standard", "mpadvt", "maadvt"])
 def test_stopped_and_resumed_gives_the_same_weights(tmp_path, defence):
-    whole = train_classification(options(defence), tmp_path / "whole")
-    parted = train_classification(options(defence), tmp_path / "parted", stop=lambda step: step == 3)
+    whole = train(options(defence), tmp_path / "whole")
+    parted = train(options(defence), tmp_path / "parted", stop=lambda step: step == 3)
     assert parted.step == 3
-    done = train_classification(options(defence), tmp_path / "parted")
+    done = train(options(defence), tmp_path / "parted")
     assert done.weights.read_bytes() == whole.weights.read_bytes()
     histories = [json.loads((tmp_path / name / "history.json").read_text()) for name in ("whole", "parted")]
     assert histories[0] == histories[1]  # what was drawn, too
@@ -40,14 +41,14 @@ def test_stopped_and_resumed_gives_the_same_weights(tmp_path, defence):
 
 
 def test_trainings_without_and_with_a_defence_are_not_one_another(tmp_path):
-    plain = train_classification(options("standard"), tmp_path / "a")
-    other = train_classification(options("mpadvt"), tmp_path / "b")
+    plain = train(options("standard"), tmp_path / "a")
+    other = train(options("mpadvt"), tmp_path / "b")
     assert plain.weights.read_bytes() != other.weights.read_bytes()
 
 
 def test_maadvt_is_refused_where_several_labels_may_hold(tmp_path):
     with pytest.raises(UserMistakes) as caught:
-        train_classification(options("maadvt", network="chexnet"), tmp_path)
+        train(options("maadvt", network="chexnet"), tmp_path)
     assert len(caught.value.mistakes) == 1 and "standard, mpadvt" in str(caught.value)
     check_labels(Defence(name="mpadvt"), multi=True, family="chexnet")
     check_labels(Defence(name="maadvt"), multi=False, family="attnmel")
@@ -79,9 +80,9 @@ def test_the_command_line_names_a_defence_and_its_keys():
 
 def test_weights_that_lost_too_much_on_clean_images_are_not_kept():
     how = Defence(name="standard", watch={"clean_floor": 0.08})
-    may_keep = floor_of(how)
+    may_keep = above_floor("accuracy", how.watch.clean_floor)
     assert may_keep({"accuracy": 0.82}, {"accuracy": 0.9}) and not may_keep({"accuracy": 0.81}, {"accuracy": 0.9})
-    assert floor_of(Defence(name="standard"))({"accuracy": 0.0}, {"accuracy": 0.9})
+    assert above_floor("accuracy", Defence(name="standard").watch.clean_floor)({"accuracy": 0.0}, {"accuracy": 0.9})
 
 
 SUITE = """
@@ -106,7 +107,7 @@ def test_trained_further_under_attack_and_tabled(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("MEDTEST_HOME", str(tmp_path / "home"))
     (tmp_path / "home").mkdir()
     (tmp_path / "attacks.yaml").write_text(SUITE, encoding="utf-8")
-    start = train_classification(
+    start = train(
         ClassificationOptions(network="attnmel", phantoms=12, steps=2, batch=2, side=64, mlflow=False, threads=1),
         tmp_path / "start",
     )

@@ -43,7 +43,7 @@ def cases_in(folder: Path, classes: Classes = ONE) -> LabelledSet:
             field[:, :4] = False
             yield LabelledCase(image=picture(number), labels=(), mask=field, cluster=f"patient {number // 2}")
 
-    return keep(cases(), folder, classes=classes, side=SIDE, what="small")
+    return keep(cases(), folder, classes=classes, side=SIDE, origin="small")
 
 
 def attack_of(settings: GeneratorSettings, classes: Classes = ONE, **changes: Any) -> GeneratorObjective:
