@@ -16,7 +16,6 @@ import hashlib
 import json
 import threading
 from abc import ABC, abstractmethod
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
@@ -26,6 +25,7 @@ from medtest.api.store.answers import KeptTexts
 from medtest.core.cases import Json, Output, PreparedSeed
 from medtest.core.errors import ExitCode, MedtestError, Mistake
 from medtest.core.plugins import Part, PartSettings, digest_name, is_trusted
+from medtest.core.recent import Recent
 from medtest.readers.readings import FILE as FILE
 from medtest.readers.readings import JUDGE as JUDGE
 from medtest.readers.readings import READ_BY as READ_BY
@@ -250,7 +250,7 @@ class KeptReader(Generic[Content, Facts]):
         path = shared / FILE if shared is not None and reader.keeps else None
         self._kept = KeptTexts(path, cache, "the file of readings")
         self._print = content_key(tuple(sorted(reader.fingerprint().items()))) if path is not None else ""
-        self._known: OrderedDict[Content, Facts] = OrderedDict()
+        self._known: Recent[Content, Facts] = Recent(_MOST_KEPT)
         self._lock = threading.Lock()
 
     def open(self, *, device: str, threads: int) -> None:
@@ -335,7 +335,6 @@ class KeptReader(Generic[Content, Facts]):
 
     def _recall(self, content: Content) -> Facts | None:
         if content in self._known:
-            self._known.move_to_end(content)
             return self._known[content]
         text = self._kept.text(self._key(content)) if self._print else None
         if text is None:
@@ -346,8 +345,6 @@ class KeptReader(Generic[Content, Facts]):
 
     def _remember(self, content: Content, facts: Facts) -> None:
         self._known[content] = facts
-        if len(self._known) > _MOST_KEPT:
-            self._known.popitem(last=False)
 
     def _key(self, content: Content) -> str:
         return hashlib.sha256(f"{self._print}\n{content_key(content)}".encode()).hexdigest()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from medtest.core.recent import Recent
 from medtest.simlab.answering.draws import Draws
 from medtest.simlab.answering.phrasing import STYLES, filled, phrase
 from medtest.simlab.answering.topics import PromptQuestion, questions_in, topic_of
@@ -60,7 +60,7 @@ class Product:
     def __init__(self, settings: Settings, reader: Callable[[Picture], Sight]) -> None:
         self.settings = settings
         self._reader = reader
-        self._seen: OrderedDict[str, Future[Sight]] = OrderedDict()
+        self._seen: Recent[str, Future[Sight]] = Recent(_KEPT)
         self._truths: dict[str, dict[object, tuple[str, ...]]] = {}
         self._lock = threading.Lock()
 
@@ -86,8 +86,6 @@ class Product:
             is_new = future is None
             if future is None:
                 future = self._seen[key] = Future()
-                if len(self._seen) > _KEPT:
-                    self._seen.popitem(last=False)
         if is_new:
             try:
                 future.set_result(self._reader(picture))

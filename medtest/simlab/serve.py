@@ -17,13 +17,13 @@ import os
 import signal
 import sys
 import threading
-from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
 
 from medtest.api.faulty.answers import BadRequest
 from medtest.api.faulty.server import FaultServer
 from medtest.core.files.images import BadFileError, decode_rgb
+from medtest.core.recent import Recent
 from medtest.simlab.config import DRAWN_DOOR, MODEL, SESSION_DOOR, TRUTH_DOOR, Config
 from medtest.simlab.drawing.artist import Artist
 from medtest.simlab.drawing.desk import DrawingDesk
@@ -46,7 +46,7 @@ class Desk:
 
     def __init__(self, product: Product, *, tells: bool) -> None:
         self.product, self.tells = product, tells
-        self._pictures: OrderedDict[int, tuple[str, Picture]] = OrderedDict()
+        self._pictures: Recent[int, tuple[str, Picture]] = Recent(_DECODED)
         self._lock = threading.Lock()
 
     def answer(self, body: Mapping[str, Any]) -> str:
@@ -121,8 +121,6 @@ class Desk:
         picture.flags.writeable = False
         with self._lock:
             self._pictures[key] = (url, picture)
-            while len(self._pictures) > _DECODED:
-                self._pictures.popitem(last=False)
         return picture
 
 

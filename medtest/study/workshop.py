@@ -7,7 +7,6 @@ so that people judge the same images that systems were tested with. Crafted ones
 from __future__ import annotations
 
 import secrets
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from pathlib import Path
 from medtest.core.cases import SOURCE, UNCHANGED, Address, Image, Mask, PreparedSeed, SeedRef, image_sha256
 from medtest.core.errors import OutputProblem
 from medtest.core.probes import Need
+from medtest.core.recent import Recent
 from medtest.runner.followups import DamagedFile, FollowUpStore
 from medtest.runner.followups.maker import EntryMaker, LoadedSeed, expected_mask
 from medtest.runner.followups.recipe import SuiteKeys
@@ -70,7 +70,7 @@ class Workshop:
         self._refs: dict[tuple[str, str], tuple[int, SeedRef]] = {}
         for number, ref in self._making.needed_refs(limit=invocation.limit, only=invocation.only):
             self._refs[ref.dataset, ref.seed_id] = (number, ref)
-        self._prepared: OrderedDict[tuple[str, str], LoadedSeed] = OrderedDict()
+        self._prepared: Recent[tuple[str, str], LoadedSeed] = Recent(_KEPT_SEEDS)
         self._recipe = SuiteKeys(suite, self._making.relations, self._names)
         self._maker = EntryMaker(self._making, self._recipe, Scrubber(self._names))
         self._store = FollowUpStore.open(invocation.home / FOLDER, create=True)
@@ -113,9 +113,6 @@ class Workshop:
         key = (address.dataset, address.seed_id)
         if key not in self._prepared:
             self._prepared[key] = self._maker.load(*self._refs[key])
-            if len(self._prepared) > _KEPT_SEEDS:
-                self._prepared.popitem(last=False)
-        self._prepared.move_to_end(key)
         return self._prepared[key]
 
     def picture(self, address: Address) -> LesionImage | None:

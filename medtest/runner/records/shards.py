@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
@@ -24,6 +23,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from medtest.core.cases import ReasonCode
+from medtest.core.recent import Recent
 from medtest.runner.folder import RECORDS, output_problems, sync_folder, utc_now, writing
 from medtest.runner.records.answers import AnswerWriter, KeptAnswer
 from medtest.runner.records.judged_by import JudgedBy
@@ -313,10 +313,10 @@ class _Reader:
         schema: pa.Schema,
         keep: int,
     ) -> None:
-        self._parts, self._schema, self._most = parts, schema, keep
+        self._parts, self._schema = parts, schema
         self._primary, self._judged = stamp.primary, stamp.judged
         self._judge = judge
-        self._kept: OrderedDict[int, pa.Table] = OrderedDict()
+        self._kept: Recent[int, pa.Table] = Recent(keep)
         self._first = np.cumsum([0, *(len(part.places) for part in parts)])
 
     def tables(self, order: NDArray[np.int64]) -> Iterator[pa.Table]:
@@ -335,7 +335,6 @@ class _Reader:
 
     def _table(self, owner: int) -> pa.Table:
         if owner in self._kept:
-            self._kept.move_to_end(owner)
             return self._kept[owner]
         part = self._parts[owner]
         with pq.ParquetFile(part.path, page_checksum_verification=True) as file:
@@ -347,6 +346,4 @@ class _Reader:
         if part.primary != self._primary or lacking:
             table = self._judge(table)
         self._kept[owner] = table
-        while len(self._kept) > self._most:
-            self._kept.popitem(last=False)
         return table

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from random import Random
@@ -11,6 +10,7 @@ from random import Random
 import numpy as np
 from numpy.typing import NDArray
 
+from medtest.core.recent import Recent
 from medtest.phantoms.scenes import Placed, draw_scene
 from medtest.simlab.answering.draws import Draws
 from medtest.simlab.drawing.defects import DrawingDefects, Slips, embellishment, erring, slips
@@ -90,7 +90,7 @@ class Drawings:
     """A bounded, thread-safe cache of drawings by their inputs."""
 
     def __init__(self) -> None:
-        self._drawings: OrderedDict[Hashable, Drawing] = OrderedDict()
+        self._drawings: Recent[Hashable, Drawing] = Recent(_KEPT)
         self._lock = threading.Lock()
 
     def get(self, key: Hashable, make: Callable[[], Drawing]) -> Drawing:
@@ -102,8 +102,6 @@ class Drawings:
         drawing = make()
         with self._lock:
             self._drawings[key] = drawing
-            if len(self._drawings) > _KEPT:
-                self._drawings.popitem(last=False)
         return drawing
 
 

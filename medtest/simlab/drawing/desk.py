@@ -10,13 +10,13 @@ import io
 import json
 import secrets
 import threading
-from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
 
 from PIL import Image
 
 from medtest.api.faulty.answers import BadRequest
+from medtest.core.recent import Recent
 from medtest.simlab.config import MODEL
 from medtest.simlab.drawing.artist import Artist, Drawing, Picture
 
@@ -41,9 +41,9 @@ class DrawingDesk:
     def __init__(self, artist: Artist) -> None:
         self.artist = artist
         self.base_url = ""
-        self._files: OrderedDict[str, bytes] = OrderedDict()
-        self._users: OrderedDict[str, str] = OrderedDict()
-        self._before: OrderedDict[tuple[str, int], str] = OrderedDict()
+        self._files: Recent[str, bytes] = Recent(_LIE)
+        self._users: Recent[str, str] = Recent(_SESSIONS)
+        self._before: Recent[tuple[str, int], str] = Recent(_SESSIONS)
         self._lock = threading.Lock()
 
     def answer(self, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -97,8 +97,6 @@ class DrawingDesk:
         name = f"{secrets.token_urlsafe(18)}.{form}"
         with self._lock:
             self._files[name] = content
-            while len(self._files) > _LIE:
-                self._files.popitem(last=False)
         return {"url": self.base_url.removesuffix("/v1") + FOLDER + name} | more
 
     def file(self, path: str) -> tuple[str, bytes] | None:
@@ -122,9 +120,6 @@ class DrawingDesk:
                 return ""
             before = self._users.get(user, "")
             self._users[user] = prompt
-            self._users.move_to_end(user)
-            while len(self._users) > _SESSIONS:
-                self._users.popitem(last=False)
             return before
 
     def session(self, content: bytes) -> object:
@@ -136,9 +131,6 @@ class DrawingDesk:
         prompt, seed, earlier = _parsed_request(content, earlier=True)
         with self._lock:
             self._before[prompt, seed] = earlier
-            self._before.move_to_end((prompt, seed))
-            while len(self._before) > _SESSIONS:
-                self._before.popitem(last=False)
         return {"told": 1}
 
     def truth(self, content: bytes) -> object:
