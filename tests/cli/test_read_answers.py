@@ -108,7 +108,7 @@ def test_it_reads_as_a_run_does() -> None:
         (b"question,answer\n", ("has no answer",)),
         (b"question,answers\nsize,5 mm\n", ("a.csv:1", "column answer", "did you mean: answers")),
         (b"frage;antwort\nsize;5 mm\n", ("column question", "frage, antwort")),
-        (b"question,answer\nsize,5 mm, or 6\n", ("a.csv:2", "3 values", "2 as in the head", "quotation marks")),
+        (b"question,answer\nsize,5 mm, or 6\n", ("a.csv:2", "3 values", "2 as in the header", "quote answers")),
         (b'question,answer\nsize,"5 mm\n', ("is not CSV",)),
         (b"question,answer\n,5 mm\n", ("a.csv:2", "question", "nothing")),
         (b"question,answer,expected\nsize,5 mm,big\n", ("a.csv:2", "'big'", "What is the size of the polyp?")),

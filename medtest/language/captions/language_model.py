@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from medtest.api.budget import Budget
 from medtest.api.calls.client import Caller
@@ -58,8 +58,6 @@ verb in -ing where the caption says one with an object."""
 class EntityReply(BaseModel):
     """An entity as the model gives it."""
 
-    model_config = ConfigDict(extra="ignore")
-
     name: str
     count: int | None = None
     attributes: list[str] = Field(default_factory=list)
@@ -68,8 +66,6 @@ class EntityReply(BaseModel):
 class TripleReply(BaseModel):
     """A relation as the model gives it."""
 
-    model_config = ConfigDict(extra="ignore")
-
     subject: int
     predicate: str
     object: int
@@ -77,8 +73,6 @@ class TripleReply(BaseModel):
 
 class PoolReply(BaseModel):
     """What a model is asked to reply."""
-
-    model_config = ConfigDict(extra="ignore")
 
     entities: list[EntityReply]
     triples: list[TripleReply]

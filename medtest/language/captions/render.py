@@ -72,7 +72,7 @@ def render(pool: Pool, *, words: Mapping[str, str] | None = None) -> str:
         text = _Speaker(pool, nouns, *way).text()
         if ControlledParser().parse(text) == target:
             return text
-    raise Unsayable(f"no template says this pool alone: {text!r} can be read otherwise")
+    raise Unsayable(f"no template gives an unambiguous text: {text!r} has another reading")
 
 
 _WAYS: tuple[tuple[bool, bool, bool], ...] = (
@@ -110,7 +110,7 @@ class _Speaker:
     def text(self) -> str:
         for entity in self.pool.entities:
             if entity.count is not None and entity.count < 1:
-                raise Unsayable(f"{entity.count} of {entity.name!r}: a caption names what is there")
+                raise Unsayable(f"{entity.count} of {entity.name!r}: a caption needs a count of at least 1")
         if not self.pool.triples and self.pool.entities and not self.apart:
             self._end(listed([self._mention(index) for index in range(len(self.pool.entities))]))
             return " ".join(self.sentences)
@@ -186,11 +186,11 @@ class _Speaker:
         predicate = triple.predicate
         vocabulary = vg150()
         if predicate == "and":
-            raise Unsayable("'and' is coordination and no relation: a caption that says it says nothing of the two")
+            raise Unsayable("'and' is a coordination, not a relation")
         if predicate in vocabulary.merged_predicates:
-            raise Unsayable(f"{predicate!r} is {vocabulary.merged_predicates[predicate]!r} once more: use that")
+            raise Unsayable(f"{predicate!r} is a synonym: use {vocabulary.merged_predicates[predicate]!r}")
         if predicate not in vocabulary.relations and not _is_verb(predicate):
-            raise Unsayable(f"{predicate!r} is no predicate of the vocabulary, and no verb in -ing")
+            raise Unsayable(f"{predicate!r} is neither a predicate of the vocabulary nor a verb in -ing")
         if predicate == "in" and garment(self._noun(triple.object)):
             return "inside"  # "a man in a coat" means that he wears it
         return _SIDES.get(predicate, predicate)

@@ -71,11 +71,6 @@ class Vocabulary:
         return tuple(sorted(self.nouns))
 
     @cached_property
-    def further_classes(self) -> tuple[str, ...]:
-        """Classes beyond Visual Genome's 150, in alphabetical order."""
-        return tuple(name for name in self.names if name not in self.own_classes)
-
-    @cached_property
     def own_classes(self) -> frozenset[str]:
         """Visual Genome's 150 classes by the names used in pools, merged ones once."""
         return frozenset(self.merged_classes.get(name, name) for name in self.classes)

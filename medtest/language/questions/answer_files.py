@@ -87,7 +87,7 @@ def read_answers(path: Path, where: str = "") -> tuple[TableAnswer, ...]:
         raise _stop(
             name,
             str(error),
-            "CSV in UTF-8, or in UTF-16 with its mark",
+            "CSV in UTF-8, or in UTF-16 with a byte order mark",
             "save it as UTF-8 (in a spreadsheet: CSV UTF-8)",
         ) from error
     cells = csv_cells(text, partial(_columns, where=name), partial(_stop, name))
@@ -96,7 +96,7 @@ def read_answers(path: Path, where: str = "") -> tuple[TableAnswer, ...]:
     if len(rows) > MOST_ROWS:
         raise _stop(name, f"has more than {MOST_ROWS:,} answers", f"at most {MOST_ROWS:,}")
     if not rows:
-        raise _stop(name, "has no answer", "a head and a line for each answer")
+        raise _stop(name, "has no answer", "a header and one line per answer")
     mistakes = [mistake for row in rows for mistake in _mistakes_of(*row, name)]
     if not mistakes:
         answers = _given(rows)
@@ -132,8 +132,8 @@ def _columns(names: list[str], line: int, *, where: str) -> dict[str, int]:
             where=where,
             line=line,
             key=f"column {(absent or doubled)[0]}",
-            found=(", ".join(names)[:120] or "no head") + ("" if absent else ", one of them twice"),
-            allowed="question, answer and, where it is known, expected",
+            found=(", ".join(names)[:120] or "no header") + ("" if absent else " (one of them twice)"),
+            allowed="question, answer and, if known, expected",
             nearest=nearest_name(absent[0], unused) if absent else None,
             fix="name the columns question, answer, expected in the first line",
         ).as_error()
@@ -202,8 +202,8 @@ def _no_value(answer: TableAnswer, where: str) -> Mistake:
         line=answer.line,
         key="expected",
         found=repr(answer.expected_text[:80]),
-        allowed=f"what an answer to {answer.question.text!r} can be, or refusal, unparsed, not relevant",
-        fix="write it as a short answer, and leave it empty where it is not known",
+        allowed=f"a possible answer to {answer.question.text!r}, or refusal, unparsed, not relevant",
+        fix="write a short answer, or leave it empty if it is unknown",
     )
 
 

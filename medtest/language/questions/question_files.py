@@ -120,11 +120,11 @@ def _json_rows(text: str, where: str) -> Iterator[_Row]:
         yield from _submission(content, where)
         return
     if not isinstance(content, list) or not content:
-        raise _stop(where, "is an empty list" if content == [] else "is no list and no object", _LAYOUTS)
+        raise _stop(where, "is an empty list" if content == [] else "is neither a list nor an object", _LAYOUTS)
     for number, entry in enumerate(content, start=1):
         place = f"entry {number}"
         if not isinstance(entry, dict):
-            raise _stop(where, f"{place} is no object but {short(entry)}", _LAYOUTS)
+            raise _stop(where, f"{place} is {short(entry)}, which is not an object", _LAYOUTS)
         labels = _get(entry, "labels")
         image = _get(entry, *_COLUMNS["image"])
         if labels is None:
@@ -195,8 +195,8 @@ def csv_cells(
                 columns = columns_of(names, reader.line_num)
                 continue
             if len(row) != len(names):
-                fix = "put answers that hold the separator or a line's end between quotation marks"
-                allowed = f"{len(names)} as in the head"
+                fix = "quote answers that contain the separator or a line break"
+                allowed = f"{len(names)} as in the header"
                 raise stop(f"{len(row)} values", allowed=allowed, fix=fix, line=reader.line_num)
             yield reader.line_num, {name: row[at].strip() for name, at in columns.items()}
     except csv.Error as error:
@@ -240,7 +240,7 @@ def _columns(header: list[str], where: str, line: int = 1) -> dict[str, int]:
             found=listing,
             allowed="; ".join(f"{column}: {' or '.join(_COLUMNS[column])}" for column in absent),
             nearest=nearest,
-            fix="name the columns image, question, answer; leave answer out where none is known",
+            fix="name the columns image, question, answer; leave answer empty if it is unknown",
         ).as_error()
     return columns
 
@@ -260,7 +260,7 @@ def _mistakes_of(row: _Row, where: str) -> Iterator[Mistake]:
     if not isinstance(row.image, str | int) or isinstance(row.image, bool) or not str(row.image).strip():
         yield mistake("image", short(row.image), "the image's name")
     elif not _is_name(str(row.image)):
-        yield mistake("image", short(row.image), "a name below the folder of images: no absolute path, no ..")
+        yield mistake("image", short(row.image), "a name below the image folder, without .. and not absolute")
     if not isinstance(row.question, str) or not row.question.strip():
         yield mistake("question", short(row.question), "a question")
     elif len(row.question) > LONGEST_QUESTION:

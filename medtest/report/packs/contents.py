@@ -65,7 +65,7 @@ _ALLOWED: Mapping[str, re.Pattern[str]] = {
 
 
 class _Fields(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True)
 
 
 class PackedFile(_Fields):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from medtest.language.captions.controlled.lexicon import animate, garment, lexicon, mass
+from medtest.language.captions.controlled.lexicon import animate, lexicon, mass
 from medtest.language.captions.controlled.tags import Tag, Token
 from medtest.language.captions.inflection import PLURAL_ONLY, SAME, is_plural, singular
 from medtest.language.captions.vocabulary import vg150
@@ -225,8 +225,3 @@ def _next_is(tokens: Sequence[Token], at: int, word: str) -> bool:
 
 def _next_tag(tokens: Sequence[Token], at: int) -> Tag | None:
     return tokens[at].tag if at < len(tokens) else None
-
-
-def is_garment(phrase: Phrase) -> bool:
-    """Return True if a phrase names something worn."""
-    return bool(phrase.name) and garment(phrase.name)

@@ -241,8 +241,6 @@ class CaptionReading:
     def _waits(self, predicate: Predicate, subjects: list[int]) -> None:
         """Set a predicate pending if it takes an object."""
         state = self.clause
-        if predicate.attribute and not predicate.predicate:
-            return
         if predicate.predicate:
             state.pending = (predicate.predicate, subjects)
         state.drops = predicate.drops

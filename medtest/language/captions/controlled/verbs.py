@@ -88,17 +88,13 @@ class Predicate:
         predicate: Relation that waits for an object; "" if none does.
         end: Index of the token after it.
         wants: True if it only leads to another verb ("trying to").
-        attribute: True if it can only describe.
         drops: True if what follows is not visible.
-        reverse: True if the object is the agent: "pulled by a horse".
     """
 
     predicate: str
     end: int
     wants: bool = False
-    attribute: bool = False
     drops: bool = False
-    reverse: bool = False
 
 
 def predicate_of_verb(tokens: Sequence[Token], at: int) -> Predicate:
@@ -124,14 +120,10 @@ def predicate_of_verb(tokens: Sequence[Token], at: int) -> Predicate:
         if not following.base:
             return Predicate(predicate="", end=end)
         relation = WITH.get(base, {}).get(following.base, "")
-        if base == "make" and token.tag is not Tag.PARTICIPLE:
-            relation = ""
-        if base == "cover" and token.tag is not Tag.PARTICIPLE:
+        if base in ("make", "cover") and token.tag is not Tag.PARTICIPLE:
             relation = ""
         if relation and following.word not in ("above", "across"):
             return Predicate(predicate=relation, end=end + 1)
-        if base == "talk" and following.word == "on":
-            return Predicate(predicate="using", end=end + 1)
         return Predicate(predicate="", end=end)
     if following.tag in OPENS_NOUN or following.tag is Tag.PRONOUN:
         if token.tag is Tag.PARTICIPLE or base in _NO_OBJECT:

@@ -72,7 +72,7 @@ def _loaded(model: str) -> Any:
         pipeline = spacy.load(name, exclude=["ner"])
     except OSError:
         had = ", ".join(installed) or "none"
-        raise NoParser(f"spaCy has no pipeline {name!r}; installed English ones: {had}") from None
+        raise NoParser(f"spaCy has no pipeline {name!r}; installed English pipelines: {had}") from None
     if "parser" not in pipeline.pipe_names:
-        raise NoParser(f"spaCy's pipeline {name!r} parses no dependencies")
+        raise NoParser(f"spaCy's pipeline {name!r} has no dependency parser")
     return pipeline

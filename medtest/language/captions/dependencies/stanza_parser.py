@@ -78,11 +78,11 @@ def _loaded(model: str) -> Any:
         ) from None
     settings: dict[str, Any] = {"dir": model} if model else {}
     if model and not Path(model).is_dir():
-        raise NoParser(f"{model!r} is no folder of Stanza's models")
+        raise NoParser(f"{model!r} is not a folder of Stanza's models")
     try:
         return stanza.Pipeline(
             "en", processors=PROCESSORS, download_method=None, use_gpu=False, verbose=False, **settings
         )
     except (OSError, ValueError, RuntimeError, KeyError) as error:
         why = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise NoParser(f"Stanza's English models are not there: {why}") from None
+        raise NoParser(f"Stanza's English models cannot be loaded: {why}") from None
