@@ -14,7 +14,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +54,7 @@ from medtest.results.records.wanted import Wanted
 from medtest.results.series.paired import paired_table
 from medtest.results.series.robustness import robustness_table
 from medtest.results.series.series_records import CurveSettings, series_sets
-from medtest.results.tables import tables_of
+from medtest.results.tables import Tables, tables_of
 from medtest.suite.compose import load_suite
 from medtest.suite.model import Gate, Suite
 from medtest.tasks.classify.tables.films import worst_sequences
@@ -223,15 +223,31 @@ def records_of(kind: str, cuts: list[str], steps: list[tuple[str, str]], folder:
 # --- what must return ---------------------------------------------------------------------------------------------
 
 
-def made(kind: str, records: Records, other: Records, folder: Path) -> list[Material]:
-    """All that is computed of records, files of tables among it."""
-    wanted, _, _, run = ran(kind)
+@cache
+def wanted_of(kind: str) -> Wanted:
+    """Return what is computed of a kind, two gates among it."""
+    wanted, _, _, _ = ran(kind)
     first, more = wanted.primary, tuple(wanted.relations)[0]
     gate = Gate(score=first.score, threshold=first.threshold, against=first.against, max_percent=10)
-    wanted = replace(wanted, gates=(gate, replace(gate, relation=more, severity="1", bound="ci_high")))
+    return replace(wanted, gates=(gate, replace(gate, relation=more, severity="1", bound="ci_high")))
+
+
+@lru_cache(maxsize=8)
+def counted(kind: str, cuts: tuple[str, ...], steps: tuple[tuple[str, str], ...]) -> tuple[Records, Tables]:
+    """Return the records after cuts and steps, and their tables; the reference is the records after the cuts."""
+    with tempfile.TemporaryDirectory() as name:
+        records = records_of(kind, list(cuts), list(steps), Path(name) / "records")
+    other = counted(kind, cuts, ())[0] if steps else records
+    return records, tables_of(records, wanted_of(kind), reference=reference_of(other))
+
+
+def made(kind: str, cuts: list[str], steps: list[tuple[str, str]], folder: Path) -> list[Material]:
+    """All that is computed of records with and without the steps, files of tables among it."""
+    wanted, run = wanted_of(kind), ran(kind)[3]
+    sides = [counted(kind, tuple(cuts), chosen) for chosen in (tuple(steps), ())]
+    records, other = (side[0] for side in sides)
     materials = []
-    for number, one in enumerate((records, other)):
-        tables = tables_of(one, wanted, reference=reference_of(other))
+    for number, (_, tables) in enumerate(sides):
         target = folder / "outputs" / wanted.suite / f"s{number}" / "1"
         tables.write(target)
         shutil.copy(folder / ("one", "two")[number] / "records.parquet", target)  # a comparison reads them once more
@@ -271,7 +287,7 @@ def check(kind: str, cuts: list[str], steps: list[tuple[str, str]], *, pages: bo
         folder = Path(name)
         records = records_of(kind, cuts, steps, folder / "one")
         other = records_of(kind, cuts, [], folder / "two")
-        materials = made(kind, records, other, folder)
+        materials = made(kind, cuts, steps, folder)
         if kind in ("masks", "labels", "findings"):
             compared(records, other, materials[0].wanted.task)
         if pages:
