@@ -123,7 +123,7 @@ def test_pauses_as_people_say_them() -> None:
 
 
 def test_waiting_for_other_calls_is_no_time_of_the_question(tmp_path: Path) -> None:
-    """Question 0 fails, and question 1 then holds the only place for 1.5 s: longer than question 0 has."""
+    """Question 0 fails, and question 1 then holds the only place for 0.8 s: longer than question 0 has."""
     tried: list[str] = []
 
     def answer(body: Mapping[str, Any]) -> str:
@@ -132,10 +132,10 @@ def test_waiting_for_other_calls_is_no_time_of_the_question(tmp_path: Path) -> N
         if tried == ["question 0"]:
             raise RuntimeError("at first it breaks")
         if prompt == "question 1":
-            time.sleep(1.5)
+            time.sleep(0.8)
         return "Yes."
 
-    rules = Retries(first_pause=0.01, total_seconds=1.0, call_seconds=10.0)
+    rules = Retries(first_pause=0.01, total_seconds=0.5, call_seconds=10.0)
     with serving_server(FaultServer(answer=answer, threads=4)) as server:
         got = asked(tmp_path, server.base_url, questions(3), max_in_flight=1, retries=rules)
     assert {one.state for one in got} == {CallState.ANSWERED}
