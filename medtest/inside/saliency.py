@@ -2,7 +2,7 @@
 
 Gradient saliency follows Simonyan, Vedaldi and Zisserman (2013), as in Xu et al. 2021, section 4.3: the largest
 absolute gradient over the channels. Integrated gradients follow Sundararajan, Taly and Yan (2017), starting from black.
-Both use the system's probe, so that they refer to the prepared image whatever the system crops or resizes.
+Both use the system's probe, so that they refer to the prepared image even if the system crops or resizes it.
 """
 
 from __future__ import annotations

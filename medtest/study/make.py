@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -87,12 +87,12 @@ def make_study(
     """
     check_privacy(
         suite,
-        series="The study shows pictures with lesions; series are no such pictures.",
+        series="A study shows pictures with lesions, and this suite has series.",
         forbidden="A study shows images to people; this suite forbids that.",
     )
-    with new_folder(to) as draft_folder:
+    with new_folder(to) as folder:
         seed = suite.seed if options.draw is None else options.draw
-        with closing(Workshop(suite, invocation, draft_folder.path)) as workshop:
+        with closing(Workshop(suite, invocation, folder)) as workshop:
             draft = _draw(workshop, options, seed, progress)
         if not any(draft.items.values()):
             raise Mistake(where="suite", found="nothing to show", allowed="follow-ups that can be made").as_error()
@@ -108,8 +108,7 @@ def make_study(
             "options": options.model_dump(mode="json"),
             "relations": dict.fromkeys(draft.items, ""),
         }
-        longest = write_study(draft_folder.path, meta, draft.items, draft.catches, draft.training, options, seed)
-        draft_folder.keep()
+        longest = write_study(folder, meta, draft.items, draft.catches, draft.training, options, seed)
     return MadeStudy(
         folder=to,
         kind=options.kind,
@@ -188,7 +187,7 @@ def _draw_frames(workshop: Workshop, options: StudyOptions, seed: int, draft: _D
             draft.add(FRAMES, workshop.item(next(numbers), address, shown))
     available = len(draft.items[FRAMES])
     if available < options.frames:
-        draft.notices.append(f"{available} frames: the suite has no more than these ({options.frames} were asked for).")
+        draft.notices.append(f"{available} of {options.frames} frames: the suite has no more.")
 
 
 def _draw_followups(
@@ -213,16 +212,15 @@ def _draw_followups(
     for name in names:
         available = len(draft.items.get(name, ()))
         if available < options.drawn:
-            draft.notices.append(
-                f"{name}: {available} follow-ups; the suite has no more ({options.drawn} were asked for)."
-            )
+            draft.notices.append(f"{name}: {available} of {options.drawn} follow-ups; the suite has no more.")
 
 
 # --- the folder -----------------------------------------------------------------------------------------------------
 
 
-class new_folder:
-    """A folder that appears under its name only after :meth:`keep` was called.
+@contextmanager
+def new_folder(to: Path) -> Iterator[Path]:
+    """Yield a temporary folder that gets its final name when the block ends without an error.
 
     Args:
         to: Path of the folder.
@@ -231,34 +229,27 @@ class new_folder:
         UserMistakes: The path exists.
         OutputProblem: It cannot be created.
     """
+    if to.exists() and not (to.is_dir() and not any(to.iterdir())):
+        raise Mistake(
+            where="command line", key="to", found=f"{to.name}, which exists", allowed="a new folder"
+        ).as_error()
+    partial = to.with_name(f".{to.name}.{secrets.token_hex(4)}.part")
+    try:
+        with _creation(to):
+            to.parent.mkdir(parents=True, exist_ok=True)
+            partial.mkdir(mode=0o700)
+        yield partial
+        with _creation(to):
+            if to.exists():
+                to.rmdir()
+            partial.rename(to)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
 
-    def __init__(self, to: Path) -> None:
-        if to.exists() and not (to.is_dir() and not any(to.iterdir())):
-            raise Mistake(
-                where="command line", key="to", found=f"{to.name}, which is there", allowed="a new folder"
-            ).as_error()
-        self._to = to
-        self.path = to.with_name(f".{to.name}.{secrets.token_hex(4)}.part")
-        self._kept = False
 
-    def __enter__(self) -> new_folder:
-        try:
-            self._to.parent.mkdir(parents=True, exist_ok=True)
-            self.path.mkdir(mode=0o700)
-        except OSError as error:
-            raise OutputProblem(f"{self._to.name} cannot be made: {error.strerror}") from error
-        return self
-
-    def keep(self) -> None:
-        """Move the folder to its final name."""
-        try:
-            if self._to.exists():
-                self._to.rmdir()
-            self.path.rename(self._to)
-        except OSError as error:
-            raise OutputProblem(f"{self._to.name} cannot be made: {error.strerror}") from error
-        self._kept = True
-
-    def __exit__(self, *_: object) -> None:
-        if not self._kept:
-            shutil.rmtree(self.path, ignore_errors=True)
+@contextmanager
+def _creation(to: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise OutputProblem(f"{to.name} cannot be created: {error.strerror}") from error

@@ -105,7 +105,7 @@ def test_fewer_follow_ups_than_asked_for_are_told(tmp_path: Path) -> None:
     made = make_small(tmp_path, tmp_path / "few", ("only=severity:3",), per_relation="50", training="0")
     assert made.items["blur"] == 8
     assert 0 < made.items["text"] <= 8  # small images leave some text no room
-    assert any("blur: 8 follow-ups" in notice for notice in made.notices)
+    assert any("blur: 8 of 50" in notice for notice in made.notices)
 
 
 def test_hashed_ids_and_images_kept_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,7 +121,7 @@ def test_hashed_ids_and_images_kept_private(tmp_path: Path, monkeypatch: pytest.
 def test_a_taken_folder_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / "mine.txt").write_text("mine")
-    with pytest.raises(UserMistakes, match="which is there"):
+    with pytest.raises(UserMistakes, match="taken, which exists"):
         make_small(tmp_path, tmp_path / "taken")
     assert (tmp_path / "taken" / "mine.txt").read_text() == "mine"
 

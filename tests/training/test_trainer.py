@@ -149,7 +149,7 @@ def test_a_signal_writes_the_state_and_is_told(tmp_path: Path) -> None:
         if point.step == 5:
             os.kill(os.getpid(), signal.SIGINT)
 
-    with pytest.raises(Interrupted, match="Stopped at step 5 of 9; the same command goes on"):
+    with pytest.raises(Interrupted, match="step 5 of 9"):
         Trainer(training(), tmp_path).fit(progress=interrupt)
     assert states(tmp_path)["reached"]["step"] == 5
 

@@ -108,7 +108,7 @@ def _any(group: Sequence[Rating]) -> bool | None:
 
 
 def recognised_table(ratings: Ratings) -> pd.DataFrame:
-    """Return how often the artefact of a follow-up is recognised by consensus, by relation and severity."""
+    """Return the share of follow-ups whose artefact is recognised by consensus, by relation and severity."""
     cells: dict[tuple[str, int], list[bool]] = {}
     for group in ratings.by_item().values():
         item = group[0].item
@@ -135,7 +135,7 @@ def recognised_table(ratings: Ratings) -> pd.DataFrame:
 
 
 def self_table(ratings: Ratings) -> pd.DataFrame:
-    """Return how often each annotator marks a repeated frame in the same way."""
+    """Return the share of repeated frames that each annotator marks in the same way."""
     rows: list[dict[str, Any]] = []
     for annotator in [*ratings.annotators, None]:
         pairs = returned(ratings, annotator)

@@ -98,7 +98,7 @@ def report_study(folder: Path, *, home: Path, leave_out: Sequence[int] = (), tra
 def _without_formulas(table: pd.DataFrame) -> pd.DataFrame:
     """Return a table with an apostrophe before comments that a spreadsheet would take for a formula.
 
-    Comments are untrusted input for whoever opens ``answers.csv`` (OWASP, CSV Injection).
+    Comments are untrusted input for readers of ``answers.csv`` (OWASP, CSV Injection).
     """
     if "comment" not in table:
         return table

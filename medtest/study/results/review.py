@@ -46,9 +46,8 @@ def make_review(folder: Path, options: StudyOptions, to: Path) -> MadeStudy:
     copied = {key: value for key, value in meta.items() if key not in {"format", "secret"}}
     copied |= {"created": now(), "options": options.model_dump(mode="json"), "review_of": folder.name, "seed": seed}
     with new_folder(to) as draft:
-        _copy_images(folder, draft.path, chosen)
-        longest = write_study(draft.path, copied, groups, [], [], options, seed)
-        draft.keep()
+        _copy_images(folder, draft, chosen)
+        longest = write_study(draft, copied, groups, [], [], options, seed)
     return MadeStudy(
         folder=to,
         kind=StudyKind.PAIRS,

@@ -21,7 +21,7 @@ class ClassificationOptions(TrainingOptions):
     suite: str | None = Field(default=None, description="Suite whose seeds are the training cases; with --data.")
     data: Path | None = Field(default=None, description="Folder of the user's images that the suite's seeds read.")
     phantoms: int = Field(default=0, ge=0, description="Number of phantoms to train on.")
-    phantom_seed: int = Field(default=30_000, description="Suite seed the phantoms are drawn from.")
+    phantom_seed: int = Field(default=30_000, description="Suite seed of the phantoms.")
     recipe: str = Field(
         default="compact",
         description="compact, agdn, dsinet, attnmel, inceptionv3_dr, chexnet, or the path of a YAML file.",
@@ -29,14 +29,14 @@ class ClassificationOptions(TrainingOptions):
     change: list[str] = Field(
         default=[], description="KEY=VALUE that changes a key of the recipe (optimizer.rate=1e-3); may be repeated."
     )
-    steps: int | None = Field(default=None, ge=1, description="Optimizer steps, in place of the recipe's length.")
-    batch: int | None = Field(default=None, ge=2, description="Cases in a step, in place of the recipe's.")
+    steps: int | None = Field(default=None, ge=1, description="Optimizer steps, instead of the recipe's length.")
+    batch: int | None = Field(default=None, ge=2, description="Cases in a step, instead of the recipe's.")
     side: int | None = Field(
         default=None,
         ge=64,
         le=640,
         multiple_of=32,
-        description="Side in pixels that the network takes; its own without.",
+        description="Input side in pixels; by default the network's own.",
     )
 
     def changes(self) -> dict[str, Any]:

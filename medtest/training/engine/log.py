@@ -97,7 +97,7 @@ class TrainingLog:
         Raises:
             NotTracked: The store failed; the progress so far is in the training's folder.
         """
-        with problems("this training could not be tracked any more (the same command goes on)"):
+        with problems("this training could not be tracked any more (the same command continues it)"):
             for key, value in values.items():
                 self._tracker.client.log_metric(self.run_id, key, float(value), step=step)
 

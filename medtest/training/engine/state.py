@@ -50,12 +50,12 @@ def load_state(path: Path, *, device: str, identity: Mapping[str, Any], mapped: 
         raise MedtestError(f"{path.name}: the state of this training cannot be read: {error}") from error
     if state.get("format") != FORMAT:
         raise MedtestError(
-            f"{path.name}: this training was begun by another version of medtest. Finish it with that version, or "
-            f"begin anew in another out=; the weights that it kept lie beside {path.name} and can be started from"
+            f"{path.name}: another version of medtest started this training. Finish it with that version, or "
+            f"start again in another out=; from= accepts the weights beside {path.name}"
         )
     if stored != json_sha256(identity):
         raise MedtestError(
             f"{path.name} belongs to a training with another recipe, other options, other weights or other data: "
-            "choose another out=, or begin anew there (fresh=true)"
+            "choose another out=, or start again there (fresh=true)"
         )
     return state

@@ -248,7 +248,7 @@ class Trainer:
                     break
                 if stop_requested.is_set() and reached.step < training.steps:
                     raise Interrupted(
-                        f"Stopped at step {reached.step} of {training.steps}; the same command goes on from there."
+                        f"Stopped at step {reached.step} of {training.steps}; the same command continues from there."
                     )
         return reached
 

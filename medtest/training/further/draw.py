@@ -69,23 +69,20 @@ def split(
 
 def _groups(refs: Sequence[SeedRef], prints: Sequence[str]) -> list[list[int]]:
     """Return for each image all images that share its cluster or its picture, directly or transitively."""
-    parent = list(range(len(refs)))
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
 
-    def root(index: int) -> int:
-        while parent[index] != index:
-            parent[index] = parent[parent[index]]
-            index = parent[index]
-        return index
-
+    count = len(refs)
     first: dict[tuple[str, str], int] = {}
-    for index, (ref, known_by) in enumerate(zip(refs, prints, strict=True)):
-        for key in ((f"cluster of {ref.dataset}", ref.cluster), ("picture", known_by)):
-            other = first.setdefault(key, index)
-            parent[root(index)] = root(other)
-    members: dict[int, list[int]] = {}
-    for index in range(len(refs)):
-        members.setdefault(root(index), []).append(index)
-    return [members[root(index)] for index in range(len(refs))]
+    edges = [
+        (index, first.setdefault(key, index))
+        for index, (ref, picture) in enumerate(zip(refs, prints, strict=True))
+        for key in ((f"cluster of {ref.dataset}", ref.cluster), ("picture", picture))
+    ]
+    rows, columns = np.array(edges, np.int64).reshape(-1, 2).T
+    graph = coo_array((np.ones(len(rows)), (rows, columns)), shape=(count, count))
+    _, labels = connected_components(graph, directed=False)
+    return [np.flatnonzero(labels == label).tolist() for label in labels]
 
 
 def draw_slots(

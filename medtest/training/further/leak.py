@@ -1,9 +1,9 @@
 """Check that no training image is among the tested images, comparing pixels instead of names.
 
-Two pictures are the same if they decode to the same pixels, whatever their format and name, if they are the same after
+Two pictures are the same if they decode to the same pixels (formats and names do not matter), if they are equal after
 the suite's preparation, or if one is the suite's preparation of the other (a copy stored at 512×512 is still that
 picture, and so is the crop of a suite with ``prepare.resize``). Other crops and sizes, other compression and other
-frames of a video are not detected: whoever splits the data must keep patients apart.
+frames of a video are not detected: split the data by patient.
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ def open_start(model: str, source: str, *, settings: Mapping[str, Any] | None = 
     if source == COMPACT:
         path = Path(kind(model, kind.Settings()).compact_weights)
         if not path.is_file():
-            raise MedtestError(f"{model}-compact does not ship with this medtest: give from=CHECKPOINT")
+            raise MedtestError(f"{model}-compact is not in this package: add from=CHECKPOINT")
         network, info = load_network(path)
         return _compact(model, network, info, path, checkpoint=None)
     path = _weights_file(source)

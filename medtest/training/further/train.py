@@ -111,7 +111,7 @@ def train_further(
     trainer.resume()
     trainer.fit(log=log, progress=progress)
     if not weights.is_file():
-        raise MedtestError(f"{weights.name} is gone although training is done: begin anew with fresh=true")
+        raise MedtestError(f"{weights.name} is missing although training is done: train again with fresh=true")
     trained = result_of(trainer, weights)
     facts = {
         "network": start.name,

@@ -25,7 +25,7 @@ class TrainingOptions(BaseModel):
     )
     seed: int = Field(default=0, ge=0, description="Initial weights, order, changes, dropout, and what is held out.")
     device: str = Field(default="cpu", description="cpu or cuda:N.")
-    threads: int = Field(default=0, ge=0, description="Threads of torch; 0 leaves its choice.")
+    threads: int = Field(default=0, ge=0, description="Threads of torch; 0 for its default.")
     mlflow: bool = Field(default=True, description="Log to MLflow (MLFLOW_TRACKING_URI, else ./mlruns).")
 
     def identity(self) -> dict[str, Any]:
@@ -42,23 +42,24 @@ class SegmentationOptions(TrainingOptions):
 
     network: str = Field(description="Compact network: pranet, sanet, tganet or ssformer.")
     data: list[Path] = Field(default=[], description="Folder of images and masks with training pairs; may be repeated.")
-    phantoms: int = Field(default=0, ge=0, description="Number of phantoms to make beside them.")
+    phantoms: int = Field(default=0, ge=0, description="Number of phantoms to train on as well.")
     phantom_negatives: float | None = Field(
-        default=None, ge=0, le=1, description="Share of phantoms without a polyp; their own by default."
+        default=None, ge=0, le=1, description="Share of phantoms without a polyp; by default that of the generator."
     )
-    phantom_seed: int = Field(default=20_000, description="Suite seed the phantoms are drawn from.")
+    phantom_seed: int = Field(default=20_000, description="Suite seed of the phantoms.")
     phantom_share: float = Field(
-        default=0.4, ge=0, le=1, description="Share of phantoms in a batch, where there are both."
+        default=0.4, ge=0, le=1, description="Share of phantoms in a batch if there are real pairs too."
     )
     held_out: int = Field(default=40, ge=0, description="Real pairs kept for validation.")
     steps: int = Field(default=4000, ge=1, description="Optimizer steps.")
     batch: int = Field(default=8, ge=2, le=512, description="Pairs in a step.")
-    size: int = Field(default=256, ge=64, multiple_of=32, description="Side in pixels that the trained network takes.")
+    size: int = Field(default=256, ge=64, multiple_of=32, description="Input side of the trained network in pixels.")
     sizes: list[int] = Field(
-        default=[], description="Sides that steps draw from, multiples of 32; may be repeated. Only --size without."
+        default=[],
+        description="Sides drawn for single steps, multiples of 32; may be repeated; by default --size.",
     )
     rate: float = Field(default=1e-3, gt=0, description="Highest learning rate.")
-    last_rate: float = Field(default=0.01, ge=0, le=1, description="Share of it left at the end of the cosine.")
+    last_rate: float = Field(default=0.01, ge=0, le=1, description="Share of the rate at the end of the cosine.")
     warmup: int = Field(default=100, ge=0, description="Steps of linear warm-up.")
     decay: float = Field(default=0.05, ge=0, description="Weight decay.")
     clip: float = Field(default=1.0, gt=0, description="Largest norm of the gradient.")
@@ -67,10 +68,13 @@ class SegmentationOptions(TrainingOptions):
     )
     average: float = Field(default=0.998, ge=0, lt=1, description="Decay of the averaged weights.")
     backbone_from: Path | None = Field(
-        default=None, description="Weights of ours whose backbone alone to start from, likewise."
+        default=None, description="Weights of medtest whose backbone the training starts from; a folder or a file."
     )
     exchange: float | None = Field(
-        default=None, ge=0, le=1, description="Share of images that take another's colours; 0.8 with sanet, else 0."
+        default=None,
+        ge=0,
+        le=1,
+        description="Share of images with another image's colours; 0.8 for sanet, else 0.",
     )
     bf16: bool = Field(default=False, description="bfloat16 autocast; slower on CPUs without AVX-512.")
     validate_every: int = Field(default=200, ge=1, description="Steps between validations and saved states.")
