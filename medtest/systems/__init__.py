@@ -1,4 +1,4 @@
-"""Systems under test: one class per file, with its preset in ``conf/model/<name>.yaml``."""
+"""Systems under test: each with its preset in ``conf/model/<name>.yaml``."""
 
 from __future__ import annotations
 

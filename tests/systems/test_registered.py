@@ -16,7 +16,7 @@ from medtest.core.cases import Address
 from medtest.core.errors import NotTracked, UserMistakes
 from medtest.core.plugins import part
 from medtest.core.tasks.base import task_of
-from medtest.report.mlflow.registry import tell_registry
+from medtest.report.mlflow.registry import update_registry
 from medtest.session.runs import run
 from medtest.suite.compose import load
 from medtest.suite.model import Invocation
@@ -174,4 +174,4 @@ def test_a_run_leads_to_the_version_and_the_version_to_the_run(home: Path) -> No
     client.delete_model_version(NAME, "1")  # no test comes after this one
     invocation = Invocation(home=home, tag_model=True)
     with pytest.raises(NotTracked, match=rf"{NAME}/1 was not updated.*not found"):
-        list(tell_registry(invocation, result.finished.materials))
+        list(update_registry(invocation, result.finished.materials))

@@ -1,1 +1,1 @@
-"""Classifiers: one class per file, with its preset in ``conf/model/<name>.yaml``."""
+"""Classifiers: each with its preset in ``conf/model/<name>.yaml``."""
