@@ -102,6 +102,7 @@ class System(Part, ABC):
     classes: Classes | None = None
     answer_form: str = "probabilities"
     Settings: ClassVar[type[SystemSettings]] = SystemSettings
+    settings: SystemSettings
     tasks: ClassVar[tuple[str, ...]] = ("mask",)
     needs_device: ClassVar[bool] = False
     in_process: ClassVar[bool] = False
@@ -114,7 +115,7 @@ class System(Part, ABC):
         """Return the tasks the system supports under these settings."""
         return cls.tasks
 
-    def __init__(self, name: str, settings: Any) -> None:
+    def __init__(self, name: str, settings: SystemSettings) -> None:
         self.name = name
         self.settings = settings
         self.kind: str = type(self).tasks[0]

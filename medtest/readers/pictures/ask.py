@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 import numpy as np
 from filelock import FileLock, Timeout
@@ -84,7 +84,7 @@ class PictureAsker(SystemReader):
     _lock: FileLock | None = None
     _own: tempfile.TemporaryDirectory[str] | None = None
 
-    def __init__(self, name: str, settings: Any) -> None:
+    def __init__(self, name: str, settings: AskReaderSettings) -> None:
         super().__init__(name, settings)
         self._folders: list[Path] = []
         self._numbers = count()

@@ -111,7 +111,7 @@ class GraphReader(PictureReader):
     _size: tuple[int, int] = (0, 0)
     _batch: int | None = None
 
-    def __init__(self, name: str, settings: Any) -> None:
+    def __init__(self, name: str, settings: OnnxReaderSettings) -> None:
         super().__init__(name, settings)
         self._input, self._dtype = "", "float32"
 

@@ -58,11 +58,12 @@ class CallableSystem(System):
     """
 
     Settings = CallableSettings
+    settings: CallableSettings
     tasks: ClassVar[tuple[str, ...]] = ("mask", "image", "label", "region")
     needs_device = True
     _function: Callable[..., Any] | None = None
 
-    def __init__(self, name: str, settings: Any) -> None:
+    def __init__(self, name: str, settings: CallableSettings) -> None:
         super().__init__(name, settings)
         self.classes = classes_of(settings)
         self.answer_form = FORMS[settings.gives]

@@ -56,6 +56,7 @@ class Command(Algorithm):
     """
 
     Settings: ClassVar[type[SystemSettings]] = CommandSettings
+    settings: CommandSettings
     tasks: ClassVar[tuple[str, ...]] = ("image", "region")
 
     def check(self) -> Sequence[Mistake]:

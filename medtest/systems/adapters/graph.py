@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from medtest.core.cases import Address, Image, ImageSpec, Json
 from medtest.core.errors import BadOutput
-from medtest.systems.adapters.tensors import answer_form, chosen, classes_of
+from medtest.systems.adapters.tensors import GraphSettings, answer_form, chosen, classes_of
 from medtest.systems.base import RawAnswer, System
 from medtest.systems.files import cached_sha256, user_path
 
@@ -29,8 +29,9 @@ class ExportedGraph(System):
 
     tasks: ClassVar[tuple[str, ...]] = ("mask", "image", "label")
     needs_device = True
+    settings: Any
 
-    def __init__(self, name: str, settings: Any) -> None:
+    def __init__(self, name: str, settings: GraphSettings) -> None:
         super().__init__(name, settings)
         self.classes = classes_of(settings)
         self.answer_form = answer_form(settings)

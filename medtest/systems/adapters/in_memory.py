@@ -36,6 +36,7 @@ class ObjectSystem(CallableSystem):
     """
 
     Settings = ObjectSettings
+    settings: ObjectSettings
     in_process: ClassVar[bool] = True
     needs_device: ClassVar[bool] = False
 
@@ -44,7 +45,7 @@ class ObjectSystem(CallableSystem):
         """Return the tasks of a given system; a function supports the same tasks as one from a file."""
         return settings.implementation.tasks if isinstance(settings.implementation, System) else cls.tasks
 
-    def __init__(self, name: str, settings: Any) -> None:
+    def __init__(self, name: str, settings: ObjectSettings) -> None:
         super().__init__(name, settings)
         self._system: System | None = settings.implementation if isinstance(settings.implementation, System) else None
         if self._system is not None:

@@ -198,6 +198,7 @@ class Registered(ExportedGraph):
     """
 
     Settings = RegisteredSettings
+    settings: RegisteredSettings
     tasks: ClassVar[tuple[str, ...]] = ("mask", "label")
     _version: ModelVersion | None = None
     _model: Any = None

@@ -37,6 +37,7 @@ class Onnx(ExportedGraph):
     """
 
     Settings = GraphSettings
+    settings: GraphSettings
     file_format: ClassVar[str] = "onnx"
     _session: Any = None
     _input = ""

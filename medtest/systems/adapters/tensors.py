@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, TypeVar
 
 import cv2
 import numpy as np
@@ -38,12 +38,7 @@ class ClassListSettings(SystemSettings):
     multi: bool = Field(default=False, json_schema_extra=LABEL_ONLY)
 
 
-class _Named(Protocol):
-    classes: list[str] | None
-    multi: bool
-
-
-def classes_of(settings: _Named) -> Classes | None:
+def classes_of(settings: ClassListSettings) -> Classes | None:
     """Return the classes named by the user, or None."""
     return None if settings.classes is None else Classes(names=tuple(settings.classes), multi=settings.multi)
 

@@ -32,6 +32,7 @@ class TorchScript(ExportedGraph, TorchSystem):
     """
 
     Settings = GraphSettings
+    settings: GraphSettings
     file_format: ClassVar[str] = "torchscript"
 
     def check(self) -> Sequence[Mistake]:

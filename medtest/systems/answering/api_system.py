@@ -115,7 +115,7 @@ class ApiSystem(AskingSystem):
     _store: KeptPictures | None = None
     _line = ""
 
-    def __init__(self, name: str, settings: Any) -> None:
+    def __init__(self, name: str, settings: EndpointSettings) -> None:
         super().__init__(name, settings)
         self._stopping = threading.Event()
 

@@ -63,7 +63,7 @@ class LocalChat(AskingSystem):
     _device = "cpu"
     _answered = 0
 
-    def __init__(self, name: str, settings: Any) -> None:
+    def __init__(self, name: str, settings: LocalChatSettings) -> None:
         super().__init__(name, settings)
         self._form: _Form = _before_question
 

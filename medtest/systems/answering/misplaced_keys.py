@@ -10,7 +10,7 @@ from medtest.api.redact import SECRET_NAMES, redact
 from medtest.core.errors import Mistake
 
 
-def holds_secret(value: Any, name: str = "") -> bool:
+def holds_secret(value: object, name: str = "") -> bool:
     """Return True if extra body fields contain a likely key, judged by name or value."""
     if isinstance(value, Mapping):
         return any(holds_secret(item, str(key)) for key, item in value.items())

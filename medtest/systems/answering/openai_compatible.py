@@ -6,7 +6,7 @@ to requests and outcomes to answers.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -69,7 +69,7 @@ class OpenAICompatible(ApiSystem):
     Settings: ClassVar[type[ApiSettings]] = ApiSettings
     settings: ApiSettings
 
-    def __init__(self, name: str, settings: Any) -> None:
+    def __init__(self, name: str, settings: ApiSettings) -> None:
         super().__init__(name, settings)
         self._pictures: dict[str, Picture] = {}
 

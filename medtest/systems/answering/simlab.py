@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -87,7 +87,7 @@ class Simlab(SimulatedServer, OpenAICompatible):
     answer_keys: ClassVar[tuple[str, ...]] = ("seed", "defects", "styles", "reader", "ocr")
     revision: ClassVar[int] = REVISION
 
-    def __init__(self, name: str, settings: Any) -> None:
+    def __init__(self, name: str, settings: SimlabSettings) -> None:
         super().__init__(name, settings)
         self._told: set[tuple[str, tuple[str, ...]]] = set()
 

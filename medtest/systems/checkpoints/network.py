@@ -61,6 +61,7 @@ class CheckpointNetwork(TorchSystem):
     """
 
     Settings = CheckpointSettings
+    settings: CheckpointSettings
     family: ClassVar[str]
     published: ClassVar[tuple[str, ...]]
     needs_checkpoint: ClassVar[bool] = False
@@ -80,6 +81,11 @@ class CheckpointNetwork(TorchSystem):
         return self.settings.checkpoint is None
 
     @property
+    def checkpoint(self) -> Path:
+        """Path of the checkpoint, if one is set."""
+        return user_path(self.settings.checkpoint or "")
+
+    @property
     def is_published(self) -> bool:
         """Whether a published checkpoint runs, rather than weights written by ``medtest train``."""
         if self.is_compact:
@@ -87,7 +93,7 @@ class CheckpointNetwork(TorchSystem):
         if self._own_format is None:
             from medtest.systems.checkpoints.weights import is_ours
 
-            self._own_format = is_ours(user_path(self.settings.checkpoint))
+            self._own_format = is_ours(self.checkpoint)
         return not self._own_format
 
     def own_name(self) -> str:
@@ -123,9 +129,9 @@ class CheckpointNetwork(TorchSystem):
         if self.is_compact:
             return ()
         # The checkpoint of SANet's authors is named model-128, without a suffix.
-        suffixes = self.suffixes if user_path(self.settings.checkpoint).suffix else ()
-        mistakes = file_mistakes(self.settings.checkpoint, where=self.name, key="checkpoint", suffixes=suffixes)
-        other = "" if mistakes else what_instead(user_path(self.settings.checkpoint))
+        suffixes = self.suffixes if self.checkpoint.suffix else ()
+        mistakes = file_mistakes(self.settings.checkpoint or "", where=self.name, key="checkpoint", suffixes=suffixes)
+        other = "" if mistakes else what_instead(self.checkpoint)
         if other:
             mistakes.append(Mistake(where=self.name, key="checkpoint", found=f"{self.settings.checkpoint} {other}"))
         return mistakes
@@ -134,7 +140,7 @@ class CheckpointNetwork(TorchSystem):
         """Return the SHA-256 of the weights."""
         if self.is_compact and self.needs_checkpoint:
             return {}
-        path = self.compact_weights if self.is_compact else user_path(self.settings.checkpoint)
+        path = self.compact_weights if self.is_compact else self.checkpoint
         return {"weights_sha256": cached_sha256(path)}
 
     def load(self) -> nn.Module:
@@ -149,13 +155,13 @@ class CheckpointNetwork(TorchSystem):
         if not self.is_published:
             from medtest.systems.checkpoints.weights import load_network
 
-            path = self.compact_weights if self.is_compact else user_path(self.settings.checkpoint)
+            path = self.compact_weights if self.is_compact else self.checkpoint
             network, info = load_network(path)
             family = info.network.get("family")
             if family != self.family:
                 raise MedtestError(f"{path.name}: these are weights of {family}, not of {self.family}")
             return network, info
-        self._kept_name, network = self._load_published(user_path(self.settings.checkpoint))
+        self._kept_name, network = self._load_published(self.checkpoint)
         return network, None
 
     def _load_published(self, path: Path) -> tuple[str, nn.Module]:

@@ -87,7 +87,7 @@ def read_info(path: Path) -> WeightsInfo:
         )
 
 
-def distinct_names(names: Any, most: int) -> tuple[str, ...]:
+def distinct_names(names: object, most: int) -> tuple[str, ...]:
     """Return a list of names in a header.
 
     Raises:
@@ -142,7 +142,7 @@ def _described(info: WeightsInfo, path: Path) -> nn.Module:
         raise MedtestError(f"{path.name}: the network it describes cannot be built: {reason}") from error
 
 
-def _check_numbers(value: Any, key: str = "network") -> None:
+def _check_numbers(value: object, key: str = "network") -> None:
     """Check that no number of a description, nor the sum of its layers, exceeds the limits."""
     if isinstance(value, Mapping):
         for name, inner in value.items():

@@ -92,6 +92,7 @@ class AttnMelSystem(ClassificationNetwork):
     """
 
     Settings = AttnMelSettings
+    settings: AttnMelSettings
     family = "attnmel"
     published = ("attnmel",)
     own_classes = DERMOSCOPY
@@ -148,6 +149,7 @@ class CheXNetSystem(ClassificationNetwork):
     """
 
     Settings = CheXNetSettings
+    settings: CheXNetSettings
     family = "chexnet"
     published = ("chexnet",)
     own_classes = CHEST

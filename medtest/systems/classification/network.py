@@ -24,7 +24,6 @@ from medtest.core.errors import MedtestError, Mistake
 from medtest.systems.base import LabelAnswer, RawAnswer
 from medtest.systems.checkpoints.network import CheckpointNetwork, CheckpointSettings
 from medtest.systems.classification.crops import stretched
-from medtest.systems.files import user_path
 from medtest.systems.pytorch.field import CroppingSystem, Input
 
 if TYPE_CHECKING:
@@ -64,6 +63,7 @@ class ClassificationNetwork(CroppingSystem, CheckpointNetwork):
     """
 
     Settings = ClassifierSettings
+    settings: ClassifierSettings
     tasks: ClassVar[tuple[str, ...]] = ("label",)
     answer_form = "logits"
     published_size: ClassVar[int] = 224
@@ -73,7 +73,7 @@ class ClassificationNetwork(CroppingSystem, CheckpointNetwork):
     _own_side_only = False
     _trained_classes: Classes | None = None
 
-    def __init__(self, name: str, settings: Any) -> None:
+    def __init__(self, name: str, settings: ClassifierSettings) -> None:
         super().__init__(name, settings)
         self._size = self.published_size
 
@@ -90,7 +90,7 @@ class ClassificationNetwork(CroppingSystem, CheckpointNetwork):
         from medtest.systems.checkpoints.weights import read_info
 
         try:
-            names = read_info(user_path(self.settings.checkpoint)).classes
+            names = read_info(self.checkpoint).classes
         except MedtestError:
             names = ()  # the same error is reported, with its reason, when the network is opened
         return Classes(names=names, multi=self.own_classes.multi) if names else self.own_classes

@@ -8,7 +8,7 @@ nothing sees the same either way, and keeps its own resizing.
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from medtest.core.cases import Json
 from medtest.systems.base import System
@@ -24,6 +24,7 @@ class CroppingSystem(System):
         crops_image: Whether the network's own configuration crops images.
     """
 
+    settings: Any
     crops_image: bool = False
 
     @property

@@ -205,7 +205,7 @@ def exactly(scores: Tensor) -> Tensor:
     return scores if scores.is_floating_point() and scores.element_size() >= 4 else scores.float()
 
 
-def tensor_of(output: Any) -> Tensor:
+def tensor_of(output: object) -> Tensor:
     """Return a network's output, checked to be a tensor.
 
     Raises:

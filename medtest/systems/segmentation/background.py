@@ -33,6 +33,8 @@ class SubtractorSettings(SystemSettings):
 class Subtractor(Segmenter):
     """Background model that processes a film once, frame by frame, as 8-bit grey or RGB."""
 
+    settings: SubtractorSettings
+
     def segment(self, volume: Image, spec: ImageSpec) -> NDArray[np.bool_]:
         """Segment motion.
 
@@ -70,6 +72,7 @@ class Mog2(Subtractor):
     """Adaptive mixture of Gaussians: Z. Zivkovic, ICPR 2004; Z. Zivkovic and F. van der Heijden, 2006 (OpenCV's)."""
 
     Settings: ClassVar[type[SystemSettings]] = Mog2Settings
+    settings: Mog2Settings
 
     def model(self) -> Any:
         """Return OpenCV's model."""
@@ -90,6 +93,7 @@ class Knn(Subtractor):
     """K nearest neighbours: Z. Zivkovic and F. van der Heijden, Pattern Recognition Letters 27(7), 2006 (OpenCV's)."""
 
     Settings: ClassVar[type[SystemSettings]] = KnnSettings
+    settings: KnnSettings
 
     def model(self) -> Any:
         """Return OpenCV's model."""

@@ -120,7 +120,7 @@ class SSFormerSystem(SegmentationNetwork):
             from medtest.systems.checkpoints.glance import names_in
 
             try:
-                names = names_in(user_path(self.settings.checkpoint))
+                names = names_in(self.checkpoint)
             except MedtestError:
                 names = frozenset()  # the same error is reported, with its reason, when the network is opened
             blocks = {name.split(".")[2] for name in names if name.startswith(THIRD_STAGE)}
@@ -200,6 +200,7 @@ class TGANetSystem(SegmentationNetwork):
     """
 
     Settings = TGANetSettings
+    settings: TGANetSettings
     family = "tganet"
     published = ("tganet",)
     published_size = 256
@@ -241,7 +242,7 @@ class TGANetSystem(SegmentationNetwork):
 
     def _vectors(self) -> np.ndarray[Any, np.dtype[np.float32]]:
         pieces = self.settings.label_pieces
-        return read_label_vectors(user_path(self.settings.label_vectors), user_path(pieces) if pieces else None)
+        return read_label_vectors(user_path(self.settings.label_vectors or ""), user_path(pieces) if pieces else None)
 
     def _load(self) -> tuple[nn.Module, WeightsInfo | None]:
         if self.is_published:

@@ -60,11 +60,12 @@ class SegmentationNetwork(CheckpointNetwork):
     """
 
     Settings = SegmentationSettings
+    settings: SegmentationSettings
     revision: ClassVar[int] = 2
     published_size: ClassVar[int] = 352
     published_resize: ClassVar[Literal["pillow", "opencv"]] = "pillow"
 
-    def __init__(self, name: str, settings: Any) -> None:
+    def __init__(self, name: str, settings: SegmentationSettings) -> None:
         super().__init__(name, settings)
         self._size = self.published_size
         self._threshold = CUT if settings.threshold is None else settings.threshold

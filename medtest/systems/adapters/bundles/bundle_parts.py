@@ -81,7 +81,7 @@ def make_network(described: Any, at: str = "network_def") -> nn.Module:
     return network
 
 
-def check_network(described: Any, at: str = "network_def") -> None:
+def check_network(described: object, at: str = "network_def") -> None:
     """Check names and arguments of a network's description without importing anything.
 
     Raises:

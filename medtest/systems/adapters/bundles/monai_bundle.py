@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 from pydantic import Field
 
-from medtest.core.cases import Image, Json
+from medtest.core.cases import Address, Image, Json
 from medtest.core.errors import BadOutput, MedtestError, Mistake
 from medtest.core.plugins import TRUSTED
 from medtest.systems.adapters.bundles.bundle_config import NotPlain
@@ -22,6 +22,7 @@ from medtest.systems.adapters.libraries.torch_network import TorchNetwork
 from medtest.systems.adapters.libraries.weights import fill, pointer_mistakes
 from medtest.systems.adapters.tensors import GraphSettings, encode
 from medtest.systems.adapters.torchscript import load_script
+from medtest.systems.base import RawAnswer
 from medtest.systems.checkpoints.archives import check_archive
 from medtest.systems.checkpoints.checkpoint import load_strictly, read_weights
 from medtest.systems.checkpoints.inputs import InputKind
@@ -67,6 +68,7 @@ class MonaiBundle(TorchNetwork):
     """
 
     Settings: ClassVar[type[MonaiSettings]] = MonaiSettings
+    settings: MonaiSettings
     library = ("monai", "monai")
     _plan: BundlePlan | None = None
     _before: Any = None
@@ -187,7 +189,7 @@ class MonaiBundle(TorchNetwork):
         elif after.activation and not (after.activation == "softmax" and len(names) == 1):
             self._activation = after.activation
 
-    def predict(self, images: Sequence[Image], addresses: Any) -> Sequence[Any]:
+    def predict(self, images: Sequence[Image], addresses: Sequence[Address]) -> Sequence[RawAnswer]:
         """Return one map per image; see :class:`medtest.systems.adapters.libraries.torch_network.TorchNetwork`."""
         if self._before is None:
             return super().predict(images, addresses)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -54,11 +54,12 @@ class Predictions(System):
     """
 
     Settings = PredictionsSettings
+    settings: PredictionsSettings
     tasks: ClassVar[tuple[str, ...]] = ("mask", "label")
     probed: ClassVar[Need] = Need.NOTHING
     _table: LabelsFile | None = None
 
-    def __init__(self, name: str, settings: Any) -> None:
+    def __init__(self, name: str, settings: PredictionsSettings) -> None:
         super().__init__(name, settings)
         self.classes = classes_of(settings)
         self.answer_form = FORMS[settings.values]
@@ -175,6 +176,7 @@ class Results(Algorithm):
     """
 
     Settings: ClassVar[type[SystemSettings]] = ResultsSettings
+    settings: ResultsSettings
     tasks: ClassVar[tuple[str, ...]] = ("image", "region")
     probed: ClassVar[Need] = Need.NOTHING
 

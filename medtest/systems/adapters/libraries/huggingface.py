@@ -80,6 +80,7 @@ class HuggingFace(CroppingSystem, NamedSystem, TorchNetwork):
 
     tasks: ClassVar[tuple[str, ...]] = ("mask", "label")
     Settings: ClassVar[type[HuggingFaceSettings]] = HuggingFaceSettings
+    settings: HuggingFaceSettings
     _processor: Any = None
     _family = ""
 

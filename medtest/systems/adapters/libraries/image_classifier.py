@@ -81,6 +81,7 @@ class ImageClassifier(CroppingSystem, NamedSystem, TorchSystem):
     """Classification network of a library."""
 
     Settings: ClassVar[type[ImageClassifierSettings]] = ImageClassifierSettings
+    settings: ImageClassifierSettings
     tasks: ClassVar[tuple[str, ...]] = ("label",)
     _recipe: Preprocessing | None = None
 

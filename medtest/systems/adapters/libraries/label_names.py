@@ -80,6 +80,7 @@ class Naming:
 class NamedSystem(System):
     """System whose classes are named in its own files or by the user."""
 
+    settings: Any
     _groups: tuple[list[list[int]], bool] | None = None
 
     def file_names(self) -> tuple[tuple[str, ...] | None, bool]:

@@ -166,7 +166,7 @@ def lesion_logits(scores: Tensor, classes: Sequence[int], activation: Activation
     return torch.logsumexp(chosen, dim=1) - torch.logsumexp(others, dim=1)
 
 
-def checked_scores(outputs: Any, images: int | None, classes: int | None) -> Tensor:
+def checked_scores(outputs: object, images: int | None, classes: int | None) -> Tensor:
     """Return a network's output as B×C×h×w float32 (or float64), with B and C checked if known.
 
     Raises:

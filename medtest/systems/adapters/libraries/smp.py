@@ -67,6 +67,7 @@ class Smp(TorchNetwork):
     """
 
     Settings: ClassVar[type[SmpSettings]] = SmpSettings
+    settings: SmpSettings
     library = ("segmentation_models_pytorch", "smp")
     _input = GraphSettings()
     _ends_active = False

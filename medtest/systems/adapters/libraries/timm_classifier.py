@@ -62,6 +62,7 @@ class TimmClassifier(ImageClassifier):
     """
 
     Settings: ClassVar[type[TimmSettings]] = TimmSettings
+    settings: TimmSettings
     library = ("timm", "timm")
 
     def file_names(self) -> tuple[tuple[str, ...] | None, bool]:
@@ -147,7 +148,7 @@ def _options(arguments: Any, make: Any) -> dict[str, Any]:
     return {key: tuple(v) if isinstance(v, list) else v for key, v in arguments.items() if key != "num_classes"}
 
 
-def _plain(value: Any) -> bool:
+def _plain(value: object) -> bool:
     if isinstance(value, str):
         return _WORD.fullmatch(value) is not None
     return value is None or isinstance(value, bool | int | float)

@@ -32,6 +32,7 @@ class TorchNetwork(TorchSystem):
     """
 
     Settings: ClassVar[type[NetworkSettings]] = NetworkSettings
+    settings: NetworkSettings
     _names: tuple[str, ...] | None = None
     _classes: tuple[int, ...] = ()
     _activation: Activation = "auto"

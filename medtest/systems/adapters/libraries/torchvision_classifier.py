@@ -46,6 +46,7 @@ class TorchvisionClassifier(ImageClassifier):
     """
 
     Settings: ClassVar[type[TorchvisionSettings]] = TorchvisionSettings
+    settings: TorchvisionSettings
 
     def check(self) -> Sequence[Mistake]:
         """Return the problems of checkpoint, architecture and names."""

@@ -50,6 +50,7 @@ class RegionGrowing(Segmenter):
     """Region growing from the seed source's points as clicks."""
 
     Settings: ClassVar[type[SystemSettings]] = RegionGrowingSettings
+    settings: RegionGrowingSettings
 
     def segment(self, volume: Image, spec: ImageSpec) -> NDArray[np.bool_]:
         """Segment one volume from ``spec.marks``."""

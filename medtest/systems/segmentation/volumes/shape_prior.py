@@ -54,6 +54,7 @@ class ShapePrior(Segmenter):
     """Fits a shape model, then lets the surface follow the intensities within a band."""
 
     Settings: ClassVar[type[SystemSettings]] = ShapePriorSettings
+    settings: ShapePriorSettings
     _model: ShapeModel | None = None
 
     def __getstate__(self) -> dict[str, Any]:
