@@ -243,7 +243,7 @@ def test_images_as_they_are_go_in_as_the_networks_authors_say(squeezed: tuple[Pa
     sized = system_of("torchvision", architecture="squeezenet1_1", checkpoint=str(squeezed[0]), resize=256)
     sized.squared = True
     assert sized.resolved() == {"input": "official"}, "who names the side before the crop wants the crop"
-    assert "less than other systems" in sized.notice()
+    assert "less of them than the others" in sized.notice()
 
 
 def test_systems_know_what_their_suite_prepares() -> None:

@@ -85,7 +85,7 @@ def picture(*, drawn: bytes = b"", url: str = "", **more: Any) -> ReplyContent:
 def picture_at(address: str, **more: Any) -> ReplyContent:
     """Return the content of a success with a picture at an address, possibly a data URL."""
     if address.startswith("data:"):
-        return picture(drawn=coded(address), **more)
+        return ReplyContent(state=CallState.ANSWERED, drawn=coded(address), **more)
     return picture(url=address, **more)
 
 

@@ -206,7 +206,7 @@ def test_prompts_stay_here_unless_the_user_says_otherwise(monkeypatch: pytest.Mo
     assert not OpenAIImages("far", OpenAIImages.Settings(**far, send_prompts=True)).check()
     here = OpenAIImages("here", OpenAIImages.Settings(base_url="http://127.0.0.1:1/v1", model="m"))
     assert not here.check()
-    assert "takes no seed" in here.notice() and "stay on this machine" in here.notice()
+    assert "accepts no seed" in here.notice() and "stay on this machine" in here.notice()
 
 
 def test_a_plan_is_priced_without_a_key(monkeypatch: pytest.MonkeyPatch) -> None:

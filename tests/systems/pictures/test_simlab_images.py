@@ -116,5 +116,5 @@ def test_settings_are_in_the_content_and_every_defect_can_be_set() -> None:
     for name in RATES:
         with pytest.raises(ValueError, match=name):
             system(defects={name: 1.5})
-        assert f"{name} 0.5 anew" in system(defects={name: 0.5, "anew": [name]}).notice()
+        assert f"{name} 0.5 per call" in system(defects={name: 0.5, "anew": [name]}).notice()
     assert "MEDTEST_SIMLAB_KEY" not in str(system().settings) or os.environ.get("MEDTEST_SIMLAB_KEY") is None
