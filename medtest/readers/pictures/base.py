@@ -80,7 +80,7 @@ class PictureReader(BatchReader[PictureContent, Scene]):
     at_once: ClassVar[int] = 8
     Settings: ClassVar[type[PartSettings]] = PictureSettings
 
-    def __init__(self, name: str, settings: PictureSettings) -> None:
+    def __init__(self, name: str, settings: Any) -> None:
         super().__init__(name, settings)
         self._files: list[PictureFiles] = []
 
