@@ -157,6 +157,7 @@ def _facts(material: Material, rates: EfrRows) -> list[tuple[str, str]]:
     suite, counts, run = material.wanted, material.tables.counts, material.run
     sources = material.tables.own.sources(material.tables.seeds, suite.trained_on)
     seeds = ", ".join(f"{pivot.marked(name, suite.trained_on)} {count:,}" for name, count in counts.seeds.items())
+    total = f"{sum(counts.seeds.values()):,}: " if len(counts.seeds) > 1 else ""
     relations = ", ".join(name for name in rates.plain_relations if name != UNCHANGED)
     levels = ", ".join(level for level in rates.severities if level != "0")
     versions: Mapping[str, Any] = run.get("versions") or {}
@@ -165,7 +166,7 @@ def _facts(material: Material, rates: EfrRows) -> list[tuple[str, str]]:
         ("Model", model_words(material)),
         ("Suite", f"{suite.suite} {suite.version}"),
         ("Trained on", ", ".join(suite.trained_on)),
-        ("Source cases", sources or f"{seeds} ({sum(counts.seeds.values()):,})"),
+        ("Source cases", sources or f"{total}{seeds}"),
         ("Relations", relations),
         ("Severities", levels or _without_levels(material)[0]),
         ("Follow-ups", _follow_ups(material, rates)),
