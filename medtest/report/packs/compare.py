@@ -197,9 +197,8 @@ def about_suite(
         parts: Its parts here.
         packed_parts: Its parts when packed.
     """
-    own = dict(_leaves({key: value for key, value in composed.items() if key != "systems"}))
-    other = dict(_leaves({key: value for key, value in packed.items() if key != "systems"}))
-    keys = [key for key in {**other, **own} if own.get(key) != other.get(key)]
+    own, other = ({key: value for key, value in suite.items() if key != "systems"} for suite in (composed, packed))
+    keys = _differing(other, own)
     lines = []
     if keys:
         lines.append(f"settings that differ here: {listed(keys)}")
@@ -231,8 +230,7 @@ def about_systems(
         if name not in own:
             lines.append(f"{name}: not compared, because parts of it are missing here")
             continue
-        packed_values, own_values = dict(_leaves(covered)), dict(_leaves(own[name]))
-        keys = [key for key in {**packed_values, **own_values} if packed_values.get(key) != own_values.get(key)]
+        keys = _differing(covered, own[name])
         of_files = [key for key in keys if key.startswith("seeds.") and key.endswith(".digest")]
         rest = [key for key in keys if key not in of_files]
         if rest:
@@ -248,6 +246,12 @@ def about_systems(
     words = f"{same:,} of {len(packed):,} have the same weights and settings"
     state = Sameness.SAME if packed and same == len(packed) else Sameness.UNKNOWN
     return PackFinding(topic="systems", state=Sameness.MATTERS if other else state, words=words, lines=tuple(lines))
+
+
+def _differing(packed: Mapping[str, Any], own: Mapping[str, Any]) -> list[str]:
+    """Return the dotted keys of the leaf values that differ."""
+    first, second = dict(_leaves(packed)), dict(_leaves(own))
+    return [key for key in {**first, **second} if first.get(key) != second.get(key)]
 
 
 def _leaves(value: Any, at: str = "") -> Iterator[tuple[str, Any]]:
