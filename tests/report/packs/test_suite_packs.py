@@ -342,7 +342,7 @@ def test_code_of_ones_own_stays_and_is_typed_again(tmp_path: Path, capsys: pytes
     for given, code, said in (
         ([], ExitCode.OK, "systems    not compared: 0 of 1"),
         (typed, ExitCode.OK, "systems    same: 1 of 1"),
-        ([typed[0], f"target={tmp_path}/theirs.py:net"], ExitCode.GATE_FAILED, "callable: another system (system."),
+        ([typed[0], f"target={tmp_path}/theirs.py:net"], ExitCode.GATE_FAILED, "callable: different system (system."),
     ):
         assert checked(file, *given) == code
         assert said in capsys.readouterr().out

@@ -172,7 +172,7 @@ def test_what_was_not_sent_when_postgresql_was_killed_is_sent_later_and_once(ser
         server.start()
         relay.arrived = relay.answered = lambda method, path: False
         said = [_track(tmp_path) for _ in range(2)]
-    assert ["1 sent, 0 held" in said[0], "0 sent, 1 held" in said[1]] == [True, True], said
+    assert ["1 sent, 0 already" in said[0], "0 sent, 1 already" in said[1]] == [True, True], said
     above, below = server.runs(name)
     assert len(above) == len(below) == 1
     assert {run.info.status for run in above + below} == {"FINISHED"}

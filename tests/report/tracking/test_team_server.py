@@ -101,8 +101,8 @@ def test_two_runs_log_at_once_and_what_a_killed_server_missed_is_sent_once(serve
     with _full(server):
         text = _ended(_medtest(tmp_path / "c", server, "track", str(tmp_path), **QUICK), 4)
         assert "complete on disk" in text
-    assert "1 sent, 2 held" in _ended(_medtest(tmp_path / "c", server, "track", str(tmp_path)), 0)
-    assert "0 sent, 3 held" in _ended(_medtest(tmp_path / "c", server, "track", str(tmp_path)), 0)
+    assert "1 sent, 2 already" in _ended(_medtest(tmp_path / "c", server, "track", str(tmp_path)), 0)
+    assert "0 sent, 3 already" in _ended(_medtest(tmp_path / "c", server, "track", str(tmp_path)), 0)
     assert records.read_bytes() == before
     above, below = server.runs()
     assert len(above) == len(below) == 3

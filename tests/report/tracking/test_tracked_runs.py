@@ -346,7 +346,7 @@ def test_outputs_are_found_below_medtest_home_and_no_mended_command_is_the_one_t
         mended = _mended(words)
         assert mended == f"medtest {words[0]} {home / 'outputs'}"
     assert run_app(["track", "outputs"]) == 0
-    assert "1 sent, 0 held" in capsys.readouterr().out
+    assert "1 sent, 0 already" in capsys.readouterr().out
 
 
 def _mended(words):
