@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -43,7 +44,7 @@ class Mutant(TypedDict):
 
 
 def outcome(copy: Path, mutant: Mutant, log: Path) -> str:
-    """Return ``killed``, ``survived`` or ``unmatched``; a log holds what the tests print."""
+    """Return ``survived``, ``unmatched``, or ``killed`` with the test that failed; a log holds what the tests print."""
     path = copy / "medtest" / mutant["file"]
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
     if text.count(mutant["old"]) != 1:
@@ -55,7 +56,11 @@ def outcome(copy: Path, mutant: Mutant, log: Path) -> str:
     code = _tested(copy, [f"tests/{name}" for name in mutant["tests"] if name not in missing], log)
     path.write_text(text, encoding="utf-8")
     os.utime(path, ns=(written.st_atime_ns, written.st_mtime_ns))
-    return f"{'survived' if code == 0 else 'killed'}{f' (no file {missing})' if missing else ''}"
+    failed = re.search(
+        r"^(?:FAILED|ERROR) tests/(\S+)", log.read_text(encoding="utf-8", errors="replace"), re.MULTILINE
+    )
+    result = "survived" if code == 0 else f"killed by {failed[1] if failed else f'exit code {code}'}"
+    return f"{result} (no file {missing})" if missing else result
 
 
 def _tested(copy: Path, tests: list[str], log: Path) -> int:
@@ -90,7 +95,7 @@ def main() -> None:
                 mutant, begun = mutants[number - 1], time.monotonic()
                 result = outcome(copy, mutant, Path(folder) / "log")
                 counts[result.split()[0]] += 1
-                print(f"{number:3} {result:10} {time.monotonic() - begun:5.0f} s  {mutant['file']}", flush=True)
+                print(f"{number:3} {time.monotonic() - begun:5.0f} s  {mutant['file']}: {result}", flush=True)
         finally:
             subprocess.run(["git", "-C", str(ROOT), "worktree", "remove", "--force", str(copy)], check=True)
     print(", ".join(f"{count} {result}" for result, count in sorted(counts.items())))
