@@ -17,36 +17,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.core.portable import portable_opencv as portable_opencv
-from medtest.phantoms.colon.fields import Field, as_field, ellipse_radius, harmonics, resize
+from medtest.phantoms.fields import Field, PixelGrid, Point, as_field, ellipse_radius, harmonics, resize
 
-Point: TypeAlias = tuple[float, float]
 Points: TypeAlias = "Sequence[Point] | NDArray[np.float64]"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Plane:
-    """Coordinates of a picture's pixels, or of a window of it.
+class Plane(PixelGrid):
+    """Coordinates of a square picture's pixels, or of a window of it.
 
     Attributes:
-        x: float32 1×w, to the right.
-        y: float32 h×1, downwards.
         size: Pixels a side of the whole picture.
         window: Rows and columns of the picture that this plane covers.
         zoom: Size of these units relative to the picture's half sides.
         shift: Position of (0, 0) in the picture's half sides.
     """
 
-    x: Field
-    y: Field
     size: int
     window: tuple[slice, slice]
     zoom: float = 1.0
     shift: Point = (0.0, 0.0)
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
-        return int(self.y.shape[0]), int(self.x.shape[1])
 
     def around(self, x: float, y: float, reach: float) -> Plane:
         """Return the part of a whole picture's plane within ``reach`` of a point; at least one pixel."""
@@ -64,8 +54,8 @@ def plane(size: int, *, zoom: float = 1.0, shift: Point = (0.0, 0.0)) -> Plane:
     """Return the plane of a whole picture, its content enlarged by ``zoom`` and moved by ``shift``."""
     line = (np.arange(size, dtype=np.float32) + np.float32(0.5)) * np.float32(2.0 / size) - np.float32(1.0)
     x, y = (as_field((line - np.float32(moved)) * np.float32(1.0 / zoom)) for moved in shift)
-    whole = slice(0, size)
-    return Plane(x=x[None, :], y=y[:, None], size=size, window=(whole, whole), zoom=zoom, shift=shift)
+    step, window = 2.0 / size / zoom, (slice(0, size), slice(0, size))
+    return Plane(x=x[None, :], y=y[:, None], step=step, size=size, window=window, zoom=zoom, shift=shift)
 
 
 def unit(turns: float) -> Point:
@@ -87,7 +77,7 @@ def blob(
     *,
     stretch: float = 1.0,
     turn: Point = (1.0, 0.0),
-    weights: Sequence[Point] = (),
+    weights: Sequence[Any] = (),
 ) -> Field:
     """Return a field that is 1 at a point, 0 at the edge of a rounded shape around it, and linear.
 
@@ -100,12 +90,9 @@ def blob(
         turn: Unit vector of its axis.
         weights: Cosine and sine weights of the second, third, … harmonic by which the edge departs from an ellipse.
     """
-    distance, c, s = ellipse_radius(
-        as_field(where.x - np.float32(x)), as_field(where.y - np.float32(y)),
-        cosine=turn[0], sine=turn[1], stretch=stretch,
-    )  # fmt: skip
+    distance, c, s = ellipse_radius(where.x, where.y, (x, y), turn=turn, stretch=stretch)
     if weights:
-        distance = as_field(distance * (1.0 + harmonics(c, s, list(weights))))
+        distance = as_field(distance * (1.0 + harmonics(c, s, weights)))
     return as_field(np.float32(1.0) - distance * np.float32(1.0 / radius))
 
 
@@ -166,6 +153,13 @@ class Canvas:
         if self._side != self.size:
             small = cv2.resize(small, (self.size, self.size), interpolation=cv2.INTER_AREA).astype(np.uint8)
         return as_field(small * np.float32(1.0 / 255.0))
+
+
+def octagon(reach: float, inner: float) -> list[Point]:
+    """Return a square of half side ``reach`` without its corners; ``inner`` is half of a remaining side."""
+    sides = ((reach, inner), (inner, reach))
+    corners = [(1.0, 1.0), (-1.0, 1.0), (-1.0, -1.0), (1.0, -1.0)]
+    return [(x * a, y * b) for n, (x, y) in enumerate(corners) for a, b in (sides if n % 2 == 0 else sides[::-1])]
 
 
 def curve(points: Points, steps: int = 8, *, closed: bool = False) -> NDArray[np.float64]:

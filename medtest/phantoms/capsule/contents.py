@@ -8,8 +8,8 @@ import numpy as np
 
 from medtest.core.cases import Json
 from medtest.phantoms.capsule.lesions import Lesion
-from medtest.phantoms.colon.fields import Field, as_field, direction, smoothstep
 from medtest.phantoms.drawing import Plane, blob, mix, noise, ripples, scale, unit
+from medtest.phantoms.fields import Field, as_field, direction, pick, smoothstep
 
 BILE: dict[str, tuple[tuple[float, float, float], float]] = {
     "yellow": ((0.95, 0.85, 0.22), 0.45),
@@ -62,8 +62,7 @@ def _patches(rng: np.random.Generator, albedo: Field, where: Plane, clear: Field
 
 
 def _bile(rng: np.random.Generator, albedo: Field, light: Field, clear: Field, wet: Field) -> str:
-    names = list(BILE)
-    name = names[int(rng.choice(len(names), p=[BILE[n][1] for n in names]))]
+    name = pick(rng, {name: weight for name, (_, weight) in BILE.items()})
     level = noise(rng, clear.shape, 5) + 0.5 * noise(rng, clear.shape, 13) - 0.5 * np.clip(light - 1.0, -0.6, 1.0)
     start = float(rng.uniform(0.2, 1.0))
     pool = as_field(smoothstep(as_field(level), start, start + float(rng.uniform(0.15, 0.8))) * clear)

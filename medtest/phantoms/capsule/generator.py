@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import cv2
@@ -16,8 +17,8 @@ from medtest.phantoms.capsule.wall import make_wall
 from medtest.phantoms.classes import CAPSULE
 from medtest.phantoms.colon.camera import develop
 from medtest.phantoms.colon.details import draw_highlights, draw_vessels
-from medtest.phantoms.colon.fields import Field, as_field, resize
-from medtest.phantoms.drawing import Canvas, blurred, plane, portable_opencv
+from medtest.phantoms.drawing import Canvas, blurred, octagon, plane, portable_opencv
+from medtest.phantoms.fields import Field, as_field, resize
 from medtest.phantoms.labelled import LabelledPhantom, balanced, check_request, stream
 
 REVISION = 1
@@ -41,15 +42,6 @@ def judge(facts: dict[str, Any]) -> str:
     return "normal"
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Shot:
-    """Exposure, blur and field of the frame."""
-
-    exposure: float
-    blur: float
-    frame: str
-
-
 def make(index: int, suite_seed: int, *, size: int = SIZE) -> LabelledPhantom:
     """Draw one frame. It is a drawing for tests and no clinical evidence.
 
@@ -69,46 +61,32 @@ def make(index: int, suite_seed: int, *, size: int = SIZE) -> LabelledPhantom:
     check_request(index, size)
     label = balanced(suite_seed, WHAT, index, NAMES)
     with portable_opencv():
-        return _render(suite_seed, index, size, label)
+        return _render(partial(stream, suite_seed, WHAT, index), size, label)
 
 
-def _shot(rng: np.random.Generator) -> _Shot:
-    dark = rng.random() < 0.12
-    exposure = float(rng.uniform(0.3, 0.55)) if dark else 2.0 ** float(rng.normal(0.0, 0.28))
-    blur = float(rng.uniform(0.6, 1.6)) if rng.random() < 0.25 else 0.0
-    return _Shot(exposure=exposure, blur=blur, frame="round" if rng.random() < 0.6 else "octagonal")
-
-
-def _field(shot: _Shot, size: int) -> Field:
+def _field(frame: str, size: int) -> Field:
     """Return the field of view, 1 inside and 0 outside."""
     canvas = Canvas(size)
-    if shot.frame == "round":
+    if frame == "round":
         canvas.disc(0.0, 0.0, 0.985)
     else:
-        cut = 0.67
-        canvas.polygon(
-            [
-                (-cut, -1.01), (cut, -1.01), (1.01, -cut), (1.01, cut),
-                (cut, 1.01), (-cut, 1.01), (-1.01, cut), (-1.01, -cut),
-            ]
-        )  # fmt: skip
+        canvas.polygon(octagon(1.01, 0.67))
     return canvas.field()
 
 
-def _render(suite_seed: int, index: int, size: int, label: str) -> LabelledPhantom:
-    def part(name: str) -> np.random.Generator:
-        return stream(suite_seed, WHAT, index, name)
-
-    shot = _shot(part("shot"))
+def _render(part: Callable[[str], np.random.Generator], size: int, label: str) -> LabelledPhantom:
+    shot = part("shot")
+    dark = shot.random() < 0.12
+    exposure = float(shot.uniform(0.3, 0.55)) if dark else 2.0 ** float(shot.normal(0.0, 0.28))
+    blur = float(shot.uniform(0.6, 1.6)) if shot.random() < 0.25 else 0.0
+    frame = "round" if shot.random() < 0.6 else "octagonal"
     wall = make_wall(part("wall"))
     lesions = plan_lesions(part("plan"), label, wall.light)
     shape = (size, size)
     where = plane(size)
     pixels = size / 320.0
-    albedo = resize(wall.albedo, shape)
-    light = resize(wall.light, shape)
-    mask = np.zeros(shape, np.float32)
-    wet = np.zeros(shape, np.float32)
+    albedo, light = resize(wall.albedo, shape), resize(wall.light, shape)
+    mask, wet = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
     for lesion in lesions:
         paint(part(f"lesion {lesion.number}"), albedo, where, lesion, mask, wet)
     contents = draw_contents(part("contents"), albedo, light, where, lesions, mask, wet)
@@ -118,16 +96,15 @@ def _render(suite_seed: int, index: int, size: int, label: str) -> LabelledPhant
     rough = as_field((1.0 - 0.85 * wet) * amount)
     shade = as_field(1.0 + rough * (velvet + 0.7 * relief))
     vessels = draw_vessels(part("vessels"), shape) * np.float32(float(rng.uniform(0.0, 0.3)))
-    linear = as_field(albedo * (light * np.float32(0.42 * shot.exposure))[..., None])
+    linear = as_field(albedo * (light * np.float32(0.42 * exposure))[..., None])
     for channel, (grainy, red) in enumerate(((0.8, 0.2), (1.0, 0.8), (1.0, 0.7))):
         linear[..., channel] *= 1.0 + np.float32(grainy) * (shade - 1.0) - np.float32(red) * vessels * (1.0 - wet)
     facing = as_field(np.clip(wall.light, 0.0, 2.2) - np.float32(1.25))
     shine = draw_highlights(part("highlights"), shape, facing) * np.float32(float(rng.uniform(0.3, 1.0)))
     linear += shine[..., None]
     picture, _ = develop(part("sensor"), linear)
-    picture = blurred(picture, shot.blur * pixels)
-    field = _field(shot, size)
-    picture = _black_frame(picture, field)
+    field = _field(frame, size)
+    picture = _black_frame(blurred(picture, blur * pixels), field)
     inside = field > 0.5
     truth = (mask > 0.5) & inside
     facts: dict[str, Json] = {
@@ -137,9 +114,9 @@ def _render(suite_seed: int, index: int, size: int, label: str) -> LabelledPhant
         "view": wall.view,
         "hue": wall.hue,
         "contents": contents,
-        "exposure": round(shot.exposure, 4),
-        "blur": round(shot.blur, 3),
-        "frame": shot.frame,
+        "exposure": round(exposure, 4),
+        "blur": round(blur, 3),
+        "frame": frame,
     }
     return LabelledPhantom(image=picture, labels=(judge(facts),), mask=truth, facts=facts)
 

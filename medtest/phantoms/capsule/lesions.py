@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from medtest.core.cases import Json
-from medtest.phantoms.colon.fields import Field, as_field, direction, smoothstep
 from medtest.phantoms.drawing import Canvas, Plane, blob, mix, noise, ripples, scale, soften, unit, wander
+from medtest.phantoms.fields import Field, as_field, direction, pick, smoothstep
 
 KINDS: dict[str, tuple[tuple[str, float], ...]] = {
     "normal": (),
@@ -76,7 +76,7 @@ def plan_lesions(rng: np.random.Generator, label: str, light: Field) -> list[Les
     kinds = KINDS[label]
     if not kinds:
         return []
-    kind = kinds[int(rng.choice(len(kinds), p=[weight for _, weight in kinds]))][0]
+    kind = pick(rng, dict(kinds))
     low, high = COUNTS[kind]
     lesions: list[Lesion] = []
     centre: tuple[float, float] | None = None

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from medtest.phantoms.colon.fields import Field, PixelGrid, as_field, direction, ellipse_radius, harmonics, smoothstep
 from medtest.phantoms.colon.tissue import make_tissue
 from medtest.phantoms.drawing import noise, plane
+from medtest.phantoms.fields import Field, PixelGrid, as_field, direction, ellipse_radius, harmonics, pick, smoothstep
 
 WORK = 192
 """Pixels a side for drawing everything smooth, independent of the picture's size."""
@@ -45,11 +45,8 @@ def _closed(rng: np.random.Generator, grid: PixelGrid) -> Field:
     dx, dy = direction(rng)
     away = float(rng.uniform(0.0, 0.5))
     bend = noise(rng, grid.shape, 5) * np.float32(0.06)
-    radius, c, s = ellipse_radius(
-        as_field(grid.x - away * dx + bend), as_field(grid.y - away * dy - bend), cosine=1.0, sine=0.0, stretch=1.0
-    )
-    weights = [(0.0, 0.0)] * 2 + [(float(a), float(b)) for a, b in rng.normal(0.0, 0.5, (6, 2))]
-    wave = harmonics(c, s, weights)
+    radius, c, s = ellipse_radius(grid.x - away * dx + bend, grid.y - away * dy - bend, (0.0, 0.0))
+    wave = harmonics(c, s, [(0.0, 0.0), (0.0, 0.0), *rng.normal(0.0, 0.5, (6, 2))])
     # Wider towards the centre, so that no crease becomes thinner than a pixel of the working size.
     crease = 1.0 - np.clip(np.abs(wave) * (2.2 * radius / (radius + np.float32(0.3))), 0.0, 1.0)
     reach = 1.0 - smoothstep(radius, 0.2, float(rng.uniform(0.7, 1.4)))
@@ -60,21 +57,15 @@ def _closed(rng: np.random.Generator, grid: PixelGrid) -> Field:
 
 def make_wall(rng: np.random.Generator) -> Wall:
     """Draw a wall without lesions."""
-    at = plane(WORK)
-    grid = PixelGrid(x=at.x, y=at.y, step=2.0 / WORK)
+    grid = plane(WORK)
     closed = bool(rng.random() < 0.2)
     tissue = make_tissue(rng, grid)
-    light = tissue.light
-    view = tissue.view
-    if closed:
-        light, view = _closed(rng, grid), "closed"
-    light = light / np.float32(max(1e-3, float(np.median(light))))
-    light = np.clip(light, 0.0, 2.6)
+    light, view = (_closed(rng, grid), "closed") if closed else (tissue.light, tissue.view)
+    light = np.clip(light / np.float32(max(1e-3, float(np.median(light)))), 0.0, 2.6)
     light = as_field(0.03 + 0.45 * light + 0.52 * light * np.sqrt(light))
     square = grid.x * grid.x + grid.y * grid.y
     light = as_field(light * (1.0 + 0.1 * noise(rng, grid.shape, 9)) * (1.12 - 0.28 * square))
-    names = list(HUES)
-    hue = names[int(rng.choice(len(names), p=[HUES[n][2] for n in names]))]
+    hue = pick(rng, {name: weight for name, (_, _, weight) in HUES.items()})
     green, blue, _ = HUES[hue]
     spread = rng.uniform(-0.03, 0.03, 2)
     tint = tissue.tint + np.float32(0.05) * noise(rng, grid.shape, 5) + np.float32(0.03) * noise(rng, grid.shape, 14)

@@ -12,8 +12,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.phantoms.colon.fields import Field, as_field, smoothstep
 from medtest.phantoms.drawing import Canvas, Plane, Point, blob, curve, noise, soften, unit, wander
+from medtest.phantoms.fields import Field, as_field, smoothstep
 
 CM = 0.05
 """One centimetre."""

@@ -7,8 +7,8 @@ import numpy as np
 
 from medtest.core.cases import Json
 from medtest.phantoms.chest.anatomy import Chest
-from medtest.phantoms.colon.fields import Field, as_field, smoothstep
 from medtest.phantoms.drawing import Canvas, blob, curve, unit, wander
+from medtest.phantoms.fields import Field, as_field, smoothstep
 
 
 def draw_devices(rng: np.random.Generator, total: Field, chest: Chest) -> list[Json]:

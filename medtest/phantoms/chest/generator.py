@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import cv2
@@ -14,8 +16,8 @@ from medtest.phantoms.chest.devices import draw_devices
 from medtest.phantoms.chest.findings import draw_findings
 from medtest.phantoms.chest.plan import PREVALENCE, apply_plan, plan_findings
 from medtest.phantoms.classes import CHEST
-from medtest.phantoms.colon.fields import Field, as_field
 from medtest.phantoms.drawing import blurred, grain, plane, portable_opencv, to_bytes
+from medtest.phantoms.fields import Field, as_field
 from medtest.phantoms.labelled import LabelledPhantom, check_request, stream
 
 REVISION = 2
@@ -59,12 +61,10 @@ def make(index: int, suite_seed: int, *, size: int = SIZE) -> LabelledPhantom:
     """
     check_request(index, size)
     with portable_opencv():
-        return _render(suite_seed, index, size)
+        return _render(partial(stream, suite_seed, WHAT, index), size)
 
 
-def _render(suite_seed: int, index: int, size: int) -> LabelledPhantom:
-    def part(name: str) -> np.random.Generator:
-        return stream(suite_seed, WHAT, index, name)
+def _render(part: Callable[[str], np.random.Generator], size: int) -> LabelledPhantom:
 
     plan = plan_findings(part("findings"), PREVALENCE)
     build = apply_plan(part("build"), draw_build(part("patient")), plan)

@@ -7,15 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.phantoms.colon.details import draw_text
-from medtest.phantoms.colon.fields import Field, as_field
 from medtest.phantoms.colon.frames import DrawnFrame
-
-
-def _noise(rng: np.random.Generator, shape: tuple[int, int]) -> Field:
-    """Return noise of mean 0 and standard deviation 1 from the sum of two random bytes (a triangle)."""
-    drawn = np.frombuffer(rng.bytes(2 * shape[0] * shape[1]), np.uint8).reshape(2, *shape)
-    total = drawn[0].astype(np.float32) + drawn[1]
-    return as_field((total - 255.0) * np.float32(1.0 / 104.5))
+from medtest.phantoms.drawing import grain, soft_colour, to_bytes
+from medtest.phantoms.fields import Field, as_field
 
 
 def develop(rng: np.random.Generator, linear: Field) -> tuple[NDArray[np.uint8], float]:
@@ -39,18 +33,10 @@ def develop(rng: np.random.Generator, linear: Field) -> tuple[NDArray[np.uint8],
     np.maximum(picture, np.float32(0.0), out=picture)
     np.sqrt(picture, out=picture)
     level = float(rng.uniform(0.8, 2.6))
-    grain = _noise(rng, shape)
-    grain = cv2.blur(grain, (2, 2)) * np.float32(2.0 * level) if shape[1] > 700 else grain * np.float32(level)
-    picture += grain[..., None]
-    np.maximum(picture, np.float32(0.0), out=picture)
-    eight = cv2.convertScaleAbs(picture)
-    # Colour at half resolution, as JPEG and video keep it.
-    ycc = cv2.cvtColor(eight, cv2.COLOR_RGB2YCrCb)
-    half = cv2.resize(ycc, ((shape[1] + 1) // 2, (shape[0] + 1) // 2), interpolation=cv2.INTER_AREA)
-    soft = cv2.resize(half, (shape[1], shape[0]), interpolation=cv2.INTER_LINEAR)
-    soft[..., 0] = ycc[..., 0]
-    result: NDArray[np.uint8] = cv2.cvtColor(soft, cv2.COLOR_YCrCb2RGB).astype(np.uint8, copy=False)
-    return result, level
+    sensor = grain(rng, shape)
+    sensor = as_field(cv2.blur(sensor, (2, 2)) * np.float32(2.0)) if shape[1] > 700 else sensor
+    picture += (sensor * np.float32(level))[..., None]
+    return soft_colour(to_bytes(picture)), level
 
 
 def draw_frame(rng: np.random.Generator, picture: NDArray[np.uint8], frame: DrawnFrame) -> bool:

@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.phantoms.colon.fields import Field, as_field, direction, resize, smoothstep, value_noise
+from medtest.phantoms.fields import Field, as_field, direction, resize, smoothstep, value_noise
 
 
 def _branch(

@@ -15,12 +15,12 @@ from medtest.core.cases import Image, Json, Mask
 from medtest.core.portable import portable_opencv
 from medtest.phantoms.colon.camera import develop, draw_frame
 from medtest.phantoms.colon.details import draw_highlights, draw_liquid, draw_vessels
-from medtest.phantoms.colon.fields import Field, PixelGrid, as_field, resize, smoothstep, value_noise
 from medtest.phantoms.colon.frames import FRAME_KINDS, DrawnFrame, make_frame
 from medtest.phantoms.colon.placing import PlacedPolyp, add_polyps, windows
 from medtest.phantoms.colon.polyps import Look
 from medtest.phantoms.colon.report import describe_lumen, describe_polyp
 from medtest.phantoms.colon.tissue import Tissue, make_tissue
+from medtest.phantoms.fields import Field, PixelGrid, as_field, resize, smoothstep, value_noise
 
 REVISION = 1
 """Increased whenever the same random numbers give other pixels."""

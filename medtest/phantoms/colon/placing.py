@@ -8,8 +8,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.phantoms.colon.fields import Field, PixelGrid, as_field, direction, smoothstep
 from medtest.phantoms.colon.polyps import Look, Patch, PolypShape, draw_patch, make_look, make_shape
+from medtest.phantoms.fields import Field, PixelGrid, as_field, direction, smoothstep
 
 MEDIAN_SHARE = 0.115
 """Median area of a polyp as a share of the field; 0.127 on Kvasir-SEG's training images, all polyps together."""

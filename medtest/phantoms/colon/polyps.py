@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from medtest.phantoms.colon.fields import Field, as_field, direction, resize
+from medtest.phantoms.fields import Field, as_field, direction, pick, resize
 
-TYPES: tuple[tuple[str, float], ...] = (("sessile", 0.6), ("flat", 0.22), ("pedunculated", 0.18))
+TYPES: dict[str, float] = {"sessile": 0.6, "flat": 0.22, "pedunculated": 0.18}
 COLOURS: dict[str, tuple[float, float, float, float]] = {
     "like tissue": (1.0, 1.0, 1.0, 0.27),
     "red": (1.02, 0.72, 0.75, 0.27),
@@ -17,12 +17,7 @@ COLOURS: dict[str, tuple[float, float, float, float]] = {
     "dark red": (0.8, 0.5, 0.62, 0.10),
 }
 """Gain of red, green and blue relative to the tissue's albedo, and weight."""
-SURFACES: tuple[tuple[str, float], ...] = (("smooth", 0.4), ("granular", 0.3), ("ridged", 0.3))
-
-
-def pick(rng: np.random.Generator, table: tuple[tuple[str, float], ...]) -> str:
-    """Return one name of a table of (name, weight)."""
-    return table[int(rng.choice(len(table), p=[w for _, w in table]))][0]
+SURFACES: dict[str, float] = {"smooth": 0.4, "granular": 0.3, "ridged": 0.3}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -128,7 +123,7 @@ class Look:
 def make_look(rng: np.random.Generator) -> Look:
     """Draw type, colour and surface."""
     kind = pick(rng, TYPES)
-    colour = pick(rng, tuple((n, v[3]) for n, v in COLOURS.items()))
+    colour = pick(rng, {name: values[3] for name, values in COLOURS.items()})
     low = bool(rng.random() < 0.15)
     amount = float(rng.uniform(0.15, 0.35)) if low else float(rng.uniform(0.6, 1.15))
     gain = as_field([1.0 + (v - 1.0) * amount for v in COLOURS[colour][:3]])

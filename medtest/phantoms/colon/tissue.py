@@ -6,18 +6,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from medtest.phantoms.colon.fields import (
+from medtest.phantoms.fields import (
     Field,
     PixelGrid,
     as_field,
     direction,
     ellipse_radius,
     harmonics,
+    pick,
     smoothstep,
     value_noise,
 )
 
-VIEWS: tuple[tuple[str, float], ...] = (("lumen", 0.62), ("wall", 0.38))
+VIEWS: dict[str, float] = {"lumen": 0.62, "wall": 0.38}
 """Views with weights: along the colon, or at its wall."""
 
 
@@ -54,8 +55,7 @@ HUES: dict[str, tuple[float, float, float, float]] = {
 
 
 def _colour(rng: np.random.Generator) -> tuple[str, Field]:
-    names = list(HUES)
-    name = names[int(rng.choice(len(names), p=[HUES[n][2] for n in names]))]
+    name = pick(rng, {hue: values[2] for hue, values in HUES.items()})
     green, blue, _, spread = HUES[name]
     return name, as_field(
         [1.0, green + spread * float(rng.uniform(-1, 1)), max(0.05, blue + spread * float(rng.uniform(-1, 1)))]
@@ -85,7 +85,7 @@ def _along_lumen(rng: np.random.Generator, grid: PixelGrid, x: Field, y: Field) 
     turn = direction(rng)
     stretch = float(rng.uniform(0.75, 1.35))
     hole = float(rng.uniform(0.12, 0.42))
-    radius, c, s = ellipse_radius(x - cx, y - cy, cosine=turn[0], sine=turn[1], stretch=stretch)
+    radius, c, s = ellipse_radius(x, y, (cx, cy), turn=turn, stretch=stretch)
     soft = float(rng.uniform(0.35, 0.7))
     radius = np.sqrt(radius * radius + np.float32(0.01))
     light = as_field(radius / (radius + np.float32(soft)))
@@ -97,16 +97,12 @@ def _along_lumen(rng: np.random.Generator, grid: PixelGrid, x: Field, y: Field) 
         if ring > 2.2:
             break
         amount = 0.06 if k == 0 else 0.09
-        weights = [(float(a), float(b)) for a, b in rng.normal(0.0, amount, (3, 2)) / np.array([[1.0], [1.3], [2.5]])]
+        weights = rng.normal(0.0, amount, (3, 2)) / np.array([[1.0], [1.3], [2.5]])
         drift = ring * 0.18
+        moved = radius
         if k:
-            moved, c, s = ellipse_radius(
-                x - np.float32(cx + drift * float(rng.uniform(-1, 1))),
-                y - np.float32(cy + drift * float(rng.uniform(-1, 1))),
-                cosine=turn[0], sine=turn[1], stretch=stretch,
-            )  # fmt: skip
-        else:
-            moved = radius
+            centre = (cx + drift * float(rng.uniform(-1, 1)), cy + drift * float(rng.uniform(-1, 1)))
+            moved, c, s = ellipse_radius(x, y, centre, turn=turn, stretch=stretch)
         distance = as_field(moved * (1.0 + harmonics(c, s, weights)) - np.float32(ring))
         if k == 0:
             strength: Field | float = float(rng.uniform(0.55, 0.85))
@@ -133,10 +129,8 @@ def _at_wall(rng: np.random.Generator, grid: PixelGrid, x: Field, y: Field) -> F
     for _ in range(int(rng.integers(2, 6))):
         turned = direction(rng) if rng.random() < 0.3 else (cosine, sine)
         far = float(rng.uniform(1.6, 4.0))
-        radius, c, s = ellipse_radius(
-            x + np.float32(far * turned[0]), y + np.float32(far * turned[1]),
-            cosine=turned[0], sine=turned[1], stretch=float(rng.uniform(0.7, 1.2)),
-        )  # fmt: skip
+        centre = (-far * turned[0], -far * turned[1])
+        radius, c, s = ellipse_radius(x, y, centre, turn=turned, stretch=float(rng.uniform(0.7, 1.2)))
         offset = far + float(rng.uniform(-1.0, 0.9))
         distance = as_field(radius - np.float32(offset) + 0.1 * patch)
         tall = float(rng.uniform(0.12, 0.6))
@@ -149,15 +143,12 @@ def _at_wall(rng: np.random.Generator, grid: PixelGrid, x: Field, y: Field) -> F
 
 def _near_fold(rng: np.random.Generator, grid: PixelGrid, x: Field, y: Field) -> Field:
     """Return the gain of a fold so near that it is over-exposed: a bright crescent at one side."""
-    cosine, sine = direction(rng)
+    turn = direction(rng)
     far = float(rng.uniform(1.9, 3.4))
     reach = far - float(rng.uniform(0.45, 0.95))
-    radius, c, s = ellipse_radius(
-        x - np.float32(far * cosine), y - np.float32(far * sine), cosine=cosine, sine=sine,
-        stretch=float(rng.uniform(0.6, 1.1)),
-    )  # fmt: skip
-    weights = [(float(a), float(b)) for a, b in rng.normal(0.0, 0.02, (3, 2))]
-    depth = as_field(np.float32(reach) - radius * (1.0 + harmonics(c, s, weights)))
+    centre = (far * turn[0], far * turn[1])
+    radius, c, s = ellipse_radius(x, y, centre, turn=turn, stretch=float(rng.uniform(0.6, 1.1)))
+    depth = as_field(np.float32(reach) - radius * (1.0 + harmonics(c, s, rng.normal(0.0, 0.02, (3, 2)))))
     inside = smoothstep(depth, -1.5 * grid.step, max(3.0 * grid.step, 0.03))
     ramp = np.clip(depth * 2.2, 0.0, 1.0)
     gain = float(rng.uniform(1.5, 5.0))
@@ -171,8 +162,7 @@ def make_tissue(rng: np.random.Generator, grid: PixelGrid) -> Tissue:
     bend = float(rng.uniform(0.02, 0.08))
     x = as_field(grid.x + bend * value_noise(rng, grid.shape, 0.75 / grid.step))
     y = as_field(grid.y + bend * value_noise(rng, grid.shape, 0.75 / grid.step))
-    names = [n for n, _ in VIEWS]
-    view = names[int(rng.choice(len(names), p=[w for _, w in VIEWS]))]
+    view = pick(rng, VIEWS)
     lumen: tuple[float, float] | None = None
     if view == "lumen":
         light, lumen = _along_lumen(rng, grid, x, y)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from medtest.core.cases import Json
 from medtest.phantoms.classes import FUNDUS
-from medtest.phantoms.colon.fields import Field, as_field, smoothstep
 from medtest.phantoms.drawing import Plane, blurred, grain, plane, portable_opencv, soft_colour, to_bytes
+from medtest.phantoms.fields import Field, as_field, smoothstep
 from medtest.phantoms.fundus.grades import draw_counts, grade
 from medtest.phantoms.fundus.lesions import draw_harmless, draw_lesions
 from medtest.phantoms.fundus.retina import RADIUS, background, draw_anatomy, draw_disc, draw_vessels
@@ -48,7 +51,7 @@ def make(index: int, suite_seed: int, *, size: int = SIZE) -> LabelledPhantom:
     check_request(index, size)
     label = balanced(suite_seed, WHAT, index, NAMES)
     with portable_opencv():
-        return _render(suite_seed, index, size, NAMES.index(label))
+        return _render(partial(stream, suite_seed, WHAT, index), size, NAMES.index(label))
 
 
 def _field(rng: np.random.Generator, where: Plane) -> Field:
@@ -61,9 +64,7 @@ def _field(rng: np.random.Generator, where: Plane) -> Field:
     return field
 
 
-def _render(suite_seed: int, index: int, size: int, target_grade: int) -> LabelledPhantom:
-    def part(name: str) -> np.random.Generator:
-        return stream(suite_seed, WHAT, index, name)
+def _render(part: Callable[[str], np.random.Generator], size: int, target_grade: int) -> LabelledPhantom:
 
     rng = part("plan")
     anatomy = draw_anatomy(rng)
@@ -83,19 +84,14 @@ def _render(suite_seed: int, index: int, size: int, target_grade: int) -> Labell
     field = _field(shot, where)
     picture *= field[..., None]
     eight = blurred(to_bytes(picture), blur * size / 320.0)
-    level = float(shot.uniform(1.0, 3.2))
-    noisy = (
-        eight + grain(part("sensor"), (size, size))[..., None] * (np.float32(level) * (0.25 + 0.75 * field))[..., None]
-    )
+    level = np.float32(shot.uniform(1.0, 3.2)) * (0.25 + 0.75 * field)
+    noisy = eight + grain(part("sensor"), (size, size))[..., None] * level[..., None]
     image = soft_colour(to_bytes(as_field(noisy)))
     inside = field > 0.5
     truth = (mask > 0.5) & inside
     facts: dict[str, Json] = {
         "revision": REVISION,
-        "microaneurysms": counts.microaneurysms,
-        "haemorrhages": counts.haemorrhages,
-        "neovascularisation": counts.neovascularisation,
-        "exudates": counts.exudates,
+        **asdict(counts),
         **harmless,
         "contrast": round(contrast, 3),
         "lesion_area": round(float(truth.sum()) / float(inside.sum()), 5),

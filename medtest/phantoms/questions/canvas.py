@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.phantoms.colon.fields import Field, as_field
 from medtest.phantoms.drawing import Plane, plane
+from medtest.phantoms.fields import Field, as_field
 from medtest.phantoms.questions.plan import CELLS
 
 WORK = 320

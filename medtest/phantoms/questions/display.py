@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.phantoms.drawing import Canvas, curve, unit
+from medtest.phantoms.drawing import Canvas, curve, octagon, unit
 
 CORNERS = ("upper-left", "upper-right", "lower-right")
 """Corners available for text; the box uses the fourth."""
@@ -20,13 +20,7 @@ def field_of_view(rng: np.random.Generator, size: int) -> NDArray[np.float32]:
     canvas = Canvas(size)
     cut = float(rng.uniform(0.20, 0.34))
     rim = float(rng.uniform(0.985, 1.02))
-    inner = rim - cut
-    canvas.polygon(
-        [
-            (-inner, -rim), (inner, -rim), (rim, -inner), (rim, inner),
-            (inner, rim), (-inner, rim), (-rim, inner), (-rim, -inner),
-        ]
-    )  # fmt: skip
+    canvas.polygon(octagon(rim, rim - cut))
     return canvas.field()
 
 

@@ -8,10 +8,10 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.phantoms.colon.fields import Field, as_field, harmonics, smoothstep
 from medtest.phantoms.colon.placing import windows
 from medtest.phantoms.colon.polyps import Look, Patch, PolypShape, draw_patch, make_shape, relief
 from medtest.phantoms.drawing import blob, noise, ripples, unit
+from medtest.phantoms.fields import Field, as_field, harmonics, smoothstep
 from medtest.phantoms.questions.canvas import SRGB, WORK, PictureDraft, linear
 from medtest.phantoms.questions.plan import SIDE_MM, PolypPlan, QuestionScene, middle
 
@@ -294,7 +294,7 @@ def _barretts(rng: np.random.Generator, work: PictureDraft, scene: QuestionScene
     """Draw red lining grown upwards from the z-line: far and all round, or in short tongues."""
     distance, c, s, line = work.polar
     long = scene.disease == "barretts"
-    jags = [(0.0, 0.0), *((float(a), float(b)) for a, b in rng.normal(0.0, 0.09 if long else 0.1, (6, 2)))]
+    jags = [(0.0, 0.0), *rng.normal(0.0, 0.09 if long else 0.1, (6, 2))]
     tongues = as_field(harmonics(c, s, jags) + 0.05 * noise(rng, (WORK, WORK), 16))
     upper = as_field(line + ((0.34 if long else 0.115) + (0.6 if long else 0.35) * tongues).clip(0.0, 0.6))
     grown = smoothstep(as_field(distance - line), 0.0, 0.02) * (

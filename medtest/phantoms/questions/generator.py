@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +12,8 @@ from numpy.typing import NDArray
 from medtest.core.cases import Image, Json, Mask
 from medtest.phantoms.colon.camera import develop
 from medtest.phantoms.colon.details import draw_highlights, draw_vessels
-from medtest.phantoms.colon.fields import Field, as_field, resize
 from medtest.phantoms.drawing import portable_opencv
+from medtest.phantoms.fields import Field, as_field, resize
 from medtest.phantoms.labelled import check_request, stream
 from medtest.phantoms.questions.answers import true_answers
 from medtest.phantoms.questions.canvas import WORK, PictureDraft, cells_of
@@ -68,7 +69,7 @@ def make(index: int, suite_seed: int, *, size: int = SIZE) -> QuestionPhantom:
     """
     check_request(index, size)
     with portable_opencv():
-        return _render(suite_seed, index, size, plan(index, suite_seed))
+        return _render(partial(stream, suite_seed, WHAT, index), size, plan(index, suite_seed))
 
 
 def plan(index: int, suite_seed: int) -> QuestionScene:
@@ -78,9 +79,7 @@ def plan(index: int, suite_seed: int) -> QuestionScene:
     return scene_of(stream(suite_seed, WHAT, index, "plan"), SCENES[int(order[place])], anew=block > 0)
 
 
-def _render(suite_seed: int, index: int, size: int, scene: QuestionScene) -> QuestionPhantom:
-    def part(name: str) -> np.random.Generator:
-        return stream(suite_seed, WHAT, index, name)
+def _render(part: Callable[[str], np.random.Generator], size: int, scene: QuestionScene) -> QuestionPhantom:
 
     work = make_wall(part("wall"), scene)
     polyps = draw_findings(part("findings"), work, scene)
@@ -104,20 +103,12 @@ def _render(suite_seed: int, index: int, size: int, scene: QuestionScene) -> Que
     if lines:
         draw_text(eight, lines, corner)
     inside = resize(as_field(field_), (WORK, WORK), smooth=False) > 0.5
-    cells = {
-        "finding": _cells(work, inside, ("polyp ", "disease")),
-        "landmark": _cells(work, inside, ("landmark",)),
-        "instrument": [
-            cell
-            for tool, laid in zip(scene.instruments, instruments, strict=True)
-            for cell in (tool.cell, *cells_of(laid))
-        ],
-    }
+    tools = zip(scene.instruments, instruments, strict=True)
     answers = true_answers(
         scene,
-        finding_cells=cells["finding"],
-        landmark_cells=cells["landmark"],
-        instrument_cells=cells["instrument"],
+        finding_cells=_cells(work, inside, ("polyp ", "disease")),
+        landmark_cells=_cells(work, inside, ("landmark",)),
+        instrument_cells=[cell for tool, laid in tools for cell in (tool.cell, *cells_of(laid))],
     )
     facts: dict[str, Json] = {
         "revision": REVISION,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from medtest.phantoms.capsule.lesions import villi
-from medtest.phantoms.colon.fields import Field, PixelGrid, as_field, direction, ellipse_radius, harmonics, smoothstep
 from medtest.phantoms.colon.tissue import make_tissue
-from medtest.phantoms.drawing import Canvas, blob, curve, noise, soften, unit
+from medtest.phantoms.drawing import Canvas, blob, curve, noise, plane, soften, unit
+from medtest.phantoms.fields import Field, as_field, direction, ellipse_radius, harmonics, smoothstep
 from medtest.phantoms.questions.canvas import SRGB, WORK, PictureDraft, linear
 from medtest.phantoms.questions.plan import QuestionScene, middle
 
@@ -48,8 +48,7 @@ def make_wall(rng: np.random.Generator, scene: QuestionScene) -> PictureDraft:
 
 def _tissue_light(rng: np.random.Generator, *, lumen: bool | None = None) -> Field:
     """Return the light on the colon's folds, with median 1 and nowhere over-exposed."""
-    where = PictureDraft(albedo=np.zeros((1, 1, 3), np.float32), light=np.zeros((1, 1), np.float32)).where
-    grid = PixelGrid(x=where.x, y=where.y, step=2.0 / WORK)
+    grid = plane(WORK)
     for _ in range(12):
         tissue = make_tissue(rng, grid)
         if lumen is None or (tissue.view == "lumen") == lumen:
@@ -138,12 +137,9 @@ def _pylorus(rng: np.random.Generator, work: PictureDraft, scene: QuestionScene)
     x, y = middle(scene.landmark_cell, 0.22)
     radius = float(rng.uniform(0.115, 0.145))
     turn = unit(float(rng.random()))
-    distance, c, s = ellipse_radius(
-        as_field(work.where.x - np.float32(x)), as_field(work.where.y - np.float32(y)),
-        cosine=turn[0], sine=turn[1], stretch=float(rng.uniform(1.0, 1.12)),
-    )  # fmt: skip
-    weights = [(float(a), float(b)) for a, b in rng.normal(0.0, 0.025, (4, 2))]
-    distance = as_field(distance * (1.0 + harmonics(c, s, weights)))
+    stretch = float(rng.uniform(1.0, 1.12))
+    distance, c, s = ellipse_radius(work.where.x, work.where.y, (x, y), turn=turn, stretch=stretch)
+    distance = as_field(distance * (1.0 + harmonics(c, s, rng.normal(0.0, 0.025, (4, 2)))))
     wide = as_field(distance / np.float32(radius))
     slow = noise(rng, (WORK, WORK), 5)
     work.light[...] = as_field(0.86 + 0.07 * slow + 0.16 * smoothstep(distance, 0.3, 1.3))
@@ -163,10 +159,8 @@ def tube(rng: np.random.Generator, work: PictureDraft) -> tuple[Field, Field, Fi
     """Return distance from the oesophagus' lumen and its unit direction, and light the wall, in place."""
     x, y = (float(v) for v in rng.uniform(-0.07, 0.07, 2))
     turn = unit(float(rng.random()))
-    distance, c, s = ellipse_radius(
-        as_field(work.where.x - np.float32(x)), as_field(work.where.y - np.float32(y)),
-        cosine=turn[0], sine=turn[1], stretch=float(rng.uniform(1.0, 1.1)),
-    )  # fmt: skip
+    stretch = float(rng.uniform(1.0, 1.1))
+    distance, c, s = ellipse_radius(work.where.x, work.where.y, (x, y), turn=turn, stretch=stretch)
     slow = noise(rng, (WORK, WORK), 5)
     light = (0.42 + 0.62 * smoothstep(distance, 0.1, 0.75) + 0.06 * slow) * (1.0 - 0.2 * smoothstep(distance, 0.9, 1.5))
     folds = harmonics(c, s, [(0.0, 0.0)] * 3 + [(0.05, 0.03), (0.0, 0.0), (0.03, 0.04)])
@@ -177,8 +171,8 @@ def tube(rng: np.random.Generator, work: PictureDraft) -> tuple[Field, Field, Fi
 def _oesophagus(rng: np.random.Generator, work: PictureDraft, scene: QuestionScene) -> None:
     """Draw a pale tube whose lining changes at a jagged line around the lumen."""
     distance, c, s = tube(rng, work)
-    jags = [(float(a), float(b)) for a, b in rng.normal(0.0, 0.03, (10, 2))]
-    line = as_field(np.float32(float(rng.uniform(0.46, 0.52))) * (1.0 + harmonics(c, s, jags)))
+    jags = harmonics(c, s, rng.normal(0.0, 0.03, (10, 2)))
+    line = as_field(np.float32(float(rng.uniform(0.46, 0.52))) * (1.0 + jags))
     line = as_field(line + 0.02 * noise(rng, (WORK, WORK), 22))
     inner = 1.0 - smoothstep(as_field(distance - line), -0.012, 0.012)
     work.paint(as_field(inner * 0.95), SRGB[scene.landmark_colour])

@@ -9,8 +9,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.phantoms.colon.fields import Field, as_field
 from medtest.phantoms.drawing import grain, noise, to_bytes
+from medtest.phantoms.fields import Field, as_field
 from medtest.phantoms.scenes.paint import Levels, muted
 
 _Levels: TypeAlias = NDArray[np.float32]

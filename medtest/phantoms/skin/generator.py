@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from medtest.core.cases import Json
 from medtest.phantoms.classes import DERMOSCOPY
-from medtest.phantoms.colon.fields import as_field
 from medtest.phantoms.drawing import blurred, grain, plane, portable_opencv, soft_colour, to_bytes
+from medtest.phantoms.fields import as_field
 from medtest.phantoms.labelled import LabelledPhantom, balanced, check_request, stream
 from medtest.phantoms.skin.abcd import BENIGN_BELOW, MELANOMA_ABOVE, draw_signs, total_score
 from medtest.phantoms.skin.lesion import draw_outline, paint
@@ -56,12 +58,10 @@ def make(index: int, suite_seed: int, *, size: int = SIZE) -> LabelledPhantom:
     check_request(index, size)
     label = balanced(suite_seed, WHAT, index, NAMES)
     with portable_opencv():
-        return _render(suite_seed, index, size, label)
+        return _render(partial(stream, suite_seed, WHAT, index), size, label)
 
 
-def _render(suite_seed: int, index: int, size: int, label: str) -> LabelledPhantom:
-    def part(name: str) -> np.random.Generator:
-        return stream(suite_seed, WHAT, index, name)
+def _render(part: Callable[[str], np.random.Generator], size: int, label: str) -> LabelledPhantom:
 
     rng = part("plan")
     signs = draw_signs(rng, label)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from medtest.phantoms.colon.fields import Field, as_field, ellipse_radius, smoothstep
 from medtest.phantoms.drawing import Canvas, Plane, Point, blob, mix, noise, scale, unit, wander
+from medtest.phantoms.fields import Field, as_field, ellipse_radius, smoothstep
 from medtest.phantoms.skin.abcd import Signs
 
 TONES: dict[str, tuple[float, float, float]] = {
@@ -85,21 +85,16 @@ def paint(rng: np.random.Generator, picture: Field, where: Plane, outline: Lesio
         where, outline.x, outline.y, outline.radius,
         stretch=outline.stretch, turn=outline.turn, weights=outline.weights,
     )  # fmt: skip
-    _, c, s = ellipse_radius(
-        as_field(where.x - np.float32(outline.x)), as_field(where.y - np.float32(outline.y)),
-        cosine=outline.turn[0], sine=outline.turn[1], stretch=outline.stretch,
-    )  # fmt: skip
+    _, c, s = ellipse_radius(where.x, where.y, (outline.x, outline.y), turn=outline.turn, stretch=outline.stretch)
     ragged = as_field(shape + 0.05 * noise(rng, shape.shape, 26) + 0.03 * noise(rng, shape.shape, 60))
     width = _border(c, s, signs.border)
-    t = np.clip(ragged / width + np.float32(0.5), 0.0, 1.0)
-    alpha = as_field(t * t * (3.0 - 2.0 * t))
+    alpha = smoothstep(as_field(ragged / width), -0.5, 0.5)
     colour = _colours(rng, shape, c, s, signs)
     _structures(rng, colour, where, shape, outline, signs)
     mottle = 1.0 + 0.05 * noise(rng, shape.shape, 40) + 0.05 * noise(rng, shape.shape, 12)
     colour *= mottle[..., None]
     cover = as_field(alpha * (0.45 + 0.5 * outline.contrast))
-    for channel in range(3):
-        picture[..., channel] += cover * (colour[..., channel] - picture[..., channel])
+    picture += cover[..., None] * (colour - picture)
     return alpha
 
 
@@ -165,12 +160,8 @@ def _structures(
 
 def _marks(rng: np.random.Generator, canvas: Canvas, outline: LesionOutline, name: str) -> None:
     radius, cx, cy = outline.radius, outline.x, outline.y
-    count = {
-        "streaks": int(rng.integers(9, 22)),
-        "dots": int(rng.integers(14, 40)),
-        "globules": int(rng.integers(8, 22)),
-    }[name]
-    for _ in range(count):
+    counts = {"streaks": rng.integers(9, 22), "dots": rng.integers(14, 40), "globules": rng.integers(8, 22)}
+    for _ in range(int(counts[name])):
         heading = unit(float(rng.random()))
         if name == "streaks":
             away = radius * float(rng.uniform(0.62, 0.8))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from medtest.core.cases import Json
-from medtest.phantoms.colon.fields import Field, as_field, smoothstep
 from medtest.phantoms.drawing import Canvas, Plane, blob, mix, noise, scale, unit, wander
+from medtest.phantoms.fields import Field, as_field, pick, smoothstep
 
 TONES: dict[str, tuple[tuple[float, float, float], float]] = {
     "pink": ((226.0, 142.0, 146.0), 0.26),
@@ -21,8 +21,7 @@ TONES: dict[str, tuple[tuple[float, float, float], float]] = {
 
 def draw_skin(rng: np.random.Generator, where: Plane) -> tuple[Field, str]:
     """Return skin as h×w×3 grey levels, and the name of its tone."""
-    names = list(TONES)
-    name = names[int(rng.choice(len(names), p=[TONES[n][1] for n in names]))]
+    name = pick(rng, {tone: weight for tone, (_, weight) in TONES.items()})
     base = np.array(TONES[name][0], np.float32) + rng.uniform(-12.0, 12.0, 3).astype(np.float32)
     shape = where.shape
     broad = noise(rng, shape, 4) * np.float32(float(rng.uniform(0.01, 0.045)))

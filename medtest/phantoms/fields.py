@@ -6,6 +6,7 @@ arrays: exponentials and trigonometric functions differ by a bit between instruc
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -15,16 +16,17 @@ from numpy.typing import NDArray
 
 Field: TypeAlias = NDArray[np.float32]
 """float32 h×w."""
+Point: TypeAlias = tuple[float, float]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PixelGrid:
-    """Pixel coordinates of the working image: (0, 0) is the centre of the field of view, 1 is half its short side.
+    """Pixel coordinates: (0, 0) is the centre of the field of view, 1 is half its short side.
 
     Attributes:
         x: float32 1×w, increasing to the right.
         y: float32 h×1, downwards.
-        step: Width of one working pixel in these units.
+        step: Width of one pixel in these units.
     """
 
     x: Field
@@ -61,15 +63,19 @@ def smoothstep(array: Field, low: float, high: float) -> Field:
     return as_field(t * t * (3.0 - 2.0 * t))
 
 
-def ellipse_radius(dx: Field, dy: Field, *, cosine: float, sine: float, stretch: float) -> tuple[Field, Field, Field]:
-    """Return distance and unit direction (x, y) in a frame rotated by (cosine, sine) and stretched along its y axis."""
-    u = as_field(dx * np.float32(cosine) + dy * np.float32(sine))
-    v = as_field((dy * np.float32(cosine) - dx * np.float32(sine)) * np.float32(stretch))
+def ellipse_radius(
+    x: Field, y: Field, centre: Point, *, turn: Point = (1.0, 0.0), stretch: float = 1.0
+) -> tuple[Field, Field, Field]:
+    """Return distance from a centre and unit direction (x, y) in a frame turned by a unit vector and stretched in y."""
+    dx, dy = as_field(x - np.float32(centre[0])), as_field(y - np.float32(centre[1]))
+    cosine, sine = np.float32(turn[0]), np.float32(turn[1])
+    u = as_field(dx * cosine + dy * sine)
+    v = as_field((dy * cosine - dx * sine) * np.float32(stretch))
     radius = np.sqrt(u * u + v * v + np.float32(1e-6))
     return as_field(radius), as_field(u / radius), as_field(v / radius)
 
 
-def harmonics(c: Field, s: Field, weights: list[tuple[float, float]]) -> Field:
+def harmonics(c: Field, s: Field, weights: Iterable[Any]) -> Field:
     """Return Σ aₙ cos nθ + bₙ sin nθ for n = 2, 3, …, from cos θ and sin θ by the angle-addition formulas."""
     total = np.zeros_like(c)
     cn, sn = c, s
@@ -77,6 +83,12 @@ def harmonics(c: Field, s: Field, weights: list[tuple[float, float]]) -> Field:
         cn, sn = cn * c - sn * s, sn * c + cn * s
         total += np.float32(a) * cn + np.float32(b) * sn
     return total
+
+
+def pick(rng: np.random.Generator, weights: Mapping[str, float]) -> str:
+    """Draw a name by its weight; the weights sum to 1."""
+    names = list(weights)
+    return names[int(rng.choice(len(names), p=list(weights.values())))]
 
 
 def direction(rng: np.random.Generator) -> tuple[float, float]:
