@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from medtest.core.portable import key_generator
 
 SOURCE = "source"
 UNCHANGED = "unchanged"
@@ -64,12 +65,8 @@ class Address:
 
     def generator(self, suite_seed: int) -> np.random.Generator:
         """Return the random generator of the case: PCG64 seeded by SHA-256 of suite seed and address without item."""
-        key = json.dumps(
-            [int(suite_seed), self.dataset, self.seed_id, self.relation, self.severity, self.frame, self.repeat],
-            ensure_ascii=True,
-            separators=(",", ":"),
-        )
-        return np.random.Generator(np.random.PCG64(int.from_bytes(hashlib.sha256(key.encode()).digest(), "big")))
+        place = (self.dataset, self.seed_id, self.relation, self.severity, self.frame, self.repeat)
+        return key_generator([int(suite_seed), *place])
 
     def sequence_generator(self, suite_seed: int) -> np.random.Generator:
         """Return the generator shared by all frames of a sequence: :meth:`generator` with -1 as the frame."""

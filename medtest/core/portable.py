@@ -8,9 +8,11 @@ in a fixed order.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 import platform
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import cv2
@@ -36,6 +38,12 @@ def portable_opencv() -> Iterator[None]:
         yield
     finally:
         cv2.ipp.setUseIPP(before)
+
+
+def key_generator(key: Sequence[object]) -> np.random.Generator:
+    """Return PCG64 seeded by the SHA-256, read as a big-endian integer, of a key as ASCII JSON without spaces."""
+    text = json.dumps(key, ensure_ascii=True, separators=(",", ":"))
+    return np.random.Generator(np.random.PCG64(int.from_bytes(hashlib.sha256(text.encode()).digest(), "big")))
 
 
 def each(function: Callable[[float], float], values: ArrayLike) -> NDArray[np.float64]:

@@ -12,39 +12,38 @@ from medtest.core.cases import Classes
 CAPSULE = Classes(names=("normal", "vascular", "inflammatory"))
 DERMOSCOPY = Classes(names=("benign", "melanoma"))
 FUNDUS = Classes(names=("grade0", "grade1", "grade2", "grade3"))
-CHEST = Classes(
-    names=(
-        "atelectasis",
-        "cardiomegaly",
-        "effusion",
-        "infiltration",
-        "mass",
-        "nodule",
-        "pneumonia",
-        "pneumothorax",
-        "consolidation",
-        "edema",
-        "emphysema",
-        "fibrosis",
-        "pleural_thickening",
-        "hernia",
-    ),
-    multi=True,
-)
+CHEST_PREVALENCE: dict[str, float] = {
+    "atelectasis": 0.13,
+    "cardiomegaly": 0.12,
+    "effusion": 0.14,
+    "infiltration": 0.14,
+    "mass": 0.11,
+    "nodule": 0.13,
+    "pneumonia": 0.11,
+    "pneumothorax": 0.11,
+    "consolidation": 0.11,
+    "edema": 0.10,
+    "emphysema": 0.10,
+    "fibrosis": 0.10,
+    "pleural_thickening": 0.11,
+    "hernia": 0.08,
+}
+"""Probability of each finding in phantoms, drawn independently."""
+CHEST = Classes(names=tuple(CHEST_PREVALENCE), multi=True)
 
 
-def in_words_of(own: Classes, asked: Classes) -> Classes:
+def in_words_of(own: Classes, requested: Classes) -> Classes:
     """Return a system's classes with the seeds' spelling if names differ only in case."""
-    spelt = {name.casefold(): name for name in asked.names}
-    names = tuple(name if name in asked.names else spelt.get(name.casefold(), name) for name in own.names)
+    spelt = {name.casefold(): name for name in requested.names}
+    names = tuple(name if name in requested.names else spelt.get(name.casefold(), name) for name in own.names)
     return Classes(names=names, multi=own.multi) if len(set(names)) == len(names) else own
 
 
-def places(own: Classes, asked: Classes) -> tuple[int, ...]:
+def places(own: Classes, requested: Classes) -> tuple[int, ...]:
     """Return the positions of the seeds' classes among a system's scores, in the seeds' order.
 
     Raises:
         KeyError: The system does not know a class.
     """
-    place = {name: index for index, name in enumerate(in_words_of(own, asked).names)}
-    return tuple(place[name] for name in asked.names)
+    place = {name: index for index, name in enumerate(in_words_of(own, requested).names)}
+    return tuple(place[name] for name in requested.names)

@@ -7,14 +7,13 @@ them say nothing about its performance on patients and are no clinical evidence.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from medtest.core.cases import Image, Json, Mask
+from medtest.core.portable import key_generator
 
 MIN_SIZE, MAX_SIZE = 128, 1024
 """Allowed pixels a side."""
@@ -38,21 +37,19 @@ class LabelledPhantom:
     facts: dict[str, Json] = field(default_factory=dict)
 
 
-def stream(suite_seed: int, what: str, index: int, part: str = "") -> np.random.Generator:
-    """Return the generator of one part of one phantom.
+def stream(suite_seed: int, kind: str, index: int, part: str = "") -> np.random.Generator:
+    """Return the generator of one part of one phantom, keyed by ``[suite_seed, "labelled", kind, index, part]``.
 
-    It is PCG64 seeded by the SHA-256, read as a big-endian integer, of the JSON list
-    ``[suite_seed, "labelled", what, index, part]`` in ASCII without spaces. Each part has its own stream, so a
-    phantom does not depend on the number of phantoms, and its parts do not depend on the picture's size.
+    Each part has its own stream, so a phantom does not depend on the number of phantoms, and its parts do not depend
+    on the picture's size.
     """
-    key = json.dumps([int(suite_seed), "labelled", what, int(index), part], ensure_ascii=True, separators=(",", ":"))
-    return np.random.Generator(np.random.PCG64(int.from_bytes(hashlib.sha256(key.encode()).digest(), "big")))
+    return key_generator([int(suite_seed), "labelled", kind, int(index), part])
 
 
-def balanced(suite_seed: int, what: str, index: int, names: Sequence[str]) -> str:
+def balanced(suite_seed: int, kind: str, index: int, names: Sequence[str]) -> str:
     """Return the class of phantom ``index``: each run of ``len(names)`` indices contains every class once, shuffled."""
     block, place = divmod(index, len(names))
-    order = stream(suite_seed, what, block, "classes").permutation(len(names))
+    order = stream(suite_seed, kind, block, "classes").permutation(len(names))
     return names[int(order[place])]
 
 

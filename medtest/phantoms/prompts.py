@@ -6,11 +6,9 @@ entity to an earlier one, so that relations never contradict each other and a la
 
 from __future__ import annotations
 
-import hashlib
-import json
-
 import numpy as np
 
+from medtest.core.portable import key_generator
 from medtest.core.scenes import Entity, Pool, pool_of
 from medtest.phantoms.scenes import CLASSES, COLOURS
 
@@ -35,9 +33,8 @@ _SEVERAL = 0.2
 
 
 def prompt_rng(suite_seed: int, index: int) -> np.random.Generator:
-    """Return the generator of one pool: PCG64 seeded by the SHA-256 of ``[suite_seed, "prompts", index]`` as JSON."""
-    key = json.dumps([int(suite_seed), "prompts", int(index)], separators=(",", ":"))
-    return np.random.Generator(np.random.PCG64(int.from_bytes(hashlib.sha256(key.encode()).digest(), "big")))
+    """Return the generator of one pool, keyed by ``[suite_seed, "prompts", index]``."""
+    return key_generator([int(suite_seed), "prompts", int(index)])
 
 
 def make(index: int, suite_seed: int, *, fewest: int = 1, most: int = 5, related: float = 1.0) -> Pool:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from medtest.phantoms.chest import NAMES, judge, make, plan
 from medtest.phantoms.chest import generator as generator_module
+from medtest.phantoms.classes import CHEST_PREVALENCE
 from medtest.phantoms.labelled import LabelledPhantom, stream
 
 COUNT = 4000
@@ -21,14 +22,14 @@ def planned() -> NDArray[np.bool_]:
     """Return which findings 4,000 phantoms have, COUNT×14."""
     table = np.zeros((COUNT, len(NAMES)), np.bool_)
     for index in range(COUNT):
-        for name in plan.plan_findings(stream(4, "chest", index, "findings"), plan.PREVALENCE):
+        for name in plan.plan_findings(stream(4, "chest", index, "findings"), CHEST_PREVALENCE):
             table[index, NAMES.index(name)] = True
     return table
 
 
 def test_every_finding_is_as_frequent_as_stated() -> None:
     for k, name in enumerate(NAMES):
-        share = plan.PREVALENCE[name]
+        share = CHEST_PREVALENCE[name]
         assert 0.08 <= share <= 0.15
         # Four standard errors of a binomial share.
         assert abs(planned()[:, k].mean() - share) < 4.0 * (share * (1 - share) / COUNT) ** 0.5
@@ -69,8 +70,8 @@ def test_labels_follow_from_facts(facts: dict[str, object], expected: tuple[str,
 
 def with_only(monkeypatch: pytest.MonkeyPatch, name: str | None, index: int) -> LabelledPhantom:
     """Return the same patient with one finding, or with none."""
-    only = {key: 1.0 if key == name else 0.0 for key in plan.PREVALENCE}
-    monkeypatch.setattr(generator_module, "PREVALENCE", only)
+    only = {key: 1.0 if key == name else 0.0 for key in CHEST_PREVALENCE}
+    monkeypatch.setattr(generator_module, "CHEST_PREVALENCE", only)
     return make(index, 12, size=192)
 
 

@@ -23,7 +23,7 @@ from medtest.core.plugins import PartInfo, parts
 from medtest.phantoms import capsule, chest, fundus, questions, skin
 from medtest.phantoms.abdomen.generator import abdomen_rng
 from medtest.phantoms.colon import colon_rng, make_colon
-from medtest.phantoms.films.generator import make_film
+from medtest.phantoms.films import make_film
 from medtest.preparation import prepare, seed_factors
 from medtest.relations.base import CraftedRelation
 from medtest.relations.series import follow_up

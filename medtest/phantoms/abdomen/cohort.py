@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -12,6 +10,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from medtest.core.portable import key_generator
 from medtest.phantoms.abdomen.shapes import MODES, Field3, Grid3, fitted_liver
 from medtest.phantoms.abdomen.variability import Placement, StandardBox, Volume, mean_box
 
@@ -44,9 +43,8 @@ _MOST_ATTEMPTS, _LARGEST, _STEPS = 200, 4.5, 8
 
 
 def stream(*key: object) -> np.random.Generator:
-    """Return a generator seeded by the SHA-256 of a key, written as JSON."""
-    text = json.dumps(["abdomen", *key], ensure_ascii=True, separators=(",", ":"))
-    return np.random.Generator(np.random.PCG64(int.from_bytes(hashlib.sha256(text.encode()).digest(), "big")))
+    """Return the generator of a key."""
+    return key_generator(["abdomen", *key])
 
 
 def training_coefficients(count: int = TRAINING) -> tuple[Coefficients, ...]:
@@ -70,7 +68,7 @@ def box_of_training_livers(count: int = TRAINING) -> StandardBox:
 
 @lru_cache(maxsize=1024)
 def draw_liver(
-    suite_seed: int, dataset: str, index: int, wanted: float, placement: Placement = "centroid"
+    suite_seed: int, dataset: str, index: int, variability: float, placement: Placement = "centroid"
 ) -> DrawnLiver:
     """Return a liver of about the requested variability.
 
@@ -82,7 +80,7 @@ def draw_liver(
         suite_seed: The suite's seed.
         dataset: The data set's id.
         index: Number of the liver.
-        wanted: Variability, per cent.
+        variability: Requested variability, per cent.
         placement: Placement of the standard box.
 
     Raises:
@@ -93,10 +91,10 @@ def draw_liver(
     for _ in range(_MOST_ATTEMPTS):
         direction = rng.standard_normal(len(MODES))
         shift = tuple(float(s) for s in np.clip(rng.standard_normal(3), -2, 2) * (5.0, 3.0, 4.0))
-        amount = _reach(direction, shift, wanted, box, placement)
+        amount = _reach(direction, shift, variability, box, placement)
         if amount is not None:
             return DrawnLiver(coefficients=tuple(float(c) for c in direction * amount), shift=shift)
-    raise ValueError(f"no liver with a variability of {wanted:.2f} % was found in {_MOST_ATTEMPTS} attempts")
+    raise ValueError(f"no liver with a variability of {variability:.2f} % was found in {_MOST_ATTEMPTS} attempts")
 
 
 def _outside(distance: Field3, box: StandardBox, placement: Placement) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from medtest.phantoms.abdomen.shapes import Field3, Grid3
 
 Point = NDArray[np.float64]
-_BRANCHES, _DEPTH = 3, 4
 
 
 def paint_vessels(rng: np.random.Generator, volume: Field3, grid: Grid3, root: Sequence[float], level: float) -> None:
@@ -25,26 +24,21 @@ def paint_vessels(rng: np.random.Generator, volume: Field3, grid: Grid3, root: S
         level: Hounsfield units of blood.
     """
     for direction in ((0.25, 0.1, -1.0), (0.35, -0.5, 0.8), (-0.6, 0.2, -0.7)):
-        _branch(rng, volume, grid, np.asarray(root, float), np.asarray(direction), 34.0, 5.0, level, _DEPTH)
+        for start, end, radius in _branches(rng, np.asarray(root, float), np.asarray(direction), (34.0, 5.0), 4):
+            _tube(volume, grid, start, end, radius, level)
 
 
-def _branch(
-    rng: np.random.Generator,
-    volume: Field3,
-    grid: Grid3,
-    start: Point,
-    direction: Point,
-    length: float,
-    radius: float,
-    level: float,
-    depth: int,
-) -> None:
-    end = start + length * direction / float(np.sqrt((direction**2).sum()))
-    _tube(volume, grid, start, end, radius, level)
-    if depth > 1:
-        for _ in range(2):
-            turned = direction / float(np.sqrt((direction**2).sum())) + rng.normal(0, 0.55, 3)
-            _branch(rng, volume, grid, end, turned, length * 0.72, radius * 0.72, level, depth - 1)
+def _branches(
+    rng: np.random.Generator, start: Point, direction: Point, size: tuple[float, float], depth: int
+) -> Iterator[tuple[Point, Point, float]]:
+    """Yield start, end and radius of each vessel of a tree; ``size`` is length and radius of the first."""
+    length, radius = size
+    norm = float(np.sqrt((direction**2).sum()))
+    end = start + length * direction / norm
+    yield start, end, radius
+    for _ in range(2 if depth > 1 else 0):
+        turned = direction / norm + rng.normal(0, 0.55, 3)
+        yield from _branches(rng, end, turned, (length * 0.72, radius * 0.72), depth - 1)
 
 
 def _tube(volume: Field3, grid: Grid3, start: Point, end: Point, radius: float, level: float) -> None:

@@ -12,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.phantoms.drawing import Canvas, Plane, Point, blob, curve, noise, soften, unit, wander
+from medtest.phantoms.drawing import Canvas, Plane, Point, Points, blob, curve, noise, soften, unit, wander
 from medtest.phantoms.fields import Field, as_field, smoothstep
 
 CM = 0.05
@@ -80,29 +80,21 @@ class Chest:
     Attributes:
         where: The picture's plane.
         build: The patient.
-        outlines: The outline of each lung, side -1 first.
-        fields: Amount of lung at each pixel, for each side.
+        outlines: The outline of each lung, by its side.
+        lung: Amount of lung at each pixel, by side.
         heart: Amount of heart at each pixel.
     """
 
     where: Plane
     build: Build
-    outlines: tuple[Line, Line]
-    fields: tuple[Field, Field]
+    outlines: dict[int, Line]
+    lung: dict[int, Field]
     heart: Field
 
     @property
     def lungs(self) -> Field:
         """Amount of either lung at each pixel."""
-        return as_field(np.maximum(self.fields[0], self.fields[1]))
-
-    def lung(self, side: int) -> Field:
-        """Return the lung of a side, -1 or 1."""
-        return self.fields[0 if side < 0 else 1]
-
-    def outline(self, side: int) -> Line:
-        """Return the outline of a side's lung."""
-        return self.outlines[0 if side < 0 else 1]
+        return as_field(np.maximum(self.lung[-1], self.lung[1]))
 
 
 def lung_outline(build: Build, side: int) -> Line:
@@ -135,16 +127,17 @@ def _heart(build: Build) -> Line:
 
 def build_chest(where: Plane, build: Build) -> Chest:
     """Draw the parts whose positions later steps need."""
-    outlines = (lung_outline(build, -1), lung_outline(build, 1))
-    fields = []
-    for line in outlines:
-        canvas = Canvas.over(where)
-        canvas.polygon(line)
-        fields.append(soften(canvas.field(), 0.018, where.size))
+    outlines = {side: lung_outline(build, side) for side in (-1, 1)}
+    lung = {side: _filled(where, 0.018, line) for side, line in outlines.items()}
+    return Chest(where=where, build=build, outlines=outlines, lung=lung, heart=_filled(where, 0.02, _heart(build)))
+
+
+def _filled(where: Plane, softness: float, *outlines: Points) -> Field:
+    """Return filled outlines with soft edges."""
     canvas = Canvas.over(where)
-    canvas.polygon(_heart(build))
-    heart = soften(canvas.field(), 0.02, where.size)
-    return Chest(where=where, build=build, outlines=outlines, fields=(fields[0], fields[1]), heart=heart)
+    for outline in outlines:
+        canvas.polygon(outline)
+    return soften(canvas.field(), softness, where.size)
 
 
 def attenuation(rng: np.random.Generator, chest: Chest, air: Field) -> Field:
@@ -156,14 +149,12 @@ def attenuation(rng: np.random.Generator, chest: Chest, air: Field) -> Field:
         air: float32 h×w, fraction of air in the lung, 1 if healthy.
     """
     where, build = chest.where, chest.build
-    body = Canvas.over(where)
     half = [
         (0.16, -1.3), (0.17, -0.98), (0.32, -0.9), (0.72, -0.81), (0.98, -0.68), (1.25, -0.5), (1.25, -0.05),
         (0.95, -0.12), (0.87, 0.1), (0.85, 0.5), (0.9, 1.4),
     ]  # fmt: skip
     wide = 0.5 + 0.5 * build.girth
-    body.polygon([(x * wide, y) for x, y in half] + [(-x * wide, y) for x, y in reversed(half)])
-    skin = soften(body.field(), 0.05, where.size)
+    skin = _filled(where, 0.05, [(x * wide, y) for x, y in half] + [(-x * wide, y) for x, y in reversed(half)])
     total = as_field(skin * (0.72 - 0.16 * where.x * where.x + 0.03 * noise(rng, where.shape, 4)))
     below = soften(as_field(np.clip(where.y * 6.0 - 1.6, 0.0, 1.0) * np.ones_like(skin)), 0.03, where.size)
     total += 0.1 * below * skin
@@ -190,7 +181,7 @@ def _airways(rng: np.random.Generator, total: Field, chest: Chest) -> None:
         canvas.line([fork, (lean + side * 0.13, -0.14 - 0.02 * side)], 0.045, 0.7)
     total -= 0.13 * soften(canvas.field(), 0.016, chest.where.size)
     knob = smoothstep(blob(chest.where, 0.095 + lean, -0.36, float(rng.uniform(0.075, 0.105))), -0.15, 0.2)
-    total += 0.2 * knob * chest.fields[1]
+    total += 0.2 * knob * chest.lung[1]
 
 
 def _stomach(rng: np.random.Generator, total: Field, chest: Chest) -> None:
@@ -200,7 +191,7 @@ def _stomach(rng: np.random.Generator, total: Field, chest: Chest) -> None:
         return
     shape = blob(chest.where, x, y, float(rng.uniform(0.06, 0.13)), stretch=float(rng.uniform(1.2, 2.0)))
     gas = smoothstep(as_field(shape + 0.25 * noise(rng, shape.shape, 8)), -0.1, 0.4)
-    total -= float(rng.uniform(0.1, 0.3)) * gas * (1.0 - chest.fields[1])
+    total -= float(rng.uniform(0.1, 0.3)) * gas * (1.0 - chest.lung[1])
 
 
 def _breasts(rng: np.random.Generator, total: Field, chest: Chest) -> None:
@@ -215,10 +206,7 @@ def _breasts(rng: np.random.Generator, total: Field, chest: Chest) -> None:
 def draw_bones(rng: np.random.Generator, total: Field, chest: Chest) -> None:
     """Draw ribs, collar bones, shoulder blades and spine, in place."""
     where, wide = chest.where, chest.build.girth
-    cage = Canvas.over(where)
-    for line in chest.outlines:
-        cage.polygon(line * np.array([1.05, 1.03]))
-    inside = soften(cage.field(), 0.03, where.size)
+    inside = _filled(where, 0.03, *(line * np.array([1.05, 1.03]) for line in chest.outlines.values()))
     bone = float(rng.uniform(0.07, 0.12))
     gap, start = float(rng.uniform(0.118, 0.132)), float(rng.uniform(-0.76, -0.7))
     for front in (False, True):
@@ -238,12 +226,12 @@ def draw_bones(rng: np.random.Generator, total: Field, chest: Chest) -> None:
         points = [(0.07, -0.58), (0.28, -0.66 - lift), (0.52, -0.68 - lift), (0.85, -0.77 - lift)]
         canvas.line(curve([(side * x * wide, y + side * 0.3 * lift) for x, y in points]), 0.05)
     total += 0.1 * soften(canvas.field(), 1.2 / where.size, where.size)
-    blades = Canvas.over(where)
+    blades = []
     for side in (-1.0, 1.0):
         off = float(rng.uniform(0.0, 0.14))
         points = [(0.60 + off, -0.62), (0.78 + off, -0.6), (0.95, -0.45), (0.82 + off, -0.02), (0.70 + off, -0.16)]
-        blades.polygon(curve([(side * x, y) for x, y in points], closed=True))
-    total += 0.055 * soften(blades.field(), 0.014, where.size)
+        blades.append(curve([(side * x, y) for x, y in points], closed=True))
+    total += 0.055 * _filled(where, 0.014, *blades)
     _spine(rng, total, chest)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import cv2
 import numpy as np
 
@@ -13,22 +15,19 @@ from medtest.phantoms.fields import Field, as_field, smoothstep
 
 def draw_devices(rng: np.random.Generator, total: Field, chest: Chest) -> list[Json]:
     """Draw the objects in place and return their names."""
+    in_bed = chest.build.portable
+    devices: list[tuple[str, float, Callable[[np.random.Generator, Field, Chest], None]]] = [
+        ("leads", 0.5 if in_bed else 0.12, _draw_leads),
+        ("catheter", 0.35 if in_bed else 0.06, _catheter),
+        ("skin_fold", 0.14, _skin_fold),
+        ("nipples", 0.14, _nipples),
+        ("letter", 0.7, _letter),
+    ]
     drawn: list[Json] = []
-    if rng.random() < (0.5 if chest.build.portable else 0.12):
-        _draw_leads(rng, total, chest)
-        drawn.append("leads")
-    if rng.random() < (0.35 if chest.build.portable else 0.06):
-        _catheter(rng, total, chest)
-        drawn.append("catheter")
-    if rng.random() < 0.14:
-        _skin_fold(rng, total, chest)
-        drawn.append("skin_fold")
-    if rng.random() < 0.14:
-        _nipples(rng, total, chest)
-        drawn.append("nipples")
-    if rng.random() < 0.7:
-        _letter(rng, total)
-        drawn.append("letter")
+    for name, probability, draw in devices:
+        if rng.random() < probability:
+            draw(rng, total, chest)
+            drawn.append(name)
     return drawn
 
 
@@ -70,7 +69,7 @@ def _nipples(rng: np.random.Generator, total: Field, chest: Chest) -> None:
         total[near.window] += 0.11 * smoothstep(blob(near, side * x, y, radius), -0.1, 0.5)
 
 
-def _letter(rng: np.random.Generator, total: Field) -> None:
+def _letter(rng: np.random.Generator, total: Field, chest: Chest) -> None:
     size = total.shape[0]
     left = rng.random() < 0.5
     canvas = np.zeros(total.shape, np.uint8)

@@ -60,7 +60,7 @@ def _side(planned: Planned, *, paired: bool = False) -> str:
 
 def _clear(chest: Chest, side: int) -> Field:
     """Return a lung without the part behind the heart."""
-    return as_field(chest.lung(side) * (1.0 - 0.75 * chest.heart))
+    return as_field(chest.lung[side] * (1.0 - 0.75 * chest.heart))
 
 
 def _sides(planned: Planned) -> tuple[int, ...]:
@@ -141,7 +141,7 @@ def _opacity(rng: np.random.Generator, chest: Chest, side: int, radius_cm: float
     near = chest.where.around(x, y, radius * 2.0)
     shape = blob(near, x, y, radius, stretch=float(rng.uniform(0.9, 1.1)), weights=ripples(rng, 5, 0.03))
     alpha = smoothstep(shape, -0.12, 0.35)
-    drawn.added[near.window] += alpha * chest.lung(side)[near.window] * np.float32(dense)
+    drawn.added[near.window] += alpha * chest.lung[side][near.window] * np.float32(dense)
     drawn.markings[near.window] *= 1.0 - 0.7 * alpha
     drawn.round_opacities.append(
         {
@@ -196,8 +196,8 @@ def _consolidation(rng: np.random.Generator, chest: Chest, planned: Planned, dra
     drawn.added += lobe * _clear(chest, planned.side) * np.float32(dense)
     towards = (planned.side * 0.38, fissure + (-0.5 if upper else 0.5) * reach)
     bronchi = _bronchogram(rng, chest, planned.side, towards)
-    drawn.added -= lobe * bronchi * chest.lung(planned.side) * np.float32(0.55 * dense)
-    drawn.markings *= 1.0 - 0.8 * lobe * chest.lung(planned.side)
+    drawn.added -= lobe * bronchi * chest.lung[planned.side] * np.float32(0.55 * dense)
+    drawn.markings *= 1.0 - 0.8 * lobe * chest.lung[planned.side]
     return {
         "side": _side(planned),
         "lobe": "upper" if upper else "lower",
@@ -209,19 +209,19 @@ def _pneumothorax(rng: np.random.Generator, chest: Chest, planned: Planned, draw
     """Draw the visceral pleura away from the wall, without vessels or lung beyond it."""
     depth = 0.06 + 0.13 * planned.strength + 0.03 * float(rng.random())
     hilum = np.array([planned.side * 0.12, 0.15])
-    line = hilum + (chest.outline(planned.side) - hilum) * np.array([1.0 - depth * 1.6, 1.0 - depth * 1.25])
+    line = hilum + (chest.outlines[planned.side] - hilum) * np.array([1.0 - depth * 1.6, 1.0 - depth * 1.25])
     canvas, edge = Canvas.over(chest.where), Canvas.over(chest.where)
     canvas.polygon(line)
     edge.line(np.concatenate([line, line[:1]]), 0.011)
     inner = canvas.field()
     # Air rises, so the lung falls away from the apex and the upper wall, less at the base.
     base = smoothstep(as_field(chest.where.y * np.ones_like(inner)), 0.05, 0.42)
-    beyond = as_field((1.0 - np.maximum(inner, base)) * chest.lung(planned.side))
+    beyond = as_field((1.0 - np.maximum(inner, base)) * chest.lung[planned.side])
     lateral = smoothstep(as_field(chest.where.x * np.float32(planned.side) * np.ones_like(inner)), 0.14, 0.24)
     beyond = as_field(beyond * lateral)
     drawn.markings *= 1.0 - beyond
     drawn.added -= np.float32(0.05 + 0.03 * planned.strength) * beyond
-    pleura = as_field(edge.field() * (1.0 - base) * lateral * chest.lung(planned.side))
+    pleura = as_field(edge.field() * (1.0 - base) * lateral * chest.lung[planned.side])
     drawn.added += np.float32(0.10 + 0.06 * planned.strength) * pleura
     return {"side": _side(planned), "depth_mm": round(10.0 * depth * 0.6 / CM, 1)}
 
@@ -255,7 +255,7 @@ def _emphysema(rng: np.random.Generator, chest: Chest, planned: Planned, drawn: 
         shape = blob(chest.where, x, y, radius)
         inside = smoothstep(shape, -0.05, 0.1)
         wall = as_field(smoothstep(shape, -0.08, 0.0) * (1.0 - smoothstep(shape, 0.0, 0.12)))
-        drawn.added += (0.07 * wall - 0.05 * inside) * chest.lung(side)
+        drawn.added += (0.07 * wall - 0.05 * inside) * chest.lung[side]
         drawn.markings *= 1.0 - 0.7 * inside
     return {"bullae": count}
 
@@ -278,7 +278,7 @@ def _pleural_thickening(rng: np.random.Generator, chest: Chest, planned: Planned
     thick = 0.028 + 0.032 * planned.strength
     apical = bool(rng.random() < 0.4)
     for side in _sides(planned):
-        line = chest.outline(side)
+        line = chest.outlines[side]
         # Points of the outline between the apex and the costophrenic angle, six per piece.
         first, last = (18, 40) if apical else (38, 62)
         trim = int(rng.integers(0, 6))
@@ -288,7 +288,7 @@ def _pleural_thickening(rng: np.random.Generator, chest: Chest, planned: Planned
         for k in range(len(pieces) - 1):
             canvas.line(pieces[k : k + 2], 2.0 * thick * (1.0 + float(wavy[k])))
         band = soften(canvas.field(), 0.008, chest.where.size)
-        drawn.added += band * chest.lung(side) * np.float32(0.2 + 0.14 * planned.strength)
+        drawn.added += band * chest.lung[side] * np.float32(0.2 + 0.14 * planned.strength)
     return {
         "side": _side(planned, paired=True),
         "thickness_mm": round(10.0 * thick / CM, 1),

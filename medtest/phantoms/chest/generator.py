@@ -14,8 +14,8 @@ from medtest.core.cases import Json
 from medtest.phantoms.chest.anatomy import attenuation, build_chest, draw_bones, draw_build, draw_markings
 from medtest.phantoms.chest.devices import draw_devices
 from medtest.phantoms.chest.findings import draw_findings
-from medtest.phantoms.chest.plan import PREVALENCE, apply_plan, plan_findings
-from medtest.phantoms.classes import CHEST
+from medtest.phantoms.chest.plan import apply_plan, plan_findings
+from medtest.phantoms.classes import CHEST, CHEST_PREVALENCE
 from medtest.phantoms.drawing import blurred, grain, plane, portable_opencv, to_bytes
 from medtest.phantoms.fields import Field, as_field
 from medtest.phantoms.labelled import LabelledPhantom, check_request, stream
@@ -47,7 +47,8 @@ def make(index: int, suite_seed: int, *, size: int = SIZE) -> LabelledPhantom:
     """Draw one radiograph. It is a drawing for tests and no clinical evidence.
 
     Args:
-        index: Index from 0. Findings are drawn independently with the frequencies of ``plan.PREVALENCE``.
+        index: Index from 0. Findings are drawn independently with the probabilities of
+            :data:`~medtest.phantoms.classes.CHEST_PREVALENCE`.
         suite_seed: The suite's seed.
         size: Pixels a side, 128 to 1024.
 
@@ -66,7 +67,7 @@ def make(index: int, suite_seed: int, *, size: int = SIZE) -> LabelledPhantom:
 
 def _render(part: Callable[[str], np.random.Generator], size: int) -> LabelledPhantom:
 
-    plan = plan_findings(part("findings"), PREVALENCE)
+    plan = plan_findings(part("findings"), CHEST_PREVALENCE)
     build = apply_plan(part("build"), draw_build(part("patient")), plan)
     where = plane(size, zoom=build.zoom, shift=build.shift)
     chest = build_chest(where, build)

@@ -8,24 +8,6 @@ import numpy as np
 
 from medtest.phantoms.chest.anatomy import Build, raise_dome
 
-PREVALENCE: dict[str, float] = {
-    "atelectasis": 0.13,
-    "cardiomegaly": 0.12,
-    "effusion": 0.14,
-    "infiltration": 0.14,
-    "mass": 0.11,
-    "nodule": 0.13,
-    "pneumonia": 0.11,
-    "pneumothorax": 0.11,
-    "consolidation": 0.11,
-    "edema": 0.10,
-    "emphysema": 0.10,
-    "fibrosis": 0.10,
-    "pleural_thickening": 0.11,
-    "hernia": 0.08,
-}
-"""Probability of each finding, drawn independently."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Planned:

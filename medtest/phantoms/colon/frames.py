@@ -106,17 +106,11 @@ def make_frame(rng: np.random.Generator, kind: str, height: int, width: int) -> 
         canvas = np.full((height, width), 255, np.uint8)
     elif kind == "round":
         canvas = _round(rng, height, width)
-    elif kind == "octagonal":
-        canvas = _octagon(rng, height, width)
-    elif kind == "rectangular":
-        canvas = _rectangle(rng, height, width, 0.0)
-    elif kind == "cut_corners":
-        canvas = _rectangle(rng, height, width, float(rng.uniform(0.05, 0.16)))
-    elif kind in ("inset", "stepped"):
-        canvas = _octagon(rng, height, width)
-        display_boxes = _display(rng, canvas, stepped=kind == "stepped")
-        if rng.random() < 0.4:
-            boxes = display_boxes
+    elif kind in ("rectangular", "cut_corners"):
+        canvas = _rectangle(rng, height, width, 0.0 if kind == "rectangular" else float(rng.uniform(0.05, 0.16)))
     else:
-        raise ValueError(f"unknown frame {kind!r}; one of {', '.join(FRAME_KINDS)}")
+        canvas = _octagon(rng, height, width)
+        if kind != "octagonal":
+            display_boxes = _display(rng, canvas, stepped=kind == "stepped")
+            boxes = display_boxes if rng.random() < 0.4 else []
     return DrawnFrame(kind=kind, field=canvas, boxes=tuple(boxes))

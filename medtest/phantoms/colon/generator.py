@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -12,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.core.cases import Image, Json, Mask
-from medtest.core.portable import portable_opencv
+from medtest.core.portable import key_generator, portable_opencv
 from medtest.phantoms.colon.camera import develop, draw_frame
 from medtest.phantoms.colon.details import draw_highlights, draw_liquid, draw_vessels
 from medtest.phantoms.colon.frames import FRAME_KINDS, DrawnFrame, make_frame
@@ -73,13 +71,11 @@ class ColonPhantom:
 
 
 def colon_rng(suite_seed: int, dataset: str, index: int) -> np.random.Generator:
-    """Return the generator of one phantom: PCG64 seeded by the SHA-256 of ``[suite_seed, "colon", dataset, index]``.
+    """Return the generator of one phantom, keyed by ``[suite_seed, "colon", dataset, index]``.
 
-    The list is written as ASCII JSON without spaces, and the digest is read as a big-endian integer. The stream
-    depends on nothing else, so a phantom does not depend on the number or order of phantoms.
+    The stream depends on nothing else, so a phantom does not depend on the number or order of phantoms.
     """
-    key = json.dumps([int(suite_seed), "colon", dataset, int(index)], ensure_ascii=True, separators=(",", ":"))
-    return np.random.Generator(np.random.PCG64(int.from_bytes(hashlib.sha256(key.encode()).digest(), "big")))
+    return key_generator([int(suite_seed), "colon", dataset, int(index)])
 
 
 def make_colon(

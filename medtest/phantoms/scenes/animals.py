@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
-from typing import Final
-
 import numpy as np
 
 from medtest.phantoms.scenes.shapes import XY, Shape, arc, bar, oval, poly, rect, rounded, soft, taper
-
-Sprite = Callable[[np.random.Generator], list[Shape]]
 
 
 def _legs(rng: np.random.Generator, where: tuple[float, ...], top: float, wide: float, low: float = 1.0) -> list[Shape]:
@@ -203,11 +197,3 @@ def sheep(rng: np.random.Generator) -> list[Shape]:
         oval("main", 0.78, 0.2, 0.11, 0.08), oval("snow", 0.87, 0.32, 0.025, 0.03),
             oval("ink", 0.875, 0.325, 0.012, 0.016),
     ]  # fmt: skip
-
-
-SPRITES: Final[Mapping[str, Sprite]] = MappingProxyType(
-    {
-        "bear": bear, "bird": bird, "cat": cat, "cow": cow, "dog": dog, "elephant": elephant, "giraffe": giraffe,
-        "horse": horse, "person": person, "sheep": sheep,
-    }
-)  # fmt: skip

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from medtest.core.portable import portable_opencv
-from medtest.phantoms.scenes.animals import SPRITES as ANIMALS
+from medtest.phantoms.scenes import animals, things, vehicles
 from medtest.phantoms.scenes.grounds import background
 from medtest.phantoms.scenes.names import CLASSES, COLOURS, Placed
 from medtest.phantoms.scenes.paint import lay, tones
-from medtest.phantoms.scenes.shapes import fitted
-from medtest.phantoms.scenes.things import SPRITES as THINGS
-from medtest.phantoms.scenes.vehicles import SPRITES as VEHICLES
+from medtest.phantoms.scenes.shapes import Shape, fitted
 
-_SPRITES: Final = {**ANIMALS, **VEHICLES, **THINGS}
+_SPRITES: Final[dict[str, Callable[[np.random.Generator], list[Shape]]]] = {
+    name: vars(module)[name] for module in (animals, things, vehicles) for name in CLASSES if name in vars(module)
+}
+"""Functions that draw a thing, each named after its class."""
 _TURN: Final = 0.014
 """Largest rotation of a sprite: 5°."""
 CLUTTER: Final = 6

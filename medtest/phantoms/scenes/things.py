@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Final
-
 import numpy as np
 
 from medtest.phantoms.drawing import unit
-from medtest.phantoms.scenes.animals import Sprite
 from medtest.phantoms.scenes.shapes import Shape, arc, bar, hoop, oval, poly, rect, rounded, soft, taper
 
 
@@ -263,12 +258,3 @@ def vase(rng: np.random.Generator) -> list[Shape]:
         bar("light", 0.05, (0.06, 0.68), (0.5, 0.73), (0.94, 0.68), smooth=True),
             bar("dark", 0.03, (0.02, 0.58), (0.5, 0.63), (0.98, 0.58), smooth=True),
     ]  # fmt: skip
-
-
-SPRITES: Final[Mapping[str, Sprite]] = MappingProxyType(
-    {
-        "ball": ball, "bed": bed, "bench": bench, "book": book, "bottle": bottle, "bowl": bowl, "chair": chair,
-        "clock": clock, "cup": cup, "flag": flag, "flower": flower, "hat": hat, "house": house, "lamp": lamp,
-        "laptop": laptop, "table": table, "tree": tree, "umbrella": umbrella, "vase": vase,
-    }
-)  # fmt: skip

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Final
-
 import numpy as np
 
-from medtest.phantoms.scenes.animals import Sprite
 from medtest.phantoms.scenes.shapes import Shape, bar, hoop, oval, poly, rect, rounded, soft, wheel
 
 
@@ -162,11 +157,3 @@ def kite(rng: np.random.Generator) -> list[Shape]:
         poly("light", (0.5, 0.0), (1.0, 0.26), (0.5, 0.26)), poly("dark", (0.0, 0.26), (0.5, 0.26),
             (0.5, 0.64)), *bows,
     ]  # fmt: skip
-
-
-SPRITES: Final[Mapping[str, Sprite]] = MappingProxyType(
-    {
-        "airplane": airplane, "bike": bike, "boat": boat, "bus": bus, "car": car, "kite": kite,
-        "motorcycle": motorcycle, "skateboard": skateboard, "surfboard": surfboard, "train": train, "truck": truck,
-    }
-)  # fmt: skip
