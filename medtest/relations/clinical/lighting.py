@@ -41,6 +41,7 @@ JITTER = 0.05
 ERASED = 1.5
 """Standard deviation in grey levels below which lesion and surroundings are indistinguishable."""
 COLOURS_LOOKED_AT = 1500
+FACTORS = ("brightness", "contrast", "saturation")
 
 
 def exposure_matrix(*, brightness: float, contrast: float, saturation: float, mean_luma: float) -> NDArray[np.float32]:
@@ -154,7 +155,19 @@ class ExposureSettings(RangedSettings[ExposureLevel]):
             without figures, so these are ours.
     """
 
+    rises: ClassVar[bool]
+
     published: FactorRange
+
+    @model_validator(mode="after")
+    def _check_side(self) -> Self:
+        side, limit = (1.0, "1 or more") if self.rises else (-1.0, "1 or less")
+        for severity, level in self.levels.items():
+            if min(side * factor for factor in level.factors) < side:
+                raise ValueError(
+                    f"level {severity}: {'over' if self.rises else 'under'}-exposure needs factors of {limit}"
+                )
+        return self
 
 
 class _Exposure(Relation):
@@ -162,7 +175,6 @@ class _Exposure(Relation):
     effects: ClassVar[frozenset[str]] = frozenset({"relight"})
     scale_unit: ClassVar[str] = "mean distance of brightness, contrast and saturation factors from 1"
     published_status: ClassVar[str] = "assumed"
-    rises: ClassVar[bool]
 
     def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
         """Draw brightness, contrast and saturation factors: near the level's, or a common one in published mode.
@@ -178,8 +190,7 @@ class _Exposure(Relation):
             jitter = rng.uniform(1.0 - JITTER, 1.0 + JITTER, size=3)
             factors = [1.0 + (f - 1.0) * float(j) for f, j in zip(level.factors, jitter, strict=True)]
             scale = level.scale
-        names = ("brightness", "contrast", "saturation")
-        params = {**dict(zip(names, factors, strict=True)), "scale": scale}
+        params = {**dict(zip(FACTORS, factors, strict=True)), "scale": scale}
         if _erases_lesion(seed, self._matrix(seed, params)):
             raise NotApplicable("at this exposure nothing of the lesion could be seen")
         return params
@@ -189,16 +200,11 @@ class _Exposure(Relation):
         return FollowUp(image=recolour(seed, self._matrix(seed, params)), params=params, scale=number(params, "scale"))
 
     def _matrix(self, seed: PreparedSeed, params: Params) -> NDArray[np.float32]:
-        return exposure_matrix(
-            brightness=number(params, "brightness"),
-            contrast=number(params, "contrast"),
-            saturation=number(params, "saturation"),
-            mean_luma=mean_luma(seed),
-        )
+        return exposure_matrix(**{name: number(params, name) for name in FACTORS}, mean_luma=mean_luma(seed))
 
     def _published_factor(self, rng: np.random.Generator) -> float:
         bounds: FactorRange = self.settings.published
-        above = (float(rng.random()) < bounds.biased) == self.rises
+        above = (float(rng.random()) < bounds.biased) == self.settings.rises
         low, high = (1.0, bounds.high) if above else (bounds.low, 1.0)
         return float(rng.uniform(low, high))
 
@@ -206,37 +212,25 @@ class _Exposure(Relation):
 class SaturationSettings(ExposureSettings):
     """Settings of ``saturation``: no factor of a level below 1."""
 
-    @model_validator(mode="after")
-    def _check_side(self) -> Self:
-        for severity, level in self.levels.items():
-            if min(level.factors) < 1.0:
-                raise ValueError(f"level {severity}: over-exposure needs factors of 1 or more")
-        return self
+    rises: ClassVar[bool] = True
 
 
 class ContrastSettings(ExposureSettings):
     """Settings of ``contrast``: no factor of a level above 1."""
 
-    @model_validator(mode="after")
-    def _check_side(self) -> Self:
-        for severity, level in self.levels.items():
-            if max(level.factors) > 1.0:
-                raise ValueError(f"level {severity}: under-exposure needs factors of 1 or less")
-        return self
+    rises: ClassVar[bool] = False
 
 
 class Saturation(_Exposure):
     """Over-exposure, as if the light were too near to the tissue (report 3.2.1, MR1-1)."""
 
     Settings = SaturationSettings
-    rises = True
 
 
 class Contrast(_Exposure):
     """Under-exposure, as if the light were far or obstructed (report 3.2.2, MR1-2)."""
 
     Settings = ContrastSettings
-    rises = False
 
 
 Tint = Literal["green", "purple", "purple_report"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, TypedDict, cast
 
 import cv2
@@ -14,7 +15,7 @@ from medtest.core.errors import NotApplicable
 from medtest.relations.base import Relation
 from medtest.relations.clinical.overlay_text import draw_lines, line_width, set_block
 from medtest.relations.levels import Level, PublishedRanges, RangedSettings, number
-from medtest.relations.placement import Box, FreePlaces, draw_place, grid_shares, keep_out
+from medtest.relations.placement import FreePlaces, draw_place, grid_shares, keep_out
 
 STEP = 4
 """Grid spacing of candidate positions, in pixels."""
@@ -106,10 +107,18 @@ class Text(Relation):
         level = settings.level(severity, rng)
         height = max(SMALLEST_LINE, round(level.size * seed.height))
         ink = INKS[int(rng.choice(len(INKS), p=(0.7, 0.1, 0.1, 0.1)))]
-        printer = _Printer(seed, rng, height=height, margin=settings.margin, on_frame=settings.on_frame)
-        for block in draw_lines(level.lines, rng):
-            printer.put(block)
-        return {"line_height": height, "ink": list(ink), "blocks": printer.blocks, "scale": level.scale}
+        blocks: list[TextBlock] = []
+        pending = draw_lines(level.lines, rng)
+        while pending:
+            lines = pending.pop(0)
+            try:
+                blocks.append(_placed_block(seed, rng, settings, lines, height, blocks))
+            except NotApplicable:
+                if len(lines) == 1:
+                    raise
+                middle = (len(lines) + 1) // 2
+                pending[:0] = [lines[:middle], lines[middle:]]
+        return {"line_height": height, "ink": list(ink), "blocks": blocks, "scale": level.scale}
 
     def apply(self, seed: PreparedSeed, params: Params) -> FollowUp:
         """Print the stored lines."""
@@ -124,62 +133,42 @@ class Text(Relation):
         return FollowUp(image=image, params=params, scale=number(params, "scale"), effect=Effect(kind="add", data=data))
 
 
-class _Printer:
-    """Placement of one follow-up's blocks without overlap."""
+def _placed_block(
+    seed: PreparedSeed, rng: np.random.Generator, settings: TextSettings, lines: list[str], height: int,
+    others: Sequence[TextBlock],
+) -> TextBlock:  # fmt: skip
+    """Place a block of lines ``height`` pixels high beside other blocks.
 
-    def __init__(
-        self, seed: PreparedSeed, rng: np.random.Generator, *, height: int, margin: float, on_frame: float
-    ) -> None:
-        self.seed = seed
-        self.rng = rng
-        self.height = height
-        self.margin = round(margin * seed.height)
-        self.on_frame = on_frame
-        self.blocks: list[TextBlock] = []
-        self._taken: list[Box] = []
+    Raises:
+        NotApplicable: There is no room.
+    """
+    tall, wide = _extent(lines, height)
+    anchor = ANCHORS[int(rng.choice(len(ANCHORS), p=ANCHOR_WEIGHTS))]
+    wants_frame = float(rng.random()) < settings.on_frame
+    margin = round(settings.margin * seed.height)
 
-    def put(self, lines: list[str]) -> None:
-        """Place a block, or its halves if there is no room.
-
-        Raises:
-            NotApplicable: A single line has no room.
-        """
-        try:
-            self._place(lines)
-        except NotApplicable:
-            if len(lines) == 1:
-                raise
-            middle = (len(lines) + 1) // 2
-            self.put(lines[:middle])
-            self.put(lines[middle:])
-
-    def _place(self, lines: list[str]) -> None:
-        height = len(lines) * self.height + 2 * RIM
-        width = max(line_width(line, self.height) for line in lines) + 2 * RIM
-        anchor = ANCHORS[int(self.rng.choice(len(ANCHORS), p=ANCHOR_WEIGHTS))]
-        wants_frame = float(self.rng.random()) < self.on_frame
-        free = self._free(_places(self.seed, self.margin, frame_only=False), height, width)
-        if wants_frame:
-            on_frame = self._free(_places(self.seed, self.margin, frame_only=True), height, width)
-            free = on_frame if on_frame.any() else free
-        row, column = draw_place(
-            free,
-            self.rng,
-            what="a line of text",
-            step=STEP,
-            near=(anchor[0] * (self.seed.height - height), anchor[1] * (self.seed.width - width)),
-            spread=SPREAD * self.seed.height,
-        )
-        self._taken.append((row, column, row + height, column + width))
-        self.blocks.append({"row": row + RIM, "column": column + RIM, "lines": lines})
-
-    def _free(self, places: FreePlaces, height: int, width: int) -> Mask:
-        free = places.of_box(height, width, step=STEP)
-        for top, left, bottom, right in self._taken:
-            rows = slice(max(0, top - height) // STEP + (top >= height), -(-bottom // STEP))
-            columns = slice(max(0, left - width) // STEP + (left >= width), -(-right // STEP))
+    def free_corners(*, frame_only: bool) -> Mask:
+        free = _places(seed, margin, frame_only=frame_only).of_box(tall, wide, step=STEP)
+        for block in others:
+            top, left = block["row"] - RIM, block["column"] - RIM
+            down, across = _extent(block["lines"], height)
+            rows = slice(max(0, top - tall) // STEP + (top >= tall), -(-(top + down) // STEP))
+            columns = slice(max(0, left - wide) // STEP + (left >= wide), -(-(left + across) // STEP))
             free[rows, columns] = False
         return free
+
+    free = free_corners(frame_only=False)
+    if wants_frame:
+        on_frame = free_corners(frame_only=True)
+        free = on_frame if on_frame.any() else free
+    near = (anchor[0] * (seed.height - tall), anchor[1] * (seed.width - wide))
+    row, column = draw_place(free, rng, what="a line of text", step=STEP, near=near, spread=SPREAD * seed.height)
+    return {"row": row + RIM, "column": column + RIM, "lines": lines}
+
+
+def _extent(lines: list[str], height: int) -> tuple[int, int]:
+    """Return height and width of a block with its rim in pixels."""
+    return len(lines) * height + 2 * RIM, max(line_width(line, height) for line in lines) + 2 * RIM
 
 
 def _places(seed: PreparedSeed, margin: int, *, frame_only: bool) -> FreePlaces:

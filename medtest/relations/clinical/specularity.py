@@ -193,26 +193,15 @@ def _find_clusters(seed: PreparedSeed) -> tuple[Cluster, ...]:
     return tuple(clusters)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Lesions:
-    """Bounding boxes (left, top, right, bottom) and pixel counts of the lesions, largest first."""
-
-    boxes: NDArray[np.float64]
-    areas: NDArray[np.float64]
-
-
-def _lesions(seed: PreparedSeed) -> _Lesions:
-    return seed.memo("specularity.lesions", lambda: _find_lesions(seed.mask))
-
-
-def _find_lesions(mask: Mask | None) -> _Lesions:
+def _find_lesions(mask: Mask | None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return bounding boxes (left, top, right, bottom) and pixel counts of the lesions, largest first."""
     if mask is None or not mask.any():
-        return _Lesions(boxes=np.zeros((0, 4)), areas=np.zeros(0))
+        return np.zeros((0, 4)), np.zeros(0)
     _, _, stats, _ = cv2.connectedComponentsWithStats(mask.view(np.uint8))
     components = stats[1:].astype(np.float64)
     components = components[np.argsort(-components[:, cv2.CC_STAT_AREA], kind="stable")][:LESIONS_WATCHED]
     boxes = np.concatenate([components[:, :2], components[:, :2] + components[:, 2:4]], axis=1)
-    return _Lesions(boxes=boxes, areas=components[:, cv2.CC_STAT_AREA])
+    return boxes, components[:, cv2.CC_STAT_AREA]
 
 
 def _draw_spots(
@@ -247,14 +236,14 @@ def _accept(seed: PreparedSeed, centres: NDArray[Any], axes: NDArray[Any], count
     columns, rows = np.rint(centres).astype(int).T
     inside = (columns >= 0) & (columns < seed.width) & (rows >= 0) & (rows < seed.height)
     inside[inside] = ~seed.frame[rows[inside], columns[inside]]
-    lesions = _lesions(seed)
+    lesions, areas = seed.memo("specularity.lesions", lambda: _find_lesions(seed.mask))
     reach = axes.max(axis=1, keepdims=True)
     boxes = np.concatenate([centres - reach, centres + reach], axis=1)
     # The overlap of the boxes is an upper bound of the covered lesion area.
-    low = np.maximum(boxes[:, None, :2], lesions.boxes[None, :, :2])
-    high = np.minimum(boxes[:, None, 2:], lesions.boxes[None, :, 2:])
+    low = np.maximum(boxes[:, None, :2], lesions[None, :, :2])
+    high = np.minimum(boxes[:, None, 2:], lesions[None, :, 2:])
     shared = np.prod(np.maximum(high - low, 0.0), axis=2)
-    budget = LESION_COVER * lesions.areas
+    budget = LESION_COVER * areas
     accepted: list[int] = []
     for i in np.flatnonzero(inside):
         if np.any(shared[i] > budget):
@@ -269,10 +258,11 @@ def _accept(seed: PreparedSeed, centres: NDArray[Any], axes: NDArray[Any], count
 def _shine(image: Image, seed: PreparedSeed, spots: list[Spot], *, softness: float, strength: float) -> None:
     """Draw one cluster's ellipses into ``image``, processing only the box around them."""
     pad = 3.0 * softness + 2.0
-    left = max(0, int(min(s[0] - max(s[2], s[3]) for s in spots) - pad))
-    top = max(0, int(min(s[1] - max(s[2], s[3]) for s in spots) - pad))
-    right = min(seed.width, int(max(s[0] + max(s[2], s[3]) for s in spots) + pad) + 1)
-    bottom = min(seed.height, int(max(s[1] + max(s[2], s[3]) for s in spots) + pad) + 1)
+    values = np.array(spots)
+    centres, reach = values[:, :2], values[:, 2:4].max(axis=1, keepdims=True)
+    left, top = (max(0, int(low)) for low in (centres - reach).min(axis=0) - pad)
+    right, bottom = (int(high) + 1 for high in (centres + reach).max(axis=0) + pad)
+    right, bottom = min(seed.width, right), min(seed.height, bottom)
     layer = np.zeros((bottom - top, right - left), np.uint8)
     subpixel = 1 << _SUBPIXEL
     for x, y, a, b, angle in spots:

@@ -2,52 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from medtest.core.errors import NotApplicable
-from medtest.core.scenes import NamedTriple, Pool
+from medtest.core.scenes import Pool, Triple
 from medtest.language.captions.vocabulary import vg150
 from medtest.relations.prompts.worlds import World, of_a_kind, parts, postures, related, unrelated
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exchange:
-    """Replacement of one entity's class.
-
-    Attributes:
-        entity: Its index.
-        name: The new class.
-        attested: Evidence for the new class: ``triples``: all of its triples are attested; ``predicates``: their
-            predicates are, on the same side; ``kind``: none is, but the new class is of the same kind as the old
-            one; ``no``: no such class exists, or evidence was not required.
-    """
-
-    entity: int
-    name: str
-    attested: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Addition:
-    """New entity and its triple with an existing one.
-
-    Attributes:
-        anchor: Index of the existing entity.
-        predicate: Predicate of the triple.
-        name: Class of the new entity.
-        is_subject: Whether the new entity is the triple's subject.
-    """
-
-    anchor: int
-    predicate: str
-    name: str
-    is_subject: bool
-
-
-def draw_exchange(pool: Pool, world: World, rng: np.random.Generator, *, plausible: bool) -> Exchange:
+def draw_exchange(pool: Pool, world: World, rng: np.random.Generator, *, plausible: bool) -> dict[str, Any]:
     """Draw an entity and another class for it.
 
     Entities are equally likely. Among the classes that the pool has room for, those with attested triples are
@@ -58,6 +24,12 @@ def draw_exchange(pool: Pool, world: World, rng: np.random.Generator, *, plausib
         world: Classes and attested triples.
         rng: The case's random generator.
         plausible: Whether to prefer attested classes.
+
+    Returns:
+        Parameters ``entity`` (its index), ``name`` (the new class) and ``attested``, the evidence for the new class:
+        ``triples``: all of its triples are attested; ``predicates``: their predicates are, on the same side; ``kind``:
+        none is, but the new class is of the same kind as the old one; ``no``: no such class exists, or evidence was not
+        required.
 
     Raises:
         NotApplicable: No entity has a class that can be replaced.
@@ -76,7 +48,7 @@ def draw_exchange(pool: Pool, world: World, rng: np.random.Generator, *, plausib
         raise NotApplicable("no entity of the prompt has a class that another could take the place of")
     at, names = changeable[int(rng.integers(len(changeable)))]
     attested, chosen = _plausible(pool, world, at, names) if plausible else ("no", names)
-    return Exchange(entity=at, name=chosen[int(rng.integers(len(chosen)))], attested=attested)
+    return {"entity": at, "name": chosen[int(rng.integers(len(chosen)))], "attested": attested}
 
 
 def _plausible(pool: Pool, world: World, at: int, names: list[str]) -> tuple[str, list[str]]:
@@ -84,28 +56,23 @@ def _plausible(pool: Pool, world: World, at: int, names: list[str]) -> tuple[str
     held = [triple for triple in pool.triples if at in (triple.subject, triple.object)]
     ends = [entity.name for entity in pool.entities]
 
-    def said(name: str, index: int) -> NamedTriple:
-        triple = held[index]
+    def is_attested(name: str, triple: Triple) -> bool:
         subject = name if triple.subject == at else ends[triple.subject]
-        return (subject, triple.predicate, name if triple.object == at else ends[triple.object])
+        return (subject, triple.predicate, name if triple.object == at else ends[triple.object]) in world.attested
 
-    def usual(name: str, index: int) -> bool:
-        side = world.subjects if held[index].subject == at else world.objects
-        return name in side.get(held[index].predicate, frozenset())
+    def is_usual(name: str, triple: Triple) -> bool:
+        side = world.subjects if triple.subject == at else world.objects
+        return name in side.get(triple.predicate, frozenset())
 
-    tests: tuple[tuple[str, Callable[[str, int], bool]], ...] = (
-        ("triples", lambda name, index: said(name, index) in world.attested),
-        ("predicates", usual),
-    )
-    for attested, test in tests if held else ():
-        plausible = [name for name in names if all(test(name, index) for index in range(len(held)))]
+    for attested, test in (("triples", is_attested), ("predicates", is_usual)) if held else ():
+        plausible = [name for name in names if all(test(name, triple) for triple in held)]
         if plausible:
             return attested, plausible
     plausible = [name for name in names if of_a_kind(name, ends[at])]
     return ("kind", plausible) if plausible else ("no", names)
 
 
-def draw_addition(pool: Pool, world: World, rng: np.random.Generator, *, never: Sequence[str] = ()) -> Addition:
+def draw_addition(pool: Pool, world: World, rng: np.random.Generator, *, never: Sequence[str] = ()) -> dict[str, Any]:
     """Draw an attested triple between an existing entity and a new class.
 
     Entities with any attested triple are equally likely, and so are the triples of one entity. An entity that is
@@ -117,6 +84,10 @@ def draw_addition(pool: Pool, world: World, rng: np.random.Generator, *, never: 
         rng: The case's random generator.
         never: Further classes to which the new one must not be related.
 
+    Returns:
+        Parameters ``anchor`` (index of the existing entity), ``predicate``, ``name`` (class of the new entity) and
+        ``subject`` (whether the new entity is the triple's subject).
+
     Raises:
         NotApplicable: None is attested.
     """
@@ -125,11 +96,11 @@ def draw_addition(pool: Pool, world: World, rng: np.random.Generator, *, never: 
         name for name in unrelated(world.classes, pool) if not any(related(name, other) for other in never)
     } - parts()
     posed = {triple.subject for triple in pool.triples if triple.predicate in postures()}
-    options: list[list[Addition]] = []
+    options: list[list[dict[str, Any]]] = []
     for at, entity in enumerate(pool.entities):
         own = vocabulary.class_of(entity.name) or entity.name
         of_it = [
-            Addition(anchor=at, predicate=triple[1], name=triple[0] if is_subject else triple[2], is_subject=is_subject)
+            {"anchor": at, "predicate": triple[1], "name": triple[0 if is_subject else 2], "subject": is_subject}
             for triple in world.around.get(own, ())
             for is_subject in (False, True)
             if triple[2 if is_subject else 0] == own

@@ -20,9 +20,10 @@ from medtest.core.plugins import TRUSTED, wrong_at
 from medtest.core.scenes import Entity, Pool
 from medtest.language.captions.vocabulary import vg150
 from medtest.relations.base import RelationSettings
+from medtest.relations.levels import number
 from medtest.relations.prompts import wording
 from medtest.relations.prompts.base import PromptRelation, prompt_of
-from medtest.relations.prompts.draws import Addition, Exchange, draw_addition, draw_exchange
+from medtest.relations.prompts.draws import draw_addition, draw_exchange
 from medtest.relations.prompts.pools import only_held_by, renamed, with_one_more, without
 from medtest.relations.prompts.worlds import World, WorldName, world_of
 
@@ -141,7 +142,7 @@ class EntityChanging(PoolOperator):
 
     def draw(self, pool: Pool, rng: np.random.Generator) -> dict[str, Any]:
         """Draw an entity and its new class: ``{"entity": index, "name": class, "attested": …}``."""
-        return exchange_params(draw_exchange(pool, self.settings.chosen(), rng, plausible=self.settings.plausible))
+        return draw_exchange(pool, self.settings.chosen(), rng, plausible=self.settings.plausible)
 
     def changed(self, pool: Pool, params: Params) -> Pool:
         """Return the pool with the entity renamed."""
@@ -157,7 +158,7 @@ class TripleRemoval(PoolOperator):
 
     def changed(self, pool: Pool, params: Params) -> Pool:
         """Return the pool without the triple."""
-        return without(pool, _index(params["triple"]))
+        return without(pool, int(number(params, "triple")))
 
 
 class TripleAddition(PoolOperator):
@@ -167,7 +168,7 @@ class TripleAddition(PoolOperator):
 
     def draw(self, pool: Pool, rng: np.random.Generator) -> dict[str, Any]:
         """Draw the addition: ``{"anchor": index, "predicate": …, "name": class, "subject": whether it is that}``."""
-        return addition_params(draw_addition(pool, self.settings.chosen(), rng))
+        return draw_addition(pool, self.settings.chosen(), rng)
 
     def changed(self, pool: Pool, params: Params) -> Pool:
         """Return the pool with the new triple."""
@@ -184,14 +185,12 @@ class ChangingAndRemoval(PoolOperator):
         if len(pool.triples) < 2:
             raise NotApplicable(_TOO_FEW)
         exchange = draw_exchange(pool, self.settings.chosen(), rng, plausible=self.settings.plausible)
-        triple = draw_removal(pool, rng, keep=exchange.entity)
-        return {"ec": exchange_params(exchange), "er_r": {"triple": triple}}
+        return {"ec": exchange, "er_r": {"triple": draw_removal(pool, rng, keep=exchange["entity"])}}
 
     def changed(self, pool: Pool, params: Params) -> Pool:
         """Return the pool after both changes."""
-        return without(
-            _exchanged(pool, _operator_params(params, "ec")), _index(_operator_params(params, "er_r")["triple"])
-        )
+        removed: Any = params["er_r"]
+        return without(_exchanged(pool, params["ec"]), removed["triple"])
 
 
 class ChangingAndAddition(PoolOperator):
@@ -203,13 +202,12 @@ class ChangingAndAddition(PoolOperator):
         """Draw both: ``{"ec": …, "er_a": …}``."""
         world = self.settings.chosen()
         exchange = draw_exchange(pool, world, rng, plausible=self.settings.plausible)
-        replaced = pool.entities[exchange.entity].name
-        added = draw_addition(renamed(pool, exchange.entity, exchange.name), world, rng, never=(replaced,))
-        return {"ec": exchange_params(exchange), "er_a": addition_params(added)}
+        replaced = pool.entities[exchange["entity"]].name
+        return {"ec": exchange, "er_a": draw_addition(_exchanged(pool, exchange), world, rng, never=(replaced,))}
 
     def changed(self, pool: Pool, params: Params) -> Pool:
         """Return the pool after both changes."""
-        return _add_entity(_exchanged(pool, _operator_params(params, "ec")), _operator_params(params, "er_a"))
+        return _add_entity(_exchanged(pool, params["ec"]), params["er_a"])
 
 
 # ---------------------------------------------------------------------------------------------------------- synonyms
@@ -288,38 +286,11 @@ def draw_removal(pool: Pool, rng: np.random.Generator, *, keep: int | None = Non
     return removable[int(rng.integers(len(removable)))]
 
 
-def exchange_params(found: Exchange) -> dict[str, Any]:
-    """Return the parameters of an exchange."""
-    return {"entity": found.entity, "name": found.name, "attested": found.attested}
+def _exchanged(pool: Pool, params: Any) -> Pool:
+    return renamed(pool, int(params["entity"]), str(params["name"]))
 
 
-def addition_params(found: Addition) -> dict[str, Any]:
-    """Return the parameters of an addition."""
-    return {
-        "anchor": found.anchor,
-        "predicate": found.predicate,
-        "name": found.name,
-        "subject": found.is_subject,
-    }
-
-
-def _exchanged(pool: Pool, params: Params) -> Pool:
-    return renamed(pool, _index(params["entity"]), str(params["name"]))
-
-
-def _add_entity(pool: Pool, params: Params) -> Pool:
+def _add_entity(pool: Pool, params: Any) -> Pool:
     name = str(params["name"])
     entity = Entity(name=name, count=1 if vg150().counted(name) else None)
-    return with_one_more(
-        pool, _index(params["anchor"]), str(params["predicate"]), entity, is_subject=bool(params["subject"])
-    )
-
-
-def _operator_params(params: Params, name: str) -> dict[str, Any]:
-    """Return the parameters of one of two operators."""
-    params_of_part: Any = params[name]
-    return dict(params_of_part)
-
-
-def _index(value: Any) -> int:
-    return int(value)
+    return with_one_more(pool, int(params["anchor"]), str(params["predicate"]), entity, is_subject=params["subject"])

@@ -61,20 +61,16 @@ class World:
 
     def among(self, names: Sequence[str]) -> World:
         """Return the world restricted to some classes for introduction; unchanged if ``names`` is empty."""
-        return (
-            self
-            if not names
-            else World(classes=tuple(name for name in self.classes if name in set(names)), triples=self.triples)
-        )
+        if not names:
+            return self
+        return World(classes=tuple(name for name in self.classes if name in names), triples=self.triples)
 
 
 @cache
 def world_of(name: WorldName) -> World:
     """Return one of the worlds, cached."""
-    return _photographs() if name == "photographs" else _drawn_world()
-
-
-def _photographs() -> World:
+    if name == "drawn":
+        return _drawn_world()
     vocabulary = vg150()
     predicates = set(vocabulary.relations) - {"and"}
     triples = sorted(
