@@ -34,8 +34,6 @@ class RelationSettings(PartSettings):
         repeats: Draws per seed and severity.
     """
 
-    # Rejects mode: published for relations without published ranges, which earlier versions accepted.
-
     known_severities: ClassVar[tuple[int, ...]] = ()
 
     severities: list[int] = Field(default=[1, 2, 3, 4, 5], min_length=1)
@@ -43,10 +41,10 @@ class RelationSettings(PartSettings):
 
     @model_validator(mode="before")
     @classmethod
-    def _check_ranges(cls, given: Any) -> Any:
-        if isinstance(given, dict) and given.get("mode") == "published" and "mode" not in cls.model_fields:
+    def _check_mode(cls, values: Any) -> Any:
+        if isinstance(values, dict) and values.get("mode") == "published" and "mode" not in cls.model_fields:
             raise wrong_at("mode", "levels, or no such key: this relation has no published ranges to draw from")
-        return given
+        return values
 
     @model_validator(mode="after")
     def _check_severities(self) -> Self:

@@ -141,7 +141,7 @@ def draw_place(
     free: Mask,
     rng: np.random.Generator,
     *,
-    what: str,
+    label: str,
     step: int = 1,
     near: tuple[float, float] | None = None,
     spread: float = 0.0,
@@ -151,7 +151,7 @@ def draw_place(
     Args:
         free: Result of :meth:`FreePlaces.of_box` or :meth:`FreePlaces.of_shape`.
         rng: The case's generator; one number is drawn.
-        what: Name of the object in the reason ("an instrument of this size").
+        label: Name of the object in the reason ("an instrument of this size").
         step: The step used for ``free``.
         near: Preferred corner (row, column), which need not be free; None for a uniform draw.
         spread: Standard deviation in pixels around ``near``; beyond a few of them the nearest free corner wins.
@@ -164,7 +164,7 @@ def draw_place(
     """
     places = np.flatnonzero(free)
     if places.size == 0:
-        raise NotApplicable(f"no room for {what}")
+        raise NotApplicable(f"no room for {label}")
     if near is None:
         chosen = int(places[int(rng.integers(places.size))])
     else:

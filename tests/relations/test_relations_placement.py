@@ -63,16 +63,16 @@ def test_a_bar_shape_is_exact_with_one_band_a_row() -> None:
 
 def test_no_room_is_a_reason() -> None:
     with pytest.raises(NotApplicable, match="no room for a barge"):
-        draw_place(FreePlaces(np.ones((9, 9), bool)).of_box(2, 2), np.random.default_rng(0), what="a barge")
+        draw_place(FreePlaces(np.ones((9, 9), bool)).of_box(2, 2), np.random.default_rng(0), label="a barge")
     with pytest.raises(NotApplicable, match="no room for a barge"):
-        draw_place(FreePlaces(np.zeros((9, 9), bool)).of_box(20, 2), np.random.default_rng(0), what="a barge")
+        draw_place(FreePlaces(np.zeros((9, 9), bool)).of_box(20, 2), np.random.default_rng(0), label="a barge")
 
 
 def test_uniform_draws_are_uniform() -> None:
     free = np.zeros((6, 7), bool)
     free[1, 2] = free[3, 6] = free[5, 0] = free[0, 0] = True
     rng = np.random.default_rng(5)
-    drawn = [draw_place(free, rng, what="x", step=3) for _ in range(2000)]
+    drawn = [draw_place(free, rng, label="x", step=3) for _ in range(2000)]
     counts = [drawn.count((3 * i, 3 * j)) for i, j in ((1, 2), (3, 6), (5, 0), (0, 0))]
     assert sum(counts) == 2000
     assert stats.chisquare(counts).pvalue > 0.001
@@ -82,12 +82,12 @@ def test_near_draws_follow_a_gaussian_over_the_free_places() -> None:
     free = np.ones((1, 101), bool)
     free[0, 60:] = False
     rng = np.random.default_rng(6)
-    drawn = np.array([draw_place(free, rng, what="x", near=(0.0, 50.0), spread=8.0)[1] for _ in range(4000)])
+    drawn = np.array([draw_place(free, rng, label="x", near=(0.0, 50.0), spread=8.0)[1] for _ in range(4000)])
     weights = np.exp(-((np.arange(60) - 50.0) ** 2) / (2 * 8.0**2))
     expected_mean = float((np.arange(60) * weights).sum() / weights.sum())
     assert drawn.max() < 60
     assert drawn.mean() == pytest.approx(expected_mean, abs=0.5)
-    far = draw_place(free, rng, what="x", near=(0.0, 5000.0), spread=1.0)
+    far = draw_place(free, rng, label="x", near=(0.0, 5000.0), spread=1.0)
     assert far == (0, 59), "far from everything the nearest free place wins"
 
 

@@ -165,16 +165,16 @@ def _ellipsoid(x: Any, y: Any, z: Any, numbers: Sequence[float]) -> Field3:
     return distance
 
 
-def smooth_union(one: Field3, other: Field3, width: float) -> Field3:
+def smooth_union(first: Field3, second: Field3, width: float) -> Field3:
     """Return the distance to two bodies joined by a fillet of ``width`` millimetres (polynomial smooth minimum)."""
-    blend = np.maximum(np.float32(width) - np.abs(one - other), 0) * np.float32(1 / width)
-    joined: Field3 = np.minimum(one, other) - blend * blend * np.float32(width / 4)
+    blend = np.maximum(np.float32(width) - np.abs(first - second), 0) * np.float32(1 / width)
+    joined: Field3 = np.minimum(first, second) - blend * blend * np.float32(width / 4)
     return joined
 
 
-def smooth_difference(one: Field3, other: Field3, width: float) -> Field3:
+def smooth_difference(body: Field3, removed: Field3, width: float) -> Field3:
     """Return the distance to one body minus another, with the edge rounded by ``width`` millimetres."""
-    return np.negative(smooth_union(-one, other, width))
+    return np.negative(smooth_union(-body, removed, width))
 
 
 def ellipse_distance(x: Field3, y: Field3, half_x: float, half_y: float) -> Field3:

@@ -50,14 +50,14 @@ EXUDATES: tuple[float, ...] = (0.0, 0.15, 0.5, 0.75)
 """Probability of exudates, by grade."""
 
 
-def draw_counts(rng: np.random.Generator, wanted: int) -> LesionCounts:
+def draw_counts(rng: np.random.Generator, target_grade: int) -> LesionCounts:
     """Draw lesion counts for a grade."""
     new = False
-    if wanted == 0:
+    if target_grade == 0:
         dots, blots = 0, 0
-    elif wanted == 1:
+    elif target_grade == 1:
         dots, blots = 1 + int(rng.choice(5, p=(0.06, 0.14, 0.26, 0.3, 0.24))), 0
-    elif wanted == 2:
+    elif target_grade == 2:
         way = float(rng.random())
         # The sum of two draws makes counts in the middle of the grade's range more likely.
         dots = int(rng.integers(6, 11) + rng.integers(0, 5)) if way < 0.8 else int(rng.integers(2, 6))
@@ -67,5 +67,5 @@ def draw_counts(rng: np.random.Generator, wanted: int) -> LesionCounts:
         dots = int(rng.integers(15, 26) + rng.integers(0, 12)) if way < 0.7 else int(rng.integers(6, 15))
         blots = int(rng.integers(5, 14)) if way > 0.25 else int(rng.integers(0, 5))
         new = way >= 0.85 or bool(rng.random() < 0.2)
-    exudates = int(rng.integers(2, 26)) if rng.random() < EXUDATES[wanted] else 0
+    exudates = int(rng.integers(2, 26)) if rng.random() < EXUDATES[target_grade] else 0
     return LesionCounts(microaneurysms=dots, haemorrhages=blots, neovascularisation=new, exudates=exudates)

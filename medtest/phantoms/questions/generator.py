@@ -76,7 +76,7 @@ def plan(index: int, suite_seed: int) -> QuestionScene:
     """Return the scene of a picture."""
     block, place = divmod(index, len(SCENES))
     order = stream(suite_seed, WHAT, block, "order").permutation(len(SCENES))
-    return scene_of(stream(suite_seed, WHAT, index, "plan"), SCENES[int(order[place])], anew=block > 0)
+    return scene_of(stream(suite_seed, WHAT, index, "plan"), SCENES[int(order[place])], redraw=block > 0)
 
 
 def _render(part: Callable[[str], np.random.Generator], size: int, scene: QuestionScene) -> QuestionPhantom:

@@ -154,15 +154,15 @@ _LANDMARK_COLOURS: dict[str, tuple[str, ...]] = {
 }
 
 
-def scene_of(rng: np.random.Generator, scene: QuestionScene, *, anew: bool) -> QuestionScene:
+def scene_of(rng: np.random.Generator, scene: QuestionScene, *, redraw: bool) -> QuestionScene:
     """Return a scene with all free choices made.
 
     Args:
         rng: The stream of the picture's plan.
         scene: One of :data:`SCENES`.
-        anew: Whether colours, sizes, types, positions, text and box are drawn instead of the scene's.
+        redraw: Whether colours, sizes, types, positions, text and box are drawn instead of the scene's.
     """
-    if anew:
+    if redraw:
         scene = _redraw_details(rng, scene)
     polyps = tuple(replace(polyp, millimetres=float(rng.uniform(*SIZES[polyp.size]))) for polyp in scene.polyps)
     return replace(scene, polyps=polyps)

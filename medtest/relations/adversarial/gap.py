@@ -126,14 +126,15 @@ class GenerativePerturbation(CraftedRelation):
         """Return 3: the source, the follow-up before and after rounding."""
         return _QUERIES
 
-    def _asked(self) -> list[GeneratorSettings]:
+    def _generators(self) -> list[GeneratorSettings]:
         """Return the distinct generator settings of all severities."""
         return list(dict.fromkeys(self.settings.generator(severity) for severity in self.severities()))
 
     def fingerprint_on(self, system: str) -> dict[str, Any]:
         """Return the SHA-256 of each generator of a system that the severities may use."""
         digests = {
-            settings.folder: [file_sha256(path) for path in found_files(system, settings)] for settings in self._asked()
+            settings.folder: [file_sha256(path) for path in found_files(system, settings)]
+            for settings in self._generators()
         }
         return {"generators": digests}
 
@@ -143,18 +144,20 @@ class GenerativePerturbation(CraftedRelation):
 
     def missing_on(self, system: str, name: str, *, size: int | None = None, typed: str = "") -> Sequence[Mistake]:
         """Return one mistake on generators not trained yet, with the command that trains the first."""
-        lacking = [settings for settings in self._asked() if not _of_size(found_files(system, settings), size)]
+        lacking = [settings for settings in self._generators() if not _of_size(found_files(system, settings), size)]
         if not lacking:
             return ()
         bounds = ", ".join(f"{settings.linf:g}" for settings in lacking)
-        others = f"; likewise linf={', '.join(f'{settings.linf:g}' for settings in lacking[1:])}" if lacking[1:] else ""
+        others = (
+            f"; then also linf={', '.join(f'{settings.linf:g}' for settings in lacking[1:])}" if lacking[1:] else ""
+        )
         words = typed or f"suite=SUITE model={name}"
         return [
             Mistake(
                 where=name,
                 key="relations.gap",
-                found=f"no generator trained against it as it is set here, of L∞ {bounds}{_kind(lacking[0], size)}",
-                allowed="one that medtest train gap wrote, or one that ships",
+                found=f"no generator with these settings was trained against it, for L∞ {bounds}{_kind(lacking[0], size)}",
+                allowed="a generator written by medtest train gap, or a bundled one",
                 fix=f"medtest train gap {words} {lacking[0].typed()}{others}",
             )
         ]
@@ -168,7 +171,7 @@ class GenerativePerturbation(CraftedRelation):
             for case in cases:
                 try:
                     results.append(self._crafted(case, probe, fields, clean))
-                except Exception as error:  # noqa: BLE001 - generator and network may be anybody's
+                except Exception as error:  # noqa: BLE001 - foreign generators and networks may fail in any way
                     results.append(error)
         return results
 

@@ -161,12 +161,11 @@ class ExposureSettings(RangedSettings[ExposureLevel]):
 
     @model_validator(mode="after")
     def _check_side(self) -> Self:
-        side, limit = (1.0, "1 or more") if self.rises else (-1.0, "1 or less")
         for severity, level in self.levels.items():
-            if min(side * factor for factor in level.factors) < side:
-                raise ValueError(
-                    f"level {severity}: {'over' if self.rises else 'under'}-exposure needs factors of {limit}"
-                )
+            if self.rises and min(level.factors) < 1.0:
+                raise ValueError(f"level {severity}: over-exposure needs factors of 1 or more")
+            if not self.rises and max(level.factors) > 1.0:
+                raise ValueError(f"level {severity}: under-exposure needs factors of 1 or less")
         return self
 
 

@@ -162,7 +162,7 @@ def _placed_block(
         on_frame = free_corners(frame_only=True)
         free = on_frame if on_frame.any() else free
     near = (anchor[0] * (seed.height - tall), anchor[1] * (seed.width - wide))
-    row, column = draw_place(free, rng, what="a line of text", step=STEP, near=near, spread=SPREAD * seed.height)
+    row, column = draw_place(free, rng, label="a line of text", step=STEP, near=near, spread=SPREAD * seed.height)
     return {"row": row + RIM, "column": column + RIM, "lines": lines}
 
 

@@ -26,7 +26,7 @@ def decisions(logits: Tensor, *, multi: bool) -> Tensor:
     return functional.one_hot(logits.argmax(dim=1), logits.shape[1]).float()
 
 
-def wanted(clean: Tensor, classes: Classes, target: Sequence[str] = ()) -> Tensor:
+def target_answers(clean: Tensor, classes: Classes, target: Sequence[str] = ()) -> Tensor:
     """Return the target answers, float32 B×C of zeros and ones.
 
     Args:
@@ -57,13 +57,13 @@ def losses(
         logits: Logits of the attacked images, B×C.
         clean: Logits of the clean images.
         classes: Classes of the logits.
-        target: As in :func:`wanted`.
-        goal: ``least_likely``: cross-entropy towards :func:`wanted` (binary, the mean over labels, where several may
+        target: As in :func:`target_answers`.
+        goal: ``least_likely``: cross-entropy towards :func:`target_answers` (binary, the mean over labels, where several may
             hold). ``away``, untargeted alone: the logarithm of the clean answer's probability (equation 4; the mean
             over labels where several may hold).
     """
     if target or goal == "least_likely":
-        return _entropy(logits, wanted(clean, classes, target), multi=classes.multi)
+        return _entropy(logits, target_answers(clean, classes, target), multi=classes.multi)
     return -_entropy(logits, decisions(clean, multi=classes.multi), multi=classes.multi)
 
 
@@ -81,7 +81,7 @@ def reached(logits: Tensor, clean: Tensor, classes: Classes, target: Sequence[st
     """
     decided = decisions(logits, multi=classes.multi)
     if target:
-        same = decided == wanted(clean, classes, target)
+        same = decided == target_answers(clean, classes, target)
         return same.float().mean(dim=1) if classes.multi else same.all(dim=1).float()
     other = decided != decisions(clean, multi=classes.multi)
     return other.float().mean(dim=1) if classes.multi else other.any(dim=1).float()

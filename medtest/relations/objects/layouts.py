@@ -163,11 +163,11 @@ def _ead(root: Path, kind: str | None, skipped: Skipped) -> list[ObjectImage]:
     items: list[ObjectImage] = []
     for stem, path in pictures.items():
         before = len(items)
-        for wanted_kind in ("instrument", "blood"):
-            if kind in (None, wanted_kind):
-                load = _ead_reader(path, stem, wanted_kind, marks, texts, classes)
+        for marked in ("instrument", "blood"):
+            if kind in (None, marked):
+                load = _ead_reader(path, stem, marked, marks, texts, classes)
                 if load is not None:
-                    items.append(ObjectImage(kind=wanted_kind, stem=stem, name=_relative(root, path), load=load))
+                    items.append(ObjectImage(kind=marked, stem=stem, name=_relative(root, path), load=load))
         if len(items) == before:
             skipped.append((_relative(root, path), f"no {kind or 'instrument or blood'} marked"))
     return items

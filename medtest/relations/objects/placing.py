@@ -218,7 +218,7 @@ def _free_corner(
         _block(free, boxes, height, width, step)
         if not free.any():
             return None
-    row, column = draw_place(free, rng, what=variant.info.kind, step=step)
+    row, column = draw_place(free, rng, label=variant.info.kind, step=step)
     boxes.append((row, column, row + height, column + width))
     return column - left, row - top
 
@@ -345,26 +345,26 @@ def _shaft_corner(
     points = where.place(np.array([[0.5, 0.5], info.tip, *info.cut])) / cell
     top, left, bottom, right = field_box(seed)
     high, wide = (bottom - top) / cell, (right - left) / cell
-    wanted_x = left / cell + info.centre[0] * wide - points[0, 0]
-    wanted_y = top / cell + info.centre[1] * high - points[0, 1]
-    x0 = max(math.ceil(wanted_x - options.reach * wide), 1 - columns)
-    y0 = max(math.ceil(wanted_y - options.reach * high), 1 - rows)
-    x1 = min(math.floor(wanted_x + options.reach * wide), seed.width // cell)
-    y1 = min(math.floor(wanted_y + options.reach * high), seed.height // cell)
+    ideal_x = left / cell + info.centre[0] * wide - points[0, 0]
+    ideal_y = top / cell + info.centre[1] * high - points[0, 1]
+    x0 = max(math.ceil(ideal_x - options.reach * wide), 1 - columns)
+    y0 = max(math.ceil(ideal_y - options.reach * high), 1 - rows)
+    x1 = min(math.floor(ideal_x + options.reach * wide), seed.width // cell)
+    y1 = min(math.floor(ideal_y + options.reach * high), seed.height // cell)
     if x1 < x0 or y1 < y0:
         return None
     extent = (y1 - y0 + 1, x1 - x0 + 1)
     free = _cells(grid, points[1], (x0, y0), extent) > 0.98
     for point in points[2:]:
         free &= _cells(grid, point, (x0, y0), extent) < 0.02
-    left_over = cv2.boundingRect(free.view(np.uint8))
-    if left_over[2] == 0:
+    room = cv2.boundingRect(free.view(np.uint8))
+    if room[2] == 0:
         return None
-    x0, y0 = x0 + left_over[0], y0 + left_over[1]
-    free = free[left_over[1] : left_over[1] + left_over[3], left_over[0] : left_over[0] + left_over[2]]
+    x0, y0 = x0 + room[0], y0 + room[1]
+    free = free[room[1] : room[1] + room[3], room[0] : room[0] + room[2]]
     window = (
-        slice(y0 + pad, y0 + pad + left_over[3] + rows - 1),
-        slice(x0 + pad, x0 + pad + left_over[2] + columns - 1),
+        slice(y0 + pad, y0 + pad + room[3] + rows - 1),
+        slice(x0 + pad, x0 + pad + room[2] + columns - 1),
     )
     shape = coarse(library, variant, options.blur, cell)
     hit = cv2.matchTemplate(np.ascontiguousarray(grid.blocked[window]), shape.touched, cv2.TM_CCORR)
@@ -377,8 +377,8 @@ def _shaft_corner(
     free &= (visible > 0.90 * target) & (visible < 1.12 * target) if info.cut else visible > 0.98 * variant.pixels
     if not free.any():
         return None
-    near, spread = (wanted_y - y0, wanted_x - x0), options.spread * max(high, wide)
-    row, column = draw_place(free, rng, what="an instrument", near=near, spread=spread)
+    near, spread = (ideal_y - y0, ideal_x - x0), options.spread * max(high, wide)
+    row, column = draw_place(free, rng, label="an instrument", near=near, spread=spread)
     return (column + x0) * cell, (row + y0) * cell
 
 

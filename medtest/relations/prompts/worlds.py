@@ -124,14 +124,14 @@ def parts() -> frozenset[str]:
 
 
 @lru_cache(maxsize=1 << 16)
-def related(one: str, other: str) -> bool:
+def related(name: str, other: str) -> bool:
     """Return True if an object of one class may be one of another: same word, synonym, kind or look-alike.
 
     Args:
-        one: A class, or another noun.
+        name: A class, or another noun.
         other: A class, or another noun.
     """
-    (first, kinds), (second, others) = _kinds(one), _kinds(other)
+    (first, kinds), (second, others) = _kinds(name), _kinds(other)
     if first in others or second in kinds:
         return True
     return any(first in group and second in group for group in _alike())
@@ -151,10 +151,10 @@ def _kinds(name: str) -> tuple[str, frozenset[str]]:
 
 
 @lru_cache(maxsize=1 << 14)
-def of_a_kind(one: str, other: str) -> bool:
+def of_a_kind(name: str, other: str) -> bool:
     """Return True if two classes share a superordinate (a horse and a dog are animals)."""
     vocabulary = vg150()
-    return not set(vocabulary.hypernyms(one)).isdisjoint(vocabulary.hypernyms(other))
+    return not set(vocabulary.hypernyms(name)).isdisjoint(vocabulary.hypernyms(other))
 
 
 def unrelated(names: Iterable[str], pool: Pool) -> list[str]:

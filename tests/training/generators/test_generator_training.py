@@ -17,7 +17,7 @@ from generator_parts import DIGEST, ONE, SEVERAL, SIDE, SmallProbe, picture
 from medtest.core.cases import Classes
 from medtest.core.errors import MedtestError, UserMistakes
 from medtest.relations.generators.files import FILE, GeneratorInfo, GeneratorSettings, load_generator
-from medtest.relations.generators.goals import decisions, losses, reached, wanted
+from medtest.relations.generators.goals import decisions, losses, reached, target_answers
 from medtest.relations.generators.network import GeneratorShape
 from medtest.training.classification.cases import LabelledCase, LabelledSet, keep
 from medtest.training.generators.recipe import GeneratorRecipe, load_recipe, recipe_names
@@ -116,14 +116,14 @@ def test_a_step_moves_the_generator_and_nothing_of_the_network(tmp_path: Path) -
 
 def test_what_is_wanted_of_one_label_is_the_least_likely_and_of_several_every_decision_turned_round() -> None:
     clean = torch.tensor([[2.0, 1.0, -1.0], [-3.0, 0.5, 0.4]])
-    assert wanted(clean, ONE).tolist() == [[0, 0, 1], [1, 0, 0]]
-    assert wanted(clean, SEVERAL).tolist() == [[0, 0, 1], [1, 0, 0]]
-    assert wanted(clean, ONE, ("middle",)).tolist() == [[0, 1, 0]] * 2
+    assert target_answers(clean, ONE).tolist() == [[0, 0, 1], [1, 0, 0]]
+    assert target_answers(clean, SEVERAL).tolist() == [[0, 0, 1], [1, 0, 0]]
+    assert target_answers(clean, ONE, ("middle",)).tolist() == [[0, 1, 0]] * 2
     assert decisions(clean, multi=True).tolist() == [[1, 1, 0], [0, 1, 1]]
     two = Classes(names=("benign", "melanoma"))
-    assert wanted(clean[:, :2], two).tolist() == [[0, 1], [1, 0]]  # the other one
+    assert target_answers(clean[:, :2], two).tolist() == [[0, 1], [1, 0]]  # the other one
     with pytest.raises(ValueError, match="target"):
-        wanted(clean, ONE, ("dark", "bright"))
+        target_answers(clean, ONE, ("dark", "bright"))
 
 
 def test_losses_are_those_of_torch_and_equation_4_by_the_letter() -> None:

@@ -13,11 +13,11 @@ class StrongestSettings(AttackSettings[EpsilonLevel]):
     """Settings of ``strongest``.
 
     Attributes:
-        norm: The norm in which ε bounds; Square is of ``linf`` alone.
+        norm: Norm of the ε ball; Square runs only for ``linf``.
         steps: Steps of each Auto-PGD.
-        restarts: How often each is started; the first at a random point, as every one.
-        tries: Squares that Square tries, and how often a system is asked for a surrogate; 0 leaves both out.
-        draws: Where answers do not repeat: over how many draws a gradient and a score are averaged. Images are judged
+        restarts: Number of starts of each Auto-PGD, all at random points.
+        tries: Number of squares that Square tries, and of queries for a surrogate; 0 leaves both out.
+        draws: Number of draws over which gradients and scores are averaged if answers do not repeat. Images are judged
             over twice as many.
     """
 
