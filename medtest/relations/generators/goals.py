@@ -58,9 +58,9 @@ def losses(
         clean: Logits of the clean images.
         classes: Classes of the logits.
         target: As in :func:`target_answers`.
-        goal: ``least_likely``: cross-entropy towards :func:`target_answers` (binary, the mean over labels, where several may
-            hold). ``away``, untargeted alone: the logarithm of the clean answer's probability (equation 4; the mean
-            over labels where several may hold).
+        goal: ``least_likely``: cross-entropy towards :func:`target_answers` (binary, the mean over labels, where
+            several may hold). ``away``, untargeted alone: the logarithm of the clean answer's probability (equation 4;
+            the mean over labels where several may hold).
     """
     if target or goal == "least_likely":
         return _entropy(logits, target_answers(clean, classes, target), multi=classes.multi)
