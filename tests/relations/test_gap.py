@@ -170,7 +170,7 @@ def test_a_missing_generator_is_one_mistake_with_the_command() -> None:
     (mistake,) = relation_with().missing_on(DIGEST, "small", size=224, typed=words)
     assert mistake.fix == f"medtest train gap {words} linf=11"
     (mistake,) = relation_with(trained_at="each", severities=[2, 4]).missing_on(DIGEST, "small", typed=words)
-    assert mistake.fix == f"medtest train gap {words} linf=7; likewise linf=13"
+    assert mistake.fix.startswith(f"medtest train gap {words} linf=7") and mistake.fix.endswith("linf=13")
     (mistake,) = relation_with(target=["b", "a"], universal=True).missing_on(DIGEST, "small", typed=words)
     assert mistake.fix == f"medtest train gap {words} linf=11 universal=true 'target=a|b'"
     write_generator(GeneratorSettings(linf=7))

@@ -132,11 +132,8 @@ class GenerativePerturbation(CraftedRelation):
 
     def fingerprint_on(self, system: str) -> dict[str, Any]:
         """Return the SHA-256 of each generator of a system that the severities may use."""
-        digests = {
-            settings.folder: [file_sha256(path) for path in found_files(system, settings)]
-            for settings in self._generators()
-        }
-        return {"generators": digests}
+        files = {settings.folder: found_files(system, settings) for settings in self._generators()}
+        return {"generators": {folder: [file_sha256(path) for path in paths] for folder, paths in files.items()}}
 
     def leads_towards(self) -> Sequence[str]:
         """Return the target."""
@@ -147,16 +144,14 @@ class GenerativePerturbation(CraftedRelation):
         lacking = [settings for settings in self._generators() if not _of_size(found_files(system, settings), size)]
         if not lacking:
             return ()
-        bounds = ", ".join(f"{settings.linf:g}" for settings in lacking)
-        others = (
-            f"; then also linf={', '.join(f'{settings.linf:g}' for settings in lacking[1:])}" if lacking[1:] else ""
-        )
+        bounds = [f"{settings.linf:g}" for settings in lacking]
+        others = f"; then also linf={', '.join(bounds[1:])}" if lacking[1:] else ""
         words = typed or f"suite=SUITE model={name}"
         return [
             Mistake(
                 where=name,
                 key="relations.gap",
-                found=f"no generator with these settings was trained against it, for L∞ {bounds}{_kind(lacking[0], size)}",
+                found=f"no generator trained against it with L∞ {', '.join(bounds)}{_kind(lacking[0], size)}",
                 allowed="a generator written by medtest train gap, or a bundled one",
                 fix=f"medtest train gap {words} {lacking[0].typed()}{others}",
             )
