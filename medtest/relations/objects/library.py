@@ -10,13 +10,12 @@ number, bytes and pixels, nothing outside the folder is opened, and problems are
 from __future__ import annotations
 
 import hashlib
-import json
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Generic, Literal, Self, TypeVar
+from typing import Annotated, Generic, Literal, Self, TypeVar
 
 import cv2
 import numpy as np
@@ -325,16 +324,12 @@ def _read_info(where: str, text: bytes) -> ObjectInfo | Mistake:
     if len(text) > LARGEST_JSON:
         return Mistake(where=where, found=f"{len(text)} bytes", allowed=f"at most {LARGEST_JSON}")
     try:
-        content: Any = json.loads(text.decode("utf-8"))
-    except (UnicodeDecodeError, ValueError, RecursionError) as error:
-        return Mistake(where=where, found=f"not JSON: {str(error)[:80]}")
-    if not isinstance(content, Mapping):
-        return Mistake(where=where, found="not an object of keys and values")
-    try:
-        return ObjectInfo.model_validate(content)
+        return ObjectInfo.model_validate_json(text)
     except ValidationError as error:
         first = error.errors()[0]
         key, fields = ".".join(str(part) for part in first["loc"]), list(ObjectInfo.model_fields)
+        if not key:
+            return Mistake(where=where, found=f"not JSON with keys and values: {first['msg'][:80]}")
         if first["type"] == "extra_forbidden":
             allowed, nearest = ", ".join(fields), nearest_name(key, fields)
             return Mistake(where=where, key=key, found="unknown key", allowed=allowed, nearest=nearest)

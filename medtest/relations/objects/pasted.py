@@ -6,7 +6,9 @@ unchanged.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, cast
 
 import cv2
@@ -21,14 +23,7 @@ from medtest.relations.base import Relation
 from medtest.relations.levels import Level, PublishedRanges, RangedSettings, number
 from medtest.relations.objects.cutouts import Cutout, Variant, cutout
 from medtest.relations.objects.library import BUNDLED, SOLID, ObjectInfo, ObjectLibrary, load_library
-from medtest.relations.objects.placing import (
-    FreeOptions,
-    PlacedObject,
-    ShaftOptions,
-    field_look,
-    place_free,
-    place_instrument,
-)
+from medtest.relations.objects.placing import PlacedObject, PlacingOptions, field_look, place_free, place_instrument
 from medtest.relations.placement import grid_shares, keep_out, lesion_distance
 
 GREY_AT_MEAN = 0.8
@@ -155,6 +150,25 @@ class _Objects(Relation):
         """Return the digest of the library's files."""
         return {"library": self.library.digest}
 
+    def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
+        """Draw the objects, their angles, sizes and positions.
+
+        Raises:
+            NotApplicable: There is not enough room.
+        """
+        settings = self.settings
+        level = settings.level(severity, rng)
+        options = PlacingOptions(
+            margin=self._margin(seed), blur=self._blur(seed), gains=(settings.gain_low, settings.gain_high)
+        )
+        placed = self._place(seed, rng, level, options)
+        return {"area": float(level.area), "objects": [dict(item) for item in placed]}
+
+    @abstractmethod
+    def _place(
+        self, seed: PreparedSeed, rng: np.random.Generator, level: Any, options: PlacingOptions
+    ) -> list[PlacedObject]: ...
+
     def apply(self, seed: PreparedSeed, params: Params) -> FollowUp:
         """Paste the objects listed in ``params``; ``scale`` is the nominal area in percent of the field.
 
@@ -224,9 +238,6 @@ class _Objects(Relation):
 
     def _margin(self, seed: PreparedSeed) -> int:
         return round(float(self.settings.margin) * seed.height)
-
-    def _gains(self) -> tuple[float, float]:
-        return float(self.settings.gain_low), float(self.settings.gain_high)
 
     def _masks(self, seed: PreparedSeed) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
         """Return the pasting mask and the shading of objects, both uint8 H×W×3, cached per seed."""
@@ -298,24 +309,12 @@ class Instrument(_Objects):
     kind: ClassVar[str] = "instrument"
     effects: ClassVar[frozenset[str]] = frozenset({"insert_instrument"})
 
-    def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
-        """Draw the instrument, its angle, size and position.
-
-        Raises:
-            NotApplicable: No instrument of that size has room.
-        """
+    def _place(
+        self, seed: PreparedSeed, rng: np.random.Generator, level: Any, options: PlacingOptions
+    ) -> list[PlacedObject]:
         settings = self.settings
-        area = float(settings.level(severity, rng).area)
-        options = ShaftOptions(
-            margin=self._margin(seed),
-            blur=self._blur(seed),
-            gains=self._gains(),
-            turn=settings.turn,
-            spread=settings.spread,
-            reach=settings.reach,
-        )
-        placed = place_instrument(seed, rng, self.library, self.infos, area=area / 100, options=options)
-        return {"area": area, "objects": [dict(placed)]}
+        options = replace(options, turn=settings.turn, spread=settings.spread, reach=settings.reach)
+        return [place_instrument(seed, rng, self.library, self.infos, area=level.area / 100, options=options)]
 
 
 class _Pieces(_Objects):
@@ -324,18 +323,11 @@ class _Pieces(_Objects):
     Settings = PiecesSettings
     effects: ClassVar[frozenset[str]] = frozenset({"insert_finding"})
 
-    def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
-        """Draw the pieces, their angles, sizes and positions.
-
-        Raises:
-            NotApplicable: There is not enough room.
-        """
-        settings = self.settings
-        level = settings.level(severity, rng)
-        area = float(level.area)
-        options = FreeOptions(margin=self._margin(seed), blur=self._blur(seed), gains=self._gains())
-        placed = place_free(seed, rng, self.library, self.infos, area=area / 100, count=level.count, options=options)
-        return {"area": area, "objects": [cast(Mapping[str, Any], dict(item)) for item in placed]}
+    def _place(
+        self, seed: PreparedSeed, rng: np.random.Generator, level: Any, options: PlacingOptions
+    ) -> list[PlacedObject]:
+        area, count = level.area / 100, level.count
+        return place_free(seed, rng, self.library, self.infos, area=area, count=count, options=options)
 
 
 class Feces(_Pieces):

@@ -123,18 +123,24 @@ def _without_replacement(weights: NDArray[np.float64], rng: np.random.Generator)
 
 
 @dataclass(frozen=True, kw_only=True)
-class FreeOptions:
+class PlacingOptions:
     """Options of placement.
 
     Attributes:
         margin: Least distance from the lesion in pixels.
         blur: Edge blur in pixels.
         gains: Bounds of the brightness gain.
+        turn: Largest deviation of an instrument from its original angle, degrees.
+        spread: Standard deviation of its position around the original one, fraction of the field's box.
+        reach: Largest deviation from the original position, fraction of the field's box.
     """
 
     margin: int
     blur: float
     gains: tuple[float, float]
+    turn: float = 0.0
+    spread: float = 0.0
+    reach: float = 0.0
 
 
 def place_free(
@@ -145,7 +151,7 @@ def place_free(
     *,
     area: float,
     count: int,
-    options: FreeOptions,
+    options: PlacingOptions,
 ) -> list[PlacedObject]:
     """Place ``count`` objects outside the lesion and the frame, together covering a fraction of the field.
 
@@ -234,21 +240,6 @@ def _block(free: Mask, boxes: Sequence[Box], height: int, width: int, step: int)
         free[rows, columns] = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class ShaftOptions(FreeOptions):
-    """Options of placing instruments.
-
-    Attributes:
-        turn: Largest deviation from the original angle, degrees.
-        spread: Standard deviation of the position around the original one, fraction of the field's box.
-        reach: Largest deviation from the original position, fraction of the field's box.
-    """
-
-    turn: float
-    spread: float
-    reach: float
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Grid:
     """Field and keep-out region in coarse cells, padded by cells outside the image on every side."""
@@ -281,7 +272,7 @@ def place_instrument(
     infos: Sequence[ObjectInfo],
     *,
     area: float,
-    options: ShaftOptions,
+    options: PlacingOptions,
 ) -> PlacedObject:
     """Place one instrument near its original position and orientation, its shaft cut by the rim of the field.
 
@@ -330,7 +321,7 @@ def _shaft_corner(
     library: ObjectLibrary,
     variant: Variant,
     target: float,
-    options: ShaftOptions,
+    options: PlacingOptions,
 ) -> tuple[int, int] | None:
     """Return the rotated box's top-left pixel (x, y) for the instrument; None without room.
 
