@@ -164,7 +164,6 @@ def test_nothing_to_cut_is_a_mistake_with_reasons(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("layout", "make", "message"),
     [
-        ("kvasir-instrumnet", lambda root: root.mkdir(), "did you mean: kvasir-instrument"),
         ("kvasir-instrument", lambda root: None, "no such folder"),
         ("kvasir-instrument", lambda root: root.mkdir(), "no folder of images"),
         ("ead2020", lambda root: (root / "images").mkdir(parents=True), "neither masks nor boxes"),

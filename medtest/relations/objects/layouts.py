@@ -22,12 +22,11 @@ import cv2
 import numpy as np
 
 from medtest.core.cases import Image, Mask
-from medtest.core.errors import Mistake, UserMistakes, nearest_name
+from medtest.core.errors import Mistake, UserMistakes
 from medtest.core.files.images import BadFileError, opened_picture, read_bytes, read_rgb, upright
 from medtest.core.files.paths import is_inside
 from medtest.relations.objects.library import KINDS
 
-LAYOUTS = ("kvasir-instrument", "ead2020", "masks")
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp")
 EAD_PAGES = ("instrument", "specularity", "artefact", "bubbles", "saturation")
 EAD_CLASSES = ("specularity", "saturation", "artifact", "blur", "contrast", "bubbles", "instrument", "blood")
@@ -62,16 +61,8 @@ def find_objects(layout: str, root: Path, kind: str | None, skipped: Skipped) ->
     """Return the images and masks of a layout under ``root``; unpaired files are added to ``skipped``.
 
     Raises:
-        UserMistakes: Unknown layout, missing folder, a folder of another layout, or a missing kind.
+        UserMistakes: Missing folder, a folder of another layout, or a missing kind.
     """
-    if layout not in LAYOUTS:
-        raise Mistake(
-            where="command line",
-            key="--layout",
-            found=repr(layout),
-            allowed=", ".join(LAYOUTS),
-            nearest=nearest_name(layout, LAYOUTS),
-        ).as_error()
     if not root.is_dir():
         raise _mistake(root, "no such folder", "a folder with images and masks")
     if layout == "ead2020":
