@@ -15,7 +15,7 @@ from medtest.phantoms.drawing import Plane, blurred, grain, plane, portable_open
 from medtest.phantoms.fields import Field, as_field, smoothstep
 from medtest.phantoms.fundus.grades import draw_counts, grade
 from medtest.phantoms.fundus.lesions import draw_harmless, draw_lesions
-from medtest.phantoms.fundus.retina import RADIUS, background, draw_anatomy, draw_disc, draw_vessels
+from medtest.phantoms.fundus.retina import RADIUS, Fundus, background, draw_anatomy, draw_disc, draw_vessels
 from medtest.phantoms.labelled import LabelledPhantom, balanced, check_request, stream
 
 REVISION = 1
@@ -70,11 +70,12 @@ def _render(part: Callable[[str], np.random.Generator], size: int, target_grade:
     anatomy = draw_anatomy(rng)
     counts = draw_counts(rng, target_grade)
     where = plane(size)
-    picture = background(part("background"), where, anatomy)
-    draw_disc(part("disc"), picture, where, anatomy)
-    trunks = draw_vessels(part("vessels"), picture, where, anatomy)
-    harmless = draw_harmless(part("harmless"), picture, where, anatomy)
-    mask, contrast = draw_lesions(part("lesions"), picture, where, anatomy, counts, trunks)
+    picture, mask = background(part("background"), where, anatomy), np.zeros(where.shape, np.float32)
+    fundus = Fundus(where=where, anatomy=anatomy, picture=picture, mask=mask)
+    draw_disc(part("disc"), fundus)
+    draw_vessels(part("vessels"), fundus)
+    harmless = draw_harmless(part("harmless"), fundus)
+    contrast = draw_lesions(part("lesions"), fundus, counts)
     shot = part("shot")
     exposure = float(shot.uniform(0.72, 1.18))
     hazy = float(shot.uniform(0.0, 0.18)) if shot.random() < 0.3 else 0.0

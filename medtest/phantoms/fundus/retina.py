@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
@@ -33,6 +33,25 @@ class Anatomy:
     fovea: Point
     side: int
     pigment: float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Fundus:
+    """Photograph being drawn.
+
+    Attributes:
+        where: The picture's plane.
+        anatomy: Positions of disc and macula.
+        picture: float32 h×w×3, grey levels.
+        mask: float32 h×w in [0, 1], amount of lesion at each pixel.
+        trunks: Points on great vessels, from which new vessels may grow.
+    """
+
+    where: Plane
+    anatomy: Anatomy
+    picture: Field
+    mask: Field
+    trunks: list[Point] = field(default_factory=list)
 
 
 def draw_anatomy(rng: np.random.Generator) -> Anatomy:
@@ -72,89 +91,82 @@ def background(rng: np.random.Generator, where: Plane, anatomy: Anatomy) -> Fiel
     return picture
 
 
-def draw_disc(rng: np.random.Generator, picture: Field, where: Plane, anatomy: Anatomy) -> None:
+def draw_disc(rng: np.random.Generator, fundus: Fundus) -> None:
     """Draw the optic disc with its cup, in place."""
-    x, y = anatomy.disc
+    x, y = fundus.anatomy.disc
     radius = DISC * float(rng.uniform(0.92, 1.12))
-    near = where.around(x, y, radius * 2.4)
+    near = fundus.where.around(x, y, radius * 2.4)
     shape = blob(near, x, y, radius, stretch=float(rng.uniform(0.88, 1.02)), turn=(1.0, 0.0))
-    part = picture[near.window]
+    part = fundus.picture[near.window]
     halo = smoothstep(shape, -1.0, 0.1)
     mix(part, as_field(halo * float(rng.uniform(0.05, 0.22))), (236.0, 150.0, 84.0))
     glow = float(rng.uniform(0.6, 0.9))
     mix(part, as_field(smoothstep(shape, -0.08, 0.14) * glow), (250.0, 206.0, 128.0))
-    cup = blob(near, x - 0.15 * radius * anatomy.side, y, radius * float(rng.uniform(0.35, 0.6)))
+    cup = blob(near, x - 0.15 * radius * fundus.anatomy.side, y, radius * float(rng.uniform(0.35, 0.6)))
     mix(part, as_field(smoothstep(cup, -0.2, 0.4) * 0.6), (255.0, 240.0, 190.0))
 
 
-@dataclass
-class _Tree:
-    """Canvas of vessels and points on their trunks, used to place new vessels and crossings."""
-
-    canvas: Canvas
-    trunks: list[Point]
-
-
-def draw_vessels(rng: np.random.Generator, picture: Field, where: Plane, anatomy: Anatomy) -> list[Point]:
-    """Draw veins and then arteries from the disc around the macula, in place; return points on the great ones."""
-    trunks: list[Point] = []
+def draw_vessels(rng: np.random.Generator, fundus: Fundus) -> None:
+    """Draw veins and then arteries from the disc around the macula, in place; add points on the great ones."""
+    size = fundus.where.size
     wide = float(rng.uniform(0.85, 1.15))
     for kind, width, factors in (("vein", 0.030, (0.72, 0.42, 0.5)), ("artery", 0.021, (0.86, 0.56, 0.55))):
-        tree = _Tree(Canvas(where.size), trunks)
+        canvas = Canvas(size)
         for up in (-1.0, 1.0):
-            _arcade(rng, tree, anatomy, up, width * wide, shift=0.02 if kind == "vein" else -0.02)
-            _nasal(rng, tree, anatomy, up, width * wide * 0.62)
-        lines = tree.canvas.field()
-        lines = soften(lines, 1.5 / where.size, where.size)
-        scale(picture, as_field(lines * float(rng.uniform(0.7, 0.95))), factors)
+            line = _arcade(rng, canvas, fundus.anatomy, up, width * wide, shift=0.02 if kind == "vein" else -0.02)
+            fundus.trunks.extend((float(px), float(py)) for px, py in line[3:24:2])
+            _nasal(rng, canvas, fundus.anatomy, up, width * wide * 0.62)
+        lines = soften(canvas.field(), 1.5 / size, size)
+        scale(fundus.picture, as_field(lines * float(rng.uniform(0.7, 0.95))), factors)
         if kind == "artery":
             reflex = smoothstep(lines, 0.75, 1.0)
-            mix(picture, as_field(reflex * 0.12), (250.0, 190.0, 140.0))
-    return trunks
+            mix(fundus.picture, as_field(reflex * 0.12), (250.0, 190.0, 140.0))
 
 
-def _arcade(rng: np.random.Generator, tree: _Tree, anatomy: Anatomy, up: float, width: float, shift: float) -> None:
-    """Draw one great vessel: out of the disc, around the macula, towards the far rim."""
+def _arcade(rng: np.random.Generator, canvas: Canvas, anatomy: Anatomy, up: float, width: float, shift: float) -> Line:
+    """Draw and return one great vessel: out of the disc, around the macula, towards the far rim."""
     x, y = anatomy.disc[0] + shift * anatomy.side, anatomy.disc[1]
     away = -float(anatomy.side)
     heading = _unit(0.35 * away, up)
     turn = 0.062 * up * -away
     line = wander(rng, (x, y), heading, step=0.055, count=30, bend=0.06, drift=turn)
-    _taper(tree, line, width, 0.45)
-    tree.trunks.extend((float(px), float(py)) for px, py in line[3:24:2])
+    _taper(canvas, line, width, 0.45)
     for k in range(3, 27, 2):
         if rng.random() < 0.65:
             inward = -1.0 if rng.random() < 0.5 else 1.0
-            _branch(rng, tree, line, k, inward, width * (1.0 - 0.5 * k / 30) * 0.62, 2)
+            _branch(rng, canvas, line, k, inward, width * (1.0 - 0.5 * k / 30) * 0.62, 2)
+    return line
 
 
-def _nasal(rng: np.random.Generator, tree: _Tree, anatomy: Anatomy, up: float, width: float) -> None:
+def _nasal(rng: np.random.Generator, canvas: Canvas, anatomy: Anatomy, up: float, width: float) -> None:
     heading = _unit(float(anatomy.side), up * float(rng.uniform(0.35, 1.1)))
     line = wander(rng, anatomy.disc, heading, step=0.05, count=14, bend=0.09, drift=-0.02 * up * anatomy.side)
-    _taper(tree, line, width, 0.4)
+    _taper(canvas, line, width, 0.4)
     for k in range(3, 13, 3):
-        _branch(rng, tree, line, k, 1.0 if rng.random() < 0.5 else -1.0, width * 0.55, 1)
+        _branch(rng, canvas, line, k, 1.0 if rng.random() < 0.5 else -1.0, width * 0.55, 1)
 
 
-def _branch(rng: np.random.Generator, tree: _Tree, line: Line, k: int, inward: float, width: float, depth: int) -> None:
+def _branch(
+    rng: np.random.Generator, canvas: Canvas, line: Line, k: int, inward: float, width: float, depth: int
+) -> None:
     x, y = (float(v) for v in line[k])
     dx, dy = (float(v) for v in line[k] - line[k - 1])
     lean = inward * float(rng.uniform(0.5, 1.1))
     heading = _unit(dx - lean * dy, dy + lean * dx)
     count = int(rng.integers(6, 14))
     own = wander(rng, (x, y), heading, step=0.036, count=count, bend=0.14, drift=-0.05 * inward)
-    _taper(tree, own, width, 0.5, 2)
+    _taper(canvas, own, width, 0.5, 2)
     if depth > 1:
         for _ in range(2):
             place = int(rng.integers(2, count))
-            _branch(rng, tree, own, place, 1.0 if rng.random() < 0.5 else -1.0, width * 0.6, depth - 1)
+            _branch(rng, canvas, own, place, 1.0 if rng.random() < 0.5 else -1.0, width * 0.6, depth - 1)
 
 
-def _taper(tree: _Tree, line: Line, width: float, end: float, pieces: int = 4) -> None:
+def _taper(canvas: Canvas, line: Line, width: float, end: float, pieces: int = 4) -> None:
     """Draw a line that narrows from piece to piece."""
     for k in range(pieces):
         first, last = k * (len(line) - 1) // pieces, (k + 1) * (len(line) - 1) // pieces
-        tree.canvas.line(line[first : last + 1], width * (1.0 - (1.0 - end) * k / (pieces - 1)))
+        canvas.line(line[first : last + 1], width * (1.0 - (1.0 - end) * k / (pieces - 1)))
 
 
 def _unit(x: float, y: float) -> Point:
