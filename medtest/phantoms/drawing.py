@@ -157,9 +157,8 @@ class Canvas:
 
 def octagon(reach: float, inner: float) -> list[Point]:
     """Return a square of half side ``reach`` without its corners; ``inner`` is half of a remaining side."""
-    sides = ((reach, inner), (inner, reach))
-    corners = [(1.0, 1.0), (-1.0, 1.0), (-1.0, -1.0), (1.0, -1.0)]
-    return [(x * a, y * b) for n, (x, y) in enumerate(corners) for a, b in (sides if n % 2 == 0 else sides[::-1])]
+    quarter = [(-inner, -reach), (inner, -reach), (reach, -inner), (reach, inner)]
+    return quarter + [(-x, -y) for x, y in quarter]  # OpenCV's edges depend on the order of the points
 
 
 def curve(points: Points, steps: int = 8, *, closed: bool = False) -> NDArray[np.float64]:
