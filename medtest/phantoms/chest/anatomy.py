@@ -12,8 +12,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.phantoms.drawing import Canvas, Plane, Point, Points, blob, curve, noise, soften, unit, wander
-from medtest.phantoms.fields import Field, as_field, smoothstep
+from medtest.phantoms.drawing import Canvas, Plane, Points, blob, curve, noise, soften, unit, wander
+from medtest.phantoms.fields import Field, Point, as_field, smoothstep
 
 CM = 0.05
 """One centimetre."""

@@ -14,8 +14,8 @@ import numpy as np
 from medtest.core.cases import Json
 from medtest.phantoms.chest.anatomy import CM, WALL, Chest
 from medtest.phantoms.chest.plan import Planned
-from medtest.phantoms.drawing import Canvas, Point, blob, curve, noise, ripples, soften, unit
-from medtest.phantoms.fields import Field, as_field, smoothstep
+from medtest.phantoms.drawing import Canvas, blob, curve, noise, ripples, soften, unit
+from medtest.phantoms.fields import Field, Point, as_field, smoothstep
 
 
 @dataclass(kw_only=True, eq=False)

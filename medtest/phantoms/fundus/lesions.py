@@ -7,8 +7,8 @@ from typing import TypeAlias
 import numpy as np
 
 from medtest.core.cases import Json
-from medtest.phantoms.drawing import Canvas, Plane, Point, blob, mix, noise, scale, unit, wander
-from medtest.phantoms.fields import Field, as_field, smoothstep
+from medtest.phantoms.drawing import Canvas, Plane, blob, mix, noise, scale, unit, wander
+from medtest.phantoms.fields import Field, Point, as_field, smoothstep
 from medtest.phantoms.fundus.grades import LesionCounts
 from medtest.phantoms.fundus.retina import DISC, RADIUS, Anatomy, Fundus
 

@@ -8,8 +8,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.phantoms.drawing import Canvas, Plane, Point, blob, mix, noise, scale, soften, wander
-from medtest.phantoms.fields import Field, as_field, smoothstep
+from medtest.phantoms.drawing import Canvas, Plane, blob, mix, noise, scale, soften, wander
+from medtest.phantoms.fields import Field, Point, as_field, smoothstep
 
 Line: TypeAlias = NDArray[np.float64]
 RADIUS = 0.94

@@ -9,8 +9,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.phantoms.drawing import Canvas, Point, Points, curve, unit
-from medtest.phantoms.fields import Field, as_field
+from medtest.phantoms.drawing import Canvas, Points, curve, unit
+from medtest.phantoms.fields import Field, Point, as_field
 from medtest.phantoms.questions.plan import InstrumentPlan, middle
 
 TRIES = 60

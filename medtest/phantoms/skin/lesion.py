@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from medtest.phantoms.drawing import Canvas, Plane, Point, blob, mix, noise, scale, unit, wander
-from medtest.phantoms.fields import Field, as_field, ellipse_radius, smoothstep
+from medtest.phantoms.drawing import Canvas, Plane, blob, mix, noise, scale, unit, wander
+from medtest.phantoms.fields import Field, Point, as_field, ellipse_radius, smoothstep
 from medtest.phantoms.skin.abcd import Signs
 
 TONES: dict[str, tuple[float, float, float]] = {
