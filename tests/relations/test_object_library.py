@@ -157,7 +157,7 @@ def second_name(folder: Path) -> None:
         (link_out, "leads out of the library"),
         (second_name, "a second blood 'drip'"),
         (lambda folder: (folder / "blood" / "drip.json").write_text("{"), "not JSON"),
-        (lambda folder: (folder / "blood" / "drip.json").write_text("[1]"), "not an object"),
+        (lambda folder: (folder / "blood" / "drip.json").write_text("[1]"), "not JSON with keys and values"),
         (lambda folder: (folder / "blood" / "drip.json").write_text("[" * 60_000), "not JSON"),
         (lambda folder: (folder / "blood" / "drip.json").write_text(" " * 70_000), "70000 bytes"),
         (lambda folder: (folder / "blood" / "drip.json").unlink(), "0 objects"),
