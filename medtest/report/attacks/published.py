@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _SETS = {"train": "training", "val": "validation"}
 """Data sets of a suite that correspond to the paper's training and validation images."""
+_NONE = {"own": "", "own_auc": "", "own_fooling": ""}
 _NETWORKS = {DERMOSCOPY.names: "IPMI2019-AttnMel", FUNDUS.names: "Inception v3", CHEST.names: "CheXNet"}
 
 
@@ -56,13 +57,13 @@ def _own(figure: published_attacks.PublishedAttack, rows: Sequence[Mapping[Any, 
     """Return the system's own figures at the same setting; empty strings where there are none."""
     if figure.attack == published_attacks.CLEAN:
         clean = [float(row["clean"]) for row in rows if row["dataset"] == ALL and row["clean"] == row["clean"]]
-        return {"own": percent(100 * max(clean)) if clean else "", "own_auc": "", "own_fooling": ""}
+        return _NONE | {"own": percent(100 * max(clean)) if clean else ""}
     sets = {str(row["dataset"]) for row in rows}
     preferred = _SETS[figure.setting.rpartition(" ")[2]] if figure.attack == "GAP" else ALL
     dataset = preferred if preferred in sets else ALL if preferred != _SETS["train"] else ""
     row = next((row for row in rows if row["dataset"] == dataset and _same(figure, row)), None)
     if row is None:
-        return {"own": "", "own_auc": "", "own_fooling": ""}
+        return _NONE
     auroc = row["auroc"]
     return {
         "own": percent(100 * row["accuracy"]),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from medtest.report.charts.heat import percent
 from medtest.report.pages.intervals import MARKS, legend
-from medtest.report.pages.words import counted, question_words
+from medtest.report.pages.words import counted, p_words, question_words
 from medtest.results.rates.differences import ITEM, RELATION, VIOLATIONS
 from medtest.results.rates.efr import OVERALL
 from medtest.results.records.common_cases import Common, LeftOut
@@ -30,19 +30,21 @@ def rests_on(systems: Sequence[str], common: Common) -> dict[str, Any]:
         common: Their common cases.
     """
     if common.whole:
-        words = f"{_all(systems).capitalize()} finished the same {_cases(common.cases)} on the same follow-ups."
+        words = (
+            f"{_all(systems).capitalize()} finished the same {counted(common.cases, 'case')} on the same follow-ups."
+        )
         return {"words": words, "left_out": [], "none": False, "partial": False}
     finished = _listed([f"{name} {number:,}" for name, number in zip(systems, common.finished, strict=True)])
     if not common.cases:
         unlike = (
-            f" {_cases(common.unlike).capitalize()} with the same address have different images."
+            f" {counted(common.unlike, 'case').capitalize()} with the same address have different images."
             if common.unlike
             else ""
         )
         words = f"No case was finished by all systems on the same image ({finished}), so nothing is compared."
         return {"words": words + unlike, "left_out": [], "none": True, "partial": True}
     words = (
-        f"Compared on the {_cases(common.cases)} that {_all(systems)} finished on the same follow-ups. "
+        f"Compared on the {counted(common.cases, 'case')} that {_all(systems)} finished on the same follow-ups. "
         f"Finished cases: {finished}. All figures on this page are from the common cases; the report of each system "
         "covers all of its cases."
     )
@@ -57,7 +59,8 @@ def _all(systems: Sequence[str]) -> str:
 def _unlike(common: Common) -> str:
     if not common.unlike:
         return ""
-    return f" {_cases(common.unlike)} with the same address have different images or questions and are not compared."
+    unlike = counted(common.unlike, "case")
+    return f" {unlike} with the same address have different images or questions and are not compared."
 
 
 def _left(part: LeftOut) -> str:
@@ -67,16 +70,12 @@ def _left(part: LeftOut) -> str:
     if part.relations:
         parts.append(f"all of {counted(len(part.relations), 'relation')} ({_named(part.relations)})")
     where = f": {', '.join(parts)}" if parts else ", single cases of several"
-    return f"{_cases(part.cases)} left out{where}"
+    return f"{counted(part.cases, 'case')} left out{where}"
 
 
 def _named(names: Sequence[str]) -> str:
     more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
     return ", ".join(names[:_NAMED]) + more
-
-
-def _cases(number: int) -> str:
-    return counted(number, "case")
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -142,9 +141,12 @@ def _pair(
 
 def _verdict(row: Mapping[Any, Any], all_words: str) -> str:
     """Return the sentence over all relations."""
-    first, second = str(row["first"]), str(row["second"])
-    rates = f"{percent(row['first_percent'])} against {percent(row['second_percent'])} of {_cases(int(row['cases']))}"
-    difference = f"a difference of {_points(abs(row['difference']))}{_interval_of(row)}; {_p(row)}"
+    first, second, p = str(row["first"]), str(row["second"]), p_words(row["p_holm"])
+    cases = counted(int(row["cases"]), "case")
+    rates = f"{percent(row['first_percent'])} against {percent(row['second_percent'])} of {cases}"
+    difference = (
+        f"a difference of {abs(row['difference']):.1f} points{_interval_of(row)}; p {'' if '<' in p else '= '}{p}"
+    )
     if not row["better"]:
         return f"Over {all_words}, no difference between {first} and {second} is shown: {rates}, {difference}."
     other = second if row["better"] == first else first
@@ -191,7 +193,7 @@ def _row(row: Mapping[Any, Any], all_words: str, methods: Sequence[str], *, item
         "mark": mark,
         "cases": f"{int(row['cases']):,}",
         "only": f"{int(row['only_first']):,} | {int(row['only_second']):,}",
-        "p": f"{row['p_holm']:.2g}" if row["p_holm"] >= 1e-4 else "< 0.0001",
+        "p": p_words(row["p_holm"]),
         "better": f"{row['better']} is better" if row["better"] else "no difference shown",
         "shown": bool(row["better"]),
     }
@@ -201,18 +203,9 @@ def _name(row: Mapping[Any, Any], *, item: bool) -> str:
     return question_words(str(row["name"])) if item else str(row["name"]).replace("_", " ")
 
 
-def _points(value: float) -> str:
-    return f"{value:.1f} points"
-
-
 def points_words(value: float) -> str:
     """Return a difference with its sign and one decimal, or a dash for NaN."""
     if value != value:
         return "\N{EN DASH}"
     shown = round(float(value), 1)
     return f"{shown:+.1f}".replace("-", "\N{MINUS SIGN}") if shown else "0.0"
-
-
-def _p(row: Mapping[Any, Any]) -> str:
-    value = float(row["p_holm"])
-    return f"p = {value:.2g}" if value >= 1e-4 else "p < 0.0001"
