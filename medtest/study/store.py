@@ -137,10 +137,6 @@ class StudyStore:
             self._connection.executemany("UPDATE annotators SET token_sha256 = ? WHERE id = ?", rows)
         return tokens
 
-    def new_token(self, annotator: int) -> str:
-        """Create a new link for one annotator; see :meth:`new_tokens`."""
-        return self.new_tokens([annotator])[0]
-
     def check_annotators(self, key: str, numbers: Sequence[int]) -> None:
         """Check typed annotator numbers.
 

@@ -13,7 +13,7 @@ from medtest.study.store import DATABASE, IMAGES, StudyStore
 
 
 def test_tokens_are_kept_as_hashes_alone(store: StudyStore) -> None:
-    first, second = store.new_token(1), store.new_token(2)
+    first, second = store.new_tokens([1])[0], store.new_token(2)
     assert len(first) >= 43
     assert first != second
     assert store.annotator_of(first) == 1
@@ -23,17 +23,17 @@ def test_tokens_are_kept_as_hashes_alone(store: StudyStore) -> None:
     for file in store.folder.iterdir():
         if file.is_file():
             assert first.encode() not in file.read_bytes()
-    newer = store.new_token(1)
+    newer = store.new_tokens([1])[0]
     assert store.annotator_of(first) is None
     assert store.annotator_of(newer) == 1
     assert store.seal(1, first) != store.seal(1, newer) != store.seal(2, second)
     with pytest.raises(UserMistakes, match="1 to 3"):
-        store.new_token(9)
+        store.new_tokens([9])[0]
 
 
 def test_new_links_are_given_to_all_or_to_none(store: StudyStore) -> None:
     """A link is told once: where one of several numbers is wrong, nobody's old one may end untold."""
-    old = store.new_token(1)
+    old = store.new_tokens([1])[0]
     with pytest.raises(UserMistakes) as caught:
         store.new_tokens([1, 9, 12])
     assert [mistake.found for mistake in caught.value.mistakes] == ["9", "12"]

@@ -88,13 +88,13 @@ def said(phase: str = "training", position: int = 1, **more: Any) -> dict[str, A
 @pytest.fixture
 def browser(store: StudyStore) -> Browser:
     found = Browser(store)
-    found.enter(store.new_token(1))
+    found.enter(store.new_tokens([1])[0])
     return found
 
 
 def test_a_link_lets_in_and_leaves_the_address_bar(store: StudyStore) -> None:
     browser = Browser(store)
-    reply = browser.enter(store.new_token(1))
+    reply = browser.enter(store.new_tokens([1])[0])
     assert (reply.status, reply.headers["location"]) == (303, "/")
     cookie = reply.headers["set-cookie"].lower()
     assert "httponly" in cookie
@@ -221,7 +221,7 @@ def test_answers_come_from_our_own_page(
 def test_another_annotators_seal_is_refused(store: StudyStore, browser: Browser) -> None:
     """A page that stays open while a second link is opened must not answer in the second one's name."""
     seal = browser.seal
-    browser.enter(store.new_token(2))
+    browser.enter(store.new_tokens([2])[0])
     assert browser.answer(said(), x_study_seal=seal).status == 403
     assert store.answers() == []
 
@@ -281,7 +281,7 @@ def test_leaving_clears_the_cookie(browser: Browser) -> None:
 def test_artefacts_want_marks(frames_folder: Any) -> None:
     with StudyStore(frames_folder) as store:
         browser = Browser(store)
-        browser.enter(store.new_token(1))
+        browser.enter(store.new_tokens([1])[0])
         assert "source" not in browser.ask("GET", "/api/item/training/1").json
         assert browser.answer(said()).status == 422
         base = {"phase": "training", "position": 1, "request": "request-1"}
@@ -326,6 +326,6 @@ def test_where_a_study_is_reached(store: StudyStore) -> None:
     assert site_of("127.0.0.1", 8765, "http://[::1]:9000").url == "http://[::1]:9000"
     proxied = Browser(store, "https://study.example.org")
     proxied.cookie = ""
-    reply = proxied.ask("GET", f"/a/{store.new_token(1)}", host="study.example.org")
+    reply = proxied.ask("GET", f"/a/{store.new_tokens([1])[0]}", host="study.example.org")
     assert reply.status == 303
     assert "secure" in reply.headers["set-cookie"].lower()

@@ -6,6 +6,7 @@ Each batch depends only on the seed and the number of its step.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,9 @@ from medtest.training.classification.cases import LabelledSet, Pixels
 from medtest.training.classification.changes import centred, changed
 from medtest.training.classification.recipe import ClassifierRecipe
 from medtest.training.engine.order import case_at
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 _CHANGES = 1
 _STEP = 32
@@ -27,13 +31,22 @@ class LabelledBatch:
         images: uint8 B×S×S×3 RGB.
         truth: float32 B×C.
         masks: uint8 B×S×S, 255 on the lesion.
-        known: bool B; whether the mask is known.
+        has_mask: bool B; whether the mask is known.
     """
 
     images: Pixels
     truth: NDArray[np.float32]
     masks: Pixels
-    known: NDArray[np.bool_]
+    has_mask: NDArray[np.bool_]
+
+    def mask_tensors(self, device: str) -> tuple[Tensor | None, Tensor | None]:
+        """Return the masks, float [B, 1, S, S] in [0, 1], and whether each is known; None if no mask is known."""
+        import torch
+
+        if not self.has_mask.any():
+            return None, None
+        masks = torch.from_numpy(self.masks).to(device).float().div(255)[:, None]
+        return masks, torch.from_numpy(self.has_mask).to(device)
 
 
 class LabelledBatches:
@@ -89,7 +102,7 @@ class LabelledBatches:
             image, mask = np.array(self._cases.images[index]), np.array(self._cases.masks[index])
             images[place], masks[place] = changed(rng, image, mask, side, self._changes)
         return LabelledBatch(
-            images=images, truth=self._cases.truth[chosen], masks=masks, known=self._cases.known[chosen]
+            images=images, truth=self._cases.truth[chosen], masks=masks, has_mask=self._cases.has_mask[chosen]
         )
 
     def _index(self, position: int) -> int:

@@ -49,7 +49,7 @@ class LabelledSet:
         images: uint8 N×S×S×3 RGB.
         truth: float32 N×C, 1 for classes that apply.
         masks: uint8 N×S×S, 255 on the lesion.
-        known: bool N; whether the mask is known.
+        has_mask: bool N; whether the mask is known.
         clusters: Name of each case's cluster.
         classes: The classes.
         digest: SHA-256 of everything.
@@ -58,7 +58,7 @@ class LabelledSet:
     images: Pixels
     truth: NDArray[np.float32]
     masks: Pixels
-    known: NDArray[np.bool_]
+    has_mask: NDArray[np.bool_]
     clusters: tuple[str, ...]
     classes: Classes
     digest: str
@@ -137,7 +137,7 @@ def opened(folder: Path) -> LabelledSet:
         images=np.memmap(folder / "images.raw", np.uint8, "r", shape=(count, side, side, 3)),
         truth=np.load(folder / "truth.npy", allow_pickle=False),
         masks=np.memmap(folder / "masks.raw", np.uint8, "r", shape=(count, side, side)),
-        known=np.load(folder / "known.npy", allow_pickle=False),
+        has_mask=np.load(folder / "known.npy", allow_pickle=False),
         clusters=tuple(facts["clusters"]),
         classes=Classes(names=tuple(facts["classes"]), multi=bool(facts["multi"])),
         digest=str(facts["digest"]),

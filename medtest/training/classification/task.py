@@ -111,13 +111,9 @@ def _loss(network: nn.Module, data: ClassifierData) -> Loss:
         pixels = torch.from_numpy(INPUTS[family].tensor(batch.images))
         images = pixels.to(device, memory_format=torch.channels_last)
         truth = torch.from_numpy(batch.truth if multi else batch.truth.argmax(axis=1)).to(device)
-        masks = has_mask = None
-        if batch.known.any():
-            masks = torch.from_numpy(batch.masks).to(device).float().div(255)[:, None]
-            has_mask = torch.from_numpy(batch.known).to(device)
         with autocast(recipe.precision, device):
             outputs, _ = logits_of(family, network, images)
-        return compare(in_float32(outputs), truth, masks, has_mask), {}
+        return compare(in_float32(outputs), truth, *batch.mask_tensors(device)), {}
 
     return loss
 

@@ -106,8 +106,7 @@ class DefendedLoss:
         }
         outputs, logits = self._answers(network, shown)
         if self._defence.loss == "family":
-            masks, has_mask = self._masks(batch)
-            loss = self._compare(outputs, truth, masks, has_mask)
+            loss = self._compare(outputs, truth, *batch.mask_tensors(self._device))
         else:
             loss = single_loss(logits, truth, boosted=self._defence.loss == "boosted")
             if self._extra is not None:
@@ -122,12 +121,6 @@ class DefendedLoss:
         with autocast(self._precision, self._device):
             outputs, logits = logits_of(self._family, network, network_inputs(self._family, pixels))
         return in_float32(outputs), logits.float()
-
-    def _masks(self, batch: LabelledBatch) -> tuple[Tensor | None, Tensor | None]:
-        if not batch.known.any():
-            return None, None
-        masks = torch.from_numpy(batch.masks).to(self._device).float().div(255)[:, None]
-        return masks, torch.from_numpy(batch.known).to(self._device)
 
 
 def single_loss(logits: Tensor, truth: Tensor, *, boosted: bool = False) -> Tensor:

@@ -6,8 +6,8 @@ from typing import Any
 
 from pydantic import Field
 
-from medtest.training.settings.options import TrainingOptions
-from medtest.training.settings.recipe import Cosine, Optimizer, Recipe, Validation
+from medtest.training.settings.options import TrainingOptions, adamw_recipe
+from medtest.training.settings.recipe import Recipe, Validation
 
 
 class SceneOptions(TrainingOptions):
@@ -36,16 +36,7 @@ class SceneOptions(TrainingOptions):
 
     def recipe(self) -> Recipe:
         """Return the recipe."""
-        return Recipe(
-            name="scenes",
-            batch=self.batch,
-            steps=self.steps,
-            optimizer=Optimizer(name="adamw", rate=self.rate, decay=self.decay, decay_all=False),
-            schedule=Cosine(kind="cosine", warmup_steps=self.warmup, last=self.last_rate),
-            clip_norm=self.clip,
-            average=self.average,
-            seed=self.seed,
-        )
+        return adamw_recipe(self, "scenes")
 
     def validation(self) -> Validation:
         """Return the validation settings."""

@@ -20,7 +20,7 @@ class DetectionTally:
 
     Attributes:
         drawn: Things drawn.
-        found: Things found.
+        detected: Things found.
         matched: Things drawn and found: of one class, boxes overlapping by :data:`MATCHED`.
         coloured: Matched things with the right colour.
         triples_drawn: Relations that hold between the drawn boxes.
@@ -29,7 +29,7 @@ class DetectionTally:
     """
 
     drawn: int = 0
-    found: int = 0
+    detected: int = 0
     matched: int = 0
     coloured: int = 0
     triples_drawn: int = 0
@@ -48,7 +48,7 @@ class DetectionTally:
         """
         pairs = matches(placed, entities)
         self.drawn += len(placed)
-        self.found += len(entities)
+        self.detected += len(entities)
         self.matched += len(pairs)
         self.coloured += sum(placed[its].colour in entities[own].attributes for own, its in pairs.items())
         if triples is not None:
@@ -67,12 +67,12 @@ class DetectionTally:
     @property
     def precision(self) -> float:
         """Share of found things that were drawn."""
-        return self.matched / max(self.found, 1)
+        return self.matched / max(self.detected, 1)
 
     @property
     def f1(self) -> float:
         """Harmonic mean of the two."""
-        return 2.0 * self.matched / max(self.drawn + self.found, 1)
+        return 2.0 * self.matched / max(self.drawn + self.detected, 1)
 
     @property
     def triples_f1(self) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -32,6 +32,21 @@ class TrainingOptions(BaseModel):
         """Return the options that a resumed training must share, as JSON values."""
         apart = {"data", "device", "threads", "mlflow", "start_from", "backbone_from"}
         return self.model_dump(mode="json", exclude=apart)
+
+
+def adamw_recipe(options: Any, name: str, *, precision: Literal["fp32", "bf16"] = "fp32") -> Recipe:
+    """Return the recipe of a training from scratch: AdamW, a warm-up and a cosine, averaged weights."""
+    return Recipe(
+        name=name,
+        batch=options.batch,
+        steps=options.steps,
+        optimizer=Optimizer(name="adamw", rate=options.rate, decay=options.decay, decay_all=False),
+        schedule=Cosine(kind="cosine", warmup_steps=options.warmup, last=options.last_rate),
+        clip_norm=options.clip,
+        average=options.average,
+        precision=precision,
+        seed=options.seed,
+    )
 
 
 class SegmentationOptions(TrainingOptions):
@@ -81,17 +96,7 @@ class SegmentationOptions(TrainingOptions):
 
     def recipe(self) -> Recipe:
         """Return the recipe."""
-        return Recipe(
-            name=f"{self.network}-compact",
-            batch=self.batch,
-            steps=self.steps,
-            optimizer=Optimizer(name="adamw", rate=self.rate, decay=self.decay, decay_all=False),
-            schedule=Cosine(kind="cosine", warmup_steps=self.warmup, last=self.last_rate),
-            clip_norm=self.clip,
-            average=self.average,
-            precision="bf16" if self.bf16 else "fp32",
-            seed=self.seed,
-        )
+        return adamw_recipe(self, f"{self.network}-compact", precision="bf16" if self.bf16 else "fp32")
 
     def validation(self, *, watched: bool) -> Validation:
         """Return the validation settings; without validation pairs, the last weights are selected."""

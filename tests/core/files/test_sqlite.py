@@ -140,7 +140,7 @@ def meet(kind: str, folders: list[Path], barrier: Any, found: Any) -> None:
                     book.send(address="a", key="k", attempt=1, expected_usd=0.0)
             else:
                 with StudyStore(folder) as study:
-                    study.new_token(1)
+                    study.new_tokens([1])
                     study.annotators()
         except Exception as error:  # noqa: BLE001 - whatever it is, the test shows it
             found.put(f"{type(error).__name__}: {error}")

@@ -74,7 +74,7 @@ def test_every_class_is_seen_alone(reader: Bundled) -> None:
     tally = _tally(reader, scenes, 2)
     assert tally.matched >= len(CLASSES) - 1
     assert tally.coloured >= len(CLASSES) - 2
-    assert tally.found <= len(CLASSES) + 1
+    assert tally.detected <= len(CLASSES) + 1
 
 
 def test_things_of_a_class_are_counted(reader: Bundled) -> None:

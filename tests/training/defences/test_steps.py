@@ -50,7 +50,7 @@ def batch_of(count=4, side=16, classes=2, seed=1, multi=False):
         images=rng.integers(0, 256, (count, side, side, 3), dtype=np.uint8),
         truth=truth,
         masks=np.zeros((count, side, side), np.uint8),
-        known=np.zeros(count, bool),
+        has_mask=np.zeros(count, bool),
     )
 
 

@@ -133,7 +133,7 @@ def test_tallies_count_by_class_place_colour_and_relation() -> None:
         seen,
         [Triple(subject=0, predicate="left of", object=1), Triple(subject=0, predicate="on", object=1)],
     )
-    assert (tally.drawn, tally.found, tally.matched, tally.coloured) == (2, 4, 2, 1)
+    assert (tally.drawn, tally.detected, tally.matched, tally.coloured) == (2, 4, 2, 1)
     assert tally.recall == 1.0
     assert tally.precision == 0.5
     assert tally.colours == 0.5

@@ -63,7 +63,7 @@ def dsinet_loss(
     outputs: tuple[Tensor, Tensor, Tensor],
     truth: Tensor,
     masks: Tensor,
-    known: Tensor | None = None,
+    has_mask: Tensor | None = None,
     *,
     segmentation: float = 1.0,
     interaction: float = INTERACTION,
@@ -75,14 +75,14 @@ def dsinet_loss(
         outputs: The network's outputs: coarse and fine map [B, 2, H, W] and classes [B, C], all as logits.
         truth: Index of the true class, int64 [B].
         masks: The lesions' masks, 0 or 1, float [B, 1, H, W].
-        known: Whether an image has a mask, bool [B]; the others are excluded from Dice. None: all have one.
+        has_mask: Whether an image has a mask, bool [B]; the others are excluded from Dice. None: all have one.
         segmentation: Weight of both Dice losses; 1 as published.
         interaction: Weight of :func:`interaction_loss`.
         pooling: See :func:`interaction_loss`.
     """
     coarse, fine, classes = outputs
     loss = functional.cross_entropy(classes, truth)
-    weights = torch.ones_like(truth) if known is None else known
+    weights = torch.ones_like(truth) if has_mask is None else has_mask
     weights = weights.to(classes.dtype)
     if segmentation > 0:
         dice = dice_losses(coarse, masks) + dice_losses(fine, masks)
