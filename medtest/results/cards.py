@@ -57,4 +57,4 @@ def write_card_table(rows: Sequence[dict[str, Any]], path: Path) -> None:
                 cells = {name: round(value, 4) if isinstance(value, float) else value for name, value in row.items()}
                 writer.writerow(cells)
     except OSError as error:
-        raise MedtestError(f"{path.name}: cannot be written: {error.strerror}") from error
+        raise MedtestError(f"{path.name} cannot be written: {error.strerror}") from error

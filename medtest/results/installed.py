@@ -109,9 +109,9 @@ class _NotATableError(Exception):
 
 def _check_name(name: str, existing: Container[str]) -> None:
     if f"{name}.csv" in existing or any(fnmatchcase(name, pattern) for pattern in (*OURS, *_of_tasks())):
-        raise _NotATableError("the name is that of a table of medtest's; give it another in its entry point.")
+        raise _NotATableError("the name belongs to a table of medtest; choose another name for its entry point.")
     if not ID_PATTERN.fullmatch(name):
-        raise _NotATableError("the name of its entry point is no id: small letters, digits, - and _ are allowed.")
+        raise _NotATableError("the entry point has an invalid name; lower-case letters, digits, - and _ are allowed.")
 
 
 def _of_tasks() -> Iterator[str]:
@@ -131,12 +131,12 @@ def _plain(frame: Any) -> pd.DataFrame:
     import pandas as pd
 
     if not isinstance(frame, pd.DataFrame):
-        raise _NotATableError(f"make gave {type(frame).__name__}; a pandas.DataFrame is expected.")
+        raise _NotATableError(f"make returned {type(frame).__name__}; a pandas.DataFrame is expected.")
     plain = frame.reset_index() if any(name is not None for name in frame.index.names) else frame.reset_index(drop=True)
     plain.columns = pd.Index([str(name) for name in plain.columns])
     if not plain.columns.is_unique:
         twice = sorted(set(plain.columns[plain.columns.duplicated()]))
-        raise _NotATableError(f"two columns have one name: {', '.join(twice)}.")
+        raise _NotATableError(f"several columns have the same name: {', '.join(twice)}.")
     for name in plain.columns:
         if not (pd.api.types.is_numeric_dtype(plain[name]) and plain[name].dtype.kind != "c"):
             plain[name] = [_cell(cell) for cell in plain[name].tolist()]

@@ -201,7 +201,7 @@ class Tables:
         except OSError as error:
             raise OutputProblem(
                 f"the tables of {folder.name} cannot be written: {error.strerror}. "
-                "Its records are whole; the same command goes on from there."
+                "Its records are complete; run the same command again."
             ) from error
 
 

@@ -78,7 +78,7 @@ def test_published_figures_stand_beside_with_the_gap_of_budgets(page):
     words = text_of(page)
     assert "PGD, ε = 4/255, t = 4 0.0 % 0.000 85.5 % 0 %" in words  # and the own ones
     assert "PGD, ε = 2/255, t = 1 10.8 % 0.067 74.7 % 20.8 %" in words
-    assert "0.09 to 0.15" in words and "of the same images that cannot be" in words
+    assert "0.09 to 0.15" in words and "impossible on the same images" in words
 
 
 def test_the_smallest_epsilon_stands_with_its_curve(page):

@@ -180,7 +180,7 @@ def test_other_images_are_refused():
     before = make_records(seeds=5, errors=0.0)
     after = before.copy()
     after.loc[after["relation"] == "text", "followup_sha256"] = "2" * 64
-    with pytest.raises(OutputProblem, match="did not see the same images: 25 cases"):
+    with pytest.raises(OutputProblem, match="different images: 25 cases"):
         before_after.pair(Records.of(before), Records.of(after))
     with pytest.raises(OutputProblem, match="no case in common"):
         before_after.pair(Records.of(before), Records.of(before.assign(dataset="other")))

@@ -51,7 +51,7 @@ def test_tables_name_the_damaged_file_and_write_nothing(folder: Path, name: str)
         remake_tables(folder, console=QUIET)
     (mistake,) = caught.value.mistakes
     assert mistake.where == str(folder / name)
-    assert "type again what was run" in mistake.fix
+    assert "run the command again" in mistake.fix
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
 
 

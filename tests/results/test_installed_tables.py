@@ -111,7 +111,7 @@ def test_what_fits_the_task_is_made_and_records_stay_as_they_are(install: Instal
         ("Raises", "KeyError: 'no such\\ncolumn'"),
         ("Leaves", "SystemExit: good bye"),
         ("NoFrame", "make gave dict; a pandas.DataFrame is expected."),
-        ("Twice", "two columns have one name: a."),
+        ("Twice", "several columns have the same name: a."),
         ("BadSection", "AttributeError: 'DataFrame' object has no attribute 'no_such'"),
         ("Nowhere", "MedtestError: tables part 'bad' of foreign-tables cannot be loaded"),
     ],

@@ -263,7 +263,7 @@ def test_decimal_commas_of_a_long_csv(tmp_path: Path) -> None:
     text = "algorithm;scale;q\nA, with a comma;0,5;0,9\nA, with a comma;1;0,8\n"
     one = read_series_file(write(tmp_path, text, "long.csv")).series[0]
     assert (one.name, one.scales.tolist(), one.qualities.tolist()) == ("A, with a comma", [0.5, 1], [0.9, 0.8])
-    with pytest.raises(UserMistakes, match="a point and no comma"):
+    with pytest.raises(UserMistakes, match="decimal point"):
         read_series_file(write(tmp_path, 'algorithm,scale,q\nA,1,"0,9"\nA,2,0.8\n', "long.csv"))
 
 

@@ -144,7 +144,7 @@ def test_a_run_leaves_them_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         assert set(blur["generated"]) == {1}
         counted = pd.read_csv(folder / "tables" / "excluded.csv")
         assert counted["excluded"].iloc[-1] == 1
-        assert "1 follow-ups that people flagged" in (folder / "report.html").read_text(encoding="utf-8")
+        assert "1 follow-ups flagged" in (folder / "report.html").read_text(encoding="utf-8")
         remake(folder)
     assert np.array_equal(pd.read_parquet(folder / "records.parquet")["verdict"], records["verdict"])
     assert main(command) == 0

@@ -88,21 +88,21 @@ def remarks(part: pd.DataFrame) -> Iterator[str]:
     """Yield the notes below one network's table."""
     network = str(part["network"].iloc[0])
     yield (
-        f"Percent. All rows but {NONE} are under PGD, ε = {EPSILON:g}/255, {STEPS} steps, made on the network of the "
-        f"row; {NONE} is on clean images. Strongest: the worst of several attacks at the same ε; transfer: PGD made on "
-        "the undefended network. Gain and change: points against the undefended network, paired by seed. Sensitivity, "
-        "specificity and balanced accuracy are of the images of the row; positive is every class but the first, of "
-        "several labels each that is true. Flips: probability over sequences of small perturbations."
+        f"Percent. All rows except {NONE} are under PGD, ε = {EPSILON:g}/255, {STEPS} steps, crafted on the network "
+        f"of the row; {NONE} is on clean images. Strongest: the worst of several attacks at the same ε; transfer: PGD "
+        "crafted on the undefended network. Gain and change: points against the undefended network, paired by seed. "
+        "Sensitivity, specificity and balanced accuracy are of the images of the row; positive is every class except the first "
+        "or, with several labels, each true label. Flips: probability over sequences of small perturbations."
     )
     rows = part.to_dict("records")
     warnings = [list(flags(row)) for row in rows]
     if any("masked" in texts for texts in warnings):
-        yield "masked: less than half of the gain under PGD is left under strongest; the defence hides the gradient."
+        yield "masked: less than half of the gain under PGD remains under strongest; the defence hides the gradient."
     for row, texts in zip(rows, warnings, strict=True):
         for words in texts:
             if words != "masked":
                 verb = "is " if words.startswith("at ") else ""
-                yield f"Warning: {name_of(row)} {verb}{words}. What withstands every attack may diagnose nothing."
+                yield f"Warning: {name_of(row)} {verb}{words}. A robust network may still be useless for diagnosis."
     if part["accuracy"].isna().any():
         yield f"An empty accuracy: the suite has no PGD at ε = {EPSILON:g}/255 with {STEPS} steps."
     yield f"Published: table 5 of {PAPER}. {gap_words(BENCHMARKED.get(network, ''))}"

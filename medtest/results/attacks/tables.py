@@ -56,13 +56,15 @@ class AttackTables:
             if relation == SOURCE:
                 titles = ", ".join(TITLES[check] for check in checks if check != MISLEADING)
                 lines += (
-                    [f"A check of all attacks fails: {titles}. tables/attack_checks.csv says why."] if titles else []
+                    [f"A check of all attacks fails: {titles}. See tables/attack_checks.csv for the reason."]
+                    if titles
+                    else []
                 )
                 continue
             titles = "; ".join(f"{TITLES[check]} (severity {', '.join(levels)})" for check, levels in checks.items())
             kind = any(check in TOO_KIND and self.warn(relation, level) for check in checks for level in checks[check])
-            suffix = " Its rates may be too kind." if kind else ""
-            lines.append(f"{relation} fails a check of the attack itself: {titles}.{suffix}")
+            suffix = " Its rates may be too optimistic." if kind else ""
+            lines.append(f"{relation} fails a check of the attack: {titles}.{suffix}")
         return (*((self.verdict,) if self.verdict else ()), *lines)
 
     @property

@@ -125,13 +125,13 @@ def joined(before: Records, after: Records, columns: Sequence[str]) -> tuple[pd.
     sides = [_cases(side, columns) for side in (before, after)]
     cases = sides[0].merge(sides[1], on=keys, how="inner", suffixes=("_before", "_after"), sort=False)
     if cases.empty:
-        raise OutputProblem("before and after have no case in common: were they run under the same suite and seeds?")
+        raise OutputProblem("before and after have no case in common: run both under the same suite and seeds")
     equal = (cases[f"{_HASH}_before"] == cases[f"{_HASH}_after"]).to_numpy(dtype=bool)
     equal = equal | _made_on_each(cases)
     if not equal.all():
         first = cases.loc[~equal].iloc[0]
         raise OutputProblem(
-            f"before and after did not see the same images: {int((~equal).sum())} cases differ, the first is "
+            f"before and after used different images: {int((~equal).sum())} cases differ, the first is "
             f"{first['dataset']}/{first['seed_id']}/{first['relation']}_s{first['severity']}"
         )
     return cases, len(sides[0]) + len(sides[1]) - 2 * len(cases)

@@ -147,11 +147,11 @@ def embedded_run(
     if len(embedded_names) < len(names):
         reason = next(bad[name] for name in names if name in bad)
         notices.append(
-            f"{len(names) - len(embedded_names):,} of {len(names):,} pictures are in no figure of pictures: {reason}"
+            f"{len(names) - len(embedded_names):,} of {len(names):,} pictures are left out of their figures: {reason}"
         )
     lost = [picture for key in files for picture in files[key] if picture.name in bad]
     if lost:
-        notices.append(f"{len(lost):,} files of the folders given for figures are left out: {bad[lost[0].name]}")
+        notices.append(f"{len(lost):,} files in the folders for figures are left out: {bad[lost[0].name]}")
     pictures = cases.texts(PICTURE)
     rows = [place.get(str(name), -1) if use else -1 for name, use in zip(pictures, selected, strict=True)]
     root = settings.folder("training")
@@ -188,7 +188,7 @@ def _class_of(path: Path) -> int:
     """
     name = path.parent.name
     if not name.isdecimal():
-        raise MedtestError(f"the folder {name!r} of labelled pictures is named by no class's number")
+        raise MedtestError(f"the folder {name!r} of labelled pictures is not named after a class number")
     return int(name)
 
 
@@ -204,5 +204,5 @@ def _files(folder: Path | None) -> list[Path]:
         path for path in files_below(folder) if path.suffix.lower() in _ENDINGS and not path.name.startswith(".")
     )
     if not pictures:
-        raise MedtestError(f"{folder.name} holds no pictures ({', '.join(_ENDINGS)})")
+        raise MedtestError(f"{folder.name} contains no pictures ({', '.join(_ENDINGS)})")
     return pictures

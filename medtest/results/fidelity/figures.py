@@ -251,7 +251,7 @@ def _precision_rows(
     shares = shares_of(cases, [(rows, won[rows]) for _, rows in cells])
     for ((relation, finding), rows), share in zip(cells, shares, strict=True):
         fewest = int(against[rows].min())
-        note = "" if fewest == DISTRACTORS else f"{fewest} other captions, not {DISTRACTORS}: it is easier"
+        note = "" if fewest == DISTRACTORS else f"{fewest} other captions instead of {DISTRACTORS}, which is easier"
         records.append(
             {
                 "dataset": group,

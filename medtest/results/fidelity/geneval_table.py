@@ -88,7 +88,7 @@ def _shown(cases: DrawnCases, row: int, rule: GenEvalRule, aspects: dict[str, fl
         return ShownPicture(False, "no picture")
     texts = {name: str(cases.texts(name)[row]) for name in ("pool", "scene", "tells", TAG, PICTURE)}
     if not texts["pool"] or not texts["scene"]:
-        return ShownPicture(None, "nobody looked at it" if texts["pool"] else "its pool is not known")
+        return ShownPicture(None, "no reader has seen it" if texts["pool"] else "its prompt is unknown")
     tells = Tells.of_json(json.loads(texts["tells"])) if texts["tells"] else Tells()
     scene = Scene.of_json(json.loads(texts["scene"]), tells)
     pool = Pool.of_json(json.loads(texts["pool"]))

@@ -16,20 +16,20 @@ _SHOWN_PAIRS: Final = 30
 _BY_DIMENSION: Final = ("FI", "FD", "IS")
 """Prefixes of figures that need more pictures than features, or than classes."""
 _DISTANCE_WORDS: Final = (
-    "Each figure stands with its number of pictures, for it depends on that: distances fall and scores rise as pictures"
-    " grow more. Compare rows of like numbers alone, and none with a figure published for another number. N < D marks"
-    " fewer pictures than features, or than classes: such a figure compares with sets of that size alone."
+    "Figures depend on the number of pictures: with more pictures, distances fall and scores rise. Compare only figures"
+    " with similar numbers. N < D marks fewer pictures than features or classes; compare such figures"
+    " only with sets of that size."
 )
 _OWN_WORDS: Final = (
-    " The names with -embed and -struct say that these are not FID, KID, IS and RP: they are made with the network and"
-    " the encoder that come with medtest, and compare with nothing but one another."
+    " Figures with -embed or -struct in their names are not FID, KID, IS or RP: they use medtest's bundled network and"
+    " encoder, and are comparable only with each other."
 )
 _SOURCE_WORDS: Final = (
-    " Distances are to the pictures of the sources' prompts; what unchanged shows is the distance between two askings"
-    " of the same prompts, and no relation's distance means anything below it."
+    " Distances are to the pictures of the source prompts. The distance of unchanged is that between two sets of"
+    " pictures of the same prompts; smaller distances of relations are not meaningful."
 )
 _STRUCTURE_WORDS: Final = (
-    " RP-struct compares a caption with what the reader saw: it can find no more than the reader does."
+    " RP-struct compares captions with the scene that the reader detected and is limited by the reader."
 )
 
 
@@ -76,7 +76,9 @@ def _figure_words(frame: pd.DataFrame, notices: Sequence[str]) -> str:
     words += _STRUCTURE_WORDS if "RP-struct" in names else ""
     fewest = frame.loc[frame["distractors"].notna(), "distractors"]
     words += (
-        f" Captions stood against {int(fewest.min())} others at least." if len(fewest) and fewest.min() < 99 else ""
+        f" Each caption was compared with at least {int(fewest.min())} others."
+        if len(fewest) and fewest.min() < 99
+        else ""
     )
     temperatures = frame["temperature"].dropna().unique()
     words += f" Scores are divided by T = {float(temperatures[0]):g} before the softmax." if len(temperatures) else ""
@@ -121,7 +123,7 @@ def _geneval(frame: pd.DataFrame) -> Section | None:
         title="GenEval's rule by tag",
         words=(
             "Share of pictures that show what their prompt says, by GenEval's rule; overall is the mean over tags. The"
-            " rule is GenEval's and the reader is this run's: a figure published with GenEval's own reader is another."
+            " reader is this run's, so figures published with GenEval's own reader are not comparable."
         ),
         columns=("data set", "relation", "tag", "correct", "95 % interval", "pictures", "cannot tell"),
         rows=rows,
@@ -137,8 +139,8 @@ def _duplicates(pairs: pd.DataFrame, shares: pd.DataFrame) -> Section | None:
         for row in totals.to_dict("records"):
             words.append(
                 f"{int(row['near_duplicates']):,} of {int(row['pictures']):,} pictures ({row['percent']:.1f} %,"
-                f" {row['ci_low']:.1f} to {row['ci_high']:.1f}) are nearly the same as {of}"
-                + (f", {int(row['largest_group']):,} of them as one another." if row["largest_group"] > 1 else ".")
+                f" {row['ci_low']:.1f} to {row['ci_high']:.1f}) are near-duplicates of {of}"
+                + (f", {int(row['largest_group']):,} of them of each other." if row["largest_group"] > 1 else ".")
             )
     rows = [
         (
@@ -154,7 +156,7 @@ def _duplicates(pairs: pd.DataFrame, shares: pd.DataFrame) -> Section | None:
         name="near-duplicates",
         title="Near-duplicates",
         words=" ".join(words),
-        columns=("picture", "nearly the same as", "same pixels", "bits of 256 that differ", "cosine") if rows else (),
+        columns=("picture", "near-duplicate of", "same pixels", "differing bits of 256", "cosine") if rows else (),
         rows=rows,
     )
 

@@ -68,7 +68,7 @@ def picture_tables(
     notices: list[str] = []
     if folder is not None and settings.pictures == "embedded" and cases.drawn.any():
         if not (folder / PICTURES).is_dir():
-            notices = ["the run keeps no pictures, and so there is no figure that needs some"]
+            notices = ["the run keeps no pictures, so figures of pictures are missing"]
         else:
             try:
                 with embedded_run(
@@ -77,7 +77,7 @@ def picture_tables(
                     frames = _frames(cases, settings, embedded.without_names() if hashed else embedded)
                     return PictureTables(frames=frames, notices=tuple(embedded.notices))
             except MedtestError as error:
-                notices = [f"figures that need a network of pictures are missing: {error}"]
+                notices = [f"figures that need a network are missing: {error}"]
     return PictureTables(frames=_frames(cases, settings, None), notices=tuple(notices))
 
 

@@ -185,7 +185,7 @@ def _lost(
     skipped = paired_change(place, own.skipped[rows], base.skipped[rows])
     return (
         _rate(ERRORS, errors, margins.percent, noun="shared case", verbs=("breaks", "break")),
-        _rate(SKIPPED, skipped, margins.percent, noun="shared case", verbs=("is skipped", "are skipped")),
+        _rate(SKIPPED, skipped, margins.percent, noun="shared case", verbs=("skipped", "skipped")),
     )
 
 
@@ -245,7 +245,7 @@ def what_helps(conditions: Sequence[Condition]) -> str:
         return ""
     margin = min(margins)
     if margin <= 0:
-        return "No number of sources shows a margin of 0 where runs agree"
+        return "If runs agree, no number of sources can show a margin of 0"
     least = clusters_that_agree(margin / 100)
     return f"Even runs that agree on every case need {least:,} sources (patients) for a margin of {margin:g} points"
 
@@ -253,9 +253,9 @@ def what_helps(conditions: Sequence[Condition]) -> str:
 def newly_lost(conditions: Sequence[Condition]) -> str:
     """Return the numbers of sources and cases that only the run loses, as text."""
     wording = {
-        FAILED_SOURCES: ("source", "fails anew", "fail anew"),
-        ERRORS: ("case", "breaks anew", "break anew"),
-        SKIPPED: ("case", "is skipped anew", "are skipped anew"),
+        FAILED_SOURCES: ("source", "newly fails", "newly fail"),
+        ERRORS: ("case", "newly breaks", "newly break"),
+        SKIPPED: ("case", "is newly skipped", "are newly skipped"),
     }
     lost = [
         f"{condition.newly:,} of {condition.cases:,} {noun}{'' if condition.cases == 1 else 's'} "
@@ -285,11 +285,11 @@ def _rate(
     if not change.cases:
         words = f"no {noun} was judged in both runs" if judged else f"no {noun}"
     else:
-        suffix = f", which {'take' if change.only_first > 1 else 'takes'} {takes:,} judged {_cases(takes)} along"
+        suffix = f", which leaves {takes:,} {_cases(takes)} without a source"
         words = (
             f"{change.first:.1f} % against {change.second:.1f} %, {_points(change.difference)} points"
             f"{_between(change.low, change.high)} on {change.cases:,} {noun}{'' if change.cases == 1 else 's'}, "
-            f"{change.only_first:,} {verbs[change.only_first != 1]} anew, {change.only_second:,} no longer"
+            f"{change.only_first:,} newly {verbs[change.only_first != 1]}, {change.only_second:,} no longer"
             f"{suffix if takes else ''}{why}"
         )
     return _condition(name, verdict, words, change, margin, change.high)
@@ -339,14 +339,14 @@ def _verdict(
 ) -> tuple[Verdict, str]:
     """Return the verdict on a loss in points with its interval, and the reason why it is not shown."""
     if math.isnan(high):
-        return NOT_SHOWN, "; they are of one source (patient), too few for an interval"
+        return NOT_SHOWN, "; all are of one source (patient), too few for an interval"
     if high < margin:
         return PASSED, ""
     if low > 0 and worse >= margin:
         return FAILED, ""
     if change.only_first == change.only_second == 0:
-        return NOT_SHOWN, f"; too few to rule {margin:g} points out"
-    return NOT_SHOWN, f"; too few to tell whether it is {margin:g} points or more"
+        return NOT_SHOWN, f"; too few to rule out {margin:g} points"
+    return NOT_SHOWN, f"; too few to decide whether the loss is below {margin:g} points"
 
 
 def _between(low: float, high: float) -> str:

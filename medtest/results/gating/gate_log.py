@@ -109,10 +109,9 @@ def lost(folder: Path) -> str:
     bad = [str(number) for number, line in enumerate(lines, start=1) if line.strip() and _entry(line) is None]
     if not bad:
         return ""
-    which = "line {} cannot be read and counts" if len(bad) == 1 else "lines {} cannot be read and count"
     return (
-        f"{folder.name}/{FILE}: {which.format(', '.join(bad[:9]))} as no evaluation of gates. It is left as it is: "
-        "mend it by hand or from a copy, or type the command with the same gates again, which adds a line."
+        f"{folder.name}/{FILE}: unreadable lines are ignored: {', '.join(bad[:9])}. Restore the file from a copy, or "
+        "run the command with the same gates again, which adds a line."
     )
 
 

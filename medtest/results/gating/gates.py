@@ -108,8 +108,8 @@ def evaluate_paired(gate: PairedGate, base: Records, own: Records, called: str) 
     selection = ChosenCases(dataset=gate.dataset, relation=gate.relation, severity=gate.severity)
     conditions = paired_conditions(first, second, criterion, margins, selection)
     if not conditions:
-        reason = f"no case of {called} is shared that either was judged on, so nothing can be said"
-        return no_answer(gate, f"{reason}: run both under the same seeds, relations and preparation")
+        reason = f"neither run has a judged case in common with {called}"
+        return no_answer(gate, f"{reason}: use the same seeds, relations and preparation")
     violations = next(condition for condition in conditions if condition.name == VIOLATIONS)
     return GateResult(
         gate=gate,
@@ -195,7 +195,7 @@ def _violations(gate: Gate, row: Mapping[str, Any]) -> Condition:
         reason += ", too few cases for this bound"
         least = smallest_upper_bound(cases)
         if rate > 0 and least > gate.max_percent:
-            reason += f": even without a violation the interval would reach {_beside(least, gate.max_percent)} %"
+            reason += f": even without violations the interval would reach {_beside(least, gate.max_percent)} %"
     return Condition(
         name=VIOLATIONS,
         verdict=PASSED if passes else NOT_SHOWN if inconclusive else FAILED,

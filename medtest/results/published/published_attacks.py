@@ -26,7 +26,7 @@ CLEAN = "clean"
 CONTRADICTION: dict[str, str] = {
     "IPMI2019-AttnMel": (
         "The paper's fooling rates under PGD, 74.7 and 85.5 %, are smaller than its falls of accuracy, 76.7 and 87.5 "
-        "points; of the same images that cannot be."
+        "points; this is impossible on the same images."
     ),
     "CheXNet": "Under PGD 4/255, 4 steps, table 2 has 45.5 % and table 5 has 45.0 %.",
 }

@@ -75,8 +75,8 @@ def images_table(records: Records, primary: Criterion, place: Axes | None = None
 
 
 _NOTHING = (
-    " Where masks were given, look at their type: uint8 is read as probability × 255, so that 0 and 1 are both next to "
-    "nothing; a mask is bool."
+    " Check the dtype of the answers: uint8 means probability × 255, so 0 and 1 are both below the threshold; masks "
+    "must be bool."
 )
 
 
@@ -103,7 +103,7 @@ def source_warnings(records: Records, primary: Criterion) -> tuple[str, ...]:
             judged_count = sum((name, image) in judged_images for image in images)
             rests = f"these figures rest on {judged_count:,} of {len(images):,} images"
             if judged_count == len(images):
-                rests = "all of them are judged, and what is that bad has little left to lose"
+                rests = "all were scored, but the baseline is so low that failures may be understated"
             hint = _NOTHING if mean == 0 and score in ("dice", "iou") else ""
             lines.append(f"{name}: the mean {score} of unchanged images is {mean:.2f}; {rests}.{hint}")
     return tuple(lines)

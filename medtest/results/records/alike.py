@@ -1,4 +1,4 @@
-"""Comparisons take records that one revision of their oracle judged."""
+"""Check that compared records were judged by one revision of their oracle."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ def check_alike(sides: Sequence[Records]) -> None:
     Raises:
         MixedRevisions: They did.
     """
-    known = [(_system(side), found) for side in sides if (found := revisions_of(side))]
-    first = known[0] if known else ("", frozenset())
-    for name, found in known[1:]:
-        if found != first[1]:
-            said = " and ".join(f"{who or 'records'} by {named(which)}" for who, which in (first, (name, found)))
-            raise MixedRevisions(
-                f"records are not compared that different revisions of an oracle judged, {said}: {FIX}"
+    judged_by = [(_system(side), revisions) for side in sides if (revisions := revisions_of(side))]
+    first = judged_by[0] if judged_by else ("", frozenset())
+    for name, revisions in judged_by[1:]:
+        if revisions != first[1]:
+            sides_text = " and ".join(
+                f"{side or 'records'} by {named(judged)}" for side, judged in (first, (name, revisions))
             )
+            raise MixedRevisions(f"different revisions of an oracle judged the records, {sides_text}: {FIX}")
 
 
 def revisions_of(records: Records) -> frozenset[int]:
     """Return the revisions that judged records, those that state none left out."""
-    found: set[int] = set()
+    revisions: set[int] = set()
     for frame in (records.followups, records.sources):
         if REVISION in frame.columns:
-            found.update(int(value) for value in frame[REVISION].dropna().unique())
-    return frozenset(found)
+            revisions.update(int(value) for value in frame[REVISION].dropna().unique())
+    return frozenset(revisions)
 
 
 def _system(records: Records) -> str:

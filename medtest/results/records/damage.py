@@ -21,9 +21,9 @@ def damaged(folder: Path) -> list[Mistake]:
         folder: ``outputs/<suite>/<system>/<digest>``.
     """
     typed = str(read_object(folder / RUN_FILE).get("command") or "the command of this run")
-    advice = f"type again what was run: it makes the file anew and runs no case that is whole: {typed}"
+    advice = f"run the command again, which rewrites the file and runs only damaged cases: {typed}"
     mistakes = [
-        Mistake(where=str(file), found=f"a file that is {why}", allowed="records as a run wrote them", fix=advice)
+        Mistake(where=str(file), found=f"a file that is {why}", allowed="an undamaged file of records", fix=advice)
         for file in record_files(folder)
         if (why := damage(file))
     ]
@@ -36,7 +36,9 @@ def _accounts(target: Path, advice: str) -> list[Mistake]:
     """Return the mistakes in the metadata files of a folder or a view."""
     mistakes = []
     if (target / RUN_FILE).is_file() and not read_object(target / RUN_FILE):
-        mistakes.append(Mistake(where=str(target / RUN_FILE), found="no JSON", allowed="what a run writes", fix=advice))
+        mistakes.append(
+            Mistake(where=str(target / RUN_FILE), found="invalid JSON", allowed="the file written by a run", fix=advice)
+        )
     for name, reader in ((SUITE_FILE, Wanted.from_folder), (CASES, CaseSet.read)):
         try:
             if (target / name).is_file():

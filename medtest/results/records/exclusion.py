@@ -42,13 +42,13 @@ class Excluded:
     @property
     def words(self) -> str:
         """Sentence for reports."""
-        sentence = f"{self.cases:,} follow-ups that people flagged in a study ({self.file}) are left out of every rate."
+        sentence = f"{self.cases:,} follow-ups flagged in a study ({self.file}) are excluded from all rates."
         absent = self.listed - self.found
         if not absent:
             return sentence
         return (
-            f"{sentence} {absent:,} of the {self.listed:,} on that list are not among this run's follow-ups: they were "
-            "not executed, or their pixels differ."
+            f"{sentence} {absent:,} of the {self.listed:,} listed follow-ups are not in this run: they were not "
+            "executed, or their pixels differ."
         )
 
 

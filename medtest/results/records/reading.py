@@ -60,7 +60,7 @@ def read_records(
         contents = sorted(contents_in(records, reader.needs, reader.recorded), key=content_key)
         by_system[name] = Readings(reader=reader.name, recorded=reader.recorded, marks=reader.second)
         if contents and stopped is ExitCode.INTERRUPTED:
-            notices.append(f"{name}: {reader.name} was stopped before it.")
+            notices.append(f"{name}: {reader.name} was stopped before it read this system.")
             continue
         if not contents:
             notices.append(f"{name}: {reader.nothing()}")
@@ -72,7 +72,7 @@ def read_records(
             cache=invocation.cache,
             device="cpu" if reader.second or reader.of_oracle else resolve_device(invocation.device),
             threads=invocation.threads or 1,
-            stopping=lambda: tell("Stopping: calls under way are let end; Ctrl-C again gives them up."),
+            stopping=lambda: tell("Stopping after the calls in progress; press Ctrl-C again to abandon them."),
             progress=progress.reading,
         )
         readings = reader.readings(contents, job)

@@ -56,7 +56,7 @@ def oracle_in(folder: Path) -> Oracle:
     except OSError as error:
         raise OutputProblem(f"{folder.name}/{_SUITE_FILE} cannot be read: {error.strerror}") from error
     except (yaml.YAMLError, KeyError, TypeError, ValueError, AttributeError) as error:
-        raise OutputProblem(f"{folder.name}/{_SUITE_FILE} describes no oracle that is installed: {error!r}") from error
+        raise OutputProblem(f"{folder.name}/{_SUITE_FILE} names an oracle that is not installed: {error!r}") from error
     return oracle
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from medtest.core.errors import OutputProblem
 
-FIX = "run its command again without limit= and only=: stored answers are judged again, and cases without one run again"
+FIX = "run its command again without limit= and only=, which judges stored answers again and reruns other cases"
 
 
 class MixedRevisions(OutputProblem):
@@ -25,11 +25,10 @@ def check_revisions(folder: str, records: Mapping[int | None, int]) -> None:
     """
     counts = {revision: count for revision, count in records.items() if revision is not None}
     if len(counts) > 1:
-        raise MixedRevisions(f"no table is made of {folder}, whose records are {_said(counts)}: {FIX}")
-
-
-def _said(counts: Mapping[int, int]) -> str:
-    return ", ".join(f"{count:,} judged by {named([revision])}" for revision, count in sorted(counts.items()))
+        listing = ", ".join(f"{count:,} judged by {named([revision])}" for revision, count in sorted(counts.items()))
+        raise MixedRevisions(
+            f"several revisions of the oracle judged {folder}, so no tables are made ({listing}): {FIX}"
+        )
 
 
 def named(revisions: Iterable[int]) -> str:

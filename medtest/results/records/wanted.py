@@ -133,7 +133,7 @@ class Wanted:
         except OSError as error:
             raise OutputProblem(f"{folder.name}/{SUITE_FILE} cannot be read: {error.strerror}") from error
         except (yaml.YAMLError, KeyError, TypeError, ValueError, AttributeError) as error:
-            raise OutputProblem(f"{folder.name}/{SUITE_FILE} is not what a run writes: {error!r}") from error
+            raise OutputProblem(f"{folder.name}/{SUITE_FILE} is not a suite written by a run: {error!r}") from error
 
     @classmethod
     def _of_composed(cls, content: Mapping[str, Any], trained_on: tuple[str, ...]) -> Wanted:

@@ -99,7 +99,7 @@ def robustness_of(one: Series, *, lower_is_better: bool = False, name: str = "im
         ValueError: There are fewer than two scales.
     """
     if one.scales.size < 2:
-        raise ValueError(f"{one.name}: two scales or more are needed, got {one.scales.size}")
+        raise ValueError(f"{one.name}: at least two scales are needed, got {one.scales.size}")
     values, steps = measures(one.scales, one.qualities[None], lower_is_better=lower_is_better)
     by_measure = {key: float(value[0]) for key, value in values.items()}
     step = int(steps[0])

@@ -35,7 +35,7 @@ def read_csv(reading: SeriesReading, text: str, *, title: str) -> SeriesSet:
     rows = _rows(text, delimiter)
     first, second = next(rows, None), next(rows, None)
     if first is None or second is None:
-        raise reading.wrong(None, None, "no line of qualities", "a head and one line or more")
+        raise reading.wrong(None, None, "no line with qualities", "a header and at least one line")
     head = [cell.lower() for cell in first.cells]
     if _place(head, _ALGORITHM) is not None and _place(head, _SCALE) is not None:
         return _long(reading, first, chain([second], rows), head, title=title)
@@ -82,7 +82,7 @@ def _long(reading: SeriesReading, first: Line, rows: Iterable[Line], head: Seque
     remaining = [n for n in range(len(head)) if n not in (algorithm, scale, image, cluster)]
     if algorithm is None or scale is None or len(remaining) != 1:
         names = ", ".join(first.cells[n] for n in remaining) or "none"
-        allowed = "one column of qualities beside algorithm, scale, image and cluster"
+        allowed = "one column of qualities besides algorithm, scale, image and cluster"
         raise reading.wrong(line, None, f"columns of qualities: {names}", allowed)
     by_algorithm: dict[str, _Measured] = {}
     for row in rows:
@@ -98,9 +98,9 @@ def _long(reading: SeriesReading, first: Line, rows: Iterable[Line], head: Seque
     series = tuple(measured.series(name) for name, measured in by_algorithm.items())
     for curve in series:
         if curve.scales.size < 2:
-            raise reading.wrong(None, None, f"{curve.name} at one scale", "two different scales or more")
+            raise reading.wrong(None, None, f"{curve.name} at one scale", "at least two different scales")
     if any(measured.left_out for measured in by_algorithm.values()):
-        reading.note("images that lack a scale were left out of an algorithm's curve")
+        reading.note("images without all scales are left out of an algorithm's curve")
     return SeriesSet(title=title, quality=first.cells[remaining[0]], scale=first.cells[scale], series=series)
 
 

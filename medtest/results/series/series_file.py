@@ -69,14 +69,14 @@ def _text(path: Path, reading: SeriesReading, most: int) -> str:
     try:
         content = path.read_bytes() if path.stat().st_size <= most else b""
     except OSError as error:
-        raise reading.wrong(None, None, f"it cannot be read: {error.strerror}", "a file that can be read") from error
+        raise reading.wrong(None, None, f"it cannot be read: {error.strerror}", "a readable file") from error
     if path.stat().st_size > most:
         raise reading.wrong(None, None, f"more than {most >> 20} MiB", "a table of qualities")
     for mark, name in BOMS:
         if content.startswith(mark):
             return _decoded(content, name, reading)
     if b"\0" in content:
-        raise reading.wrong(None, None, "bytes that are no text", "a text file")
+        raise reading.wrong(None, None, "bytes that are not text", "a text file")
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError:
@@ -88,7 +88,7 @@ def _decoded(content: bytes, name: str, reading: SeriesReading) -> str:
     try:
         return content.decode(name)
     except UnicodeDecodeError as error:
-        raise reading.wrong(None, None, f"bytes that are no {name}", "a text file, best in UTF-8") from error
+        raise reading.wrong(None, None, f"bytes that are not {name}", "a text file, best in UTF-8") from error
 
 
 # --- the published format -----------------------------------------------------------------------------------------
@@ -98,7 +98,7 @@ def _read_published(reading: SeriesReading, lines: Sequence[tuple[int, str]], *,
     if len(lines) < 3:
         lacking = ("the name of the quality", "the scales", "at least one algorithm")[len(lines)]
         last = lines[-1][0] if lines else None
-        allowed = "a line with the quality's name, one with the scales, and one for each algorithm"
+        allowed = "a line with the quality's name, a line with the scales, and one line per algorithm"
         raise reading.wrong(last, None, f"a file that ends before {lacking}", allowed)
     quality = _quality_name(reading, *lines[0])
     head = _head(reading, *lines[1])

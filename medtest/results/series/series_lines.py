@@ -17,7 +17,7 @@ MAX_SIZE = 1e100
 """Largest absolute value; larger numbers overflow when squared."""
 
 NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
-FORM = "a number with a decimal point, as 0.9131"
+FORM = "a number with a decimal point, such as 0.9131"
 
 
 @dataclass(kw_only=True)
@@ -53,7 +53,7 @@ class SeriesReading:
             text = text.replace(",", ".")
         if NUMBER.fullmatch(text) is None:
             comma = text.count(",") == 1 and NUMBER.fullmatch(text.replace(",", ".")) is not None
-            fix = "write a point and no comma" if comma else ""
+            fix = "use a decimal point, not a comma" if comma else ""
             raise self.wrong(line, column, repr(text[:40]), FORM, fix)
         value = float(text)
         if abs(value) > MAX_SIZE:
@@ -90,7 +90,7 @@ def assemble(
     """
     if len(set(scales)) < 2:
         problem = "one scale" if scales else "no scale"
-        raise reading.wrong(head.line, 2, problem, "two different scales or more: α is a loss between neighbours")
+        raise reading.wrong(head.line, 2, problem, "at least two different scales: α is a loss between neighbours")
     if list(scales) != sorted(scales):
         reading.note("the scales were not ascending; their columns were sorted")
     if len(set(scales)) != len(scales):
@@ -103,7 +103,7 @@ def assemble(
             raise reading.wrong(row.line, 1, "no name", "the algorithm's name before its qualities")
         if name in names:
             raise reading.wrong(
-                row.line, 1, f"{name!r} for the second time", f"another name than line {names[name]} has"
+                row.line, 1, f"{name!r} for the second time", f"a name different from that in line {names[name]}"
             )
         names[name] = row.line
         values = [reading.number(cell, row.line, column) for column, cell in enumerate(row.cells[1:], start=2)]

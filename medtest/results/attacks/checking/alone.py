@@ -40,20 +40,20 @@ def of_sources(records: Records, dataset: str) -> Iterator[CheckFinding]:
             REPEATS,
             "repeat_gap",
             MOST_REPEAT,
-            "asked twice about the same image it does not give the same probabilities: an attack follows one of many "
-            "answers and is judged by another",
+            "the system answers differently when asked again about the same image, so an attack follows one answer "
+            "but another is judged",
         ),
         (
             PROBE,
             "probe_gap",
             MOST_PROBE,
-            "what is attacked is not quite what answers: attacks may look weaker than they are",
+            "the probe differs from the system, so attacks may look weaker than they are",
         ),
     ):
         gaps = sources[column].to_numpy(dtype=np.float64, na_value=np.nan) if column in sources.columns else np.zeros(0)
         gaps = gaps[~np.isnan(gaps)]
         if not gaps.size:
-            yield CheckFinding(check=check, verdict=NOT_CHECKED, why="nothing is known of it", bound=bound)
+            yield CheckFinding(check=check, verdict=NOT_CHECKED, why="the records hold no measurement", bound=bound)
             continue
         largest = float(gaps.max())
         words = f"largest difference in probability on {gaps.size:,} source images: {largest:.2g}"
@@ -76,10 +76,8 @@ def of_setting(
         if shares.size:
             stuck = int(((shares > MOSTLY) & failed).sum())
             value = stuck / shares.size
-            words = (
-                f"in {stuck:,} of {shares.size:,} cases most gradients were exactly zero and something was left right"
-            )
-            bad = f"{words}: there the attack had nothing to follow, and what it leaves right is no robustness"
+            words = f"in {stuck:,} of {shares.size:,} cases most gradients were exactly zero and decisions stayed right"
+            bad = f"{words}: the attack had no gradient to follow there, so this is no evidence of robustness"
             good = value <= MOST_ZERO
             yield CheckFinding(
                 check=ZERO, verdict=OK if good else FAILS, why=words if good else bad, value=value, bound=0.01
@@ -93,7 +91,7 @@ def of_setting(
         worst = int(beyond.argmax())
         value, bound = float(far[measured][worst]), float(reach[worst])
         good = float(beyond.max()) <= (0.0 if norm == L_INF else 1e-6)
-        words = f"the saved image that reaches furthest is {value:g} levels away, {bound:g} are allowed"
+        words = f"the largest change of a saved image is {value:g} levels; {bound:g} are allowed"
         yield CheckFinding(check=WITHIN, verdict=OK if good else FAILS, why=words, value=value, bound=bound)
 
 
@@ -108,7 +106,7 @@ def _followed(records: Records, setting: Setting, rows: Integers) -> Iterator[Ch
     for mark, words in (("not finite", "are not finite"), (NO_GRADIENT, "do not reach the pixels")):
         count = sum("gradient" in text and mark in text for text in texts)
         if count:
-            instead = "Square and a surrogate of its scores search instead"
+            instead = "Square and a surrogate of the scores are used instead"
             instead = instead if setting.part == STRONGEST else "read the strongest row"
             why = f"in {count:,} of {len(rows):,} cases gradients {words}: {instead}"
             yield CheckFinding(check=FOLLOWED, verdict=FAILS, why=why, value=count / len(rows), bound=0.0)

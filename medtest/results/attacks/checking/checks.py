@@ -142,18 +142,18 @@ class _Checker:
     def compared(self, setting: Setting) -> Iterator[CheckFinding]:
         """Yield the checks that compare one crafted setting with others."""
         if not self._pairs.judged(setting, self._dataset).size:
-            yield CheckFinding(check=EPSILON, verdict=NOT_CHECKED, why="no case of it was answered and judged")
+            yield CheckFinding(check=EPSILON, verdict=NOT_CHECKED, why="no judged case")
             return
         if setting.role in (WHITE, BLACK, GENERATOR) and not setting.targeted:
             yield from self._weaker_settings(setting)
         if setting.role == WHITE:
             yield self._unbounded(setting)
-            yield self._strongest_of(setting, BLACK_BOX, (BLACK, GENERATOR), "looks at scores alone")
-            yield self._strongest_of(setting, OTHERS, (TRANSFER,), "was made on another system")
+            yield self._strongest_of(setting, BLACK_BOX, (BLACK, GENERATOR), "uses only scores and leaves less right")
+            yield self._strongest_of(setting, OTHERS, (TRANSFER,), "comes from another system and leaves less right")
             check, why = (
-                (STRONG, "is one attack, and this the worst of several")
+                (STRONG, "is a single attack and leaves less right than the worst of several")
                 if setting.part == STRONGEST
-                else (STRONGER, "finds what this attack does not")
+                else (STRONGER, "leaves less right")
             )
             yield self._strongest_of(setting, check, (WHITE, BLACK, GENERATOR, TRANSFER, NOISE), why)
         if not setting.targeted:
@@ -183,20 +183,20 @@ class _Checker:
             if candidate.epsilon == setting.epsilon and (candidate.steps or 0) < (setting.steps or 0)
         ]
         for check, weaker, reason in (
-            (EPSILON, smaller, "whatever lies within a smaller ε lies within a larger one"),
-            (STEPS, fewer, "more steps can only find more"),
+            (EPSILON, smaller, "images within a smaller ε are also within a larger one"),
+            (STEPS, fewer, "more steps cannot find less"),
         ):
             worst = self._worst(setting, weaker)
             if worst is None:
                 if check == EPSILON or setting.steps is not None:
                     lacking = (
-                        "attack of smaller ε" if check == EPSILON else "setting of the same attack with fewer steps"
+                        "attack with a smaller ε" if check == EPSILON else "setting of the same attack with fewer steps"
                     )
-                    why = f"no {lacking} stands beside it"
+                    why = f"no {lacking} to compare with"
                     yield CheckFinding(check=check, verdict=NOT_CHECKED, why=why)
                 continue
             other, difference = worst
-            wrong = f"; {reason}, so that this attack misses what is there: a smaller step or more of them may find it"
+            wrong = f"; {reason}, so this attack misses some: try a smaller step size or more steps"
             yield self._ordered(check, setting, other, difference, wrong)
 
     def _strongest_of(self, setting: Setting, check: str, roles: tuple[str, ...], why: str) -> CheckFinding:
@@ -212,11 +212,9 @@ class _Checker:
         ]
         worst = self._worst(setting, others)
         if worst is None:
-            return CheckFinding(
-                check=check, verdict=NOT_CHECKED, why="nothing of the kind stands beside it at the same ε"
-            )
+            return CheckFinding(check=check, verdict=NOT_CHECKED, why="no such attack at the same ε to compare with")
         other, difference = worst
-        wrong = f"; {other.relation} {why}: the white-box attack is held up, by its gradients or by its steps"
+        wrong = f"; {other.relation} {why}: gradients or step sizes hinder the white-box attack"
         return self._ordered(check, setting, other, difference, wrong)
 
     def _worst(self, setting: Setting, others: Sequence[Setting]) -> tuple[Setting, Difference] | None:
@@ -237,7 +235,7 @@ class _Checker:
         )
         if np.isnan(difference.low):
             return CheckFinding(
-                check=check, verdict=NOT_CHECKED, why=f"{words}; one seed alone has no interval", bound=0.0
+                check=check, verdict=NOT_CHECKED, why=f"{words}; a single seed gives no interval", bound=0.0
             )
         verdict, why = (FAILS, words + wrong) if difference.above else (OK, words)
         return CheckFinding(
@@ -254,7 +252,7 @@ class _Checker:
         """Return the check that nothing is right at an ε large enough to replace the image."""
         if setting.norm != L_INF or setting.epsilon < LARGE or setting.targeted:
             return CheckFinding(
-                check=UNBOUNDED, verdict=NOT_CHECKED, why=f"ε is below {LARGE:g}/255 or of another kind"
+                check=UNBOUNDED, verdict=NOT_CHECKED, why=f"ε is below {LARGE:g}/255 or of another norm"
             )
         if setting.step is not None and setting.steps is not None and setting.step * setting.steps < setting.epsilon:
             why = f"{setting.steps} steps of {setting.step:g} levels do not reach ε = {setting.epsilon:g}"
@@ -268,7 +266,7 @@ class _Checker:
             whole_right = int((right == whole).sum())
             value, bound = whole_right / len(rows), 0.0
             words = f"{whole_right:,} of {len(rows):,} answers are right at ε = {setting.epsilon:g}/255"
-        bad = f"{words}: at this ε any image can be made of any other, so that the attack does not work as it should"
+        bad = f"{words}: this ε allows any image, so the attack does not work as intended"
         good = value <= bound
         why = words if good else bad
         return CheckFinding(check=UNBOUNDED, verdict=OK if good else FAILS, why=why, value=value, bound=bound)
@@ -282,7 +280,7 @@ class _Checker:
         ]
         worst = self._worst(setting, noises) if setting.norm == L_INF else None
         if worst is None:
-            return CheckFinding(check=FLOOR, verdict=NOT_CHECKED, why="no uniform noise of the same ε stands beside it")
+            return CheckFinding(check=FLOOR, verdict=NOT_CHECKED, why="no uniform noise of the same ε to compare with")
         other, difference = worst
         words = (
             f"{self._graded.measure} {difference.first:.3f} under {setting.words}, {difference.second:.3f} under noise "
@@ -294,9 +292,9 @@ class _Checker:
         if difference.below:
             return CheckFinding(check=FLOOR, verdict=OK, why=words, **shown)
         if difference.above or difference.low > -LITTLE:
-            why = f"{words}; noise that knows nothing of the network does about as much"
+            why = f"{words}; random noise is about as effective"
             return CheckFinding(check=FLOOR, verdict=FAILS, why=why, **shown)
-        return CheckFinding(check=FLOOR, verdict=NOT_CHECKED, why=f"{words}; too few cases to tell", **shown)
+        return CheckFinding(check=FLOOR, verdict=NOT_CHECKED, why=f"{words}; too few cases to decide", **shown)
 
     def _rounding(self, setting: Setting) -> Iterator[CheckFinding]:
         """Yield the check that answers wrong before rounding to 8 bits are not right after it."""
@@ -306,10 +304,10 @@ class _Checker:
         if difference is None:
             return
         words = (
-            f"{self._graded.measure} {difference.second:.3f} before pixels were rounded to 8 bits, "
-            f"{difference.first:.3f} as they are saved and judged: {difference.words}, {difference.cases:,} cases"
+            f"{self._graded.measure} {difference.second:.3f} before rounding pixels to 8 bits, "
+            f"{difference.first:.3f} after: {difference.words}, {difference.cases:,} cases"
         )
-        bad = f"{words}; an attack that is judged before it is rounded looks stronger than it is"
+        bad = f"{words}; without rounding the attack looks stronger than it is"
         if np.isnan(difference.low):
             yield CheckFinding(check=ROUNDING, verdict=NOT_CHECKED, why=words, value=difference.value, bound=0.0)
             return

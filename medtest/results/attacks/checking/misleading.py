@@ -38,18 +38,18 @@ def misleading(records: Records, settings: Sequence[Setting], pairs: PairedCases
     """
     compared = list(_compared(records, settings, pairs, dataset))
     if not compared:
-        why = "no attack along gradients stands beside noise, a search, transfer or strongest at the same ε"
+        why = "no gradient attack and noise, search, transfer or strongest at the same ε to compare"
         return CheckFinding(check=MISLEADING, verdict=NOT_CHECKED, why=why)
     rival, difference, bound = max(compared, key=lambda pair: float(np.nan_to_num(pair[1].low, nan=-np.inf)) - pair[2])
     words = (
-        f"{pairs.graded.measure} {difference.first:.3f} under all attacks along gradients within ε = "
+        f"{pairs.graded.measure} {difference.first:.3f} under all gradient attacks within ε = "
         f"{rival.epsilon:g}/255, {difference.second:.3f} under {rival.words}: {difference.words}, "
         f"{difference.cases:,} cases"
     )
     shown = {"value": difference.value, "low": difference.low, "high": difference.high, "bound": bound}
     if np.isnan(difference.low):
         return CheckFinding(
-            check=MISLEADING, verdict=NOT_CHECKED, why=f"{words}; one seed alone has no interval", **shown
+            check=MISLEADING, verdict=NOT_CHECKED, why=f"{words}; a single seed gives no interval", **shown
         )
     if difference.low <= bound:
         return CheckFinding(check=MISLEADING, verdict=OK, why=words, **shown)

@@ -31,7 +31,7 @@ class FrechetReference:
 
     def __init__(self, features: PictureFeatures, clusters: Sequence[Hashable] | None = None) -> None:
         if features.count < 2:
-            raise ValueError("a covariance takes two pictures at least")
+            raise ValueError("a covariance needs at least two pictures")
         self.features = features
         self.clusters = [f"reference {n}" for n in range(features.count)] if clusters is None else clusters
         self.moments = Moments.of(features)
@@ -48,7 +48,7 @@ def frechet_distance(pictures: Moments, reference: Moments) -> float:
         ValueError: A set has fewer than two rows.
     """
     if min(pictures.count, reference.count) < 2:
-        raise ValueError("a covariance takes two pictures at least")
+        raise ValueError("a covariance needs at least two pictures")
     (root,) = _powers(reference.covariance, 0.5)
     values = np.asarray(np.linalg.eigvalsh(_between(root, pictures.covariance)), np.float64)
     return _distance(pictures, reference, _positive(values))
@@ -106,7 +106,7 @@ def few(count: int, dimension: int) -> str:
     """Return the warning about fewer pictures than dimensions, or ""."""
     if count >= dimension:
         return ""
-    return f"{count:,} pictures are fewer than the {dimension:,} dimensions: compare with sets of this size alone"
+    return f"{count:,} pictures are fewer than the {dimension:,} dimensions: compare only with sets of this size"
 
 
 def _positive(values: Floats) -> Floats:

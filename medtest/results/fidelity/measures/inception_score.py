@@ -47,7 +47,7 @@ def inception_score(
         ValueError: The temperature is not above 0.
     """
     if not temperature > 0:
-        raise ValueError(f"a temperature is above 0, not {temperature}")
+        raise ValueError(f"a temperature must be above 0, not {temperature}")
     count, classes = scores.count, scores.dimension
     if count < 1:
         return Estimate(value=float("nan"), warning="no picture")
@@ -93,7 +93,7 @@ def inception_score(
 def _few(count: int, classes: int, parts: int) -> str:
     if count // parts >= classes:
         return ""
-    return f"{count // parts:,} pictures a split are fewer than the {classes:,} classes: the score rises with N"
+    return f"{count // parts:,} pictures per split are fewer than the {classes:,} classes: the score rises with N"
 
 
 def _splits(count: int, parts: int, *, shuffle: bool, seed: int) -> Integers:
@@ -145,9 +145,9 @@ def fit_temperature(scores: Rows, labels: Integers) -> float:
             is right by a margin, or scores are unrelated to labels.
     """
     if scores.ndim != 2 or labels.shape != (len(scores),) or not len(scores):
-        raise ValueError(f"scores of shape {scores.shape} and labels of shape {labels.shape} do not fit")
+        raise ValueError(f"scores of shape {scores.shape} and labels of shape {labels.shape} do not match")
     if labels.min() < 0 or labels.max() >= scores.shape[1]:
-        raise ValueError(f"a label is no class of {scores.shape[1]}")
+        raise ValueError(f"a label is not in 0 to C - 1 for C = {scores.shape[1]}")
     values = scores.astype(np.float64)
     true = values[np.arange(len(labels)), labels]
 
@@ -156,7 +156,7 @@ def fit_temperature(scores: Rows, labels: Integers) -> float:
 
     low, high = 0.01, 100.0
     if slope(low) <= 0 or slope(high) >= 0:
-        raise ValueError("no temperature between 0.01 and 100 is best for these scores and labels")
+        raise ValueError("no temperature between 0.01 and 100 fits these scores and labels")
     for _ in range(200):
         middle = float(np.sqrt(low * high))
         low, high = (middle, high) if slope(middle) > 0 else (low, middle)

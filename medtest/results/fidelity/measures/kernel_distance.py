@@ -78,7 +78,7 @@ def kernel_distance(
     low, high = _interval(value, (pictures, reference), codes)
     warning = ""
     if subset_size < size:
-        warning = f"subsets of {subset_size:,} pictures, not of {size:,}: compare with such alone"
+        warning = f"subsets of {subset_size:,} pictures instead of {size:,}: compare only with such figures"
     return Estimate(
         value=value,
         low=low,
