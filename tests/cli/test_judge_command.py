@@ -288,7 +288,7 @@ def test_what_a_judge_costs_stands_in_plan_console_table_report_and_mlflow(
     assert f"{len(server.judged)} calls, ${paid:.4f})" in printed(capsys)
     (view,) = (folder_of(home) / VIEWS).iterdir()
     assert table(view, "answers_judged.csv")["judge_cost_usd"].tolist() == [pytest.approx(paid)] * len(server.judged)
-    assert f"Its readings cost ${paid:,.4f}" in (view / "report.html").read_text(encoding="utf-8")
+    assert f"The readings cost ${paid:,.4f}" in (view / "report.html").read_text(encoding="utf-8")
     with contextlib.closing(sqlite3.connect(home / "mlruns" / "mlflow.db")) as db:
         found = db.execute("SELECT value FROM metrics WHERE key = 'cost/judge_usd'").fetchall()
     assert [value for (value,) in found] == [pytest.approx(paid)]

@@ -212,7 +212,7 @@ def test_a_foreign_reader_reads_as_answers_come_and_its_oracle_judges_by_what_it
 
 def test_an_effect_that_no_expectation_names_is_said_in_a_suite_of_questions(site: Path, home: Path) -> None:
     said = run(site, home, "run", "suite=shaded_questions", f"suite_dir={home}", "plan=true")
-    assert "Relation shade has the effect shade, of which no expectation speaks" in " ".join(said.split())
+    assert "Relation shade has the effect shade" in " ".join(said.split())
 
 
 def test_a_system_of_another_task_is_refused_in_words(site: Path, home: Path) -> None:

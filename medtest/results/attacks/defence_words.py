@@ -91,8 +91,8 @@ def remarks(part: pd.DataFrame) -> Iterator[str]:
         f"Percent. All rows except {NONE} are under PGD, ε = {EPSILON:g}/255, {STEPS} steps, crafted on the network "
         f"of the row; {NONE} is on clean images. Strongest: the worst of several attacks at the same ε; transfer: PGD "
         "crafted on the undefended network. Gain and change: points against the undefended network, paired by seed. "
-        "Sensitivity, specificity and balanced accuracy are of the images of the row; positive is every class except the first "
-        "or, with several labels, each true label. Flips: probability over sequences of small perturbations."
+        "Sensitivity, specificity and balanced accuracy are of the images of the row; positive is every class except "
+        "the first or, with several labels, each true label. Flips: probability over sequences of small perturbations."
     )
     rows = part.to_dict("records")
     warnings = [list(flags(row)) for row in rows]

@@ -235,8 +235,8 @@ class Answers(Oracle):
             Mistake(
                 where="suite",
                 key=f"oracles.expectations.{relation}.{name}",
-                found=f"{name}, which is asked of no image",
-                allowed=", ".join(custom[:20]) or "names of the 18 questions: these seeds ask no other",
+                found=f"{name}, a question that no image asks",
+                allowed=", ".join(custom[:20]) or "names of the 18 questions; these seeds ask no others",
                 nearest=nearest_name(name, custom),
             )
             for relation, name in own_questions(self._matrix)
@@ -252,11 +252,11 @@ class Answers(Oracle):
             if covered or not (unknown or effects is None):
                 continue
             lines.append(
-                f"Relation {relation} does not say what it does to the picture (`effects` of its class): "
-                "every answer is expected to stay."
+                f"Relation {relation} does not declare its effect on the picture (`effects` of its class): all answers "
+                "are expected to stay the same."
                 if effects is None
-                else f"Relation {relation} has the effect {', '.join(unknown)}, of which no expectation speaks: "
-                f"its answers may change and are not judged; oracles.expectations.{relation} says what to expect."
+                else f"Relation {relation} has the effect {', '.join(unknown)}, for which there is no expectation: "
+                f"its answers are not judged. Set oracles.expectations.{relation} to judge them."
             )
         return lines
 

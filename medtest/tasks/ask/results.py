@@ -83,7 +83,7 @@ class AskResults(TaskResults):
             )
         if row:
             lines = [f"95 % interval {100 * row['ci_low']:.1f}\N{EN DASH}{100 * row['ci_high']:.1f} %"]
-            lines.append(f"{row['refusal']:,} refused, {row['unparsed']:,} not read of {row['asked']:,}")
+            lines.append(f"{row['refusal']:,} refused, {row['unparsed']:,} not parsed of {row['asked']:,}")
             cards.append({"name": "Refused", "value": percent(100 * row["refusal_rate"]), "lines": lines})
         if total and total["cost_usd"] > 0:
             lines = [f"{total['answers']:,} answers", seconds_words(total)]
@@ -107,7 +107,7 @@ class AskResults(TaskResults):
         if row and (row["refusal"] or row["unparsed"]):
             lines.append(
                 f"{row['refusal']:,} of {row['asked']:,} answers refused ({row['refused_after_answer']:,} where the "
-                f"source was answered), {row['unparsed']:,} not read (tables/answer_states.csv)."
+                f"source was answered), {row['unparsed']:,} not parsed (tables/answer_states.csv)."
             )
         if total and total["cost_usd"] > 0:
             cost = total["cost_usd"]

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 TEMPLATE = Path(__file__).parent / "report" / "labels.html.j2"
 _FIRST_FRAMES = (
-    "Every frame of a sequence is a case, its first one among them, which is mostly the source itself and then holds: "
-    "the flip probability below leaves it out."
+    "Every frame of a sequence is a case. The first frame is mostly the source itself and then passes, so the flip "
+    "probability below excludes it."
 )
 
 

@@ -88,8 +88,8 @@ class DepictResults(TaskResults):
         row = self._strongest()
         if row:
             lines.append(
-                f"{named(row['relation'])} errs most: net {100 * row['net']:+.1f} points "
-                f"[{100 * row['ci_low']:+.1f}, {100 * row['ci_high']:+.1f}] over asking the same prompt anew; "
+                f"{named(row['relation'])} has the largest net error rate: {100 * row['net']:+.1f} points "
+                f"[{100 * row['ci_low']:+.1f}, {100 * row['ci_high']:+.1f}] over repeated prompts; "
                 "tables/actesting_net.csv."
             )
         missed = [self._missed(kind) for kind in ("entities", "relations")]
@@ -98,7 +98,7 @@ class DepictResults(TaskResults):
                 f"{100 * counts['miss']:.1f} % of {kind}"
                 for kind, counts in zip(("entities", "relations"), missed, strict=True)
             )
-            lines.append(f"missed: {parts} that prompts say; tables/actesting_miss.csv.")
+            lines.append(f"missed: {parts} in the prompts; tables/actesting_miss.csv.")
         refused = self._refused()
         if refused and refused["withheld"]:
             lines.append(
@@ -107,19 +107,19 @@ class DepictResults(TaskResults):
             )
         if refused and refused["malformed"]:
             lines.append(
-                f"{refused['malformed']:,} of {refused['asked']:,} prompts were answered with what is no picture, and "
-                "are not judged; answer_why in records.csv says what it was."
+                f"{refused['malformed']:,} of {refused['asked']:,} prompts have an answer that is not a picture and "
+                "are not judged; see answer_why in records.csv."
             )
         if refused and refused["rewritten"]:
             share = percent(100 * refused["rewritten_rate"])
             lines.append(
-                f"{refused['rewritten']:,} of {refused['drawn']:,} pictures ({share}) are of another prompt: "
-                "the service says that it rewrote what was asked; tables/refusals.csv."
+                f"{refused['rewritten']:,} of {refused['drawn']:,} pictures ({share}) show a rewritten prompt, as "
+                "the service states; tables/refusals.csv."
             )
         if refused and refused["cannot_tell"]:
             lines.append(
-                f"of {refused['cannot_tell']:,} pictures ({percent(100 * refused['cannot_tell_rate'])}) the reader "
-                "cannot tell what the change did; they are not judged."
+                f"for {refused['cannot_tell']:,} pictures ({percent(100 * refused['cannot_tell_rate'])}) the reader "
+                "cannot detect the effect of the change; they are not judged."
             )
         return [*lines, reader_words(self.tables)]
 

@@ -126,9 +126,9 @@ def test_the_report_shows_it_and_escapes_every_word(ran: Any) -> None:
     assert "&lt;script&gt;alert(1)" in text
     for words in (
         "Original less average is",
-        "net of asking again",
+        "net of repeated questions",
         "GPT-4V, published",
-        "Refusals and what could not",
+        "Refusals and unparsed answers",
     ):
         assert words in text, words
     assert "refused" in text
@@ -142,7 +142,7 @@ def test_the_report_shows_it_and_escapes_every_word(ran: Any) -> None:
 
 @pytest.mark.parametrize(
     ("weighed", "shown"),
-    [(0.048, "5.6 % of 108 when the very same image was asked about again (4.8 % with each"), (6 / 108, "again: net")],
+    [(0.048, "5.6 % of 108 when"), (6 / 108, "repeated: net")],
 )
 def test_the_floor_that_is_subtracted_is_shown(weighed: float, shown: str) -> None:
     counts = {"item": "all", "relation": "overall", "cases": 298, "unchanged_flips": 6, "unchanged_cases": 108}
@@ -161,7 +161,7 @@ def test_a_judge_that_gave_nothing_is_not_said_to_have_had_nothing_to_read(ran: 
     unread = int(((frame["state"] == "unparsed") & (frame["reply"] == "answered")).sum())
     assert unread > 0
     silent = replace(found, judge="vllm/reader", judged=pd.DataFrame(columns=list(JUDGED_COLUMNS)))
-    assert judge_words(silent).startswith(f"In {unread} answers medtest finds no value; vllm/reader read none")
+    assert f"no value in {unread} answers, and vllm/reader read none" in judge_words(silent)
     nothing = replace(silent, states=found.states.assign(unparsed=0, cut_off=0, malformed=0))
     assert "read nothing" in judge_words(nothing)
 
@@ -180,7 +180,7 @@ def test_a_simulation_says_so_wherever_it_is_shown(ran: Any) -> None:
     assert set(records(outcome, 1).system) == {"sim-simulated"}
     text = done.reports[1].read_text(encoding="utf-8")
     assert "GPT-4V, published" not in text
-    assert "never beside a simulation" in text
+    assert "not for a simulation" in text
     accuracy = pd.read_csv(outcome.systems[1].folder / "tables" / "answer_accuracy.csv")
     assert not [name for name in accuracy if name.startswith("published")]
     assert "<b>Simulated.</b>" in text
@@ -322,7 +322,7 @@ def test_original_less_average_is_the_tables_own(ran: Any) -> None:
     words = hidden_words(replace(hand_made(table, ran), hidden=alone))
     assert "0 of 1 answer with a known truth flipped" in words and "Pooled, this one is right in" in words
     words = hidden_words(replace(hand_made(table, ran), hidden=replace(alone, judged=0)))
-    assert words.endswith("No answer with a known truth was judged under a relation: no flip can stand behind it.")
+    assert "No answer with a known truth was judged" in words
     # without all 18 the plain mean over the questions with a truth rules, and one without is left out
     unknown = pd.DataFrame([{"item": "box", "question": "", "cases": 0}])
     some = pd.concat([table[table["item"] != AVERAGE_18], unknown], ignore_index=True)

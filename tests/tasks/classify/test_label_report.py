@@ -78,7 +78,7 @@ def test_flips_with_accuracy_beside_and_relative_to_a_reference():
     assert "relative to model" in words and f"{overall.rfp:.2f}" in words
     average = found.classification.query("dataset == 'all' and severity == 'all'").set_index("relation")
     assert f"{average.loc['average_without_original'].accuracy:.3f}" in words
-    assert "a network that always answers the same has 0 % too" in words
+    assert "a constant answer also has 0 %" in words
     assert shown.count("aria-label") == len(RELATIONS) + 1 + len(RELATIONS)  # confusion matrices, then curves
 
 

@@ -311,7 +311,7 @@ def test_what_is_no_picture_and_what_was_rewritten_is_said_in_a_line() -> None:
     made = pd.DataFrame(list(rows(5, draw)))
     made["revised_prompt"] = ["A better dog." if relation == "ec" else "" for relation in made["relation"]]
     found = DepictResults(tables(Records.of(made)))
-    assert "5 of 30 prompts were answered with what is no picture" in " ".join(found.lines())
-    assert "5 of 25 pictures (20.0 %) are of another prompt" in " ".join(found.lines())
+    assert "5 of 30 prompts have an answer that is not a picture" in " ".join(found.lines())
+    assert "5 of 25 pictures (20.0 %)" in " ".join(found.lines())
     plain = " ".join(DepictResults(tables(records(5, right))).lines())
-    assert "no picture" not in plain and "another prompt" not in plain
+    assert "not a picture" not in plain and "rewritten" not in plain

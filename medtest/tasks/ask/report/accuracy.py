@@ -52,17 +52,11 @@ def hidden_words(found: AnswerTables) -> str:
         f"{average['perturbed']:.3f})."
     )
     if not hidden.judged:
-        return f"{words} No answer with a known truth was judged under a relation: no flip can stand behind it."
-    words += (
-        f" Behind it {_flipped(hidden)}. A "
-        "difference of averages cannot show this: flips in opposite directions cancel "
-        f"out. {_pooled(hidden)}"
-    )
+        return f"{words} No answer with a known truth was judged under a relation, so it hides no flips."
+    words += f" It hides flips, because flips in opposite directions cancel out: {_flipped(hidden)}. {_pooled(hidden)}"
     if hidden.example is not None:
         example = hidden.example
-        words += (
-            f" Most is hidden of the question {question_words(example.item)}: {_flipped(example)}. {_pooled(example)}"
-        )
+        words += f" Most are hidden for {question_words(example.item)}: {_flipped(example)}. {_pooled(example)}"
     return words
 
 
@@ -120,9 +114,11 @@ def _stacked(row: Mapping[Any, Any], name: str, *, signed: bool = False) -> tupl
 def published_words(found: AnswerTables) -> str:
     """Return the source of the published figures, or the reason why they are not shown."""
     if found.simulated:
-        return "The published figures of GPT-4V stand beside real systems only, never beside a simulation."
-    words = f"{PUBLISHED}: accuracy as the slides print it, Wilson's interval for 182 images; how they scored is not "
-    words += "known, and 15 of their 18 accuracies are no fraction of 182."
+        return "Published figures of GPT-4V are shown for real systems only, not for a simulation."
+    words = (
+        f"{PUBLISHED}: accuracy as printed on the slides, Wilson's interval for 182 images. How answers were scored is "
+    )
+    words += "unknown, and 15 of the 18 accuracies are not fractions of 182."
     if found.phantom:
-        words += " They are of a real product on real images: these rows are no reproduction of them."
+        words += " They are of a real product on real images, so these rows do not reproduce them."
     return words

@@ -41,7 +41,7 @@ def _floor(row: Mapping[Any, Any] | None) -> dict[str, Any]:
     if row is None or not row["unchanged_cases"]:
         return blank("not asked")
     flips, cases = int(row["unchanged_flips"]), int(row["unchanged_cases"])
-    title = "the unchanged image asked about again"
+    title = "question about the unchanged image repeated"
     return filled(100 * flips / cases, [f"{flips:,} of {cases:,}"], title=title)
 
 
@@ -78,7 +78,7 @@ def system_heats(known: Sequence[tuple[str, AnswerTables]]) -> list[dict[str, An
             list(dict.fromkeys(item for rows in flips for item in rows)),
             {},
             title="Flips by question",
-            lead="All relations but unchanged: share of answers that flipped, count, and net of asking again.",
+            lead="All relations but unchanged: share of answers that flipped, count, and net of repeated questions.",
             columns=names,
             cells=lambda item: [_cell(rows.get(item)) for rows in flips],
             shown=question_words,

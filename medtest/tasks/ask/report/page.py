@@ -66,11 +66,11 @@ def floor_words(flips: pd.DataFrame) -> str:
         f"({100 * row['rate_low']:.1f} to {100 * row['rate_high']:.1f})"
     )
     if not row["unchanged_cases"]:
-        return f"{words}. The unchanged image was not asked about again, so nothing is known of the model's own flips."
+        return f"{words}. Questions about unchanged images were not repeated, so the model's own flip rate is unknown."
     repeat_rate, flipped = 100 * row["unchanged_rate"], 100 * row["unchanged_flips"] / row["unchanged_cases"]
-    words += f", {flipped:.1f} % of {row['unchanged_cases']:,} when the very same image was asked about again"
+    words += f", {flipped:.1f} % of {row['unchanged_cases']:,} when the question about the unchanged image was repeated"
     if f"{repeat_rate:.1f}" != f"{flipped:.1f}":  # otherwise net would not look like the difference of the two
-        words += f" ({repeat_rate:.1f} % with each question weighed as it is judged under relations)"
+        words += f" ({repeat_rate:.1f} % with questions weighted as under relations)"
     return f"{words}: net {100 * row['net']:+.1f} points ({100 * row['ci_low']:+.1f} to {100 * row['ci_high']:+.1f})."
 
 
@@ -173,19 +173,15 @@ def judge_words(found: AnswerTables) -> str:
         unread = _left_unread(found.states)
         if unread:
             why = "they are empty, or it was stopped or gave no reply"
-            return f"In {unread:,} answers medtest finds no value; {found.judge} read none of them: {why}."
+            return f"medtest finds no value in {unread:,} answers, and {found.judge} read none of them: {why}."
         return f'medtest found a value, a refusal or "not relevant" in every answer; {found.judge} read nothing.'
     resolved = found.judged[found.judged["state"] != "unparsed"]
     cases = int(resolved["cases"].sum())
     return (
-        f"In {len(found.judged):,} different answers medtest finds no value. Their words were put to {found.judge},"
-        f" which read {len(resolved):,} of them ({cases:,} cases). These cases are judged by its readings,"
-        " on this page and"
-        ' in its tables, and are counted in the column "by the judge"; the run\'s own tables, outside views/, leave'
-        " them unread."
-    ) + (
-        "" if found.judge_cost_usd is None else f" Its readings cost ${found.judge_cost_usd:,.4f} when they were asked."
-    )
+        f"medtest finds no value in {len(found.judged):,} different answers. {found.judge} read {len(resolved):,} of"
+        f" them ({cases:,} cases). This page and its tables use these readings and count them in the column"
+        ' "by the judge"; the run\'s own tables, outside views/, do not use them.'
+    ) + ("" if found.judge_cost_usd is None else f" The readings cost ${found.judge_cost_usd:,.4f}.")
 
 
 def _left_unread(states: pd.DataFrame) -> int:
@@ -254,10 +250,10 @@ def _cost_words(costs: pd.DataFrame) -> str:
     total = costs.to_dict("records")[0]
     unknown = int(total["without_cost"])
     words = (
-        "Tokens and dollars are those of the answers in the records; of a call that asked several questions each has "
+        "Tokens and dollars are of recorded answers; those of a call with several questions are divided among them. "
     )
-    words += "its share. Seconds are of whole calls."
-    return f"{words} Of {unknown:,} answers no price is known." if unknown else words
+    words += "Seconds are of whole calls."
+    return f"{words} The price of {unknown:,} answers is unknown." if unknown else words
 
 
 def seconds_words(row: Mapping[Any, Any]) -> str:

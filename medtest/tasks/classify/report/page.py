@@ -105,7 +105,7 @@ def _slides_words() -> str:
     return (
         f"Published: accuracy, Cohen's κ and F1 ({published_labels.SLIDES}); real frames, other parameters. The slides "
         f"state maximum falls of accuracy of {falls['AGDN']} (AGDN) and {falls['DSI-Net']} (DSI-Net); their own table "
-        "gives 0.361 and 0.212. Their average here leaves the original out."
+        "gives 0.361 and 0.212. Their average here excludes the original."
     )
 
 
@@ -196,8 +196,8 @@ def _benchmark(tables: LabelTables) -> dict[str, Any]:
     if model == "CheXNet":
         words += (
             " The paper's text gives this figure as that of the type Scale alone, and its code does not divide the "
-            "flips of several labels by the comparisons, so that the value may pass 100 %: only the column as released "
-            "is of its kind."
+            "flips of several labels by the comparisons, so the value can exceed 100 %: only the column as released "
+            "is comparable."
         )
     rows = []
     if model == "IPMI2019-AttnMel":

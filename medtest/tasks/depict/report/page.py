@@ -53,13 +53,13 @@ def depict_page(found: DepictTables) -> dict[str, Any]:
 def reader_words(found: DepictTables) -> str:
     """Return the name of the reader and a summary of its card."""
     if not found.reader:
-        return "No run says who saw the pictures."
+        return "The runs do not name the reader of the pictures."
     if found.card is None:
-        return f"{found.reader} saw the pictures. It has no card: how often it errs is not known, nothing is corrected."
+        return f"{found.reader} read the pictures. It has no card, so its error rates are unknown and not corrected."
     rows = found.card.of_kind("class")
     detectable = sum(row.reliable for row in rows)
     return (
-        f"{found.reader} saw the pictures; its card was counted on {found.card.pictures:,} labelled pictures"
+        f"{found.reader} read the pictures; its card is measured on {found.card.pictures:,} labelled pictures"
         f"{f' ({found.card.data})' if found.card.data else ''}. It can tell {detectable:,} of {len(rows):,} classes."
     )
 
