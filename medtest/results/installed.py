@@ -71,20 +71,20 @@ class InstalledTables:
     notices: tuple[str, ...] = ()
 
 
-def installed_tables(task: str, records: Records, taken: Container[str]) -> InstalledTables:
+def installed_tables(task: str, records: Records, existing: Container[str]) -> InstalledTables:
     """Build every installed table that fits a task; a failure becomes a notice that names its package.
 
     Args:
         task: Name of the seeds' task.
         records: Records of one system.
-        taken: File names of existing tables.
+        existing: File names of existing tables.
     """
     frames: dict[str, pd.DataFrame] = {}
     sections: list[Section] = []
     notices: list[str] = []
     for name, info in parts("tables").items():
         try:
-            _check_name(name, taken)
+            _check_name(name, existing)
             table = info.load()()
             if table.tasks and task not in table.tasks:
                 continue

@@ -113,11 +113,11 @@ class Storage:
         """
         return None
 
-    def restore(self, kept: bytes, seed: PreparedSeed, shown: SystemInput) -> Output:
+    def restore(self, stored: bytes, seed: PreparedSeed, shown: SystemInput) -> Output:
         """Restore an answer from the bytes of :meth:`keep`.
 
         Args:
-            kept: The stored bytes.
+            stored: The stored bytes.
             seed: The source case.
             shown: The system's input, recreated.
 

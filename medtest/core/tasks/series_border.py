@@ -21,44 +21,44 @@ from medtest.core.errors import BadOutput
 from medtest.core.tasks.border import CUT, SLACK, as_array
 
 
-def check_image(raw: Any, given: Image) -> ImageOutput:
+def check_image(raw: Any, image: Image) -> ImageOutput:
     """Check a raw answer as a processed image.
 
     Args:
         raw: The answer.
-        given: The input image.
+        image: The input image.
 
     Raises:
         BadOutput: It is not an image of that shape; the message gives the reason.
     """
-    processed = _shaped(as_array(raw, "an image"), given.shape)
+    processed = _shaped(as_array(raw, "an image"), image.shape)
     if processed.dtype == np.bool_ or not (
         np.issubdtype(processed.dtype, np.integer) or np.issubdtype(processed.dtype, np.floating)
     ):
         raise BadOutput(f"gave dtype {processed.dtype} where an image is expected")
     _refuse_not_finite(processed)
-    if np.issubdtype(given.dtype, np.integer):
-        if processed.dtype != given.dtype:
-            limits = np.iinfo(given.dtype)
-            processed = np.clip(np.rint(processed), limits.min, limits.max).astype(given.dtype)
+    if np.issubdtype(image.dtype, np.integer):
+        if processed.dtype != image.dtype:
+            limits = np.iinfo(image.dtype)
+            processed = np.clip(np.rint(processed), limits.min, limits.max).astype(image.dtype)
     else:
-        processed = processed.astype(given.dtype, copy=False)
+        processed = processed.astype(image.dtype, copy=False)
         _refuse_not_finite(processed)  # conversion from double to single precision may overflow
-    return ImageOutput(image=np.ascontiguousarray(processed), given=given)
+    return ImageOutput(image=np.ascontiguousarray(processed), given=image)
 
 
-def check_region(raw: Any, given: Image, spec: ImageSpec) -> RegionOutput:
+def check_region(raw: Any, image: Image, spec: ImageSpec) -> RegionOutput:
     """Check a raw answer as a region.
 
     Args:
         raw: The answer.
-        given: The input image.
+        image: The input image.
         spec: Meaning of its axes.
 
     Raises:
         BadOutput: It is not a region of that shape; the message gives the reason.
     """
-    array = _shaped(as_array(raw, "a region"), spec.spatial(given.shape))
+    array = _shaped(as_array(raw, "a region"), spec.spatial(image.shape))
     if array.dtype == np.bool_:
         region = array
     elif np.issubdtype(array.dtype, np.integer):

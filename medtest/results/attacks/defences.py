@@ -131,13 +131,13 @@ def _at(params: object, steps: int | None) -> bool:
     return values.get("epsilon") == EPSILON and (steps is None or values.get("steps") == steps)
 
 
-def defence_table(runs: Sequence[WeightsRun], known: Mapping[str, DefendedWeights]) -> pd.DataFrame:
+def defence_table(runs: Sequence[WeightsRun], defended_weights: Mapping[str, DefendedWeights]) -> pd.DataFrame:
     """Return the table, with exactly :data:`COLUMNS`; rates are fractions, changes are differences of fractions.
 
     Args:
         runs: Runs under attack, of undefended and defended networks, and runs with sequences of small perturbations,
             which give the flip probability; of runs with equal suite and weights the last counts.
-        known: Facts about defended weights, by their SHA-256.
+        defended_weights: Facts about defended weights, by their SHA-256.
     """
     import pandas as pd
 
@@ -149,11 +149,13 @@ def defence_table(runs: Sequence[WeightsRun], known: Mapping[str, DefendedWeight
     }
     rows: list[dict[str, object]] = []
     for (suite, weights), run in newest.items():
-        if weights in known:
+        if weights in defended_weights:
             continue
         rows += _undefended_rows(run, turned.get(weights))
         sides = [
-            (known[digest], other) for (under, digest), other in newest.items() if under == suite and digest in known
+            (defended_weights[digest], other)
+            for (under, digest), other in newest.items()
+            if under == suite and digest in defended_weights
         ]
         for facts, defended_run in sorted(sides, key=lambda side: (list(METHODS).index(side[0].name), side[0].variant)):
             if facts.undefended == weights:

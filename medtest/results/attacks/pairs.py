@@ -53,6 +53,11 @@ class Difference:
         return self.high < 0
 
     @property
+    def figures(self) -> dict[str, float]:
+        """The difference and the ends of its interval."""
+        return {"value": self.value, "low": self.low, "high": self.high}
+
+    @property
     def words(self) -> str:
         """The difference in points as text, with its interval."""
         ends = "" if np.isnan(self.low) else f" ({100 * self.low:+.1f} to {100 * self.high:+.1f})"

@@ -150,30 +150,30 @@ def unanswered(unjudged: pd.DataFrame) -> int:
     return len(unjudged) - int(neither.sum())
 
 
-def placed(kept: pd.DataFrame, order: Sequence[str]) -> SharedPlaces:
+def placed(cases: pd.DataFrame, order: Sequence[str]) -> SharedPlaces:
     """Return the axes of paired cases.
 
     Args:
-        kept: Rows of :func:`joined`.
+        cases: Rows of :func:`joined`.
         order: Relation ids in the desired order.
     """
-    datasets, dataset = _numbered(kept["dataset"])
-    names = list(dict.fromkeys(kept["relation"]))
+    datasets, dataset = _numbered(cases["dataset"])
+    names = list(dict.fromkeys(cases["relation"]))
     ordered = [name for name in order if name in names]
     rows = [ORIGINAL, *ordered, *(name for name in names if name != ORIGINAL and name not in ordered)]
     place = {name: index for index, name in enumerate(rows)}
-    cluster = np.zeros(len(kept), np.int64)
+    cluster = np.zeros(len(cases), np.int64)
     counts: list[int] = []
     for number in range(len(datasets)):
         inside = dataset == number
-        cluster[inside], count = group_numbers(kept["cluster_before"].to_numpy()[inside].astype(str))
+        cluster[inside], count = group_numbers(cases["cluster_before"].to_numpy()[inside].astype(str))
         counts.append(count)
     return SharedPlaces(
         shape=(len(rows),),
         datasets=datasets,
         rows=tuple(rows),
         dataset=dataset,
-        cell=np.array([place[name] for name in kept["relation"]], np.int64),
+        cell=np.array([place[name] for name in cases["relation"]], np.int64),
         cluster=cluster,
         resamplers=tuple(Resampler(count, name) for count, name in zip(counts, datasets, strict=True)),
     )

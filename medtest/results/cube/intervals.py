@@ -60,26 +60,11 @@ def wilson_of_rate(rate: float, cases: float) -> tuple[float, float]:
     return wilson_ends(float(np.nan_to_num(rate)) * cases, cases)
 
 
-def newcombe(k: float, n: float, k0: float, n0: float) -> tuple[float, float]:
-    """Return the ends of Newcombe's 95 % interval for k / n - k0 / n0; NaN without cases.
-
-    R. G. Newcombe, Statistics in Medicine 17, 1998, 873-890, method 10.
-
-    Args:
-        k: Successes, or expected successes, in [0, n].
-        n: Independent cases.
-        k0: Successes of the other group.
-        n0: Cases of the other group.
-    """
-    if n <= 0 or n0 <= 0:
-        return float("nan"), float("nan")
-    return joined(k / n, wilson_ends(k, n), k0 / n0, wilson_ends(k0, n0))
-
-
 def joined(rate: float, ends: tuple[float, float], rate0: float, ends0: tuple[float, float]) -> tuple[float, float]:
-    """Return the ends of the interval for ``rate - rate0``, combined from both intervals as by Newcombe.
+    """Return the ends of the interval for ``rate - rate0``, combined from both intervals.
 
-    The method applies to any two intervals: G. Y. Zou and A. Donner, Statistics in Medicine 27, 2008.
+    With Wilson's intervals this is Newcombe's (Statistics in Medicine 17, 1998, 873-890, method 10). The method applies
+    to any two intervals: G. Y. Zou and A. Donner, Statistics in Medicine 27, 2008.
     """
     below = float(np.hypot(rate - ends[0], ends0[1] - rate0))
     above = float(np.hypot(ends[1] - rate, rate0 - ends0[0]))

@@ -66,10 +66,10 @@ class Criteria:
                     yield score, threshold, against
 
 
-def available(records: Records, wanted: Criteria) -> Iterator[tuple[str, float, str]]:
+def available(records: Records, selected: Criteria) -> Iterator[tuple[str, float, str]]:
     """Yield the criteria whose columns contain any number."""
     has_values: dict[str, bool] = {}
-    for score, threshold, against in wanted:
+    for score, threshold, against in selected:
         for name in criteria.columns_needed(score, against):
             if name not in has_values:
                 has_values[name] = bool((~np.isnan(records.floats(name))).any())
@@ -84,12 +84,12 @@ def of_criterion(table: pd.DataFrame, score: str, threshold: float) -> NDArray[n
     return np.asarray((table["score"] == score).to_numpy(dtype=bool) & matches, dtype=np.bool_)
 
 
-def efr_table(records: Records, wanted: Criteria, place: Axes | None = None) -> pd.DataFrame:
+def efr_table(records: Records, selected: Criteria, place: Axes | None = None) -> pd.DataFrame:
     """Return the table of error-finding rates, with exactly :data:`COLUMNS`.
 
     Args:
         records: Records of one system.
-        wanted: Scores, thresholds and references.
+        selected: Scores, thresholds and references.
         place: Axes of these records from :func:`medtest.results.cube.axes.axes`; None computes them.
     """
     import pandas as pd
@@ -98,7 +98,7 @@ def efr_table(records: Records, wanted: Criteria, place: Axes | None = None) -> 
         return pd.DataFrame(columns=list(COLUMNS))
     cells = axes(records) if place is None else place
     cache: dict[bytes, Rates] = {}
-    parts = [_one_criterion(records, cells, cache, *criterion) for criterion in available(records, wanted)]
+    parts = [_one_criterion(records, cells, cache, *criterion) for criterion in available(records, selected)]
     return pd.concat(parts, ignore_index=True)[list(COLUMNS)] if parts else pd.DataFrame(columns=list(COLUMNS))
 
 

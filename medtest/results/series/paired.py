@@ -31,19 +31,19 @@ _AT_A_TIME = 4_000_000
 COLUMNS = ("first", "second", "images", "clusters", "alpha_difference", "mean_difference", "p", "p_holm", "p_mean")
 
 
-def paired_table(found: SeriesSet) -> pd.DataFrame:
+def paired_table(curves: SeriesSet) -> pd.DataFrame:
     """Return every pair of algorithms with common images: differences of α and of mean quality, with p values."""
     import pandas as pd
 
     rows: list[dict[str, object]] = []
-    for first, second in combinations(found.series, 2):
+    for first, second in combinations(curves.series, 2):
         if not (first.clustered and second.clustered) or first.seeds != second.seeds:
             continue
         if first.images is None or second.images is None or first.images.shape != second.images.shape:
             continue
         if not np.array_equal(first.scales, second.scales):
             continue
-        rows.append(_pair(first, second, lower_is_better=found.lower_is_better))
+        rows.append(_pair(first, second, lower_is_better=curves.lower_is_better))
     corrected = holm([float(str(row["p"])) for row in rows])
     for row, value in zip(rows, corrected, strict=True):
         row["p_holm"] = value

@@ -87,31 +87,31 @@ class Robustness:
     note: str
 
 
-def robustness_of(one: Series, *, lower_is_better: bool = False, name: str = "images") -> Robustness:
+def robustness_of(series: Series, *, lower_is_better: bool = False, name: str = "images") -> Robustness:
     """Return every measure of one curve.
 
     Args:
-        one: Curve with at least two scales.
+        series: Curve with at least two scales.
         lower_is_better: True if a rise is the loss.
         name: Seeds the bootstrap's random numbers; use the same for all algorithms, so that they share the draws.
 
     Raises:
         ValueError: There are fewer than two scales.
     """
-    if one.scales.size < 2:
-        raise ValueError(f"{one.name}: at least two scales are needed, got {one.scales.size}")
-    values, steps = measures(one.scales, one.qualities[None], lower_is_better=lower_is_better)
+    if series.scales.size < 2:
+        raise ValueError(f"{series.name}: at least two scales are needed, got {series.scales.size}")
+    values, steps = measures(series.scales, series.qualities[None], lower_is_better=lower_is_better)
     by_measure = {key: float(value[0]) for key, value in values.items()}
     step = int(steps[0])
-    intervals, share = _intervals(one, by_measure["sigma"], lower_is_better=lower_is_better, name=name)
+    intervals, share = _intervals(series, by_measure["sigma"], lower_is_better=lower_is_better, name=name)
     return Robustness(
-        name=one.name,
+        name=series.name,
         **by_measure,
-        sigma_label=one.labels[step],
+        sigma_label=series.labels[step],
         step=step,
         intervals=intervals,
         sigma_share=share,
-        p=None if one.clustered else permutation_p(one.scales, one.qualities, lower_is_better=lower_is_better),
+        p=None if series.clustered else permutation_p(series.scales, series.qualities, lower_is_better=lower_is_better),
         note="" if by_measure["alpha"] > 0 else NO_RISE if lower_is_better else NO_LOSS,
     )
 
@@ -202,13 +202,13 @@ def irregular(scales: Floats) -> bool:
     return bool(steps.size and np.ptp(steps) > _EVEN * steps.mean())
 
 
-def robustness_table(found: SeriesSet, *, name: str = "images") -> pd.DataFrame:
+def robustness_table(curves: SeriesSet, *, name: str = "images") -> pd.DataFrame:
     """Return one row for each algorithm, by descending α as in the paper's program, with intervals or p."""
     import pandas as pd
 
     rows = []
     for robustness in ranked(
-        [robustness_of(s, lower_is_better=found.lower_is_better, name=name) for s in found.series]
+        [robustness_of(s, lower_is_better=curves.lower_is_better, name=name) for s in curves.series]
     ):
         row: dict[str, object] = {"algorithm": robustness.name}
         for key in MEASURES:
@@ -230,27 +230,27 @@ def _round(value: float | None) -> float | None:
     return None if value is None else float(f"{value:z.9g}")
 
 
-def ranked(found: Sequence[Robustness]) -> list[Robustness]:
+def ranked(results: Sequence[Robustness]) -> list[Robustness]:
     """Return algorithms by descending α; equal ones keep their order."""
-    return sorted(found, key=lambda algorithm: -algorithm.alpha)
+    return sorted(results, key=lambda algorithm: -algorithm.alpha)
 
 
-def agreement(found: Sequence[Robustness], *, lower_is_better: bool = False) -> pd.DataFrame:
+def agreement(results: Sequence[Robustness], *, lower_is_better: bool = False) -> pd.DataFrame:
     """Return Kendall's τ-b between the rankings by each measure, oriented so that high is robust.
 
     Args:
-        found: Measures of three or more algorithms; fewer give an empty table, since two rankings of two are
+        results: Measures of three or more algorithms; fewer give an empty table, since two rankings of two are
             uninformative.
         lower_is_better: True if ``mean_quality`` and ``area`` are errors.
     """
     import pandas as pd
     from scipy.stats import kendalltau
 
-    if len(found) < 3:
+    if len(results) < 3:
         return pd.DataFrame(columns=["measure", *MEASURES])
     turned = {"mean_quality", "area"} if lower_is_better else set()
     values = {
-        key: np.array([getattr(robustness, key) for robustness in found]) * (1 if high != (key in turned) else -1)
+        key: np.array([getattr(robustness, key) for robustness in results]) * (1 if high != (key in turned) else -1)
         for key, high in ROBUST_IS_HIGH.items()
     }
     rows = []

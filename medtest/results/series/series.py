@@ -152,18 +152,18 @@ def make_series(
     )
 
 
-def merged_series(one: Series, min_step: float) -> Series:
+def merged_series(series: Series, min_step: float) -> Series:
     """Return a curve with neighbouring scales merged if they are closer than ``min_step``."""
     merged = make_series(
-        one.name,
-        one.scales,
-        one.qualities,
-        labels=one.labels,
-        images=one.images,
-        clusters=one.clusters,
+        series.name,
+        series.scales,
+        series.qualities,
+        labels=series.labels,
+        images=series.images,
+        clusters=series.clusters,
         min_step=min_step,
     )
-    return replace(merged, seeds=one.seeds)
+    return replace(merged, seeds=series.seeds)
 
 
 def names_of(series: Iterable[Series]) -> tuple[str, ...]:

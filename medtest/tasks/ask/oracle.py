@@ -99,9 +99,9 @@ class AnswersSettings(PartSettings):
 
     @field_validator("expectations")
     @classmethod
-    def _check_expectations(cls, given: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
+    def _check_expectations(cls, expectations: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
         try:
-            overridden(given)
+            overridden(expectations)
         except UserMistakes as error:
             lines = [
                 f"{mistake.key.removeprefix('expectations.')}: {mistake.found!r}"
@@ -110,7 +110,7 @@ class AnswersSettings(PartSettings):
                 for mistake in error.mistakes
             ]
             raise ValueError("; ".join(lines)) from None
-        return given
+        return expectations
 
 
 class Answers(Oracle):

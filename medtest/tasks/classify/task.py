@@ -73,13 +73,13 @@ class LabelStorage(Storage):
             arrays["probabilities"] = output.probabilities
         return packed(arrays, {"labels": list(output.labels)})
 
-    def restore(self, kept: bytes, seed: PreparedSeed, shown: SystemInput) -> LabelOutput:
+    def restore(self, stored: bytes, seed: PreparedSeed, shown: SystemInput) -> LabelOutput:
         """Return the stored answer, in the seeds' classes.
 
         Raises:
             MedtestError: It is not an answer of this task, or has other classes.
         """
-        arrays, words = unpacked(kept)
+        arrays, words = unpacked(stored)
         probabilities = arrays.pop("probabilities", None)
         labels = tuple(str(name) for name in words.get("labels", ()))
         classes = shown.classes

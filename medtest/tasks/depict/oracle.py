@@ -14,6 +14,7 @@ it refused the source too, nothing is judged.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from medtest.core.cases import SOURCE, Effect, Json, Output, PictureOutput, PreparedSeed, Reason, ReasonCode, Verdict
@@ -167,7 +168,7 @@ class Scenes(Oracle):
         case = _Case(
             state=str(row["answer_state"]),
             look=_look(row["scene"], row["tells"]),
-            said=said_of(row["pool"]),
+            prompt=said_of(row["pool"]),
             change=change_of(row["effect"] or ""),
             source_state=None if is_source else row["source_state"],
             source=None if is_source else _look(row["source_scene"], row["source_tells"]),
@@ -186,7 +187,7 @@ class Scenes(Oracle):
         if not state or not pool:
             return {f"source_{name}": None for name in self.scores}
         look = _look(row["source_scene"], row["source_tells"])
-        scores = self._scores(_Case(state=str(state), look=look, said=said_of(pool), change=NO_CHANGE, own=True))
+        scores = self._scores(_Case(state=str(state), look=look, prompt=said_of(pool), change=NO_CHANGE, own=True))
         return {f"source_{name}": scores[name] for name in self.scores}
 
     def _case(self, answer: PictureOutput, source: PictureOutput | None, effect: Effect) -> _Case:
@@ -194,7 +195,7 @@ class Scenes(Oracle):
         return _Case(
             state=answer.state,
             look=_look_of(answer),
-            said=Said.of(answer.prompt.pool),
+            prompt=Said.of(answer.prompt.pool),
             change=PoolChange.of(effect.data) if effect.kind == CHANGED and not is_source else NO_CHANGE,
             source_state=None if is_source or source is None else source.state,
             source=None if is_source or source is None else _look_of(source),
@@ -210,7 +211,7 @@ class Scenes(Oracle):
                 "drawn": 0.0,
                 **{f"self_{name}": refused.get(name) for name in self.self_scores},
             }
-        truth = None if case.look is None else against_truth(case.look, case.said, case.change)
+        truth = None if case.look is None else against_truth(case.look, case.prompt, case.change)
         pair = self.pair(case)
         drawn = {"drawn": None if case.state != ANSWERED else 1.0}
         return {**_columns(truth, ""), **drawn, **_columns(pair, "self_")}
@@ -219,7 +220,7 @@ class Scenes(Oracle):
         """Return the judgement of a pair under the rules; None without two detected scenes."""
         if case.look is None or case.source is None:
             return None
-        return against_source(self.settings.rules, case.source, case.look, case.said, case.change)
+        return against_source(self.settings.rules, case.source, case.look, case.prompt, case.change)
 
     def _why(self, case: _Case) -> ReasonCode:
         """Return the reason why a case is not judged under the suite's criterion."""
@@ -237,7 +238,7 @@ class Scenes(Oracle):
                 return ReasonCode.SOURCE_REFUSED
             if case.source is None:
                 return ReasonCode.PICTURE_UNREAD if case.source_state == ANSWERED else ReasonCode.NO_SOURCE_PICTURE
-        judged = against_truth(case.look, case.said, case.change) if against == "truth" else self.pair(case)
+        judged = against_truth(case.look, case.prompt, case.change) if against == "truth" else self.pair(case)
         if judged is None:
             return ReasonCode.PICTURE_UNREAD
         right = judged.whole if self.primary.score == WHOLE else judged.right.get(self.primary.score)
@@ -246,24 +247,17 @@ class Scenes(Oracle):
         return ReasonCode.PROMPT_UNREADABLE if judged.told else ReasonCode.CHANGE_UNREADABLE
 
 
+@dataclass(slots=True, kw_only=True)
 class _Case:
     """Data that determine the judgement of a case."""
 
-    __slots__ = ("change", "look", "own", "said", "source", "source_state", "state")
-
-    def __init__(
-        self,
-        *,
-        state: str,
-        look: SceneLook | None,
-        said: Said,
-        change: PoolChange,
-        source_state: str | None = None,
-        source: SceneLook | None = None,
-        own: bool = False,
-    ) -> None:
-        self.state, self.look, self.said, self.change = state, look, said, change
-        self.source_state, self.source, self.own = source_state, source, own
+    state: str
+    look: SceneLook | None
+    prompt: Said
+    change: PoolChange
+    source_state: str | None = None
+    source: SceneLook | None = None
+    own: bool = False
 
     @property
     def withheld(self) -> bool:

@@ -116,7 +116,7 @@ class _Found:
 
 
 def against_source(
-    rule: str, before: SceneLook, after: SceneLook, said: Said, change: PoolChange, shape: str = ""
+    rule: str, before: SceneLook, after: SceneLook, prompt: Said, change: PoolChange, shape: str = ""
 ) -> JudgedPair:
     """Judge a pair of pictures.
 
@@ -124,40 +124,40 @@ def against_source(
         rule: One of :data:`RULES`.
         before: Scene of the source's picture.
         after: Scene of the follow-up's picture.
-        said: Pool of the follow-up.
+        prompt: Pool of the follow-up.
         change: Change of the source's pool.
         shape: Metamorphic relation to apply, if not that of the change: on pairs of one prompt this gives the floor of
             the
             relation.
     """
-    return _PAIRS[rule](before, after, said, change, shape or change.shape)
+    return _PAIRS[rule](before, after, prompt, change, shape or change.shape)
 
 
-def against_truth(after: SceneLook, said: Said, change: PoolChange = NO_CHANGE) -> JudgedPair:
+def against_truth(after: SceneLook, prompt: Said, change: PoolChange = NO_CHANGE) -> JudgedPair:
     """Judge a picture by its own prompt.
 
     Args:
         after: Scene of the picture.
-        said: Its pool.
+        prompt: Its pool.
         change: Change of the source's pool; none for a source.
     """
     tells, errors = after.tells, _Found()
-    for name in said.names:
+    for name in prompt.names:
         if tells.names(name):
             errors.check(after.names[name] > 0, ENTITIES, (name,), "is not in the picture")
     for name in change.removed:
-        if tells.names(name) and not said.names[name]:
+        if tells.names(name) and not prompt.names[name]:
             errors.check(after.names[name] == 0, ENTITIES, (name,), "was removed from the prompt and is in the picture")
-    for triple in said.triples:
+    for triple in prompt.triples:
         if tells.relates(triple):
             errors.check(triple in after.triples, RELATIONS, triple, "is not in the picture")
-    for (name, attribute), count in said.attributes.items():
+    for (name, attribute), count in prompt.attributes.items():
         if tells.names(name) and tells.describes(attribute) and after.names[name]:
             detected, required = after.attributes[name, attribute], min(count, after.names[name])
             errors.check(detected >= required, ATTRIBUTES, (attribute, name), "is not in the picture")
-    for name in said.stated if tells.counts else ():
+    for name in prompt.stated if tells.counts else ():
         if tells.names(name) and after.names[name]:
-            number, required = after.names[name], said.names[name]
+            number, required = after.names[name], prompt.names[name]
             errors.check(number == required, COUNTS, (name,), f"is there {_times(number)}, not {_times(required)}")
     untold = {RELATIONS} if predicates_untold(change, tells) else set()
     if any(not tells.names(name) for name in (*change.removed, *change.added)):
@@ -165,12 +165,12 @@ def against_truth(after: SceneLook, said: Said, change: PoolChange = NO_CHANGE) 
     return errors.judgement(told=not untold, unknown=untold)
 
 
-def missed(after: SceneLook, said: Said, rule: str) -> tuple[int, int, int, int]:
+def missed(after: SceneLook, prompt: Said, rule: str) -> tuple[int, int, int, int]:
     """Return the numbers of detected and stated objects of a prompt (ACTesting, equations 19 and 20).
 
     Args:
         after: Scene of the picture.
-        said: Pool of the prompt.
+        prompt: Pool of the prompt.
         rule: ``strict`` counts objects as often as they are stated, and relations with both ends; ``paper`` counts
             classes
             and predicates once each (its sets, equations 7 and 8); ``released`` counts every stated entity and
@@ -181,8 +181,8 @@ def missed(after: SceneLook, said: Said, rule: str) -> tuple[int, int, int, int]
         Entities detected, entities stated, relations detected, relations stated; only those that the reader can detect.
     """
     tells = after.tells
-    names = {name: count for name, count in said.names.items() if tells.names(name)}
-    triples = {triple: count for triple, count in said.triples.items() if tells.relates(triple)}
+    names = {name: count for name, count in prompt.names.items() if tells.names(name)}
+    triples = {triple: count for triple, count in prompt.triples.items() if tells.relates(triple)}
     if rule == STRICT:
         required = {name: count if tells.counts else 1 for name, count in names.items()}
         detected = sum(min(count, after.names[name]) for name, count in required.items())
@@ -199,13 +199,13 @@ def missed(after: SceneLook, said: Said, rule: str) -> tuple[int, int, int, int]
 # --------------------------------------------------------------------------------------------------- strict
 
 
-def _strict(source: SceneLook, followup: SceneLook, said: Said, change: PoolChange, shape: str) -> JudgedPair:
+def _strict(source: SceneLook, followup: SceneLook, prompt: Said, change: PoolChange, shape: str) -> JudgedPair:
     errors = _Found()
     touched = change.removed.keys() | change.added.keys()
     detectable = told_by_both(source.tells, followup.tells)
     for name in touched:
         if followup.tells.names(name):
-            _changed(errors, name, source, followup, said, change)
+            _changed(errors, name, source, followup, prompt, change)
     errors.judged.add(ENTITIES)
     for name in (source.names.keys() | followup.names.keys()) - touched:
         if not detectable(name):
@@ -213,25 +213,25 @@ def _strict(source: SceneLook, followup: SceneLook, said: Said, change: PoolChan
         was, is_ = source.names[name], followup.names[name]
         words = "came without being asked for" if is_ else "is gone"
         errors.check((was > 0) == (is_ > 0), ENTITIES, (name,), words)
-        if was and is_ and name in said.stated and source.tells.counts and followup.tells.counts:
+        if was and is_ and name in prompt.stated and source.tells.counts and followup.tells.counts:
             errors.check(was == is_, COUNTS, (name,), f"is there {_times(is_)}, in the source {_times(was)}")
-    untold = _relations(errors, source, followup, said, change)
-    for name, attribute in said.attributes:
+    untold = _relations(errors, source, followup, prompt, change)
+    for name, attribute in prompt.attributes:
         comparable = detectable(name) and source.tells.describes(attribute) and followup.tells.describes(attribute)
         if comparable and name not in touched and source.names[name] and followup.names[name]:
             was, is_ = source.attributes[name, attribute] > 0, followup.attributes[name, attribute] > 0
             words = "came without being asked for" if is_ else "is gone"
             errors.check(was == is_, ATTRIBUTES, (attribute, name), words)
     unknown = set(untold)
-    if not entities_told(source, followup, said, change):
+    if not entities_told(source, followup, prompt, change):
         unknown |= {ENTITIES}
-    return errors.judgement(told=change_told(source, followup, said, change), unknown=unknown)
+    return errors.judgement(told=change_told(source, followup, prompt, change), unknown=unknown)
 
 
-def _changed(errors: _Found, name: str, before: SceneLook, after: SceneLook, said: Said, change: PoolChange) -> None:
+def _changed(errors: _Found, name: str, before: SceneLook, after: SceneLook, prompt: Said, change: PoolChange) -> None:
     """Check a class whose number the prompt's change reduced or increased."""
     removed, added = change.removed[name], change.added[name]
-    was, is_, still = before.names[name], after.names[name], said.names[name]
+    was, is_, still = before.names[name], after.names[name], prompt.names[name]
     detectable = before.tells.names(name)
     if removed and not detectable:
         return
@@ -245,7 +245,7 @@ def _changed(errors: _Found, name: str, before: SceneLook, after: SceneLook, sai
     if is_ == 0:
         errors.check(False, ENTITIES, (name,), "was added and is not in the picture" if added else "is gone")
         return
-    exact = detectable and before.tells.counts and after.tells.counts and name in said.stated
+    exact = detectable and before.tells.counts and after.tells.counts and name in prompt.stated
     expected = was - removed + added
     if exact and name in change.uncounted:
         words = f"is there {_times(is_)}, not {_times(still)} and fewer than in the source's picture"
@@ -255,17 +255,17 @@ def _changed(errors: _Found, name: str, before: SceneLook, after: SceneLook, sai
         errors.check(is_ == expected, ENTITIES, (name,), words)
 
 
-def _relations(errors: _Found, before: SceneLook, after: SceneLook, said: Said, change: PoolChange) -> set[str]:
+def _relations(errors: _Found, before: SceneLook, after: SceneLook, prompt: Said, change: PoolChange) -> set[str]:
     """Check relations in prompts; return their kind if nothing can be determined about them."""
     renamed, gone, new = change.pairs
     changed = {triple for pair in renamed for triple in pair} | set(gone) | set(new)
-    pairs = [*renamed, *((triple, triple) for triple in said.triples if triple not in changed)]
+    pairs = [*renamed, *((triple, triple) for triple in prompt.triples if triple not in changed)]
     comparable = [pair for pair in pairs if before.tells.relates(pair[0]) and after.tells.relates(pair[1])]
     for was, is_ in comparable:
         words = "is not in the picture, as it was in the source's" if was in before.triples else "came, unlike before"
         errors.check((was in before.triples) == (is_ in after.triples), RELATIONS, is_, words)
     for triple in gone:
-        if said.triples[triple] or not (before.tells.relates(triple) and after.tells.relates(triple)):
+        if prompt.triples[triple] or not (before.tells.relates(triple) and after.tells.relates(triple)):
             continue
         errors.check(
             triple in before.triples, RELATIONS, triple, "was to be removed and is not in the source's picture"
@@ -286,7 +286,7 @@ def _relations(errors: _Found, before: SceneLook, after: SceneLook, said: Said, 
 # ---------------------------------------------------------------------------------------- the paper, and its code
 
 
-def _paper(before: SceneLook, after: SceneLook, said: Said, change: PoolChange, shape: str) -> JudgedPair:
+def _paper(before: SceneLook, after: SceneLook, prompt: Said, change: PoolChange, shape: str) -> JudgedPair:
     s, a = (told_classes(scene.names, before.tells, after.tells) for scene in (before, after))
     sr, ar = (told_predicates(scene.predicates, before.tells, after.tells) for scene in (before, after))
     e1, e2 = set(change.removed), set(change.added)
@@ -300,15 +300,15 @@ def _paper(before: SceneLook, after: SceneLook, said: Said, change: PoolChange, 
         EXCHANGE_ADDITION: lambda: (k == s - e1, kr == sr),
     }
     entities, relations = holds[shape]()
-    return _of_sets(entities, relations, (s, a), (sr, ar), before, after, said, change)
+    return _of_sets(entities, relations, (s, a), (sr, ar), before, after, prompt, change)
 
 
-def _released(before: SceneLook, after: SceneLook, said: Said, change: PoolChange, shape: str) -> JudgedPair:
+def _released(before: SceneLook, after: SceneLook, prompt: Said, change: PoolChange, shape: str) -> JudgedPair:
     s, a = (told_classes(scene.ranked[:_TOP], before.tells, after.tells) for scene in (before, after))
     limit = _TOP_EXCHANGE if shape == EXCHANGE else _TOP
     sr, ar = (told_predicates(scene.predicates, before.tells, after.tells, limit) for scene in (before, after))
     e1, e2 = set(change.removed), set(change.added)
-    pool = {name for name in said.names if before.tells.names(name) and after.tells.names(name)}
+    pool = {name for name in prompt.names if before.tells.names(name) and after.tells.names(name)}
     entities = {
         SAME: pool <= s,
         EXCHANGE: e2 <= a,
@@ -324,7 +324,7 @@ def _released(before: SceneLook, after: SceneLook, said: Said, change: PoolChang
         relations = relations and not all(triple in after.triples for triple in change.gone)
     if shape in (ADDITION, EXCHANGE_ADDITION):
         relations = relations and {predicate for _, predicate, _ in _came(change)} <= ar
-    return _of_sets(entities, relations, (s, a), (sr, ar), before, after, said, change)
+    return _of_sets(entities, relations, (s, a), (sr, ar), before, after, prompt, change)
 
 
 def _came(change: PoolChange) -> Counter[NamedTriple]:
@@ -338,7 +338,7 @@ def _of_sets(
     predicates: tuple[set[str], set[str]],
     before: SceneLook,
     after: SceneLook,
-    said: Said,
+    prompt: Said,
     change: PoolChange,
 ) -> JudgedPair:
     errors = _Found()
@@ -346,12 +346,12 @@ def _of_sets(
     errors.check(entities, ENTITIES, sorted(classes[0] ^ classes[1]), words[0])
     errors.check(relations, RELATIONS, sorted(predicates[0] ^ predicates[1]), words[1])
     unknown = set()
-    if not entities_told(before, after, said, change):
+    if not entities_told(before, after, prompt, change):
         unknown |= {ENTITIES}
     mute = any(tells.predicates is not None and not tells.predicates for tells in (before.tells, after.tells))
     if mute or any(predicates_untold(change, tells) for tells in (before.tells, after.tells)):
         unknown |= {RELATIONS}
-    return errors.judgement(told=change_told(before, after, said, change), unknown=unknown)
+    return errors.judgement(told=change_told(before, after, prompt, change), unknown=unknown)
 
 
 def _times(number: int) -> str:

@@ -9,15 +9,15 @@ from medtest.core.scenes import Tells
 from medtest.tasks.depict.views import PoolChange, Said, SceneLook
 
 
-def told_classes(names: Iterable[str], one: Tells, two: Tells) -> set[str]:
+def told_classes(names: Iterable[str], first: Tells, two: Tells) -> set[str]:
     """Return the classes among names that both readers can detect."""
-    common = _known(one, two)[0]
+    common = _known(first, two)[0]
     return set(names) if common is None else set(common.intersection(names))
 
 
-def told_predicates(predicates: Iterable[str], one: Tells, two: Tells, most: int | None = None) -> set[str]:
+def told_predicates(predicates: Iterable[str], first: Tells, two: Tells, most: int | None = None) -> set[str]:
     """Return the first ``most`` predicates among those that both readers can detect."""
-    common = _known(one, two)[1]
+    common = _known(first, two)[1]
     usable = [name for name in predicates if common is None or name in common]
     return set(usable[:most])
 
@@ -33,30 +33,30 @@ def _known(left: Tells, right: Tells) -> tuple[frozenset[str] | None, frozenset[
     return common[0], common[1]
 
 
-def told_by_both(one: Tells, two: Tells) -> Callable[[str], bool]:
+def told_by_both(first: Tells, two: Tells) -> Callable[[str], bool]:
     """Return a predicate on classes: True if both readers can detect the class."""
-    common = _known(one, two)[0]
+    common = _known(first, two)[0]
     return (lambda name: True) if common is None else common.__contains__
 
 
-def entities_told(before: SceneLook, after: SceneLook, said: Said, change: PoolChange) -> bool:
+def entities_told(before: SceneLook, after: SceneLook, prompt: Said, change: PoolChange) -> bool:
     """Return True if the readers can detect the classes that a change removed or added."""
-    return _what_is_told(before.tells, after.tells, said, change)[0]
+    return _what_is_told(before.tells, after.tells, prompt, change)[0]
 
 
-def change_told(before: SceneLook, after: SceneLook, said: Said, change: PoolChange) -> bool:
+def change_told(before: SceneLook, after: SceneLook, prompt: Said, change: PoolChange) -> bool:
     """Return True if the readers can detect the whole change."""
-    return _what_is_told(before.tells, after.tells, said, change)[1]
+    return _what_is_told(before.tells, after.tells, prompt, change)[1]
 
 
 @lru_cache(maxsize=4096)
-def _what_is_told(before: Tells, after: Tells, said: Said, change: PoolChange) -> tuple[bool, bool]:
+def _what_is_told(before: Tells, after: Tells, prompt: Said, change: PoolChange) -> tuple[bool, bool]:
     """Return whether a change of classes can be detected, and whether the whole change can; cached across rules."""
-    entities = _entities_of(before, after, said, change)
+    entities = _entities_of(before, after, prompt, change)
     return entities, entities and not any(predicates_untold(change, tells) for tells in (before, after))
 
 
-def _entities_of(before: Tells, after: Tells, said: Said, change: PoolChange) -> bool:
+def _entities_of(before: Tells, after: Tells, prompt: Said, change: PoolChange) -> bool:
     """Return True if the readers can detect the classes that a change removed or added, and their numbers if needed."""
     detectable = told_by_both(before, after)
     if not all(detectable(name) for name in change.removed) or not all(after.names(name) for name in change.added):
@@ -65,7 +65,7 @@ def _entities_of(before: Tells, after: Tells, said: Said, change: PoolChange) ->
         return True
     # without counts, a class that is stated before and after stays, independent of its number
     return not any(
-        said.names[name] - change.added[name] + change.removed[name] > 0 and said.names[name] > 0
+        prompt.names[name] - change.added[name] + change.removed[name] > 0 and prompt.names[name] > 0
         for name in change.removed.keys() | change.added.keys()
     )
 

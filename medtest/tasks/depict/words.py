@@ -81,9 +81,9 @@ def broken_words(broken: Iterable[Broken]) -> str:
     return "; ".join([*parts, *suffix])
 
 
-def named(what: tuple[str, ...]) -> str:
+def named(parts: tuple[str, ...]) -> str:
     """Return a class, a class with an attribute, or a triple as text."""
-    return f"({', '.join(what)})" if len(what) == 3 else " ".join(what)
+    return f"({', '.join(parts)})" if len(parts) == 3 else " ".join(parts)
 
 
 def change_words(change: PoolChange) -> str:

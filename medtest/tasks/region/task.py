@@ -45,13 +45,13 @@ class RegionStorage(Storage):
         """Return the region, one bit per pixel or voxel; series' scores need no map."""
         return packed({"region": output.region}) if isinstance(output, RegionOutput) else None
 
-    def restore(self, kept: bytes, seed: PreparedSeed, shown: SystemInput) -> RegionOutput:
+    def restore(self, stored: bytes, seed: PreparedSeed, shown: SystemInput) -> RegionOutput:
         """Return the stored answer.
 
         Raises:
             MedtestError: It is not a region of the image's shape.
         """
-        region = unpacked(kept)[0].get("region")
+        region = unpacked(stored)[0].get("region")
         if region is None or region.dtype != np.bool_ or region.shape != shown.spec.spatial(shown.image.shape):
             raise MedtestError("a stored answer holds no region of the image's shape")
         return RegionOutput(region=region)

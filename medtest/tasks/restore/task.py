@@ -49,13 +49,13 @@ class ImageStorage(Storage):
             return None
         return packed({"image": output.image})
 
-    def restore(self, kept: bytes, seed: PreparedSeed, shown: SystemInput) -> ImageOutput:
+    def restore(self, stored: bytes, seed: PreparedSeed, shown: SystemInput) -> ImageOutput:
         """Return the stored answer, with the system's input.
 
         Raises:
             MedtestError: It is not an image of the input's shape and dtype.
         """
-        image = unpacked(kept)[0].get("image")
+        image = unpacked(stored)[0].get("image")
         if image is None or image.dtype != shown.image.dtype or image.shape != shown.image.shape:
             raise MedtestError("a stored answer holds no image of the input's shape")
         return ImageOutput(image=image, given=shown.image)

@@ -51,13 +51,13 @@ class MaskStorage(Storage):
         """Return the mask, one bit per pixel, and with ``maps`` the probability map at 8 bits."""
         return packed(mask_arrays(output, seed, maps=maps)) if isinstance(output, MaskOutput) else None
 
-    def restore(self, kept: bytes, seed: PreparedSeed, shown: SystemInput) -> MaskOutput:
+    def restore(self, stored: bytes, seed: PreparedSeed, shown: SystemInput) -> MaskOutput:
         """Return the stored answer.
 
         Raises:
             MedtestError: It is not an answer of this task.
         """
-        return mask_of(unpacked(kept)[0])
+        return mask_of(unpacked(stored)[0])
 
 
 class MaskScoring(Scoring):

@@ -11,14 +11,11 @@ from numpy.typing import NDArray
 from medtest.core.probes import NO_GRADIENT
 from medtest.core.tasks.results import Graded
 from medtest.results.attacks.checking.found import (
-    FAILS,
     FOLLOWED,
     MOST_PROBE,
     MOST_REPEAT,
     MOST_ZERO,
     MOSTLY,
-    NOT_CHECKED,
-    OK,
     PROBE,
     REPEATS,
     WITHIN,
@@ -53,13 +50,12 @@ def of_sources(records: Records, dataset: str) -> Iterator[CheckFinding]:
         gaps = sources[column].to_numpy(dtype=np.float64, na_value=np.nan) if column in sources.columns else np.zeros(0)
         gaps = gaps[~np.isnan(gaps)]
         if not gaps.size:
-            yield CheckFinding(check=check, verdict=NOT_CHECKED, why="the records hold no measurement", bound=bound)
+            yield CheckFinding.unchecked(check, "the records hold no measurement", {"bound": bound})
             continue
         largest = float(gaps.max())
         words = f"largest difference in probability on {gaps.size:,} source images: {largest:.2g}"
-        good = largest <= bound
-        why = words if good else f"{words}, more than {bound:g}: {bad}"
-        yield CheckFinding(check=check, verdict=OK if good else FAILS, why=why, value=largest, bound=bound)
+        explanation = f", more than {bound:g}: {bad}"
+        yield CheckFinding.of(check, largest <= bound, words, {"value": largest, "bound": bound}, explanation)
 
 
 def of_setting(
@@ -77,11 +73,8 @@ def of_setting(
             stuck = int(((shares > MOSTLY) & failed).sum())
             value = stuck / shares.size
             words = f"in {stuck:,} of {shares.size:,} cases most gradients were exactly zero and decisions stayed right"
-            bad = f"{words}: the attack had no gradient to follow there, so this is no evidence of robustness"
-            good = value <= MOST_ZERO
-            yield CheckFinding(
-                check=ZERO, verdict=OK if good else FAILS, why=words if good else bad, value=value, bound=0.01
-            )
+            explanation = ": the attack had no gradient to follow there, so this is no evidence of robustness"
+            yield CheckFinding.of(ZERO, value <= MOST_ZERO, words, {"value": value, "bound": MOST_ZERO}, explanation)
     norm = "linf" if setting.norm == L_INF else "l2"
     far, scale = records.floats(norm)[rows], records.floats("scale")[rows]
     measured = ~np.isnan(far) & ~np.isnan(scale)
@@ -90,9 +83,9 @@ def of_setting(
         beyond = far[measured] - reach
         worst = int(beyond.argmax())
         value, bound = float(far[measured][worst]), float(reach[worst])
-        good = float(beyond.max()) <= (0.0 if norm == L_INF else 1e-6)
+        passes = float(beyond.max()) <= (0.0 if norm == L_INF else 1e-6)
         words = f"the largest change of a saved image is {value:g} levels; {bound:g} are allowed"
-        yield CheckFinding(check=WITHIN, verdict=OK if good else FAILS, why=words, value=value, bound=bound)
+        yield CheckFinding.of(WITHIN, passes, words, {"value": value, "bound": bound})
 
 
 def _followed(records: Records, setting: Setting, rows: Integers) -> Iterator[CheckFinding]:
@@ -109,9 +102,7 @@ def _followed(records: Records, setting: Setting, rows: Integers) -> Iterator[Ch
             instead = "Square and a surrogate of the scores are used instead"
             instead = instead if setting.part == STRONGEST else "read the strongest row"
             why = f"in {count:,} of {len(rows):,} cases gradients {words}: {instead}"
-            yield CheckFinding(check=FOLLOWED, verdict=FAILS, why=why, value=count / len(rows), bound=0.0)
+            yield CheckFinding.of(FOLLOWED, False, why, {"value": count / len(rows), "bound": 0.0})
             return
     if setting.role == WHITE:
-        yield CheckFinding(
-            check=FOLLOWED, verdict=OK, why="gradients are finite and reach the pixels", value=0.0, bound=0.0
-        )
+        yield CheckFinding.of(FOLLOWED, True, "gradients are finite and reach the pixels", {"value": 0.0, "bound": 0.0})

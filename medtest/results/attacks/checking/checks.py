@@ -27,8 +27,6 @@ from medtest.results.attacks.checking.found import (
     LEFT_OF_MASKS,
     LITTLE,
     MISLEADING,
-    NOT_CHECKED,
-    OK,
     OTHERS,
     ROUNDING,
     STEPS,
@@ -142,7 +140,7 @@ class _Checker:
     def compared(self, setting: Setting) -> Iterator[CheckFinding]:
         """Yield the checks that compare one crafted setting with others."""
         if not self._pairs.judged(setting, self._dataset).size:
-            yield CheckFinding(check=EPSILON, verdict=NOT_CHECKED, why="no judged case")
+            yield CheckFinding.unchecked(EPSILON, "no judged case")
             return
         if setting.role in (WHITE, BLACK, GENERATOR) and not setting.targeted:
             yield from self._weaker_settings(setting)
@@ -193,7 +191,7 @@ class _Checker:
                         "attack with a smaller ε" if check == EPSILON else "setting of the same attack with fewer steps"
                     )
                     why = f"no {lacking} to compare with"
-                    yield CheckFinding(check=check, verdict=NOT_CHECKED, why=why)
+                    yield CheckFinding.unchecked(check, why)
                 continue
             other, difference = worst
             wrong = f"; {reason}, so this attack misses some: try a smaller step size or more steps"
@@ -212,7 +210,7 @@ class _Checker:
         ]
         worst = self._worst(setting, others)
         if worst is None:
-            return CheckFinding(check=check, verdict=NOT_CHECKED, why="no such attack at the same ε to compare with")
+            return CheckFinding.unchecked(check, "no such attack at the same ε to compare with")
         other, difference = worst
         wrong = f"; {other.relation} {why}: gradients or step sizes hinder the white-box attack"
         return self._ordered(check, setting, other, difference, wrong)
@@ -234,29 +232,16 @@ class _Checker:
             f"{other.words}: {difference.words}, {difference.cases:,} cases"
         )
         if np.isnan(difference.low):
-            return CheckFinding(
-                check=check, verdict=NOT_CHECKED, why=f"{words}; a single seed gives no interval", bound=0.0
-            )
-        verdict, why = (FAILS, words + wrong) if difference.above else (OK, words)
-        return CheckFinding(
-            check=check,
-            verdict=verdict,
-            why=why,
-            value=difference.value,
-            low=difference.low,
-            high=difference.high,
-            bound=0.0,
-        )
+            return CheckFinding.unchecked(check, f"{words}; a single seed gives no interval", {"bound": 0.0})
+        return CheckFinding.of(check, not difference.above, words, {**difference.figures, "bound": 0.0}, wrong)
 
     def _unbounded(self, setting: Setting) -> CheckFinding:
         """Return the check that nothing is right at an ε large enough to replace the image."""
         if setting.norm != L_INF or setting.epsilon < LARGE or setting.targeted:
-            return CheckFinding(
-                check=UNBOUNDED, verdict=NOT_CHECKED, why=f"ε is below {LARGE:g}/255 or of another norm"
-            )
+            return CheckFinding.unchecked(UNBOUNDED, f"ε is below {LARGE:g}/255 or of another norm")
         if setting.step is not None and setting.steps is not None and setting.step * setting.steps < setting.epsilon:
             why = f"{setting.steps} steps of {setting.step:g} levels do not reach ε = {setting.epsilon:g}"
-            return CheckFinding(check=UNBOUNDED, verdict=NOT_CHECKED, why=why)
+            return CheckFinding.unchecked(UNBOUNDED, why)
         rows = self._pairs.judged(setting, self._dataset)
         right, whole = self._graded.right[rows], self._graded.whole[rows]
         if self._graded.measure.startswith("Dice"):
@@ -266,10 +251,8 @@ class _Checker:
             whole_right = int((right == whole).sum())
             value, bound = whole_right / len(rows), 0.0
             words = f"{whole_right:,} of {len(rows):,} answers are right at ε = {setting.epsilon:g}/255"
-        bad = f"{words}: this ε allows any image, so the attack does not work as intended"
-        good = value <= bound
-        why = words if good else bad
-        return CheckFinding(check=UNBOUNDED, verdict=OK if good else FAILS, why=why, value=value, bound=bound)
+        explanation = ": this ε allows any image, so the attack does not work as intended"
+        return CheckFinding.of(UNBOUNDED, value <= bound, words, {"value": value, "bound": bound}, explanation)
 
     def _noise(self, setting: Setting) -> CheckFinding:
         """Return the check that uniform noise of the same ε leaves more right."""
@@ -280,21 +263,18 @@ class _Checker:
         ]
         worst = self._worst(setting, noises) if setting.norm == L_INF else None
         if worst is None:
-            return CheckFinding(check=FLOOR, verdict=NOT_CHECKED, why="no uniform noise of the same ε to compare with")
+            return CheckFinding.unchecked(FLOOR, "no uniform noise of the same ε to compare with")
         other, difference = worst
         words = (
             f"{self._graded.measure} {difference.first:.3f} under {setting.words}, {difference.second:.3f} under noise "
             f"of the same ε: {difference.words}, {difference.cases:,} cases"
         )
-        shown = {"value": difference.value, "low": difference.low, "high": difference.high, "bound": 0.0}
+        figures = {**difference.figures, "bound": 0.0}
         if difference.first == 0:
-            return CheckFinding(check=FLOOR, verdict=OK, why=f"{words}; the attack leaves nothing right", **shown)
-        if difference.below:
-            return CheckFinding(check=FLOOR, verdict=OK, why=words, **shown)
-        if difference.above or difference.low > -LITTLE:
-            why = f"{words}; random noise is about as effective"
-            return CheckFinding(check=FLOOR, verdict=FAILS, why=why, **shown)
-        return CheckFinding(check=FLOOR, verdict=NOT_CHECKED, why=f"{words}; too few cases to decide", **shown)
+            return CheckFinding.of(FLOOR, True, f"{words}; the attack leaves nothing right", figures)
+        if not difference.below and not difference.above and not difference.low > -LITTLE:
+            return CheckFinding.unchecked(FLOOR, f"{words}; too few cases to decide", figures)
+        return CheckFinding.of(FLOOR, difference.below, words, figures, "; random noise is about as effective")
 
     def _rounding(self, setting: Setting) -> Iterator[CheckFinding]:
         """Yield the check that answers wrong before rounding to 8 bits are not right after it."""
@@ -307,19 +287,12 @@ class _Checker:
             f"{self._graded.measure} {difference.second:.3f} before rounding pixels to 8 bits, "
             f"{difference.first:.3f} after: {difference.words}, {difference.cases:,} cases"
         )
-        bad = f"{words}; without rounding the attack looks stronger than it is"
+        figures = {**difference.figures, "bound": 0.0}
         if np.isnan(difference.low):
-            yield CheckFinding(check=ROUNDING, verdict=NOT_CHECKED, why=words, value=difference.value, bound=0.0)
-            return
-        yield CheckFinding(
-            check=ROUNDING,
-            verdict=FAILS if difference.above else OK,
-            why=bad if difference.above else words,
-            value=difference.value,
-            low=difference.low,
-            high=difference.high,
-            bound=0.0,
-        )
+            yield CheckFinding.unchecked(ROUNDING, words, figures)
+        else:
+            explanation = "; without rounding the attack looks stronger than it is"
+            yield CheckFinding.of(ROUNDING, not difference.above, words, figures, explanation)
 
 
 def _beside(candidate: Setting, other: Setting) -> bool:

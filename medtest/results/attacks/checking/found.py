@@ -70,3 +70,15 @@ class CheckFinding:
     low: float = float("nan")
     high: float = float("nan")
     bound: float = float("nan")
+
+    @classmethod
+    def unchecked(cls, check: str, why: str, figures: Mapping[str, float] | None = None) -> CheckFinding:
+        """Return the result of a check without enough cases."""
+        return cls(check=check, verdict=NOT_CHECKED, why=why, **(figures or {}))
+
+    @classmethod
+    def of(
+        cls, check: str, passes: bool, why: str, figures: Mapping[str, float], explanation: str = ""
+    ) -> CheckFinding:
+        """Return the result of a check; if it fails, the explanation follows the reason."""
+        return cls(check=check, verdict=OK if passes else FAILS, why=why if passes else why + explanation, **figures)

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.results.attacks.checking.found import FAILS, MISLEADING, MISLEADS, NOT_CHECKED, OK, CheckFinding
+from medtest.results.attacks.checking.found import MISLEADING, MISLEADS, CheckFinding
 from medtest.results.attacks.pairs import Difference, PairedCases
 from medtest.results.attacks.settings import BLACK, GENERATOR, NOISE, STRONGEST, TRANSFER, WHITE, Setting
 from medtest.results.records.records_io import Records
@@ -39,23 +39,21 @@ def misleading(records: Records, settings: Sequence[Setting], pairs: PairedCases
     compared = list(_compared(records, settings, pairs, dataset))
     if not compared:
         why = "no gradient attack and noise, search, transfer or strongest at the same ε to compare"
-        return CheckFinding(check=MISLEADING, verdict=NOT_CHECKED, why=why)
+        return CheckFinding.unchecked(MISLEADING, why)
     rival, difference, bound = max(compared, key=lambda pair: float(np.nan_to_num(pair[1].low, nan=-np.inf)) - pair[2])
     words = (
         f"{pairs.graded.measure} {difference.first:.3f} under all gradient attacks within ε = "
         f"{rival.epsilon:g}/255, {difference.second:.3f} under {rival.words}: {difference.words}, "
         f"{difference.cases:,} cases"
     )
-    shown = {"value": difference.value, "low": difference.low, "high": difference.high, "bound": bound}
+    figures = {**difference.figures, "bound": bound}
     if np.isnan(difference.low):
-        return CheckFinding(
-            check=MISLEADING, verdict=NOT_CHECKED, why=f"{words}; a single seed gives no interval", **shown
-        )
+        return CheckFinding.unchecked(MISLEADING, f"{words}; a single seed gives no interval", figures)
     if difference.low <= bound:
-        return CheckFinding(check=MISLEADING, verdict=OK, why=words, **shown)
+        return CheckFinding.of(MISLEADING, True, words, figures)
     has_strongest = any(setting.part == STRONGEST and setting.crafted for setting in settings)
     advice = MISLEADS if has_strongest else f"{MISLEADS.partition(':')[0]}: add strongest to the suite and read its row"
-    return CheckFinding(check=MISLEADING, verdict=FAILS, why=f"{advice}. {words}", **shown)
+    return CheckFinding.of(MISLEADING, False, f"{advice}. {words}", figures)
 
 
 def _compared(

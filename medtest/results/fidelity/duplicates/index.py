@@ -125,9 +125,9 @@ def cosine_of(features: PictureFeatures, others: PictureFeatures | None = None) 
     """Return the second measure by features: the cosine between two rows, of two sets if both are passed."""
 
     def alike(first: int, second: int) -> float:
-        left = features.rows(np.array([first]))[0].astype(np.float64)
+        row = features.rows(np.array([first]))[0].astype(np.float64)
         two = (others or features).rows(np.array([second]))[0].astype(np.float64)
-        lengths = float(np.linalg.norm(left) * np.linalg.norm(two))
-        return float(left @ two) / lengths if lengths > 0 else float(np.array_equal(left, two))
+        lengths = float(np.linalg.norm(row) * np.linalg.norm(two))
+        return float(row @ two) / lengths if lengths > 0 else float(np.array_equal(row, two))
 
     return alike

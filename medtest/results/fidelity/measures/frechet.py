@@ -38,26 +38,13 @@ class FrechetReference:
         self.root, self.inverse = _powers(self.moments.covariance, 0.5, -0.5)
 
 
-def frechet_distance(pictures: Moments, reference: Moments) -> float:
-    """Return the distance, which is always real: |m₁ - m₂|² + tr(S₁ + S₂ - 2 (S₁S₂)^½).
-
-    The trace of the root is that of the symmetric (S₂^½ S₁ S₂^½)^½, whose eigenvalues are real and not negative, even
-    with fewer pictures than dimensions.
-
-    Raises:
-        ValueError: A set has fewer than two rows.
-    """
-    if min(pictures.count, reference.count) < 2:
-        raise ValueError("a covariance needs at least two pictures")
-    (root,) = _powers(reference.covariance, 0.5)
-    values = np.asarray(np.linalg.eigvalsh(_between(root, pictures.covariance)), np.float64)
-    return _distance(pictures, reference, _positive(values))
-
-
 def frechet(
     pictures: PictureFeatures, reference: FrechetReference, clusters: Sequence[Hashable] | None = None
 ) -> Estimate:
-    """Return the distance with its interval.
+    """Return the distance |m₁ - m₂|² + tr(S₁ + S₂ - 2 (S₁S₂)^½) with its interval; it is always real.
+
+    The trace of the root is that of the symmetric (S₂^½ S₁ S₂^½)^½, whose eigenvalues are real and not negative, even
+    with fewer pictures than dimensions.
 
     Args:
         pictures: Features of the generated pictures.

@@ -67,10 +67,10 @@ def kernel_distance(
     rng = np.random.RandomState(seed)
     distances = np.zeros(subsets)
     for number in range(subsets):
-        left = rng.choice(count, subset_size, replace=False).astype(np.int64)
+        one = rng.choice(count, subset_size, replace=False).astype(np.int64)
         two = rng.choice(reference.count, subset_size, replace=False).astype(np.int64)
-        rows = pictures.rows(left), reference.rows(two)
-        distances[number] = _squared_mmd(*rows) if plain else _of_clusters(*rows, codes[0][left], codes[1][two])
+        rows = pictures.rows(one), reference.rows(two)
+        distances[number] = _squared_mmd(*rows) if plain else _of_clusters(*rows, codes[0][one], codes[1][two])
         if subset_size == count == reference.count:  # every subset is the full set
             distances[:] = distances[number]
             break

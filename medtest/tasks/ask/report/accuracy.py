@@ -15,13 +15,13 @@ _AVERAGED = ("source", "perturbed", "difference", "source_exact", "f1", "recall"
 """Figures of a question that are averaged."""
 
 
-def the_average(found: AnswerTables) -> dict[str, Any] | None:
+def the_average(tables: AnswerTables) -> dict[str, Any] | None:
     """Return the row of accuracies that gives "original less average", or None without any truth.
 
     It is the published average over the 18 questions, else over the 14 kept ones; if a suite asks other questions, or
     lacks truth for some, the plain mean over the questions with truth, which is then also in the page's table.
     """
-    table = found.accuracy
+    table = tables.accuracy
     with_truth = table[table["difference"].notna()]
     for name in (AVERAGE_18, AVERAGE_14):
         for row in with_truth[with_truth["item"] == name].to_dict("records"):
@@ -42,9 +42,9 @@ def average_words(average: Mapping[str, Any]) -> str:
     return "one question" if count == "1" else f"average of {count} questions"
 
 
-def hidden_words(found: AnswerTables) -> str:
+def hidden_words(tables: AnswerTables) -> str:
     """Return the sentence with both numbers: the difference of accuracies in the table, and the flips it hides."""
-    average, hidden = the_average(found), found.hidden
+    average, hidden = the_average(tables), tables.hidden
     if average is None or hidden is None:
         return ""
     words = (
@@ -76,13 +76,13 @@ def _pooled(counts: Hidden) -> str:
     return f"Pooled, {subject} right in {100 * counts.source:.1f} % before and {100 * counts.after:.1f} % after."
 
 
-def accuracy_rows(found: AnswerTables) -> list[dict[str, Any]]:
+def accuracy_rows(tables: AnswerTables) -> list[dict[str, Any]]:
     """Return the table of accuracies by question, averages last."""
     rows = []
-    table: list[Mapping[Any, Any]] = list(found.accuracy.to_dict("records"))
-    average, items = the_average(found), set(found.accuracy["item"])
+    table: list[Mapping[Any, Any]] = list(tables.accuracy.to_dict("records"))
+    average, items = the_average(tables), set(tables.accuracy["item"])
     if average is not None and average["item"] not in items and len(items) > 1:
-        table.append({**dict.fromkeys(found.accuracy.columns, float("nan")), **average})
+        table.append({**dict.fromkeys(tables.accuracy.columns, float("nan")), **average})
     for row in table:
         mean = row["item"] not in items or row["item"] in (AVERAGE_18, AVERAGE_14)
         rows.append(
@@ -93,7 +93,7 @@ def accuracy_rows(found: AnswerTables) -> list[dict[str, Any]]:
                 "cases": f"{int(row['cases']):,}",
                 "own": [_stacked(row, "source"), _stacked(row, "perturbed"), _stacked(row, "difference", signed=True)],
                 "published": []
-                if found.simulated
+                if tables.simulated
                 else [
                     _stacked(row, "published_source"),
                     _stacked(row, "published_perturbed"),
@@ -111,14 +111,14 @@ def _stacked(row: Mapping[Any, Any], name: str, *, signed: bool = False) -> tupl
     return value, ends.removesuffix(")").replace(" to ", "\N{EN DASH}" if not signed else " to ")
 
 
-def published_words(found: AnswerTables) -> str:
+def published_words(tables: AnswerTables) -> str:
     """Return the source of the published figures, or the reason why they are not shown."""
-    if found.simulated:
+    if tables.simulated:
         return "Published figures of GPT-4V are shown for real systems only, not for a simulation."
     words = (
         f"{PUBLISHED}: accuracy as printed on the slides, Wilson's interval for 182 images. How answers were scored is "
     )
     words += "unknown, and 15 of the 18 accuracies are not fractions of 182."
-    if found.phantom:
+    if tables.phantom:
         words += " They are of a real product on real images, so these rows do not reproduce them."
     return words

@@ -13,9 +13,9 @@ from medtest.tasks.ask.tables.results import AnswerTables
 SIGNIFICANT = 0.05
 
 
-def flip_heat(found: AnswerTables) -> dict[str, Any] | None:
+def flip_heat(tables: AnswerTables) -> dict[str, Any] | None:
     """Return the heat map of questions × relations, repeated questions first; None if nothing was judged."""
-    table = rows_of(found.flips)
+    table = rows_of(tables.flips)
     if not table:
         return None
     cells = {(str(row["item"]), str(row["relation"])): row for row in table}
@@ -62,17 +62,17 @@ def _cell(row: Mapping[Any, Any] | None) -> dict[str, Any]:
     return filled(100 * row["rate"], lines, title=title)
 
 
-def system_heats(known: Sequence[tuple[str, AnswerTables]]) -> list[dict[str, Any]]:
+def system_heats(systems: Sequence[tuple[str, AnswerTables]]) -> list[dict[str, Any]]:
     """Return heat maps that compare systems, flips and accuracy by question; empty without systems.
 
     Args:
-        known: Names of systems that may share a table (all simulated, or none), with their tables.
+        systems: Names of systems that may share a table (all simulated, or none), with their tables.
     """
-    if not known:
+    if not systems:
         return []
-    names = [name for name, _ in known]
-    flips = [{str(row["item"]): row for row in rows_of(tables.flips, relation=OVERALL)} for _, tables in known]
-    right = [{str(row["item"]): row for row in rows_of(tables.accuracy)} for _, tables in known]
+    names = [name for name, _ in systems]
+    flips = [{str(row["item"]): row for row in rows_of(tables.flips, relation=OVERALL)} for _, tables in systems]
+    right = [{str(row["item"]): row for row in rows_of(tables.accuracy)} for _, tables in systems]
     return [
         heat_map(
             list(dict.fromkeys(item for rows in flips for item in rows)),

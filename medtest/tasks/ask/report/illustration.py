@@ -14,21 +14,21 @@ _STATES = {"not_relevant": "not relevant", "refusal": "refused", "unparsed": "no
 _CUT = {"length": "cut off", "malformed": "malformed"}
 
 
-def illustration(one: Illustration, pictures: Sequence[str]) -> dict[str, Any]:
+def illustration(image: Illustration, pictures: Sequence[str]) -> dict[str, Any]:
     """Return one image as a table: columns of pictures, rows of questions, cells with answers.
 
     Args:
-        one: The image.
+        image: The image.
         pictures: ``data:`` addresses of its pictures, in order; empty if none may be shown.
     """
     heads = [
         {
             "name": "source" if number == 0 else picture.relation.replace("_", " "),
             "level": f"severity {picture.severity}" if picture.severity else "",
-            "address": one.address(picture),
+            "address": image.address(picture),
             "picture": pictures[number] if number < len(pictures) else "",
         }
-        for number, picture in enumerate(one.pictures)
+        for number, picture in enumerate(image.pictures)
     ]
     rows: list[dict[str, Any]] = [
         {
@@ -37,12 +37,12 @@ def illustration(one: Illustration, pictures: Sequence[str]) -> dict[str, Any]:
             "truth": plain_value(truth, kind),
             "cells": [_cell(answer, kind, row[0], first=number == 0) for number, answer in enumerate(row)],
         }
-        for (item, words), kind, truth, row in zip(one.questions, one.kinds, one.truths, one.said, strict=True)
+        for (item, words), kind, truth, row in zip(image.questions, image.kinds, image.truths, image.said, strict=True)
     ]
     flipped = [row for row in rows if any(cell["flipped"] for cell in row["cells"])]
     return {
-        "address": f"{one.dataset}/{one.seed_id}",
-        "flips": _flips(one, sum(cell["flipped"] for row in rows for cell in row["cells"])),
+        "address": f"{image.dataset}/{image.seed_id}",
+        "flips": _flips(image, sum(cell["flipped"] for row in rows for cell in row["cells"])),
         "heads": heads,
         "rows": flipped,
         "steady": ", ".join(row["name"] for row in rows if row not in flipped),

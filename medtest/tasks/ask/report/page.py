@@ -25,33 +25,33 @@ _MOST_JUDGED = 40
 _TURNED = ("right_to_wrong", "wrong_to_right", "wrong_to_wrong")
 
 
-def answers(found: AnswerTables, folder: Path) -> dict[str, Any]:
+def answers(tables: AnswerTables, folder: Path) -> dict[str, Any]:
     """Return the values of the template.
 
     Args:
-        found: Tables of the system.
+        tables: Tables of the system.
         folder: Folder with the sheets of the worst images.
     """
     return {
-        "phantom": found.phantom,
-        "simulated": found.simulated,
-        "hidden": hidden_words(found),
-        "accuracy": accuracy_rows(found),
-        "published": published_words(found),
-        "heat": flip_heat(found),
-        "floor": floor_words(found.flips),
-        "relations": _by_relation(found),
-        "questions": _by_question(found.directions),
-        "changes": _changes(found.changes),
-        "states": _states(found.states),
-        "judge": judge_words(found),
-        "judged": [] if found.judged is None else _judged(found.judged),
-        "costs": _costs(found.costs),
-        "cost_total": _cost_total(found.costs),
-        "cost_words": _cost_words(found.costs),
+        "phantom": tables.phantom,
+        "simulated": tables.simulated,
+        "hidden": hidden_words(tables),
+        "accuracy": accuracy_rows(tables),
+        "published": published_words(tables),
+        "heat": flip_heat(tables),
+        "floor": floor_words(tables.flips),
+        "relations": _by_relation(tables),
+        "questions": _by_question(tables.directions),
+        "changes": _changes(tables.changes),
+        "states": _states(tables.states),
+        "judge": judge_words(tables),
+        "judged": [] if tables.judged is None else _judged(tables.judged),
+        "costs": _costs(tables.costs),
+        "cost_total": _cost_total(tables.costs),
+        "cost_words": _cost_words(tables.costs),
         "worst": [
             illustration(image, pictures)
-            for image, pictures in zip(found.worst, sheets(folder, found.worst), strict=True)
+            for image, pictures in zip(tables.worst, sheets(folder, tables.worst), strict=True)
         ],
     }
 
@@ -165,23 +165,23 @@ def _states(states: pd.DataFrame) -> list[dict[str, Any]]:
     return rows
 
 
-def judge_words(found: AnswerTables) -> str:
+def judge_words(tables: AnswerTables) -> str:
     """Return the judge's name and how much it read, "" without a judge."""
-    if found.judged is None:
+    if tables.judged is None:
         return ""
-    if found.judged.empty:
-        unread = _left_unread(found.states)
+    if tables.judged.empty:
+        unread = _left_unread(tables.states)
         if unread:
             why = "they are empty, or it was stopped or gave no reply"
-            return f"medtest finds no value in {unread:,} answers, and {found.judge} read none of them: {why}."
-        return f'medtest found a value, a refusal or "not relevant" in every answer; {found.judge} read nothing.'
-    resolved = found.judged[found.judged["state"] != "unparsed"]
+            return f"medtest finds no value in {unread:,} answers, and {tables.judge} read none of them: {why}."
+        return f'medtest found a value, a refusal or "not relevant" in every answer; {tables.judge} read nothing.'
+    resolved = tables.judged[tables.judged["state"] != "unparsed"]
     cases = int(resolved["cases"].sum())
     return (
-        f"medtest finds no value in {len(found.judged):,} different answers. {found.judge} read {len(resolved):,} of"
+        f"medtest finds no value in {len(tables.judged):,} different answers. {tables.judge} read {len(resolved):,} of"
         f" them ({cases:,} cases). This page and its tables use these readings and count them in the column"
         ' "by the judge"; the run\'s own tables, outside views/, do not use them.'
-    ) + ("" if found.judge_cost_usd is None else f" The readings cost ${found.judge_cost_usd:,.4f}.")
+    ) + ("" if tables.judge_cost_usd is None else f" The readings cost ${tables.judge_cost_usd:,.4f}.")
 
 
 def _left_unread(states: pd.DataFrame) -> int:

@@ -215,21 +215,21 @@ def _ends(name: str, ends: tuple[object, object]) -> dict[str, object]:
     return {f"{name}_low": round(float(low), 6), f"{name}_high": round(float(high), 6)}  # type: ignore[arg-type]
 
 
-def label_scores(said: list[frozenset[str]], true: list[frozenset[str]]) -> tuple[float, float, float]:
+def label_scores(answered: list[frozenset[str]], true: list[frozenset[str]]) -> tuple[float, float, float]:
     """Return F1, recall and Matthews' correlation over indicators of all labels, all cases pooled.
 
     Args:
-        said: Labels of each answer; empty for a refusal.
+        answered: Labels of each answer; empty for a refusal.
         true: Labels of each truth.
 
     Returns:
         Each in [0, 1], [0, 1] and [-1, 1]; NaN if undefined.
     """
-    labels = frozenset().union(*said, *true)
-    hit = sum(len(a & b) for a, b in zip(said, true, strict=True))
-    false = sum(len(a - b) for a, b in zip(said, true, strict=True))
-    missed = sum(len(b - a) for a, b in zip(said, true, strict=True))
-    true_negatives = len(labels) * len(said) - hit - false - missed
+    labels = frozenset().union(*answered, *true)
+    hit = sum(len(a & b) for a, b in zip(answered, true, strict=True))
+    false = sum(len(a - b) for a, b in zip(answered, true, strict=True))
+    missed = sum(len(b - a) for a, b in zip(answered, true, strict=True))
+    true_negatives = len(labels) * len(answered) - hit - false - missed
     f1 = 2 * hit / (2 * hit + false + missed) if hit + false + missed else float("nan")
     recall = hit / (hit + missed) if hit + missed else float("nan")
     product = float(hit + false) * (hit + missed) * (true_negatives + false) * (true_negatives + missed)

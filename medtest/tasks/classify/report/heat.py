@@ -13,9 +13,9 @@ from medtest.tasks.classify.tables.results import LabelTables
 _MEAN = "mean of the types"
 
 
-def severity_heat(found: LabelTables) -> list[dict[str, Any]]:
+def severity_heat(tables: LabelTables) -> list[dict[str, Any]]:
     """Return the heat map of types and difficulties, or an empty list for a single difficulty."""
-    rows = _rows(found)
+    rows = _rows(tables)
     levels = sorted({level for _, level in rows} - {ALL}, key=int)
     if len(levels) < 2:
         return []
@@ -24,23 +24,23 @@ def severity_heat(found: LabelTables) -> list[dict[str, Any]]:
             "By difficulty",
             "Flip probability, interval, sequences.",
             [(f"difficulty {level}" if level != ALL else "all", rows, level) for level in (*levels, ALL)],
-            _groups(found),
+            _groups(tables),
         )
     ]
 
 
-def system_heat(known: Sequence[tuple[str, LabelTables]]) -> list[dict[str, Any]]:
+def system_heat(systems: Sequence[tuple[str, LabelTables]]) -> list[dict[str, Any]]:
     """Return the heat map of types and systems, or an empty list if no system saw a sequence.
 
     Args:
-        known: Names of the systems, with their tables.
+        systems: Names of the systems, with their tables.
     """
-    columns = [(name, _rows(tables), ALL) for name, tables in known if not tables.flips.empty]
+    columns = [(name, _rows(tables), ALL) for name, tables in systems if not tables.flips.empty]
     if not columns:
         return []
-    phantom = any(tables.phantom for _, tables in known)
+    phantom = any(tables.phantom for _, tables in systems)
     lead = f"{'Phantom images. ' if phantom else ''}Flip probability, interval, sequences; all difficulties."
-    groups = {name: group for _, tables in known for name, group in _groups(tables).items()}
+    groups = {name: group for _, tables in systems for name, group in _groups(tables).items()}
     return [_heat("Flip probability", lead, columns, groups)]
 
 

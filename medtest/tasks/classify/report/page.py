@@ -32,7 +32,7 @@ def shown_films(folder: Path) -> list[SampleStrip]:
 
 
 def label_page(
-    found: LabelTables,
+    tables: LabelTables,
     *,
     relations: Mapping[str, str] | None = None,
     films: Sequence[Any] = (),
@@ -41,24 +41,24 @@ def label_page(
     """Return the sections of a classifier.
 
     Args:
-        found: Tables of the classifier.
+        tables: Tables of the classifier.
         relations: Relation ids, each with the name of its part, for published figures.
         films: Film strips from :func:`medtest.report.pages.material.strips`.
         warn: Function that gives the checks that an attack fails at a severity.
     """
     return {
-        "phantom": found.phantom,
-        "multi": found.classes.multi,
-        "accuracy": _accuracy(found, relations or {}, warn),
-        "confusion": _confusions(found),
-        "classes": _classes(found),
-        "flips": _flips(found),
-        "flip_heat": severity_heat(found),
-        "flip_curves": _flip_curves(found),
-        "errors": _corruption_errors(found),
-        "attack_labels": attack_labels(found.attack_labels),
+        "phantom": tables.phantom,
+        "multi": tables.classes.multi,
+        "accuracy": _accuracy(tables, relations or {}, warn),
+        "confusion": _confusions(tables),
+        "classes": _classes(tables),
+        "flips": _flips(tables),
+        "flip_heat": severity_heat(tables),
+        "flip_curves": _flip_curves(tables),
+        "errors": _corruption_errors(tables),
+        "attack_labels": attack_labels(tables.attack_labels),
         "films": [_film(strip) for strip in films],
-        "reference": found.reference,
+        "reference": tables.reference,
     }
 
 

@@ -29,38 +29,38 @@ _WORDS = {WHOLE: "anything", ENTITIES: "entities", RELATIONS: "relations"}
 _PUBLISHED_COLOURS = (VERMILION, GREEN, PURPLE, ORANGE)
 
 
-def depict_page(found: DepictTables) -> dict[str, Any]:
+def depict_page(tables: DepictTables) -> dict[str, Any]:
     """Return the values of the template."""
     return {
-        "simulated": found.simulated,
-        "weighted": found.weighted,
-        "figure": _figure_six(found),
+        "simulated": tables.simulated,
+        "weighted": tables.weighted,
+        "figure": _figure_six(tables),
         "legend": figure_legend(),
-        "rules": [_rates(found, rule) for rule in RULES],
-        "truth": _rates(found, ""),
-        "net": _net(found),
-        "misses": _misses(found),
+        "rules": [_rates(tables, rule) for rule in RULES],
+        "truth": _rates(tables, ""),
+        "net": _net(tables),
+        "misses": _misses(tables),
         "published_misses": _published_misses(),
         "software": published.software(),
         "paper": published.PAPER,
-        "refusals": _refusals(found),
-        "reader": reader_words(found),
-        "classes": _classes(found),
-        "costs": _costs(found),
+        "refusals": _refusals(tables),
+        "reader": reader_words(tables),
+        "classes": _classes(tables),
+        "costs": _costs(tables),
     }
 
 
-def reader_words(found: DepictTables) -> str:
+def reader_words(tables: DepictTables) -> str:
     """Return the name of the reader and a summary of its card."""
-    if not found.reader:
+    if not tables.reader:
         return "The runs do not name the reader of the pictures."
-    if found.card is None:
-        return f"{found.reader} read the pictures. It has no card, so its error rates are unknown and not corrected."
-    rows = found.card.of_kind("class")
+    if tables.card is None:
+        return f"{tables.reader} read the pictures. It has no card, so its error rates are unknown and not corrected."
+    rows = tables.card.of_kind("class")
     detectable = sum(row.reliable for row in rows)
     return (
-        f"{found.reader} read the pictures; its card is measured on {found.card.pictures:,} labelled pictures"
-        f"{f' ({found.card.data})' if found.card.data else ''}. It can tell {detectable:,} of {len(rows):,} classes."
+        f"{tables.reader} read the pictures; its card is measured on {tables.card.pictures:,} labelled pictures"
+        f"{f' ({tables.card.data})' if tables.card.data else ''}. It can tell {detectable:,} of {len(rows):,} classes."
     )
 
 

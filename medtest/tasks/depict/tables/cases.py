@@ -283,11 +283,11 @@ def _parsed(text: Mapping[str, Texts], row: int) -> tuple[SceneLook, Said, PoolC
     )
 
 
-def _missed(look: SceneLook, said: Said, rule: str) -> tuple[int, ...]:
-    counts = missed(look, said, rule)
+def _missed(look: SceneLook, prompt: Said, rule: str) -> tuple[int, ...]:
+    counts = missed(look, prompt, rule)
     if look.tells.classes is None and look.tells.predicates is None:
         return *counts, 0, 0
-    total = missed(replace(look, tells=Tells(counts=look.tells.counts)), said, rule)
+    total = missed(replace(look, tells=Tells(counts=look.tells.counts)), prompt, rule)
     return *counts, total[1] - counts[1], total[3] - counts[3]
 
 

@@ -154,14 +154,14 @@ class _Logs:
         self.empty = np.log(sp**2 + (1 - sp) ** 2)
         self._all_empty = self.empty.sum(1)
 
-    def of(self, told: _Told, *, pairs: bool, others: bool) -> tuple[Floats, Floats]:
+    def of(self, tells: _Told, *, pairs: bool, others: bool) -> tuple[Floats, Floats]:
         """Return the probabilities of an alarm for a right case, and for one with one error, draws each."""
-        right = [self.alike[:, told.kept], self.gone[:, told.removed], self.come[:, told.added]]
-        wrong = [self.unlike[:, told.kept], self.stayed[:, told.removed], self.lacking[:, told.added]]
+        right = [self.alike[:, tells.kept], self.gone[:, tells.removed], self.come[:, tells.added]]
+        wrong = [self.unlike[:, tells.kept], self.stayed[:, tells.removed], self.lacking[:, tells.added]]
         passing, failing = np.concatenate(right, axis=1), np.concatenate(wrong, axis=1)
         passed = passing.sum(1)
         if others:
-            inside = [*told.kept, *told.removed, *told.added]
+            inside = [*tells.kept, *tells.removed, *tells.added]
             passed = passed + self._all_empty - self.empty[:, inside].sum(1)
         detected = 1 - np.exp(passed[:, None] - passing + failing).mean(1)
         return 1 - np.exp(passed), detected

@@ -109,9 +109,9 @@ def depict_tables(records: Records, *, phantom: bool = False) -> DepictTables | 
     )
 
 
-def reader_of(said: Mapping[str, Any]) -> tuple[str, Card | None]:
+def reader_of(stated_reader: Mapping[str, Any]) -> tuple[str, Card | None]:
     """Return a reader's name and card from a run's information on it (``reader`` of ``run.json``)."""
-    name, card = str(said.get("name") or ""), said.get("card")
+    name, card = str(stated_reader.get("name") or ""), stated_reader.get("card")
     try:
         return name, None if not card else Card.of_json(card)
     except ValueError:
