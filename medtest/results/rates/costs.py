@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MEASURES = ("prompt_tokens", "completion_tokens", "cost_usd", "seconds", "attempts")
+_METRICS = ("cost_usd", "prompt_tokens", "completion_tokens", "seconds_median", "seconds_p95", "attempts")
 
 
 def cost_rows(frames: Sequence[pd.DataFrame], by: Sequence[str], columns: Sequence[str]) -> pd.DataFrame:
@@ -38,6 +39,11 @@ def cost_rows(frames: Sequence[pd.DataFrame], by: Sequence[str], columns: Sequen
             matches = np.flatnonzero(codes == code)
             rows.append({"by": column, "name": name, **_costs({key: value[matches] for key, value in numbers.items()})})
     return pd.DataFrame(rows, columns=list(columns))
+
+
+def cost_metrics(total: Mapping[Any, Any]) -> dict[str, float]:
+    """Return the known costs of a row of :func:`cost_rows` as metrics for MLflow."""
+    return {f"cost/{name}": float(total[name]) for name in _METRICS if name in total and total[name] == total[name]}
 
 
 def _costs(numbers: Mapping[str, NDArray[np.float64]]) -> dict[str, object]:

@@ -14,6 +14,7 @@ from medtest.report.pages.material import Material
 from medtest.report.pages.words import counted
 from medtest.report.replayed import PictureKind, ReplayedPicture
 from medtest.results.cube.axes import ALL, OVERALL
+from medtest.results.rates.costs import cost_metrics
 from medtest.results.rates.pivot import marked
 from medtest.results.records.records_io import Records
 from medtest.tasks.ask.report.accuracy import average_words, hidden_words, the_average
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 TEMPLATE = Path(__file__).parent / "report" / "answers.html.j2"
-_COSTS = ("cost_usd", "prompt_tokens", "completion_tokens", "seconds_median", "seconds_p95", "attempts")
 
 
 class AskResults(TaskResults):
@@ -116,8 +116,7 @@ class AskResults(TaskResults):
 
     def metrics(self) -> dict[str, float]:
         """Return the costs of API calls as metrics."""
-        total = self._total()
-        values = {f"cost/{name}": float(total[name]) for name in _COSTS if name in total and total[name] == total[name]}
+        values = cost_metrics(self._total())
         if self.tables.judge_cost_usd is not None:
             values["cost/judge_usd"] = self.tables.judge_cost_usd
         return values

@@ -12,8 +12,9 @@ from medtest.report.pages.material import Material
 from medtest.results.columns import seeds_of
 from medtest.results.cube.axes import ALL, OVERALL
 from medtest.results.fidelity.tables import PictureTables
+from medtest.results.rates.costs import cost_metrics
 from medtest.tasks.depict.oracle import WHOLE
-from medtest.tasks.depict.report.page import depict_page, reader_words
+from medtest.tasks.depict.report.page import depict_page, reader_words, shown
 from medtest.tasks.depict.rules import STRICT
 from medtest.tasks.depict.tables.results import DepictTables
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 TEMPLATE = Path(__file__).parent / "report" / "depictions.html.j2"
-_COSTS = ("cost_usd", "prompt_tokens", "completion_tokens", "seconds_median", "seconds_p95", "attempts")
 
 
 class DepictResults(TaskResults):
@@ -62,7 +62,7 @@ class DepictResults(TaskResults):
         row = self._strongest()
         if row:
             ends = f"{100 * row['ci_low']:+.1f} to {100 * row['ci_high']:+.1f}"
-            lines = [f"95 % interval {ends} points, under {named(row['relation'])}"]
+            lines = [f"95 % interval {ends} points, under {shown(row['relation'])}"]
             lines.append(f"rate {percent(100 * row['rate'])} of {row['cases']:,} pairs, strict")
             cards.append({"name": "Largest net error rate", "value": f"{100 * row['net']:+.1f} points", "lines": lines})
         for kind, words in (("entities", "Entities missed"), ("relations", "Relations missed")):
@@ -88,7 +88,7 @@ class DepictResults(TaskResults):
         row = self._strongest()
         if row:
             lines.append(
-                f"{named(row['relation'])} has the largest net error rate: {100 * row['net']:+.1f} points "
+                f"{shown(row['relation'])} has the largest net error rate: {100 * row['net']:+.1f} points "
                 f"[{100 * row['ci_low']:+.1f}, {100 * row['ci_high']:+.1f}] over repeated prompts; "
                 "tables/actesting_net.csv."
             )
@@ -134,9 +134,7 @@ class DepictResults(TaskResults):
                 values[f"net_{row['kind']}/{row['relation']}"] = float(row["net"])
         for row in rows_of(self.tables.misses, rule=STRICT):
             values[f"miss_{row['kind']}/{row['relation']}"] = float(row["miss"])
-        total = self._total()
-        costs = {f"cost/{name}": float(total[name]) for name in _COSTS if name in total and total[name] == total[name]}
-        return {**values, **costs}
+        return {**values, **cost_metrics(self._total())}
 
     def sources(self, seeds: pd.DataFrame, trained_on: Sequence[str]) -> str:
         """Return the number of prompts, by data set."""
@@ -157,9 +155,3 @@ class DepictResults(TaskResults):
 
     def _total(self) -> Mapping[Any, Any]:
         return next(iter(rows_of(self.tables.costs, by=ALL)), {})
-
-
-def named(relation: object) -> str:
-    """Return the name of a relation in the paper."""
-    names = {"ec": "EC", "er_r": "ER_R", "er_a": "ER_A", "ss": "SS", "ec_er_r": "EC+ER_R", "ec_er_a": "EC+ER_A"}
-    return names.get(str(relation), str(relation).replace("_", " "))

@@ -21,7 +21,7 @@ from medtest.tasks.depict.tables.results import DepictTables
 _FIGURE_SIX = ("SS", "ER_R", "EC", "ER_A")
 _NAMED = {relation: name for name, relation in published.OPERATORS.items()} | {
     "source": "source",
-    "unchanged": "asked anew",
+    "unchanged": "repeated prompt",
     OVERALL: "all operators",
 }
 _MOST_CLASSES = 30
