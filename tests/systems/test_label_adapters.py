@@ -43,7 +43,7 @@ def ask(system: System, *addresses: Address, asked: Classes = THREE) -> list[Any
         if isinstance(one, Missing):
             checked.append(one)
             continue
-        checked.append(check_label(one, asked=asked, own=system.classes, form=system.answer_form, shape=(32, 48)))
+        checked.append(check_label(one, expected=asked, own=system.classes, form=system.answer_form, shape=(32, 48)))
     return checked
 
 

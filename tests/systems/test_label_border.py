@@ -21,7 +21,7 @@ MANY = Classes(names=("mass", "nodule", "edema"), multi=True)
 
 
 def asked(raw, form="probabilities", classes=THREE, own=None, shape=(8, 9)):
-    return check_label(raw, asked=classes, own=own, form=form, shape=shape)
+    return check_label(raw, expected=classes, own=own, form=form, shape=shape)
 
 
 def test_classes_of_the_house():

@@ -266,9 +266,9 @@ def test_names_match_without_case() -> None:
     assert not naming_mistakes(Settings(), None, where="x")
     asked_for = Classes(names=("benign", "melanoma"))
     assert classes_misfit(found.classes, asked_for) == ""
-    answer = check_label([0.2, 0.8], asked=asked_for, own=found.classes, form="probabilities")
+    answer = check_label([0.2, 0.8], expected=asked_for, own=found.classes, form="probabilities")
     assert answer.labels == ("benign",)
-    assert check_label({"BENIGN": 0.1, "Melanoma": 0.9}, asked=asked_for, own=None, form="probabilities").labels == (
+    assert check_label({"BENIGN": 0.1, "Melanoma": 0.9}, expected=asked_for, own=None, form="probabilities").labels == (
         "melanoma",
     )
-    assert check_label("MELANOMA", asked=asked_for, own=None, form="labels").labels == ("melanoma",)
+    assert check_label("MELANOMA", expected=asked_for, own=None, form="labels").labels == ("melanoma",)

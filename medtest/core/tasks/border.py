@@ -62,20 +62,20 @@ def resize_probability(probability: Probability, shape: tuple[int, int]) -> Prob
     )
 
 
-def as_array(raw: Any, what: str = "a mask") -> NDArray[Any]:
+def as_array(raw: Any, expected: str = "a mask") -> NDArray[Any]:
     """Return the answer as a NumPy array; torch tensors and other objects with ``__array__`` are accepted.
 
     Args:
         raw: The system's answer.
-        what: Description of the expected answer, for the message.
+        expected: Description of the expected answer, for the message.
 
     Raises:
         BadOutput: It is not an array of numbers.
     """
     if raw is None:
-        raise BadOutput(f"gave None where {what} is expected")
+        raise BadOutput(f"gave None where {expected} is expected")
     if isinstance(raw, str | bytes | dict):
-        raise BadOutput(f"gave {type(raw).__name__} where {what} is expected")
+        raise BadOutput(f"gave {type(raw).__name__} where {expected} is expected")
     for method in ("detach", "cpu"):
         if hasattr(raw, method):
             raw = getattr(raw, method)()
@@ -83,7 +83,7 @@ def as_array(raw: Any, what: str = "a mask") -> NDArray[Any]:
         array = np.asarray(raw)
     except Exception as error:
         if _holds_maps(raw):
-            raise _too_many_outputs(raw, "the map" if what == "a mask" else what) from None
+            raise _too_many_outputs(raw, "the map" if expected == "a mask" else expected) from None
         raise BadOutput(f"gave {type(raw).__name__}, which is no array: {error}") from error
     if array.dtype == object:
         raise BadOutput(f"gave {type(raw).__name__}, which is no array of numbers")

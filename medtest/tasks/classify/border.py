@@ -35,13 +35,13 @@ SUM_SLACK = 1e-3
 
 
 def check_label(
-    raw: Any, *, asked: Classes, own: Classes | None, form: str, shape: tuple[int, int] | None = None
+    raw: Any, *, expected: Classes, own: Classes | None, form: str, shape: tuple[int, int] | None = None
 ) -> LabelOutput:
     """Return a system's raw answer as a classification in the seeds' classes.
 
     Args:
         raw: The answer, in a form described in the module's docstring.
-        asked: Classes of the seeds.
+        expected: Classes of the seeds.
         own: Classes of the system, in the order of its scores; None for those of the seeds.
         form: One of :data:`medtest.systems.base.ANSWER_FORMS`.
         shape: Height and width of the prepared image, for masks.
@@ -50,43 +50,43 @@ def check_label(
         BadOutput: It is not a valid answer; the message gives the reason.
     """
     scores, given_mask = (raw.scores, raw.mask) if isinstance(raw, LabelAnswer) else (raw, None)
-    classes = asked if own is None else in_words_of(own, asked)
+    classes = expected if own is None else in_words_of(own, expected)
     if isinstance(scores, Mapping):
-        classes = in_words_of(Classes(names=tuple(str(name) for name in scores), multi=asked.multi), asked)
+        classes = in_words_of(Classes(names=tuple(str(name) for name in scores), multi=expected.multi), expected)
         scores = [float(v) if isinstance(v, int | float) and not isinstance(v, bool) else v for v in scores.values()]
-    misfit = classes_misfit(classes, asked)
+    misfit = classes_misfit(classes, expected)
     if misfit:
         raise BadOutput(misfit)
     mask = None if given_mask is None or shape is None else check_mask(given_mask, shape)
     if form == "labels":
-        labels = asked.ordered(_named(scores, classes))
-        return LabelOutput(classes=asked, labels=labels, mask=mask)
-    values = _in_order(_scores(scores, len(classes.names)), classes, asked)
-    labels, probabilities = _decided(values, asked, form)
-    return LabelOutput(classes=asked, labels=labels, probabilities=probabilities, mask=mask)
+        labels = expected.ordered(_named(scores, classes))
+        return LabelOutput(classes=expected, labels=labels, mask=mask)
+    values = _in_order(_scores(scores, len(classes.names)), classes, expected)
+    labels, probabilities = _decided(values, expected, form)
+    return LabelOutput(classes=expected, labels=labels, probabilities=probabilities, mask=mask)
 
 
-def classes_misfit(own: Classes | None, asked: Classes) -> str:
+def classes_misfit(own: Classes | None, expected: Classes) -> str:
     """Return the reason why a system's classes do not match the seeds', or "". Case is ignored.
 
     Exclusive classes must be the same; with several labels, the system may have more.
     """
     if own is None:
         return ""
-    own = in_words_of(own, asked)
-    if own.multi != asked.multi:
+    own = in_words_of(own, expected)
+    if own.multi != expected.multi:
         exclusive, multiple = "exactly one is true", "several may be true"
         return (
             f"has classes of which {multiple if own.multi else exclusive}; "
-            f"of the seeds' {multiple if asked.multi else exclusive}"
+            f"of the seeds' {multiple if expected.multi else exclusive}"
         )
-    absent = [name for name in asked.names if name not in own.names]
-    extra = [] if asked.multi else [name for name in own.names if name not in asked.names]
+    absent = [name for name in expected.names if name not in own.names]
+    extra = [] if expected.multi else [name for name in own.names if name not in expected.names]
     if not absent and not extra:
         return ""
     parts = [f"does not know {', '.join(absent)}"] if absent else []
     parts += [f"knows {', '.join(extra)}, which the seeds do not have"] if extra else []
-    return f"{' and '.join(parts)} (its classes: {_shown(own)}; the seeds': {_shown(asked)})"
+    return f"{' and '.join(parts)} (its classes: {_shown(own)}; the seeds': {_shown(expected)})"
 
 
 def _shown(classes: Classes) -> str:

@@ -53,7 +53,7 @@ class LabelBorder(Border):
         if shown.classes is None:
             raise BadOutput("was asked for a label of a seed that has no classes")
         return check_label(
-            raw, asked=shown.classes, own=system.classes, form=system.answer_form, shape=shown.image.shape[:2]
+            raw, expected=shown.classes, own=system.classes, form=system.answer_form, shape=shown.image.shape[:2]
         )
 
     def misfit(self, own: Classes | None, requested: Classes) -> str:

@@ -110,13 +110,13 @@ def labels_of(text: str) -> tuple[str, ...]:
     return tuple(part for part in text.split(SEPARATOR) if part)
 
 
-def decisions_of(frame: pd.DataFrame, classes: Classes, classes_of: Mapping[str, Classes] | None = None) -> Decisions:
+def decisions_of(frame: pd.DataFrame, classes: Classes, stored: Mapping[str, Classes] | None = None) -> Decisions:
     """Return the decisions of records.
 
     Args:
         frame: Follow-ups or sources.
         classes: Classes from :func:`classes_of` for all records.
-        classes_of: :attr:`Records.classes`.
+        stored: :attr:`Records.classes`.
     """
     source, source_answered = _matrix(frame, SOURCE_LABEL, classes)
     answer, _ = _matrix(frame, LABEL, classes)
@@ -125,7 +125,7 @@ def decisions_of(frame: pd.DataFrame, classes: Classes, classes_of: Mapping[str,
         labelled, source_answered = labelled & expected.any(1), source_answered & source.any(1)
     return Decisions(
         classes=classes,
-        sizes=_sizes(frame, classes, classes_of or {}),
+        sizes=_sizes(frame, classes, stored or {}),
         answer=answer,
         answered=_known(frame) & (answer.any(1) | classes.multi),
         source=source,
