@@ -105,7 +105,7 @@ def test_a_blind_system_fails_by_its_sources_whatever_its_rate_of_violations_say
     sources = found[FAILED_SOURCES]
     assert (sources.verdict, sources.newly, sources.no_longer, sources.cases) == (FAILED, 30, 0, 60)
     assert (sources.low, sources.high) == pytest.approx(_resampled(np.repeat([1.0, 0.0], 30)), abs=1.8)  # a sixtieth
-    assert "30 fail anew" in sources.words and "which take" in sources.words
+    assert "30 newly fail" in sources.words and "which leaves" in sources.words
     score = found[SOURCE_SCORE]
     dice = [one[one.relation == "source"].set_index("seed_id").dice for one in (blind, base)]
     assert score.verdict == FAILED and score.difference == pytest.approx(100 * (dice[0] - dice[1]).mean(), abs=1e-3)
@@ -167,7 +167,7 @@ def test_identical_runs_pass_only_where_their_number_rules_the_margin_out() -> N
         assert {one.verdict for one in found.values()} == {verdict}, (seeds, margin)
     found = _judged(base.head(60), base.head(60), Margins())
     assert "need 189 sources (patients) for a margin of 2 points" in what_helps(list(found.values()))
-    assert all(one.words.endswith("; too few to rule 2 points out") for one in found.values())
+    assert all(one.words.endswith("; too few to rule out 2 points") for one in found.values())
 
 
 def test_a_score_that_trembles_does_not_count_as_one_that_was_seen_to_hold() -> None:

@@ -155,7 +155,7 @@ def test_equal_scales_become_their_mean(tmp_path: Path) -> None:
         ("Q\n", 1, None, "the scales"),
         ("", None, None, "the name of the quality"),
         ("# only\n", None, None, "the name of the quality"),
-        (b"\x00\x01\x02", None, None, "no text"),
+        (b"\x00\x01\x02", None, None, "not text"),
         (b"\xff\xfeQ\x00\n", None, None, "bytes that are no"),
     ],
 )

@@ -217,10 +217,10 @@ def factor_model(records: Records, primary: Criterion, place: Axes | None = None
     }
     if design is None or rare < EVENTS_PER_TERM * (design.matrix.shape[1] - 1):
         terms = 0 if design is None else design.matrix.shape[1] - 1
-        note = f"not fitted: {rare} rarer outcomes for {terms} terms; at least {EVENTS_PER_TERM} per term are needed"
+        note = f"not fitted: {rare} rarer outcomes for {terms} terms, at least {EVENTS_PER_TERM} each are needed"
         return pd.DataFrame([{"term": "", "kind": "none", **facts, "note": note}], columns=list(MODEL_COLUMNS))
     if facts["clusters"] < FEW_CLUSTERS:  # the variance estimate of so few clusters is far too small
-        note = f"not fitted: {facts['clusters']} clusters; at least {FEW_CLUSTERS} are needed"
+        note = f"not fitted: {facts['clusters']} clusters, at least {FEW_CLUSTERS} are needed"
         return pd.DataFrame([{"term": "", "kind": "none", **facts, "note": note}], columns=list(MODEL_COLUMNS))
     return _fit(
         replace(cases, rows=cases.rows.iloc[:0]), design, facts
@@ -332,7 +332,7 @@ def _fit(cases: _Cases, design: _Design, facts: dict[str, int]) -> pd.DataFrame:
         except (PerfectSeparationError, np.linalg.LinAlgError, ValueError) as error:
             return refused(f"not fitted: {error}")
     if not converged or not np.isfinite(fitted.bse).all() or np.abs(fitted.params[1:]).max() > FAR:
-        return refused("not fitted: the terms separate the outcomes, so no finite estimate exists")
+        return refused("not fitted: the outcomes are separated by the terms, so that no finite estimate exists")
     rows = []
     for index, (name, kind, unit) in enumerate(design.terms, start=1):
         estimate, spread = float(fitted.params[index]), float(fitted.bse[index])
