@@ -152,7 +152,7 @@ def test_the_original_captions_are_an_option(tmp_path: Path) -> None:
     assert changed["value"] < 50.0  # what shows the changed prompt does not show the original one
     assert changed["captions"] == "original"
     assert changed["distractors"] == 11
-    assert "it is easier" in changed["note"]
+    assert "11 other captions" in changed["note"]
 
 
 def test_pictures_that_cannot_be_found_are_a_notice(tmp_path: Path) -> None:
