@@ -75,13 +75,10 @@ def _refuse_words(words: list[str], keys: tuple[str, ...]) -> None:
     Raises:
         UserMistakes: A word has no value.
     """
-    from medtest.core.errors import Mistake, UserMistakes, nearest_name
+    from medtest.core.errors import UserMistakes, nearest_name, typed_mistake
 
     if words:
-        raise UserMistakes(
-            Mistake(where="command line", found=word, allowed="KEY=VALUE", nearest=nearest_name(word, keys))
-            for word in words
-        )
+        raise UserMistakes(typed_mistake("", word, "KEY=VALUE", nearest=nearest_name(word, keys)) for word in words)
 
 
 def _target(typed: str, home: Path, name: str) -> Path:

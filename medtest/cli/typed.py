@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from medtest.core.errors import Mistake, UserMistakes, nearest_name
+from medtest.core.errors import Mistake, UserMistakes, nearest_name, typed_mistake
 
 Tokens = Annotated[
     list[str],
@@ -46,7 +46,7 @@ def split_tokens(tokens: Sequence[str], *keys: str) -> tuple[str, list[str], dic
 
 def mistake(key: str, found: str, allowed: str, fix: str = "", nearest: str | None = None) -> UserMistakes:
     """Return the error for a typed token."""
-    return Mistake(where="command line", key=key, found=found, allowed=allowed, fix=fix, nearest=nearest).as_error()
+    return typed_mistake(key, found, allowed, fix, nearest=nearest).as_error()
 
 
 @contextmanager

@@ -80,12 +80,19 @@ class Mistake:
         if self.allowed:
             parts.append(f"  allowed: {self.allowed}")
         if self.fix:
-            parts.append(f"  to mend: {self.fix}")
+            parts.append(f"  fix:     {self.fix}")
         return "\n".join(parts)
 
     def as_error(self) -> UserMistakes:
         """Return an error that holds only this mistake."""
         return UserMistakes([self])
+
+
+def typed_mistake(
+    key: str, found: str = "", allowed: str = "", fix: str = "", *, nearest: str | None = None
+) -> Mistake:
+    """Return a mistake on the command line; see :class:`Mistake`."""
+    return typed_mistake(key, found, allowed, fix, nearest=nearest)
 
 
 class UserMistakes(MedtestError):

@@ -145,7 +145,7 @@ def _read_yaml(path: Path) -> dict[str, Any]:
     Raises:
         UserMistakes: It is not valid.
     """
-    where, fix = f"{path.parent.name}/{path.name}", "mend the file, or take its package out"
+    where, fix = f"{path.parent.name}/{path.name}", "correct the file, or uninstall its package"
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:

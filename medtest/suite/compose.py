@@ -12,10 +12,10 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from medtest.core.errors import Mistake, UserMistakes
+from medtest.core.errors import Mistake, UserMistakes, typed_mistake
 from medtest.core.files.paths import TYPED_STORE
 from medtest.suite.checking.checks import check
-from medtest.suite.checking.judging import gates_of, oracle_of
+from medtest.suite.checking.judging import gates_of, oracle_plan
 from medtest.suite.checking.systems import system_infos
 from medtest.suite.checking.validation import validate
 from medtest.suite.commandline.keys import Sources, check_keys, keep_chosen, key_of, take_out, to_only_system
@@ -210,7 +210,7 @@ def settle(
 
         if reader is not None:
             actual, fix = f"{judge.name} beside {reader.name}", "name one of judge.use and oracles.reader"
-            raise Mistake(where="command line", key="judge.use", found=actual, allowed="one", fix=fix).as_error()
+            raise typed_mistake("judge.use", actual, "one", fix).as_error()
         view, reader = judge_view(suite, judge), judge
     return Loaded(
         suite=suite, own=own, options=options, selection=selection, view=view, reader=reader, needed=requirements
@@ -234,7 +234,7 @@ def _view(suite: Suite, draft: Draft, source: Sources) -> tuple[Suite, str]:
     if not any(key[:1] == ("oracles",) for key in source.typed):
         return suite, ""
     own_draft = replace(draft, values={**draft.values, "oracles": source.tree.values.get("oracles")}, mistakes=[])
-    oracle = oracle_of(own_draft, suite)
+    oracle = oracle_plan(own_draft, suite.kind)
     digest = oracle_digest(suite).value
     if oracle is None:  # the suite's own oracle has mistakes that the command line corrects
         return suite, digest
@@ -259,12 +259,11 @@ def needs_data(suite: Suite) -> bool:
 def _check_for_run(suite: Suite, options: RunBlock, judge: Judge | None, mistakes: list[Mistake]) -> None:
     if options.data is None and needs_data(suite):
         mistakes.append(
-            Mistake(
-                where="command line",
-                key="data",
-                found="nothing",
-                allowed="the folder of your images",
-                fix=f"type data=PATH; suites/{suite.name}.yaml says what it holds",
+            typed_mistake(
+                "data",
+                "nothing",
+                "the folder of your images",
+                f"type data=PATH; suites/{suite.name}.yaml describes the folder",
             )
         )
     for system in suite.build_systems().values():
@@ -301,9 +300,7 @@ def _plain(cfg: DictConfig, mistakes: list[Mistake]) -> dict[str, Any]:
     except (OmegaConfBaseException, ValueError) as error:
         key = str(getattr(error, "full_key", "") or "")
         problem = str(error).splitlines()[0]
-        mistakes.append(
-            Mistake(where="command line", key=key, found=short(problem), allowed="values that can be filled in")
-        )
+        mistakes.append(typed_mistake(key, short(problem), "values that can be resolved"))
         values = OmegaConf.to_container(content, resolve=False)
     if not isinstance(values, dict):
         return {}

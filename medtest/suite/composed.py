@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from medtest.suite.checking.exclusion import COPY
@@ -38,9 +38,8 @@ def with_composed(suite: Suite) -> Suite:
     for name, crafter in suite.crafters.items():
         if crafter not in suite.systems:
             relations[name]["crafted_on"] = {"use": crafter.info.name, **_without_empty(plain_settings(crafter))}
-    portable_gates = [
-        gate for gate in suite.gates if not isinstance(gate, PairedGate)
-    ]  # paired gates name runs of this machine
+    # Paired gates name runs of this machine.
+    portable_gates = [gate for gate in suite.gates if not isinstance(gate, PairedGate)]
     composed = {
         "name": suite.name,
         "version": suite.version,
@@ -51,14 +50,14 @@ def with_composed(suite: Suite) -> Suite:
         "systems": family(suite.systems, "use"),
         "oracles": {
             "oracle": oracle.part.info.name,
-            "primary": _fields(oracle.primary),
+            "primary": asdict(oracle.primary),
             "scores": list(oracle.scores),
             "thresholds": list(oracle.thresholds),
             "against": list(oracle.against),
             **_without_empty(plain_settings(oracle.part)),
             **_reader(oracle.reader),
         },
-        **({"gates": [_without_empty(_fields(gate)) for gate in portable_gates]} if portable_gates else {}),
+        **({"gates": [_without_empty(asdict(gate)) for gate in portable_gates]} if portable_gates else {}),
         "privacy": suite.privacy.stated(),
         "prepare": {**suite.prepare.covers(), "size": "native" if suite.prepare.size is None else suite.prepare.size},
         **({} if suite.answers == "compact" else {"answers": suite.answers}),
@@ -80,10 +79,6 @@ def _without_empty(values: dict[str, Any]) -> dict[str, Any]:
     """Omit empty lists and null: an omitted value is the part's default."""
     cleaned = {name: _without_empty(item) if isinstance(item, dict) else item for name, item in values.items()}
     return {name: item for name, item in cleaned.items() if item is not None and item != []}
-
-
-def _fields(value: Any) -> dict[str, Any]:
-    return {name: getattr(value, name) for name in value.__dataclass_fields__}
 
 
 def without(values: Mapping[str, Any], key: Key) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from medtest.api.redact import redact
-from medtest.core.errors import MedtestError, Mistake
+from medtest.core.errors import MedtestError, Mistake, typed_mistake
 
 PACKAGES: Mapping[str, str] = {
     "s3": "s3fs",
@@ -35,7 +35,7 @@ PACKAGES: Mapping[str, str] = {
 }
 """Supported schemes, with the package that each needs."""
 _WHY_NOT: Mapping[str, str] = {
-    "memory": "what memory:// holds lives in one process, and workers are others: put the files into a folder",
+    "memory": "memory:// is not shared with worker processes; copy the files to a folder",
     "file": "type the path alone: data=/folder",
     "local": "type the path alone: data=/folder",
 }
@@ -65,12 +65,11 @@ def url_mistake(text: str, key: str = "data") -> Mistake | None:
     shown_url = f"{scheme}://…" if "@" in text or "?" in text else redact(text)[:120]
     fix = _WHY_NOT.get(scheme, "")
     if "::" in text or scheme not in PACKAGES:
-        return Mistake(
-            where="command line",
-            key=key,
-            found=shown_url,
-            allowed=f"a folder, or {', '.join(f'{name}://' for name in PACKAGES)}",
-            fix=fix or "Copy the files to a folder or to such a store.",
+        return typed_mistake(
+            key,
+            shown_url,
+            f"a folder, or {', '.join(f'{name}://' for name in PACKAGES)}",
+            fix or "Copy the files to a folder or to such a store.",
         )
     try:
         parts = urlsplit(text)
@@ -80,10 +79,10 @@ def url_mistake(text: str, key: str = "data") -> Mistake | None:
     except ValueError:
         parts, has_extras = urlsplit(""), False
     if has_extras:
-        fix = "Credentials come from the environment alone; take them out of the URL."
-        return Mistake(where="command line", key=key, found=shown_url, allowed=f"{scheme}://PLACE/FOLDER", fix=fix)
+        fix = "Remove the credentials from the URL; they are read from the environment only."
+        return typed_mistake(key, shown_url, f"{scheme}://PLACE/FOLDER", fix)
     if not parts.netloc:
-        return Mistake(where="command line", key=key, found=shown_url, allowed=f"{scheme}://PLACE/FOLDER")
+        return typed_mistake(key, shown_url, f"{scheme}://PLACE/FOLDER")
     return None
 
 
@@ -133,12 +132,11 @@ def _fetch(url: str, folder: Path, most: int, key: str) -> None:
     remote_files = _listing(system, root, url, key)
     total = sum(remote.size for remote in remote_files.values())
     if total > most:
-        raise Mistake(
-            where="command line",
-            key=key,
-            found=f"{url}: {len(remote_files):,} files of {_format_size(total)}",
-            allowed=_format_size(most),
-            fix="Give the disk more: executor.cache_gb=N; or name a smaller folder, or one on a shared path.",
+        raise typed_mistake(
+            key,
+            f"{url}: {len(remote_files):,} files of {_format_size(total)}",
+            _format_size(most),
+            "Raise executor.cache_gb=N, or use a smaller folder or a shared path.",
         ).as_error()
     index = _read_index(folder)
     outdated = {
@@ -158,7 +156,7 @@ def _fetch(url: str, folder: Path, most: int, key: str) -> None:
         system.get_file(remote.name, str(draft))
         size = draft.stat().st_size
         if size != remote.size:
-            raise MedtestError(f"{url}: {place} has {size:,} bytes, {remote.size:,} were listed; call again.")
+            raise MedtestError(f"{url}: {place} has {size:,} of {remote.size:,} bytes; run the command again.")
         draft.replace(path)
         with lock:
             new_index[place] = [remote.size, remote.tag]
@@ -186,11 +184,8 @@ def _store(url: str, key: str) -> tuple[Any, str]:
     try:
         store: tuple[Any, str] = fsspec.core.url_to_fs(url, use_listings_cache=False)
     except ImportError as error:
-        raise Mistake(
-            where="command line",
-            key=key,
-            found=f"{scheme}://, for which a package is not installed",
-            fix=f"pip install {PACKAGES[scheme]}",
+        raise typed_mistake(
+            key, f"{scheme}://, for which a package is not installed", fix=f"pip install {PACKAGES[scheme]}"
         ).as_error() from error
     except Exception as error:
         raise _refusal(url, error, key) from error
@@ -210,16 +205,14 @@ def _listing(system: Any, root: str, url: str, key: str) -> dict[str, _Remote]:
             continue
         place = name.removeprefix(head)
         if place == name or not _is_plain(place):
-            raise MedtestError(f"{key}={url}: {place[:200]!r} cannot be the name of a file here.")
+            raise MedtestError(f"{key}={url}: {place[:200]!r} is not a valid file name here.")
         tag = facts.get("ETag") or facts.get("etag") or facts.get("md5Hash") or facts.get("LastModified")
         tag = tag or facts.get("last_modified") or facts.get("mtime") or ""
         files[place] = _Remote(name, int(facts.get("size") or 0), str(tag))
         if len(files) > _MOST_FILES:
             raise MedtestError(f"{key}={url} has more than {_MOST_FILES:,} files.")
     if not files:
-        raise Mistake(
-            where="command line", key=key, found=f"{url}, where no file is", allowed="a folder with files"
-        ).as_error()
+        raise typed_mistake(key, f"{url}, which holds no file", "a folder with files").as_error()
     return files
 
 
@@ -244,14 +237,11 @@ def _refusal(url: str, error: Exception, key: str) -> MedtestError:
         "gcsfs": "GOOGLE_APPLICATION_CREDENTIALS",
         "adlfs": "AZURE_STORAGE_ACCOUNT_NAME with AZURE_STORAGE_ACCOUNT_KEY or AZURE_STORAGE_SAS_TOKEN",
     }.get(PACKAGES[scheme], "")
-    return Mistake(
-        where="command line",
-        key=key,
-        found=f"{url}: {type(error).__name__}: {text}",
-        allowed="a folder of a store that answers and lets you read",
-        fix=f"Look whether it is there, and whether the credentials are there and not expired ({variables})."
-        if variables
-        else "",
+    return typed_mistake(
+        key,
+        f"{url}: {type(error).__name__}: {text}",
+        "a readable folder of a store",
+        (f"Check that it exists and that the credentials are set and valid ({variables})." if variables else ""),
     ).as_error()
 
 

@@ -80,14 +80,14 @@ class Draft:
         return block
 
 
-def settings_of(draft: Draft, key: Key, info: PartInfo, given: Mapping[str, Any]) -> Any:
+def settings_of(draft: Draft, key: Key, info: PartInfo, stated: Mapping[str, Any]) -> Any:
     """Return a part's validated settings, merged with its defaults; None if there are mistakes, which are added.
 
     Args:
         draft: Collects the mistakes.
         key: Key of the settings.
         info: The part.
-        given: Settings of suite and command line.
+        stated: Settings of suite and command line.
     """
     try:
         model = info.load().Settings
@@ -95,29 +95,27 @@ def settings_of(draft: Draft, key: Key, info: PartInfo, given: Mapping[str, Any]
         draft.wrong(key, found=info.name, allowed="an installed part that works", fix=str(error))
         return None
     for trusted in trusted_keys(model):
-        if _has_key(given, trusted) and draft.from_suite((*key, *trusted)):
+        if _has_key(stated, trusted) and draft.from_suite((*key, *trusted)):
             draft.wrong(
                 (*key, *trusted),
                 found="a value in a suite",
-                allowed="conf/ and the command line alone",
-                fix=f"take it out and type {dotted((*key, *trusted))}=…",
+                allowed="conf/ or the command line",
+                fix=f"remove it and type {dotted((*key, *trusted))}=…",
             )
-            given = without(given, trusted)
-    merged = deep_merge(info.defaults, given)
+            stated = without(stated, trusted)
+    merged = deep_merge(info.defaults, stated)
 
     def origin(place: Key) -> Origin:
         inner = place[len(key) :]
-        if inner and not _has_key(given, inner) and _has_key(info.defaults, inner) and info.file is not None:
+        if inner and not _has_key(stated, inner) and _has_key(info.defaults, inner) and info.file is not None:
             return Origin(where=f"{info.file.parent.name}/{info.file.name}")
         return draft.origin(place)
 
     mistakes: list[Mistake] = []
-    settings = validate(model, merged, at=key, origin=origin, mistakes=mistakes, given=given)
+    settings = validate(model, merged, at=key, origin=origin, mistakes=mistakes, given=stated)
     if info.file is None and info.origin != "medtest":
         module = info.target.partition(":")[0]
-        fix = (
-            f"no {info.name}.yaml lies beside {module} of {info.origin}: write its defaults there, or the setting here"
-        )
+        fix = f"{module} of {info.origin} has no {info.name}.yaml with defaults: add it, or set the value here"
         mistakes = [
             replace(mistake, fix=mistake.fix or fix) if mistake.found == "nothing" else mistake for mistake in mistakes
         ]

@@ -112,7 +112,7 @@ class Privacy:
     prompts: Literal["plain", "none"] = "plain"
 
     def stated(self) -> dict[str, str]:
-        """Return the privacy block of a composed suite; omit a default ``prompts``, to keep older suites equal."""
+        """Return the privacy block of a composed suite, without a default ``prompts``."""
         prompts = {} if self.prompts == "plain" else {"prompts": self.prompts}
         return {"seed_ids": self.seed_ids, "images": self.images, **prompts}
 
@@ -130,7 +130,7 @@ class Prepare:
     resize: int | None = None
 
     def covers(self) -> dict[str, int | None]:
-        """Return the data for digests; unset values are omitted, to keep older digests equal."""
+        """Return the data for digests, without an unset ``resize``."""
         return {"size": self.size, **({} if self.resize is None else {"resize": self.resize})}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from medtest.core.errors import Mistake, nearest_name
+from medtest.core.errors import Mistake, nearest_name, typed_mistake
 from medtest.seeds.folders.layout import holds_pairs
 from medtest.suite.commandline.short_keys import device_mistake
 from medtest.suite.data_url import is_url, url_mistake
@@ -41,17 +41,10 @@ def _data_mistake(data: str) -> Mistake | None:
         actual = f"a file: {data}"
         packed = path.name.lower().endswith(_ARCHIVES)
         folder = holds_pairs(path.parent.absolute()) or path.parent
-        fix = "unpack it and type the folder that comes out" if packed else f"type the folder: data={folder}"
+        fix = "unpack it and type the resulting folder" if packed else f"type the folder: data={folder}"
     else:
         nearest = _similar_folder(path)
-    return Mistake(
-        where="command line",
-        key="data",
-        found=short(actual),
-        allowed="a folder that is there",
-        nearest=nearest,
-        fix=fix,
-    )
+    return typed_mistake("data", short(actual), "an existing folder", fix, nearest=nearest)
 
 
 def _similar_folder(path: Path) -> str | None:

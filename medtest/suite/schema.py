@@ -68,8 +68,8 @@ class ShownBlock(Block):
     against: list[AgainstName] = Field(default=["truth", "source"], min_length=1)
 
 
-class GateBlock(Block):
-    """One item of ``gates``; missing criterion keys default to the primary criterion."""
+class GatedRate(Block):
+    """Rate that a gate judges; missing criterion keys default to the primary criterion."""
 
     score: str
     threshold: Threshold
@@ -77,20 +77,19 @@ class GateBlock(Block):
     dataset: str = "all"
     relation: str = "overall"
     severity: Literal["all", 0, 1, 2, 3, 4, 5, "0", "1", "2", "3", "4", "5"] = "all"
+
+
+class GateBlock(GatedRate):
+    """One item of ``gates``."""
+
     max_percent: Percent
     bound: Literal["ci_high", "efr_percent"] = "ci_high"
     max_source_failed_percent: Percent | None = None
 
 
-class PairedGateBlock(Block):
+class PairedGateBlock(GatedRate):
     """One item of ``gates`` that names a finished run."""
 
-    score: str
-    threshold: Threshold
-    against: AgainstName
-    dataset: str = "all"
-    relation: str = "overall"
-    severity: Literal["all", 0, 1, 2, 3, 4, 5, "0", "1", "2", "3", "4", "5"] = "all"
     no_worse_than: str = Field(min_length=1)
     margin_percent: Percent = 2.0
     source_margin_percent: Percent | None = None
@@ -119,7 +118,7 @@ class ExcludeBlock(Block):
 
 def _alias(name: str) -> str:
     if re.fullmatch(r"latest|v\d+", name, flags=re.IGNORECASE):
-        raise ValueError("another name: MLflow keeps latest and v1, v2, … for itself")
+        raise ValueError("another name: MLflow reserves latest and v1, v2, …")
     return name
 
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 MOST_SHARDS = 100_000
-SHAPE = f"K/N, as 3/16 for the third of sixteen, with 1 ≤ K ≤ N ≤ {MOST_SHARDS:,}"
+SHAPE = f"K/N, for example 3/16 for the third of sixteen parts, with 1 ≤ K ≤ N ≤ {MOST_SHARDS:,}"
 """Syntax of a shard."""
 _TYPED = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
 _FOLDER = re.compile(r"([0-9]{1,6})-of-([0-9]{1,6})")

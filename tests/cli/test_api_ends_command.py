@@ -57,7 +57,7 @@ def test_a_plan_still_says_what_is_wrong_for_a_plan_too(home: Path, capsys: pyte
     assert main([*RUN, "base_url=http://models.example.org/v1", "plan=true"]) == 2
     told = capsys.readouterr().err
     assert "plain http" in told
-    assert "to mend: set send_images" not in told
+    assert "fix:     set send_images" not in told
 
 
 @pytest.mark.slow

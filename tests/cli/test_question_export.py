@@ -82,7 +82,7 @@ def test_a_runs_answers_become_a_submission(work: Path, capsys: pytest.CaptureFi
         for number, name in ((3, "box"), (8, "polyps"))
     ]
     assert content["scene-00000"] == expected
-    with pytest.raises(UserMistakes, match="a run's folder"):
+    with pytest.raises(UserMistakes, match="a run folder"):
         run_app(["data", "submission", str(work)])
 
 

@@ -112,7 +112,7 @@ def test_a_command_comes_from_the_command_line_alone(tmp_path: Path) -> None:
     own = tmp_path / "own.yaml"
     systems = 'systems: {command: {command: "cp {input} {output}"}}'
     own.write_text(f'extends: denoising\nname: own\nversion: "1"\n{systems}\n')
-    assert "conf/ and the command line alone" in wrong(str(own))
+    assert "conf/ or the command line" in wrong(str(own))
 
 
 # --- a run --------------------------------------------------------------------------------------------------------

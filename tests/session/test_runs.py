@@ -188,7 +188,7 @@ def test_mistakes_are_one_message_before_anything_runs(tmp_path: Path, arguments
 def test_options_are_checked_as_on_the_command_line(tmp_path: Path) -> None:
     with pytest.raises(UserMistakes, match="limit"):
         medtest.run("polyp_seg", reddish, home=tmp_path, limit=0)
-    with pytest.raises(UserMistakes, match=r"suite_dir\n  found:   /nowhere\n  allowed: a folder that is there"):
+    with pytest.raises(UserMistakes, match=r"suite_dir\n  found:   /nowhere\n  allowed: an existing folder"):
         medtest.run("team_suite", reddish, home=tmp_path, overrides=["suite_dir=/nowhere"])
     with pytest.raises(UserMistakes, match="worker"):
         medtest.run("polyp_seg", reddish, home=tmp_path, workerz=1)

@@ -19,7 +19,7 @@ GIB = 2**30
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("memory://seeds", "lives in one process"),
+        ("memory://seeds", "worker processes"),
         ("file:///data", "the path alone"),
         ("ftp://host/data", "s3://"),
         ("simplecache::s3://bucket/data", "s3://"),

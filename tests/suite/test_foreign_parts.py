@@ -87,7 +87,7 @@ def test_a_missing_file_is_named_where_a_setting_has_no_value(package: Path, tea
     waves = add(team, "waves", "extends: base\nname: waves\nrelations: {moire: {severities: [1]}}\n")
     (mistake,) = refused(waves).mistakes
     assert (mistake.key, mistake.found) == ("relations.moire.levels", "nothing")
-    assert "no moire.yaml lies beside fringes.relations of fringes" in mistake.fix
+    assert "fringes.relations of fringes has no moire.yaml" in mistake.fix
     (package / "moire.yaml").write_text("levels: {1: {amplitude: -1}}\n")
     parts.cache_clear()
     (mistake,) = refused(waves).mistakes

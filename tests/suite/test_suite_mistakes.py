@@ -242,8 +242,8 @@ def test_what_is_meant_is_what_is_offered(typed: str, key: str, mend: str, team:
     [
         ("gpu", 1, "cuda", ""),
         ("GPU:1", 2, "cuda:1", ""),
-        ("cuda1", 1, "auto", "this machine shows 1 CUDA device, from cuda:0"),
-        ("gpu", 0, "auto", "this machine shows no CUDA device"),
+        ("cuda1", 1, "auto", "this machine has 1 CUDA device, from cuda:0"),
+        ("gpu", 0, "auto", "this machine has no CUDA device"),
         ("CPU", 0, "cpu", ""),
         ("tpu", 1, None, ""),
     ],

@@ -263,7 +263,7 @@ def test_smp_folders_that_are_no_networks_are_mistakes(tmp_path: Path) -> None:
     assert "architecture=Unet" in found()
     assert "has no config.json" in found(path=str(tmp_path))
     (tmp_path / "w.pth").write_bytes(b"x")
-    assert found(checkpoint=str(tmp_path / "w.pth")).count("to mend: add") == 2
+    assert found(checkpoint=str(tmp_path / "w.pth")).count("fix:     add") == 2
     assert "one of them" in found(checkpoint=str(tmp_path / "w.pth"), path=str(tmp_path))
     (tmp_path / "config.json").write_text('{"model_type": "segformer"}', encoding="utf-8")
     assert "model=huggingface" in found(path=str(tmp_path))

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from medtest.cli.terminal import GroupedCommands, bar, console, say
 from medtest.cli.typed import ConfigDirs, Tokens, mistake, split_tokens
-from medtest.core.errors import ExitCode, Mistake, nearest_name
+from medtest.core.errors import ExitCode, nearest_name, typed_mistake
 
 if TYPE_CHECKING:
     from medtest.runner.followups import FollowUpStore, StoreReport
@@ -171,13 +171,8 @@ def _suite_key(store: FollowUpStore, named: str) -> str:
         if named in (entry.key, entry.name):
             return entry.key
     names = sorted({entry.name for entry in entries})
-    raise Mistake(
-        where="command line",
-        key="--suite",
-        found=named,
-        allowed=", ".join(names) or "none",
-        nearest=nearest_name(named, names),
-        fix="medtest followups list",
+    raise typed_mistake(
+        "--suite", named, ", ".join(names) or "none", "medtest followups list", nearest=nearest_name(named, names)
     ).as_error()
 
 

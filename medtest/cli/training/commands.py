@@ -140,13 +140,13 @@ def evaluate_command(
     device: Annotated[str, typer.Option(help="cpu or cuda:N.")] = "cpu",
 ) -> None:
     """Score a network on unchanged images: mean Dice and IoU with 95 % bootstrap intervals."""
-    from medtest.core.errors import Mistake
+    from medtest.core.errors import typed_mistake
     from medtest.training.classification.families import KINDS
     from medtest.training.evaluate import evaluate, folder_images, open_system, phantom_images
 
     if not data and not phantoms:
         fix = "add --data FOLDER, --phantoms 200, or both"
-        raise Mistake(where="command line", key="--data", found="nothing to evaluate on", fix=fix).as_error()
+        raise typed_mistake("--data", "nothing to evaluate on", fix=fix).as_error()
     if model in KINDS:
         _evaluate_classifier(model, data, phantoms, checkpoint, weights, threads, device)
         return
@@ -170,13 +170,13 @@ def _evaluate_classifier(
     threads: int,
     device: str,
 ) -> None:
-    from medtest.core.errors import Mistake
+    from medtest.core.errors import typed_mistake
     from medtest.training.classification.evaluate import evaluate_phantoms
     from medtest.training.evaluate import open_system
 
     if data:
         fix = "test classifiers on your images with a suite: python run.py suite=skin_folder model=attnmel data=FOLDER"
-        raise Mistake(where="command line", key="--data", found=model, allowed="--phantoms", fix=fix).as_error()
+        raise typed_mistake("--data", model, "--phantoms", fix).as_error()
     path = str(checkpoint) if checkpoint else None
     settings = {"input": "as_is", "weights": weights}
     system = open_system(model, checkpoint=path, threads=threads, device=device, settings=settings)
@@ -201,14 +201,14 @@ def release_command(
     threads: Annotated[int, typer.Option(min=1, help="Threads of torch.")] = 1,
 ) -> None:
     """Add trained weights to the package, scored on unseen images, with a model card."""
-    from medtest.core.errors import Mistake
+    from medtest.core.errors import typed_mistake
     from medtest.training.release import release
 
     try:
         lines = commands.read_text(encoding="utf-8").splitlines()
     except OSError as error:
         problem = f"{commands} ({error.strerror})"
-        raise Mistake(where="command line", key="--commands", found=problem).as_error() from error
+        raise typed_mistake("--commands", problem).as_error() from error
     card = release(
         network,
         weights,

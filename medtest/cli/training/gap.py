@@ -12,7 +12,7 @@ from rich.console import Console
 
 from medtest.cli.training.reporter import TrainingReporter
 from medtest.cli.training.tokens import MOST_PHANTOMS, SHORT
-from medtest.core.errors import MedtestError, Mistake, UserMistakes, nearest_name
+from medtest.core.errors import MedtestError, UserMistakes, nearest_name, typed_mistake
 
 if TYPE_CHECKING:
     from medtest.core.cases import Classes
@@ -73,29 +73,26 @@ def parse_gap(tokens: Sequence[str]) -> GapRequest:
         else:
             rest.append(token)
     name, overrides, own, words = split_tokens(rest, *KEYS)
-    mistakes = [
-        Mistake(where="command line", found=word, allowed="KEY=VALUE", nearest=nearest_name(word, KEYS))
-        for word in words
-    ]
+    mistakes = [typed_mistake("", word, "KEY=VALUE", nearest=nearest_name(word, KEYS)) for word in words]
     if not any(token.startswith(("model=", "systems=")) for token in overrides):
         fix = "a generator is trained against one system: model=attnmel"
-        mistakes.append(Mistake(where="command line", key="model", found="nothing", allowed="a system", fix=fix))
+        mistakes.append(typed_mistake("model", "nothing", "a system", fix))
     phantoms = own.get("phantoms", "0")
     if not (phantoms.isdecimal() and int(phantoms) <= MOST_PHANTOMS and int(phantoms) != 1):
         allowed = f"a number from 2 to {MOST_PHANTOMS:,}"
-        mistakes.append(Mistake(where="command line", key="phantoms", found=phantoms, allowed=allowed))
+        mistakes.append(typed_mistake("phantoms", phantoms, allowed))
     if own.get("phantoms") and own.get("on"):
-        mistakes.append(Mistake(where="command line", key="phantoms", found="on= too", allowed="one of the two"))
+        mistakes.append(typed_mistake("phantoms", "on= too", "one of the two"))
     linf = typed_value(own.get("linf", "11"))
     if isinstance(linf, bool) or not isinstance(linf, int | float) or not 0 < linf <= MOST_LEVELS:
         allowed = "levels of 255, above 0: 3, 7, 11, 13 …"
-        mistakes.append(Mistake(where="command line", key="linf", found=str(own["linf"]), allowed=allowed))
+        mistakes.append(typed_mistake("linf", str(own["linf"]), allowed))
     universal = own.get("universal", "false").lower()
     if universal not in ("true", "false"):
-        mistakes.append(Mistake(where="command line", key="universal", found=own["universal"], allowed="true or false"))
+        mistakes.append(typed_mistake("universal", own["universal"], "true or false"))
     variant = own.get("variant", "paper")
     if variant not in ("paper", "released"):
-        mistakes.append(Mistake(where="command line", key="variant", found=variant, allowed="paper or released"))
+        mistakes.append(typed_mistake("variant", variant, "paper or released"))
     if mistakes:
         raise UserMistakes(mistakes)
     settings = GeneratorSettings(
@@ -197,13 +194,13 @@ def attacked(loaded: Loaded) -> tuple[System, str]:
     systems = list(suite.build_systems().values())
     if len(systems) != 1:
         named = ", ".join(plan.id for plan in suite.systems)
-        raise Mistake(where="command line", key="model", found=named, allowed="one system").as_error()
+        raise typed_mistake("model", named, "one system").as_error()
     system = systems[0]
     mistakes = list(system.check())
     if not mistakes and system.offers() is not Need.GRADIENTS:
         problem = f"{system.record_name}, which gives {system.offers().value} and no gradients"
         allowed = "a torch network: a generator is trained on gradients"
-        mistakes = [Mistake(where="command line", key="model", found=problem, allowed=allowed)]
+        mistakes = [typed_mistake("model", problem, allowed)]
     if mistakes:
         raise UserMistakes(mistakes)
     return system, system_digest(suite.systems[0], system, suite.task)
@@ -239,7 +236,7 @@ def _classes(parts: Any, system: System, settings: GeneratorSettings) -> Classes
         allowed = f"{'any' if classes.multi else 'one'} of {', '.join(classes.names)}"
         target = "|".join(settings.target)
         near = nearest_name(strangers[0], classes.names) if strangers else None
-        raise Mistake(where="command line", key="target", found=target, allowed=allowed, nearest=near).as_error()
+        raise typed_mistake("target", target, allowed, nearest=near).as_error()
     return classes
 
 

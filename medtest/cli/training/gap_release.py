@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from medtest.cli.training.gap import attacked, attacking, parse_gap
-from medtest.core.errors import Mistake
+from medtest.core.errors import typed_mistake
 from medtest.relations.generators.files import FILE, training_folder
 
 
@@ -46,7 +46,7 @@ def release_gap(tokens: Sequence[str], *, commands: Path, notes: Sequence[str], 
     weights = out / FILE
     if not weights.is_file():
         fix = f"medtest train gap {' '.join(tokens)}"
-        raise Mistake(where="command line", found="no generator that was trained so", fix=fix).as_error()
+        raise typed_mistake("", "no generator that was trained so", fix=fix).as_error()
     try:
         attack, _ = attacking(request, recipe, parts, system, digest, out / "unseen", "cpu", threads)
         return release(

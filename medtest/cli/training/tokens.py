@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from medtest.core.errors import Mistake, UserMistakes, nearest_name
+from medtest.core.errors import Mistake, UserMistakes, nearest_name, typed_mistake
 from medtest.core.files.paths import typed_folder
 from medtest.training.settings.recipe_files import typed_value
 
@@ -262,4 +262,4 @@ def _checked(kind: type[Model], values: dict[str, Any]) -> Model:
 
 
 def _wrong(key: str, found: str, allowed: str = "", fix: str = "", nearest: str | None = None) -> Mistake:
-    return Mistake(where="command line", key=key, found=found, allowed=allowed, fix=fix, nearest=nearest)
+    return typed_mistake(key, found, allowed, fix, nearest=nearest)

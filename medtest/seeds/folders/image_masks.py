@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import ClassVar
 
 from medtest.core.cases import Seed, SeedRef
-from medtest.core.errors import Mistake, UserMistakes, nearest_name
+from medtest.core.errors import Mistake, UserMistakes, nearest_name, typed_mistake
 from medtest.core.plugins import PartSettings
 from medtest.seeds.base import SeedProblem
 from medtest.seeds.datasets.known import coverage, known_datasets
@@ -70,11 +70,10 @@ class ImageMaskFolders(FolderSource):
     def _avoid_root(self) -> Path:
         folder = Path(self.settings.avoid).expanduser()
         if not folder.is_dir():
-            raise Mistake(
-                where="command line",
-                key=f"seeds.{self.dataset}.avoid",
-                found=f"{shown(folder)} is no folder",
-                allowed="a folder of rough masks named like the images",
+            raise typed_mistake(
+                f"seeds.{self.dataset}.avoid",
+                f"{shown(folder)} is no folder",
+                "a folder of rough masks named like the images",
             ).as_error()
         return folder
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from medtest.core.cases import ImageSpec, Seed, SeedRef
-from medtest.core.errors import Mistake, UserMistakes
+from medtest.core.errors import Mistake, UserMistakes, typed_mistake
 from medtest.core.files import file_sha256, json_sha256
 from medtest.core.files.images import BadFileError, read_bytes, read_size
 from medtest.core.files.links import broken, is_broken
@@ -263,4 +263,4 @@ def _grey(content: bytes) -> NDArray[np.uint8]:
 
 
 def _wrong(problem: str) -> UserMistakes:
-    return Mistake(where="command line", key="data", found=problem, allowed=FORM).as_error()
+    return typed_mistake("data", problem, FORM).as_error()

@@ -120,13 +120,13 @@ def _plan(draft: Draft, family: Family, infos: Mapping[str, PartInfo], name: str
     key: Key = (family, name)
     if not ID_PATTERN.fullmatch(name) or name in _RESERVED.get(family, ()):
         reserved = ", ".join(_RESERVED.get(family, ()))
-        allowed = "small letters, digits, _ and -, 64 at most" + (f"; not {reserved}" if reserved else "")
+        allowed = "at most 64 lower-case letters, digits, _ and -" + (f"; not {reserved}" if reserved else "")
         draft.wrong(key, found=f"the id {name}", allowed=allowed)
         return None
     if settings is None or settings is True:
         settings = {}
     if not isinstance(settings, dict):
-        draft.wrong(key, found=settings, allowed="settings as keys and values, null for defaults, false to take it out")
+        draft.wrong(key, found=settings, allowed="keys and values, null for defaults, or false to remove it")
         return None
     uses = USES[family]
     used = settings.get(uses, name)
@@ -134,7 +134,7 @@ def _plan(draft: Draft, family: Family, infos: Mapping[str, PartInfo], name: str
     if info is None:
         place = (*key, uses) if uses in settings else key
         nearest = nearest_name(str(used), infos)
-        fix = "" if uses in settings or nearest else f"if the id is meant, name the part too: {name}: {{{uses}: …}}"
+        fix = "" if uses in settings or nearest else f"if this is an id, also name its part: {name}: {{{uses}: …}}"
         draft.wrong(place, found=used, allowed=", ".join(infos) or "none is installed", nearest=nearest, fix=fix)
         return None
     validated = settings_of(draft, key, info, {k: v for k, v in settings.items() if k != uses})
@@ -174,7 +174,7 @@ def _kinds_agree(draft: Draft, seeds: list[PartPlan], relations: list[PartPlan],
         return None
     kind, infos = next(iter(kinds.values())), parts("tasks")
     if kind not in infos:
-        fix = f"install the package that brings the task {kind}"
+        fix = f"install the package that provides the task {kind}"
         allowed, nearest = f"seeds for {', '.join(infos)}", nearest_name(kind, infos)
         draft.wrong(
             ("seeds", next(iter(kinds))), found=f"seeds for the task {kind}", allowed=allowed, nearest=nearest, fix=fix
@@ -187,7 +187,7 @@ def _kinds_agree(draft: Draft, seeds: list[PartPlan], relations: list[PartPlan],
                 ("seeds", name),
                 found=f"seeds that {_describe_seeds(kind_of_source) if mixed else f'expect {noun(kind_of_source)}'}",
                 allowed=f"seeds that {_describe_seeds(kind) if mixed else f'expect {noun(kind)}'}",
-                fix="prompts and images are tested by a suite each" if mixed else "",
+                fix="test prompts and images in separate suites" if mixed else "",
             )
             if mixed:
                 return None
@@ -251,7 +251,7 @@ def _exclude(draft: Draft) -> Exclusion | None:
         path = find_list(block.study, draft.folders)
     if path is None or not path.is_file():
         fix = "medtest study report writes it as flagged.csv; put it beside the suite, or type exclude.study=PATH"
-        draft.wrong(key, found=f"{short(block.study)}, which is not there", allowed="a file that is there", fix=fix)
+        draft.wrong(key, found=f"{short(block.study)}, which does not exist", allowed="an existing file", fix=fix)
         return None
     try:
         return read_exclusion(path)
@@ -282,10 +282,10 @@ def _check_resize(draft: Draft, block: PrepareBlock, kind: str | None) -> None:
     """Check that a crop is smaller than the resized image, and that cropping does not change the seeds' answers."""
     key: Key = ("prepare", "resize")
     if kind is not None and not task_of(kind).labels:
-        allowed = "suites of labels alone (a crop would cut what a mask shows)"
+        allowed = "suites of labels only (a crop would cut off parts of masks)"
         draft.wrong(key, found=f"resize for seeds that expect {noun(kind)}", allowed=allowed)
     elif block.size == "native" or (block.resize is not None and block.resize < block.size):
-        fix = "prepare.size is the side of the square that is cut out of the middle"
+        fix = "prepare.size is the side of the central crop"
         draft.wrong(key, found=f"{block.resize} with size {block.size}", allowed="at least prepare.size", fix=fix)
 
 
@@ -301,12 +301,9 @@ def _privacy(draft: Draft) -> Privacy:
     own = validate(PrivacyBlock, stated, at=("privacy",), origin=draft.origin, mistakes=draft.mistakes)
     if defaults is None or own is None:
         return Privacy()
-    typed = {name for name in ("seed_ids", "images", "prompts") if draft.on_command_line(("privacy", name))}
-    hashed = "hashed" in ((defaults.seed_ids,) if "seed_ids" in typed else (defaults.seed_ids, own.seed_ids))
-    hides_images = "none" in ((defaults.images,) if "images" in typed else (defaults.images, own.images))
-    hides_prompts = "none" in ((defaults.prompts,) if "prompts" in typed else (defaults.prompts, own.prompts))
-    return Privacy(
-        seed_ids="hashed" if hashed else "plain",
-        images="none" if hides_images else "samples",
-        prompts="none" if hides_prompts else "plain",
-    )
+    strict: dict[str, Any] = {}
+    for name, value in (("seed_ids", "hashed"), ("images", "none"), ("prompts", "none")):
+        blocks = (defaults,) if draft.on_command_line(("privacy", name)) else (defaults, own)
+        if any(getattr(block, name) == value for block in blocks):
+            strict[name] = value
+    return Privacy(**strict)

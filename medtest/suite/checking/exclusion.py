@@ -79,7 +79,7 @@ def read_exclusion(path: Path) -> Exclusion:
         table = csv.DictReader(io.StringIO(content.decode("utf-8-sig"), newline=""))
         missing = [name for name in COLUMNS if name not in (table.fieldnames or ())]
         if missing:
-            raise BadListError(f"lacks the column {missing[0]}: it is not what study report writes as flagged.csv")
+            raise BadListError(f"lacks the column {missing[0]} of a study's flagged.csv")
         rows = [(row["relation"] or "", row["followup_sha256"] or "") for row in table]
     except (UnicodeDecodeError, csv.Error) as error:
         raise BadListError(f"is no CSV file in UTF-8 ({error})") from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from medtest.core.errors import Mistake, nearest_name
+from medtest.core.errors import nearest_name, typed_mistake
 from medtest.readers.judge import NAME, Judge
 from medtest.suite.digest import digest_of, oracle_digest
 from medtest.suite.draft import Draft, settings_of
@@ -15,6 +15,7 @@ from medtest.systems.answering.openai_compatible import OpenAICompatible
 
 _SETTINGS = {"base_url": "base_url", "key_variable": "key_variable", "model_name": "model"}
 """Keys of the block and their names in the settings of a model."""
+_READING_SYSTEM = "openai_compatible"
 
 
 def judge_of(block: JudgeBlock, suite: Suite | None, draft: Draft) -> Judge | None:
@@ -29,18 +30,19 @@ def judge_of(block: JudgeBlock, suite: Suite | None, draft: Draft) -> Judge | No
     if block.use is None:
         if options:
             key = next(iter(options))
-            fix = f"say who reads too: {NAME}.use=gpt_4o"
-            _add_mistake(draft, key, found=f"{NAME}.{key} without {NAME}.use", fix=fix)
+            problem = f"{NAME}.{key} without {NAME}.use"
+            draft.mistakes.append(typed_mistake(f"{NAME}.{key}", problem, fix=f"add {NAME}.use=gpt_4o"))
         return None
     if suite is not None and not suite.task.stream:
-        allowed = "suites whose seeds ask questions"
-        _add_mistake(draft, "use", found=f"suite={suite.name}, whose systems give no words", allowed=allowed)
+        problem = f"suite={suite.name}, whose systems do not answer in words"
+        draft.mistakes.append(typed_mistake(f"{NAME}.use", problem, "suites whose seeds ask questions"))
         return None
     info = draft.systems.get(block.use)
     loaded = None if info is None else info.load()
     if info is None or loaded is None or not _reads(loaded):
-        names = [name for name, info in draft.systems.items() if _target_reads(info.target)]
-        _add_mistake(draft, "use", found=block.use, allowed=", ".join(names), nearest=nearest_name(block.use, names))
+        names = [name for name, info in draft.systems.items() if info.digest_name == _READING_SYSTEM]
+        nearest = nearest_name(block.use, names)
+        draft.mistakes.append(typed_mistake(f"{NAME}.use", block.use, ", ".join(names), nearest=nearest))
         return None
     own = {_SETTINGS[name]: value for name, value in options.items() if name in _SETTINGS}
     before = len(draft.mistakes)
@@ -58,15 +60,3 @@ def judge_view(suite: Suite, judge: Judge) -> str:
 
 def _reads(target: Any) -> bool:
     return isinstance(target, type) and issubclass(target, OpenAICompatible) and not target.simulated
-
-
-def _target_reads(target: str) -> bool:
-    return target == f"{OpenAICompatible.__module__}:{OpenAICompatible.__name__}"
-
-
-def _add_mistake(
-    draft: Draft, key: str, *, found: str, allowed: str = "", nearest: str | None = None, fix: str = ""
-) -> None:
-    draft.mistakes.append(
-        Mistake(where="command line", key=f"{NAME}.{key}", found=found, allowed=allowed, nearest=nearest, fix=fix)
-    )

@@ -14,7 +14,7 @@ from medtest.core.plugins import PartInfo, parts
 from medtest.core.tasks.base import noun, task_of
 from medtest.suite.checking.validation import validate
 from medtest.suite.draft import Draft, settings_of
-from medtest.suite.model import MOST_SOURCE_FAILED, Criterion, Gate, OraclePlan, PairedGate, PartPlan, Suite
+from medtest.suite.model import MOST_SOURCE_FAILED, Criterion, Gate, OraclePlan, PairedGate, PartPlan
 from medtest.suite.reading.library import deep_merge
 from medtest.suite.reading.safety import Key
 from medtest.suite.schema import GateBlock, PairedGateBlock, PrimaryBlock, ShownBlock
@@ -103,7 +103,9 @@ def _reader_plan(draft: Draft, oracle: PartInfo) -> PartPlan | None:
         return None
     if block is not None and (not isinstance(block, dict) or not judge.reads):
         allowed = (
-            "keys and values, as {use: NAME}" if judge.reads else f"no reader with {oracle.name}, which needs none"
+            "keys and values, for example {use: NAME}"
+            if judge.reads
+            else f"no reader with {oracle.name}, which needs none"
         )
         draft.wrong(at, found=block, allowed=allowed)
         return None
@@ -126,11 +128,6 @@ def _can_read(info: PartInfo, oracle: type[Oracle]) -> bool:
     """Return True if an oracle can use a reader."""
     reader = info.load()
     return reader.task == oracle.task and not reader.second and set(reader.columns) <= set(oracle.texts)
-
-
-def oracle_of(draft: Draft, suite: Suite) -> OraclePlan | None:
-    """Return the oracle of a draft for a suite's kind of seeds, or None if there are mistakes, which are added."""
-    return oracle_plan(draft, suite.kind)
 
 
 def criterion_names(info: PartInfo) -> tuple[str, ...]:
@@ -205,13 +202,13 @@ def _check_no_threshold(draft: Draft, key: Key, score: str, block: Mapping[str, 
     """Report a non-zero threshold of a rule without one."""
     threshold = block.get("threshold")
     if score in criteria.NO_THRESHOLD and threshold:
-        explanation, alternative = _OTHER_SCORE.get(score, ("it holds or does not", ""))
+        explanation, alternative = _OTHER_SCORE.get(score, ("it is true or false", ""))
         allowed = f"no threshold with {score} ({explanation})"
         draft.wrong(
             key,
             found=threshold,
             allowed=allowed,
-            fix="take it out" + (f", or choose {alternative}" if alternative else ""),
+            fix="remove it" + (f", or choose {alternative}" if alternative else ""),
         )
 
 
@@ -235,20 +232,20 @@ def gates_of(draft: Draft, oracle: OraclePlan | None, relations: list[str]) -> t
     if items is None:
         return ()
     if not isinstance(items, list):
-        draft.wrong(("gates",), found=items, allowed="a list, one item for each bound")
+        draft.wrong(("gates",), found=items, allowed="a list with one item per gate")
         return ()
     primary = Criterion() if oracle is None else oracle.primary
     gates: list[Gate] = []
     for index, item in enumerate(items):
         at: Key = ("gates", index)
         if not isinstance(item, dict):
-            draft.wrong(at, found=item, allowed="keys and values, as {relation: overall, max_percent: 10}")
+            draft.wrong(at, found=item, allowed="keys and values, for example {relation: overall, max_percent: 10}")
             continue
         filled = {"score": primary.score, "threshold": _gate_limit(oracle, primary), "against": primary.against, **item}
         paired = "no_worse_than" in item
         if paired and not draft.on_command_line(at):
-            fix = "take it out of the suite, and type gates=[{no_worse_than: SUITE/SYSTEM}]"
-            draft.wrong((*at, "no_worse_than"), found=item["no_worse_than"], allowed="only what is typed", fix=fix)
+            fix = "remove it from the suite and type gates=[{no_worse_than: SUITE/SYSTEM}]"
+            draft.wrong((*at, "no_worse_than"), found=item["no_worse_than"], allowed="the command line", fix=fix)
             continue
         model: type[GateBlock | PairedGateBlock] = PairedGateBlock if paired else GateBlock
         block = validate(model, filled, at=at, origin=draft.origin, mistakes=draft.mistakes)
@@ -276,7 +273,7 @@ def _source_bound(draft: Draft, at: Key, block: GateBlock, item: Mapping[str, An
         return MOST_SOURCE_FAILED if stated is None else stated
     if stated is not None and item.get("against") == "source":
         allowed = "a gate against truth or input: the source's own answer is never right or wrong"
-        draft.wrong(at, found=stated, allowed=allowed, fix=f"leave {_FAILED_SOURCES} out")
+        draft.wrong(at, found=stated, allowed=allowed, fix=f"omit {_FAILED_SOURCES}")
     return None
 
 

@@ -50,7 +50,7 @@ _BOUNDS: Mapping[str, tuple[str, str]] = {
     "string_pattern_mismatch": ("pattern", "text like {}"),
 }
 _PLAIN_PATTERNS: Mapping[str, str] = {
-    r"^[a-z0-9][a-z0-9_-]{0,63}$": "small letters, digits, _ and -, 64 at most",
+    r"^[a-z0-9][a-z0-9_-]{0,63}$": "at most 64 lower-case letters, digits, _ and -",
 }
 
 

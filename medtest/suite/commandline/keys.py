@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from medtest.core.cases import UNCHANGED
-from medtest.core.errors import Mistake, nearest_name
+from medtest.core.errors import Mistake, nearest_name, typed_mistake
 from medtest.core.plugins import PartInfo
 from medtest.suite.checking.checks import USES
 from medtest.suite.checking.systems import keys_of_any, typed_settings
@@ -80,11 +80,10 @@ def take_out(values: dict[str, Any], source: Sources, mistakes: list[Mistake]) -
             continue
         names = [str(name) for name in block if name not in _INTERNAL] if isinstance(block, dict) else []
         mistakes.append(
-            Mistake(
-                where="command line",
-                key=str(text),
-                found=f"~{text}",
-                allowed=", ".join(names) or "a key that the suite has",
+            typed_mistake(
+                str(text),
+                f"~{text}",
+                ", ".join(names) or "a key of the suite",
                 nearest=nearest_name(parts[-1], names) if parts else None,
             )
         )
@@ -109,9 +108,7 @@ def keep_chosen(values: dict[str, Any], source: Sources, mistakes: list[Mistake]
     for family, choice in chosen.items():
         names = list(choice) if isinstance(choice, (dict, list)) else [choice]
         if not names or not all(isinstance(name, str) for name in names):
-            mistakes.append(
-                Mistake(where="command line", key=str(family), found=short(choice), allowed="names, as [blur,text]")
-            )
+            mistakes.append(typed_mistake(str(family), short(choice), "names, for example [blur,text]"))
             continue
         block = values.get(family)
         block = block if isinstance(block, dict) else {}
@@ -132,11 +129,10 @@ def keep_chosen(values: dict[str, Any], source: Sources, mistakes: list[Mistake]
                 selected[name] = block.get(name, {})
             else:
                 mistakes.append(
-                    Mistake(
-                        where="command line",
-                        key=dotted(key),
-                        found=f"{name}, which is not chosen",
-                        allowed=", ".join(selected),
+                    typed_mistake(
+                        dotted(key),
+                        f"{name}, which is not chosen",
+                        ", ".join(selected),
                         nearest=nearest_name(name, selected),
                     )
                 )
@@ -149,13 +145,7 @@ def _existing_systems(names: list[str], existing: Collection[str], mistakes: lis
     for name in names:
         if name not in existing:
             mistakes.append(
-                Mistake(
-                    where="command line",
-                    key="model",
-                    found=short(name),
-                    allowed=", ".join(existing),
-                    nearest=nearest_name(name, existing),
-                )
+                typed_mistake("model", short(name), ", ".join(existing), nearest=nearest_name(name, existing))
             )
     return [name for name in names if name in existing]
 
@@ -192,12 +182,11 @@ def to_only_system(
         elif value is not None:
             names = ", ".join(systems) or "none"
             mistakes.append(
-                Mistake(
-                    where="command line",
-                    key=key,
-                    found=f"{len(systems)} systems ({names})",
-                    allowed="one system",
-                    fix=f"choose one with model=NAME, or type systems.{next(iter(systems), 'NAME')}.{key}=…",
+                typed_mistake(
+                    key,
+                    f"{len(systems)} systems ({names})",
+                    "one system",
+                    f"choose one with model=NAME, or type systems.{next(iter(systems), 'NAME')}.{key}=…",
                 )
             )
     values["systems"] = block
@@ -253,6 +242,6 @@ def check_keys(
                 key=key,
                 found=f"the key {key}",
                 allowed=", ".join(SUITE_KEYS),
-                fix="" if key in _INTERNAL else f"an option of a run is typed and not written in a suite: {key}=…",
+                fix="" if key in _INTERNAL else f"type this option of a run on the command line: {key}=…",
             )
         )

@@ -20,7 +20,7 @@ from hydra.core.override_parser.types import Override, QuotedString
 from hydra.errors import HydraException
 
 from medtest.api.redact import SECRET_NAMES
-from medtest.core.errors import Mistake
+from medtest.core.errors import Mistake, typed_mistake
 from medtest.suite.checking.systems import system_infos, text_keys
 from medtest.suite.commandline.spaces import split_by_spaces
 from medtest.suite.reading.library import MAPS, deep_merge
@@ -122,15 +122,15 @@ def prepare(tokens: Sequence[str], *, multirun: bool = False, configs: Sequence[
     return ready
 
 
-def folders(key: str, given: Iterable[Path | str], mistakes: list[Mistake]) -> tuple[Path, ...]:
+def folders(key: str, typed: Iterable[Path | str], mistakes: list[Mistake]) -> tuple[Path, ...]:
     """Return typed folders as absolute paths; a missing one is added to the mistakes."""
     paths = []
-    for path in given:
+    for path in typed:
         folder = Path(path).expanduser().resolve()
         if folder.is_dir():
             paths.append(folder)
         else:
-            mistakes.append(Mistake(where="command line", key=key, found=str(path), allowed="a folder that is there"))
+            mistakes.append(typed_mistake(key, str(path), "an existing folder"))
     return tuple(paths)
 
 
@@ -147,11 +147,11 @@ def _prepare_token(token: str, ready: Prepared, without: list[str], *, multirun:
     match = _TOKEN.fullmatch(token)
     if match is None or (match["value"] is None and match["sign"] != "~"):
         ready.mistakes.append(
-            Mistake(
-                where="command line",
-                found=short(token),
-                allowed="KEY=VALUE, as suite=polyp_seg or limit=5",
-                fix="python run.py --help lists what can be set",
+            typed_mistake(
+                "",
+                short(token),
+                "KEY=VALUE, for example suite=polyp_seg or limit=5",
+                "python run.py --help lists all keys",
             )
         )
         return
@@ -202,15 +202,7 @@ def _as_names(key: str, value: str) -> str:
 
 
 def _refuse_empty(key: str, value: str, ready: Prepared) -> None:
-    ready.mistakes.append(
-        Mistake(
-            where="command line",
-            key=key,
-            found=value,
-            allowed="at least one name",
-            fix=f"leave {key}= out for what the suite names",
-        )
-    )
+    ready.mistakes.append(typed_mistake(key, value, "at least one name", f"omit {key}= to use the suite's own"))
 
 
 def _prefix_numeric_ids(key: str) -> str:
@@ -331,18 +323,15 @@ def _accept(typed: str, override: str, ready: Prepared) -> None:
     except (HydraException, ValueError, AssertionError):
         key, _, value = typed.partition("=")
         ready.mistakes.append(
-            Mistake(
-                where="command line",
-                key=key.lstrip("+"),
-                found="something (not shown)" if holds_key(typed) else short(value) or "nothing",
-                allowed="a number, a word, [a,b], {key: value}, or text in quotes",
-                fix=f"put text with special signs in two pairs of quotes: {key}=\"'…'\"",
+            typed_mistake(
+                key.lstrip("+"),
+                "something (not shown)" if holds_key(typed) else short(value) or "nothing",
+                "a number, a word, [a,b], {key: value}, or text in quotes",
+                f"put text with special characters in two pairs of quotes: {key}=\"'…'\"",
             )
         )
         return
     if parsed.package is not None and parsed.key_or_group in GROUPS:
-        ready.mistakes.append(
-            Mistake(where="command line", found=short(typed), allowed=f"{parsed.key_or_group}=NAME without a package")
-        )
+        ready.mistakes.append(typed_mistake("", short(typed), f"{parsed.key_or_group}=NAME without a package"))
         return
     ready.overrides.append(override)

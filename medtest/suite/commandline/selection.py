@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from medtest.core.cases import UNCHANGED, SeedRef
-from medtest.core.errors import Mistake, UserMistakes, nearest_name
+from medtest.core.errors import Mistake, UserMistakes, nearest_name, typed_mistake
 from medtest.suite.model import Selection
 from medtest.suite.reading.safety import short
 
@@ -42,34 +42,23 @@ def selection_of(only: Any, values: Mapping[str, Any], mistakes: list[Mistake]) 
         if word not in _ONLY or not colon or not value:
             suggestion = _interpret(item.strip(), ids, sets)
             mistakes.append(
-                Mistake(
-                    where="command line",
-                    key="only",
-                    found=short(item),
-                    allowed="relation:ID, severity:N, dataset:ID, seed:ID, question:ID, several joined by commas",
+                typed_mistake(
+                    "only",
+                    short(item),
+                    "relation:ID, severity:N, dataset:ID, seed:ID, question:ID, separated by commas",
+                    "" if suggestion else f"to choose an image: seed:{short(item, 40)}",
                     nearest=suggestion,
-                    fix="" if suggestion else f"an image is chosen with seed:{short(item, 40)}",
                 )
             )
         elif word == "severity":
             if value.isdecimal() and int(value) <= _HIGHEST:
                 choices["severities"].add(int(value))
             else:
-                mistakes.append(
-                    Mistake(where="command line", key="only", found=short(item), allowed="severity:0 to severity:5")
-                )
+                mistakes.append(typed_mistake("only", short(item), "severity:0 to severity:5"))
         else:
             choices[_ONLY[word]].add(value)
     for name in sorted(choices["relations"] - set(ids)):
-        mistakes.append(
-            Mistake(
-                where="command line",
-                key="only",
-                found=f"relation:{name}",
-                allowed=", ".join(ids),
-                nearest=nearest_name(name, ids),
-            )
-        )
+        mistakes.append(typed_mistake("only", f"relation:{name}", ", ".join(ids), nearest=nearest_name(name, ids)))
     return Selection(**{name: frozenset(chosen) for name, chosen in choices.items()})
 
 
@@ -111,11 +100,10 @@ def check_selection(
     }
     requested = {"dataset": only.datasets, "seed": only.seeds, "question": only.questions}
     mistakes = [
-        Mistake(
-            where="command line",
-            key="only",
-            found=short(f"{kind}:{name}"),
-            allowed=short(", ".join(existing[kind].values()), 400) or f"nothing: these seeds have no {kind}s",
+        typed_mistake(
+            "only",
+            short(f"{kind}:{name}"),
+            short(", ".join(existing[kind].values()), 400) or f"nothing: these seeds have no {kind}s",
             nearest=nearest_name(name, existing[kind].values()),
         )
         for kind, names in requested.items()
@@ -135,10 +123,4 @@ def nothing_chosen(only: Selection) -> UserMistakes:
         *(f"question:{name}" for name in sorted(only.questions)),
     ]
     fix = "plan=true without only= shows relations and severities; relations in published mode have severity 0"
-    return Mistake(
-        where="command line",
-        key="only",
-        found=", ".join(items) or "nothing",
-        allowed="a selection that the suite has a case of",
-        fix=fix,
-    ).as_error()
+    return typed_mistake("only", ", ".join(items) or "nothing", "a selection with at least one case", fix).as_error()

@@ -9,7 +9,7 @@ from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from medtest.core.errors import Mistake
+from medtest.core.errors import Mistake, typed_mistake
 from medtest.suite.reading.safety import short
 
 _DEVICE = re.compile(r"auto|cpu|(cuda)(?::(\d{1,3}))?")
@@ -68,7 +68,7 @@ def device_meant(typed: str, cuda: int | None = None) -> tuple[str | None, str]:
     if int(match[1] or 0) < devices:
         return (f"cuda:{match[1]}" if match[1] else "cuda"), ""
     inventory = f"{devices} CUDA device{'' if devices == 1 else 's'}, from cuda:0" if devices else "no CUDA device"
-    return "auto", f"this machine shows {inventory}; auto takes one where there is one, else the processor"
+    return "auto", f"this machine has {inventory}; auto uses a GPU if there is one, else the CPU"
 
 
 def device_mistake(typed: str, *, elsewhere: bool = False, cuda: int | None = None) -> Mistake | None:
@@ -87,14 +87,7 @@ def device_mistake(typed: str, *, elsewhere: bool = False, cuda: int | None = No
         return None
     nearest, fix = device_meant(typed, 1000 if elsewhere else devices)
     names = ["auto", "cpu", *(["cuda:N"] if elsewhere else [f"cuda:{number}" for number in range(devices)])]
-    return Mistake(
-        where="command line",
-        key="device",
-        found=short(typed),
-        allowed=", ".join(names),
-        nearest=nearest,
-        fix=fix,
-    )
+    return typed_mistake("device", short(typed), ", ".join(names), fix, nearest=nearest)
 
 
 def cuda_devices() -> int:

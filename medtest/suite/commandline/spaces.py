@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Callable, Sequence
 
 from medtest.api.redact import redact, without_users
-from medtest.core.errors import Mistake
+from medtest.core.errors import Mistake, typed_mistake
 from medtest.suite.reading.safety import short
 
 _KEY = re.compile(r"(?:\+\+|\+|~)?[A-Za-z_][\w./@-]*")
@@ -90,10 +90,9 @@ def _mistake(words: Sequence[str], hides: Callable[[str], bool]) -> Mistake:
     if " " in value:
         fix += f", or put the whole in quotes: {shlex.quote(token)}"
     hidden = token != f"{key}={value}"
-    return Mistake(
-        where="command line",
-        key=key.lstrip("+~"),
-        found=short(token if hidden else joined) + ", which the shell splits at its spaces",
-        allowed="KEY=VALUE without spaces, or in quotes",
-        fix=fix,
+    return typed_mistake(
+        key.lstrip("+~"),
+        short(token if hidden else joined) + ", which the shell splits at spaces",
+        "KEY=VALUE without spaces, or in quotes",
+        fix,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from medtest.core.cases import ID_PATTERN
-from medtest.core.errors import Mistake, UserMistakes, nearest_name
+from medtest.core.errors import Mistake, UserMistakes, nearest_name, typed_mistake
 from medtest.suite.checking.systems import system_infos
 from medtest.suite.commandline.short_keys import whole_key
 from medtest.suite.commandline.source import ConfigFolders
@@ -33,42 +33,26 @@ def _whole_message(error: BaseException) -> str:
 def _rephrased(text: str, places: ConfigFolders) -> Mistake:
     names = suite_names(places.suite_folders())
     if re.search(r"You must specify 'suite'", text):
-        return Mistake(
-            where="command line", key="suite", found="nothing", allowed=", ".join(names), fix="type suite=NAME"
-        )
+        return typed_mistake("suite", "nothing", ", ".join(names), "type suite=NAME")
     option = re.search(r"Could not find '(suite|model|tracking|executor)/([^']*)'", text)
     if option:
         allowed = _group_names(option[1], places, text)
         name = option[2]
         fix = ""
         if option[1] == "suite" and not ID_PATTERN.fullmatch(name):
-            fix = "names of suites are small letters, digits, _ and -"
-        return Mistake(
-            where="command line",
-            key=option[1],
-            found=name or "nothing",
-            allowed=", ".join(allowed),
-            nearest=nearest_name(name, allowed),
-            fix=fix,
-        )
+            fix = "suite names consist of lower-case letters, digits, _ and -"
+        return typed_mistake(option[1], name or "nothing", ", ".join(allowed), fix, nearest=nearest_name(name, allowed))
     ambiguous = re.search(r"Ambiguous value for argument '([^'=]*)=(.*?)'\n", text, re.DOTALL)
     sweep = ambiguous or re.search(r"Sweep parameters '([^'=]*)=(.*?)' requires --multirun", text, re.DOTALL)
     if sweep:
         key = sweep[1].lstrip("+").removeprefix("chosen.")
-        return Mistake(
-            where="command line",
-            key=key,
-            found=short(sweep[2]),
-            allowed="one value, or a list in brackets",
-            fix=_comma_advice(key, sweep[2]),
-        )
+        return typed_mistake(key, short(sweep[2]), "one value, or a list in brackets", _comma_advice(key, sweep[2]))
     lines = [line.strip() for line in text.splitlines() if line.strip() and "hydra.cc" not in line]
     group = re.search(r"[Cc]ould not override '([^']*)'", text)
-    return Mistake(
-        where="command line",
-        key=group[1] if group else "",
-        found=short(lines[0] if lines else "something that Hydra cannot compose", 200),
-        allowed="what python run.py --help lists",
+    return typed_mistake(
+        group[1] if group else "",
+        short(lines[0] if lines else "a configuration that Hydra cannot compose", 200),
+        "keys listed by python run.py --help",
     )
 
 
@@ -80,9 +64,9 @@ def _comma_advice(key: str, value: str) -> str:
         field is not None and "float" in str(field.annotation)
     )
     if not re.fullmatch(r"[+-]?\d+,\d+", value) or not (fraction or value.startswith("0,")):
-        return f"type {whole}=[{value}] for all in one run, or add -m to run one after the other"
+        return f"type {whole}=[{value}] to use all in one run, or add -m for one run each"
     point = value.replace(",", ".")
-    return f"type {whole}={point}, with a point; for {' and '.join(value.split(','))} one after the other add -m"
+    return f"type {whole}={point}, with a point; add -m for one run each with {' and '.join(value.split(','))}"
 
 
 def _group_names(group: str, places: ConfigFolders, text: str) -> list[str]:

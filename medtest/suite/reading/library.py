@@ -151,17 +151,17 @@ def _load_into(
     if name in chain or len(read) >= MAX_PARENTS:
         tree.incomplete = True
         circle = " → ".join((*chain, name))
-        allowed = f"suites that do not extend themselves, {MAX_PARENTS} at most"
+        allowed = f"at most {MAX_PARENTS} suites that do not extend each other in a circle"
         tree.mistakes.append(Mistake(where=origin.where, line=origin.line, key=key, found=circle, allowed=allowed))
         return
     read.append(name)
     if path.resolve().parent != path.parent.resolve():
         tree.incomplete = True
-        fix = "put the file itself there"
+        fix = "copy the file there"
         tree.mistakes.append(Mistake(where=where, found="a link out of its folder", allowed="a file", fix=fix))
         return
     document = read_suite(path, where)
-    tree.incomplete |= document.swollen or (bool(document.mistakes) and not document.values)
+    tree.incomplete |= document.expanded or (bool(document.mistakes) and not document.values)
     tree.extends |= bool(document.parents)
     for parent in document.parents:
         line = document.lines.get(("extends",), document.lines.get(("defaults",)))
@@ -184,7 +184,7 @@ def _spread_lists(document: Document) -> None:
                 if not isinstance(item, str):
                     document.refuse(line=line, key=(key, index), found=short(item), allowed="a name")
                 elif item in spread:
-                    document.refuse(line=line, key=(key, index), found=f"{item} a second time", allowed="each once")
+                    document.refuse(line=line, key=(key, index), found=f"{item} twice", allowed="each name once")
                 else:
                     spread[item] = {}
                     document.lines[key, item] = line
@@ -195,10 +195,10 @@ def _spread_lists(document: Document) -> None:
                     block[name] = {}
 
 
-def deep_merge(defaults: Mapping[Any, Any], given: Mapping[Any, Any]) -> dict[Any, Any]:
+def deep_merge(defaults: Mapping[Any, Any], changes: Mapping[Any, Any]) -> dict[Any, Any]:
     """Merge mappings, replace anything else; ``levels.3`` of the command line means the level 3 of the defaults."""
     merged = dict(defaults)
-    for name, value in given.items():
+    for name, value in changes.items():
         if isinstance(name, str) and name.isdecimal() and name not in merged:
             numbers = any(isinstance(k, int) for k in merged)
             name = int(name) if numbers and len(name) < 10 else name
@@ -273,7 +273,7 @@ def _resolve(tree: SuiteTree) -> None:
             pieces.append(str(target_of(piece, at, chain)) if index % 2 else piece)
             length += len(pieces[-1])
             if length > _MAX_RESOLVED:
-                return refuse(at, "…", f"at most {_MAX_RESOLVED:,} characters once filled in")
+                return refuse(at, "…", f"at most {_MAX_RESOLVED:,} characters after substitution")
         return "".join(pieces)
 
     def target_of(reference: str, at: Key, chain: tuple[Key, ...]) -> Any:
@@ -287,11 +287,11 @@ def _resolve(tree: SuiteTree) -> None:
             except (KeyError, IndexError, TypeError):
                 target = None
             if target is None:
-                return refuse(at, reference, "a key of this suite that holds one value")
+                return refuse(at, reference, "a key of this suite with a single value")
         if key in chain or len(chain) > 8:
-            return refuse(at, reference, "keys that do not point to one another")
+            return refuse(at, reference, "keys that do not refer to each other")
         if isinstance(target, (dict, list)):
-            return refuse(at, reference, "a key of this suite that holds one value")
+            return refuse(at, reference, "a key of this suite with a single value")
         resolved[key] = value_of(target, key, (*chain, key)) if isinstance(target, str) and "${" in target else target
         return resolved[key]
 

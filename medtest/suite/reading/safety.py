@@ -48,7 +48,7 @@ class Document:
         lines: Line of every accepted key and list item, by its path.
         parents: Suites that it extends, in order, as written.
         mistakes: Everything that was refused.
-        swollen: True if aliases expanded it beyond the limit.
+        expanded: True if aliases expanded it beyond the limit.
     """
 
     where: str
@@ -56,7 +56,7 @@ class Document:
     lines: dict[Key, int] = field(default_factory=dict)
     parents: list[str] = field(default_factory=list)
     mistakes: list[Mistake] = field(default_factory=list)
-    swollen: bool = False
+    expanded: bool = False
 
     def refuse(self, *, line: int | None, key: Key | str, found: str, allowed: str, fix: str = "") -> None:
         """Add a mistake."""
@@ -145,7 +145,7 @@ def _header_is_plain(text: str, document: Document) -> bool:
                 key="",
                 found=line.strip(),
                 allowed="comments without @",
-                fix="take the package header out; a suite has its own place",
+                fix="remove the package header",
             )
             return False
     return True
@@ -162,9 +162,9 @@ def _parse(text: str, document: Document) -> yaml.Node | None:
         problem = str(getattr(error, "problem", None) or getattr(error, "reason", None) or "a YAML error")
         line = None if mark is None else mark.line + 1
         if r"'\t'" in problem:
-            fix = "put spaces in the place of every tab; an editor can convert them"
+            fix = "replace tabs by spaces"
             document.refuse(
-                line=line, key="", found="a tab", allowed="spaces: YAML takes no tab as indentation", fix=fix
+                line=line, key="", found="a tab", allowed="spaces: YAML does not allow tabs for indentation", fix=fix
             )
         else:
             document.refuse(line=line, key="", found=problem, allowed="well-formed YAML")
@@ -218,17 +218,18 @@ def _is_null(node: yaml.Node) -> bool:
 
 
 _DROPPED = object()
+_KEY_REFERENCES = "interpolation of keys of this suite, for example ${seed}"
 
 
 def _construct(node: yaml.Node, key: Key, document: Document) -> Any:
     # An alias is the whole node it points to each time it is used, perhaps including itself.
     if len(document.lines) > MAX_NODES or len(key) > MAX_DEPTH:
-        if not document.swollen:
-            document.swollen = True
+        if not document.expanded:
+            document.expanded = True
             document.refuse(
                 line=node.start_mark.line + 1,
                 key=key[:1],
-                found="aliases (*) that swell the file",
+                found="aliases (*) that expand the file",
                 allowed=f"at most {MAX_DEPTH} levels and {MAX_NODES:,} values",
             )
         return _DROPPED
@@ -252,7 +253,7 @@ def _mapping(node: yaml.MappingNode, key: Key, document: Document) -> dict[str, 
             document.refuse(
                 line=line,
                 key=path,
-                found=f"the key a second time (first in line {first[name]})",
+                found=f"a duplicate key (first in line {first[name]})",
                 allowed="each key once",
             )
             continue
@@ -276,15 +277,15 @@ def _key_name(node: yaml.Node, parent: Key, document: Document) -> str | int | N
     allowed = "a name of letters, digits, _ and -"
     fix = ""
     if node.tag == "tag:yaml.org,2002:null":
-        fix = "YAML reads null as nothing; the relation that changes nothing is called unchanged"
+        fix = "YAML reads null as no value; the relation without a change is called unchanged"
     elif node.tag == "tag:yaml.org,2002:bool":
         fix = f"YAML reads {text} as true or false; put it in quotes or choose another name"
     elif text == "<<":
-        fix = "YAML merges are not read; a suite takes another over with extends:"
+        fix = "YAML merges are not supported; use extends: to extend a suite"
     elif text == "hydra" or text.startswith("hydra/"):
-        fix = "a suite cannot configure Hydra; take it out"
+        fix = "a suite cannot configure Hydra; remove it"
     elif text.startswith("_"):
-        fix = "keys that begin with _ steer Python objects; a suite cannot"
+        fix = "a suite cannot use keys that begin with _, which configure Python objects"
     elif re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", text) and len(text) <= MAX_KEY:
         return text
     document.refuse(
@@ -300,7 +301,7 @@ def _sequence(node: yaml.SequenceNode, key: Key, document: Document) -> Any:
             key=key,
             found="an empty list",
             allowed="at least one item",
-            fix="leave the key out",
+            fix="omit the key",
         )
         return _DROPPED
     items: list[Any] = []
@@ -343,7 +344,7 @@ def _string(text: str, line: int, key: Key, document: Document) -> Any:
             key=key,
             found="???",
             allowed="a value",
-            fix="a suite states every value; leave the key out if it has a default",
+            fix="write a value, or omit the key to use its default",
         )
         return _DROPPED
     remainder = text
@@ -353,13 +354,15 @@ def _string(text: str, line: int, key: Key, document: Document) -> Any:
                 line=line,
                 key=key,
                 found=match[0],
-                allowed="interpolation of keys of this suite, as ${seed}",
-                fix="resolvers (env, oc.*, now …) are not read in suites",
+                allowed=_KEY_REFERENCES,
+                fix="resolvers (env, oc.*, now …) are not allowed in suites",
             )
             return _DROPPED
         remainder = remainder.replace(match[0], "", 1)
     if "${" in remainder:
-        document.refuse(line=line, key=key, found=text, allowed="interpolation of keys of this suite, as ${seed}")
+        document.refuse(
+            line=line, key=key, found=text, allowed="interpolation of keys of this suite, for example ${seed}"
+        )
         return _DROPPED
     prose = bool(key) and key[0] in PROSE
     for reason in forbidden(remainder, prose=prose or key[:1] in (("extends",), ("defaults",))):
@@ -388,5 +391,5 @@ def _take_parents(values: dict[str, Any], document: Document) -> None:
                 key=path,
                 found=short(item),
                 allowed="names of other suites",
-                fix="a suite can take over other suites and nothing else",
+                fix="a suite can extend only other suites",
             )

@@ -19,35 +19,35 @@ _ANYWHERE: tuple[tuple[re.Pattern[str], str], ...] = (
             r"|(?<![a-z0-9_])databricks(?![a-z0-9_])|(?<![a-z0-9_.])www\.",
             re.IGNORECASE,
         ),
-        "no URL and no server: those come from conf/ and the command line",
+        "no URL and no server: set them in conf/ or on the command line",
     ),
     (
         re.compile(
             r"\$[A-Za-z_(]|%[A-Za-z_][A-Za-z0-9_]*%"
             r"|(?<![A-Za-z0-9_])[A-Z][A-Z0-9]*_[A-Z0-9_]*(?:KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS|URI)(?![A-Za-z0-9_])"
         ),
-        "no variable of the environment and no command",
+        "no environment variable and no command",
     ),
     (
         re.compile(r"(?:^|[\s\"'(=,;:\[{<>|])(?:/[\w.~-]|\\\\\w|~[\w-]*[/\\]|[A-Za-z]:[\\/])|^[/~\\]"),
-        "no absolute path: data and weights come from the command line (data=, checkpoint=)",
+        "no absolute path: set data and weights on the command line (data=, checkpoint=)",
     ),
-    (re.compile(r"(?:^|[/\\\s\"'(=,])\.\.(?:[/\\]|$)"), "no path that climbs out of its folder"),
-    (_CHECKPOINT, "no file of weights or code: those come from conf/ and the command line"),
+    (re.compile(r"(?:^|[/\\\s\"'(=,])\.\.(?:[/\\]|$)"), "no path out of its folder"),
+    (_CHECKPOINT, "no file of weights or code: set it in conf/ or on the command line"),
     (
         re.compile(r"(?<![\w.])[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+:[A-Za-z_]\w*"),
-        "no import path: classes and functions come from conf/ and the command line",
+        "no import path: set classes and functions in conf/ or on the command line",
     ),
 )
 
 _IN_SETTINGS: tuple[tuple[re.Pattern[str], str], ...] = (
     (
         re.compile(r"^(?!.*\.(?:csv|tsv|png|jpe?g|tiff?|bmp|webp)$)[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+(?:\(.*)?$"),
-        "no import path: classes and functions come from conf/ and the command line",
+        "no import path: set classes and functions in conf/ or on the command line",
     ),
     (re.compile(r"`|&&|\|\||;\s*\w|\|\s*\w|>\s*\S|<\("), "no command"),
     (re.compile(r"^!"), "no command"),
-    (_CODE, "no file of weights or code: those come from conf/ and the command line"),
+    (_CODE, "no file of weights or code: set it in conf/ or on the command line"),
 )
 
 

@@ -65,8 +65,8 @@ def _mask(first: object, second: object = 0, *, channels: int = 0) -> np.ndarray
 def test_words_that_the_shell_split_are_put_together(said, words: tuple[str, ...], key: str, whole: str) -> None:
     text = said(*words, "plan=true")
     assert text.startswith(f"1 mistake:\ncommand line: {key}\n")
-    assert f"found:   {' '.join(words)}, which the shell splits at its spaces" in text
-    assert re.search(rf"to mend: remove the spaces?: {re.escape(whole)}(,|\n)", text)
+    assert f"found:   {' '.join(words)}, which the shell splits at spaces" in text
+    assert re.search(rf"fix:     remove the spaces?: {re.escape(whole)}(,|\n)", text)
 
 
 def test_a_suite_with_spaces_around_its_sign(said) -> None:
@@ -130,14 +130,14 @@ def test_a_device_that_is_not_there(said, device: str, plan: str) -> None:
 @pytest.mark.parametrize("folder", ["images", "masks"])
 def test_one_of_two_folders_is_given(said, folder: str) -> None:
     root = _pictures(Path("mine").absolute(), a=_mask(255), b=_mask(0, 255))
-    assert f"to mend: type the folder that holds images and masks: data={root}\n" in said(f"data={root / folder}")
+    assert f"fix:     type the folder that holds images and masks: data={root}\n" in said(f"data={root / folder}")
 
 
 def test_a_file_is_given(said) -> None:
     root = _pictures(Path("mine").absolute(), a=_mask(255))
     text = said(f"data={root / 'images' / 'a.png'}", "plan=true")
     assert "  found:   a file: /" in text
-    assert f"to mend: type the folder: data={root}\n" in text
+    assert f"fix:     type the folder: data={root}\n" in text
     Path("set.zip").write_bytes(b"")
     assert "unpack it" in said("data=set.zip")
 

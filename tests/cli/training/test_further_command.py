@@ -78,7 +78,7 @@ def test_a_root_with_train_and_test_is_parted(home):
     [
         (["suite=polyp_seg", "data=."], "model"),
         (["model=pranet", "suite=polyp_seg"], "the folder of training pairs"),
-        (["model=pranet", "suite=polyp_seg", "data=/nowhere"], "a folder that is there"),
+        (["model=pranet", "suite=polyp_seg", "data=/nowhere"], "an existing folder"),
         (["model=pranet", "suite=polyp_seg", "data=.", "compare=perhaps"], "true or false"),
         (["model=pranet", "suite=polyp_seg", "data=.", "formm"], "did you mean: from"),
         (["model=pranet", "data=."], "suite=NAME"),

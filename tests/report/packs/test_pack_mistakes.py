@@ -44,7 +44,7 @@ from medtest.runner.folder import output_problems
         (["check", "nowhere.zip"], "an existing file"),
         (["check", "{there}"], "no ZIP file"),
         (["check", "{folder}/"], "a folder without pack.json"),
-        (["check", "{pack}", "data={new}"], "a folder that is there"),
+        (["check", "{pack}", "data={new}"], "an existing folder"),
         (["check", "{newer}"], "pip install --upgrade medtest"),
         (["check", "{other}"], "a ZIP file without pack.json"),
         (["check", "{foreign}"], "install that package if you trust it"),

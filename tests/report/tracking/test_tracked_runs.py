@@ -353,5 +353,5 @@ def _mended(words):
     """Return the command that a failed one offers in its place."""
     with pytest.raises(UserMistakes) as caught:
         run_app(words)
-    (line,) = [line.strip() for line in str(caught.value).splitlines() if "to mend:" in line]
-    return line.removeprefix("to mend: ")
+    (line,) = [line.strip() for line in str(caught.value).splitlines() if "fix:" in line]
+    return line.removeprefix("fix:").strip()

@@ -18,13 +18,13 @@ def altered(relation: type[Relation] | Relation, classes: Classes) -> tuple[str,
     return tuple(name for name in classes.names if relation.alters & set(_WORD.findall(name.lower())))
 
 
-def reason(name: str, relation: type[Relation] | Relation, found: Sequence[str]) -> tuple[str, str, str]:
+def reason(name: str, relation: type[Relation] | Relation, classes: Sequence[str]) -> tuple[str, str, str]:
     """Return the message for a relation that alters these classes: found, allowed, fix."""
-    names = ", ".join(found)
+    names = ", ".join(classes)
     return (
         f"a relation that alters the diagnosis {names}",
-        f"relations that leave {names} as it is",
-        f"{relation.alters_why}: take it out, or say may_alter: [{name}] where that is meant",
+        f"relations that preserve {names}",
+        f"{relation.alters_why}: remove it, or set may_alter: [{name}] if this is intended",
     )
 
 

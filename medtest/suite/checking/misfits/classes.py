@@ -31,25 +31,25 @@ def fitting_mistakes(sources: Sequence[SeedSource], systems: Mapping[str, System
     ]
 
 
-def other_classes(system: System, count: int, asked: Classes) -> Mistake:
+def other_classes(system: System, count: int, expected: Classes) -> Mistake:
     """Return the mistake for a classifier whose number of scores differs from the seeds' number of classes.
 
     Args:
         system: The classifier.
         count: Its number of scores.
-        asked: The seeds' classes.
+        expected: The seeds' classes.
     """
-    names, key = ", ".join(asked.names[:20]), f"systems.{system.name}"
+    names, key = ", ".join(expected.names[:20]), f"systems.{system.name}"
     stated = system.classes
     actual = f"scores for {count} classes" + ("" if stated is None else f", of which {len(stated.names)} are named")
     fix = f"name its classes in the order of its scores: {key}.classes=[…]"
     if hasattr(system.settings, "labels"):
-        fix += f", and the seeds' class that each stands for: {key}.labels={{…: {asked.names[0]}}}"
+        fix += f", and map them to the seeds' classes: {key}.labels={{…: {expected.names[0]}}}"
     return Mistake(
         where="suite",
         key=key,
         found=actual,
-        allowed=f"{len(asked.names)} classes: {names}",
+        allowed=f"{len(expected.names)} classes: {names}",
         fix=fix,
     )
 

@@ -102,21 +102,21 @@ def _check_offers(draft: Draft, key: Key, plan: PartPlan, systems: Sequence[Part
         offered = _system(system, kind).offers()
         if offered.rank >= needs.rank:
             continue
-        offer = "gives neither scores nor gradients" if offered is Need.NOTHING else f"gives {offered.value} alone"
+        offer = "provides neither scores nor gradients" if offered is Need.NOTHING else f"provides only {offered.value}"
         draft.wrong(
             key,
             found=f"{system.id}, which {offer}",
-            allowed=f"systems that give {needs.value}: {_shortened(_offering(draft.systems, needs, kind))}",
+            allowed=f"systems that provide {needs.value}: {_shortened(_offering(draft.systems, needs, kind))}",
             fix=_instead(plan, system, offered),
         )
 
 
 def _instead(plan: PartPlan, system: PartPlan, offered: Need) -> str:
-    craft = f"or craft it on a system that gives them and show it to {system.id}: crafted_on: NAME"
+    craft = f"or craft it on a system that provides them and show it to {system.id}: crafted_on: NAME"
     alternatives = [name for name, needs in _crafted_relations() if needs.rank <= offered.rank]
     if alternatives:
-        return f"what {system.id} can be attacked with: {', '.join(alternatives)}; {craft}"
-    return f"take {plan.id} out, {craft}"
+        return f"relations that {system.id} supports: {', '.join(alternatives)}; {craft}"
+    return f"remove {plan.id}, {craft}"
 
 
 def _crafted_relations() -> Iterator[tuple[str, Need]]:

@@ -22,5 +22,5 @@ def check_images(suite: Suite, command: str) -> None:
             key="seeds",
             found="prompts",
             allowed="seeds that are images",
-            fix=f"{command} makes images of seeds; medtest replay shows a prompt's case, and the report what was drawn",
+            fix=f"{command} needs images; use medtest replay for cases with prompts",
         ).as_error()
