@@ -114,13 +114,17 @@ class SeedSource(Part, ABC):
         self.root = root
         self.suite_seed = suite_seed
 
-    @abstractmethod
     def refs(self) -> Sequence[SeedRef]:
         """Return every seed in a fixed order (data set, then natural name order), checked but not loaded.
+
+        Subclasses implement this method, or :meth:`places` and :meth:`faults` if files can be unusable.
 
         Raises:
             UserMistakes: Files cannot be used and ``on_bad_seed`` is ``stop``; one report lists every file.
         """
+        if problems := self.faults().all():
+            raise self.refusal(problems)
+        return self.places()
 
     def places(self) -> Sequence[SeedRef]:
         """Return every seed in its place, including those that cannot be used.

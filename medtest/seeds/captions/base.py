@@ -110,17 +110,6 @@ class PromptSource(SeedSource):
 
     # ------------------------------------------------------------------------------------------------- interface
 
-    def refs(self) -> Sequence[SeedRef]:
-        """Return the seeds drawn, in the source's order.
-
-        Raises:
-            UserMistakes: The source cannot be read, has no usable prompt, or has an unusable row.
-        """
-        problems = self.faults().all()
-        if problems:
-            raise self.refusal(problems)
-        return self.places()
-
     def places(self) -> Sequence[SeedRef]:
         """Return the seeds drawn in their places, including unusable rows.
 

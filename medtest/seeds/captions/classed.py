@@ -10,19 +10,19 @@ from medtest.language.captions.vocabulary import Vocabulary
 Allowed: TypeAlias = Literal["any", "known", "vg150"]
 
 
-def in_classes(pool: Pool, allowed: Allowed, known: Vocabulary) -> Pool:
+def in_classes(pool: Pool, allowed: Allowed, vocabulary: Vocabulary) -> Pool:
     """Return a pool whose entities are replaced by their classes where one is known ("lady": ``woman``).
 
     Args:
         pool: The parsed pool, in the caption's words.
         allowed: Entities to keep: ``any``, ``known`` (with a class), ``vg150`` (with a class of Visual Genome's).
-        known: The vocabulary.
+        vocabulary: The vocabulary.
 
     Returns:
         The pool, without triples of dropped entities and without "and", which states no relation.
     """
-    own = known.own_classes if allowed == "vg150" else frozenset()
-    names = [known.class_of(entity.name) for entity in pool.entities]
+    own = vocabulary.own_classes if allowed == "vg150" else frozenset()
+    names = [vocabulary.class_of(entity.name) for entity in pool.entities]
     indices = [at for at, name in enumerate(names) if allowed == "any" or (name in own if allowed == "vg150" else name)]
     place = {old: new for new, old in enumerate(indices)}
     entities = []
@@ -32,7 +32,7 @@ def in_classes(pool: Pool, allowed: Allowed, known: Vocabulary) -> Pool:
     triples = tuple(
         Triple(
             subject=place[triple.subject],
-            predicate=known.merged_predicates.get(triple.predicate, triple.predicate),
+            predicate=vocabulary.merged_predicates.get(triple.predicate, triple.predicate),
             object=place[triple.object],
         )
         for triple in pool.triples

@@ -126,9 +126,9 @@ def json_of(text: str, where: str) -> Any:
             raise stop(where, f"is not JSON ({error})"[:200], line=getattr(error, "lineno", None)) from error
 
 
-def stop(where: str, found: str, allowed: str = "", fix: str = "", line: int | None = None) -> UserMistakes:
+def stop(where: str, problem: str, allowed: str = "", fix: str = "", line: int | None = None) -> UserMistakes:
     """Return the error report on an unusable file."""
-    return Mistake(where=where, line=line, key="file", found=found, allowed=allowed, fix=fix).as_error()
+    return Mistake(where=where, line=line, key="file", found=problem, allowed=allowed, fix=fix).as_error()
 
 
 def _of_json(content: Any, where: str) -> Iterator[Found]:

@@ -160,7 +160,7 @@ class Captions(FiledPrompts):
                 where="suite",
                 key=key,
                 found=settings.parser,
-                allowed="with a folder that keeps its answers, for seeds are listed anew by every command",
+                allowed="with a folder that stores its answers, since every command lists the seeds again",
                 fix=f"add seeds.{self.dataset}.parser_options.folder=FOLDER",
             ).as_error()
         try:
@@ -204,7 +204,7 @@ class Captions(FiledPrompts):
             pools: list[Pool | None] = [*parser.parse_all(row.text for row in rows)]
         except MedtestError:
             raise
-        except Exception:  # noqa: BLE001 - a parser of others may break on a stranger's words; then which?
+        except Exception:  # noqa: BLE001 - an external parser may fail on any caption; find which
             pools = [self._parse_single(row, parser, unread) for row in rows]
         for pool in pools:
             yield None if pool is None else in_classes(pool, allowed, vocabulary)

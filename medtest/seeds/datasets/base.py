@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import entry_points
@@ -80,7 +80,7 @@ class Recogniser(ABC):
     order: ClassVar[int] = 50
 
     @abstractmethod
-    def find(self, tree: Tree) -> Sequence[Found]:
+    def find(self, tree: Tree) -> Iterable[Found]:
         """Return every data set of this kind below a root, judged by names alone."""
 
 

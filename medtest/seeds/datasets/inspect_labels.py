@@ -22,19 +22,19 @@ SUITES = {"wce_folder": CAPSULE, "skin_folder": DERMOSCOPY, "fundus_folder": FUN
 """Suites for the user's labelled images, by their classes."""
 
 
-def look_at_labels(root: Path, found: Found, progress: Callable[[int], None]) -> Looked:
+def look_at_labels(root: Path, dataset: Found, progress: Callable[[int], None]) -> Looked:
     """Read a data set's labels and the sizes of its images.
 
     Args:
         root: The inspected folder.
-        found: The recogniser's result.
+        dataset: The recogniser's result.
         progress: Called with the number of images read.
 
     Raises:
         LayoutError: The files are not a labelled data set, or too incomplete to be read.
         UserMistakes: A table cannot be read.
     """
-    laid = READERS[found.reader](root, found, LabelFolderSettings(split="all"))
+    laid = READERS[dataset.reader](root, dataset, LabelFolderSettings(split="all"))
     files = [
         Pair(image=entry.image, mask=entry.mask) for entry in laid.entries if entry.index < 0 and entry.wrong is None
     ]
@@ -53,13 +53,13 @@ def look_at_labels(root: Path, found: Found, progress: Callable[[int], None]) ->
     if not suite:
         notes.append("its classes are none of a suite's own: state classes and mapping (see docs/label-data.md)")
     return Looked(
-        found=found,
+        found=dataset,
         pairs=len(laid.entries),
-        classes=_classes(found, laid, counts),
+        classes=_classes(dataset, laid, counts),
         sizes=tuple(sizes.most_common()),
         problems=(*laid.problems, *wrong, *own.problems),
-        notes=(*size_notes(found, sizes), *(note.rstrip(".") for note in (*notes, *own.notices))),
-        line=SuiteLine(suite=suite, data=found.where, settings=_settings(found)) if suite else None,
+        notes=(*size_notes(dataset, sizes), *(note.rstrip(".") for note in (*notes, *own.notices))),
+        line=SuiteLine(suite=suite, data=dataset.where, settings=_settings(dataset)) if suite else None,
     )
 
 

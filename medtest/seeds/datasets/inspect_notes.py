@@ -66,24 +66,24 @@ def look_at(root: Path, pairs: Sequence[Pair], rules: Rules, progress: Callable[
     return FilesLooked(sizes=sizes, problems=tuple(problems), notices=tuple(traits.notices()))
 
 
-def count_notes(found: Found) -> tuple[str, ...]:
+def count_notes(dataset: Found) -> tuple[str, ...]:
     """Return notes on the number of images compared with masks and with the published number."""
-    facts = found.facts
+    facts = dataset.facts
     notes = []
-    if found.holds == "masks" and found.masks is not None and found.mask_count != found.count:
-        notes.append(f"{found.count:,} images, but {found.mask_count:,} masks")
-    if facts is None or found.count == facts.images:
+    if dataset.holds == "masks" and dataset.masks is not None and dataset.mask_count != dataset.count:
+        notes.append(f"{dataset.count:,} images, but {dataset.mask_count:,} masks")
+    if facts is None or dataset.count == facts.images:
         return tuple(notes)
-    if found.count > facts.images:
-        notes.append(f"{found.count - facts.images:,} images more than published: other files among them, or a copy")
-    elif not found.part:
-        notes.append(f"{facts.images - found.count:,} of the published images are missing")
+    if dataset.count > facts.images:
+        notes.append(f"{dataset.count - facts.images:,} images more than published: other files among them, or a copy")
+    elif not dataset.part:
+        notes.append(f"{facts.images - dataset.count:,} of the published images are missing")
     return tuple(notes)
 
 
-def size_notes(found: Found, sizes: Counter[str]) -> tuple[str, ...]:
+def size_notes(dataset: Found, sizes: Counter[str]) -> tuple[str, ...]:
     """Return notes on image sizes that point to a resized copy."""
-    facts = found.facts
+    facts = dataset.facts
     if facts is None or not sizes:
         return ()
     published = (*facts.sizes, *facts.other_sizes)

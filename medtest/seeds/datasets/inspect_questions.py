@@ -24,50 +24,50 @@ MODEL = "model=openai_compatible"
 """Model of the suggested line, since a suite on real images has no default model."""
 
 
-def look_at_questions(root: Path, found: Found, progress: Callable[[int], None]) -> Looked:
+def look_at_questions(root: Path, dataset: Found, progress: Callable[[int], None]) -> Looked:
     """Read a file of questions and the sizes of its images.
 
     Args:
         root: The inspected folder.
-        found: The recogniser's result.
+        dataset: The recogniser's result.
         progress: Called with the number of images read.
 
     Raises:
         LayoutError: The images are missing.
         UserMistakes: The file holds no questions.
     """
-    folder = root / found.where
-    file = found.tables[0].relative_to(found.where)
-    settings = QuestionFolderSettings(file=str(file), images=_images_setting(found))
+    folder = root / dataset.where
+    file = dataset.tables[0].relative_to(dataset.where)
+    settings = QuestionFolderSettings(file=str(file), images=_images_setting(dataset))
     gathered = gather(folder, settings, dataset="folder")
     entries = [asking.entry for asking in gathered.askings]
     files = [Pair(image=entry.image) for entry in entries if entry.wrong is None]
     own = look_at(folder, files, Rules(reading=FrameReading(), negatives=True), progress)
     wrong = [entry.wrong for entry in entries if entry.wrong is not None]
     return Looked(
-        found=found,
+        found=dataset,
         pairs=len(files),
-        questions=_summary_lines(gathered, found),
+        questions=_summary_lines(gathered, dataset),
         sizes=tuple(own.sizes.most_common()),
-        problems=tuple(_below(found.where, problem) for problem in (*gathered.problems, *wrong, *own.problems)),
+        problems=tuple(_below(dataset.where, problem) for problem in (*gathered.problems, *wrong, *own.problems)),
         notes=tuple(notice.rstrip(".") for notice in gathered.notices),
-        line=SuiteLine(suite="medvqa_clef", data=found.where, settings=_settings(folder, file, settings)),
+        line=SuiteLine(suite="medvqa_clef", data=dataset.where, settings=_settings(folder, file, settings)),
     )
 
 
-def questions_by_content(root: Path, tree: Tree, found: Sequence[Found]) -> list[Found]:
+def questions_by_content(root: Path, tree: Tree, datasets: Sequence[Found]) -> list[Found]:
     """Return the data sets plus question files that are recognised by content, regardless of name."""
-    tables = {table for dataset in found for table in dataset.tables}
+    tables = {table for dataset in datasets for table in dataset.tables}
     new = [questions_at(tree, path, "") for path in files_of_questions(root) if path not in tables]
     added = [dataset for dataset in new if dataset is not None]
     folders = {dataset.images for dataset in added}
-    others = [dataset for dataset in found if not (dataset.holds == "images" and dataset.images in folders)]
+    others = [dataset for dataset in datasets if not (dataset.holds == "images" and dataset.images in folders)]
     return sorted([*others, *added], key=lambda dataset: (dataset.where, dataset.rank, dataset.dataset))
 
 
-def is_taken_for_questions(root: Path, found: Found) -> bool:
+def is_taken_for_questions(root: Path, dataset: Found) -> bool:
     """Return True if a run on the file's folder would read it as questions, and refuse it if it cannot."""
-    return found.tables[0].relative_to(found.where) in files_of_questions(root / found.where)
+    return dataset.tables[0].relative_to(dataset.where) in files_of_questions(root / dataset.where)
 
 
 def _images_setting(dataset: Found) -> str:

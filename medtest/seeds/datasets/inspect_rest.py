@@ -25,9 +25,9 @@ _EXTREME = 0.7
 _MOST_NAMED = 3
 
 
-def unexplained(tree: Tree, found: Sequence[Found]) -> dict[str, list[str]]:
+def unexplained(tree: Tree, datasets: Sequence[Found]) -> dict[str, list[str]]:
     """Return files other than archives that belong to no data set, by suffix."""
-    tables = {table for dataset in found for table in dataset.tables}
+    tables = {table for dataset in datasets for table in dataset.tables}
     rest: dict[str, list[str]] = defaultdict(list)
     for folder, names in tree.folders.items():
         for name in names:
@@ -92,13 +92,13 @@ def _names(tree: Tree, folder: PurePosixPath) -> set[str]:
 # ------------------------------------------------------------------------------------------------- several together
 
 
-def together(root: Path, found: Sequence[Found]) -> tuple[tuple[str, ...], list[DataSet]]:
+def together(root: Path, datasets: Sequence[Found]) -> tuple[tuple[str, ...], list[DataSet]]:
     """Return the settings with which one run takes most of the sets with masks, and those sets.
 
     Returns:
         Settings as ``key=value``, and the data sets; no data sets if a run takes one at most.
     """
-    folders = {dataset.images for dataset in found if dataset.holds == "masks"}
+    folders = {dataset.images for dataset in datasets if dataset.holds == "masks"}
     if len(folders) < 2:
         return (), []
     ways: list[tuple[tuple[str, ...], Callable[[], list[DataSet]]]] = [

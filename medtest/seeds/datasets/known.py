@@ -12,7 +12,7 @@ from medtest.seeds.datasets.tree import tree_of_folder
 from medtest.seeds.folders.layout import DataSet, LayoutError
 
 
-def known_datasets(root: Path, asked: Sequence[str] = ()) -> list[DataSet]:
+def known_datasets(root: Path, requested: Sequence[str] = ()) -> list[DataSet]:
     """Return the folders of every known data set below a root; folders of one set share its id.
 
     Of several copies the most complete is taken. PraNet's training and test parts together are a whole set, and
@@ -20,7 +20,7 @@ def known_datasets(root: Path, asked: Sequence[str] = ()) -> list[DataSet]:
 
     Args:
         root: The user's folder.
-        asked: Ids that the suite names.
+        requested: Ids that the suite names.
 
     Raises:
         LayoutError: The folder cannot be read.
@@ -31,20 +31,20 @@ def known_datasets(root: Path, asked: Sequence[str] = ()) -> list[DataSet]:
         raise LayoutError(f"the folder {error}", "give a folder that you may read") from error
     return [
         DataSet(name=name, images=f.images, masks=f.masks, image_names=f.image_names, mask_names=f.mask_names)
-        for name, parts in chosen(datasets, asked).items()
+        for name, parts in chosen(datasets, requested).items()
         for f in parts
     ]
 
 
-def chosen(found: Sequence[Found], asked: Sequence[str] = ()) -> dict[str, list[Found]]:
+def chosen(datasets: Sequence[Found], requested: Sequence[str] = ()) -> dict[str, list[Found]]:
     """Return the folders selected for each known data set, by its id; arguments as in :func:`known_datasets`."""
     by_set: dict[str, list[Found]] = {}
-    for dataset in found:
+    for dataset in datasets:
         if dataset.dataset and dataset.holds == "masks":
             by_set.setdefault(dataset.dataset, []).append(dataset)
     selected = {name: _best(parts) for name, parts in by_set.items()}
     for facts in known().values():
-        if facts.stands_for in asked and facts.key in selected and facts.stands_for not in selected:
+        if facts.stands_for in requested and facts.key in selected and facts.stands_for not in selected:
             selected[facts.stands_for] = selected[facts.key]
     return selected
 
@@ -65,23 +65,23 @@ def _best(parts: Sequence[Found]) -> list[Found]:
     return [largest]
 
 
-def coverage(asked: Sequence[str], counts: Mapping[str, int]) -> tuple[str, ...]:
+def coverage(requested: Sequence[str], counts: Mapping[str, int]) -> tuple[str, ...]:
     """Describe which of the requested data sets are missing or incomplete.
 
     Args:
-        asked: Ids of data sets.
+        requested: Ids of data sets.
         counts: Number of images present of each.
     """
     lines = []
-    for name in asked:
+    for name in requested:
         facts = known().get(name)
         count = counts.get(name, 0)
         if facts is None:
             continue
         if not count:
-            lines.append(f"{facts.title} is not below data=PATH: its {facts.images:,} images are missing.")
+            lines.append(f"{facts.title} is missing below data=PATH: {facts.images:,} images.")
         elif count != facts.images:
             edition = facts.copy_named(count)
             of = f" ({edition})" if edition else ""
-            lines.append(f"{facts.title}: {count:,} of the {facts.images:,} published images are here{of}.")
+            lines.append(f"{facts.title}: {count:,} of the {facts.images:,} published images are present{of}.")
     return tuple(f"Partial: {line}" for line in lines)

@@ -20,7 +20,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 from medtest.core.files.images import BadFileError
-from medtest.core.files.links import broken as said_of_broken
+from medtest.core.files.links import broken as broken_reason
 from medtest.core.files.walk import HERE, walk
 from medtest.seeds.folders.formats import has_no_suffix, is_ignored, is_unnamed_dicom, kind_of_name
 
@@ -41,6 +41,7 @@ _PACKERS: tuple[tuple[bytes, Callable[[Any], Any]], ...] = (
     (b"\xfd7zXZ\x00", lzma.LZMAFile),
 )
 
+_UNREADABLE = (OSError, ValueError, RuntimeError, MemoryError)
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
 UNREAD_ARCHIVES = (".rar", ".7z")
 
@@ -127,7 +128,7 @@ def tree_of_folder(root: Path) -> Tree:
         names = []
         for name in folder.files:
             if name in broken and kind_of_name(name) is None:  # broken image links are listed and reported when checked
-                unreadable.append(f"{current / name} ({said_of_broken(root / current / name)})")
+                unreadable.append(f"{current / name} ({broken_reason(root / current / name)})")
             elif not has_no_suffix(name) or is_unnamed_dicom(root / current / name):  # skips LICENSE and similar files
                 names.append(name)
             else:
@@ -138,11 +139,10 @@ def tree_of_folder(root: Path) -> Tree:
 
 
 def _junk(name: str) -> str:
-    return "._*" if name.startswith("._") else name if len(name) < 40 and name.startswith((".", "_")) else _plain(name)
-
-
-def _plain(name: str) -> str:
-    return name if name.lower() in ("thumbs.db", "ehthumbs.db", "desktop.ini") else "thumbnails"
+    if name.startswith("._"):
+        return "._*"
+    known = name.lower() in ("thumbs.db", "ehthumbs.db", "desktop.ini") or (len(name) < 40 and name[0] in "._")
+    return name if known else "thumbnails"
 
 
 def tree_of_archive(path: Path) -> Tree:
@@ -160,10 +160,8 @@ def tree_of_archive(path: Path) -> Tree:
                 return _tree_of_names(path, (i.filename for i in packed.infolist() if not i.is_dir()))
         with _opened_tar(path) as tar:
             return _tree_of_names(path, _members(tar, status.st_size))
-    except (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError) as error:
-        raise BadFileError("is no archive that can be read, or is damaged") from error
-    except (ValueError, RuntimeError, MemoryError) as error:
-        raise BadFileError("is no archive that can be read, or is damaged") from error
+    except (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, *_UNREADABLE) as error:
+        raise BadFileError("is not a readable archive, or is damaged") from error
 
 
 class _Bounded:
@@ -196,7 +194,7 @@ def _members(tar: tarfile.TarFile, size: int) -> Iterator[str]:
     for member in tar:
         total += max(0, member.size)
         if total > bound:
-            raise BadFileError("unpacks to far more than a data set")
+            raise BadFileError("unpacks to more than any data set")
         if member.isfile():
             yield member.name
 

@@ -70,19 +70,19 @@ def hashed_id(seed_id: str, name: str) -> str:
     return f"{seed_id[: LONGEST_ID - 9]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
-def data_root(root: Path | None, what: str) -> Path:
+def data_root(root: Path | None, content: str) -> Path:
     """Return the user's folder.
 
     Args:
         root: Folder given as ``data=``, or None.
-        what: Description of the folder's content, for messages.
+        content: Description of the folder's content, for messages.
 
     Raises:
         UserMistakes: No folder is given, or the path is not a folder.
     """
     where, key = "command line", "data"
     if root is None:
-        allowed = f"the folder that holds {what}"
+        allowed = f"the folder with {content}"
         raise Mistake(where=where, key=key, found="nothing", allowed=allowed, fix="add data=PATH").as_error()
     if not root.is_dir():
         problem = "is a file" if root.exists() else "does not exist"
@@ -102,7 +102,7 @@ def below(root: Path, relative: str) -> Path:
     if is_broken(path):
         raise BadFileError(broken(path))
     if not path.exists():
-        raise BadFileError("is not there any more")
+        raise BadFileError("no longer exists")
     return path
 
 
@@ -118,11 +118,11 @@ def marked(mask: Mask | None) -> Mask | None:
     return frozen(mask) if mask is not None and mask.any() else None
 
 
-def nothing_left(root: Path, problems: Sequence[SeedProblem], found: str = "no images at all") -> UserMistakes:
+def nothing_left(root: Path, problems: Sequence[SeedProblem], problem: str = "no images") -> UserMistakes:
     """Return the error report on a folder without usable images."""
     reasons = [Mistake(where=p.file, found=p.reason) for p in problems]
     return UserMistakes(
-        reasons or [Mistake(where=shown(root.name or "."), key="data", found=found)],
+        reasons or [Mistake(where=shown(root.name or "."), key="data", found=problem)],
         heading="the data folder holds no usable image",
     )
 

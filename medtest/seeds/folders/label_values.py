@@ -11,7 +11,7 @@ from pydantic import AfterValidator
 from medtest.core.files.masks import LabelValue
 
 _HEX = re.compile(r"#?([0-9a-f]{2})([0-9a-f]{2})([0-9a-f]{2})", re.I)
-_FORM = "a level or index (1), a colour as [255, 0, 0] in a list of its own, or '#ff0000'"
+_FORM = "a level or index (1), a colour as a list [255, 0, 0], or '#ff0000'"
 _LARGEST = 2**31
 
 
@@ -27,13 +27,13 @@ LabelValues: TypeAlias = Annotated[list[int | str | list[int]], AfterValidator(_
 """List of grey levels (also of volumes), palette indices and colours."""
 
 
-def label_values(given: Sequence[int | str | list[int]]) -> tuple[LabelValue, ...]:
+def label_values(values: Sequence[int | str | list[int]]) -> tuple[LabelValue, ...]:
     """Return values as :func:`medtest.core.files.masks.decode_mask` takes them.
 
     Raises:
         ValueError: A value is neither a level, an index nor a colour.
     """
-    return tuple(_value(value) for value in given)
+    return tuple(_value(value) for value in values)
 
 
 def _value(value: int | str | list[int]) -> LabelValue:

@@ -140,18 +140,6 @@ class FolderSource(SeedSource):
 
     # ------------------------------------------------------------------------------------------------- interface
 
-    def refs(self) -> Sequence[SeedRef]:
-        """Return every seed in a fixed order, with all files checked.
-
-        Raises:
-            UserMistakes: ``data=`` is missing or no folder, its layout is unknown, it does not fit the suite,
-                or files cannot be used and ``on_bad_seed`` is ``stop``: one report lists every file.
-        """
-        problems = self.faults().all()
-        if problems:
-            raise self.refusal(problems)
-        return self.places()
-
     def places(self) -> Sequence[SeedRef]:
         """Return every seed in its place with all files checked, including unusable ones.
 

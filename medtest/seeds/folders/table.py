@@ -55,7 +55,7 @@ class Sheet:
 
     def mistake(
         self,
-        found: str,
+        problem: str,
         *,
         line: int | None = None,
         key: str = "",
@@ -64,7 +64,7 @@ class Sheet:
         nearest: str | None = None,
     ) -> Mistake:
         """Return a mistake in this file."""
-        return Mistake(where=self.where, line=line, key=key, found=found, allowed=allowed, fix=fix, nearest=nearest)
+        return Mistake(where=self.where, line=line, key=key, found=problem, allowed=allowed, fix=fix, nearest=nearest)
 
     def even(self, rows: Sequence[SheetRow], columns: int) -> None:
         """Check that every row has the same number of values.
@@ -80,9 +80,9 @@ class Sheet:
             )
 
 
-def usual_columns(what: str) -> tuple[str, ...]:
+def usual_columns(kind: str) -> tuple[str, ...]:
     """Return the usual names of columns of a kind (``columns.yaml``), in order of preference."""
-    return tuple(yaml.safe_load(Path(__file__).with_name("columns.yaml").read_text(encoding="utf-8"))[what])
+    return tuple(yaml.safe_load(Path(__file__).with_name("columns.yaml").read_text(encoding="utf-8"))[kind])
 
 
 def column_name(text: str) -> str:

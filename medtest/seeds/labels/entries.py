@@ -132,7 +132,7 @@ def map_entries(
     """
     names = tuple(classes) or _own_classes(laid, mapping)
     target = Classes(names=names, multi=laid.multi if multi is None else multi)
-    _check(laid, dataset, target, mapping, given=bool(classes))
+    _check(laid, dataset, target, mapping, stated=bool(classes))
     lead = _class_by_name(laid, names, mapping)
     mapped = Mapped(classes=target, several=target.multi and laid.multi)
     for entry in laid.entries:
@@ -180,7 +180,7 @@ def _class_by_name(laid: LabelledFolder, names: Iterable[str], mapping: Mapping[
     return lead | {fold(name): to for name, to in mapping.items()}
 
 
-def _check(laid: LabelledFolder, dataset: str, classes: Classes, mapping: Mapping[str, str], *, given: bool) -> None:
+def _check(laid: LabelledFolder, dataset: str, classes: Classes, mapping: Mapping[str, str], *, stated: bool) -> None:
     where, key = "suite", f"seeds.{dataset}"
     mistakes = []
     own = {fold(name): name for name in (*laid.names, *laid.mapping, *classes.names)}
@@ -206,7 +206,7 @@ def _check(laid: LabelledFolder, dataset: str, classes: Classes, mapping: Mappin
     if len(classes.names) < 2 and not (classes.multi and classes.names):
         problem = ", ".join(classes.names) or "no class"
         mistakes.append(Mistake(where=where, key=f"{key}.classes", found=problem, allowed="two classes or more"))
-    elif len(classes.names) > MOST_CLASSES and not given:
+    elif len(classes.names) > MOST_CLASSES and not stated:
         problem = f"{len(classes.names):,} different labels in the data"
         fix = "state classes, or name the right column or folder"
         mistakes.append(Mistake(where=where, key=f"{key}.classes", found=problem, allowed=f"{MOST_CLASSES}", fix=fix))

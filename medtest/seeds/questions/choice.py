@@ -219,7 +219,7 @@ def _match_images(
     lost: list[tuple[LabelEntry, list[Answered]]] = []
     for name, count in wrong.items():
         questions = "1 question" if count == 1 else f"{count:,} questions"
-        reason = reasons.get(name, f"of {shown(name)}, of which there is no image")
+        reason = reasons.get(name, f"of {shown(name)}, which has no image")
         problem = SeedProblem(file=where, reason=f"{questions} {reason}")
         if gathered.keeps:
             entry = LabelEntry(image=PurePosixPath(name), name=key_of(name), labels=None, wrong=problem)
@@ -238,11 +238,6 @@ def _match_images(
     ]
 
 
-def _usable_answers(question: Question, answers: tuple[str, ...]) -> tuple[str, ...]:
-    """Return true answers; none if they contain both yes and no, which every answer would contradict."""
-    return () if contradicts(question, answers) else answers
-
-
 def _choose(
     rows: Sequence[tuple[LabelEntry, list[Answered]]],
     names_or_group: str | list[str],
@@ -257,8 +252,8 @@ def _choose(
         if gone:
             raise UserMistakes(
                 Mistake(
-                    where="suite", key=key, found=f"{name}, which is asked of no image",
-                    allowed="questions that are in the file of questions", nearest=nearest_name(name, sorted(names)),
+                    where="suite", key=key, found=f"{name}, which is not asked about any image",
+                    allowed="questions of the file", nearest=nearest_name(name, sorted(names)),
                 )
                 for name in gone
             )  # fmt: skip
@@ -271,13 +266,14 @@ def _choose(
             gathered.askings.append(
                 QuestionedImage(
                     entry=entry,
-                    asked=tuple((question, _usable_answers(question, answers[question.name])) for question in chosen),
+                    # Answers with both yes and no are dropped, since every answer would contradict them.
+                    asked=tuple((q, () if contradicts(q, answers[q.name]) else answers[q.name]) for q in chosen),
                 )
             )
     without = len(rows) - len(gathered.askings)
     if without:
-        gathered.notices.append(f"{without:,} images have none of the questions that are asked and are left out.")
+        gathered.notices.append(f"{without:,} images have none of the selected questions and are left out.")
     unknown = sum(not truths for item in gathered.askings for _, truths in item.asked)
     total = sum(len(item.asked) for item in gathered.askings)
     if gathered.file is not None and unknown:
-        gathered.notices.append(f"{unknown:,} of {total:,} questions have no answer: accuracy is of the others.")
+        gathered.notices.append(f"{unknown:,} of {total:,} questions have no answer and do not count for accuracy.")

@@ -64,19 +64,19 @@ def official_names() -> tuple[str, ...]:
     return tuple(question.name for question in in_slide_order())
 
 
-def among(found: Iterable[Question], wanted: str | Sequence[str]) -> tuple[Question, ...]:
+def among(questions: Iterable[Question], selection: str | Sequence[str]) -> tuple[Question, ...]:
     """Return the requested questions: the 18 in the order of the slides, then others in the given order.
 
     Args:
-        found: Available questions.
-        wanted: ``all``, ``kept``, or names.
+        questions: Available questions.
+        selection: ``all``, ``kept``, or names.
     """
-    by_name = {question.name: question for question in found}
+    by_name = {question.name: question for question in questions}
     ordered = [by_name[name] for name in official_names() if name in by_name]
     ordered += [question for question in by_name.values() if question.id is None]
-    if wanted == ALL:
+    if selection == ALL:
         return tuple(ordered)
-    names = {question.name for question in kept()} if wanted == KEPT else set(wanted)
+    names = {question.name for question in kept()} if selection == KEPT else set(selection)
     return tuple(question for question in ordered if question.name in names)
 
 

@@ -39,14 +39,14 @@ def unusable(question: Question, answers: Sequence[str]) -> str:
     return f"{'; '.join(answers)[:40]!r} for {kind}"
 
 
-def odd_truths(asked: Sequence[tuple[Question, Sequence[str]]]) -> str:
+def odd_truths(pairs: Sequence[tuple[Question, Sequence[str]]]) -> str:
     """Describe true answers of another kind than nearly all others of their question; "" without any.
 
     Free-text questions are compared by their words, so "maybe" among yes and no, or "5 mm" among counts, would count
     like any other answer, but is usually a slip.
     """
     by_name: dict[str, list[str]] = {}
-    for question, answers in asked:
+    for question, answers in pairs:
         if KINDS[question.kind].free:
             by_name.setdefault(question.name, []).extend(answers)
     counts: Counter[str] = Counter()
@@ -62,14 +62,14 @@ def odd_truths(asked: Sequence[tuple[Question, Sequence[str]]]) -> str:
     )
 
 
-def truths_notice(asked: Iterable[tuple[Question, Sequence[str]]]) -> str:
+def truths_notice(pairs: Iterable[tuple[Question, Sequence[str]]]) -> str:
     """Describe how many questions have unusable true answers, and which; "" for none."""
-    counts = Counter(why for question, answers in asked if (why := unusable(question, answers)))
+    counts = Counter(why for question, answers in pairs if (why := unusable(question, answers)))
     if not counts:
         return ""
     total = sum(counts.values())
     subject = "1 true answer is" if total == 1 else f"{total:,} true answers are"
-    return f"{subject} of no use and count as unknown: {_count_list(counts)}."
+    return f"{subject} unusable and count as unknown: {_count_list(counts)}."
 
 
 def _count_list(counts: Counter[str]) -> str:

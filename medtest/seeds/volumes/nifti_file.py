@@ -58,7 +58,7 @@ class NiftiInfo:
     affine: tuple[float, ...]
     shape: tuple[int, ...]
 
-    def lies_like(self, other: NiftiInfo) -> bool:
+    def has_geometry_of(self, other: NiftiInfo) -> bool:
         """Return True if another volume has the same voxels at the same positions."""
         return self.shape == other.shape and bool(
             np.allclose(self.affine, other.affine, rtol=1e-3, atol=_SAME_PLACE_MM)
@@ -158,14 +158,14 @@ class NiftiVolume:
         values = np.rint(np.nan_to_num(self.plane(index).astype(np.float64) * slope + intercept))
         return np.ascontiguousarray(np.isin(values, labels) if labels else values != 0)
 
-    def window(self, asked: Sequence[float]) -> tuple[float, float]:
+    def window(self, setting: Sequence[float]) -> tuple[float, float]:
         """Return the darkest and the brightest value shown.
 
         Args:
-            asked: Centre and width, or empty.
+            setting: Centre and width, or empty.
         """
-        if len(asked) == 2:
-            return asked[0] - asked[1] / 2, asked[0] + asked[1] / 2
+        if len(setting) == 2:
+            return setting[0] - setting[1] / 2, setting[0] + setting[1] / 2
         header, kind = self._image.header, self._image.get_data_dtype()
         low, high = float(header["cal_min"]), float(header["cal_max"])
         if math.isfinite(low) and math.isfinite(high) and high > low:

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from medtest.core.cases import Image
 from medtest.core.errors import MedtestError
 from medtest.core.files.images import BadFileError, read_rgb
 
@@ -50,12 +51,17 @@ def load_image(name: str) -> NDArray[np.uint8]:
     try:
         image = read_rgb(path)
     except (BadFileError, OSError) as error:
-        raise MedtestError(f"scikit-image's picture {path.name} {error}") from error
-    height, width = image.shape[:2]
-    top, left = max(0, (height - MOST_SIDE) // 2), max(0, (width - MOST_SIDE) // 2)
-    image = image[top : top + MOST_SIDE, left : left + MOST_SIDE]
+        raise MedtestError(f"picture {path.name} of scikit-image {error}") from error
+    image = central_crop(image, MOST_SIDE)
     grey = (image[..., 0] == image[..., 1]).all() and (image[..., 1] == image[..., 2]).all()
     return np.ascontiguousarray(image[..., 0] if grey else image)
+
+
+def central_crop(image: Image, side: int) -> Image:
+    """Return the centre of an image, at most ``side`` pixels high and wide."""
+    height, width = image.shape[:2]
+    top, start = max(0, (height - side) // 2), max(0, (width - side) // 2)
+    return image[top : top + side, start : start + side]
 
 
 def _folder() -> Path:

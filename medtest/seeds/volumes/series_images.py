@@ -21,7 +21,7 @@ from medtest.core.files.walk import DEEPEST, walk
 from medtest.core.plugins import PartSettings
 from medtest.seeds.base import SeedFaults, SeedProblem, SeedSource
 from medtest.seeds.folders.formats import PICTURES, is_ignored
-from medtest.seeds.volumes.scikit_images import NAMES, load_image
+from medtest.seeds.volumes.scikit_images import NAMES, central_crop, load_image
 
 SMALLEST = 16
 """Least side in pixels; SSIM's window alone takes 11."""
@@ -61,17 +61,6 @@ class SeriesImages(SeedSource):
 
     settings: SeriesImagesSettings
 
-    def refs(self) -> Sequence[SeedRef]:
-        """Return every picture: scikit-image's in their order, or the user's by name.
-
-        Raises:
-            UserMistakes: A name is unknown, the folder holds no picture, or one is unusable.
-        """
-        problems = self.faults().all()
-        if problems:
-            raise self.refusal(problems)
-        return self.places()
-
     def places(self) -> Sequence[SeedRef]:
         """Return every picture in its place, including unusable ones.
 
@@ -91,7 +80,7 @@ class SeriesImages(SeedSource):
 
     def refusal(self, problems: Sequence[SeedProblem]) -> UserMistakes:
         """Return a single error report on all unusable files."""
-        fix = "mend or remove them, or set on_bad_seed: skip"
+        fix = "correct or remove it, or set on_bad_seed: skip"
         return UserMistakes([Mistake(where=problem.file, found=problem.reason, fix=fix) for problem in problems[:50]])
 
     def problems(self) -> Sequence[SeedProblem]:
@@ -115,6 +104,7 @@ class SeriesImages(SeedSource):
         Raises:
             UserMistakes: A file has changed since it was checked and cannot be read any more.
         """
+        side = self.settings.max_side
         if self.root is None:
             pixels: Image = load_image(ref.seed_id)
         else:
@@ -123,7 +113,7 @@ class SeriesImages(SeedSource):
                 pixels = _decoded(content)
             except BadFileError as error:
                 raise Mistake(where=ref.locator, found=str(error)).as_error() from error
-        image = _coloured(_cut(pixels, self.settings.max_side), self.settings.colour)
+        image = _coloured(central_crop(pixels, side) if side else pixels, self.settings.colour)
         high = float(np.iinfo(image.dtype).max)
         if self.settings.dtype == "float32":
             image = image.astype(np.float32)
@@ -179,7 +169,7 @@ class SeriesImages(SeedSource):
             names[seed_id] = name
             entries.append((SeedRef(dataset=self.dataset, seed_id=seed_id, locator=name), digest))
         if not entries:
-            raise _data_mistake(f"{root.name}, which holds no picture that can be used")
+            raise _data_mistake(f"{root.name}, which holds no usable picture")
         return entries, tuple(problems)
 
     def _checked(self, path: Path) -> str:
@@ -211,18 +201,10 @@ def _decoded(content: bytes) -> NDArray[Any]:
     except cv2.error as error:
         raise BadFileError("is damaged") from error
     if image is None:
-        raise BadFileError("is damaged, or no picture that can be read")
+        raise BadFileError("is damaged, or not a readable picture")
     if image.dtype not in (np.uint8, np.uint16):
         raise BadFileError(f"holds {image.dtype}; 8 or 16 bits are read")
     return np.ascontiguousarray(image[..., ::-1]) if image.ndim == 3 else np.asarray(image)
-
-
-def _cut(image: Image, side: int) -> Image:
-    if not side:
-        return image
-    height, width = image.shape[:2]
-    top, left = max(0, (height - side) // 2), max(0, (width - side) // 2)
-    return image[top : top + side, left : left + side]
 
 
 def _coloured(image: Image, colour: str) -> Image:

@@ -156,7 +156,7 @@ def test_missing_sets_are_said_and_not_silently_dropped(tmp_path):
     seeds = source(tmp_path, layout="known", sets=wanted, missing_sets="skip")
     assert {ref.dataset for ref in seeds.refs()} == {"cvc-300", "kvasir"}
     said = "\n".join(seeds.notices())
-    assert "CVC-ClinicDB is not below" in said
+    assert "CVC-ClinicDB is missing" in said
     assert "CVC-300: 2 of the 60" in said
     assert "Kvasir-SEG: 2 of the 1,000" in said
     with pytest.raises(UserMistakes, match="etis"):  # nothing of what was asked for

@@ -60,7 +60,7 @@ def test_what_a_run_would_refuse_is_said(tmp_path: Path, capsys: pytest.CaptureF
     (tmp_path / "a" / "images" / "cl8k2u1pm0001.png").unlink()
     assert run_app(["data", "inspect", str(tmp_path)]) == 2
     text = capsys.readouterr().out
-    assert "a/gt.json: 2 questions of cl8k2u1pm0001, of which there is no image" in text
+    assert "a/gt.json: 2 questions of cl8k2u1pm0001, which has no image" in text
 
 
 def test_the_contests_layout_is_not_taken_for_the_contests_set(tmp_path: Path) -> None:

@@ -286,7 +286,7 @@ def test_questions_of_an_image_that_is_not_there(tmp_path):
     (tmp_path / "images" / f"{CLEF_IDS[1]}.png").unlink()
     seeds = seeds_of("questions", tmp_path)
     assert [ref.seed_id for ref in seeds.places()] == list(CLEF_IDS)
-    assert_only_what_is_needed_stops(seeds, broken=1, reason=f"of {CLEF_IDS[1]}, of which there is no image")
+    assert_only_what_is_needed_stops(seeds, broken=1, reason=f"of {CLEF_IDS[1]}, which has no image")
     assert len(seeds_of("questions", tmp_path, on_bad_seed="skip").refs()) == len(CLEF_IDS) - 1
 
 

@@ -98,7 +98,7 @@ def test_a_table_of_ones_own(tmp_path: Path) -> None:
         "two": {"abnormality_colour": ("red",)},
     }
     assert [number_of(seeds.load(ref)) for ref in seeds.refs()] == [0, 1, 2]
-    assert seeds.notices() == ("1 of 3 questions have no answer: accuracy is of the others.",)
+    assert seeds.notices() == ("1 of 3 questions have no answer and do not count for accuracy.",)
 
 
 def test_images_alone_are_asked_the_18_questions(tmp_path: Path) -> None:
@@ -183,7 +183,7 @@ def test_images_that_are_not_there_and_names_of_several_are_one_report(tmp_path:
     table(tmp_path / "questions.csv", rows)
     found = {mistake.found for mistake in mistakes_of(source(tmp_path))}
     assert found == {
-        "2 questions of gone, of which there is no image",
+        "2 questions of gone, which has no image",
         "1 question of one.png, which is the name of 2 files (a/one.png, b/one.png)",
     }
     lenient = source(tmp_path, on_bad_seed="skip")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from medtest.seeds.datasets.base import Found, Recogniser
 from medtest.seeds.datasets.identify import stems_of
@@ -20,7 +20,7 @@ class ChestXray14(Recogniser):
     name = "ChestX-ray14"
     order = 12
 
-    def find(self, tree: Tree) -> Sequence[Found]:
+    def find(self, tree: Tree) -> Iterable[Found]:
         """Return the set once, with every folder that holds its images."""
         entries = [where / match[0] for where, match in tree.matching(_ENTRIES)]
         listed = {w: [w / n for n in names if n.lower() in _LISTS] for w, names in tree.folders.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 
 from medtest.seeds.datasets.base import Found, Recogniser
@@ -50,9 +50,10 @@ class CapsuleClasses(Recogniser):
     name = "classes of capsule endoscopy"
     order = 14
 
-    def find(self, tree: Tree) -> Sequence[Found]:
+    def find(self, tree: Tree) -> Iterator[Found]:
         """Return each folder whose sub-folders are named after the classes of one of the sets."""
-        return [dataset for where in tree.all_folders() for dataset in self._at(tree, where)]
+        for where in tree.all_folders():
+            yield from self._at(tree, where)
 
     def _at(self, tree: Tree, where: PurePosixPath) -> Iterator[Found]:
         # Compare names first: archives of DICOM have tens of thousands of folders.
@@ -83,9 +84,8 @@ class ClassFolders(Recogniser):
     name = "class folders"
     order = 80
 
-    def find(self, tree: Tree) -> Sequence[Found]:
+    def find(self, tree: Tree) -> Iterator[Found]:
         """Return each parent of such folders."""
-        datasets = []
         aliases = {**by_alias(), **by_alias("labels")}
         for where in tree.all_folders():
             if len(list(tree.below(where))) < 2:
@@ -96,8 +96,7 @@ class ClassFolders(Recogniser):
             if any(plain(path.name) in aliases or not _is_possible_class(path.name) for path in folders):
                 continue
             by_name = {path.name: path for path in folders}
-            datasets.append(_labels_found(tree, where, by_name, reader="class_folders", dataset=""))
-        return datasets
+            yield _labels_found(tree, where, by_name, reader="class_folders", dataset="")
 
 
 def _is_possible_class(name: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 
 from medtest.seeds.datasets.base import Found, Recogniser
 from medtest.seeds.datasets.facts import plain
@@ -18,24 +18,20 @@ class EndoScene(Recogniser):
     name = "EndoScene"
     order = 10
 
-    def find(self, tree: Tree) -> Sequence[Found]:
+    def find(self, tree: Tree) -> Iterator[Found]:
         """Return each folder with ``bbdd`` and ``gtpolyp``."""
-        datasets = []
         for where in tree.all_folders():
             folders = {path.name.casefold(): path for path in tree.below(where)}
             images, masks = folders.get("bbdd"), folders.get("gtpolyp")
             if images is None or masks is None:
                 continue
-            datasets.append(
-                Found(
-                    layout="bbdd/ and gtpolyp/",
-                    where=where,
-                    images=images,
-                    masks=masks,
-                    count=len(image_stems(tree, images)),
-                    mask_count=len(image_stems(tree, masks)),
-                    dataset=_PARTS.get(plain(where.name or tree.name), ""),
-                    claims=tuple(folders.values()),
-                )
+            yield Found(
+                layout="bbdd/ and gtpolyp/",
+                where=where,
+                images=images,
+                masks=masks,
+                count=len(image_stems(tree, images)),
+                mask_count=len(image_stems(tree, masks)),
+                dataset=_PARTS.get(plain(where.name or tree.name), ""),
+                claims=tuple(folders.values()),
             )
-        return datasets

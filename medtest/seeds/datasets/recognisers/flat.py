@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 
 from medtest.seeds.datasets.base import Found, Recogniser
 from medtest.seeds.datasets.identify import stems_of
@@ -16,23 +16,19 @@ class Flat(Recogniser):
     name = "images in one folder"
     order = 90
 
-    def find(self, tree: Tree) -> Sequence[Found]:
+    def find(self, tree: Tree) -> Iterator[Found]:
         """Return each folder that directly holds image files."""
-        datasets = []
         for where in tree.folders:
             stems = set(stems_of(tree.folders[where]))
             if not stems:
                 continue
             masks = {stem for stem in stems if any(base in stems for base in mask_of(stem))}
-            datasets.append(
-                Found(
-                    layout="images and masks in one folder" if masks else "images without masks",
-                    where=where,
-                    images=where,
-                    masks=where if masks else None,
-                    count=len(stems) - len(masks),
-                    mask_count=len(masks),
-                    holds="masks" if masks else "images",
-                )
+            yield Found(
+                layout="images and masks in one folder" if masks else "images without masks",
+                where=where,
+                images=where,
+                masks=where if masks else None,
+                count=len(stems) - len(masks),
+                mask_count=len(masks),
+                holds="masks" if masks else "images",
             )
-        return datasets

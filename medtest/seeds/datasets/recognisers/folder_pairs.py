@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from medtest.seeds.datasets.base import Found, Recogniser
@@ -23,9 +23,10 @@ class FolderPairs(Recogniser):
     name = "folders of images and masks"
     order = 20
 
-    def find(self, tree: Tree) -> Sequence[Found]:
+    def find(self, tree: Tree) -> Iterator[Found]:
         """Return every pair, with its data set if it can be identified."""
-        return [dataset for where in tree.all_folders() for dataset in self._at(tree, where)]
+        for where in tree.all_folders():
+            yield from self._at(tree, where)
 
     def _at(self, tree: Tree, where: PurePosixPath) -> Iterator[Found]:
         folders = {path.name.casefold(): path for path in sorted(tree.below(where), key=lambda p: natural_key(p.name))}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from medtest.seeds.datasets.base import Found, Recogniser
@@ -25,15 +25,13 @@ class Isic(Recogniser):
     name = "ISIC 2016 and 2017"
     order = 12
 
-    def find(self, tree: Tree) -> Sequence[Found]:
+    def find(self, tree: Tree) -> Iterator[Found]:
         """Return each part whose CSV and images are present."""
-        datasets = []
         for where, match in tree.matching(_CSV):
             part = (match["part"] or match["other"] or "").lower().removesuffix("_v2")
             dataset = _isic_part(tree, where, match[0], match["year"][-4:], part) if part else None
             if dataset is not None:
-                datasets.append(dataset)
-        return datasets
+                yield dataset
 
 
 def _isic_part(tree: Tree, where: PurePosixPath, name: str, year: str, part: str) -> Found | None:

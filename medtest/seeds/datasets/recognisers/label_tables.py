@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from medtest.seeds.datasets.base import Found, Recogniser
@@ -25,29 +25,25 @@ class LabelTableFiles(Recogniser):
     name = "images and a table of labels"
     order = 18
 
-    def find(self, tree: Tree) -> Sequence[Found]:
+    def find(self, tree: Tree) -> Iterator[Found]:
         """Return each such table with its images: in a usual folder, in a folder named after its part, or beside it."""
-        datasets = []
         for where, match in tree.matching(_TABLE):
             images = _images(tree, where, match["part"])
             if images is None:
                 continue
             masks = next((p for p in tree.below(where) if p.name.casefold() in MASK_FOLDERS), None)
-            datasets.append(
-                Found(
-                    layout=f"{match[0]} and {f'{images.name}/' if images != where else 'images beside it'}",
-                    where=where,
-                    images=images,
-                    masks=masks,
-                    count=len(image_stems(tree, images)),
-                    mask_count=len(image_stems(tree, masks)) if masks is not None else 0,
-                    part=PARTS.get((match["part"] or "").casefold(), ""),
-                    holds="labels",
-                    reader="table",
-                    tables=(where / match[0],),
-                )
+            yield Found(
+                layout=f"{match[0]} and {f'{images.name}/' if images != where else 'images beside it'}",
+                where=where,
+                images=images,
+                masks=masks,
+                count=len(image_stems(tree, images)),
+                mask_count=len(image_stems(tree, masks)) if masks is not None else 0,
+                part=PARTS.get((match["part"] or "").casefold(), ""),
+                holds="labels",
+                reader="table",
+                tables=(where / match[0],),
             )
-        return datasets
 
 
 def _images(tree: Tree, where: PurePosixPath, part: str | None) -> PurePosixPath | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator
 
 from medtest.seeds.datasets.base import Found, Recogniser
 from medtest.seeds.datasets.facts import known
@@ -18,22 +18,18 @@ class MedMnist(Recogniser):
     name = "MedMNIST"
     order = 12
 
-    def find(self, tree: Tree) -> Sequence[Found]:
+    def find(self, tree: Tree) -> Iterator[Found]:
         """Return each file named after a MedMNIST set."""
-        datasets = []
         for where, match in tree.matching(_NAME):
             facts, file = known().get(match["name"].lower()), where / match[0]
             if facts is not None:
-                datasets.append(
-                    Found(
-                        layout=f"{file.name}, {match['size'] or 28} pixels a side",
-                        where=where,
-                        images=file,
-                        count=facts.images,
-                        dataset=facts.key,
-                        holds="labels",
-                        reader="medmnist",
-                        tables=(file,),
-                    )
+                yield Found(
+                    layout=f"{file.name}, {match['size'] or 28} pixels a side",
+                    where=where,
+                    images=file,
+                    count=facts.images,
+                    dataset=facts.key,
+                    holds="labels",
+                    reader="medmnist",
+                    tables=(file,),
                 )
-        return datasets

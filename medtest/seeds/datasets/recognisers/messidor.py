@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from medtest.seeds.datasets.base import Found, Recogniser
 from medtest.seeds.datasets.identify import image_stems
@@ -18,7 +18,7 @@ class Messidor(Recogniser):
     name = "Messidor"
     order = 12
 
-    def find(self, tree: Tree) -> Sequence[Found]:
+    def find(self, tree: Tree) -> Iterable[Found]:
         """Return the set once, at the nearest common folder of its tables."""
         tables = sorted(where / match[0] for where, match in tree.matching(_TABLE))
         if not tables:

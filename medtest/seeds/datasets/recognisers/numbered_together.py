@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator
 
 from medtest.seeds.datasets.base import Found, Recogniser
 from medtest.seeds.datasets.identify import image_stems
@@ -18,9 +18,8 @@ class NumberedTogether(Recogniser):
     name = "numbered images with masks p1, p2, … beside them"
     order = 30
 
-    def find(self, tree: Tree) -> Sequence[Found]:
+    def find(self, tree: Tree) -> Iterator[Found]:
         """Return each such folder; files s… and c…, or the name of a parent, identify CVC-ColonDB."""
-        datasets = []
         for where in tree.folders:
             stems = [path for path in image_stems(tree, where) if re.fullmatch(r"[pcs]?[0-9]+", path)]
             images = {stem for stem in stems if stem.isdigit()}
@@ -29,17 +28,14 @@ class NumberedTogether(Recogniser):
                 continue
             others = {stem[0] for stem in stems} & {"c", "s"}
             named = "colondb" in "".join(c for c in str(where / tree.name).casefold() if c.isalnum())
-            datasets.append(
-                Found(
-                    layout="images 1, 2, … and masks p1, p2, … in one folder",
-                    where=where,
-                    images=where,
-                    masks=where,
-                    count=len(images),
-                    mask_count=len(masks),
-                    dataset="cvc-colondb" if others or named else "",
-                    image_names=_IMAGES,
-                    mask_names=_MASKS,
-                )
+            yield Found(
+                layout="images 1, 2, … and masks p1, p2, … in one folder",
+                where=where,
+                images=where,
+                masks=where,
+                count=len(images),
+                mask_count=len(masks),
+                dataset="cvc-colondb" if others or named else "",
+                image_names=_IMAGES,
+                mask_names=_MASKS,
             )
-        return datasets

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from medtest.seeds.datasets.base import Found, Recogniser
@@ -26,16 +26,14 @@ class QuestionFiles(Recogniser):
     name = "images and a file of questions"
     order = 16
 
-    def find(self, tree: Tree) -> Sequence[Found]:
+    def find(self, tree: Tree) -> Iterator[Found]:
         """Return each such file that has images."""
-        datasets = []
         for where, names in sorted(tree.folders.items()):
             for name in sorted(names):
                 dataset = _dataset(tree, where, name)
-                dataset_found = None if dataset is None else questions_at(tree, where / name, dataset)
-                if dataset_found is not None:
-                    datasets.append(dataset_found)
-        return datasets
+                questions = None if dataset is None else questions_at(tree, where / name, dataset)
+                if questions is not None:
+                    yield questions
 
 
 def questions_at(tree: Tree, file: PurePosixPath, dataset: str) -> Found | None:

@@ -46,7 +46,7 @@ class Listed:
     wrong: dict[str, SeedProblem] = field(default_factory=dict)
 
 
-def read_chestxray14(root: Path, found: Found, settings: LabelFolderSettings) -> LabelledFolder:
+def read_chestxray14(root: Path, dataset: Found, settings: LabelFolderSettings) -> LabelledFolder:
     """Read lists and findings, and locate the images of the requested part.
 
     Raises:
@@ -54,7 +54,7 @@ def read_chestxray14(root: Path, found: Found, settings: LabelFolderSettings) ->
         LayoutError: The findings or all images are missing.
     """
     listed = Listed()
-    for name in found.tables:
+    for name in dataset.tables:
         _read(read_table(table_below(root, str(name), "table"), shown(name)), name, listed)
     if not listed.labels and not listed.wrong:
         raise LayoutError(
@@ -63,13 +63,13 @@ def read_chestxray14(root: Path, found: Found, settings: LabelFolderSettings) ->
             key="table",
         )
     part, names = _select_part(listed, settings.split)
-    images = Images(list_images(root, [found.images]))
+    images = Images(list_images(root, [dataset.images]))
     laid = LabelledFolder(names=CHEST.names, multi=True, classes=CHEST.names)
     laid.take(images.files)
     missing = _add(names, listed, images, laid)
     if not laid.entries and not laid.problems:
         raise LayoutError(
-            f"none of the {missing:,} listed images is in {shown(found.images)}",
+            f"none of the {missing:,} listed images is in {shown(dataset.images)}",
             "unpack the images there",
             key="images",
         )
@@ -116,8 +116,8 @@ def _read_entries(table: Sheet, listed: Listed) -> None:
             listed.views[row.cells[image]] = row.cells[view]
 
 
-def _row_problem(table: Sheet, row: SheetRow, found: str, allowed: str) -> SeedProblem:
-    return SeedProblem(file=table.where, line=row.line, key="table", reason=found, allowed=allowed)
+def _row_problem(table: Sheet, row: SheetRow, reason: str, allowed: str) -> SeedProblem:
+    return SeedProblem(file=table.where, line=row.line, key="table", reason=reason, allowed=allowed)
 
 
 def _select_part(listed: Listed, split: str) -> tuple[str, list[str]]:

@@ -42,29 +42,29 @@ STYLES: dict[str, Style] = {
 }
 
 
-def read_class_folders(root: Path, found: Found, settings: LabelFolderSettings) -> LabelledFolder:
+def read_class_folders(root: Path, dataset: Found, settings: LabelFolderSettings) -> LabelledFolder:
     """Read class folders.
 
     Raises:
         LayoutError: There are no class folders, or too many.
     """
-    style = STYLES[found.reader]
-    folders = class_folders(root, found.where, masks=settings.masks)
+    style = STYLES[dataset.reader]
+    folders = class_folders(root, dataset.where, masks=settings.masks)
     if len(folders) > MOST_CLASSES:
-        raise LayoutError(f"{len(folders):,} folders in {shown(found.where)} are no classes", "name the right folder")
+        raise LayoutError(f"{len(folders):,} folders in {shown(dataset.where)} are no classes", "name the right folder")
     mapping = known()[style.dataset].mapping if style.dataset else {}
     own = {fold(name): name for name in mapping}
     laid = LabelledFolder(names=(), mapping=mapping, classes=CAPSULE.names if mapping else ())
     names: dict[str, None] = {}
     for folder in folders:
         name = own.get(fold(folder.name), folder.name)
-        if _add(root, found.where, folder, name, style, laid):
+        if _add(root, dataset.where, folder, name, style, laid):
             names[name] = None
     laid.names = tuple(dict.fromkeys([*mapping, *names]))
     if settings.masks:
         join_masks(root, PurePosixPath(settings.masks), laid)
     if not laid.entries:
-        raise LayoutError(f"no folders of images in {shown(found.where)}", "give the folder that holds class folders")
+        raise LayoutError(f"no folders of images in {shown(dataset.where)}", "give the folder that holds class folders")
     return laid
 
 

@@ -45,16 +45,16 @@ _IMAGE = re.compile(r"isic_[0-9]+", re.I)
 _FLAGS = {"0": False, "0.0": False, "1": True, "1.0": True}
 
 
-def read_isic(root: Path, found: Found, settings: LabelFolderSettings) -> LabelledFolder:
+def read_isic(root: Path, dataset: Found, settings: LabelFolderSettings) -> LabelledFolder:
     """Read one part (training, validation or test) of ISIC 2016 or 2017.
 
     Raises:
         UserMistakes: The table cannot be read.
         LayoutError: All of its images are missing.
     """
-    name = found.tables[0]
+    name = dataset.tables[0]
     table = read_table(table_below(root, str(name), "table"), shown(name))
-    files = list_images(root, [found.images])
+    files = list_images(root, [dataset.images])
     masks = masks_among(files.by_key, _MASK)
     own = {image: files.by_key[mask][0] for image, mask in masks.items()}
     files.by_key = {key: paths for key, paths in files.by_key.items() if _IMAGE.fullmatch(key.rpartition("/")[2])}
@@ -65,8 +65,8 @@ def read_isic(root: Path, found: Found, settings: LabelFolderSettings) -> Labell
     for path, label in rows_with_images(rows, images, laid):
         mask = own.get(composed(path.stem))
         laid.entries.append(LabelEntry(image=path, name=path.stem, labels=(label,), mask=mask))
-    note_missing(laid, f"images that {table.where} names", found.images, "unpack the images beside the CSV")
-    folder = PurePosixPath(settings.masks) if settings.masks else found.masks
+    note_missing(laid, f"images that {table.where} names", dataset.images, "unpack the images beside the CSV")
+    folder = PurePosixPath(settings.masks) if settings.masks else dataset.masks
     if folder is not None and not own and list_files(root, folder).by_key:
         join_masks(root, folder, laid)
     return laid

@@ -32,13 +32,13 @@ def medmnist_id(stem: str) -> str:
     return match["name"] if match and match["name"] in known() else ""
 
 
-def read_medmnist(root: Path, found: Found, settings: LabelFolderSettings) -> LabelledFolder:
+def read_medmnist(root: Path, dataset: Found, settings: LabelFolderSettings) -> LabelledFolder:
     """Read the labels of the requested part; images are read one at a time on demand.
 
     Raises:
         LayoutError: The file holds no such arrays, or cannot be read.
     """
-    name = found.tables[0]
+    name = dataset.tables[0]
     facts = known().get(medmnist_id(PurePosixPath(name).stem))
     try:
         path = table_below(root, str(name), "table")

@@ -24,20 +24,20 @@ _GRADE = ("retinopathy_grade", "retinopathy_grades", "dr_grade", "adjudicated_dr
 _DEPARTMENT = ("ophthalmologic_department", "department")
 
 
-def read_messidor(root: Path, found: Found, settings: LabelFolderSettings) -> LabelledFolder:
+def read_messidor(root: Path, dataset: Found, settings: LabelFolderSettings) -> LabelledFolder:
     """Read every table of grades and locate its images.
 
     Raises:
         UserMistakes: A table cannot be read or lacks the columns.
         LayoutError: All images are missing.
     """
-    images = Images(list_images(root, [found.images]))
+    images = Images(list_images(root, [dataset.images]))
     mapping = dict(zip(GRADES, FUNDUS.names, strict=True))
     laid = LabelledFolder(names=GRADES, mapping=mapping, classes=FUNDUS.names)
     laid.take(images.files)
-    for name in found.tables:
+    for name in dataset.tables:
         _add(read_table(table_below(root, str(name), "table"), shown(name)), images, laid)
-    note_missing(laid, "images that the tables name", found.images, "unpack the images beside the tables")
+    note_missing(laid, "images that the tables name", dataset.images, "unpack the images beside the tables")
     unlisted = images.count - len(images.asked)
     if unlisted:
         laid.notices.append(f"{unlisted:,} images have no grade; left out.")

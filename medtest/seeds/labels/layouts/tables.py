@@ -51,27 +51,27 @@ class Columns:
     cluster: int = -1
 
 
-def read_label_table(root: Path, found: Found, settings: LabelFolderSettings) -> LabelledFolder:
+def read_label_table(root: Path, dataset: Found, settings: LabelFolderSettings) -> LabelledFolder:
     """Read a CSV of labels and locate its images.
 
     Raises:
         UserMistakes: The table cannot be read, or its columns are ambiguous.
         LayoutError: All images that it names are missing.
     """
-    name = found.tables[0]
+    name = dataset.tables[0]
     table = read_table(table_below(root, str(name), "table"), shown(name))
-    images = Images(list_images(root, [found.images]))
+    images = Images(list_images(root, [dataset.images]))
     columns, rows = _columns(table, images, settings)
     laid = LabelledFolder(names=())
     laid.take(images.files)
-    multi = _read_rows(table, columns, rows, settings, images, found.images, laid)
+    multi = _read_rows(table, columns, rows, settings, images, dataset.images, laid)
     laid.multi = multi
-    masks = PurePosixPath(settings.masks) if settings.masks else found.masks
+    masks = PurePosixPath(settings.masks) if settings.masks else dataset.masks
     if masks is not None and laid.entries:
         join_masks(root, masks, laid)
     unlisted = images.count - len(images.asked)
-    if unlisted and masks != found.images:
-        laid.notices.append(f"{unlisted:,} images in {shown(found.images)} have no row in {shown(name)}; left out.")
+    if unlisted and masks != dataset.images:
+        laid.notices.append(f"{unlisted:,} images in {shown(dataset.images)} have no row in {shown(name)}; left out.")
     return laid
 
 
