@@ -239,7 +239,7 @@ def test_a_header_that_claims_a_lot_is_not_read(tmp_path):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with pytest.raises(UserMistakes, match="mistake") as caught:
         inspect_path(tmp_path / "bomb.tar.gz")
-    assert "is no archive that can be read" in str(caught.value)
+    assert "is not a readable archive" in str(caught.value)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # kilobytes
 
 
@@ -279,7 +279,7 @@ def test_a_plan_says_which_sets_of_the_paper_are_missing(tmp_path):
     found = outline(load_suite("polyp_seg_paper", []), Invocation(data=tmp_path, home=tmp_path))
     assert found.datasets == {"kvasir": 3}
     assert any("CVC-300 is missing" in notice and "60 images" in notice for notice in found.notices)
-    assert "Partial: Kvasir-SEG: 3 of the 1,000 published images are here." in found.notices
+    assert "Partial: Kvasir-SEG: 3 of the 1,000 published images are present." in found.notices
 
 
 # ------------------------------------------------------------------------------------- what else lies in a folder

@@ -166,8 +166,8 @@ def test_missing_sets_are_said_and_not_silently_dropped(tmp_path):
 def test_coverage_names_parts():
     lines = coverage(["kvasir", "cvc-300", "cvc-clinicdb"], {"kvasir": 100, "cvc-300": 60, "cvc-clinicdb": 62})
     assert lines == (
-        "Partial: Kvasir-SEG: 100 of the 1,000 published images are here (PraNet's test part).",
-        "Partial: CVC-ClinicDB: 62 of the 612 published images are here (PraNet's test part).",
+        "Partial: Kvasir-SEG: 100 of the 1,000 published images are present (PraNet's test part).",
+        "Partial: CVC-ClinicDB: 62 of the 612 published images are present (PraNet's test part).",
     )
 
 

@@ -202,7 +202,7 @@ def test_truths_of_no_use_are_counted(tmp_path: Path, capsys: pytest.CaptureFixt
     ]
     (tmp_path / "mine.csv").write_text("image,question,answer\n" + "".join(",".join(row) + "\n" for row in rows))
     notice = (
-        "3 true answers are of no use and count as unknown: '5 mm' for a count (1), 'maybe' for yes or no (1), "
+        "3 true answers are unusable and count as unknown: '5 mm' for a count (1), 'maybe' for yes or no (1), "
         "both yes and no (1)"
     )
     run_app(["data", "inspect", str(tmp_path)])
