@@ -2,8 +2,8 @@
 
 ``python scripts/remake_digests.py`` writes ``tests/data/digests``, ``tests/data/golden/expected`` and
 ``medtest/weights/gap.json`` again and compares them, and the frozen records, with those of a git revision, HEAD by
-default. Digests, names of parts, formats and reasons may differ. In pages of text the words may differ and the numbers
-may not. Exit code 0: nothing else differs; 1: something does, and it is listed.
+default. Digests, names of parts, formats and reasons may differ, and the words of pages; the figures in their tables may
+not. Exit code 0: nothing else differs; 1: something does, and it is listed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,6 @@ NAMES = {"class", "name", "oracle", "reader", "relation", "source", "system"}
 MAY_DIFFER = {"digest", "format", "reason", "reason_code", "tables_of"}
 """Keys of JSON and columns of records and tables that may differ."""
 _DIGEST = re.compile(r"\b[0-9a-f]{24}\b")
-_NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -143,11 +142,16 @@ def _columns(old: dict[str, Sequence[Any]], new: dict[str, Sequence[Any]]) -> It
 
 
 def _page(old: Path, new: Path) -> Iterator[str]:
-    numbers = [_NUMBER.findall(_DIGEST.sub("", path.read_text(encoding="utf-8"))) for path in (old, new)]
-    if numbers[0] != numbers[1]:
-        place = next((n for n, pair in enumerate(zip(*numbers, strict=False)) if pair[0] != pair[1]), None)
-        shown = "more or fewer numbers" if place is None else f"{numbers[0][place]} became {numbers[1][place]}"
-        yield f"number {place} of the page: {shown}" if place is not None else shown
+    """Compare the cells that hold figures; words and the sentences around them may differ."""
+    cells = [_figures(path.read_text(encoding="utf-8")) for path in (old, new)]
+    if cells[0] != cells[1]:
+        pairs = zip(*cells, strict=False)
+        yield next((f"cell {left} became {right}" for left, right in pairs if left != right), "more or fewer cells")
+
+
+def _figures(page: str) -> list[str]:
+    cells = (cell.strip() for line in page.splitlines() if "|" in line for cell in line.split("|"))
+    return [cell for cell in cells if any(map(str.isdigit, cell)) and not any(map(str.isalpha, cell))]
 
 
 def _text(old: Path, new: Path) -> Iterator[str]:

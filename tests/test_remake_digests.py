@@ -74,9 +74,9 @@ CHANGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "new column": (lambda root: write_records(root, NEW, iou=[0.5, 0.5]), "column iou"),
     "fewer records": (lambda root: write_records(root, NEW, dice=[0.5], reason=[""]), "dice: 2 rows became 1"),
     "table": (lambda root: (root / TABLE / NEW / "efr.csv").write_text("relation,efr\nblur,0.5\n"), "'0.25' became"),
-    "number in a page": (
-        lambda root: (root / TABLE / NEW / "report.txt").write_text("blur | 0.25 | 2 of 4\n"),
-        "1 became 2",
+    "figure of a page": (
+        lambda root: (root / TABLE / NEW / "report.txt").write_text("blur | 0.5 | 1 of 4\n"),
+        "0.25 became 0.5",
     ),
     "settings of a part": (
         lambda root: write_json(root / DIGESTS / "parts.json", {"relations/blur": {"revision": 1, "settings": NEW}}),
