@@ -2,7 +2,7 @@
 
 ``python scripts/remake_digests.py`` writes ``tests/data/digests``, ``tests/data/golden/expected`` and
 ``medtest/weights/gap.json`` again and compares them, and the frozen records, with those of a git revision, HEAD by
-default. Digests, names of parts, formats and reasons may differ, and the words of pages; the figures in their tables may
+default. Digests, names of parts, formats and reasons may differ, and the words of pages; figures in tables of pages may
 not. Exit code 0: nothing else differs; 1: something does, and it is listed.
 """
 
