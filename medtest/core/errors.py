@@ -92,7 +92,7 @@ def typed_mistake(
     key: str, found: str = "", allowed: str = "", fix: str = "", *, nearest: str | None = None
 ) -> Mistake:
     """Return a mistake on the command line; see :class:`Mistake`."""
-    return typed_mistake(key, found, allowed, fix, nearest=nearest)
+    return Mistake(where="command line", key=key, found=found, allowed=allowed, fix=fix, nearest=nearest)
 
 
 class UserMistakes(MedtestError):

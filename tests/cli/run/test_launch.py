@@ -156,7 +156,7 @@ def test_a_plan_refuses_what_a_run_refuses(work: Path, capsys: pytest.CaptureFix
 def test_a_plan_says_what_differences_it_can_show(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("suite=good", "suite_dir=../suites", "plan=true") == 0
     shown = capsys.readouterr().out
-    assert "can show of one another" in shown and "Worst case: every case differs" in shown
+    assert "Differences between two runs" in shown and "Worst case: every case differs" in shown
     assert run("suite=good", "suite_dir=../suites", "plan=true", "power.like=good/nothing") == 2
     said = capsys.readouterr()
     assert "power.like" in said.err and "can show" not in said.out
@@ -419,7 +419,7 @@ def test_a_defect_of_ours_is_told_as_one_and_is_no_gate(command: list[str], tmp_
     )
     assert done.returncode == DEFECT
     assert "LookupError: a bug" in done.stderr
-    assert "please report it" in done.stderr
+    assert "Please report it" in done.stderr
 
 
 def test_telemetry_is_off(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -228,7 +228,7 @@ def test_a_sweep_ends_with_the_gravest_and_runs_every_job(work: Path, capsys: py
 def test_two_functions_side_by_side(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     other = "+systems.other={use: callable, target: net.py:red}"
     assert run(other) in (0, 3)
-    assert "Side by side:  outputs/tiny/comparison.html" in capsys.readouterr().out
+    assert "Comparison:  outputs/tiny/comparison.html" in capsys.readouterr().out
     assert [folder.parent.name for folder in folders(work)] == ["net-all_of_it", "other"]
 
 

@@ -33,7 +33,7 @@ from medtest.runner.folder import output_problems
         (["pack", "suite=polyp_seg", "to={there}"], "which exists"),
         (["pack", "suite=polyp_seg", "to={new}/deeper/p.zip"], "an existing folder"),
         (["pack", "suite=polyp_seg", "to={new}", "images=maybe"], "true, false"),
-        (["pack", "suite=polyp_seg_folder", "to={new}"], "the folder of the images whose SHA-256"),
+        (["pack", "suite=polyp_seg_folder", "to={new}"], "folder of the images"),
         (["pack", "suite=polyp_seg", "to={new}", "only=relation:blur"], "limit=N"),
         (["pack", "suite=polyp_seg", "to={new}", "tu=x"], "images"),
         (["pack", "run=polyp_seg/nobody", "to={new}"], "SUITE/SYSTEM of a finished run"),

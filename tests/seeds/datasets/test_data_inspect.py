@@ -164,7 +164,7 @@ def test_the_command(tmp_path, capsys, monkeypatch):
     assert "3 of 380 published" in out
     assert "suite=polyp_seg_paper" in out
     assert "Partial: CVC-300: 2 of the 60" in out
-    assert "Passed over:" in out
+    assert "Ignored:" in out
     assert "Thumbs.db" in out
     line = next(text for text in out.splitlines() if "suite=polyp_seg_folder" in text and "ETIS" in text)
     assert f"data={root}/TestDataset/ETIS-LaribPolypDB" in shlex.split(line)
