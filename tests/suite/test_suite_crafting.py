@@ -110,7 +110,7 @@ def entry(suite: Suite) -> tuple[str, object]:
 def test_a_system_that_gives_no_gradients_is_refused_with_what_would_do(team: Path) -> None:
     text = str(refused(str(team / "nudged.yaml"), [ONNX]))
     assert "relations.nudge" in text
-    assert "onnx, which gives scores alone" in text
+    assert "onnx, which provides only scores" in text
     assert "systems that give gradients" in text and "attnmel" in text
     assert "crafted_on: NAME" in text
     assert load_suite(str(team / "nudged.yaml"), [ONNX, "relations.nudge.needing=scores"]).crafts
@@ -118,7 +118,7 @@ def test_a_system_that_gives_no_gradients_is_refused_with_what_would_do(team: Pa
 
 def test_answers_out_of_files_and_apis_are_refused_whatever_a_relation_needs(team: Path) -> None:
     text = str(refused(str(team / "nudged.yaml"), ["model=predictions", "relations.nudge.needing=scores"]))
-    assert "predictions, which gives neither scores nor gradients" in text
+    assert "predictions, which provides neither scores nor gradients" in text
 
 
 def test_a_named_system_makes_them_for_one_that_could_not(team: Path) -> None:

@@ -194,7 +194,7 @@ def test_published_mode_of_a_relation_without_ranges_is_one_plain_mistake(name: 
 def test_an_item_listed_twice_is_a_mistake(team: Path) -> None:
     (mistake,) = refused(add(team, "twice", BASE.replace("systems: [pranet]", "systems: [pranet, pranet]"))).mistakes
     assert mistake.key == "systems[1]"
-    assert mistake.found == "pranet a second time"
+    assert mistake.found == "pranet twice"
 
 
 def test_ids_may_begin_with_a_digit_on_the_command_line() -> None:
@@ -289,7 +289,7 @@ def test_a_tab_is_called_a_tab(team: Path) -> None:
     text = BASE + "gates:\n\t- {max_percent: 5}\n"
     (mistake,) = refused(add(team, "tabbed", text)).mistakes
     assert (mistake.line, mistake.found) == (11, "a tab")
-    assert "spaces" in mistake.allowed and "every tab" in mistake.fix
+    assert "spaces" in mistake.allowed and "tabs" in mistake.fix
 
 
 # --- prompts and images -----------------------------------------------------------------------------------------
