@@ -111,7 +111,7 @@ def test_a_system_that_gives_no_gradients_is_refused_with_what_would_do(team: Pa
     text = str(refused(str(team / "nudged.yaml"), [ONNX]))
     assert "relations.nudge" in text
     assert "onnx, which provides only scores" in text
-    assert "systems that give gradients" in text and "attnmel" in text
+    assert "systems that provide gradients" in text and "attnmel" in text
     assert "crafted_on: NAME" in text
     assert load_suite(str(team / "nudged.yaml"), [ONNX, "relations.nudge.needing=scores"]).crafts
 
