@@ -179,7 +179,7 @@ def _print_set(console: Console, looked: Looked) -> None:
         console.print(shown(f"  note:    {note}"), soft_wrap=True)
     if looked.problems:
         files = len({problem.file for problem in looked.problems})
-        console.print(f"  problem: {files:,} file{'' if files == 1 else 's'} that a run refuses", style="red")
+        console.print(f"  problem: {files:,} file{'' if files == 1 else 's'} that would be refused", style="red")
         for problem in looked.problems[:_MOST_LINES]:
             console.print(f"           {problem.file}: {problem.reason}", soft_wrap=True)
         if len(looked.problems) > _MOST_LINES:

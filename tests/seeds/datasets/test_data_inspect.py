@@ -377,4 +377,4 @@ def test_a_picture_that_is_truncated_in_its_pixels_is_told_before_the_run(tmp_pa
     assert "pixels of 0 of 8 files were read, the others' headers alone" in " ".join(hurried.notes)
     assert run_app(["data", "inspect", str(tmp_path)]) == 2
     said = capsys.readouterr().out
-    assert "2 files that a run would refuse" in said and "headers alone" not in said
+    assert "2 files that would be refused" in said and "headers alone" not in said
