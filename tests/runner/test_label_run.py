@@ -171,7 +171,7 @@ def test_gates_report_and_metrics(whole: Any, tmp_path: Path) -> None:
     assert tags(material, head)["criterion"] == "label against source"
     result = finish(suite, Invocation(home=home, track=False, quiet=True), outcome)
     page = result.reports[0].read_text()
-    assert "the label is another one than on the source image" in page
+    assert "its label differs from that of the source image" in page
     words = re.sub(r'src="data:[^"]*"', "", page)
     assert "t = 0," not in words and not re.search(r"\bnan\b", words, re.IGNORECASE)
     assert "expected mask" not in page and "Every frame of a sequence is a case" in page
