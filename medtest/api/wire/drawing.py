@@ -82,10 +82,15 @@ def picture(*, drawn: bytes = b"", url: str = "", **more: Any) -> ReplyContent:
     return ReplyContent(state=CallState.ANSWERED, drawn=drawn, url=url, **more)
 
 
+def coded_picture(text: str, **more: Any) -> ReplyContent:
+    """Return the content of a success with a picture in base64 or in a data URL; see :func:`coded`."""
+    return ReplyContent(state=CallState.ANSWERED, drawn=coded(text), **more) if text else picture(**more)
+
+
 def picture_at(address: str, **more: Any) -> ReplyContent:
     """Return the content of a success with a picture at an address, possibly a data URL."""
     if address.startswith("data:"):
-        return ReplyContent(state=CallState.ANSWERED, drawn=coded(address), **more)
+        return coded_picture(address, **more)
     return picture(url=address, **more)
 
 

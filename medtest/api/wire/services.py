@@ -18,7 +18,17 @@ from medtest.api.wire.answers import (
     words,
 )
 from medtest.api.wire.base import Received, Sending
-from medtest.api.wire.drawing import DrawingWire, coded, mapping, nothing, options_of, picture, picture_at, seed_of
+from medtest.api.wire.drawing import (
+    DrawingWire,
+    coded,
+    coded_picture,
+    mapping,
+    nothing,
+    options_of,
+    picture,
+    picture_at,
+    seed_of,
+)
 
 
 class ImagesWire(DrawingWire):
@@ -40,7 +50,7 @@ class ImagesWire(DrawingWire):
         first = mapping(data[0], "the picture")
         common["revised_prompt"] = words(first.get("revised_prompt"))
         if text := words(first.get("b64_json")):
-            return picture(drawn=coded(text), **common)
+            return coded_picture(text, **common)
         return picture_at(words(first.get("url")), **common)
 
 
@@ -266,7 +276,7 @@ class HuggingFaceWire(DrawingWire):
             first = {"image": first[0]} if isinstance(first[0], str) else first[0]
         if not isinstance(first, dict) or not any(name in first for name in _IN_JSON):
             raise NotAnAnswer("the body has no image" + stated_error(body))
-        return picture(drawn=coded(next((words(first[name]) for name in _IN_JSON if name in first), "")))
+        return coded_picture(next((words(first[name]) for name in _IN_JSON if name in first), ""))
 
 
 _MOST_SEED = 4294967294
