@@ -13,7 +13,7 @@ from medtest.study.store import DATABASE, IMAGES, StudyStore
 
 
 def test_tokens_are_kept_as_hashes_alone(store: StudyStore) -> None:
-    first, second = store.new_tokens([1])[0], store.new_token(2)
+    first, second = store.new_tokens([1])[0], store.new_tokens([2])[0]
     assert len(first) >= 43
     assert first != second
     assert store.annotator_of(first) == 1
@@ -28,7 +28,7 @@ def test_tokens_are_kept_as_hashes_alone(store: StudyStore) -> None:
     assert store.annotator_of(newer) == 1
     assert store.seal(1, first) != store.seal(1, newer) != store.seal(2, second)
     with pytest.raises(UserMistakes, match="1 to 3"):
-        store.new_tokens([9])[0]
+        store.new_tokens([9])
 
 
 def test_new_links_are_given_to_all_or_to_none(store: StudyStore) -> None:

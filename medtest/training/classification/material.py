@@ -60,7 +60,7 @@ class LabelledMaterial:
 
 
 def training_suite(suite: Suite, *, phantoms: int) -> Suite:
-    """Return the suite with training seeds in place of its own.
+    """Return the suite with training seeds instead of test seeds.
 
     Args:
         suite: The suite that tests before and after; its first seeds define the source of labelled images.

@@ -1,4 +1,4 @@
-"""Losses of AGDN's training (Xing et al., IEEE TMI 2020; its published code): one step for each of its classifiers.
+"""Losses of AGDN's training (Xing et al., IEEE TMI 2020; its published code): one step per classifier.
 
 The published training has three steps on one batch, each for its own variables: the first branch, the second branch,
 the joint classifier. :class:`~medtest.systems.classification.networks.agdn.AGDN` lets no gradient pass between them,
