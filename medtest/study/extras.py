@@ -167,8 +167,8 @@ def catch_items(extras: Extras, count: int, notices: list[str]) -> list[Item]:
     erased = _erased_followups(extras, count // 2)
     if len(erased) < count // 2:
         notices.append(
-            f"{len(erased)} of {count // 2} catch items have an erased lesion. The other seeds have no mask, or too little "
-            "tissue to cover the lesion; identical pairs replace them."
+            f"{len(erased)} of {count // 2} catch items have an erased lesion. The other seeds have no mask, or too "
+            "little tissue to cover the lesion; identical pairs replace them."
         )
     return _note_shortage([*erased, *_identical(extras, count - len(erased))], count, notices)
 
