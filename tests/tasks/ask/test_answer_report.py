@@ -403,7 +403,7 @@ def test_one_severity_is_one_column_and_what_matters_stands_first(ran: Any) -> N
     assert len(set(shown)) == len(shown) == 4
     assert shown[0] == ("answer, against the answer to the source", "severity 3")
     assert shown[1:] == [
-        ("Further criteria, against the system's own answer to the source image", "exact"),
+        ("Further criteria, against the system's answer to the source image", "exact"),
         ("Every score and threshold, against the expected answer", "answer"),
         ("Every score and threshold, against the expected answer", "exact"),
     ]
