@@ -404,8 +404,8 @@ def test_one_severity_is_one_column_and_what_matters_stands_first(ran: Any) -> N
     assert shown[0] == ("answer, against the answer to the source", "severity 3")
     assert shown[1:] == [
         ("Further criteria, against the system's answer to the source image", "exact"),
-        ("Every score and threshold, against the expected answer", "answer"),
-        ("Every score and threshold, against the expected answer", "exact"),
+        ("All scores and thresholds, against the expected answer", "answer"),
+        ("All scores and thresholds, against the expected answer", "exact"),
     ]
     text = ran[3].reports[0].read_text(encoding="utf-8")
     order = re.findall(r'<section id="([a-z-]+)"', text)
