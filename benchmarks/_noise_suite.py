@@ -13,7 +13,8 @@ from benchmarks._clock import processor_seconds
 from medtest.core.cases import Ask, Seed, SeedRef
 from medtest.core.plugins import PartInfo, PartSettings, part
 from medtest.language.questions.questions import official
-from medtest.runner import Limits, RunOutcome, run_suite
+from medtest.runner.reporting.outcome import Limits, RunOutcome
+from medtest.runner.run import run_suite
 from medtest.seeds.base import SeedSource
 from medtest.suite.model import Criterion, Invocation, OraclePlan, PartPlan, Prepare, Suite
 from medtest.tasks.ask.oracle import Answers

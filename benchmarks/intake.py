@@ -20,7 +20,6 @@ from typing import Any
 
 from benchmarks._sizes import options
 from medtest.core.cases import Verdict
-from medtest.runner import Limits
 from medtest.runner.pool.callbacks import Callbacks
 from medtest.runner.pool.dispatch import Dispatcher
 from medtest.runner.pool.layout import Layout
@@ -29,6 +28,7 @@ from medtest.runner.prepared import PreparedRun, prepare_run
 from medtest.runner.privacy.rules import ShownNames
 from medtest.runner.records.ledger import CasePlaces, RecordLedger
 from medtest.runner.records.rows import FinishedCase, RowMaker
+from medtest.runner.reporting.outcome import Limits
 from medtest.runner.units.open_units import Outbox
 from medtest.runner.units.session import Session
 from medtest.suite.compose import load

@@ -164,7 +164,8 @@ def run_once(cases: int, size: int, workers: int, name: str) -> None:
 
 
 def _measured(suite: Suite, workers: int) -> None:
-    from medtest.runner import Limits, run_suite
+    from medtest.runner.reporting.outcome import Limits
+    from medtest.runner.run import run_suite
 
     peaks: dict[int, int] = {}
     done = threading.Event()

@@ -15,8 +15,9 @@ import time
 from pathlib import Path
 
 from benchmarks._sizes import need, options
-from medtest.runner import Limits, run_suite
 from medtest.runner.pool.layout import usable_cores
+from medtest.runner.reporting.outcome import Limits
+from medtest.runner.run import run_suite
 from medtest.suite.compose import load
 from medtest.suite.model import ClusterSettings, Invocation, Suite
 

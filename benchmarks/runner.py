@@ -33,9 +33,10 @@ from typing import Any
 from benchmarks._sizes import options
 from medtest.core.cases import Address, Image
 from medtest.core.plugins import PartInfo, part, parts
-from medtest.runner import Limits, run_suite
 from medtest.runner.pool.allocator import keeping_memory
 from medtest.runner.pool.layout import usable_cores
+from medtest.runner.reporting.outcome import Limits
+from medtest.runner.run import run_suite
 from medtest.suite.model import Criterion, Invocation, OraclePlan, PartPlan, Suite
 from medtest.systems.base import RawAnswer, System
 from medtest.systems.segmentation.families import PraNetSystem, SSFormerSystem

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from medtest.report.finish import Finished
     from medtest.report.pages.material import Material
-    from medtest.runner import RunOutcome
+    from medtest.runner.reporting.outcome import RunOutcome
     from medtest.suite.model import Suite
 
 _WIDTH = 110

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from medtest.readers.base import Readings
     from medtest.report.finish import Finished
     from medtest.report.tracking import Parents
-    from medtest.runner import Progress, RunOutcome
+    from medtest.runner.reporting.outcome import Progress, RunOutcome
     from medtest.session.result import Result
 
 _TIMED_CASES = 50
@@ -148,9 +148,9 @@ def execute(
     """
     from medtest.report.finish import finish, finish_shard
     from medtest.results.records.reading import read_records
-    from medtest.runner import run_suite
     from medtest.runner.privacy.hidden_words import check_reader, hidden_words
     from medtest.runner.reporting.progress import choose_progress
+    from medtest.runner.run import run_suite
 
     suite = loaded.suite
     check_reference(suite, invocation)

@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 from runner_helpers import QUICK
 
-from medtest.runner import Limits, RunOutcome, run_suite
+from medtest.runner.reporting.outcome import Limits, RunOutcome
+from medtest.runner.run import run_suite
 from medtest.suite.model import ClusterSettings, Invocation, Suite
 
 os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")  # loopback

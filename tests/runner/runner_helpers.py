@@ -14,8 +14,9 @@ import pyarrow.parquet as pq
 from forked_program import Program
 
 from medtest.core.records import UNEQUAL_COLUMNS
-from medtest.runner import Limits, RunOutcome, run_suite
 from medtest.runner.pool import child as worker
+from medtest.runner.reporting.outcome import Limits, RunOutcome
+from medtest.runner.run import run_suite
 from medtest.suite.model import Invocation, Suite
 
 QUICK = Limits(samples=0)
@@ -46,7 +47,8 @@ def script(body: str, home: Path, **options: Any) -> Program:
         "from pathlib import Path\n"
         "from runner_parts import *\n"
         "from medtest.core.errors import MedtestError\n"
-        "from medtest.runner import run_suite, Limits\n"
+        "from medtest.runner.reporting.outcome import Limits\n"
+        "from medtest.runner.run import run_suite\n"
         "from medtest.suite.model import Invocation\n"
         f"home = Path({str(home)!r})\n"
     )

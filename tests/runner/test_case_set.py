@@ -14,9 +14,9 @@ from medtest.core.cases import SeedRef
 from medtest.core.errors import OutputProblem
 from medtest.core.records import KEY_COLUMNS
 from medtest.results.records.records_io import Records
-from medtest.runner import Limits
 from medtest.runner.privacy.rules import ShownNames
 from medtest.runner.records.case_set import FILE, CaseSet
+from medtest.runner.reporting.outcome import Limits
 from medtest.suite.model import Selection
 from medtest.suite.plan import Plan
 

@@ -55,7 +55,8 @@ PROGRAM = """
 import sys
 from pathlib import Path
 from runner_parts import *
-from medtest.runner import run_suite, Limits
+from medtest.runner.reporting.outcome import Limits
+from medtest.runner.run import run_suite
 from medtest.suite.model import Invocation
 from medtest.suite.sharding import Shard
 if __name__ == "__main__":

@@ -20,7 +20,6 @@ from runner_parts import make_suite
 
 from medtest.core.cases import SeedRef
 from medtest.core.errors import MedtestError, UserMistakes
-from medtest.runner import Limits
 from medtest.runner.cluster.bridge import _advice, _unpacked
 from medtest.runner.cluster.chosen import cluster_of
 from medtest.runner.cluster.connection import Connection
@@ -45,6 +44,7 @@ from medtest.runner.pool.layout import Layout
 from medtest.runner.pool.messages import Begin, Device, Done, Gone, Job, PoolTask, Ready
 from medtest.runner.pool.worker import Inbox, Worker
 from medtest.runner.pool.workplace import Workplace
+from medtest.runner.reporting.outcome import Limits
 from medtest.suite.compose import load
 from medtest.suite.model import ClusterSettings, Invocation
 from medtest.suite.schema import ExecutorBlock

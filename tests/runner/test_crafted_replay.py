@@ -23,8 +23,10 @@ from medtest.cli.followups.sheet import draw_sheet
 from medtest.core.cases import Address, FollowUp, Image, Seed, SeedRef, image_sha256
 from medtest.core.errors import UserMistakes
 from medtest.report.replayed import PictureKind, ReplayedPicture, write_pictures
-from medtest.runner import Limits, replay_case, replay_strips
 from medtest.runner.replaying.crafted_runs import crafted_runs, read_from_runs
+from medtest.runner.replaying.replay import replay_case
+from medtest.runner.replaying.replay_answers import replay_strips
+from medtest.runner.reporting.outcome import Limits
 from medtest.runner.units.parts import Parts
 from medtest.suite.model import Invocation, Privacy, Suite
 from medtest.training.classification.material import LabelledMaterial, prepare_material

@@ -20,9 +20,9 @@ from runner_parts import plan_of
 from medtest.core.address import image_sha256
 from medtest.core.cases import ReasonCode
 from medtest.core.records import CRAFTING_COLUMNS
-from medtest.runner import Limits
 from medtest.runner.privacy.rules import ShownNames
 from medtest.runner.records.crafted import CraftedCases, kept
+from medtest.runner.reporting.outcome import Limits
 from medtest.runner.units.parts import Parts
 from medtest.suite.digest import run_digest
 from medtest.suite.model import Privacy, Selection, Suite

@@ -19,7 +19,7 @@ from medtest.cli.app import run_app
 from medtest.core.cases import Image
 from medtest.core.errors import ExitCode, MedtestError, OutputProblem
 from medtest.core.files.written import LIST
-from medtest.runner import Limits
+from medtest.runner.reporting.outcome import Limits
 from medtest.suite.sharding import Shard
 
 pytestmark = [

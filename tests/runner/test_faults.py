@@ -10,7 +10,7 @@ from runner_helpers import QUICK, assert_equal_records, go, records, script
 from runner_parts import Dim, Picky, Stuck, make_suite
 
 from medtest.core.errors import MedtestError
-from medtest.runner import Limits
+from medtest.runner.reporting.outcome import Limits
 
 ONE = "patient-0001/dim_s3"
 

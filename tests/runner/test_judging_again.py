@@ -20,8 +20,8 @@ from medtest.report.finish import finish
 from medtest.results.records.common_cases import common_cases
 from medtest.results.records.records_io import Records, read_table
 from medtest.results.tables import make_tables
-from medtest.runner import Limits, RunOutcome
 from medtest.runner.forecast import forecast
+from medtest.runner.reporting.outcome import Limits, RunOutcome
 from medtest.suite.compose import load
 from medtest.suite.composed import with_composed
 from medtest.suite.model import Invocation, PairedGate, Privacy, Suite

@@ -33,9 +33,13 @@ from medtest.results.records.records_io import Records
 from medtest.results.records.wanted import Wanted
 from medtest.results.series.alpha_sigma import TOO_FEW_SCALES
 from medtest.results.tables import make_tables
-from medtest.runner import Limits, export_followups, replay_case, replay_strips, run_suite
 from medtest.runner.followups import make_followups
 from medtest.runner.followups.reuse import StoredFollowUps
+from medtest.runner.replaying.export import export_followups
+from medtest.runner.replaying.replay import replay_case
+from medtest.runner.replaying.replay_answers import replay_strips
+from medtest.runner.reporting.outcome import Limits
+from medtest.runner.run import run_suite
 from medtest.suite.model import Gate, Invocation, Privacy, Selection
 from medtest.suite.reading.outline import outline
 

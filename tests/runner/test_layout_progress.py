@@ -7,9 +7,9 @@ import io
 import pytest
 from rich.console import Console
 
-from medtest.runner import Count
 from medtest.runner.pool.layout import Layout, choose_layout, device_is_certain, usable_cores
 from medtest.runner.reporting import progress
+from medtest.runner.reporting.outcome import Count
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,11 @@ from runner_parts import Dim, Picky, make_suite
 
 from medtest.core.cases import Address, SeedRef, Verdict
 from medtest.core.errors import UserMistakes
-from medtest.runner import Limits, export_followups, replay_case
 from medtest.runner.privacy.rules import KEY_VARIABLE, Scrubber, ShownNames, key_file, load_key
 from medtest.runner.records.rows import FinishedCase, RowMaker
+from medtest.runner.replaying.export import export_followups
+from medtest.runner.replaying.replay import replay_case
+from medtest.runner.reporting.outcome import Limits
 from medtest.suite.model import Invocation, Privacy, Selection
 
 HASHED = Privacy(seed_ids="hashed")

@@ -14,7 +14,7 @@ from runner_helpers import assert_equal_records, go, records
 from medtest.core.files.by_content import PictureFiles
 from medtest.core.records import PICTURES
 from medtest.readers.base import ReadingJob
-from medtest.runner import RunOutcome
+from medtest.runner.reporting.outcome import RunOutcome
 from medtest.suite.model import Privacy
 
 

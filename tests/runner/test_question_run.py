@@ -13,8 +13,9 @@ from runner_helpers import QUICK, assert_equal_records, go, records, script, wai
 from runner_parts import Dim, Picky
 
 from medtest.core.errors import ExitCode, UserMistakes
-from medtest.runner import Limits, replay_strips, run_suite
-from medtest.runner.reporting.outcome import Count
+from medtest.runner.replaying.replay_answers import replay_strips
+from medtest.runner.reporting.outcome import Count, Limits
+from medtest.runner.run import run_suite
 from medtest.runner.units.asker import answer_seed
 from medtest.suite.model import Invocation, Selection
 from medtest.suite.reading.outline import outline

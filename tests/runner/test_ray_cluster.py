@@ -17,7 +17,8 @@ from s3_server import Bucket
 
 from medtest.core.errors import UserMistakes
 from medtest.phantoms.colon import make_colon
-from medtest.runner import Limits, run_suite
+from medtest.runner.reporting.outcome import Limits
+from medtest.runner.run import run_suite
 from medtest.suite.compose import load
 from medtest.suite.data_url import fetched
 from medtest.suite.model import ClusterSettings, Invocation

@@ -16,7 +16,7 @@ from runner_helpers import assert_equal_records, go, records, wait_for
 from runner_parts import make_suite
 
 from medtest.core.errors import ExitCode, MedtestError
-from medtest.runner import Limits, RunOutcome
+from medtest.runner.reporting.outcome import Limits, RunOutcome
 from medtest.suite.model import Suite
 
 pytestmark = pytest.mark.slow

@@ -261,7 +261,7 @@ def test_a_worker_killed_from_outside_is_replaced(tmp_path: Path) -> None:
 
     thread = threading.Thread(target=kill_one)
     thread.start()
-    from medtest.runner import Limits
+    from medtest.runner.reporting.outcome import Limits
 
     suite = make_suite(seeds=12, systems=SLOW_SYSTEM)
     outcome = go(suite, tmp_path, limits=Limits(samples=0, shard_seconds=0.1, send_seconds=0.0))

@@ -18,8 +18,9 @@ from runner_parts import Blobs, BlobSettings, Dim, DimSettings, make_suite
 from medtest.core.cases import Address, image_sha256
 from medtest.core.errors import FolderInUse, UserMistakes
 from medtest.preparation import prepare
-from medtest.runner import Count, Limits, run_suite, write_manifest
-from medtest.runner.folder import SWEEP_VARIABLE, FolderLock
+from medtest.runner.folder import SWEEP_VARIABLE, FolderLock, write_manifest
+from medtest.runner.reporting.outcome import Count, Limits
+from medtest.runner.run import run_suite
 from medtest.suite.model import Criterion, Invocation, Selection
 
 CASES = 11  # one source and two relations of five severities

@@ -19,8 +19,11 @@ from runner_parts import Dim, Picky, make_suite
 from medtest.core.cases import image_sha256
 from medtest.core.errors import UserMistakes
 from medtest.core.plugins import part
-from medtest.runner import Limits, export_followups, replay_case, replay_strips
 from medtest.runner.replaying import export
+from medtest.runner.replaying.export import export_followups
+from medtest.runner.replaying.replay import replay_case
+from medtest.runner.replaying.replay_answers import replay_strips
+from medtest.runner.reporting.outcome import Limits
 from medtest.suite.model import Invocation, PartPlan, Selection
 
 

@@ -23,10 +23,10 @@ from medtest.report.finish import Finished, finish
 from medtest.results.records.records_io import Records
 from medtest.results.series.series_records import CurveSettings, series_sets
 from medtest.results.tables import make_tables
-from medtest.runner import Limits
 from medtest.runner.followups.make import check_privacy
 from medtest.runner.replaying.export import export_followups
 from medtest.runner.replaying.replay import replay_case
+from medtest.runner.reporting.outcome import Limits
 from medtest.suite.compose import load_suite
 from medtest.suite.model import Invocation, Suite
 

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from runner_parts import make_suite
 
 from medtest.core.cases import SeedRef
-from medtest.runner import Limits
 from medtest.runner.folder import make_folder
 from medtest.runner.privacy.rules import ShownNames
 from medtest.runner.records.ledger import CasePlaces, RecordLedger
 from medtest.runner.records.rows import COLUMN, records_schema
 from medtest.runner.records.shard_scan import scan
 from medtest.runner.records.shards import Code, ShardWriter, Stamp, code_of, codes_of, merge
+from medtest.runner.reporting.outcome import Limits
 from medtest.suite.model import Criterion
 from medtest.suite.plan import Plan
 

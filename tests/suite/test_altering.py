@@ -57,7 +57,7 @@ def test_classes_that_seeds_bring_are_looked_at_before_a_run(tmp_path) -> None:
     import cv2
     import numpy as np
 
-    from medtest.runner import run_suite
+    from medtest.runner.run import run_suite
     from medtest.suite.model import Invocation
 
     for name in ("normal", "fresh bleeding"):

@@ -20,7 +20,7 @@ from medtest.suite.model import Invocation, Suite
 if TYPE_CHECKING:
     from medtest.report.finish import Finished
     from medtest.report.tracking import Parents
-    from medtest.runner import RunOutcome
+    from medtest.runner.reporting.outcome import RunOutcome
     from medtest.suite.compose import Loaded
 
 _VERDICT: dict[ExitCode, str] = {

@@ -130,7 +130,7 @@ def compare(
         MedtestError: The run failed.
     """
     from medtest.report.finish import finish
-    from medtest.runner import run_suite
+    from medtest.runner.run import run_suite
 
     both = two_systems(suite, model, before=before, after=after, settings=settings, transfer=transfer)
     console.print(f"{suite.name} on {network} before and after …", markup=False)

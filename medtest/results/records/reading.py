@@ -26,7 +26,7 @@ READINGS = "readings.json"
 
 if TYPE_CHECKING:
     from medtest.readers.base import Reader
-    from medtest.runner import Progress, RunOutcome
+    from medtest.runner.reporting.outcome import Progress, RunOutcome
     from medtest.suite.model import Invocation
 
 

@@ -16,10 +16,10 @@ from crafting_parts import crafting_suite
 from runner_helpers import assert_equal_records, go, records
 
 from medtest.core.errors import MedtestError, UserMistakes
-from medtest.runner import export_followups
 from medtest.runner.followups import FollowUpStore, StoredFollowUps, make_followups
 from medtest.runner.followups.recipe import SuiteKeys
 from medtest.runner.privacy.rules import ShownNames
+from medtest.runner.replaying.export import export_followups
 from medtest.runner.units.parts import Parts
 from medtest.study.workshop import Workshop
 from medtest.suite.model import Invocation, Selection, Suite

@@ -14,8 +14,9 @@ from followup_parts import make_suite
 from medtest.core.cases import FollowUp
 from medtest.core.errors import MedtestError
 from medtest.core.records import UNEQUAL_COLUMNS
-from medtest.runner import Limits, run_suite
 from medtest.runner.followups import FollowUpStore, StoredFollowUps, make_followups
+from medtest.runner.reporting.outcome import Limits
+from medtest.runner.run import run_suite
 from medtest.runner.units.parts import Parts
 from medtest.suite.model import Invocation, Privacy, Suite
 

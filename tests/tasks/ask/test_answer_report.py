@@ -27,8 +27,8 @@ from medtest.report.mlflow.metrics import metrics, tags
 from medtest.report.pages.page import report_page
 from medtest.report.views import remake
 from medtest.results.records.recorded import recorded
-from medtest.runner import Limits, RunOutcome
 from medtest.runner.replaying.replay import replay_case
+from medtest.runner.reporting.outcome import Limits, RunOutcome
 from medtest.suite.model import Gate, Invocation, Privacy, Suite
 from medtest.tasks.ask.report.accuracy import hidden_words
 from medtest.tasks.ask.report.illustration import illustration
