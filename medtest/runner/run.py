@@ -20,7 +20,7 @@ from medtest.runner.pool.dispatch import HALT_SECONDS, Dispatcher
 from medtest.runner.pool.layout import Layout
 from medtest.runner.pool.messages import Job, Place, PoolTask, Row, Told, UnitTask
 from medtest.runner.pool.stopping import stop_gently
-from medtest.runner.pool.workplace import CallingProcess, LocalProcesses, Workplace
+from medtest.runner.pool.workplace import Workplace
 from medtest.runner.prepared import PreparedRun, prepare_run
 from medtest.runner.records import answers
 from medtest.runner.records.case_set import CaseSet
@@ -110,7 +110,7 @@ class _Run:
 
     def __post_init__(self) -> None:
         self._dispatcher: Dispatcher | None = None
-        self._place: Workplace = LocalProcesses()
+        self._place = Workplace()
         self._told = 0.0
         self._finisher: finish.Finisher | None = None
         self._finished: list[SystemOutcome] = []
@@ -271,8 +271,7 @@ class _Run:
         return RayCluster(cluster, self.invocation.home / OUTPUTS, data=self.invocation.data_url)
 
     def _local(self) -> Workplace:
-        in_process = any(type(system).in_process for system in self.prepared.systems)
-        return CallingProcess() if in_process else LocalProcesses()
+        return Workplace(in_process=any(type(system).in_process for system in self.prepared.systems))
 
     def outcome(self, seconds: float) -> RunOutcome:
         """Write the last files and return the outcome."""

@@ -26,13 +26,8 @@ from medtest.runner.cluster.talk import (
     ClusterSeen,
     Command,
     CutOff,
-    Drop,
-    Give,
-    Kill,
     NoCluster,
-    Open,
     Report,
-    Start,
 )
 
 _ANSWER_SECONDS = 10.0
@@ -154,21 +149,20 @@ class Bridge:
 
     def run(self, command: Command) -> None:
         """Execute a command of the run's process."""
-        match command:
-            case Open(number=number):
-                if number not in self._actors:  # a worker may be requested twice if another bridge was lost
-                    self._actors[number] = Actor(number, self)
-            case Start(number=number, begin=begin):
-                if (actor := self._actors.get(number)) is not None:
-                    actor.start(begin)
-            case Give(number=number, content=content):
-                if (actor := self._actors.get(number)) is not None:
+        action, number, content = command
+        actor = self._actors.get(number)
+        if action == "open" and actor is None:  # a worker may be requested twice if another bridge was lost
+            self._actors[number] = Actor(number, self)
+        elif actor is not None:
+            match action:
+                case "start":
+                    actor.start(content)
+                case "give":
                     actor.give(content)
-            case Kill(number=number):
-                if (actor := self._actors.get(number)) is not None:
+                case "kill":
                     actor.kill()
-            case Drop(number=number):
-                if (actor := self._actors.pop(number, None)) is not None:
+                case "drop":
+                    del self._actors[number]
                     actor.drop()
 
     def close(self) -> None:

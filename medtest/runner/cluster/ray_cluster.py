@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import pickle
 import secrets
+import sys
 import threading
 import time
 from contextlib import suppress
@@ -14,7 +16,7 @@ from typing import Any
 from medtest.core.errors import MedtestError, Mistake
 from medtest.runner.cluster.connection import Connection, amount, nodes_in_words
 from medtest.runner.cluster.node import code_sha256, versions
-from medtest.runner.cluster.ray_worker import RayWorker, packed_start
+from medtest.runner.cluster.ray_worker import RayWorker
 from medtest.runner.cluster.talk import (
     BridgeJob,
     ClusterJoined,
@@ -22,7 +24,6 @@ from medtest.runner.cluster.talk import (
     Command,
     HostStart,
     NodeFacts,
-    Open,
     WorkerReport,
 )
 from medtest.runner.pool.allocator import VARIABLE
@@ -80,7 +81,8 @@ class RayCluster(Workplace):
 
         with output_problems(self._probe):
             self.outputs.mkdir(parents=True, exist_ok=True)
-            content = _probe_content(self._probe)
+            content = secrets.token_hex(16)
+            self._probe.write_text(content, encoding="utf-8")
         settings = self._settings
         self._connection = Connection(
             BridgeJob(
@@ -125,15 +127,15 @@ class RayCluster(Workplace):
         """Request an actor."""
         return RayWorker(job, inbox, self)
 
-    def device(self, asked: str, *, needed: bool) -> str | None:
+    def device(self, requested: str, *, needed: bool) -> str | None:
         """Return ``cuda:0`` if each worker has GPUs (Ray shows it no others), else ``cpu``."""
         if not needed or not self._settings.gpus:
-            if needed and asked.startswith("cuda"):
+            if needed and requested.startswith("cuda"):
                 raise self._mistake(
-                    "executor.gpus", "0", "at least a part of one", f"device={asked} needs executor.gpus=1."
+                    "executor.gpus", "0", "at least a part of one", f"device={requested} needs executor.gpus=1."
                 )
             return "cpu"
-        return "cpu" if asked == "cpu" else "cuda:0"
+        return "cpu" if requested == "cpu" else "cuda:0"
 
     def layout(self, *, device: str, units: int, workers: int | None, threads: int | None) -> Layout:
         """Return as many workers as the user chose, else as many as the nodes have room for."""
@@ -236,7 +238,18 @@ class RayCluster(Workplace):
                 job = replace(job, data=f"{facts.cache}/data")
         if not facts.same_machine:  # SQLite's locks do not work across machines on network file systems
             job = replace(job, shared=f"{facts.cache}/answers" if job.shared else "")
-        return packed_start(job, facts, kept=kept_folder, data=data, cache_bytes=int(self._settings.cache_gb * _BYTES))
+        return HostStart(
+            session=job.session,
+            threads=job.threads,
+            job=pickle.dumps(job),
+            folder=os.getcwd(),
+            path=tuple(place or os.getcwd() for place in sys.path),
+            whole_path=facts.same_machine,
+            kept=kept_folder,
+            root=job.data or "",
+            data=data,
+            cache_bytes=int(self._settings.cache_gb * _BYTES),
+        )
 
     def _check_node(self, facts: NodeFacts) -> None:
         if facts.code != code_sha256():
@@ -267,7 +280,7 @@ class RayCluster(Workplace):
             workers = dict(self._workers)
         for number, worker in workers.items():
             if not (worker.node or worker.reserved):
-                self.tell(Open(number))
+                self.tell(Command("open", number))
 
     def lost(self, why: str) -> None:
         """Mark every worker on a node as gone; workers that wait for a node keep waiting."""
@@ -288,10 +301,3 @@ class RayCluster(Workplace):
             worker = self._workers.get(report.number)
         if worker is not None:
             worker.heard(report)
-
-
-def _probe_content(path: Path) -> str:
-    """Write a file with random content, and return the content."""
-    content = secrets.token_hex(16)
-    path.write_text(content, encoding="utf-8")
-    return content

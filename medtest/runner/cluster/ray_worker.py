@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import pickle
-import sys
 import threading
 import time
 from dataclasses import replace
@@ -17,15 +15,10 @@ from medtest.core.errors import MedtestError
 from medtest.core.files.by_content import DRAFT
 from medtest.runner.cluster.talk import (
     Command,
-    Drop,
-    Give,
     Heard,
     HostStart,
     KeptFile,
-    Kill,
     NodeFacts,
-    Open,
-    Start,
     WorkerEnded,
     WorkerPlaced,
     WorkerReport,
@@ -112,10 +105,10 @@ class RayWorker(Worker):
     def _begin(self, job: Job) -> None:
         self._job = job
         self._number = self._cluster.register(self)
-        self._cluster.tell(Open(self._number))
+        self._cluster.tell(Command("open", self._number))
 
     def _send(self, task: Any) -> None:
-        self._cluster.tell(Give(self._number, pickle.dumps(task)))
+        self._cluster.tell(Command("give", self._number, pickle.dumps(task)))
 
     def heard(self, report: WorkerReport) -> None:
         """Process a report from the bridge; called from the thread that listens to the bridge."""
@@ -169,7 +162,7 @@ class RayWorker(Worker):
         except MedtestError as error:
             self._inbox.put((self, Failed(error)))
             return
-        self._cluster.tell(Start(self._number, begin))
+        self._cluster.tell(Command("start", self._number, begin))
 
     def _named(self, message: Any) -> Any:
         if isinstance(message, Failed):
@@ -181,7 +174,7 @@ class RayWorker(Worker):
 
     def kill(self) -> None:
         """Kill its process, or the actor if the process does not end. A worker that waits for a node has none."""
-        self._cluster.tell(Kill(self._number))
+        self._cluster.tell(Command("kill", self._number))
         if not (self.reserved or self.node):
             self._death = "was stopped"
             self.over()
@@ -191,7 +184,7 @@ class RayWorker(Worker):
         until = time.monotonic() + patience
         while not self._over and time.monotonic() < until:
             time.sleep(0.02)
-        self._cluster.tell(Drop(self._number))
+        self._cluster.tell(Command("drop", self._number))
         self._cluster.forget(self._number)
 
     def death(self) -> str:
@@ -201,22 +194,6 @@ class RayWorker(Worker):
     def last_words(self) -> str:
         """Return the end of its output."""
         return self._words
-
-
-def packed_start(job: Job, facts: NodeFacts, *, kept: str, data: str, cache_bytes: int) -> HostStart:
-    """Return the start message of an actor's worker process."""
-    return HostStart(
-        session=job.session,
-        threads=job.threads,
-        job=pickle.dumps(job),
-        folder=os.getcwd(),
-        path=tuple(place or os.getcwd() for place in sys.path),
-        whole_path=facts.same_machine,
-        kept=kept,
-        root=job.data or "",
-        data=data,
-        cache_bytes=cache_bytes,
-    )
 
 
 def _keep(outputs: Path, file: KeptFile) -> None:

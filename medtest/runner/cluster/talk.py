@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,41 +33,19 @@ class BridgeJob:
     session: str = "medtest.runner.cluster.bridge:Bridge"
 
 
-@dataclass(frozen=True, slots=True)
-class Open:
-    """To the bridge: create an actor for a worker."""
+class Command(NamedTuple):
+    """Command to the bridge.
 
+    Attributes:
+        action: ``open``: create an actor for a worker; ``start``: start the worker process; ``give``: pass a packed
+            message to the worker; ``kill``: kill the worker process; ``drop``: the actor is no longer needed.
+        number: Number of the worker.
+        content: The start message for ``start``, the packed message for ``give``.
+    """
+
+    action: Literal["open", "start", "give", "kill", "drop"]
     number: int
-
-
-@dataclass(frozen=True, slots=True)
-class Start:
-    """To the bridge: start the worker process with ``job``, packed."""
-
-    number: int
-    begin: HostStart
-
-
-@dataclass(frozen=True, slots=True)
-class Give:
-    """To the bridge: pass a packed message to a worker."""
-
-    number: int
-    content: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Kill:
-    """To the bridge: kill the worker process."""
-
-    number: int
-
-
-@dataclass(frozen=True, slots=True)
-class Drop:
-    """To the bridge: the actor is no longer needed."""
-
-    number: int
+    content: Any = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,6 +222,5 @@ class HostHeard:
     ended: tuple[str, str] | None = field(default=None)
 
 
-Command: TypeAlias = "Open | Start | Give | Kill | Drop"
 WorkerReport: TypeAlias = "WorkerReserved | WorkerPlaced | Heard | WorkerEnded"
 Report: TypeAlias = "ClusterJoined | NoCluster | ClusterSeen | CutOff | WorkerReport"

@@ -18,7 +18,7 @@ from medtest.runner.pool.callbacks import Callbacks
 from medtest.runner.pool.dispatch import Dispatcher
 from medtest.runner.pool.layout import Layout, usable_cores
 from medtest.runner.pool.messages import Job
-from medtest.runner.pool.workplace import CallingProcess, LocalProcesses
+from medtest.runner.pool.workplace import Workplace
 from medtest.runner.privacy.rules import ShownNames
 from medtest.runner.replaying.crafted_runs import crafted_of, is_in_runs, read_from_runs
 from medtest.runner.reporting.outcome import Limits
@@ -50,7 +50,7 @@ class Making:
     workers: int | None
     progress: Callable[[int, int], None] | None
     counts: dict[str, int] = field(
-        default_factory=lambda: {"made": 0, "reused": 0, "skipped": 0, "errors": 0, "bytes": 0, "done": 0}
+        default_factory=lambda: {"made": 0, "reused": 0, "skipped": 0, "errors": 0, "bytes": 0}
     )
     problems: list[tuple[str, str]] = field(default_factory=list)
 
@@ -119,7 +119,7 @@ class Making:
                 renew=lambda task: task,
                 layout=lambda _device: Layout(workers=max(1, min(self._processes, self.sources)), threads=1),
             ),
-            workplace=LocalProcesses() if self._processes else CallingProcess(),
+            workplace=Workplace(in_process=not self._processes),
             loads="the relations",
         )
         dispatcher.run()
@@ -127,20 +127,15 @@ class Making:
 
     def report(self, seconds: float) -> StoreReport:
         """Return a summary."""
-        counts = self.counts
         return StoreReport(
             suite=self.key,
             folder=self.store.folder,
             sources=self.sources,
-            made=counts["made"],
-            reused=counts["reused"],
-            skipped=counts["skipped"],
-            errors=counts["errors"],
             problems=tuple(self.problems),
             left_out=self._left_out,
-            bytes=counts["bytes"],
             seconds=seconds,
             workers=self._started,
+            **self.counts,
         )
 
     def _chosen_cases(self, unit: Unit) -> tuple[tuple[int, Address], ...]:

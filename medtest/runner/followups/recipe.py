@@ -11,6 +11,7 @@ or crafts on each, and by the relation's severities and repeats, which are craft
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from medtest.core.cases import Address, Json, PreparedSeed, image_sha256
@@ -47,15 +48,7 @@ class SuiteKeys:
         """Return an address with the ids shown by the store."""
         if self.names.key is None:
             return address
-        hashed = self.names.seed_id(address.dataset, address.seed_id)
-        return Address(
-            dataset=address.dataset,
-            seed_id=hashed,
-            relation=address.relation,
-            severity=address.severity,
-            frame=address.frame,
-            repeat=address.repeat,
-        )
+        return replace(address, seed_id=self.names.seed_id(address.dataset, address.seed_id), item="")
 
     def source_key(self, seed: PreparedSeed) -> str:
         """Return the key of a prepared source case."""

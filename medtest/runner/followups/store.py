@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
-from typing import cast
+from typing import Any, TypedDict, Unpack, cast
 
 from medtest.core.cases import Address, Image, Mask, image_sha256
 from medtest.core.errors import OutputProblem
@@ -15,6 +15,30 @@ from medtest.runner.followups.entry import Entry, SuiteEntry
 from medtest.runner.followups.index import Index
 
 FOLDER = "followups"
+_CONDITIONS = {
+    "datasets": "AND s.dataset IN (SELECT value FROM json_each(?))",
+    "relations": "AND f.relation IN (SELECT value FROM json_each(?))",
+    "severities": "AND f.severity IN (SELECT value FROM json_each(?))",
+    "seeds": "AND s.seed_id IN (SELECT value FROM json_each(?))",
+}
+
+
+class EntryChoice(TypedDict, total=False):
+    """Choice of follow-ups in a store; everything that is absent or empty restricts nothing.
+
+    Attributes:
+        datasets: Ids of data sets.
+        relations: Ids of relations.
+        severities: Severities.
+        seeds: Ids of seeds, as the store shows them.
+        skipped: True to include cases without a follow-up (no room).
+    """
+
+    datasets: Collection[str]
+    relations: Collection[str]
+    severities: Collection[int]
+    seeds: Collection[str]
+    skipped: bool
 
 
 def default_folder() -> Path:
@@ -39,13 +63,15 @@ class FollowUpStore:
     Attributes:
         folder: Its folder.
         readonly: True if it was opened read-only.
+        files: The picture files, for other modules of this package.
+        index: The index, for other modules of this package.
     """
 
     def __init__(self, folder: Path, *, readonly: bool) -> None:
         self.folder = folder
         self.readonly = readonly
-        self._files = PictureFiles(folder)
-        self._index = Index(folder, readonly=readonly)
+        self.files = PictureFiles(folder)
+        self.index = Index(folder, readonly=readonly)
 
     @classmethod
     def open(cls, folder: Path | None = None, *, create: bool = False) -> FollowUpStore:
@@ -70,82 +96,44 @@ class FollowUpStore:
 
     def close(self) -> None:
         """Close this thread's connection to the index; the store remains usable."""
-        self._index.close()
+        self.index.close()
 
     # --------------------------------------------------------------------------------------------------- reading
 
-    @property
-    def index(self) -> Index:
-        """The index, for other modules of this package."""
-        return self._index
-
-    @property
-    def files(self) -> PictureFiles:
-        """The picture files, for other modules of this package."""
-        return self._files
-
     def suites(self) -> tuple[SuiteEntry, ...]:
         """Return the suites with follow-ups in the store, the most recently extended first."""
-        return self._index.suites()
+        return self.index.suites()
 
-    def entries(
-        self,
-        suite: str = "",
-        *,
-        datasets: Collection[str] = (),
-        relations: Collection[str] = (),
-        severities: Collection[int] = (),
-        seeds: Collection[str] = (),
-        skipped: bool = False,
-    ) -> Iterator[Entry]:
+    def entries(self, suite: str = "", **choice: Unpack[EntryChoice]) -> Iterator[Entry]:
         """Yield follow-ups page by page, so that memory use is bounded.
 
         Args:
             suite: A suite's key (``StoreReport.suite``, ``suites()[0].key``): its cases in the order of its plan. ""
                 for everything in the store, in the order in which it was added.
-            datasets: Ids of data sets; all if empty.
-            relations: Ids of relations; all if empty.
-            severities: Severities; all if empty.
-            seeds: Ids of seeds, as the store shows them; all if empty.
-            skipped: True to also yield cases without a follow-up (no room).
+            choice: Restrictions.
         """
-        where, values = _conditions(datasets, relations, severities, seeds, skipped=skipped)
-        for page in self._index.pages(suite, where, values):
+        where, values = _conditions(choice)
+        for page in self.index.pages(suite, where, values):
             yield from page
 
-    def count(
-        self,
-        suite: str = "",
-        *,
-        datasets: Collection[str] = (),
-        relations: Collection[str] = (),
-        severities: Collection[int] = (),
-        seeds: Collection[str] = (),
-        skipped: bool = False,
-    ) -> int:
+    def count(self, suite: str = "", **choice: Unpack[EntryChoice]) -> int:
         """Return the number of entries that :meth:`entries` would yield."""
-        where, values = _conditions(datasets, relations, severities, seeds, skipped=skipped)
-        return self._index.count(suite, where, values)
+        where, values = _conditions(choice)
+        return self.index.count(suite, where, values)
 
     def find(self, address: Address, suite: str = "") -> Entry | None:
         """Return the follow-up with an address (seed id as the store shows it), the last added of several, or None."""
         where = (
             "AND s.dataset = ? AND s.seed_id = ? AND f.relation = ? AND f.severity = ? AND f.frame = ? AND f.repeat = ?"
         )
-        values = (
-            address.dataset,
-            address.seed_id,
-            address.relation,
-            address.severity,
-            address.frame,
-            address.repeat,
-        )
-        matches = [entry for page in self._index.pages(suite, where, values) for entry in page]
+        case = (address.relation, address.severity, address.frame, address.repeat)
+        values = (address.dataset, address.seed_id, *case)
+        matches = [entry for page in self.index.pages(suite, where, values) for entry in page]
         return matches[-1] if matches else None
 
     def by_key(self, key: str) -> Entry | None:
         """Return the follow-up with this key, or None."""
-        return self._index.by_key([key]).get(key)
+        return self.index.by_key([key]).get(key)
 
     def image(self, sha256: str) -> Image:
         """Return an image, uint8 H×W×3 RGB, writable, checked against its name.
@@ -154,7 +142,7 @@ class FollowUpStore:
             DamagedFile: It is missing, truncated or altered.
             ValueError: The name is not a SHA-256.
         """
-        return self._files.read("images", sha256)
+        return self.files.read("images", sha256)
 
     def mask(self, sha256: str) -> Mask:
         """Return a mask, bool H×W, checked against its name.
@@ -163,20 +151,12 @@ class FollowUpStore:
             DamagedFile: It is missing, truncated or altered.
             ValueError: The name is not a SHA-256 (it is "" for an unlabelled case).
         """
-        return self._files.read("masks", sha256)
-
-    def image_path(self, sha256: str) -> Path:
-        """Return the PNG file of an image (8-bit RGB)."""
-        return self._files.path("images", sha256)
-
-    def mask_path(self, sha256: str) -> Path:
-        """Return the PNG file of a mask (8-bit grey, 0 and 255)."""
-        return self._files.path("masks", sha256)
+        return self.files.read("masks", sha256)
 
     def whole_size(self, kind: Kind, sha256: str) -> int | None:
         """Return the size of a picture's file in bytes, or None unless the file exists with its original size."""
-        size = self._files.size(kind, sha256)
-        return size if size is not None and size == self._index.size(kind, sha256) else None
+        size = self.files.size(kind, sha256)
+        return size if size is not None and size == self.index.size(kind, sha256) else None
 
     # --------------------------------------------------------------------------------------------------- writing
 
@@ -208,7 +188,7 @@ class FollowUpStore:
         if self.readonly:
             raise OutputProblem(f"{self.folder.name} was opened for reading; FollowUpStore.open(folder, create=True)")
         try:
-            self._files.put(kind, sha256, pixels)
+            self.files.put(kind, sha256, pixels)
         except OSError as error:
             raise OutputProblem(f"{self.folder.name}/{kind} cannot be written: {error.strerror or error}") from error
         return sha256
@@ -228,16 +208,16 @@ class FollowUpStore:
         """
         listed = list(entries)
         numbers = list(places) if suite else [0] * len(listed)
-        self._index.add(source_key, zip(numbers, listed, strict=True), self._sizes(listed), suite)
+        self.index.add(source_key, zip(numbers, listed, strict=True), self._sizes(listed), suite)
 
     def add_suite(self, key: str, *, name: str, version: str, added: str) -> None:
         """Register a suite before its follow-ups are added."""
-        self._index.add_suite(key, name, version, added)
+        self.index.add_suite(key, name, version, added)
 
     def _sizes(self, entries: Iterable[Entry]) -> list[tuple[str, str, int]]:
         sizes: list[tuple[str, str, int]] = []
         for kind, sha256 in sorted({name for entry in entries for name in names_of(entry)}):
-            size = self._files.size(kind, sha256)
+            size = self.files.size(kind, sha256)
             if size is None:
                 raise OutputProblem(f"{self.folder.name}: {kind}/{sha256[:12]}… was not written before it was noted")
             sizes.append((kind, sha256, size))
@@ -255,22 +235,9 @@ def names_of(entry: Entry) -> list[tuple[Kind, str]]:
     return [(cast(Kind, kind), sha256) for kind, sha256 in files if sha256]
 
 
-def _conditions(
-    datasets: Collection[str],
-    relations: Collection[str],
-    severities: Collection[int],
-    seeds: Collection[str],
-    *,
-    skipped: bool,
-) -> tuple[str, list[object]]:
-    chosen = (
-        ("AND s.dataset IN (SELECT value FROM json_each(?))", datasets),
-        ("AND f.relation IN (SELECT value FROM json_each(?))", relations),
-        ("AND f.severity IN (SELECT value FROM json_each(?))", severities),
-        ("AND s.seed_id IN (SELECT value FROM json_each(?))", seeds),
-    )
-    restrictions = [(condition, json.dumps(sorted(names, key=str))) for condition, names in chosen if names]
-    conditions = [condition for condition, _ in restrictions]
-    if not skipped:
-        conditions.append("AND f.skipped = ''")
-    return " ".join(conditions), [names for _, names in restrictions]
+def _conditions(choice: EntryChoice) -> tuple[str, list[object]]:
+    restrictions: dict[str, Any] = {
+        _CONDITIONS[key]: names for key, names in choice.items() if key != "skipped" and names
+    }
+    conditions = [*restrictions, *(() if choice.get("skipped") else ("AND f.skipped = ''",))]
+    return " ".join(conditions), [json.dumps(sorted(names, key=str)) for names in restrictions.values()]

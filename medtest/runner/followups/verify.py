@@ -25,6 +25,8 @@ ASIDE = "aside"
 
 Trouble: TypeAlias = Literal["missing", "altered", "truncated", "orphaned", "draft", "index"]
 _NAME = re.compile(rf"([0-9a-f]{{64}}){re.escape(SUFFIX)}")
+_COLUMNS = (("images", "image_sha256"), ("masks", "mask_sha256"))
+"""Kinds of pictures with their column in the tables of sources and follow-ups."""
 _AHEAD = 4
 _PAGE = 2000
 
@@ -227,15 +229,12 @@ def _with_users(store: FollowUpStore, finding: Finding) -> Finding:
         f"|| f.frame || '_r' || f.repeat) FROM followups f JOIN sources s ON s.id = f.source WHERE {condition}",
         (sha256, sha256),
     )[0]
-    return Finding(
-        trouble=finding.trouble, file=finding.file, detail=finding.detail, uses=int(row[0]), used_by=str(row[1] or "")
-    )
+    return replace(finding, uses=int(row[0]), used_by=str(row[1] or ""))
 
 
 def _users(kind: str) -> str:
-    if kind == "images":
-        return "f.image_sha256 = ? OR f.source IN (SELECT id FROM sources WHERE image_sha256 = ?)"
-    return "f.mask_sha256 = ? OR f.source IN (SELECT id FROM sources WHERE mask_sha256 = ?)"
+    column = dict(_COLUMNS)[kind]
+    return f"f.{column} = ? OR f.source IN (SELECT id FROM sources WHERE {column} = ?)"  # noqa: S608 - our own words
 
 
 # ------------------------------------------------------------------------------------------------- files and index
@@ -272,7 +271,7 @@ def _index_findings(store: FollowUpStore) -> Iterator[Finding]:
             )
     for table, row, parent, _ in store.index.rows("PRAGMA foreign_key_check"):
         yield Finding(trouble="index", file="", detail=f"row {row} of {table} names no row of {parent}")
-    for kind, column in (("images", "image_sha256"), ("masks", "mask_sha256")):
+    for kind, column in _COLUMNS:
         for table in ("followups", "sources"):
             query = (
                 f"SELECT count(*) FROM {table} WHERE {column} != '' AND {column} NOT IN "  # noqa: S608 - our own words
@@ -292,14 +291,12 @@ def _forget(store: FollowUpStore, lost: Iterable[str]) -> int:
             query = f"DELETE FROM followups AS f WHERE {_users(kind)}"  # noqa: S608 - our own words
             forgotten += connection.execute(query, (sha256, sha256)).rowcount
         connection.execute("DELETE FROM sources WHERE id NOT IN (SELECT source FROM followups)")
-        connection.execute(
-            "DELETE FROM files WHERE kind = 'images' AND sha256 NOT IN (SELECT image_sha256 FROM followups) "
-            "AND sha256 NOT IN (SELECT image_sha256 FROM sources)"
-        )
-        connection.execute(
-            "DELETE FROM files WHERE kind = 'masks' AND sha256 NOT IN (SELECT mask_sha256 FROM followups) "
-            "AND sha256 NOT IN (SELECT mask_sha256 FROM sources)"
-        )
+        for kind, column in _COLUMNS:
+            connection.execute(
+                f"DELETE FROM files WHERE kind = ? AND sha256 NOT IN (SELECT {column} FROM followups) "  # noqa: S608 - our own words
+                f"AND sha256 NOT IN (SELECT {column} FROM sources)",
+                (kind,),
+            )
     return forgotten
 
 

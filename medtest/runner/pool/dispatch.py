@@ -29,7 +29,7 @@ from medtest.runner.pool.messages import (
     Told,
 )
 from medtest.runner.pool.worker import Worker, end_all
-from medtest.runner.pool.workplace import LocalProcesses, Workplace
+from medtest.runner.pool.workplace import Workplace
 from medtest.runner.reporting.outcome import GIB, Limits
 
 _TICK = 0.2
@@ -84,7 +84,7 @@ class Dispatcher:
         self._call = callbacks
         self._ahead = ahead
         self._gently = gently
-        self._workplace = workplace or LocalProcesses()
+        self._workplace = workplace or Workplace()
         self._loads = loads
         self._inbox: queue.SimpleQueue[tuple[Worker, Message]] = queue.SimpleQueue()
         self._workers: list[Worker] = []

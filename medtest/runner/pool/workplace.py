@@ -14,7 +14,11 @@ from medtest.runner.pool.worker import Inbox, Worker
 
 
 class Workplace:
-    """Base class of workplaces.
+    """Workplace of this machine, and base class of others.
+
+    Args:
+        in_process: True for a thread of the calling program, whose systems are objects that no other process can have;
+            otherwise workers are processes.
 
     Attributes:
         waiting: Number of tasks queued at a worker behind its current one.
@@ -23,8 +27,9 @@ class Workplace:
 
     waiting: int = 0
 
-    def __init__(self) -> None:
+    def __init__(self, *, in_process: bool = False) -> None:
         self.notices: list[str] = []
+        self._in_process = in_process
 
     @property
     def draws(self) -> bool:
@@ -40,16 +45,22 @@ class Workplace:
 
     def worker(self, job: Any, inbox: Inbox[tuple[Worker, Any]]) -> Worker:
         """Start a worker; see :class:`~medtest.runner.pool.worker.Worker`."""
-        raise NotImplementedError
+        if self._in_process:
+            from medtest.runner.pool.local import LocalWorker
 
-    def device(self, asked: str, *, needed: bool) -> str | None:
+            return LocalWorker(job, inbox)
+        from medtest.runner.pool.process_worker import ProcessWorker
+
+        return ProcessWorker(job, inbox)
+
+    def device(self, requested: str, *, needed: bool) -> str | None:
         """Return the device of its workers if it is known before a worker has started, else None.
 
         Args:
-            asked: The user's setting: ``cpu``, ``cuda:N`` or ``auto``.
+            requested: The user's setting: ``cpu``, ``cuda:N`` or ``auto``.
             needed: True if any system depends on it.
         """
-        return device_is_certain(asked, needed=needed)
+        return device_is_certain(requested, needed=needed)
 
     def layout(self, *, device: str, units: int, workers: int | None, threads: int | None) -> Layout:
         """Choose the number of workers and their threads, as :func:`choose_layout` does for this machine."""
@@ -64,23 +75,3 @@ class Workplace:
 
     def close(self) -> None:
         """Release the workplace after the last worker."""
-
-
-class LocalProcesses(Workplace):
-    """Workplace for processes of this machine."""
-
-    def worker(self, job: Any, inbox: Inbox[tuple[Worker, Any]]) -> Worker:
-        """Start a process."""
-        from medtest.runner.pool.process_worker import ProcessWorker
-
-        return ProcessWorker(job, inbox)
-
-
-class CallingProcess(Workplace):
-    """Workplace for a thread of the calling program, whose systems are objects that no other process can have."""
-
-    def worker(self, job: Any, inbox: Inbox[tuple[Worker, Any]]) -> Worker:
-        """Start a thread."""
-        from medtest.runner.pool.local import LocalWorker
-
-        return LocalWorker(job, inbox)

@@ -71,10 +71,11 @@ class FinishedCase:
     answer: KeptAnswer | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
 class RowMaker:
     """Maker of the rows of one run.
 
-    Args:
+    Attributes:
         suite: Name and version.
         groups: Group of every relation by id.
         oracle: Oracle that defines the columns.
@@ -85,31 +86,14 @@ class RowMaker:
         words: Hiding rules for words of prompts.
     """
 
-    def __init__(
-        self,
-        *,
-        suite: tuple[str, str],
-        groups: Mapping[str, str],
-        oracle: Oracle,
-        strata: tuple[str, ...],
-        names: ShownNames,
-        scrub: Scrubber,
-        crafts: bool = False,
-        words: HiddenWords | None = None,
-    ) -> None:
-        self._words = words or HiddenWords()
-        self._suite = suite
-        self._groups = dict(groups)
-        self._scores = oracle.recorded
-        self._revision = oracle.revision
-        self._self_scores = tuple(f"self_{name}" for name in oracle.self_scores)
-        self._texts = oracle.texts
-        self._measures = oracle.measures
-        self._factors = oracle.seed_factors
-        self._strata = strata
-        self._names = names
-        self._scrub = scrub
-        self._crafting = tuple(name for name, _ in CRAFTING_COLUMNS) if crafts else ()
+    suite: tuple[str, str]
+    groups: Mapping[str, str]
+    oracle: Oracle
+    strata: tuple[str, ...]
+    names: ShownNames
+    scrub: Scrubber
+    crafts: bool = False
+    words: HiddenWords = HiddenWords()
 
     def row(
         self,
@@ -123,43 +107,43 @@ class RowMaker:
         """Return one record's values in the order of :func:`records_schema`."""
         follow = case.follow
         facts = follow.facts if follow is not None else {}
-        strata, words = dict(ref.strata), self._words
+        strata, words, oracle = dict(ref.strata), self.words, self.oracle
         texts = words.texts(case.texts)
-        shown_id = self._names.seed_id(address.dataset, address.seed_id)
+        shown_id = self.names.seed_id(address.dataset, address.seed_id)
         case_key = (address.relation, address.severity, address.frame, address.repeat, address.item)
         return (
-            *self._suite,
+            *self.suite,
             system,
             address.dataset,
             shown_id,
-            self._names.cluster(ref),
+            self.names.cluster(ref),
             address.item,
             address.relation,
-            SOURCE_GROUP if address.is_source else self._groups[address.relation],
+            SOURCE_GROUP if address.is_source else self.groups[address.relation],
             address.severity,
             None if follow is None else float(follow.scale),
             address.frame,
             address.repeat,
             address_text(address.dataset, shown_id, *case_key),
-            "" if follow is None else visible(params_text(words.value(self._scrub.params(follow.params, ref)))),
+            "" if follow is None else visible(params_text(words.value(self.scrub.params(follow.params, ref)))),
             words.sha256(source_sha),
             words.sha256(case.sha256),
             "" if case.answer is None else case.answer.sha256,
             str(case.verdict),
             str(case.reason.code),
-            words.reason(self._scrub.reason(case.reason.text, ref)) if case.reason.text else "",
-            self._revision,
+            words.reason(self.scrub.reason(case.reason.text, ref)) if case.reason.text else "",
+            oracle.revision,
             case.elapsed_ms,
-            *(case.scores.get(name) for name in self._scores),
-            *(case.source_scores.get(name) for name in self._scores),
-            *(case.scores.get(name) for name in self._self_scores),
-            *(_kept(texts.get(name)) for name in self._texts),
-            *(case.measures.get(name) for name in self._measures),
-            *(factors.get(name) for name in self._factors),
+            *(case.scores.get(name) for name in oracle.recorded),
+            *(case.source_scores.get(name) for name in oracle.recorded),
+            *(case.scores.get(f"self_{name}") for name in oracle.self_scores),
+            *(_kept(texts.get(name)) for name in oracle.texts),
+            *(case.measures.get(name) for name in oracle.measures),
+            *(factors.get(name) for name in oracle.seed_factors),
             *(facts.get(_FACTS[name]) for name in CASE_FACTORS),
-            *(case.crafting.get(name) for name in self._crafting),
+            *(case.crafting.get(name) for name, _ in (CRAFTING_COLUMNS if self.crafts else ())),
             # a column may repeat file names
-            *(_kept(self._scrub.params(strata.get(name), ref)) for name in self._strata),
+            *(_kept(self.scrub.params(strata.get(name), ref)) for name in self.strata),
         )
 
     def judged_again(self, old: tuple[Any, ...], address: Address, ref: SeedRef, case: FinishedCase) -> tuple[Any, ...]:
@@ -173,7 +157,8 @@ class RowMaker:
         """
         new = self.row("", address, ref, {}, "", case)
         first = len(FIXED_COLUMNS)
-        judged = (2 * len(self._scores)) + len(self._self_scores) + len(self._texts) + len(self._measures)
+        oracle = self.oracle
+        judged = len(oracle.judged_columns) + len(oracle.texts) + len(oracle.measures)
         row = [*old[:first], *new[first : first + judged], *old[first + judged :]]
         for name in ("verdict", "reason_code", "reason", REVISION):
             row[COLUMN[name]] = new[COLUMN[name]]

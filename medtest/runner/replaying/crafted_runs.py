@@ -27,7 +27,7 @@ from medtest.runner.pool.callbacks import Callbacks
 from medtest.runner.pool.dispatch import Dispatcher
 from medtest.runner.pool.layout import Layout, device_is_certain
 from medtest.runner.pool.messages import Job, PoolTask, Row, UnitTask
-from medtest.runner.pool.workplace import CallingProcess, LocalProcesses
+from medtest.runner.pool.workplace import Workplace
 from medtest.runner.prepared import run_folders
 from medtest.runner.privacy.rules import ShownNames
 from medtest.runner.records.crafted import CraftedCases
@@ -359,7 +359,7 @@ def craft_anew(
             renew=left,
             layout=lambda _device: Layout(workers=1, threads=job.threads),
         ),
-        workplace=CallingProcess() if type(system).in_process else LocalProcesses(),
+        workplace=Workplace(in_process=type(system).in_process),
     ).run()
     schema = records_schema(parts.oracle, strata, crafts=True)
     values = [dict(zip(schema.names, row, strict=True)) for _, _, row, _ in rows]
