@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -19,7 +18,16 @@ from medtest.core.files import read_object
 from medtest.core.oracles.base import Oracle
 from medtest.core.version import __version__
 from medtest.readers.base import KeptReader
-from medtest.runner.folder import FORMAT, RUN_FILE, TABLES_OF, tables_are_stale, utc_now, write_manifest, writing_text
+from medtest.runner.folder import (
+    FORMAT,
+    RUN_FILE,
+    TABLES_OF,
+    tables_are_stale,
+    utc_now,
+    write_manifest,
+    write_run,
+    writing_text,
+)
 from medtest.runner.pictures.choice import Pictures, drawing_tasks
 from medtest.runner.pool.layout import Layout, resolve_device
 from medtest.runner.pool.messages import StripTask
@@ -122,9 +130,7 @@ class Finisher:
             content = self._run_json(outcome, digest.covers, device=device, layout=layout)
             if self.asked is not None:  # its statements about records cover the whole folder
                 content |= self._of_folder(number)
-            with writing_text(folder / RUN_FILE) as file:
-                json.dump(content, file, indent=2, ensure_ascii=False)
-                file.write("\n")
+            write_run(folder, content)
             shard = self.invocation.shard
             if shard is not None:
                 write_part(folder, shard, self.prepared, self.invocation, finished=outcome.asked_finished)
@@ -180,11 +186,8 @@ class Finisher:
             return {}
         if number not in self._sources:
             columns = [*oracle.texts, *_SEED, "relation"]
-            source_rows = [
-                row_of_source
-                for row_of_source in self.ledgers[number].rows(columns)
-                if row_of_source["relation"] == SOURCE
-            ]
+            rows = self.ledgers[number].rows(columns)
+            source_rows = [source_row for source_row in rows if source_row["relation"] == SOURCE]
             self._sources[number] = {
                 tuple(source_row[name] for name in _SEED): oracle.of_source(source_row)
                 for source_row in self._read_again(source_rows)

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ from medtest.runner.folder import (
 )
 from medtest.runner.records.parts import KEY, read_seeds
 from medtest.runner.records.shard_scan import ForeignFile, read_parts
-from medtest.runner.records.shards import RowGroup, Stamp, merge
+from medtest.runner.records.shards import Find, RowGroup, Stamp, merge
 from medtest.runner.reporting.finish import SUITE_FILE
 from medtest.runner.sharding.merge_target import BY_CONTENT, choose_target, is_joined, make_room
 from medtest.runner.sharding.shard_checks import ShardPart, folder_mistake, typed_shards, whole_run
@@ -94,7 +95,9 @@ def join(folders: Sequence[Path], *, home: Path, out: Path | None = None, fresh:
         lock = FolderLock(target)
         locks.callback(lock.release)
         for part in parts:
-            locks.enter_context(_unwritten(part.folder))
+            shard_lock = FolderLock(part.folder.resolve())
+            shard_lock.share()
+            locks.callback(shard_lock.release)
         schema, stamp, groups, newest, mark = _read(parts)
         lock.acquire()
         choose_target(parts, home, out)  # check for changes in the meantime
@@ -125,32 +128,22 @@ def join(folders: Sequence[Path], *, home: Path, out: Path | None = None, fresh:
     return Joined(folder=target, shards=len(parts), cases=cases, planned=first.account.cases)
 
 
-@contextmanager
-def _unwritten(folder: Path) -> Iterator[None]:
-    lock = FolderLock(folder.resolve())
-    lock.share()
-    try:
-        yield
-    finally:
-        lock.release()
-
-
 # --- records ---------------------------------------------------------------------------------------------------------
 
 
-class _Places:
-    """Places of a shard's rows in the whole run: the seed's position in the plan, then the row's in its file."""
+def _places_in(part: ShardPart) -> Find:
+    """Return the function that gives the places of a shard's rows in the whole run, for its row groups in order.
 
-    def __init__(self, part: ShardPart) -> None:
-        self._seeds = read_seeds(part.folder)
-        self._row = 0
+    A place is the seed's position in the plan, then the row's in the shard's file.
+    """
+    seeds, numbers = read_seeds(part.folder), count()
 
-    def find(self, columns: Mapping[str, Sequence[Any]]) -> NDArray[np.int64]:
+    def find(columns: Mapping[str, Sequence[Any]]) -> NDArray[np.int64]:
         pairs = zip(columns["dataset"], columns["seed_id"], strict=True)
-        units = np.array([self._seeds.get(pair, -1) for pair in pairs], dtype=np.int64)
-        rows = np.arange(self._row, self._row + len(units), dtype=np.int64)
-        self._row += len(units)
-        return np.where(units < 0, -1, (units << _PLACES) + rows)
+        places = ((seeds.get(pair, -1), row) for pair, row in zip(pairs, numbers, strict=False))
+        return np.array([-1 if unit < 0 else (unit << _PLACES) + row for unit, row in places], dtype=np.int64)
+
+    return find
 
 
 def _read(parts: Sequence[ShardPart]) -> tuple[pa.Schema, Stamp, list[RowGroup], str, bytes]:
@@ -167,31 +160,31 @@ def _read(parts: Sequence[ShardPart]) -> tuple[pa.Schema, Stamp, list[RowGroup],
     revisions: set[int] = set()
     mark = hashlib.sha256()
     for part in parts:
-        again = f"run its command again, which makes good what is lost: {part.account.command}".rstrip(": ")
+
+        def add(problem: str, allowed: str, part: ShardPart = part) -> None:
+            fix = f"run its command again, which repeats what is lost: {part.account.command}".rstrip(": ")
+            mistakes.append(folder_mistake(f"{part.name}: {problem}", allowed, fix))
+
         try:
-            row_groups, opened = read_parts(part.folder / RECORDS, schema, str(part.run["digest"]), _Places(part).find)
+            row_groups, opened = read_parts(part.folder / RECORDS, schema, str(part.run["digest"]), _places_in(part))
         except (ForeignFile, OutputProblem) as error:
-            problem = (
-                f"{part.name}: {RECORDS} is {error}" if isinstance(error, ForeignFile) else f"{part.name}: {error}"
+            add(
+                f"{RECORDS} is {error}" if isinstance(error, ForeignFile) else str(error), "records as a run wrote them"
             )
-            mistakes.append(folder_mistake(problem, "records as a run wrote them", again))
             continue
         rows = sum(len(group.places) for group in row_groups)
         units = [np.unique(group.places >> _PLACES) for group in row_groups]
         if any(not part.account.shard.holds(int(unit)) for part_units in units for unit in part_units):
-            problem = f"{part.name}: cases of seeds that are another shard's"
-            mistakes.append(folder_mistake(problem, f"every {part.account.of}th seed of the plan", again))
+            add("cases of seeds that belong to another shard", f"every {part.account.of}th seed of the plan")
         if rows < part.account.finished:
-            problem = f"{part.name}: {rows:,} records, where {RUN_FILE} speaks of {part.account.finished:,}"
-            mistakes.append(folder_mistake(problem, "all of a shard's records", again))
+            add(f"{rows:,} records, but {RUN_FILE} states {part.account.finished:,}", "all of a shard's records")
         primary = primary or opened.primary
         if opened.primary != primary:
-            problem = f"{part.name}: verdicts by another criterion than those of {parts[0].name}"
-            mistakes.append(folder_mistake(problem, "one criterion in all shards", again))
+            add(f"verdicts by another criterion than those of {parts[0].name}", "one criterion in all shards")
         revisions |= _revisions_in(part)
         if len(revisions) > 1:
-            problem = f"{part.name}: records judged by another revision of the oracle than those of {parts[0].name}"
-            mistakes.append(folder_mistake(problem, "one revision in all shards", again))
+            problem = f"records judged by another revision of the oracle than those of {parts[0].name}"
+            add(problem, "one revision in all shards")
         newest = max(newest, opened.written)
         mark.update(f"{part.account.shard} {opened.seal.hex()}\n".encode())
         groups += row_groups
@@ -204,11 +197,7 @@ def _read(parts: Sequence[ShardPart]) -> tuple[pa.Schema, Stamp, list[RowGroup],
 def _revisions_in(part: ShardPart) -> set[int]:
     """Return the oracle revisions that judged a shard's records."""
     with _readable(part.folder), pq.ParquetFile(part.folder / RECORDS) as file:
-        if REVISION not in file.schema_arrow.names:
-            return set()
-        return {
-            int(value) for value in file.read(columns=[REVISION])[REVISION].unique().to_pylist() if value is not None
-        }
+        return set(file.read(columns=[REVISION])[REVISION].drop_null().unique().to_pylist())
 
 
 @contextmanager

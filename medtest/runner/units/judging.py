@@ -72,32 +72,21 @@ def finish(
         case: The case.
         answer: The system's answer to the case.
     """
-    if case.address.is_source:
-        return FinishedCase(
-            verdict=source.verdict,
-            reason=source.reason,
-            follow=case.follow,
-            sha256=case.sha256,
-            elapsed_ms=answer.elapsed_ms,
-            scores=source.scores,
-            source_scores=source.scores,
-            texts=_texts(oracle, seed, source.output or source.unread, source.output, Effect(), source.texts),
-            measures=_measures(oracle, source.output or source.unread),
-            crafting=case.crafting,
-        )
-    effect = Effect() if case.follow is None else case.follow.effect
-    content = answer.output or answer.unread
-    texts = _texts(oracle, seed, content, source.output, effect, answer.texts)
-    verdict, reason = answer.verdict, answer.reason
-    scores: Mapping[str, float | None] = {}
-    if answer.output is not None and case.follow is not None:
+    is_source = case.address.is_source
+    judged: SourceAnswer | SystemAnswer = source if is_source else answer
+    effect = Effect() if is_source or case.follow is None else case.follow.effect
+    content = judged.output or judged.unread
+    texts = _texts(oracle, seed, content, source.output, effect, judged.texts)
+    verdict, reason = judged.verdict, judged.reason
+    scores = source.scores if is_source else {}
+    if not is_source and answer.output is not None and case.follow is not None:
         try:
             scores = oracle.score(answer=answer.output, source=source.output, seed=seed, effect=effect)
             before = {f"source_{k}": v for k, v in source.scores.items() if not k.startswith("self_")}
             verdict, reason = oracle.verdict({**scores, **before, **texts})
         except Exception as error:  # noqa: BLE001 - an oracle may come from a plug-in
             verdict, reason, scores = Verdict.ERROR, _oracle_failed(error), {}
-    if case.follow is not None and source.output is None and verdict != Verdict.ERROR:
+    if not is_source and case.follow is not None and source.output is None and verdict != Verdict.ERROR:
         verdict, reason = Verdict.SKIP, source.blame()
     return FinishedCase(
         verdict=verdict,

@@ -12,7 +12,7 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -79,7 +79,7 @@ class ReadingSession:
         try:
             reader = job.suite.build_reader()
             if reader is None:
-                raise MedtestError("the suite's oracle rests on no reader")
+                raise MedtestError("the suite's oracle needs no reader")
             reader.keep_in(Path(folder) for folder in job.folders)
             self._reader = KeptReader(reader, shared=None)
             self._reader.open(device=job.device, threads=job.threads)
@@ -100,14 +100,6 @@ class ReadingSession:
         """Release the reader's resources."""
         if self._reader is not None:
             self._reader.close()
-
-
-class _Item:
-    """Content waiting to be read, with its callbacks."""
-
-    def __init__(self, content: Any) -> None:
-        self.content = content
-        self.taken: list[Callable[[Any], None]] = []
 
 
 class ReadingStage:
@@ -137,11 +129,11 @@ class ReadingStage:
         self._at_once = max(1, reader.reader.at_once)
         self._room = threading.Semaphore(processes * self._at_once * _BATCHES_WAITING)
         self._lock = threading.Lock()
-        self._waiting: deque[tuple[_Item, ...]] = deque()
-        self._open: dict[Any, _Item] = {}
+        self._waiting: deque[tuple[Any, ...]] = deque()
+        self._open: dict[Any, list[Callable[[Any], None]]] = {}
         self._inbox: queue.SimpleQueue[tuple[Any, Any]] = queue.SimpleQueue()
         self._workers: list[Worker] = []
-        self._given: dict[int, tuple[Worker, tuple[_Item, ...]]] = {}
+        self._given: dict[int, tuple[Worker, tuple[Any, ...]]] = {}
         self._next = 0
         self._lost = 0
         self._problem = ""
@@ -165,14 +157,12 @@ class ReadingStage:
         if facts is None:
             self._room.acquire()
             with self._lock:
-                item = self._open.get(content)
-                if item is None:
-                    item = self._open[content] = _Item(content)
-                    self._waiting.append((item,))
-                    self._inbox.put((None, None))  # wakes the stage
-                else:
+                if content in self._open:
                     self._room.release()  # another case already waits for it
-                item.taken.append(callback)
+                else:
+                    self._waiting.append((content,))
+                    self._inbox.put((None, None))  # wakes the stage
+                self._open.setdefault(content, []).append(callback)
             return
         callback(facts)
 
@@ -223,12 +213,12 @@ class ReadingStage:
             self._given[index] = (worker, batch)
             if worker.ready and not worker.tasks:
                 worker.deadline = time.monotonic() + self._seconds
-            worker.give(ReadTask(index, tuple(item.content for item in batch)))
+            worker.give(ReadTask(index, batch))
 
-    def _batch(self) -> tuple[_Item, ...]:
-        """Take a batch of items from the queue; an item of a lost batch is read alone."""
+    def _batch(self) -> tuple[Any, ...]:
+        """Take a batch of contents from the queue; a content of a lost batch is read alone."""
         first = self._waiting.popleft()
-        if len(first) == 0:  # marks an item to be read alone
+        if len(first) == 0:  # marks a content to be read alone
             return self._waiting.popleft()
         batch = list(first)
         while self._waiting and self._waiting[0] and len(batch) < self._at_once:
@@ -236,7 +226,7 @@ class ReadingStage:
         return tuple(batch)
 
     def _wait(self) -> None:
-        """Wait for messages of the processes, and for new items."""
+        """Wait for messages of the processes, and for new contents."""
         seconds = _POLL_SECONDS
         while True:
             try:
@@ -257,8 +247,8 @@ class ReadingStage:
                 worker.finished(message.index)
                 worker.deadline = time.monotonic() + self._seconds if worker.tasks else None
                 _, batch = self._given.pop(message.index)
-                for item, facts in zip(batch, message.facts, strict=True):
-                    self._settle(item, facts)
+                for content, facts in zip(batch, message.facts, strict=True):
+                    self._settle(content, facts)
             case Failed():
                 self._problem = str(message.error)
                 self._fail(message.error)
@@ -268,7 +258,7 @@ class ReadingStage:
                 pass
 
     def _gone(self, worker: Worker) -> None:
-        """Handle the loss of a process: its items are read one by one; an item that was alone is to blame."""
+        """Handle the loss of a process: its contents are read one by one; a content that was alone is to blame."""
         death = worker.doomed or f"the reader's process {worker.death()}"
         words = worker.last_words()
         first = worker.tasks[0].index if worker.tasks else -1
@@ -286,23 +276,22 @@ class ReadingStage:
                 continue
             was_alone = worker.ready and index == first
             with self._lock:
-                for item in reversed(batch):
-                    self._waiting.extendleft([(item,), ()] if was_alone else [(item,)])
+                for content in reversed(batch):
+                    self._waiting.extendleft([(content,), ()] if was_alone else [(content,)])
 
     def _kill_overdue(self) -> None:
         now = time.monotonic()
         for worker in self._workers:
             if worker.deadline is not None and now > worker.deadline and not worker.doomed:
                 seconds = self._seconds if worker.ready else _OPEN_SECONDS
-                worker.doomed = f"the reader gave nothing within {seconds:g} s"
+                worker.doomed = f"the reader gave no answer within {seconds:g} s"
                 worker.kill()
 
-    def _settle(self, item: _Item, facts: Any) -> None:
+    def _settle(self, content: Any, facts: Any) -> None:
         if not isinstance(facts, Unreadable):
-            self._kept.keep(item.content, facts)
+            self._kept.keep(content, facts)
         with self._lock:
-            self._open.pop(item.content, None)
-            callbacks = list(item.taken)
+            callbacks = self._open.pop(content, [])
         self._room.release()
         for callback in callbacks:
             callback(facts)
@@ -310,8 +299,8 @@ class ReadingStage:
     def _give_up(self) -> None:
         """Report to all waiting cases that nothing can be read."""
         with self._lock:
-            items: Sequence[_Item] = list(self._open.values())
+            contents = list(self._open)
             self._waiting.clear()
         self._given.clear()
-        for item in items:
-            self._settle(item, Unreadable(self._problem))
+        for content in contents:
+            self._settle(content, Unreadable(self._problem))
