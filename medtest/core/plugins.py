@@ -162,16 +162,18 @@ def _read_yaml(path: Path) -> dict[str, Any]:
     return content or {}
 
 
-def read_part(path: Path, known: Mapping[str, PartInfo], *, content: Mapping[str, Any], origin: str) -> PartInfo | None:
+def read_part(
+    path: Path, available: Mapping[str, PartInfo], *, content: Mapping[str, Any], origin: str
+) -> PartInfo | None:
     """Return the part of a YAML file with defaults; None if it names no known part.
 
     Args:
         path: The file. Its name is the part's.
-        known: Parts that ``use:`` may name. Without ``use:``, the file's name names one.
+        available: Parts that ``use:`` may name. Without ``use:``, the file's name names one.
         content: Content of the file.
         origin: Provider of the file.
     """
-    base = known.get(str(content.get("use", path.stem)))
+    base = available.get(str(content.get("use", path.stem)))
     if base is None:
         return None
     defaults = {key: value for key, value in content.items() if key not in PART_KEYS}
@@ -194,13 +196,13 @@ def _bundled(family: Family) -> dict[str, PartInfo]:
     if family not in _BUNDLED:
         return {}
     folder, table = _BUNDLED[family]
-    known = {
+    listed = {
         name: PartInfo(family=family, name=name, target=target, part=name) for name, target in _imported(table).items()
     }
     infos: dict[str, PartInfo] = {}
     contents = {path: _read_yaml(path) for path in sorted((conf_folder() / folder).glob("*.yaml"))}
     for path, content in sorted(contents.items(), key=lambda item: "use" in item[1]):  # files that others name first
-        info = read_part(path, {**known, **infos}, content=content, origin="medtest")
+        info = read_part(path, {**listed, **infos}, content=content, origin="medtest")
         if info is None:
             raise MedtestError(f"conf/{folder}/{path.name} names no entry of {table}")
         infos[path.stem] = info

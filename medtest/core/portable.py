@@ -78,16 +78,16 @@ def power(values: ArrayLike, exponent: float) -> NDArray[np.float64]:
     return bases * bases if exponent == 2 else each(lambda value: math.pow(value, exponent), bases)
 
 
-def product(one: ArrayLike, other: ArrayLike) -> NDArray[np.float64]:
+def product(first: ArrayLike, second: ArrayLike) -> NDArray[np.float64]:
     """Return the product of two small matrices, float64 n×m: terms are added from first to last, each fused.
 
     This is the order in which BLAS multiplies matrices on processors with FMA.
 
     Args:
-        one: n×k.
-        other: k×m.
+        first: n×k.
+        second: k×m.
     """
-    left_matrix, right_matrix = np.asarray(one, np.float64), np.asarray(other, np.float64)
+    left_matrix, right_matrix = np.asarray(first, np.float64), np.asarray(second, np.float64)
     total = np.zeros((left_matrix.shape[0], right_matrix.shape[1]))
     for index in range(len(right_matrix)):
         total = fused(left_matrix[:, index, None], right_matrix[None, index], total)

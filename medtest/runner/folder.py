@@ -205,7 +205,7 @@ def output_problems(path: Path) -> Iterator[None]:
     except OSError as error:
         raise OutputProblem(
             f"{path.parent.name}/{path.name} cannot be written: {error.strerror or error}. "
-            "What was finished is kept; the same command goes on from there."
+            "Finished results are kept; run the same command again to continue."
         ) from error
 
 
@@ -304,8 +304,8 @@ class FolderLock:
         if not _is_lock(file):
             file.close()
             raise OutputProblem(
-                f"{self._path.name} is there, and medtest did not write it: {self._folder.name} cannot be locked. "
-                "Move that file away, or choose another folder."
+                f"{self._path.name} exists, but medtest did not write it, so {self._folder.name} cannot be locked. "
+                "Move the file away or choose another folder."
             )
         sweep = os.environ.get(SWEEP_VARIABLE, "")
         while True:

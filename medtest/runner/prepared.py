@@ -120,7 +120,7 @@ def prepare_run(suite: Suite, invocation: Invocation) -> PreparedRun:
     strata = strata_of(refs)
     chosen = _chosen_places(plan, invocation, names)
     if not chosen.any():
-        notices.append(f"Shard {invocation.shard} holds none of the chosen cases: {len(refs):,} seeds in all.")
+        notices.append(f"Shard {invocation.shard} has no chosen case ({len(refs):,} seeds in total).")
     return PreparedRun(
         suite=suite,
         plan=plan,
@@ -192,7 +192,7 @@ def _folders(
         if earlier is not None and not invocation.fresh:
             place = f"outputs/{suite.name}/{earlier.parent.name}/{earlier.name}"
             messages.append(
-                f"{system.record_name}: this run was begun as {earlier.parent.name} and goes on in {place}."
+                f"{system.record_name}: this run started as {earlier.parent.name} and continues in {place}."
             )
             target = earlier
         elif earlier is not None and part is None:
@@ -210,7 +210,7 @@ def _with_recorded_scores(suite: Suite, folders: Sequence[Path]) -> Suite:
 
 def _check_seeds(refs: Sequence[SeedRef]) -> None:
     if not refs:
-        raise Mistake(where="suite", key="seeds", found="no seed at all", allowed="at least one").as_error()
+        raise Mistake(where="suite", key="seeds", found="no seed", allowed="at least one").as_error()
     duplicates = seeds_twice(refs)
     if duplicates:
         raise UserMistakes(
@@ -227,7 +227,7 @@ def _check_folders(names: Sequence[str], folders: Sequence[Path]) -> None:
                 where="suite",
                 key=f"systems.{name}",
                 found=f"the same system as systems.{owners[folder]}",
-                fix="Take one of them out.",
+                fix="Remove one of them.",
             ).as_error()
         owners[folder] = name
 

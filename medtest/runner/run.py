@@ -155,8 +155,8 @@ class _Run:
                 self.notices.append(f"{system.record_name}: {problem}; it was set aside, its cases are run again.")
             for name in set_unread_aside(folder):
                 self.notices.append(
-                    f"{system.record_name}: {name} cannot be read; it was set aside and is written anew. What it named "
-                    "in MLflow stays there; a new run stands beside it."
+                    f"{system.record_name}: {name} cannot be read; it was set aside and is written again. Its MLflow "
+                    "run stays, and a new one is added."
                 )
         requested = None
         if any(ledger.outside for ledger in self.ledgers):

@@ -90,7 +90,7 @@ def test_a_nodes_folder_is_its_owners_alone_and_does_not_outlive_it() -> None:
 @pytest.mark.parametrize("path", ["../escaped.png", "/escaped.png", "a/../../escaped.png"])
 def test_a_file_that_comes_back_stays_in_its_folder(path: str, tmp_path: Path) -> None:
     content = b"pixels"
-    with pytest.raises(MedtestError, match="not what it kept"):
+    with pytest.raises(MedtestError, match="other content"):
         _keep(tmp_path / "outputs", KeptFile(path, hashlib.sha256(content).hexdigest(), content))
     assert not list(tmp_path.rglob("escaped*"))
 
@@ -99,7 +99,7 @@ def test_a_file_that_comes_back_is_the_one_that_was_sent(tmp_path: Path) -> None
     digest = hashlib.sha256(b"pixels").hexdigest()
     _keep(tmp_path, KeptFile("suite/crafted/a.png", digest, b"pixels"))
     assert (tmp_path / "suite/crafted/a.png").read_bytes() == b"pixels"
-    with pytest.raises(MedtestError, match="not what it kept"):
+    with pytest.raises(MedtestError, match="other content"):
         _keep(tmp_path, KeptFile("suite/crafted/b.png", digest, b"pixelz"))
     assert [path.name for path in tmp_path.rglob("*.*")] == ["a.png"]
 
@@ -120,7 +120,7 @@ def _job(tmp_path: Path, **more: Any) -> Job:
 
 
 def test_a_node_with_another_medtest_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(MedtestError, match=r"10\.0\.0\.7 has another medtest.*executor\.wheel"):
+    with pytest.raises(MedtestError, match=r"10\.0\.0\.7[\s\S]*executor\.wheel"):
         _cluster(tmp_path).begin(_job(tmp_path), _facts(code="0" * 64))
 
 

@@ -156,8 +156,8 @@ def test_out_equals_the_run_of_one_machine(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("where", "words"),
     [
-        ("me", "files that are no run's"),
-        ("me/from_cluster", "files that are no run's"),
+        ("me", "files that do not belong to a run"),
+        ("me/from_cluster", "files that do not belong to a run"),
         ("me/from_cluster/1-of-4", "a shard"),
         ("me/from_cluster/1-of-4/below", "a shard"),
         ("me/summary.md", "a file"),

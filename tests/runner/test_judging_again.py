@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from judging_parts import AreaMasks, BrokenMasks, HalfMasks, LostBlobs, calls, judged_by, logged_suite
 from runner_helpers import assert_equal_records, go, records, script, wait_for
-from runner_parts import make_suite, plan_of
+from runner_parts import make_suite
 
 from medtest.core.errors import ExitCode, OutputProblem
 from medtest.core.files import file_sha256
@@ -146,9 +146,10 @@ def test_hidden_images_take_stored_answers_away(suite: Suite, tmp_path: Path) ->
 
 def test_what_cannot_be_read_stays_as_it_is(suite: Suite, tmp_path: Path) -> None:
     before = records(go(suite, tmp_path))
-    gone = replace(
-        judged_by(suite, HalfMasks), seeds=tuple(plan_of("seeds", "blobs", LostBlobs, count=4) for _ in suite.seeds)
-    )
+    target = f"{LostBlobs.__module__}:{LostBlobs.__name__}"
+    infos = [replace(plan.info, target=target, part=plan.info.digest_name) for plan in suite.seeds]
+    lost_seeds = tuple(replace(plan, info=info) for plan, info in zip(suite.seeds, infos, strict=True))
+    gone = replace(judged_by(suite, HalfMasks), seeds=lost_seeds)
     outcome = go(gone, tmp_path)
     told = [line for line in outcome.notices if "could not be judged again" in line]
     assert len(told) == 1 and "22 finished cases" in told[0] and "No such file" in told[0]

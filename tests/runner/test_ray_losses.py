@@ -164,7 +164,7 @@ def test_a_worker_host_that_is_killed_costs_nothing_but_time(tmp_path: Path) -> 
             hosts[0].kill()
 
         outcome = _outcome(_in_the_middle(tmp_path / "far", made, kill))
-    assert any("its cases in flight went to others" in notice for notice in outcome.notices)
+    assert any("were given to other workers" in notice for notice in outcome.notices)
     _assert_local_records(outcome, tmp_path)
 
 

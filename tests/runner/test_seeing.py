@@ -90,7 +90,7 @@ def test_what_hangs_dies_or_breaks_is_to_blame_alone(tmp_path: Path) -> None:
             stage.submit(word, taken.of(word))
         facts = taken.wait(len(words))
     assert {word: facts[word] for word in ("a", "bb", "ccc", "dddd")} == {"a": 1, "bb": 2, "ccc": 3, "dddd": 4}
-    assert facts["hang"] == Unreadable("the reader gave nothing within 3 s")
+    assert facts["hang"] == Unreadable("the reader gave no answer within 3 s")
     assert facts["die"] == Unreadable("the reader's process ended with exit code 3")
     assert facts["break"] == Unreadable("no word") and failed == []
 

@@ -110,7 +110,7 @@ def test_what_does_not_make_one_run_is_refused(tmp_path: Path) -> None:
     refused([*folders, folders[1]], "shard 2/3 2 times")
     refused(folders[:2], "2 of 3 shards", "3/3")
     refused([tmp_path], "a shard's folder")
-    refused([*folders[:2], tmp_path / "3-of-3"], "no finished shard")
+    refused([*folders[:2], tmp_path / "3-of-3"], "not a finished shard")
     other = go(make_suite(seeds=7, seed=8), tmp_path / "other", shard=Shard(of=3, number=3)).systems[0].folder
     refused([*folders[:2], other], "of digest", "they differ in seed")
     half = go(make_suite(seeds=7), tmp_path / "a", shard=Shard(of=2, number=1)).systems[0].folder

@@ -59,5 +59,5 @@ def decoded(content: bytes) -> str:
     except UnicodeDecodeError as error:
         raise ValueError(f"is not {name.removesuffix('-sig').upper()} (byte {error.start})") from error
     if "\0" in text:
-        raise ValueError("holds zero bytes, as UTF-16 without its mark or a file that is no text")
+        raise ValueError("holds zero bytes: it is UTF-16 without a byte order mark, or not text")
     return text

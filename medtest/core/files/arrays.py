@@ -99,5 +99,5 @@ def _decompressed(blob: bytes, size: int) -> bytes:
         return b""
     content = cast("bytes", pa.Codec(_CODEC).decompress(blob, decompressed_size=size, asbytes=True))
     if len(content) != size:
-        raise ValueError("its length is not what it says")
+        raise ValueError("its length differs from the stated one")
     return content

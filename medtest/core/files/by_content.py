@@ -56,7 +56,7 @@ def relative_path(kind: Kind, sha256: str) -> str:
         ValueError: ``sha256`` is not a SHA-256 in lower-case hexadecimal.
     """
     if not _SHA.fullmatch(sha256):
-        raise ValueError(f"{sha256[:80]!r} is no SHA-256 in lower-case hexadecimal")
+        raise ValueError(f"{sha256[:80]!r} is not a SHA-256 in lower-case hexadecimal")
     return f"{kind}/{sha256[:2]}/{sha256}{SUFFIX}"
 
 
@@ -152,7 +152,7 @@ def _check_head(kind: Kind, name: str, content: bytes) -> None:
     """Check size and kind of the picture before decoding."""
     header = png_header(content)
     if header is None:
-        raise _damaged(name, "is no PNG file" if content else "is empty")
+        raise _damaged(name, "is not a PNG file" if content else "is empty")
     width, height, depth, colour = header
     if width * height > MOST_PIXELS or not width * height:
         raise _damaged(name, f"claims {width}×{height} pixels")

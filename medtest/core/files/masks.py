@@ -272,7 +272,7 @@ def _mask_from_palette(indices: NDArray[np.generic], palette: NDArray[np.uint8],
     present = [int(n) for n in np.flatnonzero(counts) if n not in (0, VOID)]
     if counts[0] > 0 and int(palette[0].max()) > 127:
         raise BadFileError(
-            f"has a palette whose background is no black ({_format_entries([0, *present], palette)}); {CURE}"
+            f"has a palette whose background is not black ({_format_entries([0, *present], palette)}); {CURE}"
         )
     if not present and counts[VOID]:
         raise BadFileError(f"holds index {VOID} alone, which palettes have for void; {CURE}")

@@ -60,9 +60,9 @@ def home() -> Path:
     return Path(chosen).expanduser().resolve() if chosen else Path.cwd()
 
 
-def store_uri(home_folder: Path | None = None, given: str | None = None) -> str:
+def store_uri(home_folder: Path | None = None, uri: str | None = None) -> str:
     """Return the MLflow tracking URI: the user's choice, else ``MLFLOW_TRACKING_URI``, else the local store."""
-    return given or os.environ.get(STORE_VARIABLE) or local_uri(home_folder if home_folder is not None else home())
+    return uri or os.environ.get(STORE_VARIABLE) or local_uri(home_folder if home_folder is not None else home())
 
 
 def local_uri(home_folder: Path) -> str:

@@ -162,7 +162,7 @@ def _check_tail(file: IO[bytes], bounds: ZipBounds) -> tuple[int, int]:
     tail = file.read()
     tail_start = tail.rfind(_TAIL_SIGNATURE)
     if tail_start < 0 or len(tail) - tail_start < _TAIL.size:
-        raise RefusedZip("is no ZIP file, or one that was cut off")
+        raise RefusedZip("is not a ZIP file, or is truncated")
     _, disk, directory_disk, disk_entries, entries, length, start, comment = _TAIL.unpack_from(tail, tail_start)
     end = size - len(tail) + tail_start
     if disk or directory_disk or disk_entries != entries or tail_start + _TAIL.size + comment != len(tail):

@@ -84,9 +84,9 @@ def as_array(raw: Any, expected: str = "a mask") -> NDArray[Any]:
     except Exception as error:
         if _holds_maps(raw):
             raise _too_many_outputs(raw, "the map" if expected == "a mask" else expected) from None
-        raise BadOutput(f"gave {type(raw).__name__}, which is no array: {error}") from error
+        raise BadOutput(f"gave {type(raw).__name__}, which is not an array: {error}") from error
     if array.dtype == object:
-        raise BadOutput(f"gave {type(raw).__name__}, which is no array of numbers")
+        raise BadOutput(f"gave {type(raw).__name__}, which is not an array of numbers")
     return array
 
 

@@ -221,4 +221,4 @@ def first_line(error: BaseException) -> str:
 
 def _missing_medtest_advice(text: str) -> str:
     last = text.strip().splitlines()[-1]
-    return f"a node has not what it takes ({last[:200]}); install medtest there, or give executor.wheel=FILE.whl"
+    return f"a node lacks a module ({last[:200]}); install medtest there, or set executor.wheel=FILE.whl"

@@ -30,7 +30,7 @@ _START_SECONDS = 180.0
 _END_SECONDS = 20.0
 _AGAIN_SECONDS = 3.0
 """Seconds between two attempts to rejoin a cluster."""
-_LOOK = "Look whether it runs (`ray status`) and whether this machine reaches it."
+_LOOK = "Check that it runs (`ray status`) and that this machine can reach it."
 
 
 class Listener(Protocol):
@@ -112,13 +112,13 @@ class Connection:
         since, joined = self._lost_at, self._joined
         if self._connected or since is None or joined is None or time.monotonic() - since <= self._wait_seconds:
             return ""
-        advice = "What is finished is kept; the same command goes on from there"
+        advice = "Finished results are kept; run the same command again"
         seconds = f"{self._wait_seconds:g} s"
         if self._cut_off is not None:
             rest = self._cut_off
             return (
-                f"Ray's node on this machine is gone ({joined.here}), and with it the way to the cluster at "
-                f"{joined.address}; none has come in its place for {seconds}. Without it the cluster had "
+                f"Ray's node on this machine ({joined.here}) is gone, and with it the connection to the cluster at "
+                f"{joined.address}; no other node has started here for {seconds}. The rest of the cluster had "
                 f"{nodes_in_words(rest)}, {amount(rest.free_cpus, 'CPU')} of them free. {advice} once a node runs here "
                 f"(`ray start --address={joined.address}`), or without executor=ray."
             )
@@ -162,7 +162,7 @@ class Connection:
                 if self._closing.is_set():
                     return NoCluster("the run ends", "")
                 words = bridge.last_words().splitlines()[-1:]
-                return NoCluster(" ".join([f"the process that speaks to it {bridge.death()}", *words]), _LOOK)
+                return NoCluster(" ".join([f"the process connected to it {bridge.death()}", *words]), _LOOK)
 
     def _take(self, joined: ClusterJoined) -> None:
         if self._job.address == "auto":  # stay with this cluster, whatever else is started on this machine later
@@ -201,7 +201,7 @@ class Connection:
         bridge = self._bridge
         death = "" if bridge is None else bridge.death()
         if death.startswith("was killed"):
-            return f"the process that speaks to it {death}"
+            return f"the process connected to it {death}"
         return "its head died"
 
     def _rejoin(self) -> bool:

@@ -101,7 +101,7 @@ class WorkerHost:
                 return str(error)
         if begin.root and not Path(begin.root).is_dir():
             return (
-                f"it has no folder {begin.root}, from which seeds are read. What is finished is kept; put the data on "
+                f"it has no folder {begin.root}, from which seeds are read. Finished results are kept; put the data on "
                 "a path that all nodes share, or into a store (data=s3://…)"
             )
         with self._lock:

@@ -162,7 +162,8 @@ class RayCluster(Workplace):
         if slowest.starts > _HOST_SECONDS:
             raise MedtestError(
                 f"The node {slowest.reserved} has room for a worker, but Ray has started no process for it in "
-                f"{_HOST_SECONDS:g} s; the logs there say why (/tmp/ray/session_latest/logs). What is finished is kept."
+                f"{_HOST_SECONDS:g} s; the logs there state the cause (/tmp/ray/session_latest/logs). "
+                "Finished results are kept."
             )
         if all(worker.waits > self._settings.wait_seconds for worker in workers):
             raise MedtestError(self._no_room_message())
@@ -170,11 +171,11 @@ class RayCluster(Workplace):
     def _no_room_message(self) -> str:
         seconds, seen = f"{self._settings.wait_seconds:g} s", self._seen
         had = "" if seen is None else f": it has {nodes_in_words(seen)}"
-        after = "What is finished is kept; the same command goes on from there once"
+        after = "Finished results are kept; run the same command again once"
         if seen is None or not seen.room:
             return (
                 f"The cluster has had no node that can hold a worker ({self._demand()}) for {seconds}{had}. "
-                f"{after} nodes are there (`ray status` lists them)."
+                f"{after} nodes are available (`ray status` lists them)."
             )
         gpus = f" and {amount(seen.free_gpus, 'GPU')}" if self._settings.gpus else ""
         return (
@@ -254,8 +255,8 @@ class RayCluster(Workplace):
     def _check_node(self, facts: NodeFacts) -> None:
         if facts.code != code_sha256():
             raise MedtestError(
-                f"The node {facts.node} has another medtest than this machine, so that records would be another's. "
-                "Install the same there, or give its wheel: executor.wheel=FILE.whl (`python -m build --wheel`)."
+                f"The node {facts.node} has a different version of medtest than this machine. Install the same version "
+                "there, or set executor.wheel=FILE.whl (`python -m build --wheel` makes the file)."
             )
         here_versions = versions()
         different = [

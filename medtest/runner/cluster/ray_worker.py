@@ -170,7 +170,7 @@ class RayWorker(Worker):
         return message
 
     def _on_node(self, text: str) -> str:
-        return f"On the node {self.node or 'that was to be'}: {text}"
+        return f"On the node {self.node or 'that was requested'}: {text}"
 
     def kill(self) -> None:
         """Kill its process, or the actor if the process does not end. A worker that waits for a node has none."""
@@ -204,7 +204,7 @@ def _keep(outputs: Path, file: KeptFile) -> None:
     """
     place = PurePosixPath(file.path)
     if place.is_absolute() or ".." in place.parts or hashlib.sha256(file.content).hexdigest() != file.sha256:
-        raise MedtestError(f"A node gave back {file.path[:200]!r}, which is not what it kept.")
+        raise MedtestError(f"A node returned {file.path[:200]!r} with other content than it stored.")
     path = outputs / place
     with output_problems(path):
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -95,8 +95,8 @@ class Index:
         if mark != _APPLICATION or format_number > FORMAT:
             connection.close()
             raise MedtestError(
-                f"{self.path.parent.name}/{INDEX} is not an index of follow-ups that this medtest knows "
-                f"(format {format_number}, known: {FORMAT})."
+                f"{self.path.parent.name}/{INDEX} has format {format_number}, which this version of medtest "
+                f"does not read (it reads {FORMAT})."
             )
 
     def close(self) -> None:
@@ -253,10 +253,10 @@ def _problems(path: Path) -> Iterator[None]:
     except sqlite3.OperationalError as error:
         raise OutputProblem(
             f"{path.parent.name}/{path.name} cannot be used: {error}. "
-            "What was finished is kept; the same command goes on from there."
+            "Finished results are kept; run the same command again to continue."
         ) from error
     except sqlite3.DatabaseError as error:
         raise MedtestError(
             f"{path.parent.name}/{path.name} is damaged ({error}). Move it away and make the follow-ups again: "
-            "pictures that are there already are used."
+            "existing pictures are reused."
         ) from error

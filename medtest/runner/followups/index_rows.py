@@ -141,7 +141,7 @@ def entry_of(row: Sequence[Any]) -> Entry:
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise MedtestError(
             f"{INDEX} holds a follow-up that cannot be read ({str(error)[:100]}). Move it away and make the follow-ups "
-            "again: pictures that are there already are used."
+            "again: existing pictures are reused."
         ) from error
 
 

@@ -91,7 +91,7 @@ class Making:
         except KeyboardInterrupt:
             finished = self.counts["made"] + self.counts["reused"]
             raise Interrupted(
-                f"Interrupted: {finished:,} of {self.total:,} follow-ups are kept; the same command goes on from there."
+                f"Interrupted: {finished:,} of {self.total:,} follow-ups are kept; run the same command to continue."
             ) from None
         self._report_progress()
 

@@ -267,7 +267,7 @@ def _index_findings(store: FollowUpStore) -> Iterator[Finding]:
         if line != "ok":
             raise MedtestError(
                 f"{store.folder.name}/{store.index.path.name} is damaged ({line}). Move it away and make the "
-                "follow-ups again: pictures that are there already are used."
+                "follow-ups again: existing pictures are reused."
             )
     for table, row, parent, _ in store.index.rows("PRAGMA foreign_key_check"):
         yield Finding(trouble="index", file="", detail=f"row {row} of {table} names no row of {parent}")

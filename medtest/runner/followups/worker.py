@@ -99,7 +99,7 @@ class _Unit:
         source_key = ""
         try:
             if (SHARED, SHARED) in task.given_up:
-                raise MedtestError("the seed could not be prepared: it hung or took its process down")
+                raise MedtestError("the seed could not be prepared: it hung or crashed its process")
             loaded = session.maker.load(task.source, task.ref)
         except Exception as error:  # noqa: BLE001 - a seed source may come from a plug-in, a file may have changed
             self._failed(task.ref.source, f"the seed cannot be prepared: {describe(error)}")
@@ -144,7 +144,7 @@ class _Unit:
 
     def _make(self, loaded: LoadedSeed, key: str, place: int, address: Address, source_mask: str) -> Entry | None:
         if (SHARED, place) in self._task.given_up:
-            self._failed(address, "relation: it hung or took its process down")
+            self._failed(address, "relation: it hung or crashed its process")
             return None
         self._at.send(Begin(self._task.index, (SHARED, place)))
         case = self._at.parts.make(loaded.seed, address)
@@ -191,5 +191,5 @@ class _Unit:
 def _refused(folder: Path, error: OSError) -> str:
     return (
         f"{folder.name} cannot be written: {error.strerror or error}. "
-        "What was finished is kept; the same command goes on from there."
+        "Finished results are kept; run the same command again to continue."
     )

@@ -318,7 +318,7 @@ class Dispatcher:
         self._workers.remove(worker)
         self._leaking.discard(worker)
         if worker.vanished and not worker.retired:
-            self.notices.append(f"A worker {worker.death()}; its cases in flight went to others.")
+            self.notices.append(f"A worker {worker.death()}; its unfinished cases were given to other workers.")
         if self.halting:
             worker.end()
             return
@@ -349,7 +349,7 @@ class Dispatcher:
             words = worker.last_words()
             raise MedtestError(
                 f"A worker that loads {self._loads} {worker.death()}, {_STARTS} times in a row."
-                + (f" It said: {words}" if words and self._job.hash_key is None else "")
+                + (f" Its output: {words}" if words and self._job.hash_key is None else "")
             )
 
     def _reassign(self, task: PoolTask) -> None:

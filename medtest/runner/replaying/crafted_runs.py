@@ -176,11 +176,11 @@ def not_crafted(suite: Suite, relation: str, more: str = "") -> Mistake:
     model = suite.systems[0].id if len(suite.systems) == 1 else "NAME"
     fix = f"Run it first, what is crafted is read from there: python run.py suite={suite.name} model={model}{more}"
     if suite.privacy.images == "none":
-        fix = "The suite has privacy: {images: none}, under which no run keeps what it crafts."
+        fix = "The suite has privacy: {images: none}, so no run keeps crafted follow-ups."
     return Mistake(
         where="suite",
         key=f"relations.{relation}",
-        found="a relation that is crafted on a system, and no run that keeps its follow-ups",
+        found="a relation that is crafted on a system, without a run that stores its follow-ups",
         allowed="relations that need no system, or a run in outputs/",
         fix=fix,
     )

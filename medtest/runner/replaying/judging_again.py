@@ -174,8 +174,8 @@ class JudgingAgain:
             if judged < count and not self.interrupted:
                 reason = f": {self._problems[0]}" if self._problems else ""
                 yield (
-                    f"{system}: {_cases(count - judged)} could not be judged again{reason}. Their records stay as they "
-                    "are, judged by an earlier revision; the same command tries again once the data are there."
+                    f"{system}: {_cases(count - judged)} could not be judged again{reason}. Their records keep the "
+                    "judgement of an earlier revision; run the same command again once the data are available."
                 )
 
 

@@ -132,7 +132,7 @@ def replay_sequence(
     """
     keys = [_parsed(address) for address in addresses]
     if len({(dataset, seed_id) for dataset, seed_id, _ in keys}) != 1:
-        raise MedtestError("the frames of one sequence are of one seed")
+        raise MedtestError("the frames of a sequence must belong to one seed")
     used_parts = parts or Parts(suite, invocation.data, invocation.batch_size)
     case_place = find(suite, invocation, used_parts, addresses[0])
     seed = used_parts.prepared(case_place.source, case_place.ref)

@@ -22,7 +22,7 @@ _NOTHING = "Interrupted before anything was run. Nothing was changed; what earli
 PHASES = {
     "start": _NOTHING,
     "compose": _NOTHING,
-    "run": "Interrupted. What was finished is kept; the same command goes on from there.",
+    "run": "Interrupted. Finished results are kept; run the same command again to continue.",
     "tables": (
         "Interrupted while tables and reports were made. Every case that was run is kept; the same command makes them "
         "anew and runs no case again."
@@ -41,8 +41,8 @@ class _State:
     """Signal state of the process."""
 
     phase: str = "start"
-    given: bool = False
-    told: bool = False
+    received: bool = False
+    reported: bool = False
     held: int = 0
     again: bool = False
     due: bool = False
@@ -50,7 +50,7 @@ class _State:
 
     def begin(self) -> None:
         """Reset the state."""
-        self.phase, self.given, self.told, self.held = "start", False, False, 0
+        self.phase, self.received, self.reported, self.held = "start", False, False, 0
         self.again = self.due = False
 
 
@@ -73,7 +73,7 @@ def check() -> None:
     Raises:
         KeyboardInterrupt: A signal arrived.
     """
-    if _STATE.given and not _STATE.held:
+    if _STATE.received and not _STATE.held:
         _STATE.due = False
         raise KeyboardInterrupt
 
@@ -81,8 +81,8 @@ def check() -> None:
 def tell() -> int:
     """Print once which results are kept, and return the exit code."""
     _STATE.due = False
-    if not _STATE.told:
-        _STATE.told = True
+    if not _STATE.reported:
+        _STATE.reported = True
         sys.stdout.flush()
         sys.stderr.write(f"\n{PHASES[_STATE.phase]}\n")
         sys.stderr.flush()
@@ -139,7 +139,7 @@ def as_usual() -> None:
 
 def given() -> bool:
     """Return True if a signal arrived."""
-    return _STATE.given
+    return _STATE.received
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
@@ -148,9 +148,9 @@ def _stop(number: int, frame: FrameType | None) -> None:
         if _STATE.due:  # otherwise it was raised meanwhile, and would interrupt the message
             _raise(frame)
         return
-    if _STATE.given or _STATE.phase == "start":
+    if _STATE.received or _STATE.phase == "start":
         _end(number, frame)
-    _STATE.given = True
+    _STATE.received = True
     _raise(frame)
 
 
@@ -186,7 +186,7 @@ def _importing(frame: FrameType | None) -> bool:
 
 
 def _end(number: int, frame: FrameType | None) -> None:
-    if not _STATE.told:  # no print: the signal may have interrupted one
+    if not _STATE.reported:  # no print: the signal may have interrupted one
         os.write(2, f"\n{PHASES[_STATE.phase]}\n".encode())
     os._exit(CODE)
 

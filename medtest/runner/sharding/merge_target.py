@@ -60,9 +60,9 @@ def _foreign_reason(folder: Path, parts: Sequence[ShardPart]) -> str:
     shards = [part.folder.resolve() for part in parts]
     real = folder.resolve()
     if inside := next((shard for shard in shards if real.is_relative_to(shard)), None):
-        return "a shard that is to be joined" if inside == real else f"which lies in a shard, {inside.name}"
+        return "a shard that is to be joined" if inside == real else f"inside the shard {inside.name}"
     if folder.is_symlink() and not folder.exists():
-        return "a link that leads nowhere"
+        return "a broken link"
     if folder.exists() and not folder.is_dir():
         return "a file"
     if not folder.is_dir():
@@ -76,7 +76,7 @@ def _foreign_reason(folder: Path, parts: Sequence[ShardPart]) -> str:
     if digests - {digest}:
         return f"a run of digest {min(digests - {digest})}"
     foreign_names = [] if digests else [path.name for path in sorted(folder.iterdir()) if not _ours(path.name)]
-    return f"which holds files that are no run's: {', '.join(foreign_names[:3])}" if foreign_names else ""
+    return f"which holds files that do not belong to a run: {', '.join(foreign_names[:3])}" if foreign_names else ""
 
 
 def _pending(folder: Path) -> list[Path]:

@@ -97,14 +97,14 @@ def whole_run(folders: Sequence[Path]) -> list[ShardPart]:
     for folder in folders:
         account, run = PartAccount.read(folder), read_object(folder / RUN_FILE)
         if account is None or not (folder / RECORDS).is_file():
-            problem = f"{folder}: no finished shard: its {RUN_FILE} or {RECORDS} is missing"
-            mistakes.append(folder_mistake(problem, "finished shards", "run its command, which goes on from there"))
+            problem = f"{folder}: not a finished shard: its {RUN_FILE} or {RECORDS} is missing"
+            mistakes.append(folder_mistake(problem, "finished shards", "run its command again to finish it"))
         elif invalid := [str(run.get(key)) for key in RUN_NAMES if not _is_name(run.get(key))]:
-            problem = f"{folder}: its {RUN_FILE} names {invalid[0][:80]!r}, which is no name of a folder"
-            mistakes.append(folder_mistake(problem, "shards as medtest made them", "run the shard's command again"))
+            problem = f"{folder}: its {RUN_FILE} names {invalid[0][:80]!r}, which is not a folder name"
+            mistakes.append(folder_mistake(problem, "unmodified shards", "run the shard's command again"))
         elif account.shard != _shard_of(folder):
             problem = f"{folder}: its {RUN_FILE} says that it is shard {account.shard}"
-            mistakes.append(folder_mistake(problem, "folders under the names that runs gave them", "name it so again"))
+            mistakes.append(folder_mistake(problem, "folders with their original names", "rename it back"))
         else:
             parts.append(ShardPart(folder=folder, account=account, run=run))
     if mistakes:
@@ -178,7 +178,7 @@ def _unfinished(parts: Sequence[ShardPart]) -> Iterator[Mistake]:
         account = part.account
         if account.finished < account.asked:
             problem = f"{part.name}: {account.finished:,} of {account.asked:,} cases are finished"
-            yield folder_mistake(problem, "finished shards", f"it goes on from there: {account.command}".rstrip(": "))
+            yield folder_mistake(problem, "finished shards", f"continue it: {account.command}".rstrip(": "))
 
 
 def folder_mistake(problem: str, allowed: str, fix: str = "") -> Mistake:

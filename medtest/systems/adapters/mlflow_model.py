@@ -105,7 +105,7 @@ def _fetched(name: str, version: str | None, alias: str | None) -> ModelVersion:
     import mlflow
     from mlflow import MlflowClient
 
-    store = store_uri(given=TYPED_STORE.get())
+    store = store_uri(uri=TYPED_STORE.get())
     registry = os.environ.get("MLFLOW_REGISTRY_URI") or store
     client = MlflowClient(tracking_uri=store, registry_uri=registry)
     version_info = (

@@ -164,7 +164,7 @@ def test_a_run_says_which_model_it_was_and_name_says_what_it_is_called(
     shown = capsys.readouterr().out
     assert "No case to run" in shown
     place = f"outputs/tiny/callable/{old.name}"
-    assert f"net-all_of_it: this run was begun as callable and goes on in {place}." in " ".join(shown.split())
+    assert f"net-all_of_it: this run started as callable and continues in {place}." in " ".join(shown.split())
     assert folders(work) == [old]
     assert run("limit=1", "name=v2") == 0  # no name is in the digest
     assert folders(work) == [old]

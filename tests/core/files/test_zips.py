@@ -209,7 +209,7 @@ def test_what_stands_before_or_behind_is_refused(tmp_path: Path) -> None:
     (tmp_path / "behind.zip").write_bytes(content + b"more")
     refused(tmp_path / "behind.zip", "behind its end")
     (tmp_path / "text.zip").write_bytes(b"no archive at all")
-    refused(tmp_path / "text.zip", "is no ZIP file")
+    refused(tmp_path / "text.zip", "is not a ZIP file")
     refused(tmp_path / "nowhere.zip", "cannot be read")
 
 

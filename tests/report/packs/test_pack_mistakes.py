@@ -37,7 +37,7 @@ from medtest.runner.folder import output_problems
         (["pack", "suite=polyp_seg", "to={new}", "only=relation:blur"], "limit=N"),
         (["pack", "suite=polyp_seg", "to={new}", "tu=x"], "images"),
         (["pack", "run=polyp_seg/nobody", "to={new}"], "SUITE/SYSTEM of a finished run"),
-        (["unpack", "{there}", "to={new}"], "is no ZIP file"),
+        (["unpack", "{there}", "to={new}"], "is not a ZIP file"),
         (["unpack", "{pack}", "to={there}"], "which exists"),
         (["unpack", "nowhere.zip"], "an existing file"),
         (["unpack"], "Missing argument"),
