@@ -10,7 +10,7 @@ import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from medtest.core.files.paths import home as default_home
 from medtest.core.files.paths import typed_folder
 from medtest.runner.reporting import signals
 from medtest.session.arguments import WHERE, Systems, mistake, typed_option, typed_relations, typed_systems
+from medtest.session.result import Result
 from medtest.suite.compose import Loaded, load
 from medtest.suite.data_url import fetched, is_url
 from medtest.suite.model import ClusterSettings, Invocation, KeptFollowUps, Suite
@@ -30,26 +31,12 @@ from medtest.systems.answering.asking import BudgetLimits
 
 if TYPE_CHECKING:
     from medtest.readers.base import Readings
-    from medtest.report.finish import Finished
     from medtest.report.tracking import Parents
     from medtest.runner.reporting.outcome import Progress, RunOutcome
     from medtest.session.result import Result
 
 _TIMED_CASES = 50
 """With fewer cases, the timing is dominated by loading."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Completed:
-    """A completed run.
-
-    Attributes:
-        outcome: Result of the runner.
-        finished: Its tables, reports, gates and exit code.
-    """
-
-    outcome: RunOutcome
-    finished: Finished
 
 
 def run(
@@ -92,8 +79,6 @@ def run(
         MedtestError: The run failed; finished cases are kept.
         KeyboardInterrupt: It was stopped; the same call continues the run.
     """
-    from medtest.session.result import Result
-
     typed, objects = typed_systems(systems, fingerprint)
     typed += [*typed_relations(relations)]
     plain = {"limit": limit, "only": only, "data": data, "quiet": quiet, **options}
@@ -116,10 +101,10 @@ def run(
         command = typed_command("medtest run", [f"suite={suite}", *typed], hide_paths=hide)
     place = default_home() if home is None else Path(home).expanduser().resolve()
     announced: list[str] = []
-    completed = execute(loaded, invocation_of(loaded, command, home=place), announce=announced.append)
-    if completed.outcome.interrupted:
-        raise KeyboardInterrupt(completed.finished.note)
-    return Result(suite=loaded.suite, outcome=completed.outcome, finished=completed.finished)
+    result = execute(loaded, invocation_of(loaded, command, home=place), announce=announced.append)
+    if result.outcome.interrupted:
+        raise KeyboardInterrupt(result.finished.note)
+    return result
 
 
 def execute(
@@ -130,7 +115,7 @@ def execute(
     announce: Callable[[str], None] | None = None,
     parents: Parents | None = None,
     sweep: bool = False,
-) -> Completed:
+) -> Result:
     """Run a suite, then write tables, report and MLflow under the folders' locks.
 
     The folder's records are judged by the suite's own oracle; tables and report by the requested one.
@@ -185,7 +170,7 @@ def execute(
                         words=hidden_words(suite, invocation.home),
                     )
             if invocation.shard is not None:
-                return Completed(outcome=outcome, finished=finish_shard(suite, invocation.shard, outcome))
+                return Result(suite, outcome, finish_shard(suite, invocation.shard, outcome))
             finished = finish(
                 suite,
                 invocation,
@@ -202,7 +187,7 @@ def execute(
         except MedtestError as error:
             _note_failure(suite, invocation, error, parents=parents, sweep=sweep)
             raise
-    return Completed(outcome=outcome, finished=finished)
+    return Result(suite, outcome, finished)
 
 
 def invocation_of(

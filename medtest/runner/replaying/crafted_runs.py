@@ -8,7 +8,7 @@ system serves, and of any suite that agrees in these.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -60,7 +60,7 @@ def crafting_system(suite: Suite, relation: str) -> PartPlan:
             key="model",
             found=f"{len(names)} systems, each with follow-ups of {relation} that were crafted on it",
             allowed=f"one of {', '.join(names)}",
-            fix=f"Say whose: model={names[0]}",
+            fix=f"Choose one: model={names[0]}",
         ).as_error()
     return suite.systems[0]
 
@@ -174,7 +174,7 @@ def not_crafted(suite: Suite, relation: str, more: str = "") -> Mistake:
         more: Further arguments of the command whose run would store them, after suite and system.
     """
     model = suite.systems[0].id if len(suite.systems) == 1 else "NAME"
-    fix = f"Run it first, what is crafted is read from there: python run.py suite={suite.name} model={model}{more}"
+    fix = f"Run it first, which stores the crafted follow-ups: python run.py suite={suite.name} model={model}{more}"
     if suite.privacy.images == "none":
         fix = "The suite has privacy: {images: none}, so no run keeps crafted follow-ups."
     return Mistake(
@@ -256,18 +256,23 @@ def crafted_again(
             recorded=stored.record["followup_sha256"],
         )
     if isinstance(follow, str):
-        raise _refusal(follow, stored.record["verdict"] if stored is not None else "SKIP", address)
+        raise refusal(follow, stored.record["verdict"] if stored is not None else "SKIP", address)
     recorded = "" if stored is None else str(stored.record["followup_sha256"])
     if stored is not None:  # pixels depend on the batch in which they are crafted
         batch = read_object(stored.folder / RUN_FILE).get("batch_size")
         invocation = replace(invocation, batch_size=batch) if isinstance(batch, int) else invocation
-    with _scratch(scratch) as folder:
+    place_for_pixels = TemporaryDirectory(prefix="medtest-crafted-") if scratch is None else nullcontext(scratch)
+    with place_for_pixels as name:
+        folder = Path(name)
+        folder.mkdir(parents=True, exist_ok=True)
         crafted_cases = craft_anew(suite, invocation, parts, crafter, (source, ref, (case,)), folder)
         crafted = crafted_cases.look(0, seed, address)
         follow = crafted_cases.find(0, seed, address)
     if crafted is None or not isinstance(follow, FollowUp):
-        raise _refusal(
-            str(follow or "it could not be crafted"), crafted.record["verdict"] if crafted else "ERROR", address
+        raise refusal(
+            str(follow or "the follow-up could not be crafted"),
+            crafted.record["verdict"] if crafted else "ERROR",
+            address,
         )
     return Crafted(
         follow=follow,
@@ -278,17 +283,8 @@ def crafted_again(
     )
 
 
-@contextmanager
-def _scratch(folder: Path | None) -> Iterator[Path]:
-    if folder is not None:
-        folder.mkdir(parents=True, exist_ok=True)
-        yield folder
-        return
-    with TemporaryDirectory(prefix="medtest-crafted-") as temporary:
-        yield Path(temporary)
-
-
-def _refusal(reason: str, verdict: str, address: Address) -> MedtestError:
+def refusal(reason: str, verdict: str, address: Address) -> MedtestError:
+    """Return the error for a case without a follow-up: a user's mistake if it was skipped."""
     if verdict == "SKIP":
         return Mistake(where="command line", key="address", found=f"a skipped case: {reason}").as_error()
     return MedtestError(f"{address}: {reason}")

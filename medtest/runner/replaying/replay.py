@@ -14,7 +14,7 @@ from medtest.core.cases import SOURCE, Address, Image, Mask, Params, PreparedSee
 from medtest.core.errors import MedtestError, Mistake, UserMistakes, nearest_name
 from medtest.core.tasks.base import task_of
 from medtest.runner.privacy.rules import ShownNames
-from medtest.runner.replaying.crafted_runs import Crafted, crafted_again, crafted_of
+from medtest.runner.replaying.crafted_runs import Crafted, crafted_again, crafted_of, refusal
 from medtest.runner.units.parts import MadeCase, Parts
 from medtest.suite.model import Invocation, Suite
 
@@ -91,9 +91,7 @@ def replay_case(suite: Suite, invocation: Invocation, address: str | Address, *,
     else:
         case = parts.make(seed, address_of)
     if case.follow is None:
-        if case.verdict == "SKIP":
-            raise Mistake(where="command line", key="address", found=f"a skipped case: {case.reason.text}").as_error()
-        raise MedtestError(f"{case.address}: {case.reason.text}")
+        raise refusal(case.reason.text, case.verdict, case.address)
     return Replay(
         address=case.address,
         source=seed.image,
