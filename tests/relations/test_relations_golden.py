@@ -24,7 +24,7 @@ GOLDEN: dict[str, tuple[int, str]] = {
     "smoke": (1, "b69761f078cd2fa7"),
     "specularity": (1, "8fbc2ad8dbcb411c"),
     "streak": (1, "f379afaeb0c0464d"),
-    "text": (1, "4780aaf03932aa3d"),
+    "text": (1, "0c85b3b5baaa33d5"),
     "unchanged": (1, "b891c7350b2b3179"),
     "white_balance": (1, "b49a6dea9d945aad"),
 }
@@ -45,8 +45,8 @@ def fingerprint(name: str) -> tuple[int, str]:
                 )
                 try:
                     made = relation.follow_up(seed, severity, relation.generator(address, SUITE_SEED))
-                except NotApplicable as reason:
-                    digest.update(str(reason).encode())
+                except NotApplicable:
+                    digest.update(b"skipped")
                     continue
                 digest.update(image_sha256(made.image).encode())
                 digest.update(json.dumps(made.params, sort_keys=True).encode())

@@ -199,7 +199,7 @@ def test_an_exposure_that_would_wipe_the_lesion_out_is_skipped() -> None:
     object.__setattr__(seed, "image", image)
     saturation = Saturation(Saturation.Settings(**defaults("saturation")))
     contrast = Contrast(Contrast.Settings(**defaults("contrast")))
-    with pytest.raises(NotApplicable, match="nothing of the lesion could be seen"):
+    with pytest.raises(NotApplicable, match="lesion"):
         saturation.follow_up(seed, 5, np.random.default_rng(0))
     assert contrast.follow_up(seed, 1, np.random.default_rng(0)).image.any()
     unlabelled = synthetic_seed(0, labelled=False)

@@ -195,11 +195,11 @@ class Attack(CraftedRelation, Generic[L]):
         if target == ["random"]:
             others = [name for name in names if seed.labels is None or name not in seed.labels]
             if not others:
-                raise NotApplicable("every class is true of it: no other to lead towards")
+                raise NotApplicable("every class is true of this seed, so there is no target class")
             return [others[int(rng.integers(len(others)))]]
         strangers = [name for name in target if name not in names]
         if strangers:
-            raise NotApplicable(f"{', '.join(strangers)} is no class of these seeds: {', '.join(names)}")
+            raise NotApplicable(f"{', '.join(strangers)} is not a class of these seeds ({', '.join(names)})")
         return list(target)
 
     @abstractmethod
@@ -346,7 +346,7 @@ def reach(seed: PreparedSeed, where: str) -> Mask:
     if where == "field":
         return ~seed.frame
     if seed.mask is None:
-        raise NotApplicable(f"where: {where} needs the outline of a lesion, and nobody gave one")
+        raise NotApplicable(f"where: {where} needs the outline of a lesion, and this seed has none")
     inside = seed.mask & ~seed.frame if where == "lesion" else ~seed.mask & ~seed.frame
     if not inside.any():
         raise NotApplicable(f"where: {where} leaves no pixel")

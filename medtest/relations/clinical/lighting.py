@@ -191,7 +191,7 @@ class _Exposure(Relation):
             scale = level.scale
         params = {**dict(zip(FACTORS, factors, strict=True)), "scale": scale}
         if _erases_lesion(seed, self._matrix(seed, params)):
-            raise NotApplicable("at this exposure nothing of the lesion could be seen")
+            raise NotApplicable("at this exposure the lesion would be invisible")
         return params
 
     def apply(self, seed: PreparedSeed, params: Params) -> FollowUp:

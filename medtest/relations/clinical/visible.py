@@ -39,7 +39,7 @@ def strongest_visible(
         if keeps_lesion_visible(seed, render(params)):
             break
     else:
-        raise NotApplicable("at this strength the lesion could no longer be seen")
+        raise NotApplicable("at this strength the lesion would be invisible")
     if params is full:
         return full
     return {**params, "scale": full["scale"], "scale_applied": round(float(params["scale"]), 6)}

@@ -45,7 +45,7 @@ def draw_exchange(pool: Pool, world: World, rng: np.random.Generator, *, plausib
         and (names := of_sort[vocabulary.counted(entity.name)])
     ]
     if not changeable:
-        raise NotApplicable("no entity of the prompt has a class that another could take the place of")
+        raise NotApplicable("no entity of the prompt has a class that can be exchanged")
     at, names = changeable[int(rng.integers(len(changeable)))]
     attested, chosen = _plausible(pool, world, at, names) if plausible else ("no", names)
     return {"entity": at, "name": chosen[int(rng.integers(len(chosen)))], "attested": attested}
@@ -110,6 +110,6 @@ def draw_addition(pool: Pool, world: World, rng: np.random.Generator, *, never: 
         if of_it:
             options.append(of_it)
     if not options:
-        raise NotApplicable("no triple with an entity of the prompt and a new one is attested")
+        raise NotApplicable("no plausible triple combines an entity of the prompt with a new one")
     of_one = options[int(rng.integers(len(options)))]
     return of_one[int(rng.integers(len(of_one)))]

@@ -266,7 +266,7 @@ def _others(prompt: Prompt, name: str) -> tuple[str, ...]:
 
 # -------------------------------------------------------------------------------------------------------------- draws
 
-_TOO_FEW = "removing a triple takes a prompt of two or more"
+_TOO_FEW = "the prompt needs two or more triples to remove one"
 
 
 def draw_removal(pool: Pool, rng: np.random.Generator, *, keep: int | None = None) -> int:

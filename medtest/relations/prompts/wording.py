@@ -29,7 +29,7 @@ def said(pool: Pool, source: Prompt) -> str:
     """
     text, why = _by_templates(pool)
     if why:
-        raise NotApplicable(f"no template says the changed pool: {why}")
+        raise NotApplicable(f"no template can phrase the changed prompt: {why}")
     lead = _LEAD.match(source.text)
     if lead is None or text.startswith(_THERE) or text.count(".") != 1:
         return text
