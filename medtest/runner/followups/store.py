@@ -153,6 +153,14 @@ class FollowUpStore:
         """
         return self.files.read("masks", sha256)
 
+    def image_path(self, sha256: str) -> Path:
+        """Return the PNG file of an image (8-bit RGB)."""
+        return self.files.path("images", sha256)
+
+    def mask_path(self, sha256: str) -> Path:
+        """Return the PNG file of a mask (8-bit grey, 0 and 255)."""
+        return self.files.path("masks", sha256)
+
     def whole_size(self, kind: Kind, sha256: str) -> int | None:
         """Return the size of a picture's file in bytes, or None unless the file exists with its original size."""
         size = self.files.size(kind, sha256)
