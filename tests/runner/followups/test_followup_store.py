@@ -241,7 +241,7 @@ def test_strangers_files(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> N
     for content, words in (
         (bad_sum, "was altered"),
         (b"", "is empty"),
-        (b"MZ" * 40, "no PNG"),
+        (b"MZ" * 40, "not a PNG"),
         (good[:-20], "cannot be decoded|other pixels"),
         (bomb, "claims 60000×60000"),
         (good + b"\0\0\0\0more1234", "was altered"),
