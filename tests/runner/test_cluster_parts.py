@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from runner_parts import make_suite
 
-from medtest.core.cases import SeedRef
+from medtest.core.cases import ReasonCode, SeedRef
 from medtest.core.errors import MedtestError, UserMistakes
 from medtest.runner.cluster.bridge import _advice, _unpacked
 from medtest.runner.cluster.chosen import cluster_of
@@ -273,7 +273,8 @@ def test_what_waited_beside_a_worker_that_died_is_not_blamed(tmp_path: Path) -> 
     dispatcher, again = _dispatch(play, tmp_path)
     dispatcher.run()
     told = [(task.index, task.given_up) for task in again]
-    assert told == [(0, {}), (1, {}), (0, {(0, 0): "its process was killed by SIGSEGV"}), (1, {})]
+    assert [(index, {*given_up}) for index, given_up in told] == [(0, set()), (1, set()), (0, {(0, 0)}), (1, set())]
+    assert told[2][1][0, 0].code == ReasonCode.CRASH and "SIGSEGV" in told[2][1][0, 0].text
 
 
 def test_a_batch_whose_machine_goes_is_tried_again_and_not_blamed(tmp_path: Path) -> None:
@@ -289,7 +290,7 @@ def test_a_batch_whose_machine_goes_is_tried_again_and_not_blamed(tmp_path: Path
     dispatcher.run()
     assert len(again) == 5
     assert all(task.given_up == {} for task in again)
-    assert sum("went to others" in notice for notice in dispatcher.notices) == 5
+    assert sum("given to other workers" in notice for notice in dispatcher.notices) == 5
 
 
 def test_a_batch_that_takes_every_machine_down_is_blamed_in_the_end() -> None:
@@ -298,7 +299,7 @@ def test_a_batch_that_takes_every_machine_down_is_blamed_in_the_end() -> None:
     task = PoolTask(index=3, source=0, ref=SeedRef(dataset="d", seed_id="3", locator=""))
     given = [blame.given_up(worker, task) for _ in range(12)]
     assert given[:11] == [{}] * 11
-    assert given[11] == {(0, 1): "its process was lost with its node"}
+    assert {place: reason.code for place, reason in given[11].items()} == {(0, 1): ReasonCode.CRASH}
     blame.forget(3)
     assert blame.given_up(worker, task) == {}
 
