@@ -150,7 +150,7 @@ def test_a_plan_refuses_what_a_run_refuses(work: Path, capsys: pytest.CaptureFix
     )
     assert run("suite=wce", "plan=true", "limit=1", "reference=dsinet") == 0
     assert run("suite=good", "suite_dir=../suites", "plan=true", "reference=pranet") == 2
-    assert "of classifiers" in capsys.readouterr().err
+    assert "only classifiers" in capsys.readouterr().err
 
 
 def test_a_plan_says_what_differences_it_can_show(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
