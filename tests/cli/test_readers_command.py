@@ -137,7 +137,7 @@ def test_drawn_scenes_are_the_same_again_and_one_who_sees_them_whole_has_a_full_
         ("[]", "names no picture"),
         ('[{"file": "a.png", "width": 0, "height": 9, "objects": []}]', "has no size"),
         ('[{"file": "c.png", "width": 9, "height": 9, "objects": []}]', "c.png is missing"),
-        ('[{"file": "../a.png", "width": 9, "height": 9, "objects": []}]', "does not lie below"),
+        ('[{"file": "../a.png", "width": 9, "height": 9, "objects": []}]', "not in the folder"),
         (
             '[{"file": "a.png", "width": 9, "height": 9, "objects": [{"class": "a", "box_xywh": [0, 0, -1, 1]}]}]',
             "no box",
