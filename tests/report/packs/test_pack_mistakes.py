@@ -42,7 +42,7 @@ from medtest.runner.folder import output_problems
         (["unpack", "nowhere.zip"], "an existing file"),
         (["unpack"], "Missing argument"),
         (["check", "nowhere.zip"], "an existing file"),
-        (["check", "{there}"], "no ZIP file"),
+        (["check", "{there}"], "not a ZIP file"),
         (["check", "{folder}/"], "a folder without pack.json"),
         (["check", "{pack}", "data={new}"], "an existing folder"),
         (["check", "{newer}"], "pip install --upgrade medtest"),

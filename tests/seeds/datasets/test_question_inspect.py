@@ -147,7 +147,7 @@ def test_a_file_is_known_by_what_it_says_as_in_a_run(tmp_path: Path) -> None:
     ("name", "content", "told"),
     [
         ("questions.csv", b"bild;frage;antwort\na;Ist da ein Polyp?;ja\n", "columns.image"),
-        ("questions.csv", "image,question\na,Is there text?\n".encode("utf-16-le"), "UTF-16 without its mark"),
+        ("questions.csv", "image,question\na,Is there text?\n".encode("utf-16-le"), "UTF-16 without a byte order mark"),
         ("list.csv", b"Our questions of 2026\n\nimage,question\na,x\n", "columns.image"),
         ("list.csv", b"image,prompt,answer\na,Is there text in the image?,no\n", "columns.question"),
         ("vqa.xlsx", b"PK\x03\x04 no text", "is a spreadsheet"),
