@@ -23,8 +23,8 @@ GIB = 2**30
         ("file:///data", "the path alone"),
         ("ftp://host/data", "s3://"),
         ("simplecache::s3://bucket/data", "s3://"),
-        ("s3://KEY:SECRET@bucket/data", "environment alone"),
-        ("s3://bucket/data?X-Amz-Signature=abc", "environment alone"),
+        ("s3://KEY:SECRET@bucket/data", "environment only"),
+        ("s3://bucket/data?X-Amz-Signature=abc", "environment only"),
         ("s3:///data", "PLACE/FOLDER"),
     ],
 )

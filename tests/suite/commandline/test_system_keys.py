@@ -116,7 +116,7 @@ def test_a_suite_states_no_key_that_is_typed(team: Path) -> None:
     for key in ("checkpoint", "word_list", "limit"):
         (mistake,) = refused(add(team, "stated", BASE + f"{key}: 3\n")).mistakes
         assert (mistake.where, mistake.key) == ("stated.yaml", key)
-        assert f"is typed and not written in a suite: {key}=" in mistake.fix
+        assert f"on the command line: {key}=" in mistake.fix
 
 
 def test_no_list_names_the_settings_of_one_network() -> None:
