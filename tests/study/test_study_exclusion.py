@@ -102,7 +102,7 @@ def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "flagged.csv").symlink_to(_list(tmp_path / "secret.csv", ("blur", 1)))
     (folder / "mine.yaml").write_text(SUITE.format(file="flagged.csv"), encoding="utf-8")
-    with pytest.raises(UserMistakes, match="not there"):
+    with pytest.raises(UserMistakes, match="does not exist"):
         load_suite(folder / "mine.yaml")
 
 
