@@ -129,7 +129,7 @@ def test_tables_over_two_revisions_are_refused(suite: Suite, tmp_path: Path) -> 
     with pytest.raises(OutputProblem, match="11 judged by revision 1, 11 judged by revision 2"):
         make_tables(folder, suite)
     finished = finish(suite, Invocation(home=tmp_path, quiet=True, track=False), outcome)
-    assert finished.code == 0 and "records are 11 judged by revision 1" in finished.problems[0]
+    assert finished.code == 0 and "revision 1" in finished.problems[0]
     other = go(suite, tmp_path / "other", limit=2)
     mine, theirs = Records.read(other.systems[0].folder), go(judged_by(suite, HalfMasks), tmp_path / "third", limit=2)
     with pytest.raises(OutputProblem, match="bright by revision 1 and bright by revision 2"):

@@ -21,10 +21,10 @@ from typing import Any
 
 from medtest.runner.cluster.actor import WAIT_SECONDS, Actor, first_line
 from medtest.runner.cluster.talk import (
+    BridgeCommand,
     BridgeJob,
     ClusterJoined,
     ClusterSeen,
-    Command,
     CutOff,
     NoCluster,
     Report,
@@ -147,7 +147,7 @@ class Bridge:
                     previous = current
                     self._send(previous)
 
-    def run(self, command: Command) -> None:
+    def run(self, command: BridgeCommand) -> None:
         """Execute a command of the run's process."""
         action, number, content = command
         actor = self._actors.get(number)

@@ -10,10 +10,10 @@ from typing import Any, Protocol
 
 from medtest.core.errors import Mistake
 from medtest.runner.cluster.talk import (
+    BridgeCommand,
     BridgeJob,
     ClusterJoined,
     ClusterSeen,
-    Command,
     CutOff,
     Heard,
     NoCluster,
@@ -92,7 +92,7 @@ class Connection:
         self._thread.start()
         return answer
 
-    def tell(self, command: Command) -> None:
+    def tell(self, command: BridgeCommand) -> None:
         """Send a command to the bridge; ignored while there is none."""
         with self._lock:
             if self._bridge is not None:

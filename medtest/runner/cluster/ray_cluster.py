@@ -18,10 +18,10 @@ from medtest.runner.cluster.connection import Connection, amount, nodes_in_words
 from medtest.runner.cluster.node import code_sha256, versions
 from medtest.runner.cluster.ray_worker import RayWorker
 from medtest.runner.cluster.talk import (
+    BridgeCommand,
     BridgeJob,
     ClusterJoined,
     ClusterSeen,
-    Command,
     HostStart,
     NodeFacts,
     WorkerReport,
@@ -207,7 +207,7 @@ class RayCluster(Workplace):
         with self._lock:
             self._workers.pop(number, None)
 
-    def tell(self, command: Command) -> None:
+    def tell(self, command: BridgeCommand) -> None:
         """Send a command to the bridge; ignored while there is none."""
         if self._connection is not None:
             self._connection.tell(command)
@@ -281,7 +281,7 @@ class RayCluster(Workplace):
             workers = dict(self._workers)
         for number, worker in workers.items():
             if not (worker.node or worker.reserved):
-                self.tell(Command("open", number))
+                self.tell(BridgeCommand("open", number))
 
     def lost(self, why: str) -> None:
         """Mark every worker on a node as gone; workers that wait for a node keep waiting."""

@@ -33,7 +33,7 @@ class BridgeJob:
     session: str = "medtest.runner.cluster.bridge:Bridge"
 
 
-class Command(NamedTuple):
+class BridgeCommand(NamedTuple):
     """Command to the bridge.
 
     Attributes:
