@@ -34,13 +34,12 @@ from medtest.training.classification.batches import LabelledBatch
 from medtest.training.classification.families import KINDS, logits_of, loss_of
 from medtest.training.classification.options import ClassificationOptions
 from medtest.training.classification.recipe import Losses
-from medtest.training.classification.train import train_classification
 from medtest.training.defences.attack import StepDraw, draw
 from medtest.training.defences.defence import Defence
 from medtest.training.defences.step import DefendedLoss
 from medtest.training.engine import averaging, trainer
+from medtest.training.run import train
 from medtest.training.segmentation import data as pair_batches
-from medtest.training.segmentation.train import train_segmentation
 from medtest.training.settings.options import SegmentationOptions
 
 SEGMENTATION = ("pranet", "sanet", "tganet", "ssformer")
@@ -100,13 +99,13 @@ def run(family: str, folder: Path, given: argparse.Namespace) -> Clock:
         if family in KINDS:
             side = {"side": given.side} if given.side else {}
             options = ClassificationOptions(**common, **side, phantoms=max(16, 2 * given.batch), threads=given.threads)
-            train_classification(options, folder)
+            train(options, folder)
         else:
             size = {"size": given.side} if given.side else {}
             pairs = SegmentationOptions(
                 **common, **size, phantoms=given.batch, threads=given.threads, validate_every=given.steps
             )
-            train_segmentation(pairs, folder)
+            train(pairs, folder)
     return clock
 
 

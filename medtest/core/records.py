@@ -125,7 +125,7 @@ CRAFTING_COLUMNS: tuple[tuple[str, pa.DataType], ...] = (
 """Additional columns of suites with a relation that needs a system.
 
 The system on which a follow-up was crafted; its distances to the source (levels of 255 and structural similarity; for
-every follow-up); the values of :class:`medtest.core.crafting.Crafting`. On source cases ``probe_gap``, the largest
+every follow-up); the values of :class:`medtest.core.cases.Crafting`. On source cases ``probe_gap``, the largest
 difference between the probabilities of the system's probe and of its answer, and ``repeat_gap``, the same between its
 answer and a repeated one.
 """

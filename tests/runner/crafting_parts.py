@@ -14,8 +14,7 @@ from label_parts import LEVELS, SHADES, label_suite
 from runner_parts import plan_of
 from torch import Tensor, nn
 
-from medtest.core.cases import FollowUp, Json, PreparedSeed
-from medtest.core.crafting import Crafting
+from medtest.core.cases import Crafting, FollowUp, Json, PreparedSeed
 from medtest.core.errors import BadOutput
 from medtest.core.probes import CraftCase, Need, Probe
 from medtest.relations.base import CraftedRelation, CraftedSettings

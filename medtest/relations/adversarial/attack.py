@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, Ty
 import numpy as np
 from pydantic import Field
 
-from medtest.core.cases import FollowUp, Image, Mask, PreparedSeed
-from medtest.core.crafting import Crafting
+from medtest.core.cases import Crafting, FollowUp, Image, Mask, PreparedSeed
 from medtest.core.errors import NotApplicable
 from medtest.core.probes import CraftCase, Need, Probe
 from medtest.core.tasks.base import task_of

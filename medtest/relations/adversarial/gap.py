@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from medtest.core.cases import Classes, FollowUp, Json, Params, PreparedSeed
-from medtest.core.crafting import Crafting
+from medtest.core.cases import Classes, Crafting, FollowUp, Json, Params, PreparedSeed
 from medtest.core.errors import MedtestError, Mistake
 from medtest.core.files import file_sha256
 from medtest.core.plugins import wrong_at

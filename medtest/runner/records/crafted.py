@@ -17,8 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from medtest.core.cases import Address, FollowUp, Image, PreparedSeed
-from medtest.core.crafting import Crafting
+from medtest.core.cases import Address, Crafting, FollowUp, Image, PreparedSeed
 from medtest.core.files.by_content import DamagedFile, PictureFiles, relative_path
 from medtest.runner.folder import RECORDS, output_problems
 from medtest.runner.privacy.rules import ShownNames
