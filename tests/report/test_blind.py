@@ -97,9 +97,9 @@ def test_a_gate_beside_a_finished_run_refuses_a_blind_system(home: Path, name: s
     newly = next(one for one in result["gates"][0]["conditions"] if one["name"] == "failed sources")
     assert (newly["newly"], newly["no_longer"], newly["cases"]) == (lost, 0, 12)
     (failure,) = ET.parse(folder / "junit.xml").getroot().iter("failure")  # noqa: S314 - ours
-    assert f"{lost} fail anew" in str(failure.text) and "source score" in str(failure.text)
-    assert f"{lost} fail anew" in (folder / "summary.md").read_text(encoding="utf-8")
-    assert f"{lost} fail anew" in _words((folder / "report.html").read_text(encoding="utf-8"))
+    assert f"{lost} newly fail" in str(failure.text) and "source score" in str(failure.text)
+    assert f"{lost} newly fail" in (folder / "summary.md").read_text(encoding="utf-8")
+    assert f"{lost} newly fail" in _words((folder / "report.html").read_text(encoding="utf-8"))
     table = pd.read_csv(folder / "tables" / "gate_conditions.csv")
     assert dict(zip(table.condition, table.verdict, strict=True)) == verdicts
 
@@ -113,12 +113,12 @@ def test_a_comparison_refuses_a_blind_system(
     code = run_app(["compare", "tiny/seeing", f"tiny/{name}", "--out", str(page), "--strips", "0"])
     printed = capsys.readouterr().out
     assert code == 1, printed
-    assert f"{lost} of 12 sources fail anew" in printed and "Exit code 1" in printed
+    assert f"{lost} of 12 sources newly fail" in printed and "Exit code 1" in printed
     assert not NAN.search(printed)
     summary = (page / "compare.md").read_text(encoding="utf-8")
-    assert f"{lost} of 12 sources fail anew" in summary and "newly failed source" in summary
+    assert f"{lost} of 12 sources newly fail" in summary and "newly failed source" in summary
     shown = _words((page / "compare.html").read_text(encoding="utf-8"))
-    assert f"Newly failed sources: {lost}" in shown and f"{lost} of 12 sources fail anew" in shown
+    assert f"Newly failed sources: {lost}" in shown and f"{lost} of 12 sources newly fail" in shown
     changed = pd.read_csv(page / "compare_changed.csv")
     assert (changed.change == "newly failed source").sum() == lost
 
@@ -189,9 +189,9 @@ def test_compact_pranet_that_is_blind_below_94_is_refused(
     assert scores[0].mean() > 0.8 > 0.6 > scores[1].mean()
     lost = int(((scores[1] == 0).to_numpy() & (scores[0] > 0).to_numpy()).sum())
     assert lost > 9 and int(refused.code) == 1
-    assert f"{lost} fail anew" in " ".join(refused.text().split())
+    assert f"{lost} newly fail" in " ".join(refused.text().split())
     capsys.readouterr()
     call = ["compare", "polyp_seg/pranet-compact", str(refused.folders["blind"]), "--margin", "10", "--strips", "0"]
     assert run_app(call) == 1
     printed = capsys.readouterr().out
-    assert f"{lost} of 30 sources fail anew" in printed and not NAN.search(printed)
+    assert f"{lost} of 30 sources newly fail" in printed and not NAN.search(printed)

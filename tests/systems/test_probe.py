@@ -38,7 +38,9 @@ def test_probabilities_are_those_of_predict_where_nothing_is_resized(case: Case,
     wanted = (2, case.side, case.side) if case.classes is None else (2, len(case.classes.names))
     assert tuple(logits.shape) == wanted and logits.dtype == torch.float32
     for image, answer in zip(images, official(system, images, case.classes), strict=True):
-        assert probe_gap(probe, image, answer).largest < 1e-4
+        # A steep output enlarges the last bit of a logit at single pixels.
+        gap = probe_gap(probe, image, answer)
+        assert gap.largest < 1e-3 and gap.mean < 1e-5
     (gradient,) = torch.autograd.grad(logits.sum(), pixels)
     assert torch.isfinite(gradient).all() and gradient.abs().sum() > 0
 

@@ -43,7 +43,7 @@ def test_scores_that_no_temperature_fits_are_told_of() -> None:
         fit_temperature(sure, np.arange(4))
     with pytest.raises(ValueError, match="do not match"):
         fit_temperature(sure, np.arange(3))
-    with pytest.raises(ValueError, match="no class"):
+    with pytest.raises(ValueError, match="label"):
         fit_temperature(sure, np.array([0, 1, 2, 4]))
 
 

@@ -147,5 +147,5 @@ def test_the_command_asks_and_takes_no_for_an_answer(tmp_path: Path) -> None:
     assert "2 tensors" in done.output
     assert _same(tmp_path / "new.safetensors")
     shown = CliRunner().invoke(app, ["show", str(tmp_path / "new.safetensors")], catch_exceptions=False)
-    assert "none that medtest knows" in shown.output
+    assert "unknown" in shown.output
     assert "8 numbers" in shown.output

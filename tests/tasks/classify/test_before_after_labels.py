@@ -136,5 +136,5 @@ def test_seeds_without_labels_are_refused():
 def test_other_images_are_refused():
     before, after = two(seeds=5)
     after.loc[after.relation == "text", "followup_sha256"] = "2" * 64
-    with pytest.raises(OutputProblem, match="did not see the same images"):
+    with pytest.raises(OutputProblem, match="different images"):
         compare(Records.of(before), Records.of(after), task=LABELS)
