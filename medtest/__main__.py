@@ -8,7 +8,7 @@ from medtest.runner.reporting import signals
 
 
 def main() -> None:
-    """Run the command line and end the process with its exit code; the user's mistakes show no traceback."""
+    """Run the command line and end the process with its exit code; user mistakes are reported without a traceback."""
     signals.at_start()
     from medtest.cli.bootstrap import quiet_libraries, report_defect, require_opencv
     from medtest.core.errors import ExitCode, MedtestError
@@ -33,7 +33,7 @@ def main() -> None:
         code = int(ExitCode.INTERRUPTED)
     except BrokenPipeError:
         code = 0
-    except Exception:  # noqa: BLE001 - Python's own exit code for it is 1, which means that a gate failed
+    except Exception:  # noqa: BLE001 - uncaught, it would exit with 1, which means that a gate failed
         code = report_defect()
     sys.exit(code)
 

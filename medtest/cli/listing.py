@@ -23,7 +23,7 @@ def parts_table(family: Family, config_dirs: Sequence[Path] = ()) -> Table:
 
     Args:
         family: Family of the parts.
-        config_dirs: Folders like ``conf/`` of a team, whose systems are listed too.
+        config_dirs: A team's folders laid out like ``conf/``, whose systems are listed too.
     """
     table = Table(title=family, title_justify="left", box=None, header_style="bold", pad_edge=False)
     table.add_column("name", style="bold", no_wrap=True)
@@ -87,7 +87,7 @@ def check_suites(
         console: Console for the result.
 
     Returns:
-        ``MISTAKE`` when any suite has mistakes, else ``OK``.
+        ``MISTAKE`` if any suite has mistakes, else ``OK``.
     """
     from medtest.suite.compose import load_suite  # loads Hydra, which lists do not need
 

@@ -1,4 +1,4 @@
-"""Metamorphic relations: one class per file, its severities in ``conf/relations/<name>.yaml``."""
+"""Metamorphic relations; the table names the file and class of each."""
 
 RELATIONS: dict[str, str] = {
     "bias_field": "medtest.relations.noise.imaging:BiasField",

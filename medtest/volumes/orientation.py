@@ -33,10 +33,10 @@ class VolumeInfo:
     def differs(self, other: VolumeInfo) -> str:
         """Return the reason why another volume cannot be the labels of this one, or ""."""
         if self.shape != other.shape:
-            own, theirs_text = ("×".join(map(str, info.shape)) for info in (self, other))
-            return f"is {theirs_text} voxels, but its image is {own}"
+            own_shape, other_shape = ("×".join(map(str, info.shape)) for info in (self, other))
+            return f"is {other_shape} voxels, but its image is {own_shape}"
         if not np.allclose(self.spacing, other.spacing, rtol=1e-2):
-            return "has voxels of another size than its image"
+            return "has a different voxel size from its image"
         reach = _SAME_PLACE_MM + 0.1 * max(self.spacing)
         return "" if np.allclose(self.origin, other.origin, atol=reach) else "lies elsewhere in space than its image"
 
@@ -45,10 +45,10 @@ def check_size(shape: Sequence[int]) -> None:
     """Check that a shape is that of a volume within bounds.
 
     Raises:
-        BadFileError: The shape is not a volume's or too large; the message gives the reason.
+        BadFileError: The shape is not a volume's or is too large; the message gives the reason.
     """
     if len(shape) != 3 or min(shape) < 1:
-        raise BadFileError("is no volume of three axes")
+        raise BadFileError("is not a volume with three axes")
     if 4 * int(np.prod([int(n) for n in shape], dtype=object)) > MOST_BYTES:
         size = "×".join(str(n) for n in shape)
         raise BadFileError(f"has {size} voxels; the bound is {MOST_BYTES // 4:,} voxels")

@@ -1,6 +1,6 @@
 """HTTP exchange with an endpoint: key header, limits of time and size, and error handling.
 
-The key is read from the named environment variable when the request leaves and is not stored. Redirects are not
+The key is read from the named environment variable when the request is sent, and is not stored. Redirects are not
 followed, because they would send key and pictures to another host.
 """
 
@@ -129,12 +129,12 @@ class Http:
         return Received(status=response.status_code, headers=lower(response.headers), content=content)
 
 
-async def _whole(response: httpx2.Response, most: int) -> bytes:
+async def _whole(response: httpx2.Response, max_bytes: int) -> bytes:
     parts, size = [], 0
     async for part in response.aiter_bytes():
         size += len(part)
-        if size > most:
-            raise TooLong(f"the reply is longer than {most // MIB} MB")
+        if size > max_bytes:
+            raise TooLong(f"the reply is longer than {max_bytes // MIB} MB")
         parts.append(part)
     return parts[0] if len(parts) == 1 else b"".join(parts)
 

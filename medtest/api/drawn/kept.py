@@ -27,7 +27,7 @@ class KeptPictures:
 
     Args:
         folder: Folder of the run's pictures (:data:`medtest.core.records.PICTURES` in its folder).
-        shared: Folder of the pictures shared by all runs; None shares none, and then the cache stores no picture
+        shared: Folder of the pictures shared by all runs; None to share none; the cache then stores no pictures
             either.
         size: Longer side to which pictures are resized before they are stored; None keeps their size.
         threads: Number of threads that decode and write.

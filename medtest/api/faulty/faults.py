@@ -25,7 +25,7 @@ class Faults:
             disconnected clients are processed too, as on many model servers.
         headers: Whether every answer under a limit reports the remaining quota (``x-ratelimit-…-requests``).
         retry_after: ``seconds``, ``date`` or ``none``: form of the Retry-After header of a 429.
-        too_many: Share of 429 without any limit.
+        too_many: Share of 429 responses regardless of any limit.
         error: Share of 500.
         reset: Share of connections reset instead of an answer.
         truncated: Share of truncated bodies, half of them with a matching length.

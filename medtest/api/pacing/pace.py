@@ -38,8 +38,8 @@ class Pace:
     A refusal implies that the calls let through since the last one, divided by the time since then plus the pause
     requested by the server, are about the allowed rate. Afterwards the rate grows slightly with every call: slowly at
     first, then fast if nothing is refused. If a refusal confirms the same rate, the next try comes after twice as many
-    calls; if none comes at one and a half times the rate, the first estimate was too low, and tries become frequent
-    again. A rate that reaches four times its value without a refusal is dropped.
+    calls; if no refusal comes at one and a half times the rate, the first estimate was too low, and tries become
+    frequent again. A rate that reaches four times its value without a refusal is dropped.
 
     Attributes:
         base: Calls per second after the last refusal; None without a limit.
@@ -121,8 +121,8 @@ class Pace:
         elif not fresh:
             base = max(observed, _LEAST * rate)
         else:
-            # After few calls the rate may be much too fast, or the refusal chance: keep at least half, at the second a
-            # third.
+            # After few calls, either the rate is much too fast or the refusal was chance: keep at least half of it, or
+            # a third after a second such refusal.
             least = _LEAST if self._soon else max(0.5, let_in / (let_in + 2))
             base = min(_LESS * rate, max(observed, least * rate))
             self._soon = let_in < FEW

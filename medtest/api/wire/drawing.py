@@ -1,4 +1,4 @@
-"""Base class of image generation endpoints: one picture per request, its formats, and words of moderation."""
+"""Base class of image generation endpoints: one picture per request, its formats, and wording that shows moderation."""
 
 from __future__ import annotations
 

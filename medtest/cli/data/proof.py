@@ -74,7 +74,7 @@ def _proof(tokens: tuple[str, ...]) -> Proof:
     if MODEL in tokens:
         tokens = (*tokens, *EXAMPLE, "plan=true")
         notes.append("insert the address and the model of your server; without plan=true, the model is queried")
-    name, *overrides = (token.removeprefix("suite=") if at == 0 else token for at, token in enumerate(tokens))
+    name, *overrides = (token.removeprefix("suite=") if index == 0 else token for index, token in enumerate(tokens))
     loaded = load(name, overrides, for_run=True)
     invocation = invocation_of(loaded)
     first = _first_read(loaded.suite.build_seeds(invocation.data))

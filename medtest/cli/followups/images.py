@@ -138,7 +138,7 @@ def export_images(tokens: Sequence[str], *, config_dirs: Sequence[Path], console
 
 
 def replay_address(tokens: Sequence[str], *, out: Path, config_dirs: Sequence[Path], console: Console) -> None:
-    """Make one case again, write source, follow-up and parameters, and show its answers.
+    """Reconstruct one case, write its source, follow-up and parameters, and show its answers.
 
     Systems named by ``model=`` are queried again, with a strip each of truth, both answers and the score. For a
     question no system is queried: the answers come from the records in ``outputs/``.

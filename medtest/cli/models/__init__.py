@@ -1,1 +1,1 @@
-"""Commands on models, readers and weights."""
+"""Commands for models, readers and weights."""

@@ -26,7 +26,7 @@ def power_view(plan: Outline, power: PowerBlock, home: Path) -> RenderableType |
         home: Folder that holds ``outputs/``.
 
     Raises:
-        UserMistakes: A named run does not exist, or two share no case.
+        UserMistakes: A named run does not exist, or two of them share no case.
     """
     like = [power.like] if isinstance(power.like, str) else list(power.like or ())
     gated = [gate for gate in plan.suite.gates if isinstance(gate, PairedGate)]

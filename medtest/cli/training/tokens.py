@@ -42,7 +42,7 @@ TEST_NAMES = ("test", "testing", "testdataset", "testset")
 
 @dataclass(frozen=True, kw_only=True)
 class FurtherRequest:
-    """The typed request.
+    """Request for further training, as typed.
 
     Attributes:
         suite: Name of the suite.
@@ -158,13 +158,13 @@ def command_of(request: FurtherRequest) -> str:
 
 
 def from_scratch(tokens: Sequence[str]) -> bool:
-    """Return True for a training from random weights, or from given ones without a suite that perturbs its images."""
+    """Return True for training from random weights, or from given ones without a suite that perturbs its images."""
     sources = [token.removeprefix("from=") for token in tokens if token.startswith("from=")]
     return SCRATCH in sources or not any(token.startswith("suite=") for token in tokens)
 
 
 def parse_scratch(tokens: Sequence[str], *, threads: int | None = None) -> tuple[TrainingOptions, Path, bool]:
-    """Return the options of a training, its folder, and whether to ignore an earlier training there.
+    """Return the options of a training run, its folder, and whether to ignore an earlier run there.
 
     Args:
         tokens: ``KEY=VALUE`` words.
@@ -227,12 +227,12 @@ def options_of(model: str) -> type[TrainingOptions]:
 
 
 def train_anew(options: TrainingOptions, out: Path, *, resume: bool, progress: Progress) -> Trained:
-    """Train from random weights, or continue such a training.
+    """Train from random weights, or continue such a run.
 
     Args:
         options: Options of the training.
         out: Folder of the training.
-        resume: Whether to continue an interrupted training.
+        resume: Whether to continue an interrupted run.
         progress: Called after every step.
 
     Raises:

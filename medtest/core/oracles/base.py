@@ -25,7 +25,7 @@ class Oracle(Part, ABC):
     Attributes:
         task: Name of the task whose answers it judges.
         scores: Names of the score columns, in order; ``source_<score>`` is filled by the runner.
-        criteria: Names allowed in a criterion: scores of which more is better, or rules over them; ``scores`` by
+        criteria: Names allowed in a criterion: scores for which higher is better, or rules over them; ``scores`` by
             default.
         reads: Name of the default reader whose facts it judges by (``oracles.reader``); the facts are ``answer.facts``
             and are recorded in its ``texts``. "" for none.
@@ -104,7 +104,7 @@ class Oracle(Part, ABC):
         return []
 
     def unknown_items(self, items: Collection[str]) -> list[Mistake]:
-        """Return mistakes in settings that name questions which no seed asks; checked once seeds are listed.
+        """Return mistakes in settings that name questions asked by no seed; checked once seeds are listed.
 
         Args:
             items: Names of all questions that the seeds ask.

@@ -160,7 +160,7 @@ def judge(columns: Mapping[str, ArrayLike], *, score: str, threshold: float, aga
             violated = (violated | is_worse) if score == "either" else (violated & is_worse)
             failed = failed | zero
     if applies is None or violated is None or failed is None:
-        raise ValueError(f"the rule {score!r} looks at no score")
+        raise ValueError(f"the rule {score!r} uses no score")
     return CriterionResult(applies=applies, violated=violated & applies, source_failed=failed)
 
 

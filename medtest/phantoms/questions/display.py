@@ -12,7 +12,7 @@ CORNERS = ("upper-left", "upper-right", "lower-right")
 """Corners available for text; the box uses the fourth."""
 
 BOX_SHARE = 0.27
-"""Side of the box as share of the picture's side."""
+"""Side of the box as a share of the picture's side."""
 
 
 def field_of_view(rng: np.random.Generator, size: int) -> NDArray[np.float32]:

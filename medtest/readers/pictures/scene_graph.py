@@ -32,7 +32,7 @@ class SceneGraphSettings(OnnxReaderSettings):
             ``names`` defaults to Visual Genome's 150 classes here.
         background: Whether the network's class 0 and predicate 0 mean "none" and the files begin at 1, as in networks
             trained on Visual Genome.
-        predicate_score: Minimum score of a relation, independent of its ends.
+        predicate_score: Minimum score of a relation, independent of the scores of its two objects.
         most_relations: Maximum number of relations per picture; those with the highest scores are kept.
     """
 
@@ -130,10 +130,15 @@ class SceneGraph(GraphReader):
         order = np.argsort(-table[rows, columns], kind="stable")
         yielded = 0
         for row, column in zip(rows[order].tolist(), columns[order].tolist(), strict=True):
-            subject, two = (places.get(int(end)) for end in pairs[row])
-            if subject is not None and two is not None and subject != two and yielded < self.settings.most_relations:
+            subject, target = (places.get(int(end)) for end in pairs[row])
+            if (
+                subject is not None
+                and target is not None
+                and subject != target
+                and yielded < self.settings.most_relations
+            ):
                 yielded += 1
-                yield Triple(subject=subject, predicate=self._predicates[column], object=two)
+                yield Triple(subject=subject, predicate=self._predicates[column], object=target)
 
     def _sides(self, entities: Sequence[SeenEntity], answer: GraphAnswer) -> Iterator[Triple]:
         """Yield the relations by boxes for which the network has no predicate."""

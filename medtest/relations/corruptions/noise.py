@@ -1,6 +1,6 @@
 """Gaussian, shot and speckle noise: ImageNet-C's strengths as levels, ImageNet-P's in sequences.
 
-Values are independent for every pixel, colour and frame. Sequences of noise are no motion, so every frame after the
+Values are independent for every pixel, colour and frame. Noise in sequences is not motion, so every frame after the
 first has the same strength and the difficulty multiplies the standard deviation. Pixel values are in [0, 1] in the
 published constants. Results are rounded to the nearest grey level (the published code truncates, which darkens by half
 a level).
@@ -134,11 +134,11 @@ class ShotNoise(NoiseCorruption):
     scale_unit: ClassVar[str] = "standard deviation of a white pixel, white = 1"
 
     def at_level(self, level: PhotonLevel, unit: float, rng: np.random.Generator) -> dict[str, Any]:
-        """Return the photons and draw the noise seed."""
+        """Return the expected photons and draw the noise seed."""
         return {"photons": level.photons, "noise_seed": noise_seed(rng)}
 
     def at_frame(self, frame: FrameAt, rng: np.random.Generator) -> dict[str, Any]:
-        """Return the photons, divided by d², so that the standard deviation grows with d."""
+        """Return the expected photons, divided by d², so that the standard deviation grows with d."""
         photons = self.settings.sequence.photons / frame.difficulty**2
         return {"photons": photons, "noise_seed": noise_seed(rng), "scale": photons**-0.5}
 

@@ -30,7 +30,7 @@ def result_of(material: Material) -> dict[str, Any]:
         material: The system's tables.
     """
     suite, run, rows = material.wanted, material.run, rate_rows(material)
-    above = overall_row(rows)
+    overall = overall_row(rows)
     primary = suite.primary
     return {
         "format": FORMAT,
@@ -49,7 +49,7 @@ def result_of(material: Material) -> dict[str, Any]:
         "error_percent": material.error_percent,
         "max_error_percent": suite.max_error_percent,
         "criterion": {"score": primary.score, "threshold": primary.threshold, "against": primary.against},
-        "overall": None if above is None else _rate(above),
+        "overall": None if overall is None else _rate(overall),
         "relations": [{"relation": row["relation"], **_rate(row)} for row in relation_rows(rows)],
         "cells": [
             {"dataset": row["dataset"], "relation": row["relation"], "severity": int(row["severity"]), **_rate(row)}

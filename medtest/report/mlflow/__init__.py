@@ -1,1 +1,1 @@
-"""Runs in MLflow: parent and child runs with their metrics, tags and tables."""
+"""Content of runs in MLflow: metrics, tags and tables; :mod:`medtest.report.tracking` writes them."""

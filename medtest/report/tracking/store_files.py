@@ -99,12 +99,12 @@ def heads() -> set[str]:
         raise NotTracked("mlflow is not installed")
     folder = Path(spec.origin).parent / "store" / "db_migrations" / "versions"
     revisions: set[str] = set()
-    below: set[str] = set()
+    superseded: set[str] = set()
     for script in folder.glob("*.py"):
         text = script.read_text(encoding="utf-8")
         revisions |= set(re.findall(r'^revision\s*(?::\s*\w+\s*)?=\s*["\']([^"\']+)', text, re.M))
-        below |= set(re.findall(r'^down_revision\s*(?::[^=]+)?=\s*["\']([^"\']+)', text, re.M))
-    return revisions - below
+        superseded |= set(re.findall(r'^down_revision\s*(?::[^=]+)?=\s*["\']([^"\']+)', text, re.M))
+    return revisions - superseded
 
 
 def has_runs(database: Path) -> bool:

@@ -34,7 +34,7 @@ class Pictures:
         places: Places of records in the plan.
         home: Folder that holds ``outputs/``.
         count: Number of strips per system.
-        asked: The cases; None for all in a folder.
+        asked: The requested cases; None for all in a folder.
         view: Digest of their view, "" for the folders' own.
         new: Strips to draw, by the folder that holds their ``samples/``.
     """
@@ -62,7 +62,7 @@ class Pictures:
         tasks: dict[int, list[Strip]] = {}
         for number, ledger in enumerate(self.ledgers):
             target = view_folder(ledger.folder, self.view)
-            if self._none:
+            if self._draws_none:
                 sampling.clear(target)
                 continue
             chosen = sampling.choose(
@@ -94,9 +94,9 @@ class Pictures:
     def montages(self) -> dict[int, list[Montage]]:
         """Return the montages of a series' first seed if records changed or there are none yet; call strips first.
 
-        The first seed is the first among the cases.
+        The first seed is the first one with a case to draw.
         """
-        if not self.prepared.suite.task.series or self._none:
+        if not self.prepared.suite.task.series or self._draws_none:
             return {}
         has_case = self._shown()
         plan = self.prepared.plan
@@ -119,7 +119,7 @@ class Pictures:
     def volumes(self) -> dict[int, list[VolumePicture]]:
         """Return the volumes to draw by unit, like :meth:`montages`; their seeds decide whether they are volumes."""
         task = self.prepared.suite.task
-        if not (task.series and task.masks) or self._none:
+        if not (task.series and task.masks) or self._draws_none:
             return {}
         pictures: dict[int, list[VolumePicture]] = {}
         for relation, extreme, place in extreme_cases(self.ledgers[0].folder, self.places, self.asked):
@@ -131,13 +131,13 @@ class Pictures:
         return pictures
 
     @property
-    def _none(self) -> bool:
+    def _draws_none(self) -> bool:
         return self.prepared.suite.privacy.images == "none" or self.count == 0
 
     def _shown(self) -> NDArray[np.bool_]:
         """Return which cases have pictures: units × cases of the longest unit."""
-        first = self.ledgers[0].finished()
-        chosen = first if self.asked is None else first & self.prepared.chosen
+        finished = self.ledgers[0].finished()
+        chosen = finished if self.asked is None else finished & self.prepared.chosen
         return chosen.reshape(-1, self.places.width)
 
     def _title(self, unit: int) -> str:

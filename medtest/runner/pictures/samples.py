@@ -49,7 +49,7 @@ class Sample:
         item: Question, "" if there is none.
         verdict: Verdict.
         reason: Reason.
-        score_name: Name of the score of the next two.
+        score_name: Name of the score that the next two attributes hold.
         source_score: Score of the source case (1 when answers are compared with the source's).
         score: Score of the follow-up.
         scale: Physical distance from identity.
@@ -242,8 +242,8 @@ def _entries(folder: Path) -> list[dict[str, Any]] | None:
         content = json.loads((folder / FOLDER / INDEX).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    whole = isinstance(content, list) and all(isinstance(entry, dict) for entry in content)
-    return content if whole else None
+    is_valid = isinstance(content, list) and all(isinstance(entry, dict) for entry in content)
+    return content if is_valid else None
 
 
 def kept(folder: Path, samples: list[Sample]) -> bool:

@@ -49,7 +49,7 @@ def draw_volume_figures(
         answers: Each method's answer by name, at most four.
         spacing: Millimetres per voxel (z, y, x).
         window: Values shown as black and white.
-        title: One line above both.
+        title: Title line above both figures.
         suffix: ``png``, ``pdf`` or ``svg``.
 
     Returns:
@@ -104,7 +104,7 @@ def slices_figure(
 def surfaces_figure(truth: Mask3, answers: Mapping[str, Mask3], spacing: Sequence[float], *, title: str = "") -> Figure:
     """Draw surfaces of truth and answers from the front; answers are coloured by their distance to the truth.
 
-    Surfaces are scikit-image's marching cubes (Lewiner and others 2003) of the slightly smoothed masks.
+    Surfaces are scikit-image's marching cubes (Lewiner et al. 2003) of the slightly smoothed masks.
     """
     from matplotlib import colormaps
     from matplotlib.cm import ScalarMappable

@@ -18,7 +18,7 @@ _LARGEST = 2**31
 def _checked(values: list[int | str | list[int]]) -> list[int | str | list[int]]:
     if len(values) == 3 and 0 in values and all(isinstance(value, int) for value in values):
         shown = ", ".join(str(value) for value in values)
-        raise ValueError(f"[{shown}] are three levels, background among them; a colour is [[{shown}]]")
+        raise ValueError(f"[{shown}] gives three levels, background among them; write a colour as [[{shown}]]")
     label_values(values)
     return values
 
@@ -39,13 +39,13 @@ def label_values(values: Sequence[int | str | list[int]]) -> tuple[LabelValue, .
 def _value(value: int | str | list[int]) -> LabelValue:
     if isinstance(value, int):
         if not 0 <= value <= _LARGEST:
-            raise ValueError(f"{value} is no level; expected {_FORM}")
+            raise ValueError(f"{value} is not a level; expected {_FORM}")
         return value
     if isinstance(value, str):
         match = _HEX.fullmatch(value.strip())
         if match is None:
-            raise ValueError(f"{value[:40]!r} is no colour; expected {_FORM}")
+            raise ValueError(f"{value[:40]!r} is not a colour; expected {_FORM}")
         return int(match[1], 16), int(match[2], 16), int(match[3], 16)
     if len(value) != 3 or not all(0 <= channel <= 255 for channel in value):
-        raise ValueError(f"{value!r:.60} is no colour; expected {_FORM}")
+        raise ValueError(f"{value!r:.60} is not a colour; expected {_FORM}")
     return value[0], value[1], value[2]

@@ -168,7 +168,7 @@ class FolderSource(SeedSource):
         return tuple(self._listed().notices)
 
     def ignored(self) -> int:
-        """Return the number of leftovers of operating systems and thumbnails skipped."""
+        """Return the number of skipped thumbnails and files left by operating systems."""
         return self._listed().ignored
 
     def digest(self) -> str:
@@ -223,7 +223,7 @@ class FolderSource(SeedSource):
         with still_there(file), opened_frames(below(root or self._root(), file), self._reading()) as frames:
             mask = frames.mask(index)
         if mask.shape != image.shape[:2]:
-            raise Mistake(where=shown(file), found="has another size than its image by now").as_error()
+            raise Mistake(where=shown(file), found="no longer has the size of its image").as_error()
         return frozen(mask)
 
     def _looked_at(
@@ -271,7 +271,7 @@ class FolderSource(SeedSource):
         listing.notices += listing.traits.notices(f"seeds.{self.dataset}.label_values")
         twice = sum(listing.contents.values()) - len(listing.contents)
         if twice:
-            listing.notices.append(f"{twice:,} images have the very contents of another; intervals take them for two.")
+            listing.notices.append(f"{twice:,} images are exact copies of another; intervals count each of them.")
         return listing
 
 
@@ -293,7 +293,7 @@ def still_there(file: str) -> Iterator[None]:
     """Raise a readable error if a file checked earlier can no longer be read.
 
     Raises:
-        UserMistakes: The file is missing, leads out of the folder, is no picture, or holds fewer frames.
+        UserMistakes: The file is missing, leads out of the folder, is not a picture, or holds fewer frames.
     """
     try:
         yield

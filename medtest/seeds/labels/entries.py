@@ -13,13 +13,13 @@ from medtest.seeds.base import Remarks, SeedProblem
 from medtest.seeds.datasets.facts import plain
 
 MOST_CLASSES = 1000
-"""Larger numbers are not classes (a column of identifiers, a folder for each patient)."""
+"""More labels than this are not taken for classes (a column of identifiers, a folder for each patient)."""
 
 NOTHING = "none"
 """Mapping value of a name that means no class (``normal``), in multi-label data."""
 
 MOST_NAMED = 8
-"""Most names of left-out classes listed; the rest are counted together."""
+"""Maximum number of left-out names listed; the rest are counted together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +93,7 @@ class Mapped:
         classes: The suite's classes.
         entries: Entries with their labels in the order of the classes; None for unlabelled ones.
         several: Whether the data set gives several labels to an image.
-        left_out: Number of images without class, by the data set's names.
+        left_out: Number of images without a class, by the data set's names.
     """
 
     classes: Classes
@@ -119,7 +119,7 @@ def fold(name: str) -> str:
 
 
 def map_entries(
-    laid: LabelledFolder, *, dataset: str, classes: Sequence[str], multi: bool | None, mapping: Mapping[str, str]
+    folder: LabelledFolder, *, dataset: str, classes: Sequence[str], multi: bool | None, mapping: Mapping[str, str]
 ) -> Mapped:
     """Map every entry to the suite's classes.
 
@@ -130,25 +130,25 @@ def map_entries(
     Raises:
         UserMistakes: The mapping uses an unknown class or an unknown name, or fewer than two classes remain.
     """
-    names = tuple(classes) or _own_classes(laid, mapping)
-    target = Classes(names=names, multi=laid.multi if multi is None else multi)
-    _check(laid, dataset, target, mapping, stated=bool(classes))
-    lead = _class_by_name(laid, names, mapping)
-    mapped = Mapped(classes=target, several=target.multi and laid.multi)
-    for entry in laid.entries:
+    names = tuple(classes) or _own_classes(folder, mapping)
+    target = Classes(names=names, multi=folder.multi if multi is None else multi)
+    _check(folder, dataset, target, mapping, stated=bool(classes))
+    class_by_name = _class_by_name(folder, names, mapping)
+    mapped = Mapped(classes=target, several=target.multi and folder.multi)
+    for entry in folder.entries:
         if entry.labels is None:
             mapped.entries.append((entry, None))
             continue
-        _map_one(entry, entry.labels, lead, mapped)
+        _map_one(entry, entry.labels, class_by_name, mapped)
     if mapped.left_out and not any(labels for _, labels in mapped.entries):
         # Images that only have findings outside the suite's classes are not healthy.
         mapped.entries = [(entry, labels) for entry, labels in mapped.entries if entry.wrong is not None]
     return mapped
 
 
-def _map_one(entry: LabelEntry, own: tuple[str, ...], lead: Mapping[str, str], mapped: Mapped) -> None:
-    without = [name for name in own if not lead.get(fold(name))]
-    labels = mapped.classes.ordered(lead.get(fold(name), "") for name in own)
+def _map_one(entry: LabelEntry, own: tuple[str, ...], class_by_name: Mapping[str, str], mapped: Mapped) -> None:
+    without = [name for name in own if not class_by_name.get(fold(name))]
+    labels = mapped.classes.ordered(class_by_name.get(fold(name), "") for name in own)
     if mapped.several:
         mapped.left_out.update(without)
         mapped.entries.append((entry, labels))
@@ -161,32 +161,32 @@ def _map_one(entry: LabelEntry, own: tuple[str, ...], lead: Mapping[str, str], m
         mapped.left_out[" and ".join(without or own) or "no class"] += 1
 
 
-def _own_classes(laid: LabelledFolder, mapping: Mapping[str, str]) -> tuple[str, ...]:
+def _own_classes(folder: LabelledFolder, mapping: Mapping[str, str]) -> tuple[str, ...]:
     """Return the data set's own classes if the suite states none, those of the user's mapping last."""
-    if laid.classes:
-        own = laid.classes
+    if folder.classes:
+        own = folder.classes
     else:
-        gone = {fold(name) for name in mapping}
-        own = tuple(name for name in laid.names if fold(name) not in gone)
+        mapped_names = {fold(name) for name in mapping}
+        own = tuple(name for name in folder.names if fold(name) not in mapped_names)
     distinct = {fold(name): name for name in reversed([*own, *(name for name in mapping.values() if name)])}
     return tuple(reversed(distinct.values()))
 
 
-def _class_by_name(laid: LabelledFolder, names: Iterable[str], mapping: Mapping[str, str]) -> dict[str, str]:
+def _class_by_name(folder: LabelledFolder, names: Iterable[str], mapping: Mapping[str, str]) -> dict[str, str]:
     """Return the class, or "", of each name of the data set in plain form."""
     classes = {fold(name): name for name in names}
-    lead = {fold(name): to for name, to in laid.mapping.items() if to in (*classes.values(), "")}
-    lead |= classes
-    return lead | {fold(name): to for name, to in mapping.items()}
+    class_by_name = {fold(name): to for name, to in folder.mapping.items() if to in (*classes.values(), "")}
+    class_by_name |= classes
+    return class_by_name | {fold(name): to for name, to in mapping.items()}
 
 
-def _check(laid: LabelledFolder, dataset: str, classes: Classes, mapping: Mapping[str, str], *, stated: bool) -> None:
+def _check(folder: LabelledFolder, dataset: str, classes: Classes, mapping: Mapping[str, str], *, stated: bool) -> None:
     where, key = "suite", f"seeds.{dataset}"
     mistakes = []
-    own = {fold(name): name for name in (*laid.names, *laid.mapping, *classes.names)}
+    own = {fold(name): name for name in (*folder.names, *folder.mapping, *classes.names)}
     for name, to in mapping.items():
         if fold(name) not in own:
-            names = [*laid.names, *(n for n in laid.mapping if n not in laid.names)]
+            names = [*folder.names, *(n for n in folder.mapping if n not in folder.names)]
             mistakes.append(
                 Mistake(
                     where=where,
@@ -198,7 +198,7 @@ def _check(laid: LabelledFolder, dataset: str, classes: Classes, mapping: Mappin
             )
         if to and to not in classes.names and not (to == NOTHING and classes.multi):
             nearest = nearest_name(to, classes.names)
-            healthy = f"; {NOTHING} where it means that nothing of these is true" if classes.multi else ""
+            healthy = f"; {NOTHING} where it means that none of these applies" if classes.multi else ""
             allowed = f'{", ".join(classes.names)}, or "" to leave {name!r} out{healthy}'
             mistakes.append(
                 Mistake(where=where, key=f"{key}.mapping.{name}", found=repr(to), allowed=allowed, nearest=nearest)

@@ -33,12 +33,12 @@ class LabelFolderSettings(FolderSettings):
             layout of a public set, which ``auto`` recognises by its names.
         labels: ``required``, or ``none`` to test without labels: every picture is a seed, and answers are compared
             with the system's own answer to the unchanged image.
-        classes: Names of the classes in the order of their scores; [] takes the data set's own.
+        classes: Names of the classes in the order of their scores; [] for the data set's own.
         multi: Whether several classes may apply at once; null follows the data set.
         mapping: Class of the suite by the data set's name, "" to leave it out; extends the mapping of
             the layout. Case and punctuation of the data set's names are ignored.
         split: Part of a set that has parts; ``auto`` is the test part if there is one, else everything.
-        per_class: Most images of each class, evenly spread over the natural order of names; 0 takes all.
+        per_class: Maximum number of images of each class, evenly spread over the natural order of names; 0 for all.
         table: CSV of labels below the root.
         image_column: Column that names the image; "" finds it.
         label_column: Column of labels; "" finds it, or takes columns of 0 and 1.
@@ -65,7 +65,7 @@ class LabelFolderSettings(FolderSettings):
         if len(set(value)) < len(value) or any(not name.strip() or "|" in name for name in value):
             raise ValueError("must be distinct names without '|'")
         if len(value) == 1:
-            raise ValueError("must be two names at least, or empty")
+            raise ValueError("must hold at least two names, or none")
         return value
 
     @model_validator(mode="after")

@@ -136,4 +136,6 @@ class Abdomens(SeedSource):
     def notices(self) -> Sequence[str]:
         """Describe the box that livers are measured against."""
         size = " × ".join(f"{mm:.0f}" for mm in self.box().size)
-        return [f"{self.dataset}: variability against a box of {size} mm (z, y, x), laid by {self.settings.placement}"]
+        return [
+            f"{self.dataset}: variability against a box of {size} mm (z, y, x), placed by {self.settings.placement}"
+        ]

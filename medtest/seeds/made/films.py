@@ -40,7 +40,7 @@ class FilmsSettings(PartSettings):
 
     Attributes:
         count: Number of synthetic films, without ``data=``.
-        frames: Frames of each film; of the user's films the first ones at most, 0 takes all.
+        frames: Number of frames of each film; of the user's films, the first ones up to this number (0 for all).
         size: Height and width of synthetic films in pixels.
         things: Moving things in each synthetic film.
         noise: Sensor noise of synthetic films in grey levels.
@@ -60,9 +60,9 @@ class FilmsSettings(PartSettings):
 class Films(SeedSource):
     """Grey films, T×H×W, whose expected region is everything that moves.
 
-    With ``data=PATH`` every folder below that holds ``input/`` or frames is a film, and every video file. Ground truth
-    is in ``groundtruth/`` beside ``input/``, one picture per frame in the same order, white for motion (CDnet's greys
-    for shadow and unknown are background). Films without ground truth are only compared with the source.
+    With ``data=PATH`` every folder below it that holds ``input/`` or frames is a film, as is every video file. Ground
+    truth is in ``groundtruth/`` beside ``input/``, one picture per frame in the same order, white for motion (CDnet's
+    greys for shadow and unknown are background). Films without ground truth are only compared with the source.
     """
 
     Settings: ClassVar[type[PartSettings]] = FilmsSettings
@@ -210,11 +210,11 @@ class Films(SeedSource):
 
     def _folder(self, path: Path) -> tuple[NDArray[np.uint8], NDArray[np.bool_] | None]:
         frames, truths = self._files(path)
-        most = self.settings.max_pixels
-        grey = [_grey(read_bytes(frame, max_pixels=most).content) for frame in frames]
+        max_pixels = self.settings.max_pixels
+        grey = [_grey(read_bytes(frame, max_pixels=max_pixels).content) for frame in frames]
         if len({frame.shape for frame in grey}) != 1 or sum(frame.size for frame in grey) > _MOST_VALUES:
             raise BadFileError("holds frames of several sizes, or more than fit into memory")
-        moving = np.stack([read_bright(truth, max_pixels=most) for truth in truths]) if truths else None
+        moving = np.stack([read_bright(truth, max_pixels=max_pixels) for truth in truths]) if truths else None
         return np.stack(grey), moving
 
     def _video(self, path: Path) -> tuple[NDArray[np.uint8], None]:
@@ -222,20 +222,20 @@ class Films(SeedSource):
         try:
             width, height = (int(film.get(key)) for key in (cv2.CAP_PROP_FRAME_WIDTH, cv2.CAP_PROP_FRAME_HEIGHT))
             if not film.isOpened() or width <= 0 or height <= 0:
-                raise BadFileError("is no video that can be read")
+                raise BadFileError("cannot be read as a video")
             if width * height > self.settings.max_pixels:
                 raise BadFileError(f"has frames of {width} by {height} pixels; the bound is {self.settings.max_pixels}")
             frames: list[NDArray[np.uint8]] = []
             most = min(self.settings.frames or _MOST_VALUES, _MOST_VALUES // (width * height))
             while len(frames) < most:
-                good, frame = film.read()
-                if not good:
+                was_read, frame = film.read()
+                if not was_read:
                     break
                 frames.append(np.asarray(cv2.cvtColor(frame, cv2.COLOR_BGR2GRAY), np.uint8))
         finally:
             film.release()
         if not frames:
-            raise BadFileError("holds no frame that can be read")
+            raise BadFileError("holds no readable frame")
         return np.stack(frames), None
 
     def _sha256(self, name: str) -> str:
@@ -258,7 +258,7 @@ def _frames(folder: Path) -> list[Path]:
 def _grey(content: bytes) -> NDArray[np.uint8]:
     image = cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_GRAYSCALE)
     if image is None:
-        raise BadFileError("holds a frame that is damaged")
+        raise BadFileError("holds a damaged frame")
     return np.asarray(image, np.uint8)
 
 

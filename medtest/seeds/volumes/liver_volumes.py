@@ -40,9 +40,9 @@ class LiverVolumeSettings(PartSettings):
         property: Name under which variability is recorded.
         box: Standard box in millimetres (z, y, x); None takes the mean dimensions of these volumes' organs.
         placement: Placement of the box: ``centroid`` or ``corner``.
-        clicks: Points given to semi-automatic methods, in place of a user's clicks: the deepest of the organ.
-        low: Value shown black, Hounsfield units.
-        high: Value shown white.
+        clicks: Number of points given to semi-automatic methods in place of a user's clicks: the organ's deepest.
+        low: Value shown as black, Hounsfield units.
+        high: Value shown as white.
         on_bad_seed: ``stop`` or ``skip``.
     """
 
@@ -96,7 +96,7 @@ class LiverVolumes(SeedSource):
 
     def refusal(self, problems: Sequence[SeedProblem]) -> UserMistakes:
         """Return a single error report on all unusable volumes."""
-        fix = "mend or remove them, or set on_bad_seed: skip"
+        fix = "fix or remove them, or set on_bad_seed: skip"
         wrong = [Mistake(where=problem.file, found=problem.reason, fix=fix) for problem in problems]
         return UserMistakes(wrong, heading=f"{len(wrong)} of {self._found} volumes cannot be used")
 
@@ -138,15 +138,15 @@ class LiverVolumes(SeedSource):
         """
         root, settings = self._root(), self.settings
         volume_name, labels_name = json.loads(ref.locator)
-        now = labels_name
+        current = labels_name
         try:
             organ, _ = read_labels(root / labels_name, settings.labels)
             if not organ.any():
                 raise BadFileError("has no voxel of the organ")
-            now = volume_name
+            current = volume_name
             volume = read_volume(root / volume_name)
         except BadFileError as error:
-            raise Mistake(where=now, found=str(error)).as_error() from error
+            raise Mistake(where=current, found=str(error)).as_error() from error
         box = StandardBox(size=tuple(settings.box)) if settings.box is not None else self.mean_box()
         measured = liver_variability(organ, volume.info.spacing, box, placement=settings.placement)
         spec = ImageSpec(
@@ -189,7 +189,7 @@ class LiverVolumes(SeedSource):
     def notices(self) -> Sequence[str]:
         """Describe the recognised layout and how variability is measured."""
         reference = "the given box" if self.settings.box is not None else "the mean dimensions of these organs"
-        return [f"{self.dataset}: {self._layout}; variability against {reference}, laid by {self.settings.placement}"]
+        return [f"{self.dataset}: {self._layout}; variability against {reference}, placed by {self.settings.placement}"]
 
     def _root(self) -> Path:
         if self.root is None:

@@ -22,8 +22,8 @@ class Augmentation:
     """Strength of the changes of training pairs.
 
     Attributes:
-        zoom: Smallest and largest side of the crop over the image's side; above 1 shows the image smaller, on black.
-        shift: Largest shift of the crop's centre over the image's side.
+        zoom: Smallest and largest side of the crop, relative to the image's; above 1 shows the image smaller, on black.
+        shift: Largest shift of the crop's centre, relative to the image's side.
         tilt: Largest rotation in degrees in addition to the quarter turns.
         colour: Probability of a change of colour.
         cast: Probability of a green or purple cast, given a change of colour.

@@ -38,9 +38,9 @@ def load_file(
         UserMistakes: There is no such recipe, or a key or value is invalid.
     """
     path = Path(name).expanduser()
-    own = path.suffix.lower() in (".yaml", ".yml")
+    is_path = path.suffix.lower() in (".yaml", ".yml")
     names = names_in(folder)
-    if not own:
+    if not is_path:
         if name not in names:
             allowed = f"{', '.join(names)}, or the path of a YAML file"
             raise mistake(key, repr(name), allowed, nearest=nearest_name(name, names))
@@ -52,22 +52,22 @@ def load_file(
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        raise UserMistakes(_mistakes_of(error.errors(), model, path.name if own else f"recipe {name}")) from error
+        raise UserMistakes(_mistakes_of(error.errors(), model, path.name if is_path else f"recipe {name}")) from error
 
 
 def typed_changes(changes: Iterable[str], *, key: str = "--change") -> dict[str, Any]:
-    """Return the overrides of a recipe in ``KEY=VALUE`` words: dotted keys and plain values.
+    """Parse ``KEY=VALUE`` overrides of a recipe: dotted keys and plain values.
 
     Raises:
         UserMistakes: A word has another form.
     """
-    laid: dict[str, Any] = {}
+    overrides: dict[str, Any] = {}
     for change in changes:
         name, equals, text = change.partition("=")
         if not equals or not name:
-            raise mistake(key, change, "KEY=VALUE, as optimizer.rate=1e-3")
-        laid[name] = typed_value(text)
-    return laid
+            raise mistake(key, change, "KEY=VALUE, for example optimizer.rate=1e-3")
+        overrides[name] = typed_value(text)
+    return overrides
 
 
 def typed_value(text: str) -> Any:
@@ -137,7 +137,7 @@ def _mistakes_of(errors: Iterable[Any], model: type[BaseModel], where: str) -> l
 
 
 def _keys_at(model: type[BaseModel], steps: Sequence[Any]) -> tuple[str, ...]:
-    """Return the allowed keys of a recipe's table, by the steps to it."""
+    """Return the keys allowed in a table of a recipe, given the keys that lead to it."""
     for step in steps:
         field = model.model_fields.get(str(step))
         kinds = (

@@ -187,7 +187,7 @@ def test_a_file_that_changed_is_said(tmp_path):
 def test_duplicates_are_said(tmp_path):
     class_folders(tmp_path, {"a": 1, "b": 1})
     picture(tmp_path / "b" / "copy.png", 0)  # as a/0.png
-    assert source(tmp_path).notices() == ("1 images have the very contents of another; intervals take them for two.",)
+    assert source(tmp_path).notices() == ("1 images are exact copies of another; intervals count each of them.",)
 
 
 def test_metadata_clusters_and_strata(tmp_path):

@@ -19,7 +19,7 @@ from medtest.results.series.series_file import read_series_file
 RECORDS = ".parquet"
 EXPERIMENT = "alpha-sigma"
 _UNSAFE = re.compile(r"[^\w.-]+")
-_NO_METRIC = re.compile(r"[^A-Za-z0-9._-]+")
+_NOT_IN_METRICS = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,10 +27,10 @@ class Options:
     """Options of the command.
 
     Attributes:
-        out: Folder of the files; None is the working directory.
+        out: Folder of the files; None for the working directory.
         lower_is_better: Whether the numbers are errors.
-        min_step: Neighbouring scales nearer than this are merged; None is 0, and the suite's own for records.
-        score: Score column of records; None is the suite's own.
+        min_step: Neighbouring scales nearer than this are merged; None for 0, or for the suite's own with records.
+        score: Score column of records; None for the suite's own.
         csv: Whether to write ``alpha_sigma.csv`` and ``agreement.csv``.
         svg: Whether to write ``fig_rob.svg``.
         track: Whether to log to MLflow.
@@ -51,7 +51,7 @@ def run_alpha_sigma(files: Sequence[Path], options: Options, *, console: Console
     A single table is written to the folder itself, several to a subfolder each.
 
     Raises:
-        UserMistakes: A file cannot be read; nothing is written then.
+        UserMistakes: A file cannot be read; in that case nothing is written.
         OutputProblem: A file cannot be written.
     """
     sets = _read(files, options)
@@ -119,7 +119,7 @@ def write_files(
     """Write ``tab_rob.tex``, ``fig_rob.pdf`` and the other requested files.
 
     Raises:
-        UserMistakes: A file of that name exists that medtest did not write.
+        UserMistakes: A file of that name exists and was not written by medtest.
         OutputProblem: A file cannot be written.
     """
     from medtest.core.files.written import WrittenFiles, check_out
@@ -204,7 +204,7 @@ def _track(curves: SeriesSet, measured: Sequence[Robustness], written: Sequence[
     from medtest.report.tracking import Child, Tracker
 
     metrics = {
-        f"{name}/{_NO_METRIC.sub('_', robust.name)}": getattr(robust, name)
+        f"{name}/{_NOT_IN_METRICS.sub('_', robust.name)}": getattr(robust, name)
         for robust in measured
         for name in ("alpha", "sigma", "mean_quality", "area", "sum_of_falls", "worst_loss")
     }

@@ -1,11 +1,11 @@
 """The strongest of several attacks, image by image, judged on saved images.
 
-Modelled on AutoAttack (Croce and Hein 2020), which does not apply directly: its DLR loss is undefined under three
-classes, its targeted form under four, and it supports neither several labels nor masks. The candidates here are results
-of the suite's other attacks and of uniform noise with no larger ε, Auto-PGD on cross-entropy and on the margin (for
-masks also on Dice), each with restarts, Auto-PGD with gradients passed through rounding, a surrogate distilled from
-scores if gradients are zero or missing, and Square. Of all these images, rounded to 8 bits, the one with the worst
-answer is kept. An image whose goal is fully reached is not attacked further.
+Modelled on AutoAttack (Croce and Hein 2020), which does not apply directly: its DLR loss is undefined for fewer
+than three classes, its targeted form for fewer than four, and it supports neither several labels nor masks. The
+candidates here are results of the suite's other attacks and of uniform noise with no larger ε, Auto-PGD on
+cross-entropy and on the margin (for masks also on Dice), each with restarts, Auto-PGD with gradients passed through
+rounding, a surrogate distilled from scores if gradients are zero or missing, and Square. Of all these images, rounded
+to 8 bits, the one with the worst answer is kept. An image whose goal is fully reached is not attacked further.
 
 If answers do not repeat, gradients and scores are averaged over draws, and images are judged over more of them.
 """
@@ -35,7 +35,7 @@ class Strongest(Attack[EpsilonLevel]):
     settings: StrongestSettings
 
     def network_passes(self, severity: int) -> int:
-        """Return the passes of Auto-PGD and Square, and of checks before and after."""
+        """Return the number of passes of Auto-PGD and Square, and of checks before and after."""
         settings = self.settings
         return 2 * settings.restarts * (settings.steps + 2) + settings.tries + 5
 
@@ -71,8 +71,8 @@ class Strongest(Attack[EpsilonLevel]):
             ]
         for name in dict.fromkeys(name for _, name, _ in offered):
             by_row: dict[int, list[Any]] = {}
-            for row, by, image in offered:
-                if by == name:
+            for row, attack, image in offered:
+                if attack == name:
                     by_row.setdefault(row, []).append(image)
             for number in range(max(map(len, by_row.values()))):
                 chosen = {row: images[number] for row, images in by_row.items() if len(images) > number}

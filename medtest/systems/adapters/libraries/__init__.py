@@ -1,1 +1,1 @@
-"""Networks of libraries with the user's weights: transformers, timm, torchvision, segmentation_models_pytorch."""
+"""Networks from libraries, with the user's weights: transformers, timm, torchvision, segmentation_models_pytorch."""

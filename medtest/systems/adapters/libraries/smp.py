@@ -43,8 +43,8 @@ _OWN = {"inceptionv4": HALVES, "inceptionresnetv2": HALVES, "xception": HALVES, 
 class SmpSettings(NetworkSettings):
     """Settings of a network of segmentation_models_pytorch.
 
-    ``size`` null keeps the image's own, rounded to multiples of the encoder's stride; ``mean`` and ``std`` null are
-    those of the encoder's pre-training.
+    ``size: null`` keeps the image's own size, rounded to multiples of the encoder's stride; ``mean`` and ``std`` null
+    are those of the encoder's pre-training.
 
     Attributes:
         checkpoint: Weights only, instead of a folder (``path``); requires ``architecture`` and ``encoder``.
@@ -213,16 +213,16 @@ def _heads_classes(state: Mapping[str, Tensor]) -> int:
 def _arguments(kind: type[Any], described: Mapping[str, Any], file: str) -> dict[str, Any]:
     """Return the network's arguments: its description, without weights to download."""
     parameters = inspect.signature(kind).parameters
-    open_end = any(str(parameter).startswith("**") for parameter in parameters.values())
-    # Arguments passed on to the encoder may be numbers, but no paths from which timm would read weights.
+    takes_any = any(str(parameter).startswith("**") for parameter in parameters.values())
+    # Arguments passed on to the encoder may be numbers, but not paths from which timm would read weights.
     unknown = [
         name
         for name, value in described.items()
-        if name not in parameters and not (open_end and (value is None or isinstance(value, bool | int | float)))
+        if name not in parameters and not (takes_any and (value is None or isinstance(value, bool | int | float)))
     ]
     if unknown:
         raise MedtestError(
-            f"{file}: {kind.__name__} of the installed library takes no {', '.join(sorted(unknown)[:6])}"
+            f"{file}: {kind.__name__} of the installed library does not take {', '.join(sorted(unknown)[:6])}"
         )
     channels = described.get("in_channels", 3)
     if channels != 3:
