@@ -85,7 +85,7 @@ def test_parts(tmp_path, split):
     assert len(seeds.refs()) == expected
     if split == "all":
         assert seeds.refs()[0].seed_id.startswith(("test_", "train_"))
-        assert not seeds.notices() or "contents" in seeds.notices()[0]
+        assert not seeds.notices() or "exact copies" in seeds.notices()[0]
     else:
         assert any("part is taken" in notice for notice in seeds.notices())
 
