@@ -194,7 +194,7 @@ def test_foreign_parts_run(site: Path, tmp_path: Path) -> None:
     assert '<section id="light"><h2>Loss by light</h2>' in page and '<a href="#light">Loss by light</a>' in page
     notices = (
         "Table &#39;broken&#39; of the package medtest-light is left out: ValueError: no light",
-        "Table &#39;worst&#39; of the package medtest-light is left out: the name is that of a table of medtest&#39;s",
+        "Table &#39;worst&#39; of the package medtest-light is left out: the name belongs to a table of medtest",
     )
     assert all(words in page and words.replace("&#39;", "'") in told for words in notices), told
     (archive,) = (tmp_path / "mlruns").rglob("files.zip")

@@ -128,18 +128,27 @@ class LensFog(_Veil):
 
     def _path(self, seed: PreparedSeed, noise_seed: int) -> NDArray[np.uint8]:
         even = clouds(noise_seed, seed.height, seed.width)
-        return np.asarray(cv2.addWeighted(even, 0.5, _rim(seed.height, seed.width), 0.5, 0.0), np.uint8)
+        return ((even.astype(np.uint16) + _rim(seed.height, seed.width)) // 2).astype(np.uint8)
 
 
 def clouds(seed: int, height: int, width: int) -> NDArray[np.uint8]:
     """Return a smooth random field that spans 0 to 255, uint8 height×width."""
     rng = np.random.Generator(np.random.PCG64(seed))
-    total = np.zeros((height, width), np.float32)
+    total = np.zeros((height, width))
     for cells, share in OCTAVES:
-        grid = rng.integers(256, size=(cells, cells), dtype=np.uint8)
-        total += cv2.resize(grid, (width, height), interpolation=cv2.INTER_CUBIC) * np.float32(share)
+        grid = rng.integers(256, size=(cells, cells)).astype(np.float64)
+        total += share * _between(_between(grid, height).T, width).T
     low, high = float(total.min()), float(total.max())
-    return ((total - np.float32(low)) * np.float32(255.0 / max(high - low, 1.0)) + np.float32(0.5)).astype(np.uint8)
+    return ((total - low) * (255.0 / max(high - low, 1.0)) + 0.5).astype(np.uint8)
+
+
+def _between(grid: NDArray[np.float64], length: int) -> NDArray[np.float64]:
+    """Return rows between those of a grid, without corners, in arithmetic that every processor rounds alike."""
+    places = (np.arange(length) + 0.5) / length * (len(grid) - 1)
+    first = np.minimum(places.astype(np.int64), len(grid) - 2)
+    share = (places - first)[:, None]
+    share = share * share * (3.0 - 2.0 * share)
+    return grid[first] * (1.0 - share) + grid[first + 1] * share
 
 
 @cache
