@@ -81,8 +81,7 @@ class RayCluster(Workplace):
 
         with output_problems(self._probe):
             self.outputs.mkdir(parents=True, exist_ok=True)
-            content = secrets.token_hex(16)
-            self._probe.write_text(content, encoding="utf-8")
+            content = _probe_content(self._probe)
         settings = self._settings
         self._connection = Connection(
             BridgeJob(
@@ -302,3 +301,10 @@ class RayCluster(Workplace):
             worker = self._workers.get(report.number)
         if worker is not None:
             worker.heard(report)
+
+
+def _probe_content(path: Path) -> str:
+    """Write a random text to a file and return it; a node that reads the same shares the folder."""
+    content = secrets.token_hex(16)
+    path.write_text(content, encoding="utf-8")
+    return content
