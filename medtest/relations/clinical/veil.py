@@ -148,7 +148,8 @@ def _between(grid: NDArray[np.float64], length: int) -> NDArray[np.float64]:
     first = np.minimum(places.astype(np.int64), len(grid) - 2)
     share = (places - first)[:, None]
     share = share * share * (3.0 - 2.0 * share)
-    return grid[first] * (1.0 - share) + grid[first + 1] * share
+    rows: NDArray[np.float64] = grid[first] * (1.0 - share) + grid[first + 1] * share
+    return rows
 
 
 @cache
