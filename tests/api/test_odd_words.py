@@ -75,7 +75,7 @@ def test_fields_that_no_column_holds(usage: Any, tmp_path: Path, monkeypatch: py
     with serving() as server:
         found = asked(tmp_path, server.base_url, questions(2))
     assert [outcome.text for outcome in found] == ["Two."] * 2
-    assert all(outcome.prompt_tokens is None and len(outcome.model) <= 200 for outcome in found)
+    assert all(outcome.prompt_tokens is None and 0 < len(outcome.model) <= 200 for outcome in found)
 
 
 @pytest.mark.parametrize(

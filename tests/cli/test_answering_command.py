@@ -331,5 +331,5 @@ def test_expectations_of_a_question_that_nobody_asks_stop_a_run_and_a_plan(
     with contextlib.redirect_stderr(said):
         typed = ["suite=medvqa", "limit=1", "tracking=none", "oracles.expectations.blur.q_12345678=skip", *more]
         assert main(typed, command="python run.py") == 2
-    assert "q_12345678" in said.getvalue()
+    assert "q_12345678, a question that no image asks" in said.getvalue()
     assert not (tmp_path / "outputs").exists()

@@ -41,8 +41,8 @@ def test_a_plan_needs_no_key_and_no_leave_to_send_images(
     asked = ["suite=medvqa", "model=gpt_4o", "limit=1", "relations=[blur]", "judge.use=gpt_4_1"]
     assert main([*asked, "plan=true"]) == 0
     said = capsys.readouterr().out
-    assert "gpt_4o: a run needs OPENAI_API_KEY and send_images=true" in said
-    assert "judge: a run needs OPENAI_API_KEY" in said
+    assert "gpt_4o: a run needs OPENAI_API_KEY and send_images=true (a plan sends nothing)" in said
+    assert "judge: a run needs OPENAI_API_KEY (a plan sends nothing)" in said
     assert "at most 0." in said
     assert "found:" not in said
     # A run says the same as mistakes, before anything is sent.

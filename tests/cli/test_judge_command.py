@@ -206,7 +206,7 @@ def test_a_judge_reads_what_medtest_cannot(
 
     page = (view / "report.html").read_text(encoding="utf-8")
     assert "Read by a judge" in page
-    assert "judge" in page.lower()
+    assert ">rejected: " in page
     assert "judge.sqlite" not in (own / "manifest.sha256").read_text(encoding="utf-8")
 
     # again: nothing is asked, neither the model nor the judge; another run's judge takes the answers kept by content
@@ -264,7 +264,7 @@ def test_a_judges_budget_and_a_silent_judge_cost_no_results(
         assert main([*typed(server), *more, "--config-dir", str(home / "conf")]) == 3
     shown = capsys.readouterr().out
     assert "gave no reading of" in shown
-    assert "a judge read no" in shown
+    assert "a judge read no answer" in shown
 
 
 @pytest.mark.slow

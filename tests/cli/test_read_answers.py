@@ -64,7 +64,7 @@ def test_every_answer_gets_value_state_and_stage(tmp_path: Path, delimiter: str,
     assert rows[1]["answer"] == "'=2+ instruments"  # no formula for whoever opens it
     assert rows[2]["answer"] == ROWS[2][1]
     assert "12 answers: 9 answered, 2 refused, 1 unparsed." in said
-    assert "7 (63.6 %; 95 % interval 35.4 to 84.8) right" in said
+    assert "Of 11 with an expected value: 7 (63.6 %; 95 % interval 35.4 to 84.8) right" in said
     assert "1 unparsed, 1 read as a refusal, 2 (18.2 %; 95 % interval 5.1 to 47.7) another value." in said
     assert "all 11 7 1 1 2" in said  # the table's last row says what the sentence says
 

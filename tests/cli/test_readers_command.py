@@ -162,7 +162,8 @@ def test_a_segmenter_is_no_reader_of_polyps(tmp_path: Path, capsys: pytest.Captu
     assert polyp is not None
     assert polyp.counts == (24, 22, 36, 27)
     assert not polyp.reliable
-    assert "oracles.reader.card=" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "not used" in shown and "oracles.reader.card=" in shown
     (row,) = list(csv.DictReader((tmp_path / "pranet.card.csv").open(encoding="utf-8")))
     # Wilson's intervals of 22 of 24 and of 9 of 36, from statsmodels
     from statsmodels.stats.proportion import proportion_confint

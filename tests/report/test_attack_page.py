@@ -71,7 +71,7 @@ def test_a_failed_check_is_told_and_marked_beside_every_rate(page):
     assert len([name for name in named if name == "pgd"]) >= 2  # its setting, and accuracy over all severities
     heat = page[page.index('<section id="matrix">') : page.index('<section id="accuracy">')]
     assert "\N{WARNING SIGN}" in heat
-    assert "These checks of the attacks failed" in words
+    assert "pgd fails a check of the attack" in words and "These checks of the attacks failed" in words
 
 
 def test_published_figures_stand_beside_with_the_gap_of_budgets(page):

@@ -108,7 +108,7 @@ def test_files_beside_fetched_shards_stay(mine: Path, capsys: pytest.CaptureFixt
     assert state_of(mine) == before
     (records_file,) = (mine.parent / "home" / "outputs").glob("polyp_seg/reddish/*/records.parquet")
     place = records_file.parent.relative_to(mine.parent)
-    assert f": 16 cases in {place}" in " ".join(capsys.readouterr().out.split())
+    assert f"4 shards merged: 16 cases in {place}" in " ".join(capsys.readouterr().out.split())
     assert (records_file.parent / "tables" / "efr.csv").is_file()
 
 

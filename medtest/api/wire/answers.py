@@ -81,7 +81,7 @@ def model_and_usage(body: Mapping[str, Any]) -> dict[str, Any]:
     usage = body.get("usage")
     counts = usage if isinstance(usage, Mapping) else {}
     return {
-        "model": words(body.get("model")),
+        "model": str(body.get("model") or ""),
         "prompt_tokens": _count(counts, "prompt_tokens", "input_tokens"),
         "completion_tokens": _count(counts, "completion_tokens", "output_tokens"),
     }

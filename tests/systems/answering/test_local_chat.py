@@ -175,8 +175,8 @@ def test_a_network_of_another_kind_and_missing_weights_are_one_message(tmp_path:
     config = json.loads((folder / "config.json").read_text())
     config["text_config"]["num_hidden_layers"] = 3
     (folder / "config.json").write_text(json.dumps(config))
-    with pytest.raises(MedtestError, match=r"drawn at random"):
+    with pytest.raises(MedtestError, match=r"9 weights .* not in the folder .*drawn at random"):
         opened(folder)
     (folder / "config.json").write_text(json.dumps({**config, "model_type": "bert"}))
-    with pytest.raises(MedtestError, match=r"cannot be loaded|cannot make a network"):
+    with pytest.raises(MedtestError, match=r"cannot make a network for questions about images"):
         opened(folder)

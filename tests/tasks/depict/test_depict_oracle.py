@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from depict_records import drawn, oracle, records, right, rows, source_pool, without_last
 
-from medtest.core.cases import NO_IMAGE, AnswerOutput, Effect, PreparedSeed, ReasonCode, SeedRef, Verdict
+from medtest.core.cases import NO_IMAGE, AnswerOutput, Effect, PreparedSeed, Reason, ReasonCode, SeedRef, Verdict
 from medtest.core.errors import BadOutput
 from medtest.core.oracles import criteria
 from medtest.core.scenes import Pool, Scene, Tells, dumped
@@ -113,7 +113,7 @@ def test_rates_and_verdicts_agree_on_every_case() -> None:
 
 def test_against_the_truth_a_wrong_source_makes_no_difference() -> None:
     row = {"whole": 0.0, "source_whole": 0.0}
-    assert criteria.verdict(row, score="whole", threshold=0.0, against="truth")[0] == Verdict.FAIL
+    assert criteria.verdict(row, score="whole", threshold=0.0, against="truth") == (Verdict.FAIL, Reason())
     assert criteria.columns_needed("entities", "truth") == ("entities",)
     empty = list(rows(3, lambda pool, rng, prompt: Scene()))
     judge = oracle(against="truth")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,8 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "generators"))
 from generator_parts import DIGEST, ONE, SEVERAL, SIDE, SmallProbe, picture
 
 from medtest.core.cases import Classes
