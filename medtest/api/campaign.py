@@ -28,7 +28,7 @@ from medtest.api.drawn.kept import KeptPictures
 from medtest.api.pacing.quotas import quotas, retry_after
 from medtest.api.pacing.rate_limiter import LimiterClosed, RateLimiter
 from medtest.api.pacing.throttle import Permit
-from medtest.api.pool import GivenUp, Stop, blocking, stream
+from medtest.api.pool import GivenUp, StopSignal, blocking, stream
 from medtest.api.progress import CampaignProgress
 from medtest.api.stops import CampaignStopped, ServerClosed
 from medtest.api.store.cache import Cache, CacheMode, Memory
@@ -69,7 +69,7 @@ class Campaign:
         self.budget = budget or Budget()
         self.limiter = limiter or RateLimiter()
         self.retries = retries or Retries()
-        self.stopping = Stop()
+        self.stopping = StopSignal()
         self._draw = draw or random.Random()  # noqa: S311 - randomises pauses
         self._flying: dict[str, asyncio.Future[Outcome | None]] = {}
         self._states: Counter[str] = Counter()

@@ -30,7 +30,7 @@ class GivenUp(Exception):
     """Raised by work that had not begun when the stop was given: it has no result and is not an error."""
 
 
-class Stop:
+class StopSignal:
     """Stop signal: no further item is started, and active ones finish as usual. Thread-safe."""
 
     def __init__(self) -> None:
@@ -88,7 +88,9 @@ def _draw(iterator: Iterator[T | None], most: int) -> tuple[list[T], bool]:
 
 
 class _Stream(Generic[T, R]):
-    def __init__(self, items: Iterable[T | None], work: Callable[[T], Awaitable[R]], workers: int, stop: Stop) -> None:
+    def __init__(
+        self, items: Iterable[T | None], work: Callable[[T], Awaitable[R]], workers: int, stop: StopSignal
+    ) -> None:
         self.items, self.work, self.workers, self.stop = items, work, workers, stop
         self.inbox: asyncio.Queue[object] = asyncio.Queue(workers)
         self.outbox: asyncio.Queue[object] = asyncio.Queue(2 * workers)
@@ -131,7 +133,7 @@ class _Stream(Generic[T, R]):
 
 
 async def stream(
-    items: Iterable[T | None], work: Callable[[T], Awaitable[R]], *, workers: int, stop: Stop | None = None
+    items: Iterable[T | None], work: Callable[[T], Awaitable[R]], *, workers: int, stop: StopSignal | None = None
 ) -> AsyncGenerator[R, None]:
     """Yield ``await work(item)`` for every item, in the order of completion.
 
@@ -141,7 +143,7 @@ async def stream(
     When work (or the iterable) raises, no further item is started, active ones are finished and yielded, and then the
     first exception is raised. When the consumer stops reading, active work is cancelled.
     """
-    flow = _Stream(items, work, workers, stop or Stop())
+    flow = _Stream(items, work, workers, stop or StopSignal())
     tasks = [asyncio.create_task(flow.feed()), *(asyncio.create_task(flow.serve()) for _ in range(workers))]
     open_workers = workers
     try:

@@ -113,7 +113,7 @@ def system_entry(plan: PartPlan, system: System, task: Task) -> dict[str, Json]:
     return {
         "system": plan.info.digest_name,
         "revision": type(system).revision,
-        "settings": {**_that_count(plan, task), **system.resolved()},
+        "settings": {**_counted_settings(plan, task), **system.resolved()},
         "fingerprint": system.fingerprint(),
     }
 
@@ -183,7 +183,7 @@ def entry_beside(
     }
 
 
-def _that_count(plan: PartPlan, task: Task) -> dict[str, Any]:
+def _counted_settings(plan: PartPlan, task: Task) -> dict[str, Any]:
     """Omit settings that change no answer: marks in tables, and label settings for other tasks."""
     fields = type(plan.settings).model_fields
     extras = {name: field.json_schema_extra for name, field in fields.items()}

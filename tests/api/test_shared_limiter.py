@@ -20,7 +20,7 @@ from medtest.api.calls.request import CallState, Outcome, Parameters
 from medtest.api.campaign import Campaign
 from medtest.api.faulty.server import Faults, FaultServer, serving, serving_server
 from medtest.api.pacing.rate_limiter import LimiterClosed, RateLimiter, shared_limiter
-from medtest.api.pool import GivenUp, Stop
+from medtest.api.pool import GivenUp, StopSignal
 from medtest.api.stops import ServerClosed
 from medtest.api.store.ledger import Ledger
 
@@ -160,7 +160,7 @@ def test_a_loop_that_ends_hands_the_watch_on() -> None:
 
 def test_who_waits_is_sent_away_by_a_stop_or_by_a_long_pause() -> None:
     async def body() -> None:
-        limiter, stop, other = RateLimiter(max_in_flight=1), Stop(), Stop()
+        limiter, stop, other = RateLimiter(max_in_flight=1), StopSignal(), StopSignal()
         held = await limiter.enter()
         mine = asyncio.create_task(limiter.enter(stop=stop))
         theirs = asyncio.create_task(limiter.enter(stop=other, patience=5.0))

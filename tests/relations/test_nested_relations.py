@@ -50,7 +50,7 @@ def test_each_severity_changes_more_than_the_one_below(name: str) -> None:
         assert skipped == sorted(skipped), "a level has room and the one below has none"
 
 
-@pytest.mark.parametrize(("name", "key"), [("bubbles", "circles"), ("lens_drop", "drops")])
+@pytest.mark.parametrize(("name", "key"), [("bubbles", "bubbles"), ("lens_drop", "drops")])
 def test_a_level_holds_the_objects_of_the_level_below(name: str, key: str) -> None:
     relation = load_relation(name)
     for number in range(3):
@@ -77,7 +77,7 @@ def test_circles_are_where_the_setting_says(name: str, placement: str) -> None:
         if follow_up is None:
             continue
         changed = (follow_up.image != seed.image).any(axis=2)
-        drawn: Any = follow_up.params["circles" if name == "bubbles" else "drops"]
+        drawn: Any = follow_up.params["bubbles" if name == "bubbles" else "drops"]
         column, row, radius = drawn[0] if name == "bubbles" else (drawn[0][key] for key in ("x", "y", "radius"))
         if placement == "on":
             assert seed.mask[int(row), int(column)]

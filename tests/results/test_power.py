@@ -16,9 +16,9 @@ from scipy import stats
 from medtest.results.cube.intervals import paired_score
 from medtest.results.cube.power import (
     PairedShares,
+    agreeing_clusters,
     clustering_of,
     clusters_for_margin,
-    clusters_that_agree,
     pairs_for_margin,
     smallest_difference,
     smallest_shown,
@@ -190,6 +190,6 @@ def test_two_finished_runs_give_the_discordance_that_was_counted() -> None:
 
 @pytest.mark.parametrize(("margin", "clusters"), [(0.02, 189), (0.05, 73), (0.25, 12), (0.9, 2)])
 def test_clusters_that_agree_are_the_fewest_whose_interval_ends_below_the_margin(margin: float, clusters: int) -> None:
-    assert clusters_that_agree(margin) == clusters
+    assert agreeing_clusters(margin) == clusters
     assert paired_score(0, 0, clusters)[1] < margin
     assert clusters == 2 or paired_score(0, 0, clusters - 1)[1] >= margin

@@ -195,6 +195,6 @@ def test_a_signal_that_waited_for_an_import_is_raised_once(
             signals.phase("tracking")  # looks before the deferred one comes
             assert signalled
         time.sleep(4 * signals._LATER_SECONDS)  # it comes here, where the message is written
-        assert signals.tell() == 130
+        assert signals.report_interrupt() == 130
     sys.modules.pop("signalled")
     assert TRACKING in capsys.readouterr().err

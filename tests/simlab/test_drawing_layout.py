@@ -14,7 +14,7 @@ from medtest.phantoms.scenes import CLASSES
 from medtest.readers.pictures.spatial import relations
 from medtest.simlab.drawing.artist import Artist, Drawing
 from medtest.simlab.drawing.layout import MOST_THINGS, Standing, laid_out
-from medtest.simlab.drawing.sides import SIDES, TURNED, lies, shared_area
+from medtest.simlab.drawing.sides import SIDES, TURNED, is_on_side, shared_area
 from medtest.simlab.drawing.wishes import Wish, WishedRelation, WishList
 
 
@@ -30,12 +30,12 @@ def test_a_side_that_is_asked_for_holds_by_its_own_rule_and_by_the_readers(side:
         layout = laid_out(wished(draw.sample(CLASSES, 2), (0, side, 1)), Random(turn))
         boxes = {one.wish: one.box for one in layout.things}
         assert layout.unmet == ()
-        assert lies(side, boxes[0], boxes[1])
+        assert is_on_side(side, boxes[0], boxes[1])
         # the reader's rule is another, with thresholds of its own: what is drawn lies well within
         assert side in relations(boxes[0], boxes[1])
         if side in TURNED:
-            assert not lies(TURNED[side], boxes[0], boxes[1])
-            assert lies(TURNED[side], boxes[1], boxes[0])
+            assert not is_on_side(TURNED[side], boxes[0], boxes[1])
+            assert is_on_side(TURNED[side], boxes[1], boxes[0])
 
 
 def test_scenes_of_many_things_hold_what_is_asked() -> None:
@@ -49,7 +49,7 @@ def test_scenes_of_many_things_hold_what_is_asked() -> None:
         assert all(min(box) >= 0 and max(box) <= 1 for box in boxes.values())
         asked, unmet = asked + len(links), unmet + len(layout.unmet)
         met = [link for number, link in enumerate(links) if number not in layout.unmet]
-        assert all(lies(side, boxes[a], boxes[b]) for a, side, b in met)
+        assert all(is_on_side(side, boxes[a], boxes[b]) for a, side, b in met)
         touching = {frozenset((a, b)) for a, side, b in links if side in ("on", "in", "in front of", "behind")}
         tied = {at for pair in touching for at in pair}
         for one, other in combinations(boxes, 2):
@@ -76,7 +76,7 @@ def test_a_contradiction_gives_up_what_was_said_last() -> None:
     layout = laid_out(wished(["dog", "cat"], (0, "left of", 1), (1, "left of", 0)), Random(0))
     assert layout.unmet == (1,)
     boxes = {one.wish: one.box for one in layout.things}
-    assert lies("left of", boxes[0], boxes[1])
+    assert is_on_side("left of", boxes[0], boxes[1])
 
 
 def test_too_much_is_bounded_and_nothing_is_nothing() -> None:

@@ -118,11 +118,11 @@ def test_several_labels_of_a_function(code: str) -> None:
 def test_settings_of_labels_leave_other_digests_alone(code: str) -> None:
     from medtest.core.tasks.base import task_of
     from medtest.suite.compose import load_suite
-    from medtest.suite.digest import _that_count
+    from medtest.suite.digest import _counted_settings
 
     suite = load_suite("polyp_seg", ["model=callable", f"target={code}:share"])
-    assert _that_count(suite.systems[0], task_of("mask")) == {"batch": False}
-    assert set(_that_count(suite.systems[0], task_of("label"))) == {"batch", "gives", "classes", "multi"}
+    assert _counted_settings(suite.systems[0], task_of("mask")) == {"batch": False}
+    assert set(_counted_settings(suite.systems[0], task_of("label"))) == {"batch", "gives", "classes", "multi"}
 
 
 # ------------------------------------------------------------------------------------------------ TorchScript, ONNX

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from medtest.api.pacing.throttle import START, Permit, Throttle
-from medtest.api.pool import GivenUp, Stop
+from medtest.api.pool import GivenUp, StopSignal
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class _Waiter:
 
     tokens: float
     patience: float
-    stop: Stop | None
+    stop: StopSignal | None
     loop: asyncio.AbstractEventLoop
     future: asyncio.Future[Permit]
     crowded: float
@@ -98,7 +98,7 @@ class RateLimiter:
             self.limits.limit = min(self.limits.limit, float(self.limits.most))
 
     async def enter(
-        self, tokens: float = 0.0, *, again: bool = False, patience: float = math.inf, stop: Stop | None = None
+        self, tokens: float = 0.0, *, again: bool = False, patience: float = math.inf, stop: StopSignal | None = None
     ) -> Permit:
         """Wait for permission to send a call.
 
@@ -156,7 +156,7 @@ class RateLimiter:
             self.limits.never_sent()
             self._pump(_running_loop())
 
-    def dismiss(self, stop: Stop) -> None:
+    def dismiss(self, stop: StopSignal) -> None:
         """Dismiss all waiting calls with this stop signal; thread-safe."""
         with self._lock:
             for waiter in [candidate for candidate in self._waiting() if candidate.stop is stop]:

@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None, *, command: str = "") -> int:
         try:
             return _guarded(argv, command)
         except KeyboardInterrupt:
-            return signals.tell()
+            return signals.report_interrupt()
 
 
 def _guarded(argv: Sequence[str] | None, command: str) -> int:
@@ -72,7 +72,7 @@ def _guarded(argv: Sequence[str] | None, command: str) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.OK
     except Exception:  # noqa: BLE001 - Python's exit code 1 would mean that a gate failed
-        return signals.tell() if signals.given() else report_defect()
+        return signals.report_interrupt() if signals.given() else report_defect()
 
 
 def _called_as() -> str:
@@ -216,7 +216,7 @@ def _sweep(job: HydraJob, ready: Prepared, places: ConfigFolders) -> list[JobRes
         except UserMistakes as error:  # errors found by Hydra before the first job
             raise UserMistakes(error.mistakes, f"{error.heading}, no job was run") from error
         except KeyboardInterrupt:
-            signals.tell()
+            signals.report_interrupt()
             results = job.interrupted()
         finally:
             results = results or job.results

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 
-from medtest.core.cases import Effect, FollowUp, Image, Params, PreparedSeed
-from medtest.core.errors import NotApplicable
+from medtest.core.cases import Image, Params, PreparedSeed
 from medtest.core.portable import exp
-from medtest.relations.base import Relation
-from medtest.relations.clinical.circles import CirclePlaces, Placement
-from medtest.relations.levels import Level, LeveledSettings, number
-from medtest.relations.placement import field_box, grid_shares
+from medtest.relations.clinical.circles import CirclePlaces, CircleRelation
+from medtest.relations.placement import field_box
 
 PROFILE = (
     (0.0, -0.01),
@@ -49,74 +45,27 @@ CONTRAST = 1.45
 """Factor on the profile at the rim towards the lamp; its opposite is weakened alike."""
 
 
-class BubblesLevel(Level):
-    """One severity.
+class Bubbles(CircleRelation):
+    """Bubbles, alone and in foam, lit from the lens."""
 
-    Attributes:
-        count: Number of bubbles.
-    """
-
-    count: int = Field(ge=1, le=400)
-
-
-class BubblesSettings(LeveledSettings[BubblesLevel]):
-    """Settings of ``bubbles``.
-
-    Attributes:
-        radius: Median radius as fraction of the image's height.
-        placement: ``beside`` the lesion, ``far`` from it or ``on`` it. On the lesion the mask may no longer be what a
-            reader would draw.
-        margin: Least distance from the lesion as fraction of the image's height (``beside``, ``far``).
-    """
-
-    radius: float = Field(default=0.022, gt=0.002, le=0.15)
-    placement: Placement = "beside"
-    margin: float = Field(default=0.02, ge=0.0, le=0.25)
-
-
-class Bubbles(Relation):
-    """Bubbles, alone and in foam, lit from the lens; a severity adds bubbles to those of the level below."""
-
-    Settings = BubblesSettings
-    group: ClassVar[str] = "objects"
-    effects: ClassVar[frozenset[str]] = frozenset({"hide"})
     scale_unit: ClassVar[str] = "number of bubbles"
-    nested: ClassVar[bool] = True
+    what: ClassVar[str] = "bubbles"
 
-    def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
-        """Draw and place the bubbles one after the other.
+    def place_next(
+        self, places: CirclePlaces, radius: float, index: int, rng: np.random.Generator
+    ) -> list[float] | None:
+        """Draw the radius and place the bubble, often beside an earlier one."""
+        size = math.exp(SPREAD * float(rng.standard_normal()))
+        own = round(radius * min(max(size, RADII[0]), RADII[1]), 1)
+        touching = int(rng.integers(max(index, 1))) if rng.random() < IN_FOAM and index else None
+        circle = places.draw(own, rng, reach=REACH, touching=touching)
+        return None if circle is None else list(circle)
 
-        Raises:
-            NotApplicable: There is not enough room.
-        """
-        settings: BubblesSettings = self.settings
-        level = settings.levels[severity]
-        places = CirclePlaces(seed, settings.placement, round(settings.margin * seed.height))
-        median = settings.radius * seed.height
-        for index in range(level.count):
-            size = math.exp(SPREAD * float(rng.standard_normal()))
-            radius = round(median * min(max(size, RADII[0]), RADII[1]), 1)
-            touching = int(rng.integers(max(index, 1))) if rng.random() < IN_FOAM and index else None
-            if places.draw(radius, rng, reach=REACH, touching=touching) is None:
-                raise NotApplicable(f"no room for {level.count} bubbles")
-        return {"circles": [list(circle) for circle in places.taken], "scale": level.scale}
-
-    def apply(self, seed: PreparedSeed, params: Params) -> FollowUp:
-        """Draw the bubbles over the field."""
-        image = seed.image.copy()
-        touched = np.zeros(image.shape[:2], np.uint8)
+    def draw(self, image: Image, seed: PreparedSeed, params: Params, item: Any, touched: NDArray[np.uint8]) -> None:
+        """Draw one bubble."""
         top, left, bottom, right = field_box(seed)
-        lamp = ((left + right) / 2, (top + bottom) / 2)
-        circles = cast("list[list[float]]", params["circles"])
-        for column, row, radius in circles:
-            _draw_bubble(image, seed, (column, row, radius), lamp, touched)
-        return FollowUp(
-            image=image,
-            params=params,
-            scale=number(params, "scale"),
-            effect=Effect(kind="add", data={"what": "bubbles", "count": len(circles), "grid": grid_shares(touched)}),
-            facts={"object_area": np.count_nonzero(touched) / max(1, int(np.count_nonzero(~seed.frame)))},
-        )
+        column, row, radius = item
+        _draw_bubble(image, seed, (column, row, radius), ((left + right) / 2, (top + bottom) / 2), touched)
 
 
 def _draw_bubble(

@@ -1,15 +1,20 @@
-"""Places for round things (bubbles, drops): beside a lesion, far from it or on it."""
+"""Round objects: their places beside, far from or on a lesion, and the base class of their relations."""
 
 from __future__ import annotations
 
 import math
-from typing import Literal, TypeAlias
+from abc import abstractmethod
+from typing import Any, ClassVar, Literal, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
-from medtest.core.cases import PreparedSeed
-from medtest.relations.placement import distance_to, keep_out, lesion_distance
+from medtest.core.cases import Effect, FollowUp, Image, Params, PreparedSeed
+from medtest.core.errors import NotApplicable
+from medtest.relations.base import Relation
+from medtest.relations.levels import Level, LeveledSettings, number
+from medtest.relations.placement import distance_to, grid_shares, keep_out, lesion_distance
 
 Placement: TypeAlias = Literal["beside", "far", "on"]
 NEAR = 0.2
@@ -92,3 +97,98 @@ def _candidates(
     rows, columns = np.nonzero(usable)
     near = None if distance is None else distance[grid][usable]
     return rows * STEP, columns * STEP, room[usable], near
+
+
+class CountLevel(Level):
+    """One severity.
+
+    Attributes:
+        count: Number of objects.
+    """
+
+    count: int = Field(ge=1, le=400)
+
+
+class CircleSettings(LeveledSettings[CountLevel]):
+    """Settings of ``bubbles`` and ``lens_drop``.
+
+    Attributes:
+        radius: Typical radius as fraction of the image's height.
+        placement: ``beside`` the lesion, ``far`` from it or ``on`` it; on the lesion the mask may no longer be what a
+            reader would draw.
+        margin: Least distance from the lesion as fraction of the image's height (``beside``, ``far``).
+    """
+
+    radius: float = Field(gt=0.002, le=0.2)
+    placement: Placement = "beside"
+    margin: float = Field(ge=0.0, le=0.25)
+
+
+class CircleRelation(Relation):
+    """Base class of relations that draw round objects one after the other.
+
+    A severity adds objects to those of the level below.
+
+    Attributes:
+        what: Plural name of the objects, their key in the parameters.
+    """
+
+    Settings = CircleSettings
+    group: ClassVar[str] = "objects"
+    effects: ClassVar[frozenset[str]] = frozenset({"hide"})
+    nested: ClassVar[bool] = True
+    what: ClassVar[str]
+
+    @abstractmethod
+    def place_next(
+        self, places: CirclePlaces, radius: float, index: int, rng: np.random.Generator
+    ) -> list[Any] | dict[str, Any] | None:
+        """Draw the parameters and the place of the next object; None without room.
+
+        Args:
+            places: The free places.
+            radius: Typical radius in pixels.
+            index: Number of objects placed so far.
+            rng: The ladder's random generator.
+        """
+
+    @abstractmethod
+    def draw(self, image: Image, seed: PreparedSeed, params: Params, item: Any, touched: NDArray[np.uint8]) -> None:
+        """Draw one object into ``image`` and mark its pixels in ``touched`` (uint8 H×W)."""
+
+    def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
+        """Draw and place the objects one after the other.
+
+        Raises:
+            NotApplicable: There is not enough room.
+        """
+        settings: CircleSettings = self.settings
+        level = settings.levels[severity]
+        places = CirclePlaces(seed, settings.placement, round(settings.margin * seed.height))
+        shared = self.shared_parameters(rng)
+        objects = []
+        for index in range(level.count):
+            placed = self.place_next(places, settings.radius * seed.height, index, rng)
+            if placed is None:
+                raise NotApplicable(f"no room for {level.count} {self.what}")
+            objects.append(placed)
+        return {self.what: objects, **shared, "scale": level.scale}
+
+    def shared_parameters(self, rng: np.random.Generator) -> dict[str, Any]:
+        """Draw the parameters that all objects of a seed share; none by default."""
+        return {}
+
+    def apply(self, seed: PreparedSeed, params: Params) -> FollowUp:
+        """Draw the objects over the field."""
+        image = seed.image.copy()
+        touched = np.zeros(image.shape[:2], np.uint8)
+        objects = cast("list[Any]", params[self.what])
+        for item in objects:
+            self.draw(image, seed, params, item, touched)
+        return FollowUp(
+            image=image,
+            params=params,
+            scale=number(params, "scale"),
+            effect=Effect(kind="add", data={"what": self.what, "count": len(objects), "grid": grid_shares(touched)}),
+            facts={"object_area": np.count_nonzero(touched) / max(1, int(np.count_nonzero(~seed.frame)))},
+        )

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 
-from medtest.core.cases import Effect, FollowUp, Image, Params, PreparedSeed
-from medtest.core.errors import NotApplicable
-from medtest.relations.base import Relation
-from medtest.relations.clinical.circles import CirclePlaces, Placement
-from medtest.relations.levels import Level, LeveledSettings, number
-from medtest.relations.placement import grid_shares
+from medtest.core.cases import Image, Params, PreparedSeed
+from medtest.relations.clinical.circles import CirclePlaces, CircleRelation
+from medtest.relations.levels import number
 
 RADII = (0.55, 1.45)
 """Smallest and largest radius as multiples of the level's."""
@@ -38,74 +34,26 @@ LIFT = 0.05
 Drop = dict[str, Any]
 
 
-class DropLevel(Level):
-    """One severity.
+class LensDrop(CircleRelation):
+    """Drops on the lens; one side of all is lighter than the other."""
 
-    Attributes:
-        count: Number of drops.
-    """
-
-    count: int = Field(ge=1, le=60)
-
-
-class DropSettings(LeveledSettings[DropLevel]):
-    """Settings of ``lens_drop``.
-
-    Attributes:
-        radius: Mean radius as fraction of the image's height.
-        placement: ``beside`` the lesion, ``far`` from it or ``on`` it. A drop bends light, so that on the lesion the
-            mask no longer holds.
-        margin: Least distance from the lesion as fraction of the image's height (``beside``, ``far``).
-    """
-
-    radius: float = Field(default=0.06, gt=0.005, le=0.2)
-    placement: Placement = "beside"
-    margin: float = Field(default=0.03, ge=0.0, le=0.25)
-
-
-class LensDrop(Relation):
-    """Drops on the lens; a severity adds drops to those of the level below."""
-
-    Settings = DropSettings
-    group: ClassVar[str] = "objects"
-    effects: ClassVar[frozenset[str]] = frozenset({"hide"})
     scale_unit: ClassVar[str] = "number of drops"
-    nested: ClassVar[bool] = True
+    what: ClassVar[str] = "drops"
 
-    def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
-        """Draw and place the drops one after the other.
+    def shared_parameters(self, rng: np.random.Generator) -> dict[str, Any]:
+        """Draw the direction of the lighter side in degrees."""
+        return {"shade": round(float(rng.uniform(0.0, 360.0)), 1)}
 
-        Raises:
-            NotApplicable: There is not enough room.
-        """
-        settings: DropSettings = self.settings
-        level = settings.levels[severity]
-        places = CirclePlaces(seed, settings.placement, round(settings.margin * seed.height))
-        shade = round(float(rng.uniform(0.0, 360.0)), 1)
-        drops: list[Drop] = []
-        for _ in range(level.count):
-            radius = round(settings.radius * seed.height * float(rng.uniform(*RADII)), 1)
-            waves = [[round(float(rng.uniform(0, u)), 3), round(float(rng.uniform(0, 360)), 1)] for u in UNEVEN]
-            circle = places.draw(REACH * radius, rng)
-            if circle is None:
-                raise NotApplicable(f"no room for {level.count} drops")
-            drops.append({"x": circle[0], "y": circle[1], "radius": radius, "waves": waves})
-        return {"drops": drops, "shade": shade, "scale": level.scale}
+    def place_next(self, places: CirclePlaces, radius: float, index: int, rng: np.random.Generator) -> Drop | None:
+        """Draw the radius and the outline, and place the drop."""
+        own = round(radius * float(rng.uniform(*RADII)), 1)
+        waves = [[round(float(rng.uniform(0, u)), 3), round(float(rng.uniform(0, 360)), 1)] for u in UNEVEN]
+        circle = places.draw(REACH * own, rng)
+        return None if circle is None else {"x": circle[0], "y": circle[1], "radius": own, "waves": waves}
 
-    def apply(self, seed: PreparedSeed, params: Params) -> FollowUp:
-        """Draw the drops over the field."""
-        image = seed.image.copy()
-        touched = np.zeros(image.shape[:2], np.uint8)
-        drops = cast("list[Drop]", params["drops"])
-        for drop in drops:
-            _draw_drop(image, seed, drop, number(params, "shade"), touched)
-        return FollowUp(
-            image=image,
-            params=params,
-            scale=number(params, "scale"),
-            effect=Effect(kind="add", data={"what": "drops", "count": len(drops), "grid": grid_shares(touched)}),
-            facts={"object_area": np.count_nonzero(touched) / max(1, int(np.count_nonzero(~seed.frame)))},
-        )
+    def draw(self, image: Image, seed: PreparedSeed, params: Params, item: Any, touched: NDArray[np.uint8]) -> None:
+        """Draw one drop."""
+        _draw_drop(image, seed, item, number(params, "shade"), touched)
 
 
 def _draw_drop(image: Image, seed: PreparedSeed, drop: Drop, shade: float, touched: NDArray[np.uint8]) -> None:

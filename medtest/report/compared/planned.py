@@ -13,7 +13,7 @@ from medtest.report.charts.heat import percent
 from medtest.report.compared.named import run_here
 from medtest.report.compared.pairs import no_shared_case
 from medtest.report.pages.material import read_run
-from medtest.results.cube.power import PairedShares, clusters_for_margin, clusters_that_agree, smallest_shown
+from medtest.results.cube.power import PairedShares, agreeing_clusters, clusters_for_margin, smallest_shown
 from medtest.results.gating.gates import describe
 from medtest.results.rates.expected import ExpectedDifferences, expected_of_one, expected_of_two
 from medtest.results.records.common_cases import common_cases
@@ -135,7 +135,7 @@ def gate_lines(plan: Outline, expected: ExpectedDifferences) -> Iterator[str]:
             yield f"Gate {describe(gate)}: a margin of 0 cannot pass with any number of seeds, even if the runs agree."
             continue
         # Failed sources, errors and skips are expected to agree, which needs this many clusters.
-        agree = _of_clusters(clusters_that_agree(gate.margin_percent / 100), plan)
+        agree = _of_clusters(agreeing_clusters(gate.margin_percent / 100), plan)
         needed = max(_seeds(gate.margin_percent, paired, cases, plan), agree)
         planned = sum(plan.datasets.values())
         enough = "enough" if needed <= planned else "too few"

@@ -120,7 +120,7 @@ def clusters_for_margin(margin: float, expected: PairedShares, pairs: float, clu
     return max(2, math.ceil(min(resampled, max(needed, Z95**2 * (1 - margin) / margin)) - 1e-9))
 
 
-def clusters_that_agree(margin: float) -> int:
+def agreeing_clusters(margin: float) -> int:
     """Return the number of clusters without a difference that exclude a loss of a margin, at least two.
 
     Tango's interval of n clusters without a difference ends at z² / (n + z²).

@@ -78,7 +78,7 @@ def shown(
         if ends[0] is None or ends[1] is None:
             continue  # missing objects are reported above
         pairs = ((subject_box, two) for subject_box in ends[0] for two in ends[1])
-        if not all(_stands(first, predicate, second, aspect) for first, second in pairs):
+        if not all(_is_positioned(first, predicate, second, aspect) for first, second in pairs):
             subject, target = pool.entities[triple.subject].name, pool.entities[triple.object].name
             wrong.append(f"{subject} not {predicate} {target}")
     return ShownPicture(not wrong, wrong[0] if wrong else "")
@@ -125,7 +125,7 @@ def _wrong(entity: Entity, objects: list[SeenEntity], *, exact: bool) -> str:
     return f"more than {count} {entity.name}" if exact and len(objects) > count else ""
 
 
-def _stands(subject: SeenEntity, predicate: str, two: SeenEntity, aspect: float) -> bool:
+def _is_positioned(subject: SeenEntity, predicate: str, two: SeenEntity, aspect: float) -> bool:
     return (
         subject.box is not None
         and two.box is not None

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from medtest.core.oracles import criteria
 from medtest.results.cube.axes import ALL, OVERALL, Axes, axes
-from medtest.results.cube.power import clusters_that_agree
+from medtest.results.cube.power import agreeing_clusters
 from medtest.results.rates.differences import PairedChange, paired_change
 from medtest.results.records.records_io import Records
 from medtest.results.records.status import Status, failed_in_pair, source_scores, status
@@ -246,7 +246,7 @@ def what_helps(conditions: Sequence[Condition]) -> str:
     margin = min(margins)
     if margin <= 0:
         return "If runs agree, no number of sources can show a margin of 0"
-    least = clusters_that_agree(margin / 100)
+    least = agreeing_clusters(margin / 100)
     return f"Even runs that agree on every case need {least:,} sources (patients) for a margin of {margin:g} points"
 
 

@@ -92,7 +92,7 @@ class Connection:
         self._thread.start()
         return answer
 
-    def tell(self, command: BridgeCommand) -> None:
+    def send(self, command: BridgeCommand) -> None:
         """Send a command to the bridge; ignored while there is none."""
         with self._lock:
             if self._bridge is not None:

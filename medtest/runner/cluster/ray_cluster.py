@@ -206,10 +206,10 @@ class RayCluster(Workplace):
         with self._lock:
             self._workers.pop(number, None)
 
-    def tell(self, command: BridgeCommand) -> None:
+    def send(self, command: BridgeCommand) -> None:
         """Send a command to the bridge; ignored while there is none."""
         if self._connection is not None:
-            self._connection.tell(command)
+            self._connection.send(command)
 
     def works(self) -> None:
         """Record that a worker has loaded its systems."""
@@ -280,7 +280,7 @@ class RayCluster(Workplace):
             workers = dict(self._workers)
         for number, worker in workers.items():
             if not (worker.node or worker.reserved):
-                self.tell(BridgeCommand("open", number))
+                self.send(BridgeCommand("open", number))
 
     def lost(self, why: str) -> None:
         """Mark every worker on a node as gone; workers that wait for a node keep waiting."""

@@ -46,7 +46,7 @@ class Home(Protocol):
     def forget(self, number: int) -> None:
         """Remove a worker."""
 
-    def tell(self, command: BridgeCommand) -> None:
+    def send(self, command: BridgeCommand) -> None:
         """Send a command to the bridge."""
 
     def works(self) -> None:
@@ -105,10 +105,10 @@ class RayWorker(Worker):
     def _begin(self, job: Job) -> None:
         self._job = job
         self._number = self._cluster.register(self)
-        self._cluster.tell(BridgeCommand("open", self._number))
+        self._cluster.send(BridgeCommand("open", self._number))
 
     def _send(self, task: Any) -> None:
-        self._cluster.tell(BridgeCommand("give", self._number, pickle.dumps(task)))
+        self._cluster.send(BridgeCommand("give", self._number, pickle.dumps(task)))
 
     def heard(self, report: WorkerReport) -> None:
         """Process a report from the bridge; called from the thread that listens to the bridge."""
@@ -162,7 +162,7 @@ class RayWorker(Worker):
         except MedtestError as error:
             self._inbox.put((self, Failed(error)))
             return
-        self._cluster.tell(BridgeCommand("start", self._number, begin))
+        self._cluster.send(BridgeCommand("start", self._number, begin))
 
     def _named(self, message: Any) -> Any:
         if isinstance(message, Failed):
@@ -174,7 +174,7 @@ class RayWorker(Worker):
 
     def kill(self) -> None:
         """Kill its process, or the actor if the process does not end. A worker that waits for a node has none."""
-        self._cluster.tell(BridgeCommand("kill", self._number))
+        self._cluster.send(BridgeCommand("kill", self._number))
         if not (self.reserved or self.node):
             self._death = "was stopped"
             self.over()
@@ -184,7 +184,7 @@ class RayWorker(Worker):
         until = time.monotonic() + patience
         while not self._over and time.monotonic() < until:
             time.sleep(0.02)
-        self._cluster.tell(BridgeCommand("drop", self._number))
+        self._cluster.send(BridgeCommand("drop", self._number))
         self._cluster.forget(self._number)
 
     def death(self) -> str:

@@ -74,7 +74,7 @@ def draw_strips(parts: Parts, systems: Sequence[System], task: StripTask) -> tup
     attacked = any(isinstance(relation, CraftedRelation) for relation in parts.relations.values())
     for strip in task.strips:
         for index, stored in zip((0, strip.case), strip.stored, strict=True):
-            key = (parts.whose(cases[index], strip.system), index)
+            key = (parts.owner(cases[index], strip.system), index)
             if key not in cases_made:
                 cases_made[key] = parts.make(seed, cases[index], strip.system)
             if (strip.system, index) not in answers:
@@ -86,7 +86,7 @@ def draw_strips(parts: Parts, systems: Sequence[System], task: StripTask) -> tup
                 (answers[strip.system, 0], answers[strip.system, strip.case]), strip.answers, strict=True
             )
         )
-        case = cases_made[parts.whose(cases[strip.case], strip.system), strip.case]
+        case = cases_made[parts.owner(cases[strip.case], strip.system), strip.case]
         picture = draw_strip(
             seed,
             case,

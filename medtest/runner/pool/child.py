@@ -74,7 +74,7 @@ def main(inbound: int, outbound: int, parent: int) -> None:
     session = session_of(job)(job, messages.send)
     if not session.open():
         return
-    messages.tell_loaded()
+    messages.report_loaded()
     while True:
         task = tasks.get()
         if task is None:
@@ -82,7 +82,7 @@ def main(inbound: int, outbound: int, parent: int) -> None:
             sys.stdout.flush()
             os._exit(0)
         session.run(task)
-        messages.tell_loaded()
+        messages.report_loaded()
 
 
 class WorkerSession(Protocol):
@@ -126,7 +126,7 @@ class _Messages:
         with self._lock:
             self._pipe.send(message)
 
-    def tell_loaded(self) -> None:
+    def report_loaded(self) -> None:
         """Report newly loaded modules, in order, that another worker may be forked with."""
         if len(sys.modules) == len(self._known):
             return

@@ -78,7 +78,7 @@ def check() -> None:
         raise KeyboardInterrupt
 
 
-def tell() -> int:
+def report_interrupt() -> int:
     """Print once which results are kept, and return the exit code."""
     _STATE.due = False
     if not _STATE.reported:

@@ -96,7 +96,7 @@ class Asker:
         except Exception:  # noqa: BLE001 - its stream ends all the same
             return
 
-    def mind_silence(self, seconds: float) -> None:
+    def check_silence(self, seconds: float) -> None:
         """Add seconds of silence, and give up open calls after too many.
 
         The time is passed in rather than measured, because a process that was suspended for an hour was not silent.

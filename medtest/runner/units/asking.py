@@ -104,6 +104,6 @@ class AskingRunner:
                 self._recorder.outbox.begin(self._index)
             for number, thread in enumerate(self._threads):
                 with suppress(Exception):  # an oracle that cannot judge an ERROR must not end the heartbeat
-                    thread.mind_silence(_TOLD_SECONDS)
+                    thread.check_silence(_TOLD_SECONDS)
                 if text := thread.counters():
                     self._recorder.outbox.send(Told(number, text))

@@ -259,7 +259,7 @@ class Parts:
                 return files.read("images", sha256)
         return None
 
-    def whose(self, address: Address, system: int) -> int:
+    def owner(self, address: Address, system: int) -> int:
         """Return the system that a case belongs to: its own if it is crafted, else the first for all."""
         return system if isinstance(self.relations.get(address.relation), CraftedRelation) else 0
 

@@ -16,7 +16,7 @@ from medtest.simlab.answering.draws import Draws
 from medtest.simlab.drawing.defects import DrawingDefects, Slips, embellishment, erring, slips
 from medtest.simlab.drawing.layout import SceneLayout, laid_out
 from medtest.simlab.drawing.reading import understood
-from medtest.simlab.drawing.sides import SIDES, lies
+from medtest.simlab.drawing.sides import SIDES, is_on_side
 from medtest.simlab.drawing.wishes import Wish, WishedRelation, WishList
 
 Picture = NDArray[np.uint8]
@@ -81,7 +81,7 @@ class Drawing:
             for b in range(len(boxes))
             if a != b
             for side in SIDES
-            if lies(side, boxes[a], boxes[b])
+            if is_on_side(side, boxes[a], boxes[b])
         )
         return Truth(things, sides, self.layout.held)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from random import Random
 
 from medtest.phantoms.scenes import ASPECTS, COLOURS
-from medtest.simlab.drawing.sides import Area, around, gap, lies, shared_area, ways
+from medtest.simlab.drawing.sides import Area, around, gap, is_on_side, shared_area, ways
 from medtest.simlab.drawing.wishes import WishList
 
 MOST_THINGS = 14
@@ -221,7 +221,7 @@ def _place(
             centre = (_middle(boxes, 0) + draw.uniform(-wide, wide), _middle(boxes, 1) + draw.uniform(-wide, wide))
         box = around(size, centre)
         placed = {**boxes, at: box}
-        if all(lies(side, placed[first], placed[other]) for first, side, other in ready) and all(
+        if all(is_on_side(side, placed[first], placed[other]) for first, side, other in ready) and all(
             _apart(box, its, frozenset((at, number)), overlapping, standing) for number, its in boxes.items()
         ):
             return box

@@ -1,7 +1,7 @@
 """Spatial relations in the product's pictures: placing a box in a relation, and testing whether it holds.
 
-Things are placed well within (:func:`ways`) the limits of a relation (:func:`lies`). Boxes are ``(left, top, right,
-bottom)`` as fractions of a square picture.
+Things are placed well within (:func:`ways`) the limits of a relation (:func:`is_on_side`). Boxes are ``(left, top,
+right, bottom)`` as fractions of a square picture.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _CLEAR = 0.11
 _STEP = 0.07
 
 
-def lies(side: str, area: Area, other: Area) -> bool:
+def is_on_side(side: str, area: Area, other: Area) -> bool:
     """Return True if a relation plainly holds between two boxes."""
     width, height = _size(area)
     its_width, its_height = _size(other)
@@ -38,9 +38,9 @@ def lies(side: str, area: Area, other: Area) -> bool:
     if side == "above":
         return down <= -0.5 * high - _CLEAR * high / 2 and abs(across) <= _SLANT * abs(down)
     if side == "right of":
-        return lies("left of", other, area)
+        return is_on_side("left of", other, area)
     if side == "under":
-        return lies("above", other, area)
+        return is_on_side("above", other, area)
     if side == "on":
         shared = min(area[2], other[2]) - max(area[0], other[0])
         return abs(area[3] - other[1]) <= _TOUCH * high and down < 0 and shared >= 0.6 * min(width, its_width)
@@ -49,9 +49,9 @@ def lies(side: str, area: Area, other: Area) -> bool:
         return inside and width * height <= 0.6 * its_width * its_height and other[3] - area[3] >= _STEP * high
     if side == "in front of":
         shares = shared_area(area, other) / min(width * height, its_width * its_height)
-        return 0.13 <= shares <= 0.45 and area[3] - other[3] >= _STEP * high and not lies("on", other, area)
+        return 0.13 <= shares <= 0.45 and area[3] - other[3] >= _STEP * high and not is_on_side("on", other, area)
     if side == "behind":
-        return lies("in front of", other, area)
+        return is_on_side("in front of", other, area)
     return gap(area, other) <= 0.4 * _middling(area, other)
 
 
