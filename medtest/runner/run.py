@@ -263,7 +263,7 @@ class _Run:
             return self._local()
         in_process = any(type(system).in_process for system in self.prepared.systems)
         if in_process or any(draws_calls(system) for system in self.prepared.systems):
-            reason = "an object of this program" if in_process else "asked over an API, and keys do not travel"
+            reason = "an object of this program" if in_process else "called over an API, and keys are not sent to nodes"
             self.notices.append(f"Workers stay on this machine: a system is {reason}.")
             return self._local()
         from medtest.runner.cluster.ray_cluster import RayCluster
@@ -380,7 +380,7 @@ class _Run:
         if self._dispatcher is None or not self._dispatcher.halting:
             return progress
         line = progress if "stopping" in progress else f"stopping{': ' if progress else ''}{progress}"
-        return f"{line} · {HALT_SECONDS:g} s at most; Ctrl-C again gives them up"
+        return f"{line} · {HALT_SECONDS:g} s at most; press Ctrl-C again to abandon them"
 
     def _update_calls(self, report: Told) -> None:
         name = f"{self.prepared.systems[report.system].record_name}: " if len(self.prepared.systems) > 1 else ""

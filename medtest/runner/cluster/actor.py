@@ -181,7 +181,7 @@ class Actor:
         while not ray.wait([facts], timeout=WAIT_SECONDS)[0]:
             self._check_still_needed()
             if not self._find_room()[0]:
-                raise _RoomIsGone(f"{node} died before the worker was there")
+                raise _RoomIsGone(f"{node} died before the worker started")
         placed: NodeFacts = ray.get(facts)
         return placed
 

@@ -32,7 +32,7 @@ def cluster_of(options: ExecutorBlock) -> ClusterSettings | None:
     wheel = None if options.wheel is None else Path(options.wheel).expanduser().resolve()
     if wheel is not None and not (wheel.suffix == ".whl" and wheel.name.startswith("medtest-") and wheel.is_file()):
         fix = "Make one: python -m build --wheel"
-        mistakes.append(_mistake("executor.wheel", str(options.wheel)[:200], "a file medtest-….whl that is there", fix))
+        mistakes.append(_mistake("executor.wheel", str(options.wheel)[:200], "an existing file medtest-….whl", fix))
     if mistakes:
         raise UserMistakes(mistakes)
     return ClusterSettings(

@@ -46,7 +46,9 @@ class StoreLock:
             FolderInUse: A process adds to the store or repairs it.
             OutputProblem: The folder cannot be written.
         """
-        with self._held(fcntl.LOCK_EX, f"{self._name} is in use by another process; repair it when that has ended."):
+        with self._held(
+            fcntl.LOCK_EX, f"{self._name} is in use by another process; repair it when that process has ended."
+        ):
             yield
 
     def is_free(self) -> bool:

@@ -52,7 +52,7 @@ def load_key(home: Path) -> bytes:
     path = key_file()
     if path.resolve().is_relative_to((home / "outputs").resolve()):
         raise Mistake(
-            where=KEY_VARIABLE, found="a file below outputs/", fix="Keep the key where the results are not."
+            where=KEY_VARIABLE, found="a file below outputs/", fix="Keep the key outside the results."
         ).as_error()
     try:
         if not path.exists():

@@ -170,7 +170,7 @@ class JudgingAgain:
         for number, count in sorted(self._wanted.items()):
             system, judged = self.prepared.systems[number].record_name, self._done[number]
             if judged:
-                yield f"{system}: {_cases(judged)} judged again from stored answers ({name}); no system was asked."
+                yield f"{system}: {_cases(judged)} judged again from stored answers ({name}); no system was queried."
             if judged < count and not self.interrupted:
                 reason = f": {self._problems[0]}" if self._problems else ""
                 yield (

@@ -18,18 +18,18 @@ from typing import Any
 
 NUMBERS = (signal.SIGINT, signal.SIGTERM)
 CODE = 130
-_NOTHING = "Interrupted before anything was run. Nothing was changed; what earlier runs finished is kept."
+_NOTHING = "Interrupted before the first case. Nothing was changed; earlier results are kept."
 PHASES = {
     "start": _NOTHING,
     "compose": _NOTHING,
     "run": "Interrupted. Finished results are kept; run the same command again to continue.",
     "tables": (
-        "Interrupted while tables and reports were made. Every case that was run is kept; the same command makes them "
-        "anew and runs no case again."
+        "Interrupted while making tables and reports. All cases are kept; the same command makes tables and reports "
+        "again without running cases."
     ),
     "tracking": (
-        "Interrupted while MLflow was told. Records, tables and reports are whole; the same command tells it again and "
-        "runs no case again."
+        "Interrupted while logging to MLflow. Records, tables and reports are complete; the same command logs them "
+        "again without running cases."
     ),
 }
 """Message about an interruption in each phase. In the first a signal ends the process at once."""

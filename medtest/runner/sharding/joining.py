@@ -189,7 +189,7 @@ def _read(parts: Sequence[ShardPart]) -> tuple[pa.Schema, Stamp, list[RowGroup],
         mark.update(f"{part.account.shard} {opened.seal.hex()}\n".encode())
         groups += row_groups
     if mistakes:
-        raise UserMistakes(mistakes, f"nothing was joined: {len(mistakes)} mistake{'s' * (len(mistakes) > 1)}")
+        raise UserMistakes(mistakes, f"nothing was merged: {len(mistakes)} mistake{'s' * (len(mistakes) > 1)}")
     stamp = Stamp(digest=str(parts[0].run["digest"]), primary=primary)
     return schema, stamp, groups, newest, mark.hexdigest().encode()
 

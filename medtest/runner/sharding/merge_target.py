@@ -143,7 +143,7 @@ def _lost_records(folder: Path, parts: Sequence[ShardPart]) -> str:
     if not (folder / RECORDS).exists():
         return ""
     if JOINED not in _metadata(folder / RECORDS):
-        return "cases of a run that was not made of shards, or that went on after a merge"
+        return "cases of a run that was not sharded, or that continued after a merge"
     keys = list(KEY_COLUMNS)
     try:
         target_keys = pq.read_table(folder / RECORDS, columns=keys)
@@ -151,4 +151,4 @@ def _lost_records(folder: Path, parts: Sequence[ShardPart]) -> str:
         count = target_keys.join(shard_keys.replace_schema_metadata(), keys, join_type="left anti").num_rows
     except (pa.ArrowException, OSError):
         return "records that cannot be read"
-    return f"{count:,} case{'s' * (count != 1)} that no shard of these has" if count else ""
+    return f"{count:,} case{'s' * (count != 1)} that none of these shards has" if count else ""

@@ -113,7 +113,7 @@ def whole_run(folders: Sequence[Path]) -> list[ShardPart]:
     mistakes += [mistake for part in parts[1:] if (mistake := _other_run_mistake(first, part)) is not None]
     mistakes = mistakes or [*_duplicates(parts), *_missing(parts), *_unfinished(parts)]
     if mistakes:
-        raise UserMistakes(mistakes, f"nothing was joined: {len(mistakes)} mistake{'s' * (len(mistakes) > 1)}")
+        raise UserMistakes(mistakes, f"nothing was merged: {len(mistakes)} mistake{'s' * (len(mistakes) > 1)}")
     return parts
 
 

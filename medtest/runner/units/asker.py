@@ -106,7 +106,9 @@ class Asker:
             if not (self.limited and self._silent > self._system.silent_seconds):
                 return
             self._silent = 0.0
-            reason = f"no answer: the system was silent for {self._system.silent_seconds:g} s while the call was open"
+            reason = (
+                f"no answer: the system did not respond for {self._system.silent_seconds:g} s while the call was open"
+            )
             given_up = [call for _, call, _ in self._calls.values()]
             self._dropped |= {call.number for call in given_up}
             outputs = [Asked(number=call.number, outputs=(reason,) * len(call.addresses)) for call in given_up]
