@@ -24,8 +24,8 @@ _MILD = (
     "diagnosis is the same."
 )
 _ERASED = (
-    "The lesion is gone from the follow-up: Outline shows where it was, Flicker shows it coming and going. From this "
-    "frame nobody would report it, so the diagnosis is another one."
+    "The lesion is gone from the follow-up: Outline shows where it was, Flicker shows it coming and going. This "
+    "frame no longer shows it, so the diagnosis is different."
 )
 _UNNATURAL = "The lesion is still there, but no examination shows tissue in such colours: this could not occur."
 _MARKED = "This frame was made to show: {name} ({looks}). Other artefacts may be in it too."
@@ -175,7 +175,7 @@ def catch_items(extras: Extras, count: int, notices: list[str]) -> list[Item]:
 
 def _note_shortage(items: list[Item], count: int, notices: list[str]) -> list[Item]:
     if len(items) < count:
-        notices.append(f"{len(items)} of {count} catch items: the suite has seeds for no more.")
+        notices.append(f"{len(items)} of {count} catch items: the suite has no seeds for more.")
     return items
 
 

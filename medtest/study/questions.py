@@ -103,7 +103,7 @@ GUIDELINES: Mapping[StudyKind, tuple[str, ...]] = {
         "same place, still to be seen. A worse picture of the same finding keeps the diagnosis.",
         "Second question: could the follow-up come from a real examination? Judge what was changed (light, focus, "
         "objects, letters), not whether you like the picture.",
-        "1 stands for strongly disagree, 5 for strongly agree. Use the whole scale, and 3 when you cannot decide.",
+        "1 means strongly disagree, 5 means strongly agree. Use the whole scale, and 3 when you cannot decide.",
         "Look at every pair afresh. Some come back later on purpose, so do not try to remember what you said.",
         "Flicker (hold F) shows the source in the follow-up's place: the eye then finds any difference at once. O "
         "draws the outline of the lesion as it is known for the source.",

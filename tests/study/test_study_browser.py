@@ -175,10 +175,10 @@ def test_looking_closer_going_back_and_what_is_not_whole(chromium: Any, folder: 
         page.keyboard.press("l")
 
         page.keyboard.press("Enter")  # nothing is answered yet
-        assert "Both questions" in page.inner_text("#status")
+        assert "both questions" in page.inner_text("#status")
         page.keyboard.press("4")
         page.keyboard.press("Enter")
-        assert "Both questions" in page.inner_text("#status")
+        assert "both questions" in page.inner_text("#status")
         page.keyboard.press("4")
         page.keyboard.press("c")
         page.keyboard.type("five 5 o f")  # keys are letters while one writes

@@ -135,7 +135,7 @@ class Pages:
         origin = request.headers.get("origin")
         fetched = request.headers.get("sec-fetch-site")
         if (origin is not None and origin.lower() not in self._site.origins) or fetched not in (None, "same-origin"):
-            raise Refused(403, "Answers are taken from the study's own page alone.")
+            raise Refused(403, "Answers are accepted only from the study's own page.")
         if not hmac.compare_digest(request.headers.get(SEAL, "").encode(), seal.encode()):
             raise Refused(403, "Another link was opened in this browser meanwhile; open your own link again.")
 
@@ -145,7 +145,7 @@ class Pages:
 
         token = request.path_params["token"]
         if self._store.annotator_of(token) is None:
-            raise Refused(403, "This link is not valid, or a newer one took its place. Ask who sent it for a new one.")
+            raise Refused(403, "This link is not valid, or was replaced by a newer one. Ask the sender for a new link.")
         answer = RedirectResponse("/", status_code=303)
         answer.set_cookie(
             self._cookie, token, max_age=90 * 86400, httponly=True, samesite="lax", secure=self._site.secure
@@ -356,9 +356,9 @@ def _posted(body: bytes, kind: StudyKind) -> PostedAnswer:
     pairs = posted.diagnosis is not None and posted.realism is not None and posted.marks is None
     marked = posted.marks is not None and posted.diagnosis is None and posted.realism is None
     if not (pairs if kind.compares else marked):
-        raise Refused(422, "Both questions want an answer." if kind.compares else "Mark artefacts, or none.")
+        raise Refused(422, "Please answer both questions." if kind.compares else "Mark artefacts, or none.")
     if posted.marks is not None and not set(posted.marks) <= set(ARTEFACTS):
-        raise Refused(422, "That artefact is none of the nine.")
+        raise Refused(422, "That is not one of the nine artefacts.")
     return posted
 
 

@@ -161,7 +161,7 @@ async function save() {
   const open_ = missing();
   for (const name of document.querySelectorAll(".question")) name.classList.toggle("shake", open_.includes(name.id));
   if (open_.length) {
-    say(pairs ? "Both questions want an answer." : "Mark what you see, or none of these.", "bad");
+    say(pairs ? "Please answer both questions." : "Mark what you see, or none of these.", "bad");
     if (pairs) mark(questions.indexOf(open_[0].slice(2)));
     $(open_[0]).querySelector("input").focus();
     return;
