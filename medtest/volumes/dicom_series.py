@@ -168,7 +168,7 @@ def _ordered(paths: list[Path], headers: list[Any]) -> _Series:
         position = (x, y, z)
         slope, shift = float(header.get("RescaleSlope", 1) or 1), float(header.get("RescaleIntercept", 0) or 0)
         if not all(math.isfinite(x) for x in (*position, slope, shift)):
-            raise BadFileError("has slices with numbers that are none")
+            raise BadFileError("has slices with NaN or infinite values")
         place = float(np.dot(position, normal))
         slices.append(_Slice(path=path, place=place, position=position, slope=slope, shift=shift))
     slices.sort(key=lambda item: item.place)

@@ -65,9 +65,9 @@ def _check_head(path: Path) -> None:
             where = value.strip().decode("utf-8", "replace")
             break
     if not where:
-        raise BadFileError("is no MetaImage file (it does not say where its values lie)")
+        raise BadFileError("is no MetaImage file (it does not name its data file)")
     if where == "LOCAL":
         return
     plain = PurePosixPath(where).name == where == PureWindowsPath(where).name
     if not plain or "%" in where or where == "LIST" or not (path.parent / where).is_file():
-        raise BadFileError("names a file of values that does not lie beside it")
+        raise BadFileError("names a data file that is not in its folder")

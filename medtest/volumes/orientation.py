@@ -38,7 +38,9 @@ class VolumeInfo:
         if not np.allclose(self.spacing, other.spacing, rtol=1e-2):
             return "has a different voxel size from its image"
         reach = _SAME_PLACE_MM + 0.1 * max(self.spacing)
-        return "" if np.allclose(self.origin, other.origin, atol=reach) else "lies elsewhere in space than its image"
+        return (
+            "" if np.allclose(self.origin, other.origin, atol=reach) else "has another position in space than its image"
+        )
 
 
 def check_size(shape: Sequence[int]) -> None:

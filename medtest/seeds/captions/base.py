@@ -263,7 +263,7 @@ class PromptSource(SeedSource):
         return Mistake(
             where="suite",
             key=f"seeds.{self.dataset}",
-            found=f"no prompt that can be used: {why or 'there is none at all'}",
+            found=f"no prompt that can be used: {why or 'there is none'}",
             allowed="prompts with entities and relations",
             fix=_fix_for(left_out),
         ).as_error()

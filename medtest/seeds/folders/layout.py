@@ -224,7 +224,7 @@ def check_folder_links(root: Path, relative: PurePosixPath) -> None:
     lost = broken_in(root / relative, lambda name: not is_ignored(name) and has_no_suffix(name))
     if lost:
         path = relative / lost[0]
-        raise LayoutError(f"{shown(path)} {broken(root / path)}", "see that what links lead to is there")
+        raise LayoutError(f"{shown(path)} {broken(root / path)}", "check that the targets of links exist")
 
 
 def _is_folder(root: Path, relative: PurePosixPath) -> bool:

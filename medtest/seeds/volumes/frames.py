@@ -137,7 +137,11 @@ class _Nifti(Frames):
         if self.info.shape != other.info.shape:
             own, other_shape = ("×".join(map(str, info.shape)) for info in (self.info, other.info))
             return f"is {other_shape} voxels, but its image is {own}"
-        return "" if self.info.has_geometry_of(other.info) else "lies elsewhere in space than its image (other affine)"
+        return (
+            ""
+            if self.info.has_geometry_of(other.info)
+            else "has another position in space than its image (other affine)"
+        )
 
     def rgb(self, index: int, span: tuple[float, float]) -> Image:
         return self._volume.rgb(index, *span)

@@ -91,7 +91,7 @@ def test_what_does_not_fit_is_said(tmp_path):
     with pytest.raises(UserMistakes, match="8×10×5 voxels, but its image is 8×10×6"):
         source(tmp_path).refs()
     write_nifti(tmp_path / "masks" / "a.nii.gz", volume(), np.diag([2.0, 3.0, 5.0, 1.0]))
-    with pytest.raises(UserMistakes, match="lies elsewhere in space"):
+    with pytest.raises(UserMistakes, match="has another position in space"):
         source(tmp_path).refs()
     write_nifti(tmp_path / "masks" / "a.nii.gz", np.zeros((8, 10, 6), np.uint8))
     with pytest.raises(UserMistakes, match="no lesion in any of the 6 images"):
