@@ -144,7 +144,7 @@ def compare(
             sweep=True,
         )
     if outcome.interrupted:
-        raise Interrupted(f"{ended.note}; the same command goes on from there.")
+        raise Interrupted(f"{ended.note}; the same command continues.")
     for problem in ended.problems:
         console.print(problem, markup=False)
     folders = [_relative(system.folder, out) for system in outcome.systems]

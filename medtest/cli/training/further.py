@@ -179,14 +179,14 @@ class _Job:
         kept_weights = f"the weights of step {trained.kept_step} are kept: {trained.weights.name}"
         self._say(f"{stopping}{trained.step} steps; {kept_weights}")
         if trained.kept_step == 0:
-            self._say("Nothing was better on held-out cases than the start, which is kept.")
+            self._say("No step improved on the initial weights on held-out cases, so these are kept.")
         return trained
 
     def _compare(self, trained: Trained, log: FurtherLog | None) -> ExitCode:
         if not self.request.compare:
             return ExitCode.OK
         if not self._testable():
-            self._say("Add test=FOLDER to this command and it tests before and after.")
+            self._say("To test before and after, add test=FOLDER to this command.")
             return ExitCode.OK
         from medtest.cli.training.compare import compare
 

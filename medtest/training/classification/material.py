@@ -72,7 +72,7 @@ def training_suite(suite: Suite, *, phantoms: int) -> Suite:
     plan = suite.seeds[0]
     synthetic = bool(getattr(plan.info.load(), "phantom", False))
     if synthetic != bool(phantoms):
-        hint = "phantoms=N says how many to train on" if synthetic else "data=FOLDER is what to train on"
+        hint = "add phantoms=N" if synthetic else "add data=FOLDER"
         raise MedtestError(f"{suite.name} tests on {'made' if synthetic else 'real'} images: {hint}")
     if not phantoms:
         return replace(suite, seeds=(PartPlan(id=DATASET, info=plan.info, settings=plan.settings),))

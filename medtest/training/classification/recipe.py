@@ -49,7 +49,7 @@ class Changes(RecipeTable):
     @model_validator(mode="after")
     def _fits(self) -> Changes:
         if not 0.3 <= self.zoom[0] <= self.zoom[1] <= 3:
-            raise ValueError("zoom wants two factors between 0.3 and 3, the smaller first")
+            raise ValueError("zoom needs two factors between 0.3 and 3, the smaller first")
         return self
 
 

@@ -91,7 +91,7 @@ class Defence(RecipeTable):
         for key in ("epsilon", "steps"):
             low, high = getattr(self, key)
             if low > high:
-                raise ValueError(f"{key} wants the smaller number first")
+                raise ValueError(f"{key} needs the smaller number first")
         if self.regularisation and self.share < 1:
             raise ValueError("regularisation compares clean with attacked images: every batch is attacked, share: 1")
         return self

@@ -92,7 +92,7 @@ class Augment(RecipeTable):
     @model_validator(mode="after")
     def _fits(self) -> Augment:
         if self.zoom_range[0] > self.zoom_range[1]:
-            raise ValueError("zoom_range wants the smaller factor first")
+            raise ValueError("zoom_range needs the smaller factor first")
         return self
 
 

@@ -234,6 +234,6 @@ def test_without_test_seeds_it_only_trains(home, capsys):
     typed = [word for word in _typed(home, "track=false", "store=none") if not word.startswith("data=")]
     assert run_app([*typed, f"data={home / 'data' / 'train'}"]) == 0
     said = capsys.readouterr().out
-    assert "Add test=FOLDER to this command" in said
+    assert "add test=FOLDER to this command" in said
     assert (home / "out" / "pranet.safetensors").is_file() and not (home / "out" / "before_after.csv").exists()
     assert not (home / "home" / "mlruns").exists() and not (home / "home" / "followups").exists()
