@@ -91,7 +91,7 @@ def check_relation(
         where = f"{address.relation}, severity {address.severity}, frame {address.frame}, repeat {address.repeat}"
         other = again[address]
         if isinstance(result, str) or isinstance(other, str):
-            _require(result == other, where, "one address is applicable at one time and not at another")
+            _require(result == other, where, "one address is applicable in one call and not in another")
             _require(bool(result), where, "NotApplicable is raised without a reason")
             continue
         _check_one(relation, seed, result, where)
@@ -148,12 +148,10 @@ def check_system(system: System, seed: PreparedSeed, *, device: str = "cpu") -> 
                 shown = SystemInput(image=image, spec=seed.spec, classes=seed.classes)
                 checked = [vars(system.task.border.check(raw, shown, system)) for raw in (first, second)]
                 same = all(np.array_equal(value, checked[1][name]) for name, value in checked[0].items())
-                _require(same, system.name, "answers otherwise when it is asked again")
+                _require(same, system.name, "answers differently when asked again")
     finally:
         system.close()
-    _require(
-        hashes == [image_sha256(image) for image in images], system.name, "wrote to the pictures that it was shown"
-    )
+    _require(hashes == [image_sha256(image) for image in images], system.name, "changed its input pictures")
     return tuple(twice[0])
 
 
@@ -200,7 +198,7 @@ def _check_one(relation: Relation, seed: PreparedSeed, result: FollowUp, where: 
     _require(result.scale >= 0, where, f"the scale {result.scale:g} is below 0")
     _check_effect(seed, result, where)
     facts = [name for name, value in result.facts.items() if not np.isfinite(value)]
-    _require(not facts, where, f"facts are no finite numbers: {', '.join(facts)}")
+    _require(not facts, where, f"facts are not finite numbers: {', '.join(facts)}")
     if not relation.touches_frame:
         unchanged = np.array_equal(result.image[seed.frame], seed.image[seed.frame])
         _require(unchanged, where, "the black frame changed; leave seed.frame alone, or say touches_frame")

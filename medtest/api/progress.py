@@ -43,7 +43,7 @@ class CampaignProgress:
             parts[0] += " (" + ", ".join(f"{count} from {name}" for name, count in reused.items()) + ")"
         parts += [f"{n} {name}" for name, n in sorted(self.states.items()) if name != "answered" and n]
         if self.stopping:
-            parts.insert(0, f"stopping: {self.in_flight} {'call' if self.in_flight == 1 else 'calls'} under way")
+            parts.insert(0, f"stopping: {self.in_flight} {'call' if self.in_flight == 1 else 'calls'} in progress")
         else:
             parts += [f"in flight {self.in_flight}", f"waiting {self.waiting}", f"retried {self.retried}"]
         if self.cost_usd is not None:

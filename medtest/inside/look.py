@@ -62,7 +62,7 @@ def network_of(system: System) -> TorchSystem:
     if not isinstance(inner, TorchSystem):
         raise Mistake(
             where=system.record_name,
-            found="a system that is no torch network",
+            found="a system that is not a torch network",
             allowed="a network of medtest, torchvision, timm, Hugging Face, smp, MONAI or TorchScript",
             fix="take the network's own weights instead of its answers or its ONNX export",
         ).as_error()

@@ -106,7 +106,7 @@ class Judge(Reader[Unread, Reading]):
 
     def announce(self, count: int) -> str:
         """Return the line shown before the judge is asked."""
-        return f"A judge is to read {count:,} answers. {self.notice()}"
+        return f"A judge reads {count:,} answers. {self.notice()}"
 
     def nothing(self) -> str:
         """Return the line shown if the parser has read everything."""

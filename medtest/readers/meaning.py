@@ -191,7 +191,7 @@ def reading_of(reply: Mapping[str, Any], unread: Unread) -> Reading:
         return Reading(State.UNPARSED)
     quote = judge_reply.quote[:MOST_WORDS].strip(_QUOTES)
     if not _consists_of_whole_words(_normalized(quote), _normalized(unread.words)):
-        return Reading(State.UNPARSED, quote=quote, doubt="its quotation does not stand in the answer")
+        return Reading(State.UNPARSED, quote=quote, doubt="its quotation is not in the answer")
     if judge_reply.meaning != "value":
         return Reading(State(judge_reply.meaning), quote=quote)
     question = by_name(unread.item)

@@ -64,7 +64,7 @@ def test_an_unknown_layer_and_what_is_no_network_are_mistakes(tmp_path: Path, mo
     with pytest.raises(UserMistakes, match="conv_block5"):
         run_app(["inspect", *SUITE, "layers=[conv_blok5]", "track=false"])
     (tmp_path / "mine.py").write_text("def answer(image):\n    return [0.5, 0.5]\n")
-    with pytest.raises(UserMistakes, match="no torch network"):
+    with pytest.raises(UserMistakes, match="not a torch network"):
         run_app(["inspect", *SUITE, "model=callable", "target=mine.py:answer", "track=false"])
 
 

@@ -161,7 +161,7 @@ class Caller:
             return replace(self._broken(received, why, seconds), trouble=Trouble.STATUS), None
         except (ValueError, NotAnAnswer, RecursionError) as error:
             kind = headers.get("content-type", "no content type")
-            why = reason_of(error) if isinstance(error, NotAnAnswer) else f"the body is cut short or no JSON ({kind})"
+            why = reason_of(error) if isinstance(error, NotAnAnswer) else f"the body is truncated or not JSON ({kind})"
             return self._broken(received, self._without_prompt(why, request), seconds), None
         self._schema_answered = self._schema_answered or (request.answer_model is not None and not plain)
         # A server may repeat what it was sent, and ledger, cache and records store its words.
@@ -224,7 +224,7 @@ class Caller:
                     trouble=Trouble.STATUS,
                     status=received.status,
                     seconds=clock() - began,
-                    reason=f"the service knows the task no longer (HTTP {received.status})",
+                    reason=f"the service no longer knows the task (HTTP {received.status})",
                     maybe_billed=True,
                 )
             if received is not None and received.status not in AGAIN:

@@ -80,9 +80,9 @@ def check_url(url: str, *, loopback: bool) -> str:
         parts = urlsplit(url)
         host, _ = parts.hostname or "", parts.port
     except ValueError:
-        raise NotFetched("its address is none") from None
+        raise NotFetched("its address is not valid") from None
     if len(url) > _MOST_LETTERS or not host or not url.isascii() or any(sign.isspace() for sign in url):
-        raise NotFetched("its address is none")
+        raise NotFetched("its address is not valid")
     if parts.scheme != "https" and not (loopback and parts.scheme == "http"):
         raise NotFetched(f"its address is {parts.scheme or 'nothing'} and not https")
     if "@" in parts.netloc:
@@ -172,7 +172,7 @@ class Fetcher:
                 async with asyncio.timeout(self._seconds):
                     return await self._follow_redirects(url)
             except TimeoutError:
-                error = NotFetched(f"it did not come within {self._seconds:g} s", final=False)
+                error = NotFetched(f"it did not arrive within {self._seconds:g} s", final=False)
             except NotFetched as raised:
                 error = raised
             if error.final or attempt == _TRIES:
@@ -187,9 +187,9 @@ class Fetcher:
             if status not in _REDIRECTS:
                 return content
             if not where:
-                raise NotFetched("its address leads nowhere")
+                raise NotFetched("its redirect has no target")
             url = urljoin(url, where)
-        raise NotFetched(f"its address leads on more than {_MOST_REDIRECTS} times")
+        raise NotFetched(f"its address redirects more than {_MOST_REDIRECTS} times")
 
     async def _request(self, url: str, host: str) -> tuple[int, str, bytes]:
         """Return the status, the target of a redirect, and the content of a success."""
@@ -205,7 +205,7 @@ class Fetcher:
                 if response.status != 200:
                     raise NotFetched(f"HTTP {response.status}", final=response.status not in _AGAIN)
                 if fields.get(b"content-encoding", b"identity") not in (b"identity", b""):
-                    raise NotFetched("it comes in an encoding that was not asked for")
+                    raise NotFetched("it has an encoding that was not requested")
                 stated = fields.get(b"content-length", b"0")
                 if stated.isdigit() and int(stated) > MOST_BYTES:
                     raise NotFetched(f"it is larger than {MOST_BYTES // MIB} MB")

@@ -46,7 +46,7 @@ def transfer_heats(materials: Sequence[Material]) -> list[dict[str, Any]]:
                 {},
                 title=f"Transfer: {name}",
                 lead=f"Made on the system of the row, shown to that of the column: {measure}, its interval, fooling "
-                "rate. On the diagonal stands the attack on itself. Of all cases of each system.",
+                "rate. The diagonal shows each system under its own attack. Over all cases of each system.",
                 columns=systems,
                 cells=_row(cells, systems),
             )

@@ -97,7 +97,7 @@ def _untold(scene: Scene, pool: Pool, tag: str) -> str:
             return "the reader cannot count"
     for triple in pool.triples:
         if _SAME.get(triple.predicate, triple.predicate) not in POSITIONS:
-            return f"the rule does not speak of {triple.predicate}"
+            return f"the rule does not cover {triple.predicate}"
         if any(entity.box is None for entity in scene.entities):
             return "the reader does not say where things are"
     return ""

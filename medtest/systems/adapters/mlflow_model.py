@@ -85,7 +85,7 @@ def version_of(uri: str, *, where: str) -> ModelVersion:
     """
     named = _URI.fullmatch(uri)
     if named is None:
-        fix = "a version by its number: 'latest' would be another model tomorrow" if "latest" in uri else ""
+        fix = "give a version number, because 'latest' changes" if "latest" in uri else ""
         raise Mistake(where=where, key="uri", found=uri or "nothing", allowed=ALLOWED, fix=fix).as_error()
     try:
         with _short_retries():

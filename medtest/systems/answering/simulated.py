@@ -155,7 +155,7 @@ class SimulatedServer(ApiSystem):
         finally:
             connection.close()
         if answer.status != 200:
-            raise MedtestError(f"{self.record_name} was not told what its client knows (HTTP {answer.status})")
+            raise MedtestError(f"{self.record_name} could not receive its settings (HTTP {answer.status})")
 
     def close(self) -> None:
         """Close ledger and cache, and stop the server."""

@@ -82,7 +82,7 @@ def _target_mistakes(source: str, target: str, overwrite: bool) -> list[Mistake]
     if new.exists() and user_path(source).exists() and new.samefile(user_path(source)):
         return [Mistake(where="command line", key=key, found=target, allowed="another file than the old one")]
     if new.exists() and not overwrite:
-        problem = f"{target} (it is there already)"
+        problem = f"{target} (it already exists)"
         return [Mistake(where="command line", key=key, found=problem, fix="choose another name, or add --overwrite")]
     if not new.parent.is_dir():
         return [Mistake(where="command line", key=key, found=f"{target} (there is no such folder)")]

@@ -142,7 +142,7 @@ class Diffusers(LocalDrawing):
                 **{name: value for name, value in options.items() if value is not None},
             )
         if any(getattr(result, "nsfw_content_detected", None) or ()):
-            raise Filtered("the pipeline's safety checker forbade the picture")
+            raise Filtered("the pipeline's safety checker rejected the picture")
         return to_pixels(result.images[0])
 
     def close(self) -> None:
@@ -193,7 +193,7 @@ def to_pixels(values: Any) -> Image:
     if picture.ndim != 3 or picture.shape[2] != 3:
         raise ValueError(f"the pipeline's picture has the shape {picture.shape}")
     if not np.isfinite(picture).all():
-        raise ValueError("the pipeline's picture holds numbers that are none")
+        raise ValueError("the pipeline's picture holds NaN or infinite values")
     pixels: Image = np.ascontiguousarray(np.rint(np.clip(picture, 0.0, 1.0) * 255).astype(np.uint8))
     return pixels
 

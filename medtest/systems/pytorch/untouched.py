@@ -50,7 +50,7 @@ def untouched(network: nn.Module, device: str) -> Iterator[None]:
         versions = [(weight, weight._version) for weight in network.parameters() if not weight.is_inference()]
         yield
         if any(weight._version != version for weight, version in versions):
-            raise BadOutput("changes its own weights while it answers, so that nothing can be said of them")
+            raise BadOutput("changes its own weights while it answers, so its answers depend on their order")
 
 
 @contextmanager

@@ -78,7 +78,7 @@ def test_the_rule(pool: Pool, tag: str, scene: Scene, correct: bool) -> None:
         (RED_DOG, Tells(classes=frozenset({"cat"})), "cannot tell dog"),
         (RED_DOG, Tells(attributes=frozenset()), "cannot tell red"),
         (TWO_DOGS, Tells(counts=False), "cannot count"),
-        (pool_of([Entity(name="dog"), Entity(name="cat")], [(0, "holding", 1)]), Tells(), "does not speak of holding"),
+        (pool_of([Entity(name="dog"), Entity(name="cat")], [(0, "holding", 1)]), Tells(), "does not cover holding"),
     ],
 )
 def test_what_cannot_be_told_is_neither_right_nor_wrong(pool: Pool, tells: Tells, why: str) -> None:
