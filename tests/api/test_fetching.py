@@ -188,7 +188,7 @@ def test_redirects_are_followed_by_the_same_rules() -> None:
             fetched(f"{base}/ftp")
         with pytest.raises(NotFetched, match="more than 3"):
             fetched(f"{base}/loop")
-        with pytest.raises(NotFetched, match="nowhere"):
+        with pytest.raises(NotFetched, match="no target"):
             fetched(f"{base}/nowhere")
 
 

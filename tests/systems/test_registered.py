@@ -119,7 +119,7 @@ def test_an_alias_is_the_version_that_it_names(home: Path) -> None:
         (f"models:/{NAME}/9", "not found"),
         ("models:/nobody/1", "nobody"),
         (f"models:/{NAME}@nothing", "nothing"),
-        (f"models:/{NAME}/latest", "tomorrow"),
+        (f"models:/{NAME}/latest", "version number"),
         ("runs:/1/model", "models:/NAME/VERSION"),
         ("", "nothing"),
     ],
