@@ -111,7 +111,7 @@ def test_a_metaimage_may_only_name_a_file_beside_it(tmp_path: Path, where: str) 
     path.write_text(
         f"ObjectType = Image\nNDims = 3\nDimSize = 2 2 2\nElementType = MET_UCHAR\nElementDataFile = {where}\n"
     )
-    with pytest.raises(BadFileError, match="beside it"):
+    with pytest.raises(BadFileError, match="not in its folder"):
         volume_info(path)
 
 
