@@ -241,7 +241,7 @@ def _refusal(url: str, error: Exception, key: str) -> MedtestError:
         key,
         f"{url}: {type(error).__name__}: {text}",
         "a readable folder of a store",
-        (f"Check that it exists and that the credentials are set and valid ({variables})." if variables else ""),
+        (f"Check that it exists and that the credentials are set and not expired ({variables})." if variables else ""),
     ).as_error()
 
 
