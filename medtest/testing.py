@@ -209,9 +209,11 @@ def _check_one(relation: Relation, seed: PreparedSeed, result: FollowUp, where: 
 def _check_effect(seed: PreparedSeed, result: FollowUp, where: str) -> None:
     effect = result.effect
     if seed.prompt is None or result.prompt is None:
-        _require(effect.kind in ("none", "move", "add"), where, f"the effect {effect.kind!r} is no kind")
+        _require(effect.kind in ("none", "move", "add"), where, f"the effect {effect.kind!r} is not a kind")
         return
-    _require(effect.kind == "scene", where, f"the effect {effect.kind!r} is no scene's; make follow-ups with change()")
+    _require(
+        effect.kind == "scene", where, f"the effect {effect.kind!r} is not a scene's; make follow-ups with change()"
+    )
     _require(
         dict(effect.data) == difference(seed.prompt.pool, result.prompt.pool), where, "the effect is not the pools'"
     )

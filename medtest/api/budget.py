@@ -124,7 +124,7 @@ class Budget:
         where: Place named in the messages of mistakes.
 
     Raises:
-        UserMistakes: A limit is no positive number, or ``max_usd`` has no price.
+        UserMistakes: A limit is not a positive number, or ``max_usd`` has no price.
     """
 
     def __init__(

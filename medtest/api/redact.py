@@ -84,7 +84,7 @@ def looks_random(token: str) -> bool:
     It has a letter-digit run that no word has: 8 or more with a digit or a mask's asterisk among them, 16 or more in
     mixed case (beyond an initial capital), 32 or more of letters alone. "HLA-B27-positive" is none.
     """
-    for run in _RUN.findall(token.strip("*")):  # **bold** is no mask
+    for run in _RUN.findall(token.strip("*")):  # **bold** is not a mask
         if len(run) >= _LEAST_RUN and any(sign.isdigit() or sign == "*" for sign in run):
             return True
         if len(run) >= _LEAST_MIXED and not (run[1:].islower() or run.isupper()):

@@ -2,7 +2,7 @@
 
 The four generators (:mod:`~medtest.phantoms.capsule`, :mod:`~medtest.phantoms.skin`, :mod:`~medtest.phantoms.fundus`,
 :mod:`~medtest.phantoms.chest`) exercise a test suite without clinical images. They are drawings: a system's scores on
-them say nothing about its performance on patients and are no clinical evidence.
+them say nothing about its performance on patients and are not clinical evidence.
 """
 
 from __future__ import annotations

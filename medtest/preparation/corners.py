@@ -132,7 +132,7 @@ def keep_sharp(votes: Votes, box: Box, cuts: Cuts) -> Cuts:
     replaced by one like another corner's, if that follows the visible part of the edge.
 
     Args:
-        votes: Votes, 0 on insets, whose edges are no evidence of a cut.
+        votes: Votes, 0 on insets, whose edges are not evidence of a cut.
         box: The field's box.
         cuts: The cuts as fitted.
     """

@@ -3,7 +3,7 @@
 The report (4.1.2) states that thresholds and region growing fail and uses a trained model. This module uses a fit: each
 pixel of a small copy votes for field or frame by its brightness, and the :class:`FieldShape` with the most votes wins.
 Such a shape cannot lose a dark lumen that touches the frame, or gain text on the frame. Fitted parts are kept only if
-they follow a sharp edge of the image, so that vignetting and dark corners are no frame.
+they follow a sharp edge of the image, so that vignetting and dark corners do not count as frame.
 """
 
 from __future__ import annotations

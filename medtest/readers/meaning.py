@@ -197,7 +197,7 @@ def reading_of(reply: Mapping[str, Any], unread: Unread) -> Reading:
     question = by_name(unread.item)
     read = parse(judge_reply.answer[:MOST_WORDS], Kind(unread.kind), None if question is None else question.id)
     if read.value is None:
-        return Reading(State.UNPARSED, quote=quote, doubt="its short form is no value of this question")
+        return Reading(State.UNPARSED, quote=quote, doubt="its short form is not a value of this question")
     return Reading(State.VALUE, said=str(read.value), quote=quote)
 
 

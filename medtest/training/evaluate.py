@@ -85,7 +85,7 @@ def evaluate(
 
     Raises:
         MedtestError: The system has no answer for an image.
-        BadOutput: It returned something that is no mask.
+        BadOutput: It returned something that is not a mask.
     """
     dice: list[float] = []
     iou: list[float] = []

@@ -119,7 +119,7 @@ def _header(path: Path) -> Any:
     with opened_file(path) as (file, size):
         if size > MOST_BYTES:
             raise BadFileError("has a slice that is larger than a slice can be")
-        with damage_is("has a slice that is no DICOM file, or whose header is damaged"):
+        with damage_is("has a slice that is not a DICOM file, or whose header is damaged"):
             if transfer_syntax(file) == DEFLATED:
                 raise BadFileError("has deflated slices, which are not read; convert them with gdcmconv --raw")
             file.seek(0)

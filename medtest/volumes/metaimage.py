@@ -13,7 +13,7 @@ from medtest.volumes.libraries import simpleitk_library
 from medtest.volumes.orientation import Turn, VolumeInfo, check_size, turn_of
 
 MOST_HEADER = 65_536
-_BAD = "is no MetaImage file, or is damaged or truncated"
+_BAD = "is not a MetaImage file, or is damaged or truncated"
 
 
 def info(path: Path) -> VolumeInfo:
@@ -65,7 +65,7 @@ def _check_head(path: Path) -> None:
             where = value.strip().decode("utf-8", "replace")
             break
     if not where:
-        raise BadFileError("is no MetaImage file (it does not name its data file)")
+        raise BadFileError("is not a MetaImage file (it does not name its data file)")
     if where == "LOCAL":
         return
     plain = PurePosixPath(where).name == where == PureWindowsPath(where).name

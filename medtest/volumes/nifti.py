@@ -18,7 +18,7 @@ from medtest.volumes.orientation import Turn, VolumeInfo, check_size, turn_of
 MOST_HEADER = 2**20
 """Largest header with extensions in bytes; extensions may hold anything and are not read."""
 
-_BAD = "is no NIfTI file, or is damaged or truncated"
+_BAD = "is not a NIfTI file, or is damaged or truncated"
 _LPS = np.diag([-1.0, -1.0, 1.0])
 """NIfTI's axes point right, front, head; ours left, back, head."""
 
@@ -52,7 +52,7 @@ def _opened(path: Path) -> tuple[Any, Turn]:
         matrix = np.asarray(image.affine, dtype=np.float64)
         kind = image.get_data_dtype()
     if not isinstance(image, nibabel.Nifti1Image):
-        raise BadFileError("is no NIfTI file")
+        raise BadFileError("is not a NIfTI file")
     if any(n > 1 for n in shape[3:]):
         raise BadFileError(f"has {len(shape)} axes ({'×'.join(map(str, shape))}); give one volume a file")
     if kind.kind not in "iuf":
@@ -70,7 +70,7 @@ def check_head(path: Path) -> None:
         path: A NIfTI file, packed or not.
 
     Raises:
-        BadFileError: The file is no NIfTI file, empty, truncated, or its values begin after :data:`MOST_HEADER` bytes.
+        BadFileError: It is not a NIfTI file, empty, truncated, or its values begin after :data:`MOST_HEADER` bytes.
     """
     with opened_file(path) as (file, size):
         if size == 0:
@@ -88,4 +88,4 @@ def check_head(path: Path) -> None:
             if not 0 <= begins <= MOST_HEADER:
                 raise BadFileError("has a header that is too long")
             return
-    raise BadFileError("is no NIfTI file")
+    raise BadFileError("is not a NIfTI file")

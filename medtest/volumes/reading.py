@@ -89,4 +89,4 @@ def _reader(path: Path) -> Any:
     kind = kind_of(path)
     if kind is not None:
         return _READERS[kind]
-    raise BadFileError(f"is no volume (read are {', '.join(SUFFIXES)}, and folders of DICOM slices)")
+    raise BadFileError(f"is not a volume (read are {', '.join(SUFFIXES)}, and folders of DICOM slices)")

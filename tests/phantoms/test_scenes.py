@@ -137,10 +137,10 @@ def test_bytes_are_the_same_on_every_processor() -> None:
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        (Placed(name="unicorn", colour="red", box=(0, 0, 1, 1)), "'unicorn' is no class"),
-        (Placed(name="dog", colour="teal", box=(0, 0, 1, 1)), "'teal' is no colour"),
-        (Placed(name="dog", colour="red", box=(0.5, 0, 0.5, 1)), "is no box"),
-        (Placed(name="dog", colour="red", box=(0, 0, float("nan"), 1)), "is no box"),
+        (Placed(name="unicorn", colour="red", box=(0, 0, 1, 1)), "'unicorn' is not a class"),
+        (Placed(name="dog", colour="teal", box=(0, 0, 1, 1)), "'teal' is not a colour"),
+        (Placed(name="dog", colour="red", box=(0.5, 0, 0.5, 1)), "is not a box"),
+        (Placed(name="dog", colour="red", box=(0, 0, float("nan"), 1)), "is not a box"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(wrong: Placed, said: str) -> None:

@@ -60,7 +60,7 @@ def test_timm_takes_a_state_dict_and_a_name(tmp_path: Path) -> None:
         ({"architecture": "hf-hub:someone/network"}, "timm has no network"),
         ({"model_args": {"checkpoint_path": "x.pth"}}, "may not hold checkpoint_path"),
         ({"model_args": {"pretrained": True}}, "may not hold pretrained"),
-        ({"model_args": {"act_layer": "../a/path"}}, "is no number, truth value or word"),
+        ({"model_args": {"act_layer": "../a/path"}}, "is not a number, truth value or word"),
         ({"model_args": {"in_chans": 1}}, "takes 1 channels"),
         ({"num_classes": 10**9}, "are possible"),
         ({"num_classes": 4}, "these are not weights of"),
@@ -169,11 +169,11 @@ def test_settings_of_the_other_kind_of_answer_are_mistakes(tmp_path: Path) -> No
 
 def test_a_segmentation_network_is_no_classifier(tmp_path: Path) -> None:
     vit(tmp_path, NAMES)
-    with pytest.raises(MedtestError, match="vit is no network for semantic segmentation"):
+    with pytest.raises(MedtestError, match="vit is not a network for semantic segmentation"):
         system_of("huggingface", "mask", path=str(tmp_path)).open(device="cpu", threads=1)
     described = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps({**described, "model_type": "sam"}))
-    with pytest.raises(MedtestError, match="sam is no network for image classification"):
+    with pytest.raises(MedtestError, match="sam is not a network for image classification"):
         system_of("huggingface", path=str(tmp_path)).open(device="cpu", threads=1)
 
 

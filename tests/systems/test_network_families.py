@@ -152,7 +152,7 @@ def test_a_backbone_without_head_is_refused_not_filled_at_random(tmp_path: Path)
     with pytest.raises(MedtestError, match="weights of SegformerForSemanticSegmentation are not in the folder"):
         system_of("huggingface", path=str(tmp_path)).open(device="cpu", threads=1)
     (tmp_path / "config.json").write_text('{"model_type": "bert"}', encoding="utf-8")
-    with pytest.raises(MedtestError, match="bert is no network for semantic segmentation"):
+    with pytest.raises(MedtestError, match="bert is not a network for semantic segmentation"):
         system_of("huggingface", path=str(tmp_path)).open(device="cpu", threads=1)
 
 

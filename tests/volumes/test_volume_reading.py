@@ -126,7 +126,7 @@ def test_what_is_no_volume_is_refused(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(content)
         with pytest.raises(BadFileError):
             volume_info(tmp_path / name)
-    with pytest.raises(BadFileError, match="is no volume"):
+    with pytest.raises(BadFileError, match="is not a volume"):
         volume_info(tmp_path / "a.png")
     (tmp_path / "empty").mkdir()
     with pytest.raises(BadFileError, match="no DICOM slice"):

@@ -74,7 +74,7 @@ def check_url(url: str, *, loopback: bool) -> str:
     """Return the host of a picture's URL.
 
     Raises:
-        NotFetched: It is no https URL with a host, or contains user information.
+        NotFetched: It is not an https URL with a host, or contains user information.
     """
     try:
         parts = urlsplit(url)

@@ -28,7 +28,7 @@ class KeptPicture:
 
     Attributes:
         picture: SHA-256 of its pixels; "" if not stored.
-        state: ANSWERED; MALFORMED if it is no picture, CONTENT_FILTER if it has one colour.
+        state: ANSWERED; MALFORMED if it is not a picture, CONTENT_FILTER if it has one colour.
         reason: Reason why it is not stored.
     """
 
@@ -41,7 +41,7 @@ def file_of(content: bytes) -> bytes:
     """Return the file of a picture, decoding base64 (:data:`medtest.api.wire.drawing.CODED`).
 
     Raises:
-        BadFileError: It is no base64.
+        BadFileError: It is not base64.
     """
     if not content.startswith(CODED):
         return content
@@ -54,7 +54,7 @@ def file_of(content: bytes) -> bytes:
     try:
         return binascii.a2b_base64(packed + b"=" * (-len(packed) % 4), strict_mode=True)
     except binascii.Error:
-        raise BadFileError("is no base64") from None
+        raise BadFileError("is not base64") from None
 
 
 def pixels_of(content: bytes, size: int | None = None) -> Image:
@@ -65,7 +65,7 @@ def pixels_of(content: bytes, size: int | None = None) -> Image:
         size: Longer side to which it is resized; None keeps its size.
 
     Raises:
-        BadFileError: It is no readable picture of at most :data:`MOST_PIXELS`.
+        BadFileError: It is not a readable picture of at most :data:`MOST_PIXELS`.
     """
     pixels = decode_rgb(content, max_pixels=MOST_PIXELS)
     longer = max(pixels.shape[:2])

@@ -225,9 +225,9 @@ class FaultServer:
         try:
             body = json.loads(content)
         except ValueError:
-            return await self._error(writer, 400, "invalid_request_error", "The body is no JSON.", stated)
+            return await self._error(writer, 400, "invalid_request_error", "The body is not a JSON.", stated)
         if not isinstance(body, dict):
-            return await self._error(writer, 400, "invalid_request_error", "The body is no object.", stated)
+            return await self._error(writer, 400, "invalid_request_error", "The body is not an object.", stated)
         if asked_schema(body) is not None and not faults.takes_schema:
             self.counts["no_schema"] += 1
             return await self._error(writer, 400, "invalid_request_error", "response_format is not supported", stated)

@@ -28,8 +28,8 @@ _WEIGHT = 0.1
 class Load:
     """Slope of log seconds over log calls in flight, 0 for a server with spare capacity and 1 for a full one.
 
-    It is a regression with decaying weights, with its standard error, because random variation of latencies is no sign
-    of a queue.
+    It is a regression with decaying weights, with its standard error, because random variation of latencies is not a
+    sign of a queue.
 
     Attributes:
         ceiling: Most calls in flight without a late answer, as far as known; initially infinite.

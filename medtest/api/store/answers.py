@@ -42,7 +42,7 @@ class SqliteFile:
         path: The file; created with its folder if missing. None for a file in memory.
         script: Creates missing tables.
         title: Name of the file in messages.
-        advice: What the user can do if the file or its disk fails, which is no fault of the system under test.
+        advice: What the user can do if the file or its disk fails, which is not a fault of the system under test.
 
     Attributes:
         set_aside: Problem of the previous file and its new location, one line; "" if there was none.

@@ -123,7 +123,7 @@ class Ledger(SqliteFile):
 
     Raises:
         FolderInUse: Another process holds it.
-        OutputProblem: It cannot be opened or is no ledger.
+        OutputProblem: It cannot be opened or is not a ledger.
     """
 
     def __init__(self, path: Path, *, wait: float = 0.0) -> None:

@@ -59,7 +59,7 @@ def read_body(body: Any, *, api: str, answer_model: type[BaseModel] | None, plai
         plain: Whether it was requested by the prompt: an answer without JSON is then valid text.
 
     Raises:
-        NotAnAnswer: It is no completion.
+        NotAnAnswer: It is not a completion.
     """
     if not isinstance(body, Mapping):
         raise NotAnAnswer(f"the body is {_kind(body)}, not an object")
@@ -101,7 +101,7 @@ def parse_structured(text: str, answer_model: type[BaseModel]) -> tuple[Json, st
     start, end = text.find("{"), text.rfind("}")
     if 0 <= start < end:
         candidates.append(text[start : end + 1])
-    reason = "the answer is no JSON"
+    reason = "the answer is not a JSON"
     for candidate in candidates:
         try:
             return answer_model.model_validate_json(_whole(candidate)).model_dump(mode="json"), ""

@@ -108,7 +108,7 @@ class Wire(ABC):
         """Return code and message of an error's body, each "" if missing.
 
         Raises:
-            ValueError: It is no JSON.
+            ValueError: It is not a JSON.
         """
         return error_of(decoded(received.content))
 

@@ -122,5 +122,5 @@ def mapping(value: Any, name: str) -> Mapping[str, Any]:
         NotAnAnswer: It is something else; the message names the expected object.
     """
     if not isinstance(value, Mapping):
-        raise NotAnAnswer(f"{name} is no object")
+        raise NotAnAnswer(f"{name} is not an object")
     return value

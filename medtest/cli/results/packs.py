@@ -137,7 +137,7 @@ def unpack(tokens: Sequence[str], *, console: Console) -> None:
         console: Console for the next steps.
 
     Raises:
-        UserMistakes: It is no pack, or the folder exists.
+        UserMistakes: It is not a pack, or the folder exists.
         OutputProblem: The folder cannot be written.
     """
     from medtest.report.packs.contents import printable

@@ -147,7 +147,7 @@ def some_runs_below(folder: Path, *, command: str) -> list[Path]:
         return folders
     outputs = home() / OUTPUTS
     fix = f"{command} {path_from_here(outputs)}" if runs_below(outputs) else "medtest run suite=polyp_seg creates one"
-    problem = f"{folder}, which {'holds no run' if folder.is_dir() else 'is no folder'}"
+    problem = f"{folder}, which {'holds no run' if folder.is_dir() else 'is not a folder'}"
     raise mistake("FOLDER", problem, f"a folder with {RUN_FILE} and records, or one that contains such folders", fix)
 
 

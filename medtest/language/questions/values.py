@@ -167,7 +167,7 @@ def is_canonical(text: str) -> bool:
 def _range(text: str) -> Range:
     match = _RANGE.fullmatch(text)
     if match is None or (match["only"] is None and match["low"] is None and match["high"] is None):
-        raise ValueError(f"{text!r} is no interval")
+        raise ValueError(f"{text!r} is not an interval")
     if match["only"] is not None:
         number = float(match["only"])
         return Range(number, number, about=match["about"] is not None)

@@ -22,7 +22,7 @@ def background(size: int, rng: np.random.Generator, clutter: int) -> NDArray[np.
     Args:
         size: Pixels a side.
         rng: Random generator.
-        clutter: Number of soft blobs, pebbles and strokes that are no class.
+        clutter: Number of soft blobs, pebbles and strokes that are not class.
 
     Returns:
         uint8 size×size×3 RGB.

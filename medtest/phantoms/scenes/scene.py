@@ -64,9 +64,9 @@ def draw_scene(
 
 def _check(item: Placed) -> None:
     if item.name not in CLASSES:
-        raise ValueError(f"{item.name!r} is no class of drawn scenes: {', '.join(CLASSES)}")
+        raise ValueError(f"{item.name!r} is not a class of drawn scenes: {', '.join(CLASSES)}")
     if item.colour not in COLOURS:
-        raise ValueError(f"{item.colour!r} is no colour of drawn scenes: {', '.join(COLOURS)}")
+        raise ValueError(f"{item.colour!r} is not a colour of drawn scenes: {', '.join(COLOURS)}")
     left, top, right, bottom = item.box
     if not (all(math.isfinite(edge) for edge in item.box) and left < right and top < bottom):
-        raise ValueError(f"{item.box} is no box: left < right and top < bottom, as fractions of the picture")
+        raise ValueError(f"{item.box} is not a box: left < right and top < bottom, as fractions of the picture")

@@ -27,4 +27,4 @@ def embedder_of(choice: Mapping[str, Any]) -> Embedder:
         return Inception(place)
     if net == Clip.name:
         return Clip(place)
-    raise ValueError(f"{net!r} is no network of pictures")
+    raise ValueError(f"{net!r} is not a network of pictures")

@@ -188,7 +188,7 @@ def _triples(raw_triples: Sequence[Any], object_count: int) -> list[tuple[int, s
 def _numbers(box: Sequence[Any]) -> tuple[float, float, float, float]:
     left, top, width, height = (float(number) for number in box)
     if not np.isfinite([left, top, width, height]).all() or width < 0 or height < 0:
-        raise ValueError(f"{list(box)!r} is no box")
+        raise ValueError(f"{list(box)!r} is not a box")
     return left, top, width, height
 
 

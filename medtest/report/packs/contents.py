@@ -232,7 +232,7 @@ def _more(names: list[str]) -> str:
 
 
 def no_pack(where: str, found: str) -> UserMistakes:
-    """Return the error for something that is no pack, or an incomplete one."""
+    """Return the error for something that is not a pack, or an incomplete one."""
     return Mistake(
         where=where,
         found=found,

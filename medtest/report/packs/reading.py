@@ -72,7 +72,7 @@ def unpack(file: Path, to: Path, bounds: ZipBounds = BOUNDS, *, durable: bool = 
         durable: Whether to wait until all of it is on disk, once for all files.
 
     Raises:
-        UserMistakes: It is no pack, of a newer format, damaged, or changed; or the folder exists.
+        UserMistakes: It is not a pack, of a newer format, damaged, or changed; or the folder exists.
         OutputProblem: The folder cannot be written.
     """
     check_target(to, "to")

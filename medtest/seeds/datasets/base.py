@@ -35,7 +35,7 @@ class Found:
         mask_count: Number of mask files.
         dataset: Id of a known data set, or "".
         part: Part or edition; "" for the whole.
-        title: Title if it is no known data set; "" for the name of its folder.
+        title: Title if it is not a known data set; "" for the name of its folder.
         image_names: Pattern of image names, if the folder holds other files.
         mask_names: Pattern of mask names.
         holds: Kind of expected answer.

@@ -197,7 +197,7 @@ def _archives_in(root: Path, tree: Tree) -> tuple[dict[str, tuple[Looked, ...]],
             try:
                 packed = recognise(tree_of_archive(root / name))
             except (BadFileError, OSError):
-                notes.append(f"{shown(name)} is no archive that can be read, or is damaged")
+                notes.append(f"{shown(name)} is not an archive that can be read, or is damaged")
                 continue
             inside[str(name)] = tuple(Looked(found=dataset, notes=count_notes(dataset)) for dataset in packed)
     return inside, notes

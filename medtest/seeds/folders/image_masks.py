@@ -72,7 +72,7 @@ class ImageMaskFolders(FolderSource):
         if not folder.is_dir():
             raise typed_mistake(
                 f"seeds.{self.dataset}.avoid",
-                f"{shown(folder)} is no folder",
+                f"{shown(folder)} is not a folder",
                 "a folder of rough masks named like the images",
             ).as_error()
         return folder

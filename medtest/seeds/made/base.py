@@ -1,6 +1,6 @@
 """Base classes of synthetic sources: a digest over their settings, and pictures drawn by number.
 
-They exercise a suite without clinical images and are no clinical evidence.
+They exercise a suite without clinical images and are not clinical evidence.
 """
 
 from __future__ import annotations

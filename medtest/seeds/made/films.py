@@ -157,7 +157,7 @@ class Films(SeedSource):
         if root is None:
             return ()
         if not root.is_dir():
-            raise _wrong(f"{root.name}, which is no folder")
+            raise _wrong(f"{root.name}, which is not a folder")
         below = list(walk(root, deepest=DEEPEST, ignored=is_ignored))
         names = [
             (folder_entry.path / n).as_posix()

@@ -1,6 +1,6 @@
 """Synthetic labelled images: capsule frames, skin lesions, fundus photographs, chest films.
 
-They exercise a suite without clinical images and are no clinical evidence.
+They exercise a suite without clinical images and are not clinical evidence.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Synthetic endoscopy pictures with the 18 questions of MEDVQA-GI and their true answers.
 
-They exercise a suite without clinical images and are no clinical evidence.
+They exercise a suite without clinical images and are not clinical evidence.
 """
 
 from __future__ import annotations

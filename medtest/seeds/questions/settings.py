@@ -56,7 +56,7 @@ class AskSettings(PartSettings):
 
 def _allowed(name: str) -> str:
     meant = did_you_mean(name, (*official_names(), ALL, KEPT)) if name else "."
-    return f"{name!r} is no question{meant} It must be all, kept, or a list of these: {', '.join(official_names())}"
+    return f"{name!r} is not a question{meant} It must be all, kept, or a list of these: {', '.join(official_names())}"
 
 
 def official_names() -> tuple[str, ...]:

@@ -79,7 +79,7 @@ def _opened(path: Path) -> Iterator[tuple[BinaryIO, Dataset]]:
             raise BadFileError("is empty (0 bytes)")
         if size > MOST_BYTES:
             raise BadFileError(f"is {size / 1e9:.1f} GB; the bound for a DICOM file is {MOST_BYTES / 1e9:.1f} GB")
-        with damage_is("is no DICOM file, or its header is damaged"):
+        with damage_is("is not a DICOM file, or its header is damaged"):
             if transfer_syntax(file) == DEFLATED:
                 raise BadFileError("is a deflated DICOM file, which is not read; convert it with gdcmconv --raw")
             file.seek(0)
@@ -115,7 +115,7 @@ def dicom_info(path: Path, *, max_pixels: int) -> DicomInfo:
     """Return pixel properties from the header without decoding.
 
     Raises:
-        BadFileError: The file is no readable DICOM image within the bounds, or pydicom is missing.
+        BadFileError: The file is not a readable DICOM image within the bounds, or pydicom is missing.
     """
     with _opened(path) as (_, header):
         return _info(header, max_pixels)

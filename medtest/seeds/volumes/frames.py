@@ -133,7 +133,7 @@ class _Nifti(Frames):
 
     def fits(self, other: Frames) -> str:
         if not isinstance(other, _Nifti):
-            return "is no NIfTI file, but its image is"
+            return "is not a NIfTI file, but its image is"
         if self.info.shape != other.info.shape:
             own, other_shape = ("×".join(map(str, info.shape)) for info in (self.info, other.info))
             return f"is {other_shape} voxels, but its image is {own}"

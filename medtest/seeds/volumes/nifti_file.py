@@ -193,14 +193,14 @@ def opened_volume(path: Path, axis: Axis, *, max_pixels: int) -> Iterator[NiftiV
     """Open a volume after checking its header against the bounds; nothing is decoded.
 
     Raises:
-        BadFileError: The file is no readable volume within the bounds, or nibabel is missing.
+        BadFileError: The file is not a readable volume within the bounds, or nibabel is missing.
     """
     nibabel = nibabel_library()
     check_head(path)
     with _reading():
         image = nibabel.load(path)
         if not isinstance(image, nibabel.Nifti1Image):
-            raise BadFileError("is no NIfTI file")
+            raise BadFileError("is not a NIfTI file")
         _check_bounds(image, axis, path, max_pixels)
         volume = NiftiVolume(image, axis)
     yield volume
@@ -208,7 +208,7 @@ def opened_volume(path: Path, axis: Axis, *, max_pixels: int) -> Iterator[NiftiV
 
 @contextmanager
 def _reading() -> Iterator[None]:
-    with damage_is("is no NIfTI file, or is damaged or truncated"):
+    with damage_is("is not a NIfTI file, or is damaged or truncated"):
         try:
             yield
         except EOFError as error:

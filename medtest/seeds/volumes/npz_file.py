@@ -111,7 +111,7 @@ def _member(archive: zipfile.ZipFile, file: IO[bytes], info: zipfile.ZipInfo) ->
     if fortran and len(shape) > 1:
         raise BadFileError(f"holds {name} column by column (Fortran order); save it in C order")
     if not 1 <= len(shape) <= MOST_DIMENSIONS or shape[0] > MOST_ITEMS or min(shape) < 0:
-        raise BadFileError(f"holds {name} of shape {shape}, which is no list of images or labels")
+        raise BadFileError(f"holds {name} of shape {shape}, which is not a list of images or labels")
     if prod(shape) * dtype.itemsize > MOST_BYTES:
         raise BadFileError(f"holds {name} of shape {shape}, more than {MOST_BYTES / 2**30:.0f} GiB")
     if header + prod(shape) * dtype.itemsize != info.file_size:

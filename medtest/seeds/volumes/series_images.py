@@ -148,7 +148,7 @@ class SeriesImages(SeedSource):
 
     def _folder(self, root: Path) -> tuple[list[tuple[SeedRef, str]], tuple[SeedProblem, ...]]:
         if not root.is_dir():
-            raise _data_mistake(f"{root.name}, which is no folder")
+            raise _data_mistake(f"{root.name}, which is not a folder")
         below = walk(root, deepest=DEEPEST, ignored=is_ignored)
         files = sorted(root / folder.path / name for folder in below for name in folder.files if _is_picture(name))
         entries: list[tuple[SeedRef, str]] = []

@@ -69,7 +69,7 @@ def read_exclusion(path: Path) -> Exclusion:
     try:
         with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise BadListError("is no regular file")
+                raise BadListError("is not a regular file")
             content = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise BadListError(f"cannot be read ({error.strerror or error})") from error
@@ -82,7 +82,7 @@ def read_exclusion(path: Path) -> Exclusion:
             raise BadListError(f"lacks the column {missing[0]} of a study's flagged.csv")
         rows = [(row["relation"] or "", row["followup_sha256"] or "") for row in table]
     except (UnicodeDecodeError, csv.Error) as error:
-        raise BadListError(f"is no CSV file in UTF-8 ({error})") from error
+        raise BadListError(f"is not a CSV file in UTF-8 ({error})") from error
     for number, (_, sha256) in enumerate(rows, start=2):
         if not _SHA.fullmatch(sha256):
             raise BadListError(f"has no SHA-256 in line {number}, column followup_sha256")

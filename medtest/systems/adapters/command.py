@@ -73,7 +73,7 @@ class Command(Algorithm):
         if missing:
             return [Mistake(where=self.name, key="command", found=f"no {' and no '.join(missing)}", allowed=FORM)]
         if shutil.which(words[0]) is None:
-            problem = f"{words[0]}, which is no program that can be run"
+            problem = f"{words[0]}, which is not a program that can be run"
             return [Mistake(where=self.name, key="command", found=problem, allowed="a program on PATH, or its path")]
         return ()
 

@@ -58,7 +58,7 @@ def read_image(path: Path, spec: ImageSpec, *, max_bytes: int, max_values: int, 
         region: Whether it holds labels (0 is outside), to which no range applies.
 
     Raises:
-        BadOutput: It is no readable image within the limits.
+        BadOutput: It is not a readable image within the limits.
     """
     try:
         size = path.stat().st_size
@@ -152,7 +152,7 @@ def _read_picture(path: Path, spec: ImageSpec, max_values: int, *, region: bool)
     # Pillow does not support 16-bit colours, so it only checks the size
     pixels = cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_UNCHANGED)
     if pixels is None:
-        raise BadOutput(f"{path.name} is no picture that can be read")
+        raise BadOutput(f"{path.name} is not a picture that can be read")
     if pixels.ndim == 3:
         pixels = pixels[..., :3]
         if region:

@@ -231,7 +231,7 @@ class Registered(ExportedGraph):
         return self._misfit()
 
     def _misfit(self) -> Sequence[Mistake]:
-        """Return a mistake if the signature's only input is no batch of images with the right number of channels."""
+        """Return a mistake if the signature's only input is not a batch of images with the right number of channels."""
         shape, layout = self.registered.shape, self.settings.layout
         if not shape:
             return ()

@@ -93,7 +93,7 @@ class LocalChat(AskingSystem):
         """Load the checkpoint.
 
         Raises:
-            MedtestError: It is no image-text-to-text model, or has no chat template.
+            MedtestError: It is not an image-text-to-text model, or has no chat template.
         """
         import torch
         from transformers import AutoModelForImageTextToText, AutoProcessor

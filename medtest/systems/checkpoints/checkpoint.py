@@ -87,8 +87,8 @@ def read_weights(file: Path | IO[bytes], *, name: str) -> dict[str, Tensor]:
             command = f"medtest weights convert {shlex.quote(str(file))} {shlex.quote(f'{file.stem}.safetensors')}"
             trusted = f", or, if you trust who made it, convert it once: {command}"
         raise NeedsTrust(
-            f"{name}: holds more than tensors and plain containers, or is no file of weights. medtest runs no code of "
-            f"a checkpoint; save the network's state_dict() alone{trusted} ({str(error).splitlines()[0][:200]})"
+            f"{name}: holds more than tensors and plain containers, or is not a file of weights. medtest runs no code "
+            f"of a checkpoint; save the network's state_dict() alone{trusted} ({str(error).splitlines()[0][:200]})"
         ) from error
     except Exception as error:
         raise MedtestError(f"{name}: not a file of weights that can be read: {str(error)[:300]}") from error
@@ -143,7 +143,9 @@ def unwrapped(content: Any, name: str) -> dict[str, Tensor]:
     state = entries_of(content, name, torch.Tensor)
     for key, value in state.items():
         if value.layout is not torch.strided or value.is_quantized or value.device.type != "cpu":
-            raise MedtestError(f"{name}: {key[:80]} is no plain array of numbers (sparse, quantised or without data)")
+            raise MedtestError(
+                f"{name}: {key[:80]} is not a plain array of numbers (sparse, quantised or without data)"
+            )
     return state
 
 

@@ -94,7 +94,7 @@ def distinct_names(names: object, most: int) -> tuple[str, ...]:
         ValueError: They are not distinct names, or more than ``most``.
     """
     if not isinstance(names, list) or not all(isinstance(name, str) and 0 < len(name) <= 100 for name in names):
-        raise ValueError("its classes are no list of names")
+        raise ValueError("its classes are not list of names")
     if len(set(names)) < len(names) or len(names) > most or any("|" in name for name in names):
         raise ValueError("its classes are not distinct, too many, or contain a |")
     return tuple(names)

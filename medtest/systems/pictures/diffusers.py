@@ -169,10 +169,10 @@ def problem_of(folder: Path) -> str:
         inner = isinstance(library, str) and (library in _LIBRARIES or library == "stable_diffusion")
         if not inner or (folder / part / f"{library}.py").exists():
             return (
-                f"{part} of {library}, which is no part of diffusers or transformers: medtest runs no code of a folder"
+                f"{part} of {library}, which is not part of diffusers or transformers: medtest runs no code of a folder"
             )
         if _is_pickled(folder / part):
-            return f"weights of {part} that are no safetensors"
+            return f"weights of {part} that are not safetensors"
     if any(folder.rglob("*.py")):
         return "code in the folder, which medtest does not run"
     return ""

@@ -39,7 +39,7 @@ class Subtractor(Segmenter):
         """Segment motion.
 
         Raises:
-            BadOutput: The image is no film.
+            BadOutput: The image is not a film.
         """
         if not spec.axes.startswith("t"):
             raise BadOutput(f"it answers films; this image has the axes {spec.axes}")

@@ -36,7 +36,7 @@ def read_pieces(path: Path) -> dict[str, float]:
 
     Raises:
         OSError: The file cannot be read.
-        ValueError: It is no sentencepiece model.
+        ValueError: It is not a sentencepiece model.
     """
     if path.stat().st_size > MAX_BYTES:
         raise ValueError(f"{path.name} is larger than {MAX_BYTES // 1_000_000} MB")
@@ -49,7 +49,7 @@ def read_pieces(path: Path) -> dict[str, float]:
         if 1 in held and len(held.get(2, bytes(4))) == 4:
             scores[held[1].decode("utf-8", "replace")] = float(struct.unpack("<f", held.get(2, bytes(4)))[0])
     if not scores:
-        raise ValueError(f"{path.name} is no sentencepiece model")
+        raise ValueError(f"{path.name} is not a sentencepiece model")
     return scores
 
 

@@ -129,7 +129,7 @@ def _decided(values: NDArray[np.float64], classes: Classes, form: str) -> tuple[
     best = np.flatnonzero(values == values.max())
     if len(best) > 1:
         tied = ", ".join(classes.names[index] for index in best[:4])
-        raise BadOutput(f"gave the same largest score to {len(best)} classes ({tied}): that is no decision")
+        raise BadOutput(f"gave the same largest score to {len(best)} classes ({tied}): that is not a decision")
     return (classes.names[int(best[0])],), probabilities.astype(np.float32)
 
 

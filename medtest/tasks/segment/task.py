@@ -66,7 +66,7 @@ class MaskScoring(Scoring):
     def probability_gaps(self, probabilities: Output | NDArray[np.float64], answer: Output) -> NDArray[np.float64]:
         """Return the differences of probabilities, float64 H×W."""
         if not isinstance(answer, MaskOutput) or answer.probability is None:
-            raise TypeError(f"an answer of kind {answer.kind} is no probability map")
+            raise TypeError(f"an answer of kind {answer.kind} is not a probability map")
         values = probabilities.probability if isinstance(probabilities, MaskOutput) else probabilities
         own, reference = np.asarray(values, np.float64), np.asarray(answer.probability, np.float64)
         native = reference if answer.native is None else answer.native

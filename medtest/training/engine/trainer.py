@@ -232,7 +232,7 @@ class Trainer:
             self._report({}, self.evaluate({}))
             self.save()
         with stopping() as stop_requested, warnings.catch_warnings():
-            # A step skipped by the scaler is no error of the schedule.
+            # A step skipped by the scaler is not an error of the schedule.
             warnings.filterwarnings("ignore", r"Detected call of `lr_scheduler\.step\(\)` before")
             while reached.step < training.steps and not reached.stopped:
                 numbers = self.advance()

@@ -57,7 +57,7 @@ def families() -> tuple[str, ...]:
 
 
 def check_family(model: str, *, others: Sequence[str] = ()) -> None:
-    """Raise an error if a name is no trainable network.
+    """Raise an error if a name is not a trainable network.
 
     Args:
         model: The name typed by the user.

@@ -46,7 +46,7 @@ def side_of(suite: Suite) -> int:
     """Return the side in pixels of a suite's prepared images.
 
     Raises:
-        UserMistakes: They keep the size of their files, or are no pictures with labels.
+        UserMistakes: They keep the size of their files, or are not pictures with labels.
     """
     side = suite.prepare.size
     if not suite.task.labels:

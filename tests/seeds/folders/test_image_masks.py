@@ -218,7 +218,7 @@ def test_rough_masks(tmp_path):
     mask(tmp_path / "rough" / "1.png", 3, size=(9, 9))
     with pytest.raises(UserMistakes, match="9×9, but its image is 32×24"):
         source(tmp_path / "data", labels="none", avoid=str(tmp_path / "rough")).refs()
-    with pytest.raises(UserMistakes, match="is no folder"):
+    with pytest.raises(UserMistakes, match="is not a folder"):
         source(tmp_path / "data", labels="none", avoid=str(tmp_path / "nowhere")).refs()
 
 

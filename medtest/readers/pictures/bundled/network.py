@@ -189,7 +189,7 @@ def read_scene_info(path: Path) -> SceneNetInfo:
     Raises:
         MedtestError: The file is not such a file.
     """
-    with described(path, FORMAT, "these are no weights of a reader of drawn scenes") as facts:
+    with described(path, FORMAT, "these are not weights of a reader of drawn scenes") as facts:
         info = SceneNetInfo(
             classes=distinct_names(facts["classes"], _MOST_NAMES),
             colours=distinct_names(facts["colours"], _MOST_NAMES),

@@ -33,7 +33,7 @@ def read_names(path: Path) -> tuple[str, ...]:
             content = file.read(_MOST_BYTES + 1)
         lines = [line.strip() for line in content.decode("utf-8-sig").rstrip().splitlines()]
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
+        reason = error.strerror if isinstance(error, OSError) else "it is not a text in UTF-8"
         raise MedtestError(f"{path.name}: cannot be read: {reason}") from None
     if not lines or not all(lines) or len(lines) > _MOST_NAMES or len(content) > _MOST_BYTES:
         raise MedtestError(f"{path.name}: a text file with the name of one class on each line is expected")

@@ -131,7 +131,7 @@ def _names(name: str, words: Sequence[str]) -> bool:
 
 def _class_indices(labels: NDArray[np.float64]) -> NDArray[np.int64]:
     if not np.isfinite(labels).all() or (np.abs(labels) > 1e9).any():
-        raise BadOutput("gave classes that are no numbers")
+        raise BadOutput("gave classes that are not numbers")
     return np.rint(labels).astype(np.int64)
 
 

@@ -1,6 +1,6 @@
 """Checks on attacks: ``tables/attack_checks.csv``.
 
-A failed attack is no evidence of robustness: the gradients may be useless, the steps too coarse or the answers random
+A failed attack is not evidence of robustness: the gradients may be useless, the steps too coarse or the answers random
 (N. Carlini et al., "On evaluating adversarial robustness", 2019; A. Athalye et al., "Obfuscated gradients give a false
 sense of security", ICML 2018). Each check is a comparison that a sound attack passes. Two rates are compared on the
 same source cases, with the interval of the difference (:mod:`medtest.results.rates.differences`): ``fails`` if the

@@ -51,7 +51,9 @@ def read_class_folders(root: Path, dataset: Found, settings: LabelFolderSettings
     style = STYLES[dataset.reader]
     folders = class_folders(root, dataset.where, masks=settings.masks)
     if len(folders) > MOST_CLASSES:
-        raise LayoutError(f"{len(folders):,} folders in {shown(dataset.where)} are no classes", "name the right folder")
+        raise LayoutError(
+            f"{len(folders):,} folders in {shown(dataset.where)} are not classes", "name the right folder"
+        )
     mapping = known()[style.dataset].mapping if style.dataset else {}
     own = {fold(name): name for name in mapping}
     laid = LabelledFolder(names=(), mapping=mapping, classes=CAPSULE.names if mapping else ())

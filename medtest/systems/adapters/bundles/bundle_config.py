@@ -80,7 +80,7 @@ class _Reader:
             return self._text(node, at, trail)
         if node is None or isinstance(node, bool | int | float):
             return node
-        raise NotPlain(f"{at} is {type(node).__name__}, which is no plain value")
+        raise NotPlain(f"{at} is {type(node).__name__}, which is not a plain value")
 
     def _table(self, table: Mapping[Any, Any], at: str, trail: tuple[str, ...]) -> dict[str, Any]:
         table = table if self._trim is None else self._trim(table)

@@ -90,7 +90,7 @@ def check_network(described: object, at: str = "network_def") -> None:
     if isinstance(described, Mapping):
         target = described.get(TARGET)
         if target is not None and not _network_home(str(target)):
-            raise NotPlain(f"{at} names {str(target)[:80]!r}, which is no network of monai.networks or torch.nn")
+            raise NotPlain(f"{at} names {str(target)[:80]!r}, which is not a network of monai.networks or torch.nn")
         for key, value in described.items():
             if _READS.search(key) and isinstance(value, str):
                 raise NotPlain(f"{at}::{key} names a file: {value[:60]!r}")
@@ -157,7 +157,7 @@ def listed_transforms(described: Any, at: str) -> list[dict[str, Any]]:
     """Return the transforms of a resolved description as a flat list, checked by name.
 
     Raises:
-        NotPlain: It is no chain of allowed transforms.
+        NotPlain: It is not a chain of allowed transforms.
     """
     if isinstance(described, Mapping) and base_name(str(described.get(TARGET, "")))[0] == "Compose":
         extra = [key for key in described if key not in (TARGET, "transforms", "map_items", "unpack_items", "lazy")]
@@ -170,7 +170,7 @@ def listed_transforms(described: Any, at: str) -> list[dict[str, Any]]:
     if isinstance(described, list):
         return [transform for i, item in enumerate(described) for transform in listed_transforms(item, f"{at}::{i}")]
     if not isinstance(described, Mapping) or not isinstance(described.get(TARGET), str):
-        raise NotPlain(f"{at} is no transform")
+        raise NotPlain(f"{at} is not a transform")
     if described.get("_disabled_") in (True, "true", "True"):
         return []
     target = str(described[TARGET])
@@ -183,7 +183,7 @@ def listed_transforms(described: Any, at: str) -> list[dict[str, Any]]:
     for key in _SIZES.intersection(described):
         sides = described[key] if isinstance(described[key], list) else [described[key]]
         if any(isinstance(side, bool) or not isinstance(side, int) or abs(side) > _LARGEST_SIDE for side in sides):
-            raise NotPlain(f"{at}::{key} is {str(described[key])[:60]}, which is no size in pixels")
+            raise NotPlain(f"{at}::{key} is {str(described[key])[:60]}, which is not a size in pixels")
     return [dict(described)]
 
 

@@ -97,7 +97,7 @@ def plan_bundle(files: BundleFiles, *, system: str, trust: bool, preprocessing: 
     """
     name = files.first(CONFIGS)
     if name is None:
-        raise MedtestError(f"{files.path.name}: no {CONFIGS[0]} (or .yaml); it is no MONAI bundle")
+        raise MedtestError(f"{files.path.name}: no {CONFIGS[0]} (or .yaml); it is not a MONAI bundle")
     config = files.table(name)
     metadata_name = files.first(METADATA)
     metadata = files.table(metadata_name) if metadata_name else {}
@@ -173,7 +173,7 @@ def _trusted_before(config: Mapping[str, Any]) -> Before:
         pass
     listed = raw(config, "preprocessing::transforms")
     if not isinstance(listed, list) or not all(isinstance(transform, Mapping) for transform in listed):
-        raise NotPlain("preprocessing::transforms is no list of transforms")
+        raise NotPlain("preprocessing::transforms is not a list of transforms")
     placed = []
     for index, transform in enumerate(listed):
         loads = base_name(str(transform.get(TARGET, "")))[0] == LOADER

@@ -29,7 +29,7 @@ def read_map(path: Path, *, max_pixels: int, labels: bool) -> NDArray[Any]:
         unchanged). A ``.npy`` array is returned unchanged.
 
     Raises:
-        BadOutput: It is no readable map within the limit.
+        BadOutput: It is not a readable map within the limit.
     """
     try:
         if path.stat().st_size > max_pixels * MAX_BYTES_A_PIXEL + SPARE_BYTES:
@@ -45,7 +45,7 @@ def _npy(path: Path, max_pixels: int) -> NDArray[Any]:
         # memory-mapped, because the header of a small file may declare an array of any size
         mapped = np.load(path, allow_pickle=False, mmap_mode="r")
     except (ValueError, EOFError) as error:
-        raise BadOutput(f"{path.name} is no array that can be read: {error}") from error
+        raise BadOutput(f"{path.name} is not an array that can be read: {error}") from error
     if mapped.size > max_pixels:
         raise BadOutput(f"{path.name} holds {mapped.size / 1e6:.1f} million values; the bound is {max_pixels / 1e6:g}")
     return np.array(mapped)

@@ -164,7 +164,7 @@ class HuggingFace(CroppingSystem, NamedSystem, TorchNetwork):
         purpose = "image classification" if labels else "semantic segmentation"
         if self._family not in makers:
             raise MedtestError(
-                f"{folder.name}: {self._family} is no network for {purpose}; these are: {', '.join(sorted(makers))}"
+                f"{folder.name}: {self._family} is not a network for {purpose}; these are: {', '.join(sorted(makers))}"
             )
         return load_network(makers[self._family], folder, purpose=purpose, weights_only=True)
 

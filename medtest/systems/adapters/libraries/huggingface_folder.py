@@ -58,7 +58,7 @@ def checkpoint_mistakes(
     elif not files:
         problem = f"{folder.name} holds no weights"
     elif not pickles and any(path.suffix != ".safetensors" for path in files):
-        problem, fix = "weights that are no safetensors", "save the network again with safe_serialization=True"
+        problem, fix = "weights that are not safetensors", "save the network again with safe_serialization=True"
     else:
         return [mistake for path in files for mistake in pointer_mistakes(path, where=where, key="path")]
     return [Mistake(where=where, key="path", found=problem, allowed=allowed, fix=fix)]

@@ -134,7 +134,7 @@ def _config(folder: Path) -> dict[str, Any]:
 def _options(arguments: Any, make: Any) -> dict[str, Any]:
     """Return the arguments of a network in an untrusted file: only numbers, booleans and words, no downloads."""
     if not isinstance(arguments, dict):
-        raise MedtestError(f"{CONFIG}: model_args is no object")
+        raise MedtestError(f"{CONFIG}: model_args is not an object")
     reserved = {*inspect.signature(make).parameters, "num_classes", "features_only", "cache_dir"}
     for key, value in arguments.items():
         if key in reserved or key.startswith("pretrained"):
@@ -142,7 +142,7 @@ def _options(arguments: Any, make: Any) -> dict[str, Any]:
                 continue
             raise MedtestError(f"{CONFIG}: model_args may not hold {key[:40]}")
         if not all(_plain(element) for element in (value if isinstance(value, list) else [value])):
-            raise MedtestError(f"{CONFIG}: model_args.{key[:40]} is no number, truth value or word")
+            raise MedtestError(f"{CONFIG}: model_args.{key[:40]} is not a number, truth value or word")
     if arguments.get("in_chans", 3) != 3:
         raise MedtestError(f"{CONFIG}: the network takes {arguments['in_chans']} channels; RGB images have three")
     return {key: tuple(v) if isinstance(v, list) else v for key, v in arguments.items() if key != "num_classes"}

@@ -1,4 +1,4 @@
-"""Differences between answers and the source's: any-hit, Jaccard's index, equality, and changes that are no flips.
+"""Differences between answers and the source's: any-hit, Jaccard's index, equality, and changes that are not flips.
 
 A set of colours or findings that loses one of two names flips although it shares the other; the three figures show
 this. For sizes and counts, an interval that contains the source's is weaker, one within it stronger, one that crosses
