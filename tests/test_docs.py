@@ -104,6 +104,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 packed = home / "data" / "sets" / "TestDataset" / name / kind
                 packed.mkdir(parents=True, exist_ok=True)
                 shutil.copy(home / "data" / "polyp" / kind / f"case {index}.png", packed / f"{index}.png")
+    _write_artefacts(home / "data" / "artefacts" / "feces")
     _write_labelled(home / "data")
     _write_questions(home / "data" / "medvqa")
     _write_networks(home / "nets")
@@ -128,6 +129,14 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Path:
         preset.replace("/srv/networks/release3.pt", str(home / "nets" / "net.pt")), encoding="utf-8"
     )
     return home
+
+
+def _write_artefacts(folder: Path) -> None:
+    """Write real artefacts with their masks."""
+    sys.path.insert(0, str(ROOT / "tests" / "realism"))
+    from realism_parts import write_real
+
+    write_real(folder)
 
 
 def _write_labelled(folder: Path) -> None:
@@ -265,6 +274,8 @@ def _smaller(command: str) -> str:
         command += " tracking=none"
     if command.startswith("make demo"):
         command += " DEMO='limit=1 only=severity:3'"
+    if command.startswith("medtest realism"):
+        command += " limit=3 cases=2 patches=2 seam=2"
     if command.startswith("medtest study make suite"):
         command += " limit=3 per_relation=1 frames=3"
     if command.startswith("medtest train model="):

@@ -239,6 +239,14 @@ def compare(
     raise typer.Exit(compare_runs(runs, out=out, strips=strips, console=console(), margins=margins))
 
 
+@app.command("realism", rich_help_panel=MAKE)
+def realism(tokens: Tokens, config_dir: ConfigDirs = None) -> None:
+    """Compare made artefacts with real ones of yours: medtest realism suite=polyp_seg data=PATH real=FOLDER."""
+    from medtest.cli.results.realism import compare_with_real
+
+    compare_with_real(tokens, config_dirs=config_dir or [], console=console())
+
+
 @app.command("track", rich_help_panel=READ)
 def track(
     folders: Annotated[list[Path], typer.Argument(help="Folders of runs, or folders that contain runs.")],
