@@ -21,6 +21,7 @@ from object_drawing.blood import BLOOD
 from object_drawing.feces import FECES
 from object_drawing.instruments import INSTRUMENTS, Instrument, Pose
 from object_drawing.shading import Canvas
+from object_drawing.swatches import SWATCHES, draw_swatch
 
 ROOT = Path(__file__).resolve().parents[1]
 LICENCE = "CC0-1.0"
@@ -156,12 +157,31 @@ def contact_sheet(objects: list[tuple[Rgba, dict[str, Any]]], columns: int = 9, 
     return sheet
 
 
+def write_swatches(out: Path) -> None:
+    """Write the swatches of matter beside the pictures."""
+    total = 0
+    for number, ((kind, name), matter) in enumerate(SWATCHES.items()):
+        pictures = draw_swatch(matter, np.random.default_rng(2600 + number))
+        for part, picture in zip(("albedo", "surface"), pictures, strict=True):
+            target = out / kind / f"{name}.{part}.png"
+            done, data = cv2.imencode(".png", picture[..., ::-1], [cv2.IMWRITE_PNG_COMPRESSION, 9])
+            if not done:
+                raise OSError(f"cannot encode {target.name}")
+            target.write_bytes(data.tobytes())
+            total += target.stat().st_size
+    print(f"{len(SWATCHES)} swatches, {total / 1e6:.2f} MB, in {out}")
+
+
 def main() -> None:
     """Write the library, and the sheet when asked for."""
     options = argparse.ArgumentParser(description="Draw the bundled object library.")
     options.add_argument("--out", type=Path, default=ROOT / "medtest" / "relations" / "objects" / "bundled")
     options.add_argument("--sheet", type=Path, default=None, help="also write a contact sheet (PNG)")
+    options.add_argument("--only-swatches", action="store_true", help="leave the pictures as they are")
     chosen = options.parse_args()
+    if chosen.only_swatches:
+        write_swatches(chosen.out)
+        return
     objects = build()
     total = 0
     for picture, meta in objects:
@@ -174,6 +194,7 @@ def main() -> None:
         target.write_bytes(data.tobytes())
         target.with_suffix(".json").write_text(json.dumps(meta, indent=1) + "\n", encoding="utf-8")
         total += target.stat().st_size
+    write_swatches(chosen.out)
     print(f"{len(objects)} objects, {total / 1e6:.2f} MB, in {chosen.out}")
     if chosen.sheet is not None:
         cv2.imwrite(str(chosen.sheet), contact_sheet(objects))

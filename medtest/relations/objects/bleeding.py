@@ -1,0 +1,123 @@
+"""Blood: a film that absorbs light, thicker in pools, with glints where a pool's surface bends.
+
+What lies beneath shows through by the law of Beer and Lambert, red best. Colours follow bleeding in the gastrointestinal
+tract: 21 L darker than the mucosa around, 6 redder, smoother and less noisy, hardly a reflection on a film.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import ClassVar
+
+import numpy as np
+
+from medtest.core.portable import exp
+from medtest.relations.objects.ladder import Ladder, Matter, gradient, smooth, swatch_window
+from medtest.relations.objects.library import Swatch
+from medtest.relations.objects.noise_bank import window
+from medtest.relations.scene import Floats, Scene
+
+SOURCES = 3
+"""Places from which blood flows; the first is the strongest."""
+LATER = 0.45
+"""By how much the potential of a later source lies below that of the one before."""
+LOW, MID, FINE, VALLEY, GRAIN = 0.34, 0.22, 0.05, 0.55, 0.35
+"""Shares in the potential: noise from large to small, valleys between folds, grooves of the surface."""
+ABSORPTION = (0.62, 2.5, 2.7)
+"""Absorption of R, G and B by a film of thickness 1."""
+THICKEST = 4.0
+STEPS = 1024
+FRINGE = 0.20
+"""Reach of diluted blood below the threshold, in potential."""
+
+
+@lru_cache(maxsize=1)
+def _through() -> Floats:
+    """Return the transmission of R, G and B by thickness, float32 of shape (STEPS, 3)."""
+    thickness = np.arange(STEPS) * (THICKEST / (STEPS - 1))
+    return exp(-thickness[:, None] * np.array(ABSORPTION)).astype(np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class Blood(Matter):
+    """Blood of one swatch.
+
+    Attributes:
+        swatch: Its matter; opacity scales thickness.
+        wetness: Factor on the swatch's wetness.
+    """
+
+    swatch: Swatch
+    wetness: float = 1.0
+    kind: ClassVar[str] = "blood"
+    fringe: ClassVar[float] = FRINGE + 0.02
+
+    def potential(self, scene: Scene, rng: np.random.Generator) -> tuple[Floats, dict[str, Floats]]:
+        """Return the potential: down from sources along gravity, drawn into valleys and grooves."""
+        angle = float(rng.uniform(0.0, 2.0 * math.pi))
+        low, mid, fine = (window(band, rng, scene.shape) for band in ("low", "mid", "fine"))
+        steps = [float(value) for value in rng.random(SOURCES)]
+        potential = np.full(scene.shape, -9.0, np.float32)
+        lit = scene.field & (scene.rim > 0.05 * max(scene.shape)) & (scene.light > 0.55)
+        usable = np.flatnonzero((lit & (scene.free > 0.1 * max(scene.shape))).ravel())
+        if usable.size == 0:
+            usable = np.flatnonzero(scene.field.ravel())
+        columns = np.arange(scene.shape[1], dtype=np.float32)[None, :]
+        rows = np.arange(scene.shape[0], dtype=np.float32)[:, None]
+        cosine, sine = math.cos(angle) / scene.radius, math.sin(angle) / scene.radius
+        for index, share in enumerate(steps):
+            row, column = divmod(int(usable[min(int(share * usable.size), usable.size - 1)]), scene.shape[1])
+            x, y = columns - np.float32(column), rows - np.float32(row)
+            along, beside = x * np.float32(cosine) + y * np.float32(sine), y * np.float32(cosine) - x * np.float32(sine)
+            ahead = np.clip(along, 0.0, 1.0)
+            beside += np.float32(0.16) * low * np.minimum(ahead, np.float32(0.6)) + np.float32(0.025) * mid
+            spread = np.abs(beside) / (np.float32(0.05) + np.float32(0.15) * ahead)
+            drop = np.where(along < 0, along * np.float32(-11.0), along * np.float32(1.5 + 0.4 * index))
+            np.maximum(potential, -spread - drop - np.float32(LATER * index), out=potential)
+        potential += np.float32(LOW) * low + np.float32(MID) * mid + np.float32(FINE) * fine
+        potential += np.float32(VALLEY) * scene.valley + np.float32(GRAIN) * scene.grain
+        albedo, surface = swatch_window(self.swatch, rng, scene.shape)
+        height = (surface[..., 0].astype(np.float32) - np.float32(128)) * np.float32(1 / 16)
+        slope_x, slope_y = gradient(height + np.float32(0.8) * mid)
+        tint = np.sqrt(np.array(scene.tint, np.float32)).clip(0.85, 1.15)
+        return potential, {
+            "slope_x": slope_x,
+            "slope_y": slope_y,
+            "colour": albedo.astype(np.float32) * (np.minimum(scene.light, np.float32(1.25))[..., None] * tint),
+            "wet": surface[..., 2].astype(np.float32) * np.float32(self.wetness / 255) * smooth(scene.light, 0.4, 0.9),
+            "uneven": np.float32(1.0) + np.float32(0.16) * mid + np.float32(0.5) * scene.grain,
+            "lamp_x": scene.lamp_x,
+            "lamp_y": scene.lamp_y,
+        }
+
+    def shade(self, ladder: Ladder, threshold: float, count: int) -> tuple[Floats, Floats]:
+        """Return light and transmission of the film and its diluted fringe."""
+        part = {name: values[:count] for name, values in ladder.parts.items()}
+        over = ladder.potential[:count] - np.float32(threshold)
+        across, down = part["across"], part["down"]
+        steep = np.maximum(np.sqrt(across * across + down * down), np.float32(0.012))
+        depth = over / steep
+        width = ladder.scene.blur / ladder.scene.cell * 1.7
+        cover = smooth(depth, -0.5 * width, 0.5 * width)
+        inside = np.clip(over, 0.0, 1.6)
+        fringe = smooth(over, -FRINGE, 0.05) * np.float32(0.22)
+        thickness = (cover * (np.float32(0.55) + np.float32(1.7) * inside) + fringe) * np.maximum(part["uneven"], 0.3)
+        table = np.minimum(thickness * np.float32((STEPS - 1) / THICKEST), np.float32(STEPS - 1)).astype(np.intp)
+        through = _through()[table]
+        one = np.float32(1.0)
+        # The surface of a pool is flat but for its rim, where it bends down: the meniscus.
+        rest = one - np.clip(depth * np.float32(1 / 3.5), 0.0, 1.0)
+        rise = rest * np.float32(0.7) / steep
+        slope_x, slope_y = part["slope_x"] + rise * across, part["slope_y"] + rise * down
+        lamp_x, lamp_y = part["lamp_x"], part["lamp_y"]
+        facing = (one - slope_x * lamp_x - slope_y * lamp_y) / np.sqrt(
+            (one + slope_x * slope_x + slope_y * slope_y) * (one + lamp_x * lamp_x + lamp_y * lamp_y)
+        )
+        deep = smooth(thickness, 0.8, 2.2)
+        shine = smooth(facing, 0.990, 0.9995) * part["wet"] * deep
+        body = (one - through[:, 1:2]) * (np.float32(0.55) + np.float32(0.45) * np.clip(facing, 0.0, 1.0))[:, None]
+        add = part["colour"] * body * np.float32(0.85)
+        add += (np.array(ladder.scene.highlight, np.float32) - add) * shine[:, None]
+        return add, through * (one - shine)[:, None]

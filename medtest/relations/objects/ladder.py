@@ -1,0 +1,262 @@
+"""Matter that covers tissue, from a trace to a flood: the engine shared by stool and blood.
+
+A *ladder* belongs to a seed and a draw, and serves all severities. Every place of the field has a potential; a severity
+covers the places of highest potential that make up its area. What a severity covers is therefore covered at every higher
+one. Potentials, textures and light are computed once a ladder on the scene's work grid, sorted by potential, so that a
+severity is the first part of each array.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import ClassVar
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.core.cases import Image, Json, Mask, PreparedSeed
+from medtest.core.errors import NotApplicable
+from medtest.relations.objects.library import Swatch
+from medtest.relations.placement import grid_shares, keep_out, lesion_distance
+from medtest.relations.scene import LONGER_SIDE, Floats, Scene, scene_of
+
+RING = 0.06
+"""Least distance from the lesion as fraction of its diameter; the ring that must stay free is 5 % of it wide."""
+ROOM = 1.25
+"""Room needed off the lesion, as multiple of a severity's area."""
+SMALLEST_PIECE = 4
+"""Work cells below which a piece is a fleck and not counted."""
+LEVELS = 65535
+
+
+def smooth(values: Floats, low: float, high: float) -> Floats:
+    """Return 0 below ``low``, 1 above ``high`` and a smooth step between."""
+    t = np.clip((values - np.float32(low)) * np.float32(1.0 / (high - low)), 0.0, 1.0)
+    return np.asarray(t * t * (np.float32(3.0) - np.float32(2.0) * t), np.float32)
+
+
+def gradient(values: Floats) -> tuple[Floats, Floats]:
+    """Return the central differences along x and y; 0 along the border."""
+    across, down = np.zeros_like(values), np.zeros_like(values)
+    across[:, 1:-1] = (values[:, 2:] - values[:, :-2]) * np.float32(0.5)
+    down[1:-1] = (values[2:] - values[:-2]) * np.float32(0.5)
+    return across, down
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Ladder:
+    """Places by falling potential.
+
+    Attributes:
+        scene: The scene.
+        places: Flat indices on the work grid, highest potential first.
+        potential: float32, of each place.
+        field: Work cells of the field.
+        parts: float32 arrays that a kind of matter keeps for each place, by name; vectors, or three columns.
+    """
+
+    scene: Scene
+    places: NDArray[np.int64]
+    potential: Floats
+    field: int
+    parts: dict[str, Floats]
+
+    def count(self, area: float) -> int:
+        """Return the number of places that make up an area, a fraction of the field."""
+        return max(1, round(area * self.field))
+
+
+class Matter(ABC):
+    """Kind of matter.
+
+    Attributes:
+        kind: feces or blood.
+        fringe: Largest distance in potential below the threshold at which a film still shows.
+    """
+
+    kind: ClassVar[str]
+    fringe: ClassVar[float]
+
+    @abstractmethod
+    def potential(self, scene: Scene, rng: np.random.Generator) -> tuple[Floats, dict[str, Floats]]:
+        """Return the potential on the work grid and arrays (of its shape, or with three channels) kept with it."""
+
+    @abstractmethod
+    def shade(self, ladder: Ladder, threshold: float, count: int) -> tuple[Floats, Floats]:
+        """Return what the first ``count`` places add, in grey levels, and the share of the tissue they let through.
+
+        Both are float32 count×3.
+        """
+
+    def ladder(self, seed: PreparedSeed, number: int, margin: int, largest: float) -> Ladder:
+        """Return the ladder of a draw; the last one of each kind is kept with the seed.
+
+        Args:
+            seed: The prepared seed.
+            number: The draw's random number.
+            margin: Least distance from the lesion in prepared pixels.
+            largest: Area of the highest severity, a fraction of the field.
+        """
+        cache: dict[tuple[Matter, int, int, float], Ladder] = seed.memo(f"ladder.{self.kind}", dict)
+        key = (self, number, margin, largest)
+        if key not in cache:
+            made = self._make(seed, number, margin, largest)
+            cache.clear()
+            cache[key] = made
+        return cache[key]
+
+    def _make(self, seed: PreparedSeed, number: int, margin: int, largest: float) -> Ladder:
+        scene = scene_of(seed)
+        rng = np.random.Generator(np.random.PCG64(number))
+        potential, parts = self.potential(scene, rng)
+        least = max(margin, RING * _diameter(seed)) / scene.cell + 2.0
+        # The potential sinks towards the lesion, so that matter ends before it by itself.
+        near = smooth(scene.free, least, least + 0.08 * max(scene.shape))
+        potential = potential - np.float32(4.0) * (np.float32(1.0) - near)
+        across, down = gradient(potential)
+        parts |= {"across": across, "down": down}
+        usable = np.flatnonzero((scene.field & (scene.free > least)).ravel())
+        values = potential.ravel()[usable]
+        field = int(np.count_nonzero(scene.field))
+        if values.size == 0:
+            return Ladder(scene=scene, places=usable, potential=values, field=field, parts={})
+        low, high = float(values.min()), float(values.max())
+        keys = ((np.float32(high) - values) * np.float32(LEVELS / max(high - low, 1e-6))).astype(np.uint16)
+        # Sixteen bits are sorted by counting, stably: equal keys keep their order on every processor.
+        order = np.argsort(keys, kind="stable")
+        most = min(order.size, round(largest * field))
+        threshold = int(keys[order[most - 1]])
+        reach = threshold + math.ceil(self.fringe * LEVELS / max(high - low, 1e-6))
+        shown = int(np.searchsorted(keys[order], min(reach, LEVELS), side="right"))
+        places = usable[order[:shown]]
+        kept = {
+            name: np.ascontiguousarray(part.reshape(-1, *part.shape[2:])[places]) for name, part in parts.items()
+        }
+        room = usable.size
+        kept["room"] = np.array([room], np.float32)
+        return Ladder(scene=scene, places=places, potential=values[order[:shown]], field=field, parts=kept)
+
+    def check_room(self, ladder: Ladder, area: float) -> None:
+        """Raise if an area has no room off the lesion.
+
+        Raises:
+            NotApplicable: There is not enough room, and then there is none for any larger area.
+        """
+        room = float(ladder.parts["room"][0]) if ladder.parts else 0.0
+        if room < ROOM * area * ladder.field:
+            raise NotApplicable(
+                f"no room for {self.kind} on {100 * area:.3g} % of the field off the lesion"
+                f" ({100 * room / ladder.field:.2g} % is free)"
+            )
+
+    def pour(self, seed: PreparedSeed, ladder: Ladder, area: float, margin: int) -> tuple[Image, Mask]:
+        """Return the image with matter on an area, and bool of the work grid, True where it covers tissue."""
+        covered = ladder.count(area)
+        threshold = float(ladder.potential[min(covered, ladder.potential.size) - 1])
+        shown = ladder.potential.size - int(
+            np.searchsorted(ladder.potential[::-1], np.float32(threshold - self.fringe), side="left")
+        )
+        add, keep = self.shade(ladder, threshold, shown)
+        shape = ladder.scene.shape
+        layers = np.zeros((shape[0] * shape[1], 3), np.uint8), np.full((shape[0] * shape[1], 3), 255, np.uint8)
+        places = ladder.places[:shown]
+        layers[0][places] = np.clip(add + np.float32(0.5), 0, 255).astype(np.uint8)
+        layers[1][places] = np.clip(keep * np.float32(255) + np.float32(0.5), 0, 255).astype(np.uint8)
+        solid = np.zeros(shape[0] * shape[1], np.bool_)
+        solid[places[:covered]] = True
+        size = (seed.width, seed.height)
+        light, through = (
+            cv2.resize(layer.reshape(*shape, 3), size, interpolation=cv2.INTER_LINEAR) for layer in layers
+        )
+        allowed, barred, grain = self._masks(seed, ladder.scene, margin)
+        cv2.bitwise_and(light, allowed, dst=light)
+        cv2.bitwise_or(through, barred, dst=through)
+        cv2.multiply(light, grain, dst=light, scale=1 / 128)
+        image = cv2.multiply(seed.image, through, scale=1 / 255)
+        return np.asarray(cv2.add(image, light), np.uint8), solid.reshape(shape)
+
+    def _masks(
+        self, seed: PreparedSeed, scene: Scene, margin: int
+    ) -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.uint8]]:
+        """Return where matter may be, the opposite, and the noise as a factor of 128ths; uint8 H×W×3, cached."""
+
+        def make() -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.uint8]]:
+            width = max(float(margin), RING * _diameter(seed))
+            allowed = ~(seed.frame | keep_out(seed, margin=round(width)))
+            mask = cv2.merge([allowed.view(np.uint8) * np.uint8(255)] * 3)
+            share = 128.0 * scene.noise / 110.0
+            grain = np.clip(_grain(seed.height, seed.width) * np.float32(share) + np.float32(128.5), 96, 160)
+            return mask, cv2.bitwise_not(mask), cv2.merge([grain.astype(np.uint8)] * 3)
+
+        return seed.memo(f"ladder.masks.{margin}", make)
+
+
+def _diameter(seed: PreparedSeed) -> float:
+    """Return the diameter of the disc with the area of all lesions; 0 without."""
+    return 0.0 if seed.mask is None else 2.0 * math.sqrt(int(np.count_nonzero(seed.mask)) / math.pi)
+
+
+@lru_cache(maxsize=4)
+def _grain(height: int, width: int) -> Floats:
+    """Return noise of standard deviation 1, correlated over a pixel, as a camera's after demosaicking."""
+    rng = np.random.Generator(np.random.PCG64(26))
+    raw = rng.integers(-100, 101, size=(height + 1, width + 1), dtype=np.int16)
+    total = 2 * raw[:-1, :-1] + raw[1:, :-1] + raw[:-1, 1:]
+    return np.asarray(total / np.float32(142.0), np.float32)
+
+
+def pieces(
+    solid: Mask, seed: PreparedSeed, ladder: Ladder, covered: int
+) -> tuple[dict[str, Json], dict[str, float]]:
+    """Return the effect's data (count, places, grid) and the facts of what is covered."""
+    number, _, stats, middles = cv2.connectedComponentsWithStats(solid.view(np.uint8))
+    areas = stats[1:, cv2.CC_STAT_AREA]
+    order = [int(index) for index in np.argsort(-areas, kind="stable") if areas[index] >= SMALLEST_PIECE] or [0]
+    rows, columns = solid.shape
+    places: list[Json] = [
+        [round((middles[1 + i][0] + 0.5) / columns, 4), round((middles[1 + i][1] + 0.5) / rows, 4)]
+        for i in (order if number > 1 else [])
+    ]
+    facts = {"object_area": covered / ladder.field}
+    if lesion_distance(seed) is not None:
+        nearest = float(ladder.scene.free.ravel()[ladder.places[:covered]].min())
+        facts["lesion_distance"] = nearest * ladder.scene.cell
+    first: Json = places[0] if places else [0.5, 0.5]
+    assert isinstance(first, list)
+    return {
+        "count": len(places),
+        "x": first[0],
+        "y": first[1],
+        "places": places,
+        "grid": grid_shares(solid.view(np.uint8)),
+    }, facts
+
+
+def swatch_window(
+    swatch: Swatch, rng: np.random.Generator, shape: tuple[int, int]
+) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    """Return a random window of a swatch, mirrored beyond its sides: albedo, and height, opacity and wetness.
+
+    Both are uint8 of ``shape`` with three channels.
+    """
+    albedo, surface = _mirrored(swatch)
+    top, left, pose = (int(value) for value in rng.integers((len(albedo) // 2, len(albedo) // 2, 4)))
+    place = (slice(top, top + shape[0]), slice(left, left + shape[1]))
+    turn = (slice(None, None, -1 if pose & 1 else 1), slice(None, None, -1 if pose & 2 else 1))
+    return albedo[place][turn], surface[place][turn]
+
+
+@lru_cache(maxsize=32)
+def _mirrored(swatch: Swatch) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    surface = np.dstack([swatch.height, swatch.opacity, swatch.wetness])
+    pair = []
+    for part in (swatch.albedo, surface):
+        mirrored = np.concatenate([part, part[:, ::-1]], axis=1)
+        mirrored = np.concatenate([mirrored, mirrored[::-1]])
+        times = -(-2 * LONGER_SIDE // len(mirrored))
+        pair.append(np.tile(mirrored, (times, times, 1)))
+    return pair[0], pair[1]

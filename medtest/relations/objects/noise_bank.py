@@ -1,0 +1,65 @@
+"""Periodic fractal noise made once per process, from which every case cuts its own window."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.core.portable import key_generator
+
+SIDE = 512
+"""Side of a periodic tile in cells."""
+BANDS: dict[str, tuple[tuple[int, float], ...]] = {
+    "low": ((4, 1.0), (8, 0.55), (16, 0.25)),
+    "mid": ((16, 1.0), (32, 0.6), (64, 0.3)),
+    "fine": ((64, 1.0), (128, 0.7), (256, 0.45)),
+}
+"""Name of a tile: lumps along its side, and their weights, octave by octave."""
+
+Floats = NDArray[np.float32]
+
+
+@lru_cache(maxsize=len(BANDS))
+def tile(band: str) -> Floats:
+    """Return a tile of mean 0 and standard deviation 1, twice as long and wide as its period :data:`SIDE`."""
+    rng = key_generator(["medtest.relations.objects.noise_bank", band])
+    total = np.zeros((SIDE, SIDE))
+    for lumps, weight in BANDS[band]:
+        total = total + weight * _octave(lumps, rng)
+    sample = total[::4, ::4].ravel()
+    mean = math.fsum(sample) / sample.size
+    spread = math.sqrt(math.fsum((sample - mean) ** 2) / sample.size)
+    made = np.tile(((total - mean) / spread).astype(np.float32), (2, 2))
+    made.flags.writeable = False
+    return made
+
+
+def window(band: str, rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
+    """Return a random window of a tile, turned or mirrored; a view of at most :data:`SIDE` rows and columns."""
+    top, left, pose = (int(value) for value in rng.integers((SIDE, SIDE, 8)))
+    rows, columns = shape if pose < 4 else shape[::-1]
+    part = tile(band)[top : top + rows, left : left + columns]
+    part = part[:: -1 if pose & 1 else 1, :: -1 if pose & 2 else 1]
+    return part if pose < 4 else part.T
+
+
+def _octave(lumps: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Return noise of ``lumps`` lumps a side, interpolated by cubic B-splines, with standard deviation about 1."""
+    step = SIDE // lumps
+    share = (np.arange(step) + 0.5) / step
+    rest, square = 1 - share, share * share
+    cube = square * share
+    weights = (
+        rest * rest * rest / 6,
+        (3 * cube - 6 * square + 4) / 6,
+        (-3 * cube + 3 * square + 3 * share + 1) / 6,
+        cube / 6,
+    )
+    values = rng.standard_normal((lumps, lumps)) * 2.1
+    for _ in range(2):
+        columns = [np.roll(values, 1 - k, axis=0)[:, None, :] * weight[None, :, None] for k, weight in enumerate(weights)]
+        values = (columns[0] + columns[1] + (columns[2] + columns[3])).reshape(SIDE, -1).T
+    return values

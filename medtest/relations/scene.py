@@ -1,0 +1,234 @@
+"""Estimate of a scene: where light falls, where folds run, how noisy and how sharp the picture is.
+
+Estimated once a seed on a small grid, the *work grid*: 256 cells along the longer side. Relations that put matter into
+the picture light it with this estimate. Only integers, additions, products, quotients and square roots are used, so that
+the values are the same on every processor (:mod:`medtest.core.portable`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.core.cases import Mask, PreparedSeed
+from medtest.core.errors import NotApplicable
+from medtest.relations.placement import keep_out, lesion_distance
+
+LONGER_SIDE = 256
+"""Cells of the work grid along the longer side of the image."""
+COARSE = 8
+"""Work cells along a side of one coarse cell, in which light and folds are estimated."""
+BRIGHTEST = 225
+"""Luma above which a pixel does not raise the estimate of the light, so that reflections do not count."""
+LIGHT_LIMITS = (0.12, 1.7)
+"""Least and largest light, as share of the field's median."""
+HIGHLIGHT = (248.0, 224.0, 203.0)
+"""Mean colour of 5,780 reflections in Kvasir-SEG."""
+WHITE_FROM = 190
+"""Least channel from which a pixel counts as a reflection of the lamp."""
+RIM_WIDTH = 4.0
+"""Width of a rim, 10 to 90 %, in pixels of the original image (measured: 3–5)."""
+
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Scene:
+    """Estimate of a seed's scene; arrays are of the work grid's shape.
+
+    Attributes:
+        shape: Rows and columns of the work grid.
+        cell: Prepared pixels along a side of a work cell.
+        field: bool, the field of view.
+        light: Illumination as share of the field's median.
+        rim: Distance from the rim of the field, in work cells.
+        free: Distance from what the case keeps free (the lesion), in work cells; large without.
+        valley: How much darker a place is than its surroundings, about −1 to 1: between folds > 0, on ridges < 0.
+        grain: The same at the scale of a few pixels.
+        lamp_x: Component of the direction to the lamp, which sits at the lens, towards +x.
+        lamp_y: Component towards +y.
+        folds: float64 of the coarse shape plus (3,): cos and sin of twice the direction of folds, and coherence 0–1.
+        tint: Mean R, G, B of the field, as share of that of typical mucosa.
+        highlight: Colour of reflections.
+        noise: Standard deviation of the noise in grey levels.
+        blur: Width of a rim in prepared pixels, 10 to 90 %.
+        centre: Column and row of the field's centre in work cells.
+        radius: Radius of the disc with the field's area in work cells.
+    """
+
+    shape: tuple[int, int]
+    cell: float
+    field: Mask
+    light: Floats
+    rim: Floats
+    free: Floats
+    valley: Floats
+    grain: Floats
+    lamp_x: Floats
+    lamp_y: Floats
+    folds: NDArray[np.float64]
+    tint: tuple[float, float, float]
+    highlight: tuple[float, float, float]
+    noise: float
+    blur: float
+    centre: tuple[float, float]
+    radius: float
+
+
+def scene_of(seed: PreparedSeed) -> Scene:
+    """Return the estimate of a seed's scene, cached per seed.
+
+    Raises:
+        NotApplicable: The image has no field of view.
+    """
+    return seed.memo("scene", lambda: _estimate(seed))
+
+
+def _estimate(seed: PreparedSeed) -> Scene:
+    longer = max(seed.height, seed.width)
+    rows, columns = (
+        COARSE * max(1, round(side * LONGER_SIDE / (COARSE * longer))) for side in (seed.height, seed.width)
+    )
+    small = cv2.resize(seed.image, (columns, rows), interpolation=cv2.INTER_AREA)
+    field = cv2.resize(seed.frame.view(np.uint8), (columns, rows), interpolation=cv2.INTER_NEAREST) == 0
+    if not field.any():
+        raise NotApplicable("no field of view: the whole image is black frame")
+    luma = cv2.cvtColor(small, cv2.COLOR_RGB2GRAY)
+    pixels = int(np.count_nonzero(field))
+    total = small[field].sum(axis=0, dtype=np.int64)
+    tint = [float(value) / pixels / usual for value, usual in zip(total, (158.0, 91.0, 59.0), strict=True)]
+    light = _light(luma, field)
+    down, across = np.nonzero(field)
+    centre = (float(across.sum()) / pixels, float(down.sum()) / pixels)
+    radius = math.sqrt(pixels / math.pi)
+    cell = longer / max(rows, columns)
+    away = lesion_distance(seed)
+    if away is None:
+        kept = keep_out(seed, margin=0)
+        away = (
+            cv2.distanceTransform((~kept).view(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_5)
+            if kept.any()
+            else np.full(seed.frame.shape, 4.0 * longer, np.float32)
+        )
+    free = cv2.resize(away, (columns, rows), interpolation=cv2.INTER_NEAREST) / np.float32(cell)
+    if seed.avoid is not None:
+        near = cv2.distanceTransform((~seed.avoid).view(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_5)
+        free = np.minimum(
+            free, cv2.resize(near, (columns, rows), interpolation=cv2.INTER_NEAREST) / np.float32(cell)
+        )
+    padded = np.pad(field, 1).view(np.uint8)
+    rim = cv2.distanceTransform(padded, cv2.DIST_L2, cv2.DIST_MASK_5)[1:-1, 1:-1]
+    even = cv2.min(luma, BRIGHTEST).astype(np.uint8)
+    original = seed.height if seed.original_mask is None else seed.original_mask.shape[0]
+    return Scene(
+        shape=(rows, columns),
+        cell=cell,
+        field=field,
+        light=light,
+        rim=np.asarray(rim, np.float32),
+        free=np.asarray(free, np.float32),
+        valley=_darker(even, 5, 21),
+        grain=_darker(even, 1, 7),
+        lamp_x=np.broadcast_to(((centre[0] - np.arange(columns)) / radius * 0.6).astype(np.float32), (rows, columns)),
+        lamp_y=np.broadcast_to(
+            ((centre[1] - np.arange(rows)) / radius * 0.6).astype(np.float32)[:, None], (rows, columns)
+        ),
+        folds=_folds(even),
+        tint=(tint[0], tint[1], tint[2]),
+        highlight=_highlight(small, field),
+        noise=_noise(seed),
+        blur=min(max(RIM_WIDTH * seed.height / original, 2.5), 0.02 * longer),
+        centre=centre,
+        radius=radius,
+    )
+
+
+def _cells(values: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return sums over the coarse cells of a work grid."""
+    rows, columns = values.shape
+    blocks = values.reshape(rows // COARSE, COARSE, columns // COARSE, COARSE)
+    return np.asarray(blocks.sum(axis=(1, 3)), np.float64)
+
+
+def _spread(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return values smoothed by a binomial of 5 × 5 coarse cells."""
+    for _ in range(2):
+        edge = np.pad(values, 1, mode="edge")
+        values = (edge[:-2] + 2.0 * edge[1:-1] + edge[2:])[:, 1:-1] / 4.0
+        edge = np.pad(values, 1, mode="edge")
+        values = (edge[:, :-2] + 2.0 * edge[:, 1:-1] + edge[:, 2:])[1:-1] / 4.0
+    return values
+
+
+def enlarge(values: NDArray[np.float64], factor: int = COARSE) -> Floats:
+    """Return a coarse grid at ``factor`` times its size, interpolated linearly between the centres of its cells."""
+    for axis in (0, 1):
+        size = values.shape[axis]
+        places = np.clip((np.arange(size * factor) + 0.5) / factor - 0.5, 0.0, size - 1.0)
+        low = np.minimum(places.astype(np.intp), max(size - 2, 0))
+        share = (places - low)[:, None] if axis == 0 else (places - low)[None, :]
+        first, second = values.take(low, axis), values.take(np.minimum(low + 1, size - 1), axis)
+        values = first + (second - first) * share
+    return values.astype(np.float32)
+
+
+def _light(luma: NDArray[np.uint8], field: Mask) -> Floats:
+    """Return the smooth illumination, relative to the median of the field; it continues below the frame."""
+    capped = np.where(field, np.minimum(luma, BRIGHTEST), 0).astype(np.int64)
+    total, weight = _spread(_cells(capped)), _spread(_cells(field.astype(np.int64)))
+    known = weight > 0.05
+    mean = np.where(known, total / np.maximum(weight, 1e-6), 0.0)
+    share = known.astype(np.float64)
+    for _ in range(4):
+        wide, wide_share = _spread(mean * share), _spread(share)
+        fill = (share == 0) & (wide_share > 0)
+        mean = np.where(fill, wide / np.maximum(wide_share, 1e-9), mean)
+        share = np.where(fill, 1.0, share)
+    middle = float(np.sort(mean[known], kind="stable")[np.count_nonzero(known) // 2])
+    return np.clip(enlarge(mean) / np.float32(max(middle, 8.0)), *map(np.float32, LIGHT_LIMITS))
+
+
+def _darker(luma: NDArray[np.uint8], fine: int, wide: int) -> Floats:
+    near = cv2.blur(luma, (fine, fine)).astype(np.int16) if fine > 1 else luma.astype(np.int16)
+    return np.clip((cv2.blur(luma, (wide, wide)).astype(np.int16) - near).astype(np.float32) / np.float32(24), -1, 1)
+
+
+def _folds(luma: NDArray[np.uint8]) -> NDArray[np.float64]:
+    """Return direction and coherence of folds by the structure tensor of the coarse cells."""
+    across = cv2.Sobel(luma, cv2.CV_16S, 1, 0).astype(np.int64)
+    down = cv2.Sobel(luma, cv2.CV_16S, 0, 1).astype(np.int64)
+    xx, yy, xy = (_spread(_cells(product)) for product in (across * across, down * down, across * down))
+    # Folds run across the gradient, so cos and sin of twice the angle change their signs.
+    cosine, sine, trace = yy - xx, -2.0 * xy, xx + yy + 1e3
+    length = np.sqrt(cosine * cosine + sine * sine)
+    safe = np.maximum(length, 1e-9)
+    return np.stack([cosine / safe, sine / safe, length / trace], axis=2)
+
+
+def _highlight(small: NDArray[np.uint8], field: Mask) -> tuple[float, float, float]:
+    """Return the mean colour of the scene's reflections, drawn towards the usual one where there are few."""
+    white = field & (small.min(axis=2) >= WHITE_FROM)
+    count = int(np.count_nonzero(white))
+    total = small[white].sum(axis=0, dtype=np.int64)
+    few = 60
+    mixed = [(float(value) + few * usual) / (count + few) for value, usual in zip(total, HIGHLIGHT, strict=True)]
+    return mixed[0], mixed[1], mixed[2]
+
+
+def _noise(seed: PreparedSeed) -> float:
+    """Return the robust standard deviation of green against the mean of its two neighbours, in grey levels."""
+    green = seed.image[::4, :, 1].astype(np.int16)
+    twice = np.abs(2 * green[:, 1:-1] - green[:, :-2] - green[:, 2:])[~seed.frame[::4, 1:-1]]
+    if twice.size == 0:
+        return 0.0
+    counts = np.cumsum(np.bincount(twice))
+    # Between whole numbers the median is interpolated. The difference has √6 times the noise's standard deviation.
+    half = twice.size / 2
+    step = int(np.searchsorted(counts, half))
+    below = int(counts[step - 1]) if step else 0
+    median = step - 0.5 + (half - below) / max(int(counts[step]) - below, 1)
+    return max(1.4826 * median / math.sqrt(6.0), 0.0)
