@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from object_drawing.shading import Array, noise, smoothstep
 
-SIDE = 224
+SIDE = 256
 Colour = tuple[float, float, float]
 
 
@@ -41,16 +41,16 @@ class Matter:
 
 SWATCHES: dict[tuple[str, str], Matter] = {
     ("feces", "clump_brown"): Matter(
-        colours=((138, 88, 40), (183, 124, 62), (214, 160, 92)), lumps=1.6, creases=1.5, crumbs=0.34, wetness=0.6
+        colours=((146, 90, 36), (194, 130, 58), (222, 166, 90)), lumps=1.6, creases=1.5, crumbs=0.34, wetness=0.6
     ),
     ("feces", "clump_crumbly"): Matter(
         colours=((150, 100, 46), (198, 144, 72), (226, 182, 106)), lumps=1.2, creases=1.8, crumbs=0.6, specks=0.02
     ),
     ("feces", "clump_dark"): Matter(
-        colours=((92, 60, 28), (138, 94, 46), (176, 126, 68)), lumps=1.8, creases=1.2, crumbs=0.3, wetness=0.8
+        colours=((112, 70, 28), (156, 104, 48), (190, 136, 70)), lumps=1.8, creases=1.2, crumbs=0.3, wetness=0.8
     ),
     ("feces", "clump_olive"): Matter(
-        colours=((112, 86, 34), (162, 128, 56), (196, 164, 88)), lumps=1.5, creases=1.4, crumbs=0.4, wetness=0.7
+        colours=((130, 92, 32), (182, 134, 54), (212, 168, 86)), lumps=1.5, creases=1.4, crumbs=0.4, wetness=0.7
     ),
     ("feces", "liquid_brown"): Matter(
         colours=((140, 88, 36), (176, 116, 52), (198, 142, 76)),

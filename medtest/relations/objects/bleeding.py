@@ -23,13 +23,13 @@ SOURCES = 3
 """Places from which blood flows; the first is the strongest."""
 LATER = 0.45
 """By how much the potential of a later source lies below that of the one before."""
-LOW, MID, FINE, VALLEY, GRAIN = 0.34, 0.22, 0.05, 0.55, 0.35
+LOW, MID, FINE, VALLEY, GRAIN = 0.36, 0.14, 0.05, 0.7, 0.3
 """Shares in the potential: noise from large to small, valleys between folds, grooves of the surface."""
-ABSORPTION = (0.62, 2.5, 2.7)
+ABSORPTION = (0.72, 2.3, 2.4)
 """Absorption of R, G and B by a film of thickness 1."""
 THICKEST = 4.0
 STEPS = 1024
-FRINGE = 0.20
+FRINGE = 0.30
 """Reach of diluted blood below the threshold, in potential."""
 
 
@@ -72,10 +72,12 @@ class Blood(Matter):
             x, y = columns - np.float32(column), rows - np.float32(row)
             along, beside = x * np.float32(cosine) + y * np.float32(sine), y * np.float32(cosine) - x * np.float32(sine)
             ahead = np.clip(along, 0.0, 1.0)
-            beside += np.float32(0.16) * low * np.minimum(ahead, np.float32(0.6)) + np.float32(0.025) * mid
-            spread = np.abs(beside) / (np.float32(0.05) + np.float32(0.15) * ahead)
-            drop = np.where(along < 0, along * np.float32(-11.0), along * np.float32(1.5 + 0.4 * index))
-            np.maximum(potential, -spread - drop - np.float32(LATER * index), out=potential)
+            # The stream winds, the more the farther it runs, and spreads.
+            beside += np.float32(0.30) * low * np.minimum(ahead, np.float32(0.5)) + np.float32(0.03) * mid
+            spread = beside / (np.float32(0.07) + np.float32(0.16) * ahead)
+            drop = np.where(along < 0, along * np.float32(-9.0), along * np.float32(1.7 + 0.4 * index))
+            length = np.sqrt(spread * spread + drop * drop)
+            np.maximum(potential, -length - np.float32(LATER * index), out=potential)
         potential += np.float32(LOW) * low + np.float32(MID) * mid + np.float32(FINE) * fine
         potential += np.float32(VALLEY) * scene.valley + np.float32(GRAIN) * scene.grain
         albedo, surface = swatch_window(self.swatch, rng, scene.shape)
@@ -102,7 +104,7 @@ class Blood(Matter):
         width = ladder.scene.blur / ladder.scene.cell * 1.7
         cover = smooth(depth, -0.5 * width, 0.5 * width)
         inside = np.clip(over, 0.0, 1.6)
-        fringe = smooth(over, -FRINGE, 0.05) * np.float32(0.22)
+        fringe = smooth(over, -FRINGE, 0.05) * np.float32(0.30)
         thickness = (cover * (np.float32(0.55) + np.float32(1.7) * inside) + fringe) * np.maximum(part["uneven"], 0.3)
         table = np.minimum(thickness * np.float32((STEPS - 1) / THICKEST), np.float32(STEPS - 1)).astype(np.intp)
         through = _through()[table]
@@ -117,7 +119,7 @@ class Blood(Matter):
         )
         deep = smooth(thickness, 0.8, 2.2)
         shine = smooth(facing, 0.990, 0.9995) * part["wet"] * deep
-        body = (one - through[:, 1:2]) * (np.float32(0.55) + np.float32(0.45) * np.clip(facing, 0.0, 1.0))[:, None]
-        add = part["colour"] * body * np.float32(0.85)
+        body = (one - through[:, :1]) * (np.float32(0.55) + np.float32(0.45) * np.clip(facing, 0.0, 1.0))[:, None]
+        add = part["colour"] * body
         add += (np.array(ladder.scene.highlight, np.float32) - add) * shine[:, None]
         return add, through * (one - shine)[:, None]

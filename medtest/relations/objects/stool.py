@@ -24,17 +24,19 @@ RIM_REACH = 0.10
 """Distance from the rim of the field, as share of the longer side, at which its share has halved."""
 ROUNDING = 9.0
 """Distance in work cells from a rim at which matter reaches its full height."""
-HEIGHT = 3.4
+HEIGHT = 5.0
 """Height there in work cells."""
-LUMPS = 2.6
+LUMPS = 3.4
 """Height in work cells of lumps with one standard deviation of the noise."""
 FILM = (0.30, 0.5)
 """Reach of thin liquid below the threshold, in potential, and its strength."""
 STAIN = (1.0, 0.90, 0.60)
 """Share of R, G and B that thin liquid lets through."""
-AMBIENT = 0.42
+TONE = 0.07
+"""Standard deviation of brightness between parts of it, as share."""
+AMBIENT = 0.34
 """Light that reaches places turned away from the lamp, as share."""
-GLINT = (0.982, 0.999)
+GLINT = (0.972, 0.997)
 """Cosine between surface and lamp at which a wet place begins to shine, and shines fully."""
 
 
@@ -65,7 +67,8 @@ class Stool(Matter):
         height = (surface[..., 0].astype(np.float32) - np.float32(128)) * np.float32(1 / 16)
         slope_x, slope_y = gradient(height + np.float32(LUMPS) * mid)
         tint = np.sqrt(np.array(scene.tint, np.float32)).clip(0.8, 1.2)
-        colour = albedo.astype(np.float32) * scene.light[..., None] * tint
+        tone = scene.light * (np.float32(1.0) + np.float32(TONE) * low)
+        colour = albedo.astype(np.float32) * tone[..., None] * tint
         wet = surface[..., 2].astype(np.float32) * np.float32(self.wetness / 255)
         film = smooth(mid + np.float32(0.8) * fine, -1.2, 1.0) * (surface[..., 1] > 0)
         return potential, {
@@ -97,7 +100,7 @@ class Stool(Matter):
         facing = (one - slope_x * lamp_x - slope_y * lamp_y) / np.sqrt(
             (one + slope_x * slope_x + slope_y * slope_y) * (one + lamp_x * lamp_x + lamp_y * lamp_y)
         )
-        lit = np.float32(AMBIENT) + np.float32(1.12 - AMBIENT) * np.clip(facing, 0.0, 1.0)
+        lit = np.float32(AMBIENT) + np.float32(1.2 - AMBIENT) * np.clip(facing, 0.0, 1.0)
         shine = smooth(facing, *GLINT) * part["wet"] * cover
         opaque = cover * part["opacity"]
         film = smooth(over, -FILM[0], 0.0) * part["film"] * np.float32(FILM[1])
