@@ -2,7 +2,7 @@
 
 RELATIONS: dict[str, str] = {
     "bias_field": "medtest.relations.noise.imaging:BiasField",
-    "blood": "medtest.relations.objects.pasted:Blood",
+    "blood": "medtest.relations.objects.covering:Blood",
     "blur": "medtest.relations.clinical.motion:Blur",
     "bubbles": "medtest.relations.clinical.bubbles:Bubbles",
     "contrast": "medtest.relations.clinical.lighting:Contrast",
@@ -25,7 +25,7 @@ RELATIONS: dict[str, str] = {
     "ec_er_r": "medtest.relations.prompts.operators:ChangingAndRemoval",
     "er_a": "medtest.relations.prompts.operators:TripleAddition",
     "er_r": "medtest.relations.prompts.operators:TripleRemoval",
-    "feces": "medtest.relations.objects.pasted:Feces",
+    "feces": "medtest.relations.objects.covering:Feces",
     "fgsm": "medtest.relations.adversarial.pgd:Fgsm",
     "foolbox_attack": "medtest.relations.adversarial.foolbox_attack:FoolboxAttack",
     "gap": "medtest.relations.adversarial.gap:GenerativePerturbation",

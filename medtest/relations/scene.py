@@ -1,8 +1,8 @@
 """Estimate of a scene: where light falls, where folds run, how noisy and how sharp the picture is.
 
 Estimated once a seed on a small grid, the *work grid*: 256 cells along the longer side. Relations that put matter into
-the picture light it with this estimate. Only integers, additions, products, quotients and square roots are used, so that
-the values are the same on every processor (:mod:`medtest.core.portable`).
+the picture light it with this estimate. Only integers, sums, products, quotients and square roots are used, so that the
+values are the same on every processor (:mod:`medtest.core.portable`).
 """
 
 from __future__ import annotations
@@ -117,9 +117,7 @@ def _estimate(seed: PreparedSeed) -> Scene:
     free = cv2.resize(away, (columns, rows), interpolation=cv2.INTER_NEAREST) / np.float32(cell)
     if seed.avoid is not None:
         near = cv2.distanceTransform((~seed.avoid).view(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_5)
-        free = np.minimum(
-            free, cv2.resize(near, (columns, rows), interpolation=cv2.INTER_NEAREST) / np.float32(cell)
-        )
+        free = np.minimum(free, cv2.resize(near, (columns, rows), interpolation=cv2.INTER_NEAREST) / np.float32(cell))
     padded = np.pad(field, 1).view(np.uint8)
     rim = cv2.distanceTransform(padded, cv2.DIST_L2, cv2.DIST_MASK_5)[1:-1, 1:-1]
     even = cv2.min(luma, BRIGHTEST).astype(np.uint8)

@@ -1,8 +1,7 @@
 """Matter that covers tissue, from a trace to a flood: the engine shared by stool and blood.
 
 A *ladder* belongs to a seed and a draw, and serves all severities. Every place of the field has a potential; a severity
-covers the places of highest potential that make up its area. What a severity covers is therefore covered at every higher
-one. Potentials, textures and light are computed once a ladder on the scene's work grid, sorted by potential, so that a
+covers the places of highest potential that make up its area. What a severity covers is covered at every higher one. Potentials, textures and light are computed once a ladder on the scene's work grid, sorted by potential, so that a
 severity is the first part of each array.
 """
 
@@ -133,9 +132,7 @@ class Matter(ABC):
         reach = threshold + math.ceil(self.fringe * LEVELS / max(high - low, 1e-6))
         shown = int(np.searchsorted(keys[order], min(reach, LEVELS), side="right"))
         places = usable[order[:shown]]
-        kept = {
-            name: np.ascontiguousarray(part.reshape(-1, *part.shape[2:])[places]) for name, part in parts.items()
-        }
+        kept = {name: np.ascontiguousarray(part.reshape(-1, *part.shape[2:])[places]) for name, part in parts.items()}
         room = usable.size
         kept["room"] = np.array([room], np.float32)
         return Ladder(scene=scene, places=places, potential=values[order[:shown]], field=field, parts=kept)
@@ -209,15 +206,13 @@ def _grain(height: int, width: int) -> Floats:
     return np.asarray(total / np.float32(142.0), np.float32)
 
 
-def pieces(
-    solid: Mask, seed: PreparedSeed, ladder: Ladder, covered: int
-) -> tuple[dict[str, Json], dict[str, float]]:
+def pieces(solid: Mask, seed: PreparedSeed, ladder: Ladder, covered: int) -> tuple[dict[str, Json], dict[str, float]]:
     """Return the effect's data (count, places, grid) and the facts of what is covered."""
     number, _, stats, middles = cv2.connectedComponentsWithStats(solid.view(np.uint8))
     areas = stats[1:, cv2.CC_STAT_AREA]
     order = [int(index) for index in np.argsort(-areas, kind="stable") if areas[index] >= SMALLEST_PIECE] or [0]
     rows, columns = solid.shape
-    places: list[Json] = [
+    places = [
         [round((middles[1 + i][0] + 0.5) / columns, 4), round((middles[1 + i][1] + 0.5) / rows, 4)]
         for i in (order if number > 1 else [])
     ]
@@ -225,13 +220,12 @@ def pieces(
     if lesion_distance(seed) is not None:
         nearest = float(ladder.scene.free.ravel()[ladder.places[:covered]].min())
         facts["lesion_distance"] = nearest * ladder.scene.cell
-    first: Json = places[0] if places else [0.5, 0.5]
-    assert isinstance(first, list)
+    first = places[0] if places else [0.5, 0.5]
     return {
         "count": len(places),
         "x": first[0],
         "y": first[1],
-        "places": places,
+        "places": list[Json](places),
         "grid": grid_shares(solid.view(np.uint8)),
     }, facts
 

@@ -60,6 +60,8 @@ def _octave(lumps: int, rng: np.random.Generator) -> NDArray[np.float64]:
     )
     values = rng.standard_normal((lumps, lumps)) * 2.1
     for _ in range(2):
-        columns = [np.roll(values, 1 - k, axis=0)[:, None, :] * weight[None, :, None] for k, weight in enumerate(weights)]
+        columns = [
+            np.roll(values, 1 - k, axis=0)[:, None, :] * weight[None, :, None] for k, weight in enumerate(weights)
+        ]
         values = (columns[0] + columns[1] + (columns[2] + columns[3])).reshape(SIDE, -1).T
     return values

@@ -1,4 +1,4 @@
-"""Objects in front of the camera: instruments, feces, blood (MedTest report, sections 3.4 and 4.5).
+"""Pasted objects: instruments, and in published mode feces and blood (MedTest report, sections 3.4 and 4.5).
 
 Cut-outs from an object library are pasted outside the lesion. The lesion, the black frame and the regions to avoid are
 unchanged.
@@ -49,10 +49,10 @@ class PiecesLevel(AreaLevel):
     """One severity of ``feces`` or ``blood``.
 
     Attributes:
-        count: Pieces that share the area.
+        count: Pieces that share the area in published mode; the matter of levels divides by itself.
     """
 
-    count: int = Field(ge=1, le=40)
+    count: int = Field(default=1, ge=1, le=40)
 
 
 class AreaRange(PublishedRanges):
@@ -118,9 +118,11 @@ class PiecesSettings(RangedSettings[PiecesLevel], _LibrarySettings):
     """Settings of ``feces`` and ``blood``.
 
     Attributes:
+        wetness: Factor on the wetness of the matter in levels.
         published: Ranges in published mode, which are ours as the report gives no figures.
     """
 
+    wetness: float = Field(default=1.0, ge=0.0, le=2.0)
     published: PiecesRange
 
 
@@ -317,7 +319,7 @@ class Instrument(_Objects):
         return [place_instrument(seed, rng, self.library, self.infos, area=level.area / 100, options=options)]
 
 
-class _Pieces(_Objects):
+class PastedPieces(_Objects):
     """Insertion of several objects anywhere outside the lesion."""
 
     Settings = PiecesSettings
@@ -328,24 +330,3 @@ class _Pieces(_Objects):
     ) -> list[PlacedObject]:
         area, count = level.area / 100, level.count
         return place_free(seed, rng, self.library, self.infos, area=area, count=count, options=options)
-
-
-class Feces(_Pieces):
-    """Stool left by incomplete cleansing (report 3.4.2, MR3-2).
-
-    Pieces may be anywhere outside the lesion in any orientation; those whose original field resembles the target in
-    brightness, contrast and colour are more likely (4.5). Their brightness follows the ratio of the two fields, bounded
-    by the grey mask in dark areas.
-    """
-
-    kind: ClassVar[str] = "feces"
-
-
-class Blood(_Pieces):
-    """Bleeding (report 3.4.3, MR3-3); pasted like feces."""
-
-    kind: ClassVar[str] = "blood"
-    alters: ClassVar[frozenset[str]] = frozenset(
-        {"vascular", "bleeding", "bleed", "blood", "haemorrhage", "haemorrhages", "hemorrhage", "hemorrhages"}
-    )
-    alters_why: ClassVar[str] = "blood in the picture is a finding of its own"
