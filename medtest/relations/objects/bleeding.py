@@ -1,6 +1,7 @@
 """Blood: a film that absorbs light, thicker in pools, with glints where a pool's surface bends.
 
-What lies beneath shows through by the law of Beer and Lambert, red best. Colours follow bleeding in the bowel: 21 L darker than the mucosa around, 6 redder, smoother and less noisy, hardly a reflection on a film.
+What lies beneath shows through by the law of Beer and Lambert, red best. Colours follow bleeding in the bowel: 21 L
+darker than the mucosa around, 6 redder, smoother and less noisy, hardly a reflection on a film.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Matter that covers tissue, from a trace to a flood: the engine shared by stool and blood.
 
 A *ladder* belongs to a seed and a draw, and serves all severities. Every place of the field has a potential; a severity
-covers the places of highest potential that make up its area. What a severity covers is covered at every higher one. Potentials, textures and light are computed once a ladder on the scene's work grid, sorted by potential, so that a
+covers the places of highest potential that make up its area. What a severity covers is covered at every higher one.
+Potentials, textures and light are computed once a ladder on the scene's work grid, sorted by potential, so that a
 severity is the first part of each array.
 """
 

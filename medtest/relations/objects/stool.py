@@ -32,6 +32,8 @@ FILM = (0.30, 0.5)
 """Reach of thin liquid below the threshold, in potential, and its strength."""
 STAIN = (1.0, 0.90, 0.60)
 """Share of R, G and B that thin liquid lets through."""
+BRIGHTEST = 1.25
+"""Largest light that matter takes up; brighter places of a picture burn out by reflections, not by matter."""
 TONE = 0.07
 """Standard deviation of brightness between parts of it, as share."""
 AMBIENT = 0.34
@@ -66,8 +68,8 @@ class Stool(Matter):
         albedo, surface = swatch_window(self.swatch, rng, scene.shape)
         height = (surface[..., 0].astype(np.float32) - np.float32(128)) * np.float32(1 / 16)
         slope_x, slope_y = gradient(height + np.float32(LUMPS) * mid)
-        tint = np.sqrt(np.array(scene.tint, np.float32)).clip(0.8, 1.2)
-        tone = scene.light * (np.float32(1.0) + np.float32(TONE) * low)
+        tint = np.sqrt(np.array(scene.tint, np.float32)).clip(0.88, 1.08)
+        tone = np.minimum(scene.light, np.float32(BRIGHTEST)) * (np.float32(1.0) + np.float32(TONE) * low)
         colour = albedo.astype(np.float32) * tone[..., None] * tint
         wet = surface[..., 2].astype(np.float32) * np.float32(self.wetness / 255)
         film = smooth(mid + np.float32(0.8) * fine, -1.2, 1.0) * (surface[..., 1] > 0)
