@@ -24,6 +24,17 @@ def relation(name: str, **changed: Any) -> Any:
     return relation_class(relation_class.Settings(**{**entry.defaults, **changed}))
 
 
+def pasting(name: str) -> Any:
+    """The relation in the mode that pastes cut-outs: levels for instruments, else published mode."""
+    return relation(name) if name == "instrument" else relation(name, mode="published")
+
+
+def draws(made_by: Any) -> list[tuple[int, int]]:
+    """Severities and repeats of at least five cases."""
+    severities = made_by.severities()
+    return [(severity, repeat) for severity in severities for repeat in range(-(-5 // len(severities)))]
+
+
 @cache
 def seed_of(number: int, labelled: bool = True) -> PreparedSeed:
     return synthetic_seed(number, height=288, width=320, labelled=labelled)

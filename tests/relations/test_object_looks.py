@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from object_parts import NAMES, flat_seed, follow, relation, seed_of, solid_of
+from object_parts import NAMES, draws, flat_seed, follow, pasting, seed_of, solid_of
 
 from medtest.relations.objects.cutouts import Variant, cutout, pose, size_factor, size_step, visible_box
 from medtest.relations.objects.library import SOLID, load_library
@@ -46,9 +46,9 @@ def test_the_field_is_measured_without_the_frame() -> None:
 
 @pytest.mark.parametrize("name", ["feces", "blood"])
 def test_brightness_follows_the_target(name: str) -> None:
-    made_by = relation(name)
+    made_by = pasting(name)
     dark, bright = flat_seed(60), flat_seed(150)
-    params = follow(made_by, bright, 3).params
+    params = follow(made_by, bright, 0).params
     dimmer = json.loads(json.dumps(params))
     for item in dimmer["objects"]:
         item["gain"] *= 0.5
@@ -56,16 +56,17 @@ def test_brightness_follows_the_target(name: str) -> None:
     full = made_by.apply(bright, params).image[solid].mean()
     # Half-transparent pieces let the field through, which does not get darker.
     assert made_by.apply(bright, dimmer).image[solid].mean() < 0.85 * full
-    assert {item["gain"] for item in follow(made_by, dark, 3).params["objects"]} == {  # type: ignore[union-attr]
+    assert {item["gain"] for item in follow(made_by, dark, 0).params["objects"]} == {  # type: ignore[union-attr]
         brightness_gain(field_look(dark), made_by.infos[0], (0.5, 1.4))
     }
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_grey_mask_bounds_brightness_in_the_dark(name: str) -> None:
-    made_by = relation(name)
+    made_by = pasting(name)
     lit, half = flat_seed(), flat_seed(dark_half=True)
-    params = follow(made_by, lit, 4).params
+    severity, repeat = draws(made_by)[3]
+    params = follow(made_by, lit, severity, repeat).params
     bright, dim = made_by.apply(lit, params).image, made_by.apply(half, params).image
     solid = solid_of(made_by, lit, made_by.apply(lit, params))
     left = solid.copy()
@@ -80,9 +81,10 @@ def test_the_grey_mask_bounds_brightness_in_the_dark(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_pasting_is_the_over_operator(name: str) -> None:
     """Compared with floating-point blending of the cut-outs, within the rounding of three 8-bit steps."""
-    made_by = relation(name)
+    made_by = pasting(name)
     seed = flat_seed()
-    made = follow(made_by, seed, 3)
+    severity, repeat = draws(made_by)[2]
+    made = follow(made_by, seed, severity, repeat)
     expected = seed.image.astype(np.float64)
     allowed = ~keep_out(seed, margin=round(made_by.settings.margin * seed.height))
     for item in made.params["objects"]:  # type: ignore[union-attr]

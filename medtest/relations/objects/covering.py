@@ -1,7 +1,7 @@
 """Stool and blood on the mucosa (MedTest report, sections 3.4.2 and 3.4.3).
 
-Levels cover tissue with matter that the scene lights (:mod:`medtest.relations.objects.ladder`). Published mode pastes
-whole cut-outs, as the report does. The lesion, the black frame and the regions to avoid are unchanged in both.
+Levels cover tissue with matter that the scene lights (:mod:`medtest.relations.objects.matter.ladder`). Published mode
+pastes whole cut-outs, as the report does. The lesion, the black frame and the regions to avoid are unchanged in both.
 """
 
 from __future__ import annotations
@@ -10,28 +10,31 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from medtest.core.cases import Effect, FollowUp, Params, PreparedSeed
+from medtest.core.cases import Effect, FollowUp, Json, Params, PreparedSeed
 from medtest.core.errors import Mistake
 from medtest.relations.base import PUBLISHED_SEVERITY
 from medtest.relations.levels import noise_seed, number
-from medtest.relations.objects.bleeding import Blood as BloodMatter
-from medtest.relations.objects.ladder import Ladder, Matter, pieces
-from medtest.relations.objects.library import Swatch
+from medtest.relations.objects.matter.bleeding import Blood as BloodMatter
+from medtest.relations.objects.matter.ladder import Ladder, Matter, pieces
+from medtest.relations.objects.matter.stool import Stool
+from medtest.relations.objects.matter.swatches import Swatch, swatch_digest, swatches_of
 from medtest.relations.objects.pasted import PastedPieces
 from medtest.relations.objects.placing import field_look, likeness
-from medtest.relations.objects.stool import Stool
 
 
 class _Covering(PastedPieces):
     """Base class of the two relations; a subclass names its matter."""
 
+    revision: ClassVar[int] = 2
     nested: ClassVar[bool] = True
     matter: ClassVar[type[Stool] | type[BloodMatter]]
 
     def __init__(self, settings: Any) -> None:
         super().__init__(settings)
         self._matters: dict[str, Matter] = {
-            swatch.name: self.matter(swatch, settings.wetness) for swatch in self._swatches()
+            swatch.name: self.matter(swatch, settings.wetness)
+            for swatch in self._swatches
+            if any(info.name == swatch.name for info in self.infos)
         }
         if not self._matters and not settings.drawn:
             raise Mistake(
@@ -42,14 +45,14 @@ class _Covering(PastedPieces):
                 fix="make the library again with `medtest objects build`, or take library=bundled or mode=published",
             ).as_error()
 
+    @property
     def _swatches(self) -> tuple[Swatch, ...]:
-        names = {info.name for info in self.infos}
-        return tuple(swatch for swatch in self.library.swatches[self.kind] if swatch.name in names)
+        return swatches_of(self.library, self.kind)
 
     def fingerprint(self) -> dict[str, Any]:
         """Return the digests of the library's files; published mode reads no swatches."""
         own = super().fingerprint()
-        return own if self.settings.drawn else {**own, "swatches": self.library.swatch_digest}
+        return own if self.settings.drawn else {**own, "swatches": swatch_digest(self._swatches)}
 
     def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
         """Draw the matter and the number of its ladder; in published mode the objects and their positions.
@@ -63,10 +66,14 @@ class _Covering(PastedPieces):
         chances = np.cumsum(likeness(field_look(seed), infos))
         drawn = int(np.searchsorted(chances, rng.random() * chances[-1], side="right"))
         area = float(self.settings.levels[severity].area)
-        params = {"matter": infos[min(drawn, len(infos) - 1)].name, "ladder": noise_seed(rng), "area": area}
+        params: dict[str, Json] = {
+            "matter": infos[min(drawn, len(infos) - 1)].name,
+            "ladder": noise_seed(rng),
+            "area": area,
+        }
         matter, ladder = self._ladder(seed, params)
         matter.check_room(ladder, area / 100)
-        return params
+        return dict(params)
 
     def apply(self, seed: PreparedSeed, params: Params) -> FollowUp:
         """Cover the area of ``params`` with matter, or paste its objects; ``scale`` is the area in % of the field."""

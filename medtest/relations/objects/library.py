@@ -3,7 +3,8 @@
     <library>/instrument/snare_open.png     RGBA, straight alpha
     <library>/instrument/snare_open.json    an :class:`ObjectInfo`
     <library>/feces/clump_brown.albedo.png   optional, with
-    <library>/feces/clump_brown.surface.png  a :class:`Swatch` of its matter
+    <library>/feces/clump_brown.surface.png  a swatch of its matter
+                                              (:mod:`medtest.relations.objects.matter.swatches`)
 
 Sub-folders are only for display; the JSON gives the kind. A library may be untrusted: files are read within bounds on
 number, bytes and pixels, nothing outside the folder is opened, and problems are reported with their file.
@@ -15,8 +16,7 @@ import hashlib
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Generic, Literal, Self, TypeVar
 
@@ -145,28 +145,6 @@ class ObjectInfo(BaseModel):
         return self
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Swatch:
-    """Piece of an object's matter, lit evenly; arrays are uint8 of one square shape, 64 to 1024 pixels a side.
-
-    A pixel is a 256th of the longer side of an image. The two pictures are RGB: ``NAME.albedo.png`` holds the colour,
-    ``NAME.surface.png`` height, opacity and wetness in R, G and B.
-
-    Attributes:
-        name: Name of the object.
-        albedo: S×S×3 RGB, at the median light of a field.
-        height: 16 steps a pixel of height, 128 the middle.
-        opacity: 0 clear, 255 opaque.
-        wetness: 0 dull, 255 mirror-like.
-    """
-
-    name: str
-    albedo: NDArray[np.uint8]
-    height: NDArray[np.uint8]
-    opacity: NDArray[np.uint8]
-    wetness: NDArray[np.uint8]
-
-
 class ObjectLibrary:
     """Checked index of a library; pictures are decoded on first use.
 
@@ -215,56 +193,14 @@ class ObjectLibrary:
         """
         return self._pictures.get((kind, name), lambda: self._decode(self.info(kind, name)))
 
-    @cached_property
-    def swatches(self) -> dict[str, tuple[Swatch, ...]]:
-        """Swatches of each kind, by name; empty for a kind without any.
-
-        Raises:
-            UserMistakes: A swatch cannot be read.
-        """
-        return {
-            kind: tuple(
-                self._swatch(info) for info in infos if _beside(self._files[kind, info.name], "albedo").is_file()
-            )
-            for kind, infos in self._infos.items()
-        }
-
-    @cached_property
-    def swatch_digest(self) -> str:
-        """SHA-256 of all swatches."""
-        digest = hashlib.sha256(b"medtest swatches 1")
-        for kind, swatches in self.swatches.items():
-            for swatch in swatches:
-                digest.update(f"{kind}/{swatch.name}/{len(swatch.height)}".encode())
-                for part in (swatch.albedo, swatch.height, swatch.opacity, swatch.wetness):
-                    digest.update(part.tobytes())
-        return digest.hexdigest()
-
-    def _swatch(self, info: ObjectInfo) -> Swatch:
-        pictures = []
-        for part in ("albedo", "surface"):
-            path = _beside(self._files[info.kind, info.name], part)
-            problem = _outside(self.folder, path) or _png_problem(path, "RGB")
-            decoded = None if problem else cv2.imdecode(np.frombuffer(path.read_bytes(), np.uint8), cv2.IMREAD_COLOR)
-            if decoded is None or decoded.shape[0] != decoded.shape[1] or not 64 <= len(decoded) <= 1024:
-                raise Mistake(
-                    where=f"{self.label}/{info.kind}/{path.name}",
-                    found=problem or "no square of 64 to 1024 pixels a side",
-                    fix="make the library again",
-                ).as_error()
-            pictures.append(np.ascontiguousarray(decoded[..., ::-1]))
-        albedo, surface = pictures
-        if albedo.shape != surface.shape:
-            raise Mistake(
-                where=f"{self.label}/{info.kind}/{info.name}", found="swatch pictures of two sizes", fix="make it again"
-            ).as_error()
-        height, opacity, wetness = (np.ascontiguousarray(surface[..., channel]) for channel in range(3))
-        return Swatch(name=info.name, albedo=albedo, height=height, opacity=opacity, wetness=wetness)
+    def path(self, info: ObjectInfo) -> Path:
+        """Return the file of an object's picture."""
+        return self._files[info.kind, info.name]
 
     def _decode(self, info: ObjectInfo) -> Rgba:
         path = self._files[info.kind, info.name]
         where = f"{self.label}/{path.relative_to(self.folder).as_posix()}"
-        problem = _png_problem(path)
+        problem = png_problem(path)
         decoded = None
         if not problem:
             data = np.frombuffer(path.read_bytes(), np.uint8)
@@ -290,7 +226,7 @@ class ObjectLibrary:
             relative = path.relative_to(self.folder).as_posix()
             where = f"{self.label}/{relative}"
             picture = path.with_suffix(".png")
-            problem = _outside(self.folder, path) or _outside(self.folder, picture) or _png_problem(picture)
+            problem = outside(self.folder, path) or outside(self.folder, picture) or png_problem(picture)
             if problem:
                 fix = "give each object a PNG and a JSON of one name"
                 mistakes.append(Mistake(where=where, found=problem, fix=fix))
@@ -367,17 +303,14 @@ def _stamp(folder: Path) -> tuple[tuple[str, int, int], ...]:
     return tuple(entries)
 
 
-def _outside(folder: Path, path: Path) -> str:
+def outside(folder: Path, path: Path) -> str:
+    """Return why a file is not in the library's folder; "" if it is."""
     if not path.is_file():
         return f"{path.name} is missing"
     return "" if path.resolve().is_relative_to(folder) else f"{path.name} is a link that leads out of the library"
 
 
-def _beside(picture: Path, part: str) -> Path:
-    return picture.with_name(f"{picture.stem}.{part}.png")
-
-
-def _png_problem(path: Path, colours: Literal["RGB", "RGBA"] = "RGBA") -> str:
+def png_problem(path: Path, colours: Literal["RGB", "RGBA"] = "RGBA") -> str:
     """Return the problem of a picture file, judged by its size and header alone; "" without problem."""
     size = path.stat().st_size
     if size > LARGEST_PNG:

@@ -93,11 +93,11 @@ def _estimate(seed: PreparedSeed) -> Scene:
     rows, columns = (
         COARSE * max(1, round(side * LONGER_SIDE / (COARSE * longer))) for side in (seed.height, seed.width)
     )
-    small = cv2.resize(seed.image, (columns, rows), interpolation=cv2.INTER_AREA)
+    small = np.asarray(cv2.resize(seed.image, (columns, rows), interpolation=cv2.INTER_AREA), np.uint8)
     field = cv2.resize(seed.frame.view(np.uint8), (columns, rows), interpolation=cv2.INTER_NEAREST) == 0
     if not field.any():
         raise NotApplicable("no field of view: the whole image is black frame")
-    luma = cv2.cvtColor(small, cv2.COLOR_RGB2GRAY)
+    luma = np.asarray(cv2.cvtColor(small, cv2.COLOR_RGB2GRAY), np.uint8)
     pixels = int(np.count_nonzero(field))
     total = small[field].sum(axis=0, dtype=np.int64)
     tint = [float(value) / pixels / usual for value, usual in zip(total, (158.0, 91.0, 59.0), strict=True)]
@@ -106,21 +106,10 @@ def _estimate(seed: PreparedSeed) -> Scene:
     centre = (float(across.sum()) / pixels, float(down.sum()) / pixels)
     radius = math.sqrt(pixels / math.pi)
     cell = longer / max(rows, columns)
-    away = lesion_distance(seed)
-    if away is None:
-        kept = keep_out(seed, margin=0)
-        away = (
-            cv2.distanceTransform((~kept).view(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_5)
-            if kept.any()
-            else np.full(seed.frame.shape, 4.0 * longer, np.float32)
-        )
-    free = cv2.resize(away, (columns, rows), interpolation=cv2.INTER_NEAREST) / np.float32(cell)
-    if seed.avoid is not None:
-        near = cv2.distanceTransform((~seed.avoid).view(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_5)
-        free = np.minimum(free, cv2.resize(near, (columns, rows), interpolation=cv2.INTER_NEAREST) / np.float32(cell))
+    free = cv2.resize(_away(seed), (columns, rows), interpolation=cv2.INTER_NEAREST) / np.float32(cell)
     padded = np.pad(field, 1).view(np.uint8)
     rim = cv2.distanceTransform(padded, cv2.DIST_L2, cv2.DIST_MASK_5)[1:-1, 1:-1]
-    even = cv2.min(luma, BRIGHTEST).astype(np.uint8)
+    even = np.minimum(luma, np.uint8(BRIGHTEST))
     original = seed.height if seed.original_mask is None else seed.original_mask.shape[0]
     return Scene(
         shape=(rows, columns),
@@ -143,6 +132,19 @@ def _estimate(seed: PreparedSeed) -> Scene:
         centre=centre,
         radius=radius,
     )
+
+
+def _away(seed: PreparedSeed) -> Floats:
+    """Return the distance from what the case keeps free in prepared pixels; large without."""
+    away = lesion_distance(seed)
+    if away is None:
+        kept = keep_out(seed, margin=0)
+        away = _distance(kept) if kept.any() else np.full(seed.frame.shape, 4.0 * max(seed.frame.shape), np.float32)
+    return away if seed.avoid is None else np.minimum(away, _distance(seed.avoid))
+
+
+def _distance(kept: Mask) -> Floats:
+    return np.asarray(cv2.distanceTransform((~kept).view(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_5), np.float32)
 
 
 def _cells(values: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -187,12 +189,14 @@ def _light(luma: NDArray[np.uint8], field: Mask) -> Floats:
         mean = np.where(fill, wide / np.maximum(wide_share, 1e-9), mean)
         share = np.where(fill, 1.0, share)
     middle = float(np.sort(mean[known], kind="stable")[np.count_nonzero(known) // 2])
-    return np.clip(enlarge(mean) / np.float32(max(middle, 8.0)), *map(np.float32, LIGHT_LIMITS))
+    low, high = map(np.float32, LIGHT_LIMITS)
+    return np.asarray(np.clip(enlarge(mean) / np.float32(max(middle, 8.0)), low, high), np.float32)
 
 
 def _darker(luma: NDArray[np.uint8], fine: int, wide: int) -> Floats:
     near = cv2.blur(luma, (fine, fine)).astype(np.int16) if fine > 1 else luma.astype(np.int16)
-    return np.clip((cv2.blur(luma, (wide, wide)).astype(np.int16) - near).astype(np.float32) / np.float32(24), -1, 1)
+    darker = (cv2.blur(luma, (wide, wide)).astype(np.int16) - near).astype(np.float32) / np.float32(24)
+    return np.asarray(np.clip(darker, -1, 1), np.float32)
 
 
 def _folds(luma: NDArray[np.uint8]) -> NDArray[np.float64]:
@@ -229,4 +233,4 @@ def _noise(seed: PreparedSeed) -> float:
     step = int(np.searchsorted(counts, half))
     below = int(counts[step - 1]) if step else 0
     median = step - 0.5 + (half - below) / max(int(counts[step]) - below, 1)
-    return max(1.4826 * median / math.sqrt(6.0), 0.0)
+    return max(1.4826 * float(median) / math.sqrt(6.0), 0.0)

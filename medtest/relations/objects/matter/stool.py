@@ -13,10 +13,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from medtest.relations.objects.ladder import Ladder, Matter, gradient, smooth, swatch_window
-from medtest.relations.objects.library import Swatch
-from medtest.relations.objects.noise_bank import window
-from medtest.relations.scene import Floats, Scene
+from medtest.relations.objects.matter.ladder import Ladder, Matter, gradient, smooth, swatch_window
+from medtest.relations.objects.matter.noise_bank import window
+from medtest.relations.objects.matter.swatches import Swatch
+from medtest.relations.objects.scene import Floats, Scene
 
 SIDE, RIM, LOW, MID, FINE, VALLEY = 1.0, 1.25, 0.85, 0.34, 0.045, 0.35
 """Shares in the potential: gravity, nearness to the rim of the field, lumps from large to small, folds' valleys."""

@@ -14,10 +14,10 @@ from typing import ClassVar
 import numpy as np
 
 from medtest.core.portable import exp
-from medtest.relations.objects.ladder import Ladder, Matter, gradient, smooth, swatch_window
-from medtest.relations.objects.library import Swatch
-from medtest.relations.objects.noise_bank import window
-from medtest.relations.scene import Floats, Scene
+from medtest.relations.objects.matter.ladder import Ladder, Matter, gradient, smooth, swatch_window
+from medtest.relations.objects.matter.noise_bank import window
+from medtest.relations.objects.matter.swatches import Swatch
+from medtest.relations.objects.scene import Floats, Scene
 
 SOURCES = 3
 """Places from which blood flows; the first is the strongest."""

@@ -25,7 +25,7 @@ Floats = NDArray[np.float32]
 @lru_cache(maxsize=len(BANDS))
 def tile(band: str) -> Floats:
     """Return a tile of mean 0 and standard deviation 1, twice as long and wide as its period :data:`SIDE`."""
-    rng = key_generator(["medtest.relations.objects.noise_bank", band])
+    rng = key_generator(["medtest.relations.objects.matter.noise_bank", band])
     total = np.zeros((SIDE, SIDE))
     for lumps, weight in BANDS[band]:
         total = total + weight * _octave(lumps, rng)

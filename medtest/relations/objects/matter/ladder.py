@@ -12,7 +12,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import cv2
 import numpy as np
@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from medtest.core.cases import Image, Json, Mask, PreparedSeed
 from medtest.core.errors import NotApplicable
-from medtest.relations.objects.library import Swatch
+from medtest.relations.objects.matter.swatches import Swatch
+from medtest.relations.objects.scene import LONGER_SIDE, Floats, Scene, scene_of
 from medtest.relations.placement import grid_shares, keep_out, lesion_distance
-from medtest.relations.scene import LONGER_SIDE, Floats, Scene, scene_of
 
 RING = 0.06
 """Least distance from the lesion as fraction of its diameter; the ring that must stay free is 5 % of it wide."""
@@ -33,7 +33,7 @@ SMALLEST_PIECE = 4
 LEVELS = 65535
 
 
-def smooth(values: Floats, low: float, high: float) -> Floats:
+def smooth(values: NDArray[np.floating[Any]], low: float, high: float) -> Floats:
     """Return 0 below ``low``, 1 above ``high`` and a smooth step between."""
     t = np.clip((values - np.float32(low)) * np.float32(1.0 / (high - low)), 0.0, 1.0)
     return np.asarray(t * t * (np.float32(3.0) - np.float32(2.0) * t), np.float32)
@@ -185,10 +185,10 @@ class Matter(ABC):
         def make() -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.uint8]]:
             width = max(float(margin), RING * _diameter(seed))
             allowed = ~(seed.frame | keep_out(seed, margin=round(width)))
-            mask = cv2.merge([allowed.view(np.uint8) * np.uint8(255)] * 3)
+            mask = np.repeat(allowed.view(np.uint8)[..., None] * np.uint8(255), 3, axis=2)
             share = 128.0 * scene.noise / 110.0
             grain = np.clip(_grain(seed.height, seed.width) * np.float32(share) + np.float32(128.5), 96, 160)
-            return mask, cv2.bitwise_not(mask), cv2.merge([grain.astype(np.uint8)] * 3)
+            return mask, ~mask, np.repeat(grain.astype(np.uint8)[..., None], 3, axis=2)
 
         return seed.memo(f"ladder.masks.{margin}", make)
 

@@ -1,0 +1,1 @@
+"""Matter that covers tissue: stool and blood, lit by the scene."""
