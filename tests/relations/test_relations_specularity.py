@@ -11,7 +11,7 @@ import yaml
 from medtest.core.cases import PreparedSeed
 from medtest.core.errors import NotApplicable
 from medtest.core.files.paths import conf_folder
-from medtest.relations.clinical.specularity import LESION_COVER, Specularity, bright_clusters
+from medtest.relations.clinical.specularity import LESION_COVER, Specularity, SpecularityLevel, bright_clusters
 from medtest.testing import synthetic_seed
 
 
@@ -29,6 +29,11 @@ def replaced(seed: PreparedSeed, **arrays: Any) -> PreparedSeed:
     for key, value in arrays.items():
         object.__setattr__(seed, key, value)
     return seed
+
+
+def test_the_scale_is_the_largest_area_of_all_spots() -> None:
+    level = SpecularityLevel(spots=10, radius=0.05)
+    assert level.scale == pytest.approx(0.0785398163)  # ten circles of radius 0.05
 
 
 def test_clusters_are_found_where_highlights_were_drawn() -> None:

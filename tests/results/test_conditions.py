@@ -125,6 +125,21 @@ def test_few_sources_that_differ_get_tangos_interval(more: int, less: int, pairs
     assert (found.low, found.high) == pytest.approx(_tango(more, less, pairs), abs=0.02)
 
 
+@pytest.mark.parametrize(
+    ("more", "less", "margin", "verdict"),
+    [(8, 0, 10, FAILED), (8, 0, 15, NOT_SHOWN), (8, 4, 4, NOT_SHOWN), (8, 0, 20, PASSED)],
+)
+def test_a_loss_fails_if_its_interval_is_above_zero_and_it_reaches_the_margin(
+    more: int, less: int, margin: float, verdict: str
+) -> None:
+    base = _blind(_base(80), {f"seed{index:05d}" for index in range(more, more + less)})
+    low, high = _tango(more, less, 80)
+    loss = 100 * (more - less) / 80
+    assert verdict == (PASSED if high < margin else FAILED if low > 0 and loss >= margin else NOT_SHOWN)
+    found = _judged(_blind(_base(80), _seeds(more)), base, Margins(percent=margin))[FAILED_SOURCES]
+    assert found.difference == pytest.approx(loss) and found.verdict == verdict
+
+
 def test_each_condition_is_found_by_itself() -> None:
     """One figure is made worse at a time, by far; the others pass."""
     base = _base(200)
@@ -232,6 +247,8 @@ def test_a_source_without_an_answer_counts_as_failed_where_the_other_run_has_one
     assert found[FAILED_SOURCES].newly == 15 and found[FAILED_SOURCES].verdict == FAILED
     assert found[SKIPPED].newly == 15 * 31 - 15 and found[SKIPPED].verdict == FAILED
     assert found[SOURCE_SCORE].verdict == FAILED
+    both = _judged(own, own)[FAILED_SOURCES]
+    assert (both.newly, both.no_longer) == (0, 0)
 
 
 def test_images_without_an_expected_answer_have_no_source_score() -> None:

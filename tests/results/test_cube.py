@@ -149,6 +149,10 @@ def test_which_interval_a_rate_has() -> None:
     assert rates(place, hit[::-1], np.ones(cases)).method[0, 0, 0] == BOOTSTRAP
     assert rates(place, np.arange(cases) < FEW_CLUSTERS * 2 - 2, np.ones(cases)).method[0, 0, 0] == WILSON_CLUSTERS
     assert rates(place, ~hit, np.ones(cases), independent=True).method[0, 0, 0] == BOOTSTRAP
+    few_misses = rates(place, np.arange(cases) >= FEW_CLUSTERS * 2 - 2, np.ones(cases))  # all of 51 of 60 clusters
+    assert few_misses.method[0, 0, 0] == WILSON_CLUSTERS
+    expected = binomtest(51, 60).proportion_ci(method="wilson")
+    assert (few_misses.low[0, 0, 0], few_misses.high[0, 0, 0]) == pytest.approx((expected.low, expected.high))
 
 
 def test_bootstrap_ends_are_those_of_clusters_drawn_by_hand() -> None:

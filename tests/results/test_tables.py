@@ -204,6 +204,8 @@ def test_what_became_of_a_gate_is_a_full_sentence():
     )
     assert exact.held and exact.reason == "the rate, 23.7 % (71 of 300 cases), is not above 30 %"
     assert "26.30 %, is above 26.29 %" in str(near) or "26.3 %, is above 26.29 %" in str(near)
+    at_limit, below = gates.evaluate([Gate(max_percent=26.3), Gate(max_percent=26.2)], rates)
+    assert at_limit.held and not below.held  # max_percent itself is allowed
 
 
 def make_tables_of(frame, gates_=()):

@@ -86,6 +86,13 @@ def test_the_median_is_where_half_have_flipped():
     assert row["median"] == 2.0 and row.median_low <= 2.0 <= row.median_high
 
 
+def test_patients_of_two_data_sets_are_counted_apart():
+    settings = [pgd(3, 8, 0, smallest=SMALLEST)]
+    frames = [attack_records(settings, clusters=12, dataset=dataset) for dataset in ("first", "second")]
+    made = tables_of(pd.concat(frames, ignore_index=True)).named["smallest_epsilon.csv"].set_index("dataset")
+    assert made.clusters.to_dict() == {"first": 12, "second": 12, "all": 24}
+
+
 def test_relations_are_ranked_where_they_are_alike():
     blur = square(1, 3, 40, group="motion") | {"relation": "blur", "crafted_on": None, "ssim": 0.985}
     snow = blur | {"relation": "snow", "ssim": 0.6, "right": 10}

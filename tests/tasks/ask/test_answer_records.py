@@ -260,6 +260,9 @@ def test_opposite_flips_hide_in_the_difference_and_are_told() -> None:
     assert found.example is not None
     assert found.example.item == "text"
     assert hidden_flips(answer_rows(records_of([record(0, "text", "source"), record(0, "text", "unchanged")]))) is None
+    lost = hidden_flips(answer_rows(records_of(rows[:22])))  # of eleven pairs ten went from right to wrong, one back
+    assert lost is not None
+    assert (lost.lost, lost.won, lost.difference) == (10, 1, pytest.approx(9 / 11))
 
 
 def test_accuracy_has_the_intervals_of_both() -> None:

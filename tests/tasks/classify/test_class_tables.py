@@ -86,6 +86,12 @@ def test_a_reference_without_errors_gives_no_ratio():
     assert table["ce"].isna().all() and table["error"].notna().all()
 
 
+def test_a_relation_with_severity_zero_has_no_corruption_error():
+    own = pd.concat([levels({0: 1, 1: 2}), levels({1: 4}, "brightness").query("severity > 0")])
+    table = corruption_error_table(Records.of(own))
+    assert set(table.relation) == {"brightness", "overall"}
+
+
 def test_sequences_have_no_corruption_error():
     assert corruption_error_table(Records.of(make_label_records(seeds=4, frames=3))).empty
 

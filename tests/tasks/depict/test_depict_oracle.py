@@ -230,6 +230,8 @@ def test_a_look_of_a_text_is_the_scenes_own() -> None:
         direct, slow = look_of(row["scene"], row["tells"]), SceneLook.of(Scene.of_json(json.loads(row["scene"]), known))
         for name in ("names", "triples", "attributes", "ranked", "predicates", "tells"):
             assert getattr(direct, name) == getattr(slow, name)
+    unsorted = {"entities": [["dog", None, 0.2, []], ["cat", None, 0.9, []], ["sofa", None, 0.5, []]], "triples": []}
+    assert look_of(json.dumps(unsorted), "").ranked == ("cat", "sofa", "dog")
     for wrong in (
         {"entities": [["dog", None, 1.0, []]], "triples": [[0, "on", 1]]},
         {"entities": 3},

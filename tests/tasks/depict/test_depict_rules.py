@@ -165,6 +165,8 @@ def test_errors_are_told_apart() -> None:
     assert (found.right["counts"], found.right["entities"]) == (False, True)
     (broken,) = found.broken
     assert broken.what == ("zebra",) and "2 times" in broken.words
+    missing = truth(EC, Scene(entities=tuple(entity for entity in entities if entity.name != "zebra")))
+    assert (missing.right["entities"], missing.right["attributes"], missing.right["counts"]) == (False, None, True)
 
 
 def test_counts_of_what_did_not_change_are_apart_from_classes() -> None:
