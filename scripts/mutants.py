@@ -2,8 +2,8 @@
 
     python scripts/mutants.py [NUMBER …]
 
-Each line says whether the tests found the fault ("killed") or passed ("survived"). A fault whose text is no longer in
-its file is "unmatched": adapt mutants.yaml. The copy is of HEAD; what is not committed is left out.
+Each line says whether the tests found the fault ("killed") or passed ("survived"; "equivalent" if mutants.yaml gives a
+reason why nothing can find it). A fault whose text is no longer in its file is "unmatched": adapt mutants.yaml. The copy is of HEAD; what is not committed is left out.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import tempfile
 import time
 from collections import Counter
 from pathlib import Path
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 import yaml
 
@@ -35,16 +35,21 @@ class Mutant(TypedDict):
         old: A text that is in it once.
         new: The fault.
         tests: Files below tests/.
+        equivalent: Reason why the fault changes nothing that a user or a test can see; absent for other faults.
     """
 
     file: str
     old: str
     new: str
     tests: list[str]
+    equivalent: NotRequired[str]
 
 
 def outcome(copy: Path, mutant: Mutant, log: Path) -> str:
-    """Return ``survived``, ``unmatched``, or ``killed`` with the test that failed; a log holds what the tests print."""
+    """Return ``survived``, ``equivalent``, ``unmatched``, or ``killed`` with the test that failed.
+
+    A log holds what the tests print.
+    """
     path = copy / "medtest" / mutant["file"]
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
     if text.count(mutant["old"]) != 1:
@@ -59,7 +64,8 @@ def outcome(copy: Path, mutant: Mutant, log: Path) -> str:
     failed = re.search(
         r"^(?:FAILED|ERROR) tests/(\S+)", log.read_text(encoding="utf-8", errors="replace"), re.MULTILINE
     )
-    result = "survived" if code == 0 else f"killed by {failed[1] if failed else f'exit code {code}'}"
+    passed = f"equivalent: {mutant['equivalent']}" if "equivalent" in mutant else "survived"
+    result = passed if code == 0 else f"killed by {failed[1] if failed else f'exit code {code}'}"
     return f"{result} (no file {missing})" if missing else result
 
 
@@ -94,7 +100,7 @@ def main() -> None:
             for number in numbers:
                 mutant, begun = mutants[number - 1], time.monotonic()
                 result = outcome(copy, mutant, Path(folder) / "log")
-                counts[result.split()[0]] += 1
+                counts[re.split("[ :]", result)[0]] += 1
                 print(f"{number:3} {time.monotonic() - begun:5.0f} s  {mutant['file']}: {result}", flush=True)
         finally:
             subprocess.run(["git", "-C", str(ROOT), "worktree", "remove", "--force", str(copy)], check=True)

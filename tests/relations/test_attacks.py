@@ -196,6 +196,26 @@ def test_the_smallest_epsilon_is_the_one_at_which_the_answer_flips() -> None:
         assert follow.crafting.smallest_epsilon == smallest
 
 
+@pytest.mark.parametrize(("step", "share"), [(30, 0.5), (1, 0.25)])
+def test_the_step_shrinks_with_epsilon_and_stays_a_quarter_of_it(
+    monkeypatch: pytest.MonkeyPatch, step: int, share: float
+) -> None:
+    levels = {1: {"epsilon": 60, "steps": 4, "step": step}}
+    made = relation("pgd", minimal=True, severities=[1], levels=levels)
+    steps: dict[float, float] = {}
+    search = type(made).search
+
+    def recorded(self: Any, batch: Any, probe: Any) -> Any:
+        steps.update({case.params["epsilon"]: case.params["step"] for case in batch.cases})
+        return search(self, batch, probe)
+
+    monkeypatch.setattr(type(made), "search", recorded)
+    probe = SmallProbe(ONE)
+    crafted(made, probe, [seed_of(ONE, probe=probe)], 1)
+    assert len(steps) > 2
+    assert steps == {epsilon: pytest.approx(share * epsilon) for epsilon in steps}
+
+
 def test_nothing_is_random_but_the_case_s_own_noise() -> None:
     probe = SmallProbe(ONE)
     seeds = [seed_of(ONE, number=n, probe=probe) for n in range(2)]

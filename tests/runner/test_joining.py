@@ -7,6 +7,7 @@ import shutil
 import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -19,6 +20,7 @@ from medtest.cli.app import run_app
 from medtest.core.cases import Image
 from medtest.core.errors import FolderInUse, OutputProblem, UserMistakes
 from medtest.runner.folder import FolderLock
+from medtest.runner.records.shards import DIGEST, SHARDS
 from medtest.runner.sharding.joining import join
 from medtest.suite.sharding import Shard
 
@@ -31,9 +33,9 @@ MINE = {
 }
 
 
-def sharded(home: Path, of: int, seeds: int = 3, **options: object) -> list[Path]:
+def sharded(home: Path, of: int, seeds: int = 3, *, systems: Any = None, **options: object) -> list[Path]:
     """Run a suite in shards and return their folders."""
-    suite = make_suite(seeds=seeds)
+    suite = make_suite(seeds=seeds, systems=systems)
     runs = [go(suite, home, shard=Shard(of=of, number=number), **options) for number in range(1, of + 1)]
     return [run.systems[0].folder for run in runs]
 
@@ -145,12 +147,16 @@ def test_merging_again_changes_nothing(mine: Path) -> None:
 
 
 def test_out_equals_the_run_of_one_machine(tmp_path: Path) -> None:
-    shards = fetched(tmp_path / "cluster", tmp_path / "far")
+    broken = {"bright": {"fault": "nan", "when": "patient-0002/dim_s"}}
+    shards = fetched(tmp_path / "cluster", tmp_path / "far", systems=broken)
     done = join(shards, home=tmp_path / "home", out=tmp_path / "x" / "whole")
-    local = go(make_suite(seeds=3), tmp_path / "local")
+    local = go(make_suite(seeds=3, systems=broken), tmp_path / "local")
     assert done.folder == tmp_path / "x" / "whole"
     assert_equal_records(pq.read_table(done.folder / "records.parquet").to_pandas(), records(local))
     assert not (tmp_path / "home").exists()
+    run = json.loads((done.folder / "run.json").read_text())
+    alone = json.loads((local.systems[0].folder / "run.json").read_text())
+    assert run["error_percent"] == pytest.approx(alone["error_percent"]) == pytest.approx(100 * 5 / 33, abs=0.1)
 
 
 @pytest.mark.parametrize(
@@ -172,6 +178,20 @@ def test_a_folder_that_is_not_this_runs_is_refused(mine: Path, where: str, words
     before = state_of(mine.parent)
     with pytest.raises(UserMistakes, match=words):
         merge(*(mine / "from_cluster").glob("*-of-4"), "--out", where, *(["--fresh"] if fresh else []))
+    assert state_of(mine.parent) == before
+
+
+def test_records_of_another_run_in_a_folder_of_this_one_are_refused(mine: Path) -> None:
+    shards = sorted((mine / "from_cluster").glob("*-of-4"))
+    digest = json.loads((shards[0] / "run.json").read_text())["digest"]
+    put_files(mine.parent / "whole", {"run.json": json.dumps({"digest": digest})})
+    foreign = pq.read_table(shards[0] / "records.parquet")
+    foreign = foreign.replace_schema_metadata({**foreign.schema.metadata, DIGEST: b"0" * len(digest)})
+    (mine.parent / "whole" / SHARDS).mkdir()
+    pq.write_table(foreign, mine.parent / "whole" / SHARDS / "shard-00000001.parquet")
+    before = state_of(mine.parent)
+    with pytest.raises(UserMistakes, match="a run of digest 0000"):
+        merge(*shards, "--out", "whole")
     assert state_of(mine.parent) == before
 
 

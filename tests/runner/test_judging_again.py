@@ -229,6 +229,15 @@ def test_what_failed_with_its_source_runs_again_with_it(log: Path, tmp_path: Pat
     assert_equal_records(new, records(go(judged_by(suite, HalfMasks), tmp_path / "fresh")))
 
 
+def test_answers_whose_source_has_none_are_judged_again_where_they_lie(log: Path, tmp_path: Path) -> None:
+    suite = make_suite(seeds=2, systems={"bright": {"log": str(log), "fault": "nan", "when": "patient-0001/source_"}})
+    go(suite, tmp_path)
+    asked = calls(log)
+    new = records(go(judged_by(suite, HalfMasks), tmp_path, limit=1))  # the second seed is not to run
+    assert calls(log) == asked and set(new["oracle_revision"]) == {2}
+    assert new.loc[new["seed_id"] == "patient-0001", "verdict"].tolist() == ["ERROR", *["SKIP"] * 10]
+
+
 def test_a_score_that_is_typed_is_recorded() -> None:
     plain = load("polyp_seg", ["model=pranet"])
     assert "mean_dice_256" not in plain.own.build_oracle().recorded

@@ -343,6 +343,9 @@ def test_the_plan_counts_frames(tmp_path: Path) -> None:
     fade = next(share for share in found.relations if share.id == "fade")
     assert (fade.frames, fade.cases, fade.per_cell, fade.independent) == (4, 2 * 5 * 4, 2 * 4, 1)
     assert found.planned == 6 * CASES
+    (system,) = found.systems
+    assert found.sources == 2
+    assert found.seconds == pytest.approx((2 + found.follow_ups) * system.ms_per_case / 1000)
 
 
 def test_sequences_come_out_of_a_store_as_they_are_made(tmp_path: Path) -> None:

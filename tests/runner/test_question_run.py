@@ -56,6 +56,9 @@ def test_questions_together_are_one_call(tmp_path: Path) -> None:
     assert len(calls) == 4 * ROW
     assert all(line.split()[0].endswith("/together") for line in calls)
     assert_equal_records(frame, apart)
+    questions = frame.groupby("seed_id")["item"].transform("nunique")
+    assert questions.min() > 1
+    assert frame.elapsed_ms.tolist() == pytest.approx((10 / questions).tolist())  # the call took 10 ms
 
 
 def test_seeds_may_ask_different_questions(tmp_path: Path) -> None:

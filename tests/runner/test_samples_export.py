@@ -10,6 +10,8 @@ from typing import Any
 
 import cv2
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pandas.testing import assert_frame_equal
 from PIL import Image
@@ -19,6 +21,9 @@ from runner_parts import Dim, Picky, make_suite
 from medtest.core.cases import image_sha256
 from medtest.core.errors import UserMistakes
 from medtest.core.plugins import part
+from medtest.runner.pictures.samples import choose
+from medtest.runner.prepared import prepare_run
+from medtest.runner.records.ledger import CasePlaces
 from medtest.runner.replaying import export
 from medtest.runner.replaying.export import export_followups
 from medtest.runner.replaying.replay import replay_case
@@ -52,6 +57,20 @@ def test_about_as_many_strips_as_asked_for_worst_median_and_errors(sampled: Any)
     first = index[0]
     assert first["kind"] == "worst" and first["source_score"] - first["score"] == pytest.approx(drop)
     assert first["address"].endswith(f"/{first['relation']}_s{first['severity']}_f0_r0")
+
+
+@pytest.mark.parametrize(("count", "errors"), [(4, 1), (6, 1), (7, 3), (12, 3)])
+def test_many_errors_leave_room_for_judged_cases(sampled: Any, tmp_path: Path, count: int, errors: int) -> None:
+    suite, home, outcome = sampled
+    table = pq.read_table(outcome.systems[0].folder / "records.parquet")
+    frame = table.to_pandas()
+    frame.loc[frame.relation == "dim2", "verdict"] = "ERROR"
+    pq.write_table(pa.Table.from_pandas(frame, schema=table.schema), tmp_path / "records.parquet")
+    prepared = prepare_run(suite, Invocation(home=home))
+    places = CasePlaces(prepared.plan, prepared.names)
+    chosen = choose(tmp_path, places, oracle=suite.build_oracle(), primary=suite.oracle.primary, count=count)
+    kinds = [sample.kind for sample in chosen]
+    assert kinds.count("error") == errors and len(kinds) == count
 
 
 def test_strips_are_pictures_that_show_the_case(sampled: Any) -> None:

@@ -18,8 +18,9 @@ from medtest.core.cases import SeedRef
 from medtest.core.errors import FolderInUse, UserMistakes
 from medtest.runner.folder import FolderLock
 from medtest.runner.prepared import prepare_run
+from medtest.runner.records.parts import KEY, write_part
 from medtest.runner.sharding.joining import join
-from medtest.suite.model import Invocation, Selection
+from medtest.suite.model import Invocation, Privacy, Selection
 from medtest.suite.plan import Plan
 from medtest.suite.sharding import Shard
 
@@ -95,6 +96,23 @@ def test_a_choice_of_cases_is_joined_as_one_run_has_it(tmp_path: Path) -> None:
     go(make_suite(seeds=7), tmp_path / "a", limit=1, shard=Shard(of=3, number=2))
     with pytest.raises(UserMistakes, match="another choice of cases"):
         join(folders, home=tmp_path)
+
+
+def test_a_seed_is_one_choice_by_its_id_and_by_its_hashed_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEDTEST_HASH_KEY_FILE", str(tmp_path / "key"))
+    suite = make_suite(seeds=3, privacy=Privacy(seed_ids="hashed"))
+
+    def choice(*seeds: str) -> str:
+        invocation = Invocation(home=tmp_path, only=Selection(seeds=frozenset(seeds)))
+        write_part(tmp_path, Shard(of=2, number=1), prepare_run(suite, invocation), invocation, finished=0)
+        return str(json.loads((tmp_path / "run.json").read_text())[KEY]["chosen"])
+
+    prepared = prepare_run(suite, Invocation(home=tmp_path))
+    plain_ids = [ref.seed_id for ref in prepared.plan.refs]
+    hashed_ids = [prepared.names.seed_id(ref.dataset, ref.seed_id) for ref in prepared.plan.refs]
+    assert hashed_ids[0] != plain_ids[0]
+    assert choice(plain_ids[0]) == choice(hashed_ids[0])
+    assert len({choice(), choice(plain_ids[0]), choice(hashed_ids[1])}) == 3
 
 
 def test_what_does_not_make_one_run_is_refused(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from s3_server import Bucket
 
 from medtest.core.errors import MedtestError, UserMistakes
+from medtest.suite import data_url
 from medtest.suite.data_url import fetched, is_url, url_mistake
 
 GIB = 2**30
@@ -105,3 +106,16 @@ def test_what_is_not_there_and_who_may_not_read_are_one_message_without_secrets(
         fetched("s3://hospital/set", tmp_path / "data", most=GIB)
     assert "testing" not in str(error.value)
     assert os.environ.get("AWS_SECRET_ACCESS_KEY") is None
+
+
+def test_a_folder_has_at_most_so_many_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Store:
+        def find(self, root: str, *, detail: bool) -> dict[str, dict[str, object]]:
+            return {f"{root}/{name}.png": {"type": "file", "size": 3} for name in names}
+
+    monkeypatch.setattr(data_url, "_MOST_FILES", 3)
+    names = ["a", "b", "c"]
+    assert list(data_url._listing(Store(), "hospital/set", "s3://hospital/set", "data")) == ["a.png", "b.png", "c.png"]
+    names.append("d")
+    with pytest.raises(MedtestError, match="more than 3 files"):
+        data_url._listing(Store(), "hospital/set", "s3://hospital/set", "data")

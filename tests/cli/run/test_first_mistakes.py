@@ -11,6 +11,7 @@ import pytest
 
 from medtest.cli.run.launch import main
 from medtest.core.files.masks import decode_mask, lesion_values
+from medtest.suite import run_options
 from medtest.suite.commandline.short_keys import cuda_devices
 
 SUITE = 'name: mine\nversion: "1"\nseed: 1\nseeds: {folder: {source: image_mask_folders}}\nrelations: {blur: {}}\n'
@@ -145,6 +146,17 @@ def test_a_file_is_given(said) -> None:
 def test_a_folder_is_given_that_is_not_there(said) -> None:
     _pictures(Path("Kvasir-SEG"), a=_mask(255))
     assert "did you mean: Kvasir-SEG\n" in said("data=kvasir_seg")
+
+
+@pytest.mark.parametrize(("most", "nearest"), [(3, "Kvasir-SEG"), (2, None)])
+def test_a_similar_name_is_looked_for_among_so_many_folders(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, most: int, nearest: str | None
+) -> None:
+    monkeypatch.setattr(run_options, "_MOST_SIBLINGS", most)
+    for name in ("Kvasir-SEG", "CVC", "ETIS"):
+        (tmp_path / name).mkdir()
+    found = run_options._similar_folder(tmp_path / "kvasir_seg")
+    assert found == (None if nearest is None else str(tmp_path / nearest))
 
 
 @pytest.mark.parametrize(

@@ -191,6 +191,19 @@ def test_what_captions_say_of_the_new_class_comes_first() -> None:
     assert any(not vg150().attested("man", "riding", one["name"]) for one in drawn if one["entity"] == 1)
 
 
+def test_new_classes_stand_on_the_side_of_a_predicate_where_captions_have_them() -> None:
+    attested = vg150().attested_triples
+    pool = pool_of([entity("giraffe"), entity("pizza")], [(0, "wearing", 1)])  # no caption says either of these
+    by_side: tuple[set[str], set[str]] = (set(), set())
+    for draw in range(40):
+        params = relation_of("ec").sample(seed_of(pool), 0, np.random.default_rng(draw))
+        if params["attested"] == "predicates":
+            by_side[params["entity"]].add(params["name"])
+    wearers = {subject for subject, predicate, _ in attested if predicate == "wearing"}
+    worn = {name for _, predicate, name in attested if predicate == "wearing"}
+    assert by_side[0] and by_side[0] <= wearers and by_side[1] and by_side[1] <= worn
+
+
 def test_what_rides_gets_no_second_mount() -> None:
     found = [made("er_a", seed_of(RIDER), draw).params for draw in range(200)]
     of_man = [one for one in found if one["anchor"] == 0 and not one["subject"]]

@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
-from medtest.suite.commandline.overrides import prepare, quote, set_key, unquoted
+from medtest.suite.commandline.overrides import Prepared, prepare, quote, set_key, unquoted
 
 BasicSweeper: Any = next(found for found in Plugins.instance().discover(Sweeper) if found.__name__ == "BasicSweeper")
 paths = st.text(
@@ -167,3 +167,13 @@ def test_a_list_without_a_system_is_a_mistake() -> None:
 def test_keys_are_known_again_after_they_were_written_for_hydra(typed: str, key: tuple[str, ...]) -> None:
     (override,) = prepare([typed]).overrides
     assert set_key(override) == key
+
+
+def test_options_of_a_run_are_left_to_hydra_and_look_no_system_up() -> None:
+    def texts() -> set[str]:
+        raise AssertionError("systems were looked up")
+
+    ready = Prepared(texts=texts)
+    for key, value in (("limit", "5"), ("judge.max_calls", "10"), ("only", "~5"), ("relations.blur.x", "1")):
+        assert not ready.taken_as_typed(key, value)
+    assert Prepared(texts=lambda: {"model_name"}).taken_as_typed("model_name", "5")
