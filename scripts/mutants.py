@@ -3,7 +3,8 @@
     python scripts/mutants.py [NUMBER …]
 
 Each line says whether the tests found the fault ("killed") or passed ("survived"; "equivalent" if mutants.yaml gives a
-reason why nothing can find it). A fault whose text is no longer in its file is "unmatched": adapt mutants.yaml. The copy is of HEAD; what is not committed is left out.
+reason why nothing can find it). A fault whose text is no longer in its file is "unmatched": adapt mutants.yaml. The
+copy is of HEAD; what is not committed is left out.
 """
 
 from __future__ import annotations
