@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from medtest.cli.terminal import GroupedCommands, bar, console, say
-from medtest.cli.typed import ConfigDirs, Port, own_keys, split_tokens
+from medtest.cli.typed import ConfigDirs, Port, mistake, own_keys, split_tokens
 from medtest.core.files.paths import path_from_here
 
 if TYPE_CHECKING:
@@ -35,7 +35,8 @@ def make(
         list[str] | None,
         typer.Argument(
             help="suite=NAME data=PATH kind=pairs|artefacts per_relation=100 frames=200 annotators=3 raters=N "
-            "repeat=0.1 catch=0.05 training=4 draw=N to=FOLDER, and any key of a run (limit=, only=, relations.…)"
+            "repeat=0.1 catch=0.05 training=4 draw=N to=FOLDER, blind=true with real=FOLDER (real or made?), and any "
+            "key of a run (limit=, only=, relations.…)"
         ),
     ] = None,
     review: Annotated[
@@ -45,9 +46,11 @@ def make(
 ) -> None:
     """Draw pairs of source and follow-up, or single frames, and write the folder of a study."""
     from medtest.core.files.paths import home
+    from medtest.realism.options import PLACE_KEYS, is_place_key, keys_of, real_places
     from medtest.session.runs import invocation_of
     from medtest.study.make import make_study
     from medtest.study.options import KEYS, review_options, study_options
+    from medtest.study.questions import StudyKind
     from medtest.suite.compose import load
 
     typed, out = list(tokens or []), console()
@@ -57,15 +60,19 @@ def make(
         options, to = review_options(typed)
         new_study = make_review(review, options, _target(to, home(), f"{review.name}-review"))
     else:
-        name, overrides, own, words = split_tokens(typed, *KEYS, "to")
-        _refuse_words(words, (*KEYS, "to"))
+        keys = keys_of(typed, (*KEYS, *PLACE_KEYS, "to"))
+        name, overrides, own, words = split_tokens(typed, *keys)
+        _refuse_words(words, keys)
         to = own.pop("to", "")
-        options = study_options(own)
-        with own_keys(*KEYS, "to"):
+        options = study_options({key: text for key, text in own.items() if not is_place_key(key)})
+        real = real_places(own)
+        if options.kind is not StudyKind.BLIND and any(map(is_place_key, own)):
+            raise mistake("real", "a folder of real pictures", "with blind=true alone")
+        with own_keys(*keys):
             loaded = load(name, overrides, config_dirs=config_dir or [])
         target = _target(to, home(), f"{loaded.suite.name}-{options.kind.value}")
         with bar(out, "drawing") as progress:
-            new_study = make_study(loaded.suite, invocation_of(loaded), options, target, progress)
+            new_study = make_study(loaded.suite, invocation_of(loaded), options, target, progress, real=real)
     _print_study(new_study, out)
 
 

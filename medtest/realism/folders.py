@@ -14,7 +14,7 @@ from medtest.core.files.images import BadFileError, read_bytes, read_rgb
 from medtest.core.files.masks import decode_mask
 from medtest.core.files.walk import files_below
 from medtest.preparation.frame import fit_field
-from medtest.realism.options import REAL, RealismOptions
+from medtest.realism.options import REAL, RealPlaces
 from medtest.realism.outlines import RULES
 from medtest.seeds.folders.metadata import Metadata, read_metadata
 
@@ -82,11 +82,11 @@ class RealFolder:
         return len({picture.group for picture in self.pictures})
 
 
-def real_folders(options: RealismOptions, parts: Mapping[str, str]) -> tuple[list[RealFolder], list[str]]:
+def real_folders(places: RealPlaces, parts: Mapping[str, str]) -> tuple[list[RealFolder], list[str]]:
     """Return the folders of real pictures for the relations of a suite, and notices.
 
     Args:
-        options: The typed folders.
+        places: The typed folders.
         parts: Name of the part by relation id, without the floor relation.
 
     Raises:
@@ -95,28 +95,28 @@ def real_folders(options: RealismOptions, parts: Mapping[str, str]) -> tuple[lis
     known = dict.fromkeys([*parts, *parts.values()])
     mistakes = [
         typed_mistake(f"{REAL}.{name}", name, ", ".join(known), nearest=nearest_name(name, known))
-        for name in options.folders
+        for name in places.folders
         if name not in known
     ]
     if mistakes:
         raise UserMistakes(mistakes)
-    paths = dict(options.folders)
+    paths = dict(places.folders)
     unused: list[str] = []
-    if options.root is not None:
-        below = sorted(path for path in options.root.iterdir() if path.is_dir() and not path.name.startswith("."))
+    if places.root is not None:
+        below = sorted(path for path in places.root.iterdir() if path.is_dir() and not path.name.startswith("."))
         unused = [path.name for path in below if path.name not in known]
         paths = {path.name: path for path in below if path.name in known} | paths
         if not paths:
             raise typed_mistake(
                 REAL,
-                f"{options.root.name} with {', '.join(unused[:8]) or 'no folders'}",
+                f"{places.root.name} with {', '.join(unused[:8]) or 'no folders'}",
                 f"folders named like relations of the suite: {', '.join(known)}",
                 "rename them, or name each: real.feces=FOLDER",
             ).as_error()
     folders = []
     for name, path in paths.items():
         relations = [name] if name in parts else [relation for relation, part in parts.items() if part == name]
-        pictures = tuple(_pictures(path, options))
+        pictures = tuple(_pictures(path, places))
         folders += [RealFolder(relation=each, part=parts[each], pictures=pictures) for each in relations]
     order = list(parts)
     notices = [f"not compared, no relation of the suite has this name: {', '.join(unused)}"] if unused else []
@@ -133,7 +133,7 @@ def without_names(folder: RealFolder) -> RealFolder:
     return replace(folder, pictures=pictures)
 
 
-def _pictures(folder: Path, options: RealismOptions) -> Iterable[RealPicture]:
+def _pictures(folder: Path, places: RealPlaces) -> Iterable[RealPicture]:
     try:
         files = sorted(path for path in files_below(folder) if path.suffix.lower() in SUFFIXES)
     except BadFileError as error:
@@ -144,7 +144,7 @@ def _pictures(folder: Path, options: RealismOptions) -> Iterable[RealPicture]:
         found = f"{len(images):,} pictures" if images else "no pictures"
         allowed = f"1 to {MOST_PICTURES:,} pictures NAME.png or NAME.jpg, with masks NAME{MASK}.png beside them"
         raise Mistake(where=folder.name, found=found, allowed=allowed).as_error()
-    metadata = _metadata(folder, options)
+    metadata = _metadata(folder, places)
     for path in images:
         name = path.relative_to(folder).as_posix()
         facts = None if metadata is None else metadata.of("", (name, path.name))
@@ -156,13 +156,14 @@ def _pictures(folder: Path, options: RealismOptions) -> Iterable[RealPicture]:
         yield RealPicture(name=name, path=path, mask_path=masks.get(path.with_suffix("")), group=group)
 
 
-def _metadata(folder: Path, options: RealismOptions) -> Metadata | None:
+def _metadata(folder: Path, places: RealPlaces) -> Metadata | None:
     """Return the metadata of a folder, from the folder or its root; None if there are none."""
-    places = [folder, *([options.root] if options.root is not None and options.root in folder.parents else [])]
-    for place in places:
-        path = place / options.metadata
+    above = [places.root] if places.root is not None and places.root in folder.parents else []
+    for place in (folder, *above):
+        path = place / places.metadata
         if path.is_file():
-            return read_metadata(path, f"{place.name}/{options.metadata}")
-    if options.metadata_typed:
-        raise typed_mistake("metadata", options.metadata, f"a CSV in {' or '.join(p.name for p in places)}").as_error()
+            return read_metadata(path, f"{place.name}/{places.metadata}")
+    if places.metadata_typed:
+        shown = " or ".join(place.name for place in (folder, *above))
+        raise typed_mistake("metadata", places.metadata, f"a CSV in {shown}").as_error()
     return None

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from medtest.core.version import __version__
 from medtest.realism import tables
 from medtest.realism.run import Realism
-from medtest.report.charts import figures
 from medtest.report.pages.page import render
 from medtest.runner.folder import output_problems, writing_text
-
-if TYPE_CHECKING:
-    from markupsafe import Markup
 
 PAGE = "realism.html"
 _WORDS = {"met": "good", "missed": "bad", "invalid": "bad"}
@@ -71,7 +67,6 @@ def realism_html(result: Realism, command: str = "") -> str:
             ],
             "patches": [_row(row.relation, tables.patch_cells(row)) for row in result.patches],
             "seams": [_row(row.relation, tables.seam_cells(row)) for row in result.seams],
-            "curves": _areas(result),
             "levels": tables.levels(result),
             "command": command,
             "medtest": __version__,
@@ -96,22 +91,3 @@ def _cards(result: Realism) -> list[dict[str, str]]:
             }
         )
     return cards
-
-
-def _areas(result: Realism) -> Markup | str:
-    """Return a chart of all areas under ROC curves; "" without any."""
-    named = [(f"{row.relation}, artefact patches", row.artefact) for row in result.patches]
-    named += [(f"{row.relation}, clean patches", row.clean) for row in result.patches]
-    for row in result.seams:
-        named += [(f"{row.relation}, seam", row.seam), (f"{row.relation}, hard paste", row.hard)]
-        named.append((f"{row.relation}, untouched", row.untouched))
-    bars = [
-        figures.Bar(
-            label=label, value=100 * auc.value, low=100 * auc.low, high=100 * auc.high, note=tables.auc_words(auc)
-        )
-        for label, auc in named
-        if auc.value == auc.value
-    ]
-    if not bars:
-        return ""
-    return figures.interval_panel("Areas under the ROC curve", bars, high=100, x_name="area × 100; 50 is chance")

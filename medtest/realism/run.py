@@ -82,7 +82,7 @@ def compare_artefacts(
         UserMistakes: Folders or suite do not fit.
     """
     maker = ArtefactMaker(suite, invocation)
-    folders, notices = real_folders(options, maker.parts)
+    folders, notices = real_folders(options.real, maker.parts)
     if suite.privacy.seed_ids == "hashed":
         folders = [without_names(folder) for folder in folders]
     phantom = any(plan.info.load().phantom for plan in suite.seeds)

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import secrets
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
+import numpy as np
+
 from medtest.core.errors import Mistake, OutputProblem
 from medtest.core.version import __version__
+from medtest.realism.folders import RealPicture
+from medtest.realism.options import RealPlaces
 from medtest.runner.followups.make import check_privacy
 from medtest.study.database import now
 from medtest.study.extras import Extras, catch_items, training_items
 from medtest.study.model import Item
 from medtest.study.options import StudyOptions
 from medtest.study.plan import arrange, assign, generator, preferred, share
-from medtest.study.questions import ARTEFACTS, StudyKind
+from medtest.study.questions import ARTEFACTS, MADE, REAL, StudyKind, expected_choice
 from medtest.study.store import StudyStore
 from medtest.study.workshop import Workshop
 from medtest.suite.model import Invocation, Suite
@@ -70,7 +75,13 @@ class _Draft:
 
 
 def make_study(
-    suite: Suite, invocation: Invocation, options: StudyOptions, to: Path, progress: Progress | None = None
+    suite: Suite,
+    invocation: Invocation,
+    options: StudyOptions,
+    to: Path,
+    progress: Progress | None = None,
+    *,
+    real: RealPlaces | None = None,
 ) -> MadeStudy:
     """Write a study into a new folder; an interrupted call leaves no folder of that name.
 
@@ -80,6 +91,7 @@ def make_study(
         options: Numbers of items and annotators.
         to: Target folder, which must not exist or be empty.
         progress: Called with the numbers of drawn and requested items.
+        real: Folders of real artefacts for a blind study; None shows untouched frames of the suite as real ones.
 
     Raises:
         UserMistakes: The suite forbids showing images, there is nothing to draw, or the folder is not empty.
@@ -93,7 +105,7 @@ def make_study(
     with new_folder(to) as folder:
         seed = suite.seed if options.draw is None else options.draw
         with closing(Workshop(suite, invocation, folder)) as workshop:
-            draft = _draw(workshop, options, seed, progress)
+            draft = _draw(workshop, options, seed, progress, real)
         if not any(draft.items.values()):
             raise Mistake(where="suite", found="nothing to show", allowed="follow-ups that can be made").as_error()
         meta = {
@@ -160,18 +172,23 @@ def write_study(
 # --- drawing --------------------------------------------------------------------------------------------------------
 
 
-def _draw(workshop: Workshop, options: StudyOptions, seed: int, progress: Progress | None) -> _Draft:
+def _draw(
+    workshop: Workshop, options: StudyOptions, seed: int, progress: Progress | None, real: RealPlaces | None
+) -> _Draft:
     draft = _Draft(progress=progress)
     numbers = iter(range(1, 10_000_000))
     extras = Extras(workshop=workshop, kind=options.kind, seed=seed, numbers=numbers)
     if options.training:
         draft.training = training_items(extras, options.training)
     draft.items = {name: [] for name in workshop.addresses} if options.drawn else {}
-    draft.total = len(draft.items) * options.drawn + (0 if options.kind.compares else options.frames)
-    if not options.kind.compares:
+    draft.total = len(draft.items) * options.drawn
+    if options.kind is StudyKind.ARTEFACTS:
+        draft.total += options.frames
         draft.items = {FRAMES: [], **draft.items}
-        _draw_frames(workshop, options, seed, draft, numbers)
+        _draw_frames(workshop, options.frames, seed, draft, numbers)
     _draw_followups(workshop, options, seed, draft, numbers)
+    if options.kind is StudyKind.BLIND:
+        _draw_real(workshop, options.real, seed, draft, numbers, real)
     count = sum(map(len, draft.items.values())) * options.seen_by // options.annotators
     draft.catches = catch_items(extras, share(count, options.catch, least=2), draft.notices)
     if options.training and not draft.training:
@@ -179,28 +196,82 @@ def _draw(workshop: Workshop, options: StudyOptions, seed: int, progress: Progre
     return draft
 
 
-def _draw_frames(workshop: Workshop, options: StudyOptions, seed: int, draft: _Draft, numbers: Iterator[int]) -> None:
-    order = preferred(workshop.sources, generator(seed, "draw", FRAMES))
-    for address in islice(order, options.frames):
+def _draw_frames(
+    workshop: Workshop,
+    count: int,
+    seed: int,
+    draft: _Draft,
+    numbers: Iterator[int],
+    expected: Mapping[str, object] | None = None,
+) -> None:
+    """Draw source frames, those of seeds without a drawn follow-up first."""
+    used = {item.source for items in draft.items.values() for item in items}
+    order = [*preferred(workshop.sources, generator(seed, "draw", FRAMES))]
+    order.sort(key=lambda address: workshop.source_name(address) in used)
+    for address in order[:count]:
         shown = workshop.picture(address)
         if shown is not None:
-            draft.add(FRAMES, workshop.item(next(numbers), address, shown))
+            draft.add(FRAMES, workshop.item(next(numbers), address, shown, expected=expected))
     available = len(draft.items[FRAMES])
-    if available < options.frames:
-        draft.notices.append(f"{available} of {options.frames} frames: the suite has no more.")
+    if available < count:
+        draft.notices.append(f"{available} of {count} frames: the suite has no more.")
+
+
+def _draw_real(
+    workshop: Workshop, each: int, seed: int, draft: _Draft, numbers: Iterator[int], real: RealPlaces | None
+) -> None:
+    """Draw real frames of each relation: pictures of the user's folder, then untouched frames of the suite."""
+    folders, notices = ([], []) if real is None else workshop.real_folders(real)
+    draft.notices += notices
+    of_relation = {folder.relation: folder for folder in folders}
+    plain, without = 0, []
+    for name in list(draft.items):
+        drawn = 0
+        if name in of_relation:
+            for picture in _turns(of_relation[name].pictures, generator(seed, "draw", "real", name)):
+                if drawn == each:
+                    break
+                item = workshop.real_item(next(numbers), of_relation[name], picture, draft.notices)
+                if item is not None:
+                    draft.add(name, item)
+                    drawn += 1
+        if drawn < each:
+            plain += each - drawn
+            without.append(name)
+    if plain:
+        draft.notices.append(
+            f"{plain} real frames show no artefact: untouched frames of the suite stand for real pictures of "
+            f"{', '.join(without)} (real=FOLDER has none, or too few)."
+        )
+        draft.items[FRAMES] = []
+        _draw_frames(workshop, plain, seed, draft, numbers, expected_choice(REAL))
+
+
+def _turns(pictures: Sequence[RealPicture], rng: np.random.Generator) -> list[RealPicture]:
+    """Return pictures in random order, videos taking turns."""
+    shuffled = [pictures[int(place)] for place in rng.permutation(len(pictures))]
+    seen: Counter[str] = Counter()
+    ranked = []
+    for picture in shuffled:
+        ranked.append((seen[picture.group], picture))
+        seen[picture.group] += 1
+    return [picture for _, picture in sorted(ranked, key=lambda pair: pair[0])]
 
 
 def _draw_followups(
     workshop: Workshop, options: StudyOptions, seed: int, draft: _Draft, numbers: Iterator[int]
 ) -> None:
     """Draw in waves: an address whose relation does not apply is replaced by the relation's next candidate."""
-    names = [name for name in workshop.addresses if options.kind.compares or workshop.parts[name] in ARTEFACTS]
+    everything = options.kind is not StudyKind.ARTEFACTS
+    names = [name for name in workshop.addresses if everything or workshop.parts[name] in ARTEFACTS]
+    wanted = options.drawn - options.real
+    expected = expected_choice(MADE) if options.kind is StudyKind.BLIND else None
     orders = {name: preferred(workshop.addresses[name], generator(seed, "draw", name)) for name in names}
     while True:
         wave = [
             (name, address)
             for name in names
-            for address in islice(orders[name], options.drawn - len(draft.items.get(name, ())))
+            for address in islice(orders[name], wanted - len(draft.items.get(name, ())))
         ]
         if not wave:
             break
@@ -208,11 +279,11 @@ def _draw_followups(
         for name, address in sorted(wave, key=lambda pair: (pair[1].dataset, pair[1].seed_id)):
             shown = workshop.picture(address)
             if shown is not None:
-                draft.add(name, workshop.item(next(numbers), address, shown))
+                draft.add(name, workshop.item(next(numbers), address, shown, expected=expected))
     for name in names:
         available = len(draft.items.get(name, ()))
-        if available < options.drawn:
-            draft.notices.append(f"{name}: {available} of {options.drawn} follow-ups; the suite has no more.")
+        if available < wanted:
+            draft.notices.append(f"{name}: {available} of {wanted} follow-ups; the suite has no more.")
 
 
 # --- the folder -----------------------------------------------------------------------------------------------------

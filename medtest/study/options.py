@@ -17,8 +17,10 @@ class StudyOptions(BaseModel):
     """Options of ``medtest study make``, typed as ``key=value``.
 
     Attributes:
-        kind: pairs (source and follow-up, two questions) or artefacts (one frame, nine boxes).
-        per_relation: Follow-ups drawn of each relation; by default 100 for pairs and none for artefacts.
+        kind: pairs (source and follow-up, two questions), artefacts (one frame, nine boxes) or blind (one frame, real
+            or made; ``blind=true`` chooses it).
+        per_relation: Follow-ups drawn of each relation; by default 100 for pairs and none for artefacts. In a blind
+            study frames of each relation, 10 by default, half of them real.
         frames: Source frames drawn in a study of artefacts.
         annotators: Number of annotators, each with a link.
         raters: Number of annotators who see each item; all by default.
@@ -48,12 +50,21 @@ class StudyOptions(BaseModel):
         return 100 if self.kind.compares else 0
 
     @property
+    def real(self) -> int:
+        """Number of real frames beside each relation's follow-ups in a blind study."""
+        return self.drawn // 2 if self.kind is StudyKind.BLIND else 0
+
+    @property
     def seen_by(self) -> int:
         """Number of annotators who see an item."""
         return self.annotators if self.raters is None else min(self.raters, self.annotators)
 
 
-KEYS: tuple[str, ...] = tuple(StudyOptions.model_fields)
+BLIND = "blind"
+DECK: Mapping[str, str] = {"kind": StudyKind.BLIND.value, "per_relation": "10", "catch": "0", "training": "0"}
+"""What ``blind=true`` stands for: the ready deck. A training round would teach how made frames look."""
+
+KEYS: tuple[str, ...] = (*StudyOptions.model_fields, BLIND)
 REVIEW_KEYS: tuple[str, ...] = ("annotators", "raters", "repeat", "draw")
 """Options of a second look, which draws no follow-ups and has neither training nor catch items."""
 
@@ -64,8 +75,19 @@ def study_options(typed: Mapping[str, str]) -> StudyOptions:
     Raises:
         UserMistakes: Values are invalid; all are reported at once.
     """
+    blind = typed.get(BLIND, "false").lower()
+    if blind not in ("true", "false"):
+        raise Mistake(where="command line", key=BLIND, found=blind, allowed="true, false").as_error()
+    typed = {key: text for key, text in typed.items() if key != BLIND}
+    if blind == "true" or typed.get("kind") == StudyKind.BLIND:
+        if typed.get("kind", StudyKind.BLIND) != StudyKind.BLIND:
+            fix = "leave one of them out"
+            raise Mistake(
+                where="command line", key="kind", found=f"{typed['kind']} beside blind=true", allowed=BLIND, fix=fix
+            ).as_error()
+        typed = {**DECK, **typed}
     try:
-        options = StudyOptions.model_validate(dict(typed))
+        options = StudyOptions.model_validate(typed)
     except ValidationError as error:
         mistakes = []
         for detail in error.errors(include_url=False):
@@ -76,6 +98,10 @@ def study_options(typed: Mapping[str, str]) -> StudyOptions:
                 Mistake(where="command line", key=key, found=typed.get(key, ""), allowed=allowed, nearest=nearest)
             )
         raise UserMistakes(dict.fromkeys(mistakes)) from error
+    if options.kind is StudyKind.BLIND and (options.catch or options.training):
+        key = "catch" if options.catch else "training"
+        allowed = "0 in a blind study, whose items all have a known answer"
+        raise Mistake(where="command line", key=key, found=typed[key], allowed=allowed).as_error()
     if options.raters is not None and options.raters > options.annotators:
         allowed = f"1 to {options.annotators}, as many as there are annotators"
         raise Mistake(where="command line", key="raters", found=str(options.raters), allowed=allowed).as_error()

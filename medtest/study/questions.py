@@ -23,6 +23,7 @@ class StudyKind(StrEnum):
 
     PAIRS = "pairs"
     ARTEFACTS = "artefacts"
+    BLIND = "blind"
 
     @property
     def compares(self) -> bool:
@@ -95,6 +96,35 @@ ARTEFACTS: Mapping[str, tuple[str, str]] = {
 }
 """The nine artefacts of the report's table 1, by id of the relation that produces them: name and appearance."""
 
+TITLES: Mapping[StudyKind, str] = {
+    StudyKind.PAIRS: "Is it still the same diagnosis, and could it occur?",
+    StudyKind.ARTEFACTS: "Which artefacts does the frame show?",
+    StudyKind.BLIND: "Real or made?",
+}
+"""Title of the page for annotators."""
+
+REAL, MADE = "real", "made"
+CHOICES: Mapping[str, tuple[str, str]] = {
+    REAL: ("Real", "the camera saw it like this"),
+    MADE: ("Made", "a computer put something in, or changed the frame"),
+}
+"""The two answers of a blind study: name and meaning."""
+
+PUBLISHED_ACCURACY = 61.0
+"""Accuracy in percent with which 32 gastroenterologists told real endoscopic images from augmented or synthetic ones
+(Biomedicines 13:1561)."""
+
+
+def expected_choice(choice: str) -> dict[str, object]:
+    """Return the expected answer of an item of a blind study."""
+    return {"marks": [choice]}
+
+
+def marks_of(kind: StudyKind) -> Mapping[str, tuple[str, str]]:
+    """Return what can be marked in a study of single frames: id, name and appearance."""
+    return CHOICES if kind is StudyKind.BLIND else ARTEFACTS
+
+
 GUIDELINES: Mapping[StudyKind, tuple[str, ...]] = {
     StudyKind.PAIRS: (
         "You see two frames: a source, and a follow-up that was made from it by a computer. Some follow-ups differ "
@@ -113,6 +143,13 @@ GUIDELINES: Mapping[StudyKind, tuple[str, ...]] = {
         "Mark an artefact when it is plainly there, even if it does no harm. Reflections on wet tissue, for instance, "
         "are artefacts wherever they are.",
         "If the frame shows none of the nine, say so with the last box.",
+        "Some frames come back later on purpose, so do not try to remember what you said.",
+    ),
+    StudyKind.BLIND: (
+        "You see one frame at a time. Some are real: the camera saw everything in them. In the others a computer added "
+        "stool, blood, an instrument or letters, or changed light, colour or focus.",
+        "Say which it is. Take a guess when you are not sure; there is no third answer.",
+        "Judge what the frame shows. Resolution, black borders and compression differ between cameras and say nothing.",
         "Some frames come back later on purpose, so do not try to remember what you said.",
     ),
 }

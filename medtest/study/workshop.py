@@ -12,10 +12,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from medtest.core.cases import SOURCE, UNCHANGED, Address, Image, Mask, PreparedSeed, SeedRef, image_sha256
+from medtest.core.cases import SOURCE, UNCHANGED, Address, Image, Mask, PreparedSeed, Seed, SeedRef, image_sha256
 from medtest.core.errors import OutputProblem
+from medtest.core.files.images import BadFileError, read_rgb
 from medtest.core.probes import Need
 from medtest.core.recent import Recent
+from medtest.realism.folders import RealFolder, RealPicture, real_folders, without_names
+from medtest.realism.options import RealPlaces
 from medtest.runner.followups import DamagedFile, FollowUpStore
 from medtest.runner.followups.maker import EntryMaker, LoadedSeed, expected_mask
 from medtest.runner.followups.recipe import SuiteKeys
@@ -25,7 +28,7 @@ from medtest.runner.replaying.crafted_runs import read_from_runs
 from medtest.runner.units.parts import MadeCase, Parts
 from medtest.study.erase import outlines, png
 from medtest.study.model import Item, Phase
-from medtest.study.questions import Role
+from medtest.study.questions import REAL, Role, expected_choice
 from medtest.study.store import IMAGES
 from medtest.suite.model import Invocation, Suite
 
@@ -63,6 +66,7 @@ class Workshop:
 
     def __init__(self, suite: Suite, invocation: Invocation, folder: Path) -> None:
         self._folder = folder
+        self._suite = suite
         self._making = Parts(suite, invocation.data, invocation.batch_size)
         names = [name for name in self._making.relations if name in (invocation.only.relations or {name})]
         read_from_runs(suite, invocation, self._making, names)
@@ -100,6 +104,47 @@ class Workshop:
             name: [case for case in cases if (case.dataset, case.seed_id) not in out]
             for name, cases in self.addresses.items()
         }
+
+    def source_name(self, address: Address) -> str:
+        """Return the source of an address as items name it."""
+        return f"{address.dataset}/{self._names.seed_id(address.dataset, address.seed_id)}"
+
+    def real_folders(self, places: RealPlaces) -> tuple[list[RealFolder], list[str]]:
+        """Return the folders of real pictures of the suite's relations, and notices.
+
+        Raises:
+            UserMistakes: A folder cannot be used.
+        """
+        folders, notices = real_folders(places, {name: self.parts[name] for name in self.addresses})
+        hashed = self._suite.privacy.seed_ids == "hashed"
+        return [without_names(folder) if hashed else folder for folder in folders], notices
+
+    def real_item(self, number: int, folder: RealFolder, picture: RealPicture, notices: list[str]) -> Item | None:
+        """Write a real picture, prepared like a seed, and return its item; None with a notice if it cannot be read."""
+        try:
+            image = read_rgb(picture.path)
+        except BadFileError as error:
+            notices.append(f"{folder.relation}: {picture.name} {error}")
+            return None
+        ref = SeedRef(dataset=REAL, seed_id=picture.name, cluster=picture.group)
+        image = self._making.prepare(Seed(ref=ref, image=image)).image
+        sha256 = image_sha256(image)
+        file = self._write(image, sha256)
+        return Item(
+            id=number,
+            dataset=REAL,
+            seed_id=picture.group,
+            relation=folder.relation,
+            repeat=folder.pictures.index(picture),
+            part=folder.part,
+            source_sha256=sha256,
+            followup_sha256=sha256,
+            source_file=file,
+            followup_file=file,
+            width=image.shape[1],
+            height=image.shape[0],
+            expected=expected_choice(REAL),
+        )
 
     def close(self) -> None:
         """Close the store of follow-ups."""

@@ -12,9 +12,15 @@ from realism_parts import write_real
 from medtest.core.errors import UserMistakes
 from medtest.core.files.images import BadFileError
 from medtest.realism.folders import real_folders
-from medtest.realism.options import keys_of, options_of
+from medtest.realism.options import RealPlaces, keys_of, options_of, real_places
 
 PARTS = {"feces": "feces", "much_stool": "feces", "blood": "blood"}
+
+
+def _places(typed: dict[str, str]) -> RealPlaces:
+    places = real_places(typed)
+    assert places is not None
+    return places
 
 
 def test_folders_belong_to_relations_by_id_or_part(tmp_path: Path):
@@ -22,18 +28,18 @@ def test_folders_belong_to_relations_by_id_or_part(tmp_path: Path):
     write_real(tmp_path / "smoke", 1)
     write_real(tmp_path / "elsewhere", 1)
     typed = {"real": str(tmp_path), "real.blood": str(tmp_path / "elsewhere")}
-    folders, notices = real_folders(options_of(typed), PARTS)
+    folders, notices = real_folders(_places(typed), PARTS)
     assert [(folder.relation, len(folder.pictures)) for folder in folders] == [("feces", 2), ("blood", 1)]
     assert "smoke" in " ".join(notices)
     write_real(tmp_path / "feces", 2)
-    folders, _ = real_folders(options_of({"real.feces": str(tmp_path / "feces")}), {"much_stool": "feces"})
+    folders, _ = real_folders(_places({"real.feces": str(tmp_path / "feces")}), {"much_stool": "feces"})
     assert [folder.relation for folder in folders] == ["much_stool"]
 
 
 def test_pictures_of_one_video_are_one_group(tmp_path: Path):
     write_real(tmp_path / "feces", 3)
     (tmp_path / "metadata.csv").write_text("image,video\ncase0.png,a\ncase1.png,a\ncase2.png,b\n")
-    (folder,), _ = real_folders(options_of({"real": str(tmp_path)}), PARTS | {"much_stool": "other"})
+    (folder,), _ = real_folders(_places({"real": str(tmp_path)}), PARTS | {"much_stool": "other"})
     assert [picture.group for picture in folder.pictures] == ["a", "a", "b"]
     assert folder.groups == 2
 
@@ -42,7 +48,7 @@ def test_a_mask_of_another_size_is_told_and_stool_is_outlined_without_a_mask(tmp
     write_real(tmp_path / "feces", 2)
     Image.new("L", (10, 10)).save(tmp_path / "feces" / "case0_mask.png")
     (tmp_path / "feces" / "case1_mask.png").unlink()
-    (folder,), _ = real_folders(options_of({"real": str(tmp_path)}), {"feces": "feces"})
+    (folder,), _ = real_folders(_places({"real": str(tmp_path)}), {"feces": "feces"})
     with pytest.raises(BadFileError, match="10×10"):
         folder.pictures[0].read("feces")
     _, _, outlined = folder.pictures[1].read("feces")
@@ -71,7 +77,7 @@ def test_unknown_relations_empty_folders_and_missing_rows_are_mistakes(tmp_path:
 
     def mistake(typed: dict[str, str]) -> str:
         with pytest.raises(UserMistakes) as told:
-            real_folders(options_of(typed), PARTS)
+            real_folders(_places(typed), PARTS)
         (one,) = told.value.mistakes
         return str(one)
 

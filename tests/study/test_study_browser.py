@@ -319,3 +319,34 @@ def test_artefacts_by_keyboard(chromium: Any, tmp_path: Path) -> None:
     with StudyStore(made.folder) as store:
         marks = [a.marks for a in store.answers(1) if a.phase == "main"]
     assert marks == [("blood", "white_balance"), (), ("white_balance",)]
+
+
+def test_real_or_made_by_keys_and_by_touch(chromium: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "study"
+    options = {"blind": "true", "annotators": "2", "per_relation": "4", "training": "0", "catch": "0"}
+    make_small(tmp_path, folder, **options)
+    with serving(folder) as served:
+        one = Annotator(chromium, served.links[1], DESKTOP)
+        two = Annotator(chromium, served.links[2], PHONE)
+        for annotator in (one, two):
+            annotator.shown("welcome")
+            assert annotator.page.inner_text("h1") == "Real or made?"
+            annotator.page.click("#begin")
+        with StudyStore(folder) as store:
+            total = store.progress(1, "main")[0]
+        one.at("Item", 1, total)
+        one.page.keyboard.press("Enter")
+        one.expect("#status").to_have_text("Please choose real or made.")
+        one.page.keyboard.press("1")
+        one.page.keyboard.press("2")  # the last one counts
+        one.page.keyboard.press("Enter")
+        one.at("Item", 2, total)
+        two.at("Item", 1, total)
+        two.page.tap('label:has([value="real"])')
+        two.page.tap("#save")
+        two.at("Item", 2, total)
+        width = two.page.evaluate("document.documentElement.scrollWidth")
+        assert width <= PHONE["viewport"]["width"]
+        assert one.said == two.said == []
+        with StudyStore(folder) as store:
+            assert {answer.annotator: answer.marks for answer in store.answers()} == {1: ("made",), 2: ("real",)}

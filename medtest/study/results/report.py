@@ -14,6 +14,7 @@ from medtest.core.version import __version__
 from medtest.runner.folder import output_problems, writing_text
 from medtest.study.model import Item
 from medtest.study.questions import ARTEFACTS, QUESTIONS, StudyKind
+from medtest.study.results.blind import blind_tables
 from medtest.study.results.frequencies import ANY, frame_tables
 from medtest.study.results.ratings import Ratings, read_ratings
 from medtest.study.results.tables import OVERALL, pair_tables
@@ -23,9 +24,15 @@ if TYPE_CHECKING:
     import pandas as pd
     from rich.console import RenderableType
 
+_TABLES = {StudyKind.PAIRS: pair_tables, StudyKind.ARTEFACTS: frame_tables, StudyKind.BLIND: blind_tables}
 FOLDER = "report"
 PAGE = "report.html"
 RUN = "run.json"
+_TITLES = {
+    StudyKind.PAIRS: "Do follow-ups keep the diagnosis, and could they occur?",
+    StudyKind.ARTEFACTS: "Which artefacts do frames show?",
+    StudyKind.BLIND: "Can people tell made frames from real ones?",
+}
 _THUMBNAILS = 24
 _THUMBNAIL_SIDE = 220
 
@@ -68,7 +75,7 @@ def report_study(folder: Path, *, home: Path, leave_out: Sequence[int] = (), tra
         store.check_annotators("--leave-out", leave_out)
         ratings = read_ratings(store, leave_out)
         meta, kind = dict(store.meta), store.kind
-    tables = pair_tables(ratings) if kind.compares else frame_tables(ratings)
+    tables = _TABLES[kind](ratings)
     target = folder / FOLDER
     with output_problems(target):
         target.mkdir(exist_ok=True)
@@ -125,6 +132,7 @@ def report_html(
     page = {
         "meta": meta,
         "kind": kind.value,
+        "title": _TITLES[kind],
         "facts": _facts(meta, ratings, answered, planned),
         "partial": f"{answered:,} of {planned:,} answers are given so far." if answered < planned else "",
         "left_out": ", ".join(map(str, ratings.left_out)),
@@ -162,7 +170,7 @@ def _rows(table: pd.DataFrame) -> list[dict[str, Any]]:
 def _pictures(folder: Path, ratings: Ratings, tables: Mapping[str, pd.DataFrame]) -> dict[str, tuple[str, str]]:
     """Return thumbnails (source, follow-up) of flagged and disputed items by address, as ``data:`` addresses."""
     addresses: list[str] = []
-    for name in ("flagged.csv", "disagreements.csv"):
+    for name in ("flagged.csv", "disagreements.csv", "taken_for_real.csv"):
         if name in tables:
             addresses += [str(address) for address in tables[name]["address"]]
     items = {item.address: item for item in ratings.items}
@@ -198,7 +206,11 @@ def _terminal(kind: StudyKind, tables: Mapping[str, pd.DataFrame]) -> list[Rende
     from rich.table import Table
 
     shown: list[tuple[str, pd.DataFrame, tuple[str, ...]]]
-    if not kind.compares:
+    if kind is StudyKind.BLIND:
+        accuracy = ("by", "name", "answers", "percent", "ci_low", "ci_high", "wilson_low", "wilson_high")
+        sides = ("real_recognised_percent", "made_recognised_percent", "published_percent")
+        shown = [("Accuracy, real or made, in percent", tables["accuracy.csv"], (*accuracy, *sides))]
+    elif not kind.compares:
         frames = ("artefact", "frames", "found", "percent", "ci_low", "ci_high", "published_percent")
         shown = [("Frames that show an artefact, by consensus", tables["frequencies.csv"], frames)]
     else:
@@ -230,7 +242,11 @@ def _number(value: object) -> str:
 def study_metrics(kind: StudyKind, tables: Mapping[str, pd.DataFrame]) -> dict[str, float]:
     """Return the metrics for MLflow: ``mean/<question>/<relation>``, ``kappa/<question>/<scale>/…``."""
     metrics: dict[str, float] = {}
-    if not kind.compares:
+    if kind is StudyKind.BLIND:
+        for row in _rows(tables["accuracy.csv"]):
+            if row["by"] != "annotator":
+                metrics[f"accuracy_percent/{row['name']}"] = float(row["percent"])
+    elif not kind.compares:
         for row in _rows(tables["frequencies.csv"]):
             if row["percent"] is not None:
                 metrics[f"percent/{row['artefact']}"] = float(row["percent"])

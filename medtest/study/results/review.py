@@ -33,7 +33,9 @@ def make_review(folder: Path, options: StudyOptions, to: Path) -> MadeStudy:
     """
     with StudyStore(folder) as store:
         if not store.kind.compares:
-            raise Mistake(where=folder.name, found="a study of artefacts", allowed="a study of pairs").as_error()
+            raise Mistake(
+                where=folder.name, found=f"a study of kind {store.kind}", allowed="a study of pairs"
+            ).as_error()
         chosen = second_look(read_ratings(store))
         meta = dict(store.meta)
     if not chosen:

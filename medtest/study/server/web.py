@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from medtest.core.errors import OutputProblem
 from medtest.study.model import MAX_COMMENT, PHASES, Item, NewAnswer, Phase, Place, SavedAnswer
-from medtest.study.questions import ARTEFACTS, GUIDELINES, LEVEL_WORDS, QUESTIONS, StudyKind
+from medtest.study.questions import ARTEFACTS, GUIDELINES, LEVEL_WORDS, QUESTIONS, TITLES, StudyKind, marks_of
 from medtest.study.results.ratings import is_expected
 from medtest.study.server.guard import MAX_BODY, Guard, Site
 from medtest.study.store import StudyStore
@@ -172,10 +172,12 @@ class Pages:
         kind = self._store.kind
         return HTMLResponse(
             _template("page.html.j2").render(
+                kind=kind.value,
                 pairs=kind.compares,
+                title=TITLES[kind],
                 questions=QUESTIONS,
                 levels=list(enumerate(LEVEL_WORDS, start=1)),
-                artefacts=ARTEFACTS,
+                marks=marks_of(kind),
                 guidelines=GUIDELINES[kind],
                 max_comment=MAX_COMMENT,
                 phantom=bool(self._store.meta.get("phantom")),
@@ -356,9 +358,11 @@ def _posted(body: bytes, kind: StudyKind) -> PostedAnswer:
     pairs = posted.diagnosis is not None and posted.realism is not None and posted.marks is None
     marked = posted.marks is not None and posted.diagnosis is None and posted.realism is None
     if not (pairs if kind.compares else marked):
-        raise Refused(422, "Please answer both questions." if kind.compares else "Mark artefacts, or none.")
-    if posted.marks is not None and not set(posted.marks) <= set(ARTEFACTS):
-        raise Refused(422, "That is not one of the nine artefacts.")
+        raise Refused(422, "Please answer both questions." if kind.compares else "Mark what you see.")
+    if posted.marks is not None and not set(posted.marks) <= set(marks_of(kind)):
+        raise Refused(422, f"Marks of this study: {', '.join(marks_of(kind))}.")
+    if kind is StudyKind.BLIND and len(set(posted.marks or ())) != 1:
+        raise Refused(422, "Real or made: one of both.")
     return posted
 
 

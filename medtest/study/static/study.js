@@ -5,6 +5,8 @@ import * as panes from "./panes.js";
 
 const $ = (id) => document.getElementById(id);
 const pairs = document.body.dataset.kind === "pairs";
+const blind = document.body.dataset.kind === "blind";
+const none = $("no-marks"); // in a study of artefacts alone
 const questions = pairs ? ["diagnosis", "realism"] : [];
 const form = $("form");
 const state = { phases: null, item: null, busy: false, saving: false, answered: false, current: 0, dirty: false };
@@ -109,7 +111,7 @@ function fill(item) {
   if (given) {
     for (const name of questions) form.elements[name].value = String(given[name]);
     for (const box of form.querySelectorAll("[name=marks]")) box.checked = (given.marks || []).includes(box.value);
-    if (!pairs) $("no-marks").checked = given.marks.length === 0;
+    if (none) none.checked = given.marks.length === 0;
     $("comment").value = given.comment;
   }
   feedback(item.feedback);
@@ -141,7 +143,7 @@ function given() {
     return { diagnosis, realism };
   }
   const marks = [...form.querySelectorAll("[name=marks]:checked")].map((box) => box.value);
-  return { marks: marks.length || $("no-marks").checked ? marks : null };
+  return { marks: marks.length || none?.checked ? marks : null };
 }
 
 function ready() {
@@ -161,7 +163,7 @@ async function save() {
   const open_ = missing();
   for (const name of document.querySelectorAll(".question")) name.classList.toggle("shake", open_.includes(name.id));
   if (open_.length) {
-    say(pairs ? "Please answer both questions." : "Mark what you see, or none of these.", "bad");
+    say(pairs ? "Please answer both questions." : blind ? "Please choose real or made." : "Mark what you see, or none of these.", "bad");
     if (pairs) mark(questions.indexOf(open_[0].slice(2)));
     $(open_[0]).querySelector("input").focus();
     return;
@@ -285,7 +287,7 @@ form.addEventListener("input", (event) => {
   if (question >= 0) mark(given()[questions[1 - question]] === null ? 1 - question : questions.length);
   if (event.target.id === "no-marks" && event.target.checked) {
     for (const box of form.querySelectorAll("[name=marks]")) box.checked = false;
-  } else if (event.target.name === "marks" && event.target.checked) $("no-marks").checked = false;
+  } else if (none && event.target.name === "marks" && event.target.checked) none.checked = false;
   if (state.item && state.item.phase === "training" && event.target.id !== "comment") {
     feedback(null);
     $("save").textContent = "Check";
@@ -355,8 +357,9 @@ function level(digit) {
     radio.checked = true;
     radio.dispatchEvent(new Event("input", { bubbles: true }));
   } else {
-    const box = digit === 0 ? $("no-marks") : form.querySelectorAll("[name=marks]")[digit - 1];
-    box.checked = !box.checked;
+    const box = digit === 0 ? none : form.querySelectorAll("[name=marks]")[digit - 1];
+    if (!box) return;
+    box.checked = blind || !box.checked;
     box.dispatchEvent(new Event("input", { bubbles: true }));
   }
 }
@@ -373,7 +376,7 @@ const keys = {
   p: () => dialog("pause"),
   g: () => dialog("guide"),
   "?": () => dialog("keys"),
-  ...(pairs ? { 0: panes.reset } : {}),
+  ...(none ? {} : { 0: panes.reset }),
 };
 
 document.addEventListener("keydown", (event) => {
@@ -408,7 +411,7 @@ document.addEventListener("keydown", (event) => {
   }
   if (!useKeys.checked) return;
   const name = event.key.toLowerCase();
-  if (/^[0-9]$/.test(name) && !(pairs && (name === "0" || name > "5"))) {
+  if (/^[0-9]$/.test(name) && !(name === "0" && !none) && !(pairs && name > "5")) {
     event.preventDefault();
     level(Number(name));
   } else if (keys[name] && !(event.repeat && "ofblcpg?".includes(name))) {
