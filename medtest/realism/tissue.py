@@ -21,6 +21,10 @@ RADII = (0.07, 0.13)
 """Mean radius of a lobed piece, as fraction of the picture's height."""
 STRIP = (0.16, 0.40)
 """Width and length of a strip that begins at the border of the field, as fractions of the picture's height."""
+SWATCH = 64
+"""Side of a square of matter, in pixels of a 256th of the picture's longer side."""
+MATTER = ("feces", "blood")
+"""Kinds of objects that are poured as matter: levels of these relations take swatches, not cut-outs."""
 MARKER = (0, 255, 255)
 """Colour that no tissue has: pasted in place of the tissue, it shows the outline whatever the tissue looks like."""
 
@@ -42,14 +46,20 @@ def tissue_library(seeds: Iterable[PreparedSeed], kind: str, scratch: Path) -> t
     for below in ("images", "masks"):
         (scratch / below).mkdir(parents=True)
     donors: list[Image] = []
+    swatches: dict[str, Image] = {}
     for number, seed in enumerate(seeds):
-        pieces = SHAPES[kind](seed, generator("realism", "tissue", seed.ref.dataset, seed.ref.seed_id))
+        rng = generator("realism", "tissue", seed.ref.dataset, seed.ref.seed_id)
+        pieces = SHAPES[kind](seed, rng)
         if pieces.any():
             donors.append(seed.image)
+            swatch = tissue_swatch(seed, rng) if kind in MATTER else None
+            if swatch is not None:
+                swatches[f"{number:04d}"] = swatch
             Pillow.fromarray(seed.image).save(scratch / "images" / f"{number:04d}.png")
             Pillow.fromarray(pieces.astype(np.uint8) * 255).save(scratch / "masks" / f"{number:04d}.png")
     options = BuildOptions(kind=kind, source="seam test", licence="not kept", smallest=0.0005)
     build_library("masks", scratch, scratch / "tissue", options)
+    _write_swatches(scratch / "tissue" / kind, swatches)
     shutil.copytree(scratch / "tissue", scratch / "marker")
     for path in (scratch / "marker").rglob("*.png"):
         if not path.stem.endswith(".surface"):
@@ -60,6 +70,37 @@ def tissue_library(seeds: Iterable[PreparedSeed], kind: str, scratch: Path) -> t
                 pixels[pixels[..., 3] == 0] = 0
             Pillow.fromarray(pixels).save(path)
     return scratch / "tissue", scratch / "marker", donors
+
+
+def _write_swatches(folder: Path, swatches: Mapping[str, Image]) -> None:
+    """Write flat, opaque, dull matter of tissue beside the cut-outs of each picture, unless there is one."""
+    for path in sorted(folder.glob("*.json")):
+        albedo = swatches.get(path.stem[:4])
+        beside = path.with_name(f"{path.stem}.albedo.png")
+        if albedo is not None and not beside.exists():
+            Pillow.fromarray(albedo).save(beside)
+            surface = np.full_like(albedo, (128, 255, 0))
+            Pillow.fromarray(surface).save(path.with_name(f"{path.stem}.surface.png"))
+
+
+def tissue_swatch(seed: PreparedSeed, rng: np.random.Generator) -> Image | None:
+    """Return a square of mucosa as matter, lit evenly, uint8 :data:`SWATCH` × :data:`SWATCH` × 3; None without room.
+
+    A pixel is a 256th of the picture's longer side (:mod:`medtest.relations.objects.matter.swatches`).
+    """
+    free = _mucosa(seed)
+    side = SWATCH * max(free.shape) // 256
+    sums = cv2.integral(free.astype(np.uint8))
+    whole = sums[side:, side:] - sums[:-side, side:] - sums[side:, :-side] + sums[:-side, :-side]
+    places = np.argwhere(whole >= 0.97 * side * side)
+    if not len(places):
+        return None
+    top, left = places[int(rng.integers(len(places)))].tolist()
+    square = seed.image[top : top + side, left : left + side].astype(np.float32)
+    light = cv2.GaussianBlur(square.mean(axis=2), (0, 0), side / 6, borderType=cv2.BORDER_REFLECT)
+    middle = float(np.median(seed.image[~seed.frame].mean(axis=1)))
+    even = np.clip(square * (middle / np.maximum(light, 1))[:, :, None], 0, 255)
+    return np.asarray(cv2.resize(even, (SWATCH, SWATCH), interpolation=cv2.INTER_AREA).round(), np.uint8)
 
 
 def lobed_pieces(seed: PreparedSeed, rng: np.random.Generator) -> Mask:
