@@ -1,15 +1,15 @@
 """Seam test: does the pasting of objects leave an edge that tissue does not have?
 
-Mucosa is cut out of the suite's own pictures by ``medtest objects build`` and pasted by the relation into others. A
-classifier sees patches whose centre lies on the outline of what was pasted, and the same places of the untouched
-picture. Two controls say what its answer is worth: tissue pasted without any blending must be found, and untouched
-patches of two random draws of places must not.
+Mucosa is cut out of a picture that was turned by 180° (``medtest objects build``) and pasted by the relation into the
+same picture, so that camera and colour are the same and only the pasting is seen. A classifier gets patches whose
+centre lies on the outline of what was pasted, and the same places of the untouched picture. Two controls say what its
+answer is worth: tissue pasted without any blending must be found, and untouched patches of two draws of places must
+not.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,8 +20,8 @@ from medtest.core.errors import MedtestError, NotApplicable
 from medtest.realism.classifier import Auc, Patches, auc_of
 from medtest.realism.features import PatchReader, places_on
 from medtest.realism.made import ArtefactMaker, Scene
-from medtest.realism.measures import outline_of
-from medtest.realism.tissue import SHAPES, tissue_library
+from medtest.realism.measures import outline_of, scaled
+from medtest.realism.tissue import SHAPES, tissue_library, turned
 from medtest.relations.base import Relation
 from medtest.results.cube.resampling import generator
 from medtest.suite.model import PartPlan
@@ -30,7 +30,6 @@ FEWEST_PATCHES = 500
 """Patches of each sort below which the test is weak."""
 HIGHEST_SEAM, LOWEST_HARD = 0.65, 0.90
 """Targets: upper end of the interval for the relation's pasting, and the area for pasting without blending."""
-DONORS = 12
 ON_OUTLINE = 20
 """Most patches of one picture."""
 
@@ -88,67 +87,67 @@ def seam_tests(maker: ArtefactMaker, most: int) -> list[SeamResult]:
 
 def _seam_test(maker: ArtefactMaker, plan: PartPlan, most: int) -> SeamResult:
     seeds = maker.seeds
-    donors = _evenly(seeds, min(DONORS, max(1, len(seeds) // 3)))
-    targets = _evenly([place for place in seeds if place not in donors] or seeds, most)
-    with tempfile.TemporaryDirectory(prefix="medtest-seam-") as scratch:
-        try:
-            pictures = (maker.scene(place).seed for place in donors)
-            tissue, marker, shown = tissue_library(pictures, plan.info.name, Path(scratch) / "library")
-            relations = [_relation(plan, library) for library in (tissue, marker)]
-        except MedtestError as error:
-            reason = "; ".join(line.strip() for line in str(error).splitlines() if "found:" in line)
-            return SeamResult(relation=plan.id, reason=f"no tissue to paste ({reason or error})")
-        test = _SeamTest(plan.id, maker.suite.seed, relations, shown)
-        for place in targets:
-            test.add(maker.scene(place))
+    steps = np.unique(np.round(np.linspace(0, len(seeds) - 1, min(most, len(seeds)))).astype(int))
+    test = _SeamTest(plan, maker.suite.seed)
+    for step in steps:
+        test.add(maker.scene(seeds[int(step)]))
     return test.result()
 
 
 class _SeamTest:
     """Patches of the seam test of one relation."""
 
-    def __init__(self, relation: str, suite_seed: int, relations: Sequence[Relation], donors: Sequence[Image]) -> None:
-        self._relation, self._suite_seed, self._donors = relation, suite_seed, donors
-        self._tissue, self._marker = relations
+    def __init__(self, plan: PartPlan, suite_seed: int) -> None:
+        self._plan, self._suite_seed = plan, suite_seed
         self._seam, self._hard, self._untouched = Patches(), Patches(), Patches()
-        severities = self._tissue.severities()
-        self._severity = severities[len(severities) // 2]
+        self._problem = ""
 
     def add(self, scene: Scene) -> None:
         """Paste tissue into one picture, twice, and add its patches; nothing if there is no room."""
+        donor = turned(scene.seed)
+        with tempfile.TemporaryDirectory(prefix="medtest-seam-") as scratch:
+            try:
+                libraries = tissue_library(donor, self._plan.info.name, Path(scratch) / "library")
+                tissue, marker = (_relation(self._plan, library) for library in libraries)
+            except MedtestError as error:
+                self._problem = "; ".join(line.strip() for line in str(error).splitlines() if "found:" in line)
+                return
+            self._add(scene, donor, tissue, marker)
+
+    def _add(self, scene: Scene, donor: PreparedSeed, tissue: Relation, marker: Relation) -> None:
         untouched = PatchReader(scene.image)
+        severities = tissue.severities()
         for repeat in (0, 1):
-            drawn = self._paste(scene.seed, repeat)
+            drawn = self._paste(scene.seed, tissue, severities[len(severities) // 2], repeat)
             if drawn is None:
                 continue
             params, image = drawn
-            area = scene.changed(self._marker.apply(scene.seed, params).image)
-            rng = generator("realism", "seam", self._relation, scene.name, repeat)
+            area = scene.changed(marker.apply(scene.seed, params).image)
+            rng = generator("realism", "seam", self._plan.id, scene.name, repeat)
             places = places_on(outline_of(area), scene.view & ~scene.lesion, ON_OUTLINE, rng)
             if not places:
                 continue
-            same = untouched.read(places)
-            self._untouched.add(same, 1 - repeat, scene.group)
+            self._untouched.add(untouched.read(places), 1 - repeat, scene.group)
             if repeat:
                 continue
             self._seam.add(PatchReader(scene.of(image)).read(places), 1, scene.group)
-            donor = self._donors[int(rng.integers(len(self._donors)))]
-            hard = np.where(area[:, :, None], scene.of(donor), scene.image)
+            self._seam.add(untouched.read(places), 0, scene.group)
+            other, (view,) = scaled(donor.image, ~donor.frame, shape=scene.shape)
+            hard = np.where((area & view)[:, :, None], other, scene.image)
+            places = places_on(outline_of(area & view), scene.view & view & ~scene.lesion, ON_OUTLINE, rng)
             self._hard.add(PatchReader(np.asarray(hard, np.uint8)).read(places), 1, scene.group)
-            for patches in (self._seam, self._hard):
-                patches.add(same, 0, scene.group)
+            self._hard.add(untouched.read(places), 0, scene.group)
 
-    def _paste(self, seed: PreparedSeed, repeat: int) -> tuple[Params, Image] | None:
+    def _paste(self, seed: PreparedSeed, relation: Relation, severity: int, repeat: int) -> tuple[Params, Image] | None:
         address = Address(
             dataset=seed.ref.dataset,
             seed_id=seed.ref.seed_id,
-            relation=self._relation,
-            severity=self._severity,
+            relation=self._plan.id,
+            severity=severity,
             repeat=repeat,
         )
-        rng = self._tissue.generator(address, self._suite_seed)
         try:
-            follow = self._tissue.follow_up(seed, self._severity, rng)
+            follow = relation.follow_up(seed, severity, relation.generator(address, self._suite_seed))
         except NotApplicable:
             return None
         return follow.params, follow.image
@@ -156,11 +155,12 @@ class _SeamTest:
     def result(self) -> SeamResult:
         """Return the areas under the ROC curves."""
         seam, hard, untouched = (
-            auc_of(patches, f"{name}/{self._relation}")
+            auc_of(patches, f"{name}/{self._plan.id}")
             for name, patches in (("seam", self._seam), ("hard", self._hard), ("untouched", self._untouched))
         )
-        reason = "" if self._seam.groups else "there was no room for tissue in any picture"
-        return SeamResult(relation=self._relation, seam=seam, hard=hard, untouched=untouched, reason=reason)
+        problem = self._problem or "there was no room for tissue in any picture"
+        reason = "" if self._seam.groups else f"nothing was pasted ({problem})"
+        return SeamResult(relation=self._plan.id, seam=seam, hard=hard, untouched=untouched, reason=reason)
 
 
 def _relation(plan: PartPlan, library: Path) -> Relation:
@@ -169,8 +169,3 @@ def _relation(plan: PartPlan, library: Path) -> Relation:
     changed = {"library_folder": str(library), **({"wetness": 0.0} if "wetness" in fields else {})}
     relation: Relation = plan.info.load()(plan.settings.model_copy(update=changed))
     return relation
-
-
-def _evenly(places: Sequence[int], most: int) -> list[int]:
-    steps = np.unique(np.round(np.linspace(0, len(places) - 1, min(most, len(places)))).astype(int))
-    return [places[int(step)] for step in steps]

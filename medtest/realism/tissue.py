@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import cv2
@@ -23,43 +24,35 @@ STRIP = (0.16, 0.40)
 """Width and length of a strip that begins at the border of the field, as fractions of the picture's height."""
 SWATCH = 64
 """Side of a square of matter, in pixels of a 256th of the picture's longer side."""
-MATTER = ("feces", "blood")
-"""Kinds of objects that are poured as matter: levels of these relations take swatches, not cut-outs."""
+MATTER = ("feces",)
+"""Kinds of objects that are poured as matter: their levels take swatches, not cut-outs."""
 MARKER = (0, 255, 255)
 """Colour that no tissue has: pasted in place of the tissue, it shows the outline whatever the tissue looks like."""
 
 
-def tissue_library(seeds: Iterable[PreparedSeed], kind: str, scratch: Path) -> tuple[Path, Path, list[Image]]:
-    """Cut mucosa out of pictures as ``medtest objects build`` does.
+def tissue_library(seed: PreparedSeed, kind: str, scratch: Path) -> tuple[Path, Path]:
+    """Cut mucosa out of a picture as ``medtest objects build`` does.
 
     Args:
-        seeds: The pictures.
-        kind: feces, blood or instrument.
+        seed: The picture.
+        kind: feces or instrument.
         scratch: New folder.
 
     Returns:
-        The library, the same library with :data:`MARKER` as its colour, and the pictures that tissue came from.
+        The library, and the same library with :data:`MARKER` as its colour.
 
     Raises:
         UserMistakes: Nothing could be cut.
     """
     for below in ("images", "masks"):
         (scratch / below).mkdir(parents=True)
-    donors: list[Image] = []
-    swatches: dict[str, Image] = {}
-    for number, seed in enumerate(seeds):
-        rng = generator("realism", "tissue", seed.ref.dataset, seed.ref.seed_id)
-        pieces = SHAPES[kind](seed, rng)
-        if pieces.any():
-            donors.append(seed.image)
-            swatch = tissue_swatch(seed, rng) if kind in MATTER else None
-            if swatch is not None:
-                swatches[f"{number:04d}"] = swatch
-            Pillow.fromarray(seed.image).save(scratch / "images" / f"{number:04d}.png")
-            Pillow.fromarray(pieces.astype(np.uint8) * 255).save(scratch / "masks" / f"{number:04d}.png")
+    rng = generator("realism", "tissue", seed.ref.dataset, seed.ref.seed_id)
+    Pillow.fromarray(seed.image).save(scratch / "images" / "tissue.png")
+    Pillow.fromarray(SHAPES[kind](seed, rng).astype(np.uint8) * 255).save(scratch / "masks" / "tissue.png")
     options = BuildOptions(kind=kind, source="seam test", licence="not kept", smallest=0.0005)
     build_library("masks", scratch, scratch / "tissue", options)
-    _write_swatches(scratch / "tissue" / kind, swatches)
+    if kind in MATTER:
+        _write_swatch(scratch / "tissue" / kind, tissue_swatch(seed, rng))
     shutil.copytree(scratch / "tissue", scratch / "marker")
     for path in (scratch / "marker").rglob("*.png"):
         if not path.stem.endswith(".surface"):
@@ -69,13 +62,25 @@ def tissue_library(seeds: Iterable[PreparedSeed], kind: str, scratch: Path) -> t
             if pixels.shape[2] == 4:
                 pixels[pixels[..., 3] == 0] = 0
             Pillow.fromarray(pixels).save(path)
-    return scratch / "tissue", scratch / "marker", donors
+    return scratch / "tissue", scratch / "marker"
 
 
-def _write_swatches(folder: Path, swatches: Mapping[str, Image]) -> None:
-    """Write flat, opaque, dull matter of tissue beside the cut-outs of each picture, unless there is one."""
+def turned(seed: PreparedSeed) -> PreparedSeed:
+    """Return a picture turned by 180°, whose light still falls from the middle."""
+    return replace(
+        seed,
+        image=np.ascontiguousarray(seed.image[::-1, ::-1]),
+        mask=None if seed.mask is None else np.ascontiguousarray(seed.mask[::-1, ::-1]),
+        frame=np.ascontiguousarray(seed.frame[::-1, ::-1]),
+        grey=np.ascontiguousarray(seed.grey[::-1, ::-1]),
+        avoid=None,
+        _memo={},
+    )
+
+
+def _write_swatch(folder: Path, albedo: Image | None) -> None:
+    """Write flat, opaque, dull matter of tissue beside the cut-outs, unless the library has matter already."""
     for path in sorted(folder.glob("*.json")):
-        albedo = swatches.get(path.stem[:4])
         beside = path.with_name(f"{path.stem}.albedo.png")
         if albedo is not None and not beside.exists():
             Pillow.fromarray(albedo).save(beside)
@@ -145,10 +150,9 @@ def strip(seed: PreparedSeed, rng: np.random.Generator) -> Mask:
 
 SHAPES: Mapping[str, Callable[[PreparedSeed, np.random.Generator], Mask]] = {
     "feces": lobed_pieces,
-    "blood": lobed_pieces,
     "instrument": strip,
 }
-"""Shapes of the pieces by kind of object."""
+"""Shapes of the pieces by kind of object. Blood absorbs light, so tissue cannot stand for it."""
 
 
 def _mucosa(seed: PreparedSeed) -> Mask:
