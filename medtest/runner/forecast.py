@@ -87,7 +87,7 @@ def _preview_run(prepared: PreparedRun) -> Iterator[JudgingForecast]:
         if not folder.is_dir():
             continue
         parts = scan(folder, prepared.schema, digest.value, places.find, judged, look=True).parts
-        state = standing(folder, parts, judged, total=places.total, row=places.row, maps=maps)
+        state = standing(folder, parts, judged, chosen=prepared.chosen, row=places.row, maps=maps)
         if state is None:
             continue
         to_ask = int(np.count_nonzero(state.ask & prepared.chosen))

@@ -12,7 +12,10 @@ import pytest
 from report_parts import invocation, leave_run, make_suite, write_records
 
 from medtest.report.finish import finish
+from medtest.report.pages.conclusions import conclusions
 from medtest.report.pages.intervals import ORDER, interval_words
+from medtest.results.rates.differences import RELATION, VIOLATIONS
+from medtest.results.rates.efr import BOOTSTRAP, WILSON
 
 
 def _compare(home: Path, *, seeds: int = 30, kept: int | None = None, other_images: int = 0) -> tuple[str, Path]:
@@ -80,3 +83,14 @@ def test_intervals_of_several_kinds_carry_letters_and_a_line_that_says_which(tmp
     assert "w Wilson score interval over cases; b bootstrap over source cases" in text
     report = next(tmp_path.glob("outputs/synthetic/alpha/*/report.html")).read_text(encoding="utf-8")
     assert "% (bootstrap)" in report and "c Wilson score interval over source cases" in report
+
+
+@pytest.mark.parametrize(("methods", "marks"), [((WILSON, WILSON), ["", ""]), ((WILSON, BOOTSTRAP), ["w", "b"])])
+def test_letters_stand_only_beside_intervals_of_several_kinds(methods: tuple[str, str], marks: list[str]) -> None:
+    row = {"measure": VIOLATIONS, "by": RELATION, "first": "alpha", "second": "beta", "better": "", "p_holm": 1.0}
+    row |= {"first_percent": 10.0, "second_percent": 12.0, "difference": -2.0, "ci_low": -5.0, "ci_high": 1.0}
+    row |= {"cases": 100, "only_first": 3, "only_second": 5}
+    table = pd.DataFrame([{**row, "name": f"r{number}", "ci_method": way} for number, way in enumerate(methods)])
+    (section,) = conclusions(table, "source cases", {})
+    (pair,) = section["pairs"]
+    assert [line["mark"] for line in pair["rows"]] == marks

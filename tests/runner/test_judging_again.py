@@ -224,7 +224,11 @@ def test_what_failed_with_its_source_runs_again_with_it(log: Path, tmp_path: Pat
     )
     failed = records(go(suite, tmp_path))
     assert failed["verdict"][0] == "ERROR" and set(failed["verdict"][1:]) == {"SKIP"}
-    new = records(go(judged_by(suite, HalfMasks), tmp_path))
+    (planned,) = forecast(judged_by(suite, HalfMasks), Invocation(home=tmp_path))
+    assert planned.judged == 0
+    outcome = go(judged_by(suite, HalfMasks), tmp_path)
+    assert not any("judged again" in notice for notice in outcome.notices)  # all eleven were asked again
+    new = records(outcome)
     assert "ERROR" not in set(new["verdict"]) and set(new["oracle_revision"]) == {2}
     assert_equal_records(new, records(go(judged_by(suite, HalfMasks), tmp_path / "fresh")))
 

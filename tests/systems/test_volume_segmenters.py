@@ -15,7 +15,7 @@ from medtest.phantoms.abdomen.cohort import MEASURE, draw_liver, shape_mask, tra
 from medtest.phantoms.abdomen.generator import AbdomenPhantom, abdomen_rng, make_abdomen
 from medtest.systems.segmentation.volumes.region_growing import RegionGrowing, RegionGrowingSettings, grow
 from medtest.systems.segmentation.volumes.regions import bounding_box, largest_part, with_rim
-from medtest.systems.segmentation.volumes.shape_fit import shape_of, shrink
+from medtest.systems.segmentation.volumes.shape_fit import _minimise, shape_of, shrink
 from medtest.systems.segmentation.volumes.shape_model import ShapeModel, learn_shape_model, sample
 from medtest.systems.segmentation.volumes.shape_prior import ShapePrior, ShapePriorSettings
 
@@ -204,3 +204,11 @@ def test_shape_models_are_small() -> None:
     model = learn_shape_model([(shape_mask(one), MEASURE.spacing) for one in training_coefficients(6)])
     assert isinstance(model, ShapeModel)
     assert model.modes.nbytes < 64**3 * 4 * 13
+
+
+def test_without_evidence_the_fit_is_the_mean_shape_where_it_was() -> None:
+    """Only the prior is left then, a quadratic function with its minimum at zero."""
+    model = learn_shape_model(balls([8.0, 10.0, 12.0, 14.0]))
+    weights, shift = _minimise(np.zeros_like(model.mean), model, np.full(len(model.modes), 2.0), 3.0)
+    assert weights == pytest.approx(np.zeros(len(model.modes)), abs=1e-4)
+    assert shift == pytest.approx(np.zeros(3), abs=1e-4)

@@ -153,14 +153,10 @@ class RecordLedger:
             self._codes[part.places] = part.codes
         self.standing: RecordStanding | None = None
         if judged is not None and not judged.from_records:
-            total, row = places.total, places.row
-            self.standing = standing(folder, earlier.parts, judged, total=total, row=row, maps=maps)
+            self.standing = standing(folder, earlier.parts, judged, chosen=chosen, row=places.row, maps=maps)
         again = np.isin(self._codes, _AGAIN)
         if self.standing is not None:
-            judge = self.standing.judge
-            # cases that failed with their source run again with it, unless the source is judged again
-            not_repeated = judge & ((self._codes != Code.SOURCE_FAILED) | judge[np.arange(total) // row * row])
-            again = (again & ~not_repeated) | self.standing.ask
+            again = (again & ~self.standing.judge) | self.standing.ask
         self._todo = (chosen & again).astype(np.uint8)
         self._chosen = chosen
         self._width = places.width

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from medtest.core.records import ANSWER
 from medtest.runner.records.answers import AnswerStore, Names
 from medtest.runner.records.judged_by import JudgedBy
-from medtest.runner.records.shards import RowGroup, Stamp, newest, read_in_order
+from medtest.runner.records.shards import Code, RowGroup, Stamp, newest, read_in_order
 
 _OLD = (ANSWER, "verdict", "elapsed_ms")
 _ANSWERED = ("PASS", "FAIL")
@@ -45,7 +45,7 @@ class RecordStanding:
 
     Attributes:
         stale: Records to be judged again.
-        judge: Of these, cases whose answers are stored.
+        judge: Of these, cases whose answers are stored and that do not run again with their source.
         ask: Of these, cases whose system must be asked again.
         names: S64, names of their answers, b"" for none.
     """
@@ -57,12 +57,12 @@ class RecordStanding:
 
     @property
     def restate(self) -> NDArray[np.bool_]:
-        """Cases without an answer, for which only the recorded revision changes."""
+        """Cases for which only the recorded revision changes: they have no answer, or run again with their source."""
         return self.stale & ~self.judge & ~self.ask
 
 
 def standing(
-    folder: Path, parts: Sequence[RowGroup], judged: JudgedBy, *, total: int, row: int, maps: bool
+    folder: Path, parts: Sequence[RowGroup], judged: JudgedBy, *, chosen: NDArray[np.bool_], row: int, maps: bool
 ) -> RecordStanding | None:
     """Return the state of a folder's records; None if nothing must be judged again.
 
@@ -70,13 +70,15 @@ def standing(
         folder: The system's folder.
         parts: Its row groups, from the oldest to the newest.
         judged: Present judgement.
-        total: Places in the plan.
+        chosen: bool, True at the places in the plan whose cases this invocation must execute.
         row: Cases of one question of one seed, the source first.
         maps: True if any score needs the answers' maps.
     """
-    stale = np.zeros(total, np.bool_)
+    total = len(chosen)
+    stale, codes = np.zeros(total, np.bool_), np.full(total, Code.NONE, np.uint8)
     for part in parts:
         stale[part.places] = False if part.stale is None else part.stale
+        codes[part.places] = part.codes
     if not stale.any():
         return None
     names = np.zeros(total, "S64")
@@ -89,7 +91,10 @@ def standing(
     source = np.arange(total) // row * row
     whole = stored[source] | ~answered[source]
     fits = answered & stored & whole
-    return RecordStanding(stale=stale, judge=stale & fits, ask=stale & answered & ~fits, names=names)
+    judge = stale & fits
+    # cases that failed with their source run again with it, unless the source is judged again
+    judge &= ~(chosen & (codes == Code.SOURCE_FAILED) & ~judge[source])
+    return RecordStanding(stale=stale, judge=judge, ask=stale & answered & ~fits, names=names)
 
 
 def _answers_in(part: RowGroup, scores: Collection[str]) -> tuple[Names, NDArray[np.bool_]]:
