@@ -64,7 +64,9 @@ STATISTICS: tuple[Statistic, ...] = (
     Statistic(name="a_sd", title="sd of a inside"),
     Statistic(name="b_sd", title="sd of b inside"),
     Statistic(name="gradient", title="mean gradient inside, L per px"),
+    Statistic(name="gradient_ratio", title="gradient, inside over around"),
     Statistic(name="noise", title="noise inside (sd of fine L)"),
+    Statistic(name="noise_ratio", title="noise, inside over around"),
     Statistic(name="highlights", title="highlights per 10,000 px inside"),
     Statistic(name="rim_width", title="rim, 10 to 90 % width, px"),
     Statistic(name="pieces", title="pieces"),
@@ -134,6 +136,8 @@ def measure(image: Image, mask: Mask, field: Mask) -> dict[str, float] | None:
     sd = inside_colours.std(axis=0)
     lightness = np.ascontiguousarray(lab[:, :, 0])
     area = int(np.count_nonzero(mask))
+    steepness = gradient_of(lightness)
+    gradient, noise = float(steepness[inner].mean()), noise_of(lightness, inner)
     return {
         "lightness_offset": float(offset[0]),
         "a_offset": float(offset[1]),
@@ -141,8 +145,10 @@ def measure(image: Image, mask: Mask, field: Mask) -> dict[str, float] | None:
         "lightness_sd": float(sd[0]),
         "a_sd": float(sd[1]),
         "b_sd": float(sd[2]),
-        "gradient": float(gradient_of(lightness)[inner].mean()),
-        "noise": noise_of(lightness, inner),
+        "gradient": gradient,
+        "gradient_ratio": _over(gradient, float(steepness[around].mean())),
+        "noise": noise,
+        "noise_ratio": _over(noise, noise_of(lightness, around)),
         "highlights": 1e4 * _count(spots & mask) / area,
         "rim_width": _rim_width(lab, mask, field, outside, inside_colours, around_colours),
         **_shape(mask),
@@ -190,6 +196,10 @@ def _colours(lab: Floats, mask: Mask, spots: Mask) -> Floats:
     """Return the colours of a region without highlights, N×3; with them if nothing else is left."""
     calm = mask & (cv2.dilate(spots.astype(np.uint8), np.ones((5, 5), np.uint8)) == 0)
     return np.asarray(lab[calm if np.count_nonzero(calm) >= FEWEST_PIXELS // 4 else mask], np.float32)
+
+
+def _over(inside: float, around: float) -> float:
+    return inside / around if around > 0 else math.nan
 
 
 def _count(mask: Mask) -> int:

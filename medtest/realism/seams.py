@@ -127,11 +127,10 @@ class _SeamTest:
             places = places_on(outline_of(area), scene.view & ~scene.lesion, ON_OUTLINE, rng)
             if not places:
                 continue
-            self._untouched.add(untouched.read(places), 1 - repeat, scene.group)
-            if repeat:
-                continue
+            same = untouched.read(places)
+            self._untouched.add(same, 1 - repeat, scene.group)
             self._seam.add(PatchReader(scene.of(image)).read(places), 1, scene.group)
-            self._seam.add(untouched.read(places), 0, scene.group)
+            self._seam.add(same, 0, scene.group)
             other, (view,) = scaled(donor.image, ~donor.frame, shape=scene.shape)
             hard = np.where((area & view)[:, :, None], other, scene.image)
             places = places_on(outline_of(area & view), scene.view & view & ~scene.lesion, ON_OUTLINE, rng)

@@ -39,7 +39,7 @@ def csv_tables(result: Realism) -> dict[str, list[Row]]:
                 "gain": row.gain.value,
                 "gain_low": row.gain.low,
                 "gain_high": row.gain.high,
-                "verdict": patch_verdict(row.gain),
+                "verdict": patch_verdict(row.clean, row.gain),
             }
             for row in result.patches
         ],
@@ -77,9 +77,13 @@ def levels(result: Realism) -> list[Row]:
     ]
 
 
-def patch_verdict(gain: Auc) -> str:
-    """Return ``met``, ``missed`` or ``none`` for the difference of both areas."""
-    return "none" if math.isnan(gain.value) else "met" if gain.value <= MOST_GAIN else "missed"
+def patch_verdict(clean: Auc, gain: Auc) -> str:
+    """Return ``met``, ``missed``, ``none`` without figures, or ``weak`` if clean tissue leaves no room for the gain."""
+    if math.isnan(gain.value):
+        return "none"
+    if clean.value > 1 - MOST_GAIN:
+        return "weak"
+    return "met" if gain.value <= MOST_GAIN else "missed"
 
 
 def statistic_cells(row: Compared) -> list[str]:
@@ -98,7 +102,7 @@ def statistic_cells(row: Compared) -> list[str]:
 def patch_cells(row: PatchResult) -> list[str]:
     """Return the patch test of a relation in words: three areas, numbers of patches, verdict."""
     areas = [auc_words(auc) for auc in (row.artefact, row.clean, row.gain)]
-    return [*areas, patch_words(row.artefact), patch_verdict(row.gain)]
+    return [*areas, patch_words(row.artefact), patch_verdict(row.clean, row.gain)]
 
 
 def seam_cells(row: SeamResult) -> list[str]:

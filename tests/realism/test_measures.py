@@ -51,6 +51,8 @@ def test_noise_grows_with_the_noise_of_the_picture():
         assert values is not None
         noises.append(values["noise"])
     lightness = rgb2lab(picture(mask, noise=6.0) / 255.0)[..., 0][disc(SIDE, (256, 256), 80)]
+    assert values["noise_ratio"] == pytest.approx(1, abs=0.1)
+    assert values["gradient_ratio"] == pytest.approx(1, abs=0.1)
     assert noises[1] == pytest.approx(3 * noises[0], rel=0.15)
     # A Gaussian of 1.5 pixels leaves 1 - 2·0.07 + 0.035 of the variance of white noise.
     assert noises[1] == pytest.approx(lightness.std() * math.sqrt(1 - 2 * 0.0707 + 0.0354), rel=0.05)

@@ -117,8 +117,9 @@ def test_verdicts_of_seams_and_patches():
     assert _seam(auc(0.6, 0.55, 0.64), auc(0.8, 0.7, 0.9), null).verdict == "invalid"
     assert _seam(auc(0.6, 0.55, 0.64), hard, auc(0.6, 0.55, 0.65)).verdict == "invalid"
     assert SeamResult(relation="feces", reason="no room").verdict == "none"
-    assert [tables.patch_verdict(auc(v, 0, 1)) for v in (0.1, 0.11)] == ["met", "missed"]
-    assert tables.patch_verdict(Auc()) == "none"
+    assert [tables.patch_verdict(auc(0.7, 0, 1), auc(v, 0, 1)) for v in (0.1, 0.11)] == ["met", "missed"]
+    assert tables.patch_verdict(auc(0.95, 0, 1), auc(0.05, 0, 1)) == "weak"
+    assert tables.patch_verdict(Auc(), Auc()) == "none"
 
 
 def test_hashed_ids_show_no_names(tmp_path: Path):
