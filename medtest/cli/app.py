@@ -42,6 +42,13 @@ JUnitOption = Annotated[
 ]
 
 
+class BrowserForm(StrEnum):
+    """Place of the pictures of the report's browser."""
+
+    PAGE = "page"
+    FOLDER = "folder"
+
+
 class ListedKind(StrEnum):
     """Kinds of entries that can be listed."""
 
@@ -186,11 +193,15 @@ def tables(
         Path | None, typer.Option(help="Run folder of the classifier that flip probabilities are relative to.")
     ] = None,
     junit: JUnitOption = None,
+    browser: Annotated[
+        BrowserForm, typer.Option(help="folder: the report shows every case, with pictures beside it in browser/.")
+    ] = BrowserForm.PAGE,
 ) -> None:
     """Recompute scores, tables and reports from records, without inference."""
     from medtest.cli.results.tables import remake_tables
 
-    raise typer.Exit(remake_tables(folder, reference=reference, console=console(), junit=junit or ""))
+    code = remake_tables(folder, reference=reference, console=console(), junit=junit or "", browser=browser)
+    raise typer.Exit(code)
 
 
 @app.command("merge", rich_help_panel=READ)

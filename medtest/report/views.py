@@ -17,6 +17,7 @@ from medtest.readers.base import Readings
 from medtest.report.ci.files import write_for_ci
 from medtest.report.compared.gating import judge_paired
 from medtest.report.mlflow.tracked import TrackedResults
+from medtest.report.pages.browser.data import write_pictures as write_browser
 from medtest.report.pages.comparison import REPORT, write_comparison
 from medtest.report.pages.material import Material, read_run
 from medtest.report.pages.page import report_html
@@ -87,7 +88,9 @@ def make_results(
     return results
 
 
-def remake(folder: Path, *, view: str = "", reference: Path | None = None, junit: str = "") -> Material:
+def remake(
+    folder: Path, *, view: str = "", reference: Path | None = None, junit: str = "", browser: str = "page"
+) -> Material:
     """Make tables and report of one finished folder again from its records alone, without MLflow or a system.
 
     Args:
@@ -95,6 +98,7 @@ def remake(folder: Path, *, view: str = "", reference: Path | None = None, junit
         view: Digest of one of its views; "" for its own tables.
         reference: Folder of the system that a classifier's flips are relative to; None for the run's own, if any.
         junit: ``cells`` or ``cases``, the unit of a test case in ``junit.xml``; "" writes no such file.
+        browser: As in :attr:`~medtest.report.pages.material.Material.browser`.
 
     Returns:
         Material of the report.
@@ -134,6 +138,7 @@ def remake(folder: Path, *, view: str = "", reference: Path | None = None, junit
         view=view,
         rejudged=rejudged,
         asked=cases,
+        browser=browser,
         read=partial(compared_records, folder, shown, oracle, readings, cases),
     )
     _publish(material, "medtest tables", junit)
@@ -212,6 +217,7 @@ def _system(
         view=view.digest,
         rejudged=view.rejudged,
         asked=view.asked,
+        browser=invocation.browser,
         read=read,
     )
     _publish(material, invocation.command, "" if view.beside else invocation.junit)
@@ -239,6 +245,8 @@ def _publish(material: Material, command: str, junit: str | None) -> None:
         cases=material.tables.counts.cases,
         command=command,
     )
+    if material.browser == "page":
+        write_browser(material.target, {})
     _write_text(material.target / REPORT, report_html(material))
     write_for_ci(material, junit)
 

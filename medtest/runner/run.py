@@ -349,8 +349,8 @@ class _Run:
         return self._task(task.index, task.given_up)
 
     def _rows(self, rows: list[Row], unit: int) -> None:
-        for system, case, row, answer in rows:
-            self.ledgers[system].take(unit, case, row, answer)
+        for system, case, row, stored in rows:
+            self.ledgers[system].take(unit, case, row, stored)
 
     def _tick(self) -> None:
         for ledger in self.ledgers:

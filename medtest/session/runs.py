@@ -229,6 +229,7 @@ def invocation_of(
         kept=_kept(loaded, place),
         reference=options.reference,
         junit=options.junit or "",
+        browser=options.report.browser,
         budget=BudgetLimits(max_usd=options.budget.max_usd, max_calls=options.budget.max_calls),
         cache=options.cache,
     )

@@ -333,6 +333,7 @@ class Invocation:
         cluster: Cluster of the workers; None for this machine.
         data_url: The URL from which ``data`` was fetched, or "".
         junit: Meaning of a test case in ``junit.xml``: ``cells`` or ``cases``; "" writes none.
+        browser: Pictures of the report's browser: ``page`` (as many as fit into it) or ``folder`` (all, beside it).
     """
 
     home: Path
@@ -360,6 +361,7 @@ class Invocation:
     cluster: ClusterSettings | None = None
     data_url: str = ""
     junit: str = ""
+    browser: str = "page"
 
     @property
     def shared(self) -> Path:

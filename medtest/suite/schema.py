@@ -160,6 +160,12 @@ class JudgeBlock(BudgetBlock):
     model_name: str | None = None
 
 
+class ReportBlock(Block):
+    """``report``: form of the report."""
+
+    browser: Literal["page", "folder"] = "page"
+
+
 class PowerBlock(Block):
     """``power``: assumptions of ``plan=true`` about the differences between two runs."""
 
@@ -190,6 +196,7 @@ class RunBlock(Block):
     followups: Literal["make", "store"] = "make"
     reference: str | None = None
     junit: Literal["cells", "cases"] | None = None
+    report: ReportBlock = ReportBlock()
     budget: BudgetBlock = BudgetBlock()
     cache: Literal["use", "refresh", "off"] = "use"
     judge: JudgeBlock = JudgeBlock()

@@ -20,7 +20,7 @@ from medtest.report.charts.heat import percent
 from medtest.report.console import efr_view, on_sources
 from medtest.report.finish import finish
 from medtest.report.mlflow.headline import headline_of
-from medtest.report.pages.cases import replay_command
+from medtest.report.pages.browser.strips import replay_command
 from medtest.report.pages.first_page import first_page
 from medtest.report.pages.page import TEMPLATES, report_page
 from medtest.report.pages.words import violations_of

@@ -23,7 +23,9 @@ from medtest.results.records.wanted import RUN_FILE
 from medtest.runner.folder import OUTPUTS, SHARD_FOLDERS, VIEWS, check_format, write_manifest
 
 
-def remake_tables(folder: Path, *, console: Console, reference: Path | None = None, junit: str = "") -> ExitCode:
+def remake_tables(
+    folder: Path, *, console: Console, reference: Path | None = None, junit: str = "", browser: str = "page"
+) -> ExitCode:
     """Make the tables and reports of every run at or below ``folder`` again, with their views, and print them.
 
     If ``folder`` holds a whole suite (``outputs/<suite>`` or above), the page comparing its systems is also made again
@@ -34,6 +36,7 @@ def remake_tables(folder: Path, *, console: Console, reference: Path | None = No
         console: Console for the tables.
         reference: Folder of one run, of the system that classifiers' flips are relative to; None for each run's own.
         junit: ``cells`` or ``cases``, the unit of a test case in each run's ``junit.xml``; "" writes no such file.
+        browser: ``page`` or ``folder``, the place of the pictures of each report's browser.
 
     Returns:
         ``GATE_FAILED`` when a gate of any run failed, else ``OK``.
@@ -51,14 +54,14 @@ def remake_tables(folder: Path, *, console: Console, reference: Path | None = No
     views: list[Material] = []
     for run in folders:
         try:
-            materials.append(remake(run, reference=beside, junit=junit))
+            materials.append(remake(run, reference=beside, junit=junit, browser=browser))
         except MixedRevisions as error:
             if len(folders) == 1:
                 raise
             say(console, f"Left out: {error}")
             continue
         view_names, lost = views_of(run)
-        views += [remake(run, view=view, reference=beside, junit=junit) for view in view_names]
+        views += [remake(run, view=view, reference=beside, junit=junit, browser=browser) for view in view_names]
         write_manifest(run)
         if words := gate_log.lost(run):
             say(console, words)

@@ -8,7 +8,7 @@ report.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -169,10 +169,12 @@ class TaskDrawing:
     Attributes:
         word_columns: Text columns of records that :meth:`words` and :meth:`recorded` read.
         state_column: One of them, null where a system gave no answer; "" if all records have an answer.
+        outlined: Name of what :meth:`expected_region` outlines.
     """
 
     word_columns: ClassVar[tuple[str, ...]] = ()
     state_column: ClassVar[str] = ""
+    outlined: ClassVar[str] = "expected"
 
     def view(self, seed: PreparedSeed, image: Image, region: NDArray[np.bool_] | None = None) -> FlatView:
         """Return an image of a seed as a flat picture for display.
@@ -205,6 +207,21 @@ class TaskDrawing:
     def answer_view(self, seed: PreparedSeed, image: Image, output: Output) -> FlatView:
         """Return an answer as a flat picture, drawn on its input image."""
         return self.view(seed, image, self.region(output))
+
+    def answer_picture(
+        self, seed: PreparedSeed, output: Output, pixels: Callable[[str], Image | None]
+    ) -> NDArray[np.uint8] | None:
+        """Return the picture that an answer consists of, for thumbnails; None if it is no picture.
+
+        Args:
+            seed: The source case.
+            output: The answer.
+            pixels: Returns the picture with the SHA-256 named by an answer, uint8 H×W×3; None if it no longer exists.
+
+        Returns:
+            uint8 H×W×3.
+        """
+        return None
 
     def expected_words(self, seed: PreparedSeed) -> str:
         """Return the caption for a seed's expected answer."""
@@ -241,6 +258,22 @@ class TaskDrawing:
             source: The source's record; None if unknown.
         """
         return ()
+
+    def browsed(self, record: Mapping[str, Any], source: Mapping[str, Any] | None) -> dict[str, Any]:
+        """Return what the report's browser shows of a follow-up beside its pictures, as JSON values.
+
+        Args:
+            record: Its record, with all text columns.
+            source: The source's record; None if unknown.
+
+        Returns:
+            Any of these: ``short``, both answers in a few words; ``words``, headings and texts; ``marked``, passages of
+            these texts to mark as evidence; ``bars``, rows of a class's name, probability before and after (null if
+            unknown), and whether it is expected; ``boxes`` and ``source_boxes``, pairs of a box (fractions of width and
+            height) and its label on the answered pictures.
+        """
+        words = self.words(record, source)
+        return {"words": [list(pair) for pair in words]} if words else {}
 
     def recorded(self, record: Mapping[str, Any]) -> Output | None:
         """Restore an answer from a record, for strips of systems that are not asked again; None if there is none.

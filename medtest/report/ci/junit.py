@@ -25,7 +25,7 @@ from medtest.core.oracles import criteria
 from medtest.core.records import KEY_COLUMNS, addresses
 from medtest.report.charts.heat import percent
 from medtest.report.ci.cells import Row, cell_rows, gates_of_cells, overall_row, rate_rows
-from medtest.report.pages.cases import replay_command
+from medtest.report.pages.browser.strips import replay_command
 from medtest.report.pages.material import Material
 from medtest.report.pages.words import counted, criterion_words, score_words, violations_of
 from medtest.results.gating.gates import GateResult, describe

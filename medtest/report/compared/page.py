@@ -14,6 +14,7 @@ from medtest.report.charts.heat import percent, rows_of
 from medtest.report.ci.comparison import comparison_text
 from medtest.report.compared.pairs import ComparedPair
 from medtest.report.compared.strips import ASKED_AGAIN, ChangedStrips
+from medtest.report.pages.browser.data import BUDGET, browser_of
 from medtest.report.pages.conclusions import conclusions, points_words, rests_on
 from medtest.report.pages.intervals import MARKS, legend
 from medtest.report.pages.material import SampleStrip
@@ -130,7 +131,7 @@ def compared_html(pairs: Sequence[ComparedPair], drawn: Sequence[ChangedStrips])
             "criterion_words": criterion_words(first.other),
             "base": first.names[0],
             "level": f"{LEVEL:g}",
-            "pairs": [_shown(pair, strips) for pair, strips in zip(pairs, drawn, strict=True)],
+            "pairs": [_shown(pair, strips, BUDGET // len(pairs)) for pair, strips in zip(pairs, drawn, strict=True)],
             "medtest": __version__,
         },
     )
@@ -141,7 +142,7 @@ def overall_row(pair: ComparedPair) -> Mapping[str, Any] | None:
     return next(iter(rows_of(pair.relations, measure=VIOLATIONS, by=RELATION, name=OVERALL)), None)
 
 
-def _shown(pair: ComparedPair, drawn: ChangedStrips) -> dict[str, Any]:
+def _shown(pair: ComparedPair, drawn: ChangedStrips, budget: int) -> dict[str, Any]:
     base, other = pair.names
     overall = overall_row(pair)
     clusters = cluster_word(pair.other)
@@ -149,6 +150,7 @@ def _shown(pair: ComparedPair, drawn: ChangedStrips) -> dict[str, Any]:
         "base": base,
         "other": other,
         "simulated": pair.base.simulated or pair.other.simulated,
+        "browser": browser_of((pair.base, pair.other), pair.common.records, names=pair.names, budget=budget),
         "rests": rests_on(list(pair.names), pair.common),
         "verdict": {"sign": _SIGNS[pair.verdict], "title": _TITLES[pair.verdict], "words": pair.verdict_words},
         "lost": newly_lost(pair.conditions),

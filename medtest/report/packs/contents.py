@@ -53,7 +53,7 @@ _IN_VIEW = (
 _OF_RUN = (
     re.escape(LOCK),
     rf"outputs/[^/]+/[^/]+/[^/]+/(?:(?:views/[^/]+/)?(?:{_IN_VIEW})"
-    rf"|records\.parquet|records/shard-[^/]+\.parquet|answers/pack-[0-9a-f]{{24}}\.parquet"
+    rf"|records\.parquet|records/shard-[^/]+\.parquet|(?:answers|thumbnails)/pack-[0-9a-f]{{24}}\.parquet"
     rf"|gates\.jsonl|inside/[^/]+\.(?:json|csv|png)"
     rf"|(?:crafted|pictures)/{_PICTURE})",
 )

@@ -185,7 +185,7 @@ def _check_content(folder: Path, head: PackHead, where: str) -> None:
             raise no_pack(where, f"{path.name} that is not a Parquet file") from error
         if size > MOST_RECORDS or footer.num_rows > MOST_ROWS:
             raise no_pack(where, f"{path.name} of {footer.num_rows:,} rows, {size / 1e9:,.0f} GB unpacked")
-        whole = answers.damage if path.parent.name == answers.FOLDER else damage
+        whole = answers.damage if path.parent.name in (answers.FOLDER, answers.THUMBNAILS) else damage
         if path.name != CASES and (why := whole(path)):
             raise no_pack(where, f"{path.name} that is {why}")
     if head.of_run is not None:

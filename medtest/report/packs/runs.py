@@ -28,6 +28,7 @@ from medtest.results.records.damage import damaged
 from medtest.results.records.wanted import SUITE_FILE, Wanted
 from medtest.results.tables import FOLDER as TABLES
 from medtest.runner.folder import OUTPUTS, RECORDS, RUN_FILE, VIEWS, check_format, output_problems, write_run
+from medtest.runner.records.answers import THUMBNAILS
 from medtest.suite.model import Privacy
 from medtest.suite.reading.safety import read_suite
 
@@ -35,7 +36,10 @@ _ACCOUNTS = re.compile(
     rf"(?:{VIEWS}/[^/]+/)?(?:run\.json|suite\.yaml|cases\.parquet|readings\.json|excluded_by_study\.csv)"
     rf"|records\.parquet|records/shard-[^/]+\.parquet|gates\.jsonl|{INSIDE}/[^/]+\.(?:json|csv)"
 )
-_SHOWN = re.compile(rf"(?:{VIEWS}/[^/]+/)?{SAMPLES}/[^/]+\.(?:png|jpe?g|json)|{INSIDE}/[^/]+\.png")
+_SHOWN = re.compile(
+    rf"(?:{VIEWS}/[^/]+/)?{SAMPLES}/[^/]+\.(?:png|jpe?g|json)|{INSIDE}/[^/]+\.png"
+    rf"|{THUMBNAILS}/pack-[0-9a-f]{{24}}\.parquet"
+)
 _KEPT = re.compile(r"(?:crafted|pictures)/(?:images|masks)/[0-9a-f]{2}/[0-9a-f]{64}\.png")
 _ANSWERS = re.compile(r"answers/pack-[0-9a-f]{24}\.parquet")
 _OF_REFERENCE = re.compile(r"run\.json|suite\.yaml|records\.parquet|records/shard-[^/]+\.parquet")

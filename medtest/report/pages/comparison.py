@@ -16,6 +16,7 @@ from medtest.report.attacks.side_by_side import table_four, transfer, transfer_h
 from medtest.report.charts import figures
 from medtest.report.charts.heat import EfrRows, interval, percent
 from medtest.report.pages import sections
+from medtest.report.pages.browser.data import BUDGET, NO_BROWSER, browser_of
 from medtest.report.pages.conclusions import conclusions, rests_on
 from medtest.report.pages.intervals import legend, short_words
 from medtest.report.pages.material import Material
@@ -195,7 +196,7 @@ def comparison_html(groups: Sequence[Group], links: Mapping[str, str], series: S
             "mean_name": _mean_name(sections.curve_score(first)),
             "count": sum(len(group.own) for group in groups),
             "level": f"{LEVEL:g}",
-            "groups": [_shown(group, links) for group in groups],
+            "groups": [_shown(group, links, BUDGET // len(groups)) for group in groups],
             "series": series,
             "medtest": __version__,
         },
@@ -207,7 +208,7 @@ def _mean_name(score: str) -> str:
     return "accuracy" if score == "agreement" else f"mean {score_words(score)}"
 
 
-def _shown(group: Group, links: Mapping[str, str]) -> dict[str, Any]:
+def _shown(group: Group, links: Mapping[str, str], budget: int) -> dict[str, Any]:
     materials, task = group.materials, group.own[0].wanted.task
     rates = [EfrRows(material.tables.efr) for material in materials]
     primary = criterion_keys(materials[0])
@@ -221,6 +222,7 @@ def _shown(group: Group, links: Mapping[str, str]) -> dict[str, Any]:
     return {
         "simulated": materials[0].simulated,
         "rests": rests,
+        "browser": NO_BROWSER if group.common is None else browser_of(group.own, group.common.records, budget=budget),
         "conclusions": []
         if group.differences is None
         else conclusions(group.differences, clusters, task.tables.measures),

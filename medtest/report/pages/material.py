@@ -25,8 +25,8 @@ INSIDE = "inside"
 INDEX = "index.json"
 _MAX_BYTES = 20_000_000
 _MAX_PIXELS = 40_000_000
-_WIDTH = 1500
-_QUALITY = 80
+_WIDTH = 1200
+_QUALITY = 70
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +60,7 @@ class Material:
         view: Digest of the view, "" for the folder's own tables and report.
         rejudged: Whether the records were judged by another oracle than the suite's, or answers read by another reader.
         asked: Cases covered by tables and report; None for all in the folder.
+        browser: ``page``, or ``folder`` to show all cases in the browser, with pictures beside the page.
         read: Reads the records behind the tables again, for a comparison; None reads the folder's.
     """
 
@@ -70,6 +71,7 @@ class Material:
     notices: Sequence[str] = ()
     command: str = ""
     view: str = ""
+    browser: str = "page"
     read: Callable[[], Records] | None = None
     rejudged: bool = False
     asked: CaseSet | None = None

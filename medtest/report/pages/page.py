@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import base64
+import hashlib
+import re
+from collections.abc import Collection, Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +17,8 @@ from medtest.report.attacks.section import attacks
 from medtest.report.charts.heat import EfrRows, beside, heat, interval, percent
 from medtest.report.inside.section import inside
 from medtest.report.pages import sections
-from medtest.report.pages.cases import cases
+from medtest.report.pages.browser.data import NO_BROWSER, browser_of
+from medtest.report.pages.browser.strips import cases
 from medtest.report.pages.first_page import first_page
 from medtest.report.pages.gates import gates
 from medtest.report.pages.intervals import short_words
@@ -54,12 +58,14 @@ _SHARED = {
     "curves": ("severity", "Severity"),
     "factor_panels": ("factors", "Factors"),
     "alpha_sigma": ("alpha-sigma", "(α,σ)"),
-    "": ("cases", "Cases"),
     "inside": ("inside", "Inside the network"),
     "paper": ("paper", "Tables of the study"),
     "published": ("published", "Published figures"),
 }
 """Sections of every task by the template value they show; omitted if that is empty."""
+_OPEN = ("cases", "gates", "matrix")
+"""Sections that are not folded, beside the first ones of a task."""
+_SECTION = re.compile(r'<section id="([a-z-]+)"><h2>(.*?)</h2>(.*?)</section>', re.DOTALL)
 
 
 @cache
@@ -75,8 +81,11 @@ def render(template: str, page: Mapping[str, Any]) -> str:
     """Return a page; everything in ``page`` is escaped except :class:`markupsafe.Markup`."""
     from markupsafe import Markup
 
-    style = Markup((TEMPLATES / "style.css").read_text(encoding="utf-8"))  # noqa: S704 - our own file
-    return _environment().get_template(template).render(p=page, style=style)
+    names = {"style": "style.css", "browser_style": "browser.css", "script": "browser.js"}
+    own = {name: Markup((TEMPLATES / file).read_text(encoding="utf-8")) for name, file in names.items()}  # noqa: S704
+    digest = base64.b64encode(hashlib.sha256(own["script"].encode()).digest()).decode("ascii")
+    page = {"browser": NO_BROWSER, **page}
+    return _environment().get_template(template).render(p=page, **own, script_hash=f"sha256-{digest}")
 
 
 def report_html(material: Material) -> str:
@@ -85,7 +94,20 @@ def report_html(material: Material) -> str:
     Args:
         material: Material of the report.
     """
-    return render("report.html.j2", report_page(material))
+    page = report_page(material)
+    return _folded(render("report.html.j2", page), {*_OPEN, *page["unfolded"]})
+
+
+def _folded(text: str, unfolded: Collection[str]) -> str:
+    """Return a page whose sections open with a click, except some; texts of users hold no tags, as they are escaped."""
+
+    def fold(match: re.Match[str]) -> str:
+        name, title, content = match.groups()
+        if name in unfolded:
+            return match[0]
+        return f'<section id="{name}"><details><summary><h2>{title}</h2></summary>{content}</details></section>'
+
+    return _SECTION.sub(fold, text)
 
 
 def report_page(material: Material) -> dict[str, Any]:
@@ -130,11 +152,15 @@ def report_page(material: Material) -> dict[str, Any]:
         **paper(material),
         **sections.published(material, rates),
         **cases(material),
+        "browser": browser_of(
+            [material], [material.records()], beside=material.target if material.browser == "folder" else None
+        ),
         "inside": inside(material),
         "own": own.values,
         "own_template": "" if own.template is None else str(own.template),
         "own_sections": further,
         "brief": bool(own.first),
+        "unfolded": [name for name, _ in own.first],
         "brief_words": material.wanted.task.report.rate_words,
         "case_input": material.wanted.task.report.case_input,
         "rate_words": own.rate_words,
@@ -143,9 +169,11 @@ def report_page(material: Material) -> dict[str, Any]:
     named = [*own.after, *((section.name, section.title) for section in further)]
     shared = [section for shown, section in _SHARED.items() if not shown or page[shown]]
     page["sections"] = [
-        ("tested", "What was tested"),
+        ("cases", "What fails"),
+        *([("gates", "Gates")] if page["gates"] or page["gates_before"] else []),
         *own.first,
         *_RATES,
+        ("tested", "What was tested"),
         *named,
         *shared,
         ("again", "Reproduce"),
@@ -207,9 +235,15 @@ def _cards(material: Material, row: Mapping[str, Any] | None, rates: EfrRows) ->
     cards: list[Mapping[str, Any]] = []
     if row is None or not int(row["cases"]):
         lines = ["no case was judged", *([] if row is None else [beside(row)])]
-        cards.append({"name": "EFR overall", "value": "none", "lines": lines})
+        cards.append({"name": "Error-finding rate (EFR) overall", "value": "none", "lines": lines})
     else:
-        cards.append(_rate_card(f"EFR overall, {criterion_name(primary.score, primary.threshold)}", row, beside(row)))
+        cards.append(
+            _rate_card(
+                f"Error-finding rate (EFR) overall, {criterion_name(primary.score, primary.threshold)}",
+                row,
+                beside(row),
+            )
+        )
     worst = rates.weakest(criterion_keys(material))
     if worst is not None:
         name, own = worst

@@ -6,6 +6,7 @@ whether it is a violation. Addresses are as in records, with hashed ids if the s
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -112,6 +113,57 @@ def source_warnings(records: Records, primary: Criterion) -> tuple[str, ...]:
 def case_losses(records: Records, criterion: Criterion) -> Floats:
     """Return the relative loss of each follow-up's score under a criterion, in (-inf, 1]; NaN if unknown."""
     return _losses(records, criteria.components(criterion.score)[0], criterion.against)[2]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankedCases:
+    """Every follow-up under a criterion, those most worth looking at first.
+
+    Attributes:
+        order: int64 N, indices of the follow-ups: the worst of each cell (data set, relation, severity), violations,
+            errors, other judged cases, cases without a verdict; each by decreasing loss.
+        verdict: Text N by index: ``violation``, ``no violation``, ``error`` or ``not judged``.
+        before: Score on the source (1 if answers are compared with the source's), float64 N, NaN if unknown.
+        after: Score on the follow-up.
+        loss: Relative loss in (-inf, 1].
+    """
+
+    order: NDArray[np.int64]
+    verdict: NDArray[np.object_]
+    before: Floats
+    after: Floats
+    loss: Floats
+
+
+VIOLATION, NO_VIOLATION, ERROR, NOT_JUDGED = "violation", "no violation", "error", "not judged"
+
+
+def ranked_cases(records: Records, primary: Criterion) -> RankedCases:
+    """Return every follow-up by how much it is worth looking at.
+
+    Args:
+        records: Records of one system.
+        primary: As in :func:`worst_table`.
+    """
+    cases = _Cases(records, primary)
+    total = len(cases.case)
+    verdict = np.full(total, NOT_JUDGED, dtype=object)
+    verdict[(records.followups["verdict"] == "ERROR").to_numpy(dtype=bool)] = ERROR
+    verdict[cases.case] = NO_VIOLATION
+    verdict[cases.violated] = VIOLATION
+    kind = np.select([verdict == VIOLATION, verdict == ERROR, verdict == NO_VIOLATION], [1, 2, 3], 4)
+    ranked = cases.ranked(np.ones(total, dtype=np.bool_))
+    keys = [records.codes(name)[0] for name in ("dataset", "relation")]
+    cell = np.stack([*keys, records.followups["severity"].to_numpy(dtype=np.int64)])
+    judged = ranked[cases.case[ranked]]
+    _, first = np.unique(cell[:, judged], axis=1, return_index=True)
+    kind[judged[first]] = 0
+    order = ranked[np.argsort(kind[ranked], kind="stable")]
+    # The worst of each cell come first, and among them violations.
+    ahead = order[kind[order] == 0]
+    ahead = ahead[np.argsort(verdict[ahead] != VIOLATION, kind="stable")]
+    order = np.concatenate([ahead, order[len(ahead) :]]).astype(np.int64)
+    return RankedCases(order=order, verdict=verdict, before=cases.before, after=cases.after, loss=cases.loss)
 
 
 class _Cases:

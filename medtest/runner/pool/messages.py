@@ -1,4 +1,4 @@
-"""Messages between parent and workers, sent through pipes; they never contain images."""
+"""Messages between parent and workers, sent through pipes; of images they only contain thumbnails."""
 
 from __future__ import annotations
 
@@ -270,8 +270,8 @@ class Begin:
     place: Place
 
 
-Row: TypeAlias = "tuple[int, int, tuple[Any, ...], KeptAnswer | None]"
-"""(system index, case index in the unit, values in the order of the schema, stored answer)."""
+Row: TypeAlias = "tuple[int, int, tuple[Any, ...], tuple[KeptAnswer, ...]]"
+"""(system index, case index in the unit, values in the order of the schema, stored answer and thumbnails)."""
 
 
 @dataclass(frozen=True, slots=True)

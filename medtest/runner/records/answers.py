@@ -3,7 +3,9 @@
 Answers are stored in packs, files ``answers/pack-<digits>.parquet`` of a run's folder. A record names its answer by the
 SHA-256 of the stored bytes (``answer_sha256``). A pack is written, synced and renamed into place before the shard of
 records that names its answers; packs are named by their content and never changed. When records are merged, small packs
-are joined, and answers that no record names any more are dropped.
+are joined, and answers that no record names any more are dropped. Thumbnails of the report
+(:mod:`medtest.runner.records.thumbnails`) are stored in the same way in ``thumbnails/``; these are named by the pixels
+or the record that they show.
 """
 
 from __future__ import annotations
@@ -21,11 +23,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from medtest.core.records import ANSWER
+from medtest.core.records import ADDRESS, ANSWER
 from medtest.runner.folder import RECORDS, output_problems, sync_folder, writing
+from medtest.runner.records import thumbnails
 from medtest.suite.model import MAPS
 
-FOLDER = "answers"
+FOLDER, THUMBNAILS = "answers", "thumbnails"
 PACK = re.compile(r"pack-[0-9a-f]{24}\.parquet")
 _SCHEMA = pa.schema([("sha256", pa.string()), ("form", pa.string()), ("answer", pa.binary())])
 _MOST_BYTES = 32 << 20
@@ -41,11 +44,11 @@ Names = NDArray[np.bytes_]
 
 
 class KeptAnswer(NamedTuple):
-    """Stored form of one answer.
+    """Stored form of one answer, or a thumbnail.
 
     Attributes:
-        sha256: SHA-256 of the data, in hexadecimal.
-        form: ``compact`` or ``maps``, as set in the suite.
+        sha256: SHA-256 of the data, in hexadecimal; the name of a thumbnail.
+        form: ``compact`` or ``maps``, as set in the suite, or a form of thumbnails.
         data: The bytes from the task's ``keep``.
     """
 
@@ -58,16 +61,22 @@ class KeptAnswer(NamedTuple):
         """Create an answer named by the SHA-256 of its data."""
         return cls(hashlib.sha256(data).hexdigest(), form, data)
 
+    @property
+    def below(self) -> str:
+        """Name of the folder of its pack."""
+        return THUMBNAILS if self.form in thumbnails.FORMS else FOLDER
+
 
 class AnswerWriter:
     """Writer that collects answers and writes packs.
 
     Args:
         folder: The system's folder.
+        below: Name of the folder of the packs.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder / FOLDER
+    def __init__(self, folder: Path, below: str = FOLDER) -> None:
+        self._folder = folder / below
         self._waiting: dict[tuple[str, str], bytes] = {}
         self._bytes = 0
 
@@ -123,6 +132,7 @@ def _damaged(path: Path) -> bool:
 
 def damage(path: Path) -> str:
     """Describe the damage of a pack, checking each answer against its name; "" if there is none."""
+    named = path.parent.name == FOLDER
     try:
         with pq.ParquetFile(path) as file:
             if not file.schema_arrow.equals(_SCHEMA, check_metadata=False):
@@ -130,7 +140,7 @@ def damage(path: Path) -> str:
             for group in range(file.metadata.num_row_groups):
                 table = file.read_row_group(group, use_threads=False)
                 pairs = zip(table["sha256"].to_pylist(), table["answer"].to_pylist(), strict=True)
-                if not all(_is_intact(data, str(name).encode()) for name, data in pairs):
+                if named and not all(_is_intact(data, str(name).encode()) for name, data in pairs):
                     return "not what was written"
     except (pa.ArrowException, OSError):
         return "damaged"
@@ -150,9 +160,9 @@ def _groups(rows: list[tuple[str, str, bytes]]) -> Iterator[list[tuple[str, str,
         yield group
 
 
-def packs_of(folder: Path) -> list[Path]:
+def packs_of(folder: Path, below: str = FOLDER) -> list[Path]:
     """Return the packs of a system's folder."""
-    entries = (folder / FOLDER).iterdir() if (folder / FOLDER).is_dir() else ()
+    entries = (folder / below).iterdir() if (folder / below).is_dir() else ()
     return sorted(path for path in entries if PACK.fullmatch(path.name) and path.is_file() and not path.is_symlink())
 
 
@@ -162,9 +172,11 @@ class AnswerStore:
 
     Args:
         folder: The system's folder.
+        below: Name of the folder of the packs; thumbnails are not checked against their names.
     """
 
     folder: Path
+    below: str = FOLDER
     _groups: list[tuple[Path, int]] = field(default_factory=list, init=False)
     _kept: tuple[int, list[Any]] = field(default=(-1, []), init=False)
 
@@ -172,7 +184,7 @@ class AnswerStore:
         names: list[Names] = []
         maps: list[NDArray[np.bool_]] = []
         places: list[NDArray[np.int64]] = []
-        for path in packs_of(self.folder):
+        for path in packs_of(self.folder, self.below):
             for group, table in _read_groups(path, ["sha256", "form"]):
                 count = table.num_rows
                 names.append(np.array(table["sha256"].to_pylist(), dtype=_NAME))
@@ -203,7 +215,18 @@ class AnswerStore:
         if not name:
             return None
         first, end = (int(np.searchsorted(self._names, np.bytes_(name), side)) for side in ("left", "right"))
-        return next((data for position in range(first, end) if _is_intact(data := self._data(position), name)), None)
+        found = (self._data(position) for position in range(first, end))
+        if self.below == THUMBNAILS:
+            return next((data for data in found if data is not None), None)
+        return next((data for data in found if _is_intact(data, name)), None)
+
+    def read_all(self, names: Iterable[str]) -> dict[str, bytes]:
+        """Return the answers of several names, each pack read once; names of missing answers are left out."""
+        wanted = np.unique(np.array([name for name in names if name], dtype=_NAME))
+        held = wanted[self.holds(wanted, maps=False)] if len(wanted) else wanted
+        in_order = sorted(held, key=lambda name: int(self._places[np.searchsorted(self._names, name)]))
+        found = ((name.decode(), self.read(name)) for name in in_order)
+        return {name: data for name, data in found if data is not None}
 
     def _data(self, at: int) -> bytes | None:
         group, row = int(self._places[at]) >> 32, int(self._places[at]) & 0xFFFFFFFF
@@ -228,7 +251,7 @@ def _read_groups(path: Path, columns: list[str], groups: Iterable[int] | None = 
 
 
 def tidy(folder: Path) -> None:
-    """Join small packs, and drop answers that no record names; the old packs are removed.
+    """Join small packs, and drop answers and thumbnails that no record names; the old packs are removed.
 
     Args:
         folder: The system's folder, whose records are merged.
@@ -236,10 +259,15 @@ def tidy(folder: Path) -> None:
     Raises:
         OutputProblem: A pack cannot be written or removed.
     """
-    small = [path for path in packs_of(folder) if path.stat().st_size < _LARGE]
+    for below in (FOLDER, THUMBNAILS):
+        _tidy(folder, below)
+
+
+def _tidy(folder: Path, below: str) -> None:
+    small = [path for path in packs_of(folder, below) if path.stat().st_size < _LARGE]
     if len(small) <= _FEW:
         return
-    named = _recorded_names(folder)
+    named = _recorded_names(folder, below)
     if named is None:
         return
     new_packs: set[Path] = set()
@@ -254,18 +282,18 @@ def tidy(folder: Path) -> None:
             groups_read += 1
             is_named = np.isin(np.array(table["sha256"].to_pylist(), dtype=_NAME), named)
             for row in zip(*(column.to_pylist() for column in table.filter(pa.array(is_named)).columns), strict=True):
-                if row[:2] in written_answers or not _is_intact(row[2], row[0].encode()):
+                if row[:2] in written_answers or (below == FOLDER and not _is_intact(row[2], row[0].encode())):
                     continue
                 written_answers.add(row[:2])
                 waiting.append(row)
                 size += len(row[2])
             if size >= _LARGE:
-                new_packs.add(_write(folder / FOLDER, waiting))
+                new_packs.add(_write(folder / below, waiting))
                 waiting, size = [], 0
         if groups_read == _group_count(path):
             read_whole.append(path)
     if waiting:
-        new_packs.add(_write(folder / FOLDER, waiting))
+        new_packs.add(_write(folder / below, waiting))
     for path in read_whole:
         if path not in new_packs:
             with output_problems(path):
@@ -279,26 +307,32 @@ def _group_count(path: Path) -> int:
     return -1
 
 
-def _recorded_names(folder: Path) -> Names | None:
-    """Return the names of the answers in a folder's merged records; None if they are unreadable."""
+def _recorded_names(folder: Path, below: str) -> Names | None:
+    """Return the names of the answers (or thumbnails) of a folder's merged records; None if they are unreadable."""
+    columns = [ANSWER] if below == FOLDER else [ADDRESS, "source_sha256", "followup_sha256", ANSWER]
     try:
         with pq.ParquetFile(folder / RECORDS) as file:
-            column = file.read(columns=[ANSWER])[ANSWER]
+            table = file.read(columns=columns)
+            if below == FOLDER:
+                names = table[ANSWER].fill_null("").to_pylist()
+            else:
+                names = list(thumbnails.names_of(iter(table.to_pylist())))
     except (pa.ArrowException, OSError, KeyError):
         return None
-    return np.unique(np.array(column.fill_null("").to_pylist(), dtype=_NAME))
+    return np.unique(np.array(names, dtype=_NAME))
 
 
 def forget(folder: Path) -> None:
-    """Delete the answers of a system's folder and leave other files alone.
+    """Delete the answers and thumbnails of a system's folder and leave other files alone.
 
     Raises:
         OutputProblem: A pack cannot be deleted.
     """
-    for path in packs_of(folder):
-        with output_problems(path):
-            path.unlink(missing_ok=True)
-    for draft in (folder / FOLDER).glob(".pack-*.tmp"):
-        draft.unlink(missing_ok=True)
-    with suppress(OSError):
-        (folder / FOLDER).rmdir()
+    for below in (FOLDER, THUMBNAILS):
+        for path in packs_of(folder, below):
+            with output_problems(path):
+                path.unlink(missing_ok=True)
+        for draft in (folder / below).glob(".pack-*.tmp"):
+            draft.unlink(missing_ok=True)
+        with suppress(OSError):
+            (folder / below).rmdir()

@@ -203,8 +203,8 @@ class RecordLedger:
         self._codes[place] = code
         self._writer.add(place, code, row)
 
-    def take(self, unit: int, case: int, row: tuple[Any, ...], answer: KeptAnswer | None = None) -> None:
-        """Store a finished case and its answer; a second row of a case that was not requested is dropped."""
+    def take(self, unit: int, case: int, row: tuple[Any, ...], stored: Iterable[KeptAnswer] = ()) -> None:
+        """Store a finished case, its answer and thumbnails; a row of a case that was not requested is dropped."""
         place = unit * self._width + case
         if not self._todo[place]:
             return
@@ -214,7 +214,7 @@ class RecordLedger:
         self._executed[place] = True
         self.executed += 1
         self.left -= 1
-        self._writer.add(place, code, row, answer)
+        self._writer.add(place, code, row, stored)
 
     def tick(self) -> None:
         """Close the open shard when its time limit is reached."""

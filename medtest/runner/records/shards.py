@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from medtest.core.cases import ReasonCode
 from medtest.core.recent import Recent
 from medtest.runner.folder import RECORDS, output_problems, sync_folder, utc_now, writing
-from medtest.runner.records.answers import AnswerWriter, KeptAnswer
+from medtest.runner.records.answers import FOLDER, THUMBNAILS, AnswerWriter, KeptAnswer
 from medtest.runner.records.judged_by import JudgedBy
 from medtest.runner.records.seals import CONTENT, CSV, JOINED, Seal, fitted, seal_of, text_mark
 from medtest.runner.records.spreadsheets import table_for_csv
@@ -142,17 +142,17 @@ class ShardWriter:
         self._places: list[int] = []
         self._codes: list[int] = []
         self._since = 0.0
-        self._answers = AnswerWriter(folder)
+        self._packs = {below: AnswerWriter(folder, below) for below in (FOLDER, THUMBNAILS)}
         numbers = [int(m[1]) for p in self._folder.glob("shard-*") if (m := SHARD.match(p.name))]
         self._number = max(numbers, default=0)
         self.parts: list[RowGroup] = []
 
-    def add(self, place: int, code: Code, row: tuple[Any, ...], answer: KeptAnswer | None = None) -> None:
-        """Add one row and its stored answer."""
+    def add(self, place: int, code: Code, row: tuple[Any, ...], stored: Iterable[KeptAnswer] = ()) -> None:
+        """Add one row, its stored answer and its thumbnails."""
         if not self._rows:
             self._since = time.monotonic()
-        if answer is not None:
-            self._answers.add(answer)
+        for item in stored:
+            self._packs[item.below].add(item)
         self._rows.append(row)
         self._places.append(place)
         self._codes.append(code)
@@ -160,7 +160,7 @@ class ShardWriter:
     def tick(self) -> None:
         """Close the shard when its time limit is reached."""
         is_due = time.monotonic() - self._since >= self._seconds
-        if self._rows and (is_due or len(self._rows) >= self._most or self._answers.full):
+        if self._rows and (is_due or len(self._rows) >= self._most or any(p.full for p in self._packs.values())):
             self.flush()
 
     def flush(self) -> None:
@@ -171,7 +171,8 @@ class ShardWriter:
         """
         if not self._rows:
             return
-        self._answers.flush()
+        for packs in self._packs.values():
+            packs.flush()
         columns = zip(*self._rows, strict=True)
         arrays = [pa.array(column, type=field.type) for column, field in zip(columns, self._schema, strict=True)]
         now = utc_now()

@@ -13,6 +13,7 @@ from medtest.core.files import read_object
 from medtest.core.records import KEY_COLUMNS, PICTURES
 from medtest.runner.folder import OUTPUTS, PRIVATE, RECORDS, RUN_FILE, SHARD_FOLDERS, FolderLock, system_folder
 from medtest.runner.records.answers import FOLDER as ANSWERS
+from medtest.runner.records.answers import THUMBNAILS
 from medtest.runner.records.crafted import FOLDER as CRAFTED
 from medtest.runner.records.parts import KEY
 from medtest.runner.records.seals import CONTENT, CSV, JOINED, text_mark
@@ -20,7 +21,7 @@ from medtest.runner.records.shard_scan import damage
 from medtest.runner.records.shards import DIGEST, RECORDS_CSV, SHARDS
 from medtest.runner.sharding.shard_checks import RUN_NAMES, ShardPart, folder_mistake
 
-BY_CONTENT = (PICTURES, CRAFTED, ANSWERS)
+BY_CONTENT = (PICTURES, CRAFTED, ANSWERS, THUMBNAILS)
 """Folders of a run with files named by their content: a merge copies the missing ones."""
 _BEFORE_RECORDS = (SHARD_FOLDERS, SHARDS, *BY_CONTENT)
 """Permitted content of a run's folder before it has a record."""

@@ -11,13 +11,16 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from medtest.core.cases import PreparedSeed, Reason, ReasonCode, Verdict
+from medtest.core.cases import Output, PreparedSeed, Reason, ReasonCode, Verdict
 from medtest.core.errors import MedtestError
 from medtest.preparation import seed_factors
 from medtest.runner.pool.messages import SHARED, Begin, Message, Place, Row, TaskResult, UnitTask
-from medtest.runner.records.rows import FinishedCase, RowMaker
+from medtest.runner.records.answers import KeptAnswer
+from medtest.runner.records.rows import COLUMN, FinishedCase, RowMaker
+from medtest.runner.records.thumbnails import NAMED_BY
 from medtest.runner.units.judging import SourceAnswer, finish, source_failed
 from medtest.runner.units.parts import MadeCase, Parts, SystemAnswer, describe
+from medtest.runner.units.showing import Thumbnails
 from medtest.suite.plan import Unit
 from medtest.systems.base import System
 
@@ -143,6 +146,7 @@ class OpenUnit:
             listed = ", ".join(seed.ref.items)
             raise MedtestError(f"its questions are {', '.join(items) or 'none'}; {listed} were listed")
         self.seed, self._factors, self._source_sha256 = seed, factors, seed.sha256
+        self._thumbnails = Thumbnails(self.recorder.parts, seed)
 
     def made(self, number: int) -> MadeCase:
         """Return the case of one question, made once for all questions and systems."""
@@ -151,12 +155,17 @@ class OpenUnit:
                 self._made[number] = self.recorder.parts.make(self.seed, self.unit.cases[number])
             return self._made[number]
 
-    def record(self, system: int, case: int, finished: FinishedCase) -> None:
-        """Pass on the result of a case of one system."""
+    def record(
+        self, system: int, case: int, finished: FinishedCase, shown: tuple[MadeCase, Output | None] | None = None
+    ) -> None:
+        """Pass on the result of a case of one system, with thumbnails of what was shown and answered."""
         recorder, address = self.recorder, self.unit.cases[case]
         name = recorder.systems[system].record_name
         row = recorder.maker.row(name, address, self.task.ref, self._factors, self._source_sha256, finished)
-        recorder.outbox.add(self.task.index, (system, case, row, finished.answer))
+        stored: tuple[KeptAnswer, ...] = () if finished.answer is None else (finished.answer,)
+        if shown is not None:
+            stored += self._thumbnails.of(*shown, {name: row[COLUMN[name]] for name in NAMED_BY})
+        recorder.outbox.add(self.task.index, (system, case, row, stored))
 
 
 @dataclass(slots=True, eq=False)
@@ -218,4 +227,5 @@ class Share:
         parts = self.open.recorder.parts
         finished = finish(parts.oracle, self.open.seed, source, own_case, answer)
         stored = parts.keep(self.open.seed, answer.output)
-        self.open.record(self.system, case, finished if stored is None else replace(finished, answer=stored))
+        finished = finished if stored is None else replace(finished, answer=stored)
+        self.open.record(self.system, case, finished, (own_case, answer.output or answer.unread))

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from medtest.core.cases import AnswerOutput, Output, PreparedSeed
 from medtest.core.errors import BadOutput
+from medtest.core.records import text_in
 from medtest.core.tasks.base import (
     QUESTION,
     AskedSystem,
@@ -22,7 +23,7 @@ from medtest.core.tasks.base import (
 )
 from medtest.core.tasks.results import TaskResults
 from medtest.preparation.factors import picture_factors
-from medtest.tasks.ask.words import COLUMNS, READ_TABLE, Words, words_of
+from medtest.tasks.ask.words import COLUMNS, READ_TABLE, Words, reading_of, words_of
 
 
 class AnswerBorder(Border):
@@ -48,10 +49,11 @@ class AnswerDrawing(TaskDrawing):
 
     word_columns: ClassVar[tuple[str, ...]] = COLUMNS
     state_column: ClassVar[str] = "state"
+    outlined: ClassVar[str] = "kept free of objects"
 
     def expected_words(self, seed: PreparedSeed) -> str:
         """Return the meaning of a seed's mask."""
-        return "kept free of objects"
+        return self.outlined
 
     def panels(self, case: Case) -> Panels:
         """Return panels of source and follow-up, with the texts."""
@@ -65,6 +67,12 @@ class AnswerDrawing(TaskDrawing):
     def words(self, record: Mapping[str, Any], source: Mapping[str, Any] | None) -> Words:
         """Return the question, both answers with the values parsed from them, and the expected answer."""
         return words_of(record, source)
+
+    def browsed(self, record: Mapping[str, Any], source: Mapping[str, Any] | None) -> dict[str, Any]:
+        """Return the texts, and the passages that the values were read from."""
+        marked = [text for one in (record, source or {}) if (text := text_in(one, "evidence"))]
+        short = " → ".join(reading_of(one) for one in (source, record) if one is not None)
+        return {**super().browsed(record, source), "marked": marked, "short": short}
 
 
 class AnswerTaskTables(TaskTables):

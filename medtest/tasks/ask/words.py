@@ -62,10 +62,14 @@ def words_of(record: Mapping[str, Any], source: Mapping[str, Any] | None) -> Wor
     return tuple((name, text) for name, text in pairs if text)
 
 
+def reading_of(record: Mapping[str, Any]) -> str:
+    """Return the value parsed from an answer, or the reason why there is none."""
+    state = text_in(record, "state")
+    return _STATES.get(state) or plain_value(text_in(record, "said"), text_in(record, "kind"))
+
+
 def _answer(record: Mapping[str, Any]) -> str:
     """Return an answer's text with the value parsed from it."""
-    words = text_in(record, "answer")
-    state = text_in(record, "state")
-    reading = _STATES.get(state) or plain_value(text_in(record, "said"), text_in(record, "kind"))
+    words, reading = text_in(record, "answer"), reading_of(record)
     quoted = f"\N{LEFT DOUBLE QUOTATION MARK}{words}\N{RIGHT DOUBLE QUOTATION MARK}" if words else "no words"
     return f"{quoted} (read as: {reading})" if reading else quoted

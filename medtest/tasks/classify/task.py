@@ -30,7 +30,7 @@ from medtest.core.tasks.border import CUT
 from medtest.core.tasks.results import Graded, TaskResults
 from medtest.preparation.factors import picture_factors
 from medtest.tasks.classify.border import check_label, classes_misfit
-from medtest.tasks.classify.words import FLIPS, expected_words, label_words
+from medtest.tasks.classify.words import FLIPS, browsed_labels, expected_words, label_words
 from medtest.tasks.segment.kept import mask_arrays, mask_of
 
 if TYPE_CHECKING:
@@ -128,6 +128,8 @@ class LabelScoring(Scoring):
 class LabelDrawing(TaskDrawing):
     """Pictures with labels as captions."""
 
+    outlined: ClassVar[str] = "lesion"
+
     def region(self, output: Output) -> NDArray[np.bool_] | None:
         """Return the lesion's mask, if the system gives one."""
         return output.mask.mask if isinstance(output, LabelOutput) and output.mask is not None else None
@@ -139,6 +141,10 @@ class LabelDrawing(TaskDrawing):
     def answer_words(self, answer: CaseAnswer) -> str:
         """Return the labels with their probabilities."""
         return label_words(answer)
+
+    def browsed(self, record: Mapping[str, Any], source: Mapping[str, Any] | None) -> dict[str, Any]:
+        """Return the labels, and the classes with their probabilities, the largest first."""
+        return browsed_labels(record, source)
 
     def panels(self, case: Case) -> Panels:
         """Return source and follow-up with the answers below each, and the expected labels below the source."""

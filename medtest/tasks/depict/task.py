@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-from medtest.core.cases import Address, Output, PictureOutput, PreparedSeed, Prompt
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.core.cases import Address, Image, Output, PictureOutput, PreparedSeed, Prompt
 from medtest.core.errors import BadOutput
 from medtest.core.scenes import Pool, Scene, Tells
 from medtest.core.tasks.base import (
@@ -72,9 +75,20 @@ class PictureDrawing(TaskDrawing):
         panels += [Panel(name="", lines=case.words)] if case.words else []
         return Panels(panels=panels, outlines=False)
 
+    def answer_picture(
+        self, seed: PreparedSeed, output: Output, pixels: Callable[[str], Image | None]
+    ) -> NDArray[np.uint8] | None:
+        """Return the generated picture, None if there is none."""
+        return pixels(output.picture) if isinstance(output, PictureOutput) and output.picture else None
+
     def words(self, record: Mapping[str, Any], source: Mapping[str, Any] | None) -> Words:
         """Return both prompts, the change, and the errors of the picture."""
         return words_of(record, source)
+
+    def browsed(self, record: Mapping[str, Any], source: Mapping[str, Any] | None) -> dict[str, Any]:
+        """Return the texts, and the boxes of what the reader detected in both pictures."""
+        boxes = {f"{prefix}boxes": _boxes(record.get(f"{prefix}scene")) for prefix in ("", "source_")}
+        return {**super().browsed(record, source), **boxes}
 
     def recorded(self, record: Mapping[str, Any]) -> PictureOutput | None:
         """Return the answer in a record, with the scene detected in its picture."""
@@ -168,6 +182,12 @@ def _panel(name: str, case: Case, answer: CaseAnswer) -> Panel:
     entities = output.facts.entities if isinstance(output.facts, Scene) else ()
     boxes = [(entity.box, " ".join((*entity.attributes, entity.name))) for entity in entities if entity.box is not None]
     return Panel(name=below, image=image, boxes=boxes)
+
+
+def _boxes(scene: Any) -> list[list[Any]]:
+    """Return the boxes with their labels from the text of a scene in a record."""
+    entities = Scene.of_json(json.loads(str(scene))).entities if scene else ()
+    return [[list(entity.box), " ".join((*entity.attributes, entity.name))] for entity in entities if entity.box]
 
 
 def _clipped(text: str) -> str:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from medtest.core.cases import Image, ImageOutput, Mask, Output, PreparedSeed, Seed
 from medtest.core.errors import MedtestError
@@ -67,6 +71,12 @@ class ImageDrawing(SeriesDrawing):
     def answer_view(self, seed: PreparedSeed, image: Image, output: Output) -> FlatView:
         """Return a view of the processed image."""
         return self.view(seed, output.image if isinstance(output, ImageOutput) else image)
+
+    def answer_picture(
+        self, seed: PreparedSeed, output: Output, pixels: Callable[[str], Image | None]
+    ) -> NDArray[np.uint8] | None:
+        """Return a view of the processed image."""
+        return self.view(seed, output.image).image if isinstance(output, ImageOutput) else None
 
     def expected_words(self, seed: PreparedSeed) -> str:
         """Return the caption for the clean image."""

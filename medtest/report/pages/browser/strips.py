@@ -1,4 +1,4 @@
-"""Cases of the report: sample strips with the command that reproduces each, and the largest losses."""
+"""Cases of the report without a browser: sample strips with the command that reproduces each, and images."""
 
 from __future__ import annotations
 
@@ -31,17 +31,7 @@ def replay_command(material: Material, address: str) -> str:
 
 
 def cases(material: Material) -> dict[str, Any]:
-    """Return the sample strips and the worst cases for the report's template."""
-    worst = [
-        {
-            "address": str(row["address"]),
-            "before": f"{row['source_score']:.3f}",
-            "after": f"{row['score_after']:.3f}",
-            "loss": percent(row["loss_percent"]),
-            "verdict": "violation" if row["violated"] else "no violation",
-        }
-        for row in material.tables.worst.to_dict("records")
-    ]
+    """Return the sample strips and the images with the most violations for the report's template."""
     images = [
         {
             "image": f"{row['dataset']}/{row['seed_id']}",
@@ -60,7 +50,7 @@ def cases(material: Material) -> dict[str, Any]:
     ]
     if material.wanted.images == "none":
         words = "The suite's privacy settings keep images out of reports."
-        return {"strips": [], "worst": worst, "worst_images": images, "no_strips": words, "strip_words": ""}
+        return {"strips": [], "worst_images": images, "no_strips": words, "strip_words": ""}
     shown_strips = strips(material.strips, sample_index(material.strips))
     return {
         "strips": [
@@ -73,7 +63,6 @@ def cases(material: Material) -> dict[str, Any]:
             }
             for strip in shown_strips
         ],
-        "worst": worst,
         "worst_images": images,
         "no_strips": "The folder of this report holds no sample strips.",
         "strip_words": material.wanted.task.report.strip_words,

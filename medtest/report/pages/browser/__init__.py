@@ -1,0 +1,1 @@
+"""Browser of cases in reports: what it shows, from records and thumbnails."""
