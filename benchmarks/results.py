@@ -62,6 +62,7 @@ def _measure(folder: Path) -> None:
     import statsmodels.api as sm  # noqa: F401
     from records_maker import RELATIONS
 
+    from medtest.report.pages.browser.data import browser_of
     from medtest.report.pages.material import Material
     from medtest.report.pages.page import report_html
     from medtest.results.rates.efr import efr_table
@@ -86,7 +87,9 @@ def _measure(folder: Path) -> None:
     count = len(records.followups) + len(records.sources)
     del records
     tables, made = _timed(lambda: make_tables(folder, wanted))
-    report, page = _timed(lambda: report_html(Material(folder=folder, wanted=wanted, tables=made)))
+    material = Material(folder=folder, wanted=wanted, tables=made)
+    shown = [made.shown or material.records()]
+    report, page = _timed(lambda: report_html(material, browser_of([material], shown)))
     peak = _peak_mb()
     print(
         json.dumps(

@@ -17,6 +17,7 @@ from medtest.readers.base import Readings
 from medtest.report.ci.files import write_for_ci
 from medtest.report.compared.gating import judge_paired
 from medtest.report.mlflow.tracked import TrackedResults
+from medtest.report.pages.browser.data import browser_of
 from medtest.report.pages.browser.data import write_pictures as write_browser
 from medtest.report.pages.comparison import REPORT, write_comparison
 from medtest.report.pages.material import Material, read_run
@@ -245,9 +246,12 @@ def _publish(material: Material, command: str, junit: str | None) -> None:
         cases=material.tables.counts.cases,
         command=command,
     )
-    if material.browser == "page":
+    beside = material.target if material.browser == "folder" else None
+    if beside is None:
         write_browser(material.target, {})
-    _write_text(material.target / REPORT, report_html(material))
+    records = material.tables.shown if beside is None else None
+    browser = browser_of([material], [records or material.records()], beside=beside)
+    _write_text(material.target / REPORT, report_html(material, browser))
     write_for_ci(material, junit)
 
 

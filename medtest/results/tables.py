@@ -20,7 +20,15 @@ from medtest.results.gating import gates
 from medtest.results.installed import InstalledTables, installed_tables
 from medtest.results.published.paper import Paper, paper_of
 from medtest.results.rates import curves, efr, factors, pivot
-from medtest.results.rates.images import COUNTED, images_table, source_warnings, violations_table, worst_table
+from medtest.results.rates.images import (
+    COUNTED,
+    Cases,
+    images_table,
+    shown_records,
+    source_warnings,
+    violations_table,
+    worst_table,
+)
 from medtest.results.records.exclusion import Excluded, leave_out
 from medtest.results.records.judged import judged_records, make_columns
 from medtest.results.records.records_io import Records
@@ -119,6 +127,7 @@ class Tables:
         gates: Results of the suite's gates.
         seeds: Seeds that were used, one row each.
         counts: Verdicts and seeds.
+        shown: Records of the follow-ups most worth looking at, with their sources, for the report's browser.
         paper: Tables of the MedTest report, if the suite repeats its study.
         excluded: Follow-ups that people judged unfit, if the suite excludes them.
         attacks: Tables on attacks, if the suite has relations that need a system.
@@ -140,6 +149,7 @@ class Tables:
     images: pd.DataFrame
     seeds: pd.DataFrame
     counts: Counts
+    shown: Records | None = None
     gates: tuple[gates.GateResult, ...] = field(default=())
     warnings: tuple[str, ...] = ()
     paper: Paper | None = None
@@ -262,6 +272,7 @@ def tables_of(
     primary, selected = wanted.primary, wanted.criteria
     order = list(wanted.relations)
     place = axes(records, order)
+    cases = Cases(records, primary)
     rates = efr.efr_table(records, selected, place)
     references = [name for name in selected.against if name in wanted.references] or list(wanted.references)
     curve_scores = [s for s in dict.fromkeys((*records.scores, *records.self_scores)) if s not in NO_QUALITY]
@@ -291,10 +302,11 @@ def tables_of(
         factors=factors.factor_table(records, primary, place),
         model=factors.factor_model(records, primary, place),
         strata=curves.strata_table(records, primary, order),
-        worst=worst_table(records, primary),
-        violations=violations_table(records, primary),
-        images=images_table(records, primary, place),
-        warnings=source_warnings(records, primary),
+        worst=worst_table(records, primary, cases=cases),
+        violations=violations_table(records, primary, cases=cases),
+        images=images_table(records, primary, place, cases=cases),
+        warnings=source_warnings(records, primary, cases=cases),
+        shown=shown_records(cases),
         seeds=seeds_table(records),
         counts=counts,
         gates=gates.evaluate(wanted.gates, rates),

@@ -179,7 +179,7 @@ def test_gates_report_and_metrics(whole: Any, tmp_path: Path) -> None:
     words = re.sub(r'src="data:[^"]*"', "", page)
     assert "t = 0," not in words and not re.search(r"\bnan\b", words, re.IGNORECASE)
     assert "expected mask" not in page and "Every frame of a sequence is a case" in page
-    assert re.search(r"EFR overall, label<", page)
+    assert re.search(r"Error-finding rate \(EFR\) overall, label<", page)
 
 
 def test_the_terminal_says_how_often_sequences_flip(whole: Any) -> None:

@@ -17,7 +17,7 @@ from medtest.report.attacks.section import attacks
 from medtest.report.charts.heat import EfrRows, beside, heat, interval, percent
 from medtest.report.inside.section import inside
 from medtest.report.pages import sections
-from medtest.report.pages.browser.data import NO_BROWSER, browser_of
+from medtest.report.pages.browser.data import NO_BROWSER, Browser
 from medtest.report.pages.browser.strips import cases
 from medtest.report.pages.first_page import first_page
 from medtest.report.pages.gates import gates
@@ -88,13 +88,14 @@ def render(template: str, page: Mapping[str, Any]) -> str:
     return _environment().get_template(template).render(p=page, **own, script_hash=f"sha256-{digest}")
 
 
-def report_html(material: Material) -> str:
+def report_html(material: Material, browser: Browser = NO_BROWSER) -> str:
     """Return the HTML report of one system.
 
     Args:
         material: Material of the report.
+        browser: Browser of its cases.
     """
-    page = report_page(material)
+    page = {**report_page(material), "browser": browser}
     return _folded(render("report.html.j2", page), {*_OPEN, *page["unfolded"]})
 
 
@@ -152,9 +153,6 @@ def report_page(material: Material) -> dict[str, Any]:
         **paper(material),
         **sections.published(material, rates),
         **cases(material),
-        "browser": browser_of(
-            [material], [material.records()], beside=material.target if material.browser == "folder" else None
-        ),
         "inside": inside(material),
         "own": own.values,
         "own_template": "" if own.template is None else str(own.template),
@@ -166,13 +164,14 @@ def report_page(material: Material) -> dict[str, Any]:
         "rate_words": own.rate_words,
     }
     page["first_page"] = first_page(page, next((card for card in page["cards"] if card.get("weakest")), None))
-    named = [*own.after, *((section.name, section.title) for section in further)]
+    named = [(section.name, section.title) for section in further]
     shared = [section for shown, section in _SHARED.items() if not shown or page[shown]]
     page["sections"] = [
         ("cases", "What fails"),
         *([("gates", "Gates")] if page["gates"] or page["gates_before"] else []),
         *own.first,
         *_RATES,
+        *own.after,
         ("tested", "What was tested"),
         *named,
         *shared,

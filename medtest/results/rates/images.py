@@ -6,7 +6,7 @@ whether it is a violation. Addresses are as in records, with hashed ids if the s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,7 +34,7 @@ LOW_SOURCE = 0.5
 """Mean score of source cases below which a data set gets a warning, since there is little left to lose."""
 
 
-def worst_table(records: Records, primary: Criterion, most: int = 30) -> pd.DataFrame:
+def worst_table(records: Records, primary: Criterion, most: int = 30, *, cases: Cases | None = None) -> pd.DataFrame:
     """Return the cases that lost most under a criterion, worst first, without ``unchanged``.
 
     Args:
@@ -43,11 +43,12 @@ def worst_table(records: Records, primary: Criterion, most: int = 30) -> pd.Data
             rank
             by the decrease of their probability.
         most: Largest number of cases.
+        cases: Cases of these arguments, which several tables may share.
     """
-    return _Cases(records, primary).table(changed_only=True, most=most)
+    return (cases or Cases(records, primary)).table(changed_only=True, most=most)
 
 
-def violations_table(records: Records, primary: Criterion) -> pd.DataFrame:
+def violations_table(records: Records, primary: Criterion, *, cases: Cases | None = None) -> pd.DataFrame:
     """Return every violation under a criterion, including ``unchanged``, worst first.
 
     The columns are those of ``worst.csv``.
@@ -55,24 +56,28 @@ def violations_table(records: Records, primary: Criterion) -> pd.DataFrame:
     Args:
         records: Records of one system.
         primary: As in :func:`worst_table`.
+        cases: As in :func:`worst_table`.
     """
-    return _Cases(records, primary).table(violated_only=True)
+    return (cases or Cases(records, primary)).table(violated_only=True)
 
 
-def images_table(records: Records, primary: Criterion, place: Axes | None = None) -> pd.DataFrame:
+def images_table(
+    records: Records, primary: Criterion, place: Axes | None = None, *, cases: Cases | None = None
+) -> pd.DataFrame:
     """Return one row for each source image, worst first: by violations among its cases, then by the largest loss.
 
     Args:
         records: Records of one system.
         primary: As in :func:`worst_table`.
         place: Axes of the records; relations follow its order.
+        cases: As in :func:`worst_table`.
 
     Returns:
         ``dataset``, ``seed_id``, ``source_score`` (mean over its questions), ``cases``, ``violations`` and
         ``violation_percent`` without ``unchanged``, ``worst_loss_percent`` and its ``worst_address``, then
         ``violations_<relation>`` for each relation, empty if the image has no case of it.
     """
-    return _Cases(records, primary).images(axes(records) if place is None else place)
+    return (cases or Cases(records, primary)).images(axes(records) if place is None else place)
 
 
 _NOTHING = (
@@ -81,19 +86,20 @@ _NOTHING = (
 )
 
 
-def source_warnings(records: Records, primary: Criterion) -> tuple[str, ...]:
+def source_warnings(records: Records, primary: Criterion, *, cases: Cases | None = None) -> tuple[str, ...]:
     """Return a line for each data set whose source cases have a mean score below 0.5 under a criterion.
 
     Args:
         records: Records of one system.
         primary: Its first score, against the truth, is used; scores that count errors, and data without truth, have no
             warning.
+        cases: As in :func:`worst_table`.
     """
     score = criteria.components(primary.score)[0]
     frame = records.sources
     if score in COUNTED or score not in frame.columns or frame.empty:
         return ()
-    cases = _Cases(records, primary)
+    cases = cases or Cases(records, primary)
     judged_images = set(zip(cases.texts("dataset")[cases.counted], cases.texts("seed_id")[cases.counted], strict=True))
     sources = frame.assign(dataset=frame["dataset"].astype(str), seed_id=frame["seed_id"].astype(str))
     lines = []
@@ -138,14 +144,33 @@ class RankedCases:
 VIOLATION, NO_VIOLATION, ERROR, NOT_JUDGED = "violation", "no violation", "error", "not judged"
 
 
-def ranked_cases(records: Records, primary: Criterion) -> RankedCases:
+def shown_records(cases: Cases, most: int = 10_000) -> Records:
+    """Return the records of the follow-ups most worth looking at, with their sources.
+
+    Args:
+        cases: Follow-ups of one system.
+        most: Largest number of follow-ups.
+    """
+    records = cases.records
+    if len(records.followups) <= most:
+        return records
+    rows = np.sort(ranked_cases(records, cases.primary, cases=cases).order[:most])
+    followups = records.followups.iloc[rows].reset_index(drop=True)
+    is_source = np.ones(len(records.sources), dtype=np.bool_)
+    for name in ("dataset", "seed_id"):
+        is_source &= records.sources[name].isin(followups[name].unique()).to_numpy()
+    return replace(records, followups=followups, sources=records.sources.loc[is_source].reset_index(drop=True))
+
+
+def ranked_cases(records: Records, primary: Criterion, *, cases: Cases | None = None) -> RankedCases:
     """Return every follow-up by how much it is worth looking at.
 
     Args:
         records: Records of one system.
         primary: As in :func:`worst_table`.
+        cases: As in :func:`worst_table`.
     """
-    cases = _Cases(records, primary)
+    cases = cases or Cases(records, primary)
     total = len(cases.case)
     verdict = np.full(total, NOT_JUDGED, dtype=object)
     verdict[(records.followups["verdict"] == "ERROR").to_numpy(dtype=bool)] = ERROR
@@ -153,10 +178,11 @@ def ranked_cases(records: Records, primary: Criterion) -> RankedCases:
     verdict[cases.violated] = VIOLATION
     kind = np.select([verdict == VIOLATION, verdict == ERROR, verdict == NO_VIOLATION], [1, 2, 3], 4)
     ranked = cases.ranked(np.ones(total, dtype=np.bool_))
-    keys = [records.codes(name)[0] for name in ("dataset", "relation")]
-    cell = np.stack([*keys, records.followups["severity"].to_numpy(dtype=np.int64)])
+    (dataset, _), (relation, relations) = (records.codes(name) for name in ("dataset", "relation"))
+    severity = records.followups["severity"].to_numpy(dtype=np.int64)
+    cell = (dataset * max(1, len(relations)) + relation) * (1 + severity.max(initial=0)) + severity
     judged = ranked[cases.case[ranked]]
-    _, first = np.unique(cell[:, judged], axis=1, return_index=True)
+    _, first = np.unique(cell[judged], return_index=True)
     kind[judged[first]] = 0
     order = ranked[np.argsort(kind[ranked], kind="stable")]
     # The worst of each cell come first, and among them violations.
@@ -166,8 +192,13 @@ def ranked_cases(records: Records, primary: Criterion) -> RankedCases:
     return RankedCases(order=order, verdict=verdict, before=cases.before, after=cases.after, loss=cases.loss)
 
 
-class _Cases:
-    """Follow-ups of one system's records under one criterion."""
+class Cases:
+    """Follow-ups of one system's records under one criterion.
+
+    Args:
+        records: Records of one system.
+        primary: The criterion.
+    """
 
     def __init__(self, records: Records, primary: Criterion) -> None:
         self.records, self.primary = records, primary
@@ -177,6 +208,7 @@ class _Cases:
         self.before, self.after, self.loss = _losses(records, criteria.components(primary.score)[0], primary.against)
 
     def texts(self, name: str) -> NDArray[np.object_]:
+        """Return a text column."""
         return self.records.texts(name)
 
     def ranked(self, chosen: NDArray[np.bool_]) -> NDArray[np.intp]:
@@ -199,6 +231,7 @@ class _Cases:
     def table(
         self, *, changed_only: bool = False, violated_only: bool = False, most: int | None = None
     ) -> pd.DataFrame:
+        """Return cases, worst first; see :func:`worst_table` and :func:`violations_table`."""
         import pandas as pd
 
         eligible = self.counted if changed_only else self.case
@@ -218,6 +251,7 @@ class _Cases:
         return pd.DataFrame(dict(zip(CASE_COLUMNS, columns, strict=True)))
 
     def images(self, place: Axes) -> pd.DataFrame:
+        """Return one row for each image, see :func:`images_table`."""
         import pandas as pd
 
         (dataset, datasets), (seed, seeds) = (self.records.codes(name) for name in ("dataset", "seed_id"))

@@ -29,8 +29,8 @@ FORMS = (PICTURE, MARKS, DRAWN)
 NAMED_BY = (ADDRESS, "followup_sha256", ANSWER)
 """Columns of a record that name its outlines and answer."""
 _QUALITY = (cv2.IMWRITE_JPEG_QUALITY, 80)
-_FINE = 2
-"""Grid points of outlines per pixel of a thumbnail."""
+_GRID = 240
+"""Least points along the shorter side of the grid in which outlines are drawn, unless the picture has fewer pixels."""
 _TOLERANCE = 0.8
 """Largest distance in grid points between an outline and the mask's edge."""
 _MOST_POINTS = 400
@@ -117,14 +117,23 @@ def outlined(expected: Mask | None, answered: Mask | None) -> Marks | None:
     shapes = [region.shape for region in (expected, answered) if region is not None]
     if not shapes:
         return None
-    rows, columns = (_FINE * side for side in size_of(*shapes[0]))
-    return Marks(columns, rows, *(_path(region, (columns, rows)) for region in (expected, answered)))
+    rows, columns = (-(-side // grid_step(shapes[0])) for side in shapes[0])
+    return Marks(columns, rows, *("" if region is None else path_of(region) for region in (expected, answered)))
 
 
-def _path(region: Mask | None, size: tuple[int, int]) -> str:
-    if region is None:
-        return ""
-    small = cv2.resize(np.ascontiguousarray(region).view(np.uint8), size, interpolation=cv2.INTER_NEAREST)
+def grid_step(shape: tuple[int, ...]) -> int:
+    """Return the pixels per point of the grid in which the outlines of a region of some shape are drawn."""
+    return max(1, min(shape) // _GRID)
+
+
+def path_of(region: Mask) -> str:
+    """Return the outlines of a region as a path in SVG's syntax, in points of the grid.
+
+    Args:
+        region: bool H×W.
+    """
+    step = grid_step(region.shape)
+    small = np.ascontiguousarray(region[::step, ::step]).view(np.uint8)
     contours, _ = cv2.findContours(small, cv2.RETR_LIST, cv2.CHAIN_APPROX_NONE)
     lines = [cv2.approxPolyDP(contour, _TOLERANCE, closed=True) for contour in contours]
     path, points = "", 0

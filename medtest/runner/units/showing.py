@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from medtest.core.cases import Effect, Image, Output, PreparedSeed
 from medtest.runner.records.answers import KeptAnswer
-from medtest.runner.records.thumbnails import DRAWN, MARKS, PICTURE, encode, of_record, outlined
+from medtest.runner.records.thumbnails import DRAWN, MARKS, PICTURE, Marks, encode, of_record, outlined, path_of
 from medtest.runner.units.parts import MadeCase, Parts
 
+Region: TypeAlias = "NDArray[np.bool_] | None"
 _KEPT = 32
 """Number of thumbnails that wait for other systems and questions: more than a batch."""
 
@@ -26,6 +30,7 @@ class Thumbnails:
     def __init__(self, parts: Parts, seed: PreparedSeed) -> None:
         self._parts, self._seed = parts, seed
         self._pictures: dict[str, KeptAnswer] = {}
+        self._expected: tuple[Region, Marks | None] = (None, None)
         self._lock = threading.Lock()
 
     def of(self, case: MadeCase, output: Output | None, record: Mapping[str, Any]) -> tuple[KeptAnswer, ...]:
@@ -54,14 +59,20 @@ class Thumbnails:
             yield KeptAnswer(of_record(DRAWN, record), DRAWN, encode(answer))
         answered = None if output is None else drawing.region(output)
         expected = drawing.expected_region(seed, Effect() if case.address.is_source else case.follow.effect)
-        marks = outlined(
-            *(
-                None if region is None else drawing.view(seed, seed.image, region).region
-                for region in (expected, answered)
-            )
-        )
+        marks = self._marks(case, expected, answered)
         if marks is not None:
             yield KeptAnswer(of_record(MARKS, record), MARKS, marks.as_bytes())
+
+    def _marks(self, case: MadeCase, expected: Region, answered: Region) -> Marks | None:
+        """Return the outlines; the expected one is traced once for all cases in which nothing moves."""
+        view, seed = case.task.drawing.view, self._seed
+        flat = [None if region is None else view(seed, seed.image, region).region for region in (expected, answered)]
+        traced, marks = self._expected
+        if expected is None or expected is not traced or marks is None:
+            marks = outlined(*flat)
+            self._expected = (expected, marks)
+            return marks
+        return marks._replace(answered="" if flat[1] is None else path_of(flat[1]))
 
     def _picture(self, case: MadeCase, image: Image) -> KeptAnswer:
         with self._lock:

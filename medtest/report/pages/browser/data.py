@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from medtest.core.files.written import WrittenFiles
 from medtest.core.records import ADDRESS
-from medtest.report.pages.browser.pictures import FOLDER, ShownPictures
+from medtest.report.pages.browser.pictures import FOLDER, JPEG, ShownPictures
 from medtest.report.pages.browser.rows import Case, Side, chosen_cases, read_cases
 from medtest.report.pages.browser.strips import replay_command
 from medtest.report.pages.material import SAMPLES, Material, sample_index
@@ -48,6 +48,10 @@ class _Columns:
     def text(self, column: str, text: str) -> None:
         """Append a text that repeats in a column."""
         self.add(column, self.number(column, text))
+
+    def cost(self, column: str, text: str) -> int:
+        """Return the bytes by which a text would enlarge a list of texts."""
+        return 0 if text in self._numbers.get(column, {}) else len(text) + 3
 
     def number(self, column: str, text: str) -> int:
         """Return the number of a text in a list of texts."""
@@ -110,7 +114,7 @@ def browser_of(
             break
     if beside is not None:
         write_pictures(beside, taken.pictures.files)
-    total = sum(len(side.ranked.order) for side in sides[:1]) if len(sides) == 1 else len(cases)
+    total = sum(materials[0].tables.counts.verdicts.values()) if len(sides) == 1 else len(cases)
     if not taken.rows:
         return NO_BROWSER
     note = " ".join(line for line in (_left_out(taken, total), _without(taken, materials)) if line)
@@ -181,12 +185,17 @@ class _Taken:
         for number, side in enumerate(self.sides):
             names = [name for case in cases for name in case.named(number).values()]
             stored |= {} if side.store is None else side.store.read_all(names)
-        self.pictures.convert({name: data for name, data in stored.items() if data.startswith(b"\xff\xd8")})
+        self.pictures.convert({name: data for name, data in stored.items() if data.startswith(JPEG)})
         for case in cases:
             extras = [self._extra(case, number) for number in range(len(self.sides))]
-            marks = [name for number in range(len(self.sides)) for name in case.named(number).values()]
-            size = _ROW + sum(len(stored[name]) for name in marks if name in stored and stored[name][:1].isdigit())
-            size += len(json.dumps(extras, ensure_ascii=False)) + self.pictures.cost(marks)
+            names = [name for number in range(len(self.sides)) for name in case.named(number).values()]
+            size = _ROW + len(json.dumps(extras, ensure_ascii=False)) + self.pictures.cost(names)
+            size += sum(
+                own.cost("paths", path)
+                for number, own in enumerate(self._own)
+                for name in case.named(number).values()
+                for path in _paths(stored.get(name, b""))
+            )
             if self._budget is not None and self._bytes + size > self._budget:
                 self.pictures.drop_unused()
                 return False
@@ -273,6 +282,12 @@ def _drawn_strips(material: Material) -> dict[str, str]:
     folder = Path(os.path.relpath(material.strips / SAMPLES, material.target)).as_posix()
     entries = [] if material.wanted.images == "none" else sample_index(material.strips)
     return {str(entry.get("address")): quote(f"{folder}/{entry['file']}") for entry in entries}
+
+
+def _paths(stored: bytes) -> tuple[str, ...]:
+    """Return the paths of stored outlines; none of a picture."""
+    marks = None if stored.startswith(JPEG) else Marks.of_bytes(stored)
+    return () if marks is None else (marks.expected, marks.answered)
 
 
 def _number(value: Any) -> float | None:

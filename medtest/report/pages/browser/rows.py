@@ -20,8 +20,7 @@ from medtest.runner.records.answers import THUMBNAILS, AnswerStore
 from medtest.runner.records.thumbnails import DRAWN, MARKS, of_record
 
 _SEED = ("dataset", "seed_id", "item")
-MOST_ROWS = 20_000
-"""Largest number of rows that are considered for a page."""
+_HASHES = ("source_sha256", "followup_sha256", ANSWER)
 Record = Mapping[str, Any]
 
 
@@ -38,7 +37,6 @@ class Side:
         self.material, self.records, self.name = material, records, name
         self.ranked: RankedCases = ranked_cases(records, material.wanted.primary)
         self.store = None if material.wanted.images == "none" else AnswerStore(material.folder, THUMBNAILS)
-        self._answers: dict[str, str] = {}
 
     @cached_property
     def addresses(self) -> NDArray[np.object_]:
@@ -64,21 +62,20 @@ class Side:
         frame = self.records.sources.iloc[numbers]
         sources = dict(zip(numbers, frame.to_dict("records"), strict=True))
         pairs = [(record, None if at is None else sources[at]) for record, at in zip(followups, places, strict=True)]
-        answers = self._answers_of([str(one[ADDRESS]) for pair in pairs for one in pair if one is not None])
+        names = self._names_of([str(one[ADDRESS]) for pair in pairs for one in pair if one is not None])
         for one in (*followups, *sources.values()):
-            one[ANSWER] = answers.get(str(one[ADDRESS]), "")
+            one.update(names.get(str(one[ADDRESS]), dict.fromkeys(_HASHES, "")))
         return [(_plain(record), None if source is None else _plain(source)) for record, source in pairs]
 
-    def _answers_of(self, addresses: Sequence[str]) -> dict[str, str]:
-        table = self._answer_table
-        if ANSWER not in table.column_names or ADDRESS not in table.column_names:
-            return {}
+    def _names_of(self, addresses: Sequence[str]) -> dict[str, dict[str, str]]:
+        """Return the hashes of images and answers by address; tables do not need them, so they are read apart."""
+        table = self._hashes
         chosen = table.filter(pc.is_in(table[ADDRESS], value_set=pa.array(addresses, pa.string())))
-        return dict(zip(chosen[ADDRESS].to_pylist(), chosen[ANSWER].fill_null("").to_pylist(), strict=True))
+        return {row.pop(ADDRESS): {name: text or "" for name, text in row.items()} for row in chosen.to_pylist()}
 
     @cached_property
-    def _answer_table(self) -> pa.Table:
-        return read_table(self.material.folder, [ADDRESS, ANSWER])
+    def _hashes(self) -> pa.Table:
+        return read_table(self.material.folder, [ADDRESS, *_HASHES])
 
 
 def _plain(record: Mapping[Any, Any]) -> dict[str, Any]:
@@ -113,14 +110,14 @@ def _sha(record: Record, name: str) -> str:
     return str(record.get(name) or "")
 
 
-def chosen_cases(sides: Sequence[Side], *, most: int = MOST_ROWS) -> list[tuple[int, ...]]:
+def chosen_cases(sides: Sequence[Side]) -> list[tuple[int, ...]]:
     """Return the cases of a page in the order in which they are taken: their index in each side.
 
     Of one side these are all its follow-ups; of several, those that some of them violate and others do not.
     """
     first, *others = sides
     if not others:
-        return [(int(row),) for row in first.ranked.order[:most]]
+        return [(int(row),) for row in first.ranked.order]
     cases = []
     for row in first.ranked.order.tolist():
         rows = (row, *(side.place.get(str(first.addresses[row]), -1) for side in others))
@@ -134,7 +131,7 @@ def chosen_cases(sides: Sequence[Side], *, most: int = MOST_ROWS) -> list[tuple[
         losses = [side.ranked.loss[at] for side, at in zip(sides, rows, strict=True)]
         return -float(np.nanmax(losses)) if np.isfinite(losses).any() else 0.0
 
-    return sorted(cases, key=largest)[:most]
+    return sorted(cases, key=largest)
 
 
 def read_cases(sides: Sequence[Side], cases: Sequence[tuple[int, ...]], chunk: int = 1024) -> Iterator[list[Case]]:

@@ -35,6 +35,16 @@
   window.addEventListener("hashchange", unfold);
   unfold();
 
+  // What scrolls sideways can be reached and scrolled with the keyboard.
+  const reachable = () => {
+    for (const one of document.querySelectorAll(".scroll, .strip .picture, .command")) {
+      if (one.scrollWidth > one.clientWidth) one.tabIndex = 0;
+    }
+  };
+  document.addEventListener("toggle", reachable, true);
+  window.addEventListener("resize", reachable);
+  reachable();
+
   // Paper shows everything.
   let closed = [];
   window.addEventListener("beforeprint", () => {
