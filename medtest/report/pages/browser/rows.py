@@ -64,7 +64,7 @@ class Side:
         pairs = [(record, None if at is None else sources[at]) for record, at in zip(followups, places, strict=True)]
         names = self._names_of([str(one[ADDRESS]) for pair in pairs for one in pair if one is not None])
         for one in (*followups, *sources.values()):
-            one.update(names.get(str(one[ADDRESS]), dict.fromkeys(_HASHES, "")))
+            one.update({**dict.fromkeys(_HASHES, ""), **names.get(str(one[ADDRESS]), {})})
         return [(_plain(record), None if source is None else _plain(source)) for record, source in pairs]
 
     def _names_of(self, addresses: Sequence[str]) -> dict[str, dict[str, str]]:
