@@ -41,19 +41,19 @@ class Matter:
 
 SWATCHES: dict[tuple[str, str], Matter] = {
     ("feces", "clump_brown"): Matter(
-        colours=((146, 90, 36), (194, 130, 58), (222, 166, 90)), lumps=1.6, creases=1.5, crumbs=0.34, wetness=0.6
+        colours=((152, 87, 38), (202, 126, 60), (230, 162, 92)), lumps=1.6, creases=1.5, crumbs=0.34, wetness=0.6
     ),
     ("feces", "clump_crumbly"): Matter(
-        colours=((150, 100, 46), (198, 144, 72), (226, 182, 106)), lumps=1.2, creases=1.8, crumbs=0.6, specks=0.02
+        colours=((156, 96, 48), (206, 138, 74), (234, 174, 106)), lumps=1.2, creases=1.8, crumbs=0.6, specks=0.02
     ),
     ("feces", "clump_dark"): Matter(
-        colours=((112, 70, 28), (156, 104, 48), (190, 136, 70)), lumps=1.8, creases=1.2, crumbs=0.3, wetness=0.8
+        colours=((116, 66, 30), (160, 99, 50), (196, 131, 70)), lumps=1.8, creases=1.2, crumbs=0.3, wetness=0.8
     ),
     ("feces", "clump_olive"): Matter(
-        colours=((130, 92, 32), (182, 134, 54), (212, 168, 86)), lumps=1.5, creases=1.4, crumbs=0.4, wetness=0.7
+        colours=((134, 88, 34), (186, 127, 56), (216, 162, 88)), lumps=1.5, creases=1.4, crumbs=0.4, wetness=0.7
     ),
     ("feces", "liquid_brown"): Matter(
-        colours=((140, 88, 36), (176, 116, 52), (198, 142, 76)),
+        colours=((144, 84, 36), (180, 110, 52), (202, 137, 76)),
         lumps=0.5,
         creases=0.2,
         crumbs=0.16,
@@ -61,7 +61,7 @@ SWATCHES: dict[tuple[str, str], Matter] = {
         wetness=0.9,
     ),
     ("feces", "liquid_yellow"): Matter(
-        colours=((178, 120, 40), (206, 154, 62), (224, 184, 96)),
+        colours=((174, 110, 42), (204, 144, 62), (222, 174, 94)),
         lumps=0.6,
         creases=0.3,
         crumbs=0.24,
@@ -70,16 +70,16 @@ SWATCHES: dict[tuple[str, str], Matter] = {
         specks=0.02,
     ),
     ("blood", "clot"): Matter(
-        colours=((64, 8, 8), (92, 14, 12), (118, 20, 16)), lumps=1.2, creases=0.6, crumbs=0.2, wetness=0.7
+        colours=((64, 14, 14), (80, 18, 17), (95, 24, 20)), lumps=1.2, creases=0.6, crumbs=0.2, wetness=0.7
     ),
     ("blood", "film"): Matter(
-        colours=((126, 16, 12), (146, 24, 18), (160, 32, 24)), lumps=0.4, creases=0.0, crumbs=0.05, wetness=0.5
+        colours=((86, 19, 17), (98, 24, 20), (110, 30, 23)), lumps=0.4, creases=0.0, crumbs=0.05, wetness=0.5
     ),
     ("blood", "oozing"): Matter(
-        colours=((104, 12, 12), (128, 18, 16), (146, 26, 22)), lumps=0.6, creases=0.1, crumbs=0.1, wetness=0.6
+        colours=((78, 17, 16), (91, 21, 18), (103, 26, 21)), lumps=0.6, creases=0.1, crumbs=0.1, wetness=0.6
     ),
     ("blood", "pool_large"): Matter(
-        colours=((84, 8, 10), (108, 14, 14), (126, 20, 18)), lumps=0.4, creases=0.0, crumbs=0.04, wetness=0.9
+        colours=((68, 14, 14), (82, 18, 17), (95, 23, 20)), lumps=0.4, creases=0.0, crumbs=0.04, wetness=0.9
     ),
 }
 
@@ -107,7 +107,7 @@ def draw_swatch(matter: Matter, rng: np.random.Generator) -> tuple[NDArray[np.ui
     colour = np.where(t < 0.5, dark + (middle - dark) * 2 * t, middle + (light - middle) * (2 * t - 1))
     if matter.specks:
         speck = smoothstep(2.1 - 8 * matter.specks, 2.6, noise(shape, 7, rng, 2))[..., None]
-        colour = colour * (1 - 0.5 * speck)
+        colour = colour * (1 - np.array((0.16, 0.2, 0.24), np.float32) * speck)
         height = height + 0.5 * speck[..., 0]
     low, high = matter.opacity
     opacity = low + (high - low) * smoothstep(-1.2, 1.2, _warped(30, rng, 8))

@@ -7,6 +7,7 @@ values are the same on every processor (:mod:`medtest.core.portable`).
 
 from __future__ import annotations
 
+import hashlib
 import math
 from dataclasses import dataclass
 
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from medtest.core.cases import Mask, PreparedSeed
 from medtest.core.errors import NotApplicable
+from medtest.relations.objects.matter.noise_bank import tile
 from medtest.relations.placement import keep_out, lesion_distance
 
 LONGER_SIDE = 256
@@ -30,6 +32,13 @@ HIGHLIGHT = (248.0, 224.0, 203.0)
 """Mean colour of 5,780 reflections in Kvasir-SEG."""
 WHITE_FROM = 190
 """Least channel from which a pixel counts as a reflection of the lamp."""
+SHAPE = (9, 9)
+"""Work cells over which light is averaged twice where it follows the shape of folds."""
+USUAL = (158.0, 91.0, 59.0)
+"""Median R, G, B of mucosa beside stool, to which swatches are coloured."""
+USUAL_LUMA = 107.4
+STREAK_STEPS = (-7, -5, -3, -1, 1, 3, 5, 7)
+"""Places along a fold, in cells of half the work grid, whose noise makes a streak."""
 RIM_WIDTH = 4.0
 """Width of a rim, 10 to 90 %, in pixels of the original image (measured: 3–5)."""
 
@@ -52,7 +61,10 @@ class Scene:
         lamp_x: Component of the direction to the lamp, which sits at the lens, towards +x.
         lamp_y: Component towards +y.
         folds: float64 of the coarse shape plus (3,): cos and sin of twice the direction of folds, and coherence 0–1.
-        tint: Mean R, G, B of the field, as share of that of typical mucosa.
+        flow: Noise of standard deviation about 1, drawn out along folds.
+        overlay: bool of the prepared image's shape: text and boxes burnt into the picture.
+        gravity: Direction in which liquids run, x and y of length 1; drawn from the image alone.
+        tint: Factors on R, G and B of what was coloured for usual mucosa: the field's brightness, part of its cast.
         highlight: Colour of reflections.
         noise: Standard deviation of the noise in grey levels.
         blur: Width of a rim in prepared pixels, 10 to 90 %.
@@ -71,6 +83,9 @@ class Scene:
     lamp_x: Floats
     lamp_y: Floats
     folds: NDArray[np.float64]
+    flow: Floats
+    overlay: Mask
+    gravity: tuple[float, float]
     tint: tuple[float, float, float]
     highlight: tuple[float, float, float]
     noise: float
@@ -100,8 +115,9 @@ def _estimate(seed: PreparedSeed) -> Scene:
     luma = np.asarray(cv2.cvtColor(small, cv2.COLOR_RGB2GRAY), np.uint8)
     pixels = int(np.count_nonzero(field))
     total = small[field].sum(axis=0, dtype=np.int64)
-    tint = [float(value) / pixels / usual for value, usual in zip(total, (158.0, 91.0, 59.0), strict=True)]
-    light = _light(luma, field)
+    even = np.minimum(luma, np.uint8(BRIGHTEST))
+    light, middle = _light(even, field)
+    folds = _folds(even)
     down, across = np.nonzero(field)
     centre = (float(across.sum()) / pixels, float(down.sum()) / pixels)
     radius = math.sqrt(pixels / math.pi)
@@ -109,7 +125,6 @@ def _estimate(seed: PreparedSeed) -> Scene:
     free = cv2.resize(_away(seed), (columns, rows), interpolation=cv2.INTER_NEAREST) / np.float32(cell)
     padded = np.pad(field, 1).view(np.uint8)
     rim = cv2.distanceTransform(padded, cv2.DIST_L2, cv2.DIST_MASK_5)[1:-1, 1:-1]
-    even = np.minimum(luma, np.uint8(BRIGHTEST))
     original = seed.height if seed.original_mask is None else seed.original_mask.shape[0]
     return Scene(
         shape=(rows, columns),
@@ -124,8 +139,11 @@ def _estimate(seed: PreparedSeed) -> Scene:
         lamp_y=np.broadcast_to(
             ((centre[1] - np.arange(rows)) / radius * 0.6).astype(np.float32)[:, None], (rows, columns)
         ),
-        folds=_folds(even),
-        tint=(tint[0], tint[1], tint[2]),
+        folds=folds,
+        flow=_flow(folds),
+        overlay=_overlay(seed, centre[0] * cell, radius * cell),
+        gravity=_gravity(small),
+        tint=_tint([float(value) / pixels for value in total], middle),
         highlight=_highlight(small, field),
         noise=_noise(seed),
         blur=min(max(RIM_WIDTH * seed.height / original, 2.5), 0.02 * longer),
@@ -176,10 +194,10 @@ def enlarge(values: NDArray[np.float64], factor: int = COARSE) -> Floats:
     return values.astype(np.float32)
 
 
-def _light(luma: NDArray[np.uint8], field: Mask) -> Floats:
-    """Return the smooth illumination, relative to the median of the field; it continues below the frame."""
-    capped = np.where(field, np.minimum(luma, BRIGHTEST), 0).astype(np.int64)
-    total, weight = _spread(_cells(capped)), _spread(_cells(field.astype(np.int64)))
+def _light(even: NDArray[np.uint8], field: Mask) -> tuple[Floats, float]:
+    """Return the illumination relative to the median of the field, and that median; it continues below the frame."""
+    capped = np.where(field, even, 0).astype(np.uint8)
+    total, weight = _spread(_cells(capped.astype(np.int64))), _spread(_cells(field.astype(np.int64)))
     known = weight > 0.05
     mean = np.where(known, total / np.maximum(weight, 1e-6), 0.0)
     share = known.astype(np.float64)
@@ -188,9 +206,69 @@ def _light(luma: NDArray[np.uint8], field: Mask) -> Floats:
         fill = (share == 0) & (wide_share > 0)
         mean = np.where(fill, wide / np.maximum(wide_share, 1e-9), mean)
         share = np.where(fill, 1.0, share)
-    middle = float(np.sort(mean[known], kind="stable")[np.count_nonzero(known) // 2])
+    middle = max(float(np.sort(mean[known], kind="stable")[np.count_nonzero(known) // 2]), 8.0)
+    coarse = enlarge(mean)
+    # Matter takes the shape of the folds below, so their shading stays in the light.
+    near, inside = (cv2.blur(cv2.blur(part, SHAPE), SHAPE) for part in (capped, field.view(np.uint8) * np.uint8(255)))
+    fine = np.where(inside > 64, near * np.float32(255) / np.maximum(inside, 1), coarse)
     low, high = map(np.float32, LIGHT_LIMITS)
-    return np.asarray(np.clip(enlarge(mean) / np.float32(max(middle, 8.0)), low, high), np.float32)
+    mixed = (coarse + fine.astype(np.float32)) * np.float32(0.5 / middle)
+    return np.asarray(np.clip(mixed, low, high), np.float32), middle
+
+
+def _tint(mean: list[float], middle: float) -> tuple[float, float, float]:
+    luma = 0.299 * mean[0] + 0.587 * mean[1] + 0.114 * mean[2]
+    bright = min(max(middle / USUAL_LUMA, 0.3), 1.35)
+    red, green, blue = (
+        bright * min(max(math.sqrt(math.sqrt(max(value, 1.0) * USUAL_LUMA / (usual * max(luma, 1.0)))), 0.8), 1.2)
+        for value, usual in zip(mean, USUAL, strict=True)
+    )
+    return red, green, blue
+
+
+def _gravity(small: NDArray[np.uint8]) -> tuple[float, float]:
+    digest = hashlib.sha256(small[::COARSE, ::COARSE].tobytes()).digest()
+    x, y = (int.from_bytes(digest[start : start + 4], "big") / 2**31 - 1.0 for start in (0, 4))
+    length = math.sqrt(x * x + y * y)
+    return (x / length, y / length) if length > 1e-3 else (0.0, 1.0)
+
+
+def _flow(folds: NDArray[np.float64]) -> Floats:
+    """Return noise averaged along the direction of folds, on half the work grid and enlarged."""
+    noise = tile("fine")[: folds.shape[0] * 4, : folds.shape[1] * 4]
+    cosine, sine, coherence = (enlarge(folds[..., part], 4) for part in range(3))
+    # Where folds are unclear, streaks are short.
+    reach = np.minimum(np.float32(1.0), np.float32(0.25) + np.float32(2.5) * coherence)
+    across = np.sqrt(np.maximum((np.float32(1) + cosine) * np.float32(0.5), 0)) * reach
+    down = np.sqrt(np.maximum((np.float32(1) - cosine) * np.float32(0.5), 0)) * reach
+    down = np.where(sine < 0, -down, down)
+    rows, columns = noise.shape
+    y, x = np.arange(rows, dtype=np.float32)[:, None], np.arange(columns, dtype=np.float32)[None, :]
+    total = np.zeros(noise.shape, np.float32)
+    for step in STREAK_STEPS:
+        row = np.clip(y + np.float32(step) * down, 0, rows - 1).astype(np.intp)
+        column = np.clip(x + np.float32(step) * across, 0, columns - 1).astype(np.intp)
+        total += noise[row, column]
+    return enlarge(total.astype(np.float64) * (1.7 / len(STREAK_STEPS)), 2)
+
+
+def _overlay(seed: PreparedSeed, middle: float, radius: float) -> Mask:
+    """Return bool H×W, True on rows of glyphs off the middle of the field and on green boxes."""
+    red, green, blue = cv2.split(seed.image)
+    least, most = cv2.min(cv2.min(red, green), blue), cv2.max(cv2.max(red, green), blue)
+    white = ((least > 120) & (cv2.subtract(most, least) < 60)).view(np.uint8)
+    unit = max(seed.height, seed.width) / 512
+    thick = cv2.morphologyEx(white, cv2.MORPH_OPEN, np.ones((round(11 * unit) | 1,) * 2, np.uint8))
+    thin = cv2.bitwise_and(white, cv2.bitwise_not(thick))
+    joined = cv2.dilate(thin, np.ones((1, round(9 * unit) | 1), np.uint8))
+    _, labels, stats, centres = cv2.connectedComponentsWithStats(joined)
+    _, _, width, height, _ = stats.T
+    text = (width >= 22 * unit) & (width >= 1.8 * height) & (height >= 5 * unit) & (height <= 18 * unit)
+    text &= np.abs(centres[:, 0] - middle) > 0.4 * radius
+    text[0] = False
+    glyphs = cv2.dilate((text[labels] & (thin > 0)).view(np.uint8), np.ones((3, 3), np.uint8))
+    box = (cv2.subtract(green, red) > 40) & (green >= blue)
+    return np.asarray((glyphs > 0) | box, np.bool_)
 
 
 def _darker(luma: NDArray[np.uint8], fine: int, wide: int) -> Floats:

@@ -31,6 +31,9 @@ ROOM = 1.25
 SMALLEST_PIECE = 4
 """Work cells below which a piece is a fleck and not counted."""
 LEVELS = 65535
+Grids = dict[str, NDArray[Any]]
+PLACED = ("slope_x", "slope_y", "across", "down", "lamp_x", "lamp_y")
+"""Arrays of every ladder: slopes of the surface and of the potential, and the direction to the lamp."""
 
 
 def smooth(values: NDArray[np.floating[Any]], low: float, high: float) -> Floats:
@@ -82,8 +85,15 @@ class Matter(ABC):
     fringe: ClassVar[float]
 
     @abstractmethod
-    def potential(self, scene: Scene, rng: np.random.Generator) -> tuple[Floats, dict[str, Floats]]:
-        """Return the potential on the work grid and arrays (of its shape, or with three channels) kept with it."""
+    def potential(self, scene: Scene, rng: np.random.Generator) -> tuple[Floats, Grids]:
+        """Return the potential on the work grid and arrays (of its shape, or with three channels) that go with it.
+
+        ``slope_x`` and ``slope_y``, the slopes of the surface, are among them.
+        """
+
+    @abstractmethod
+    def dress(self, scene: Scene, part: Grids) -> dict[str, Floats]:
+        """Return what :meth:`shade` needs of each place, from the arrays of :meth:`potential` at these places."""
 
     @abstractmethod
     def shade(self, ladder: Ladder, threshold: float, count: int) -> tuple[Floats, Floats]:
@@ -118,7 +128,7 @@ class Matter(ABC):
         near = smooth(scene.free, least, least + 0.08 * max(scene.shape))
         potential = potential - np.float32(4.0) * (np.float32(1.0) - near)
         across, down = gradient(potential)
-        parts |= {"across": across, "down": down}
+        parts |= {"across": across, "down": down, "lamp_x": scene.lamp_x, "lamp_y": scene.lamp_y}
         usable = np.flatnonzero((scene.field & (scene.free > least)).ravel())
         values = potential.ravel()[usable]
         field = int(np.count_nonzero(scene.field))
@@ -133,10 +143,23 @@ class Matter(ABC):
         reach = threshold + math.ceil(self.fringe * LEVELS / max(high - low, 1e-6))
         shown = int(np.searchsorted(keys[order], min(reach, LEVELS), side="right"))
         places = usable[order[:shown]]
-        kept = {name: np.ascontiguousarray(part.reshape(-1, *part.shape[2:])[places]) for name, part in parts.items()}
+        cells = np.divmod(places, scene.shape[1])
+        part = {name: grid[cells] for name, grid in parts.items()}
+        kept = {name: part[name] for name in PLACED} | self.dress(scene, part)
         room = usable.size
         kept["room"] = np.array([room], np.float32)
         return Ladder(scene=scene, places=places, potential=values[order[:shown]], field=field, parts=kept)
+
+    @staticmethod
+    def facing(part: dict[str, Floats], rise: NDArray[np.floating[Any]]) -> Floats:
+        """Return the cosine between surface and lamp; ``rise`` is the surface's slope for one of the potential."""
+        one = np.float32(1.0)
+        slope_x, slope_y = part["slope_x"] + rise * part["across"], part["slope_y"] + rise * part["down"]
+        lamp_x, lamp_y = part["lamp_x"], part["lamp_y"]
+        return np.asarray(
+            (one - slope_x * lamp_x - slope_y * lamp_y)
+            / np.sqrt((one + slope_x * slope_x + slope_y * slope_y) * (one + lamp_x * lamp_x + lamp_y * lamp_y))
+        )
 
     def check_room(self, ladder: Ladder, area: float) -> None:
         """Raise if an area has no room off the lesion.
@@ -160,37 +183,62 @@ class Matter(ABC):
         )
         add, keep = self.shade(ladder, threshold, shown)
         shape = ladder.scene.shape
-        layers = np.zeros((shape[0] * shape[1], 3), np.uint8), np.full((shape[0] * shape[1], 3), 255, np.uint8)
         places = ladder.places[:shown]
-        layers[0][places] = np.clip(add + np.float32(0.5), 0, 255).astype(np.uint8)
-        layers[1][places] = np.clip(keep * np.float32(255) + np.float32(0.5), 0, 255).astype(np.uint8)
         solid = np.zeros(shape[0] * shape[1], np.bool_)
         solid[places[:covered]] = True
-        size = (seed.width, seed.height)
+        rows, columns = places // shape[1], places % shape[1]
+        part, whole = _block(rows, columns, shape, (seed.height, seed.width))
+        height, width = part[0].stop - part[0].start, part[1].stop - part[1].start
+        index = (rows - part[0].start) * width + (columns - part[1].start)
+        layers = np.zeros((height * width, 3), np.uint8), np.full((height * width, 3), 255, np.uint8)
+        layers[0][index] = np.clip(add + np.float32(0.5), 0, 255).astype(np.uint8)
+        layers[1][index] = np.clip(keep * np.float32(255) + np.float32(0.5), 0, 255).astype(np.uint8)
+        size = (whole[1].stop - whole[1].start, whole[0].stop - whole[0].start)
         light, through = (
-            cv2.resize(layer.reshape(*shape, 3), size, interpolation=cv2.INTER_LINEAR) for layer in layers
+            cv2.resize(layer.reshape(height, width, 3), size, interpolation=cv2.INTER_LINEAR) for layer in layers
         )
-        allowed, barred, grain = self._masks(seed, ladder.scene, margin)
-        cv2.bitwise_and(light, allowed, dst=light)
-        cv2.bitwise_or(through, barred, dst=through)
+        barred, grain = (layer[whole] for layer in self._masks(seed, ladder.scene, margin))
         cv2.multiply(light, grain, dst=light, scale=1 / 128)
-        image = cv2.multiply(seed.image, through, scale=1 / 255)
-        return np.asarray(cv2.add(image, light), np.uint8), solid.reshape(shape)
+        cv2.bitwise_or(through, barred, dst=through)
+        image = seed.image.copy()
+        cv2.multiply(image[whole], through, dst=image[whole], scale=1 / 255)
+        cv2.add(image[whole], light, dst=image[whole])
+        return image, solid.reshape(shape)
 
-    def _masks(
-        self, seed: PreparedSeed, scene: Scene, margin: int
-    ) -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.uint8]]:
-        """Return where matter may be, the opposite, and the noise as a factor of 128ths; uint8 H×W×3, cached."""
+    def _masks(self, seed: PreparedSeed, scene: Scene, margin: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+        """Return where matter may not be, and the noise as a factor of 128ths, 0 there; uint8 H×W×3, cached."""
 
-        def make() -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.uint8]]:
+        def make() -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
             width = max(float(margin), RING * _diameter(seed))
-            allowed = ~(seed.frame | keep_out(seed, margin=round(width)))
-            mask = np.repeat(allowed.view(np.uint8)[..., None] * np.uint8(255), 3, axis=2)
+            barred = seed.frame | scene.overlay | keep_out(seed, margin=round(width))
             share = 128.0 * scene.noise / 110.0
             grain = np.clip(_grain(seed.height, seed.width) * np.float32(share) + np.float32(128.5), 96, 160)
-            return mask, ~mask, np.repeat(grain.astype(np.uint8)[..., None], 3, axis=2)
+            grain[barred] = 0
+            masks = barred.view(np.uint8) * np.uint8(255), grain.astype(np.uint8)
+            return np.repeat(masks[0][..., None], 3, axis=2), np.repeat(masks[1][..., None], 3, axis=2)
 
         return seed.memo(f"ladder.masks.{margin}", make)
+
+
+Block = tuple[slice, slice]
+
+
+def _block(
+    rows: NDArray[np.int64], columns: NDArray[np.int64], shape: tuple[int, int], size: tuple[int, int]
+) -> tuple[Block, Block]:
+    """Return the part of the work grid that holds all places and a cell more, and the same part of the image.
+
+    Both are the whole where cells are not a whole number of pixels.
+    """
+    factors = tuple(side // cells for side, cells in zip(size, shape, strict=True))
+    if any(factor * cells != side for factor, cells, side in zip(factors, shape, size, strict=True)):
+        return (slice(0, shape[0]), slice(0, shape[1])), (slice(0, size[0]), slice(0, size[1]))
+    part = tuple(
+        slice(max(int(values.min()) - 1, 0), min(int(values.max()) + 2, cells))
+        for values, cells in zip((rows, columns), shape, strict=True)
+    )
+    whole = tuple(slice(side.start * factor, side.stop * factor) for side, factor in zip(part, factors, strict=True))
+    return (part[0], part[1]), (whole[0], whole[1])
 
 
 def _diameter(seed: PreparedSeed) -> float:
@@ -209,12 +257,14 @@ def _grain(height: int, width: int) -> Floats:
 
 def pieces(solid: Mask, seed: PreparedSeed, ladder: Ladder, covered: int) -> tuple[dict[str, Json], dict[str, float]]:
     """Return the effect's data (count, places, grid) and the facts of what is covered."""
-    number, _, stats, middles = cv2.connectedComponentsWithStats(solid.view(np.uint8))
+    lines = np.flatnonzero(solid.any(axis=1))
+    top, bottom = int(lines[0]), int(lines[-1]) + 1
+    number, _, stats, middles = cv2.connectedComponentsWithStats(solid[top:bottom].view(np.uint8))
     areas = stats[1:, cv2.CC_STAT_AREA]
     order = [int(index) for index in np.argsort(-areas, kind="stable") if areas[index] >= SMALLEST_PIECE] or [0]
     rows, columns = solid.shape
     places = [
-        [round((middles[1 + i][0] + 0.5) / columns, 4), round((middles[1 + i][1] + 0.5) / rows, 4)]
+        [round((middles[1 + i][0] + 0.5) / columns, 4), round((middles[1 + i][1] + top + 0.5) / rows, 4)]
         for i in (order if number > 1 else [])
     ]
     facts = {"object_area": covered / ladder.field}

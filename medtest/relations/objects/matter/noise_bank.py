@@ -38,10 +38,10 @@ def tile(band: str) -> Floats:
 
 
 def window(band: str, rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
-    """Return a random window of a tile, turned or mirrored; a view of at most :data:`SIDE` rows and columns."""
+    """Return a random window of a tile or the foam, turned or mirrored; a view, at most :data:`SIDE` a side."""
     top, left, pose = (int(value) for value in rng.integers((SIDE, SIDE, 8)))
     rows, columns = shape if pose < 4 else shape[::-1]
-    part = tile(band)[top : top + rows, left : left + columns]
+    part = (foam() if band == "foam" else tile(band))[top : top + rows, left : left + columns]
     part = part[:: -1 if pose & 1 else 1, :: -1 if pose & 2 else 1]
     return part if pose < 4 else part.T
 
@@ -65,3 +65,29 @@ def _octave(lumps: int, rng: np.random.Generator) -> NDArray[np.float64]:
         ]
         values = (columns[0] + columns[1] + (columns[2] + columns[3])).reshape(SIDE, -1).T
     return values
+
+
+FOAM_SIDE, BUBBLES = 128, 620
+"""Period of the foam in cells, and the bubbles in it."""
+
+
+@lru_cache(maxsize=1)
+def foam() -> Floats:
+    """Return foam, 0 (inside a bubble) to 1 (its bright rim), of the size of :func:`tile`."""
+    rng = key_generator(["medtest.relations.objects.noise_bank", "foam"])
+    total = np.full((FOAM_SIDE, FOAM_SIDE), 0.35)
+    for column, row, size in rng.random((BUBBLES, 3)):
+        radius = 1.1 + 3.2 * size * size * size
+        reach = math.ceil(radius) + 1
+        y, x = math.floor(row * FOAM_SIDE), math.floor(column * FOAM_SIDE)
+        step = np.arange(-reach, reach + 1)
+        away = np.sqrt((step * step)[:, None] + (step * step)[None, :]) / radius
+        # A bubble is a little darker inside, with a bright rim and one glint.
+        profile = np.clip(1.0 - np.abs(away - 0.85) * 4.0, 0.15, 1.0)
+        profile[reach - 1, reach - 1] = 1.0
+        place = np.ix_((y + step) % FOAM_SIDE, (x + step) % FOAM_SIDE)
+        total[place] = np.where(away <= 1.1, profile, total[place])
+    times = 2 * SIDE // FOAM_SIDE
+    made = np.tile(total.astype(np.float32), (times, times))
+    made.flags.writeable = False
+    return made

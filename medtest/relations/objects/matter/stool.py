@@ -13,33 +13,48 @@ from typing import ClassVar
 
 import numpy as np
 
-from medtest.relations.objects.matter.ladder import Ladder, Matter, gradient, smooth, swatch_window
+from medtest.relations.objects.matter.ladder import Grids, Ladder, Matter, gradient, smooth, swatch_window
 from medtest.relations.objects.matter.noise_bank import window
 from medtest.relations.objects.matter.swatches import Swatch
 from medtest.relations.objects.scene import Floats, Scene
 
-SIDE, RIM, LOW, MID, FINE, VALLEY = 1.0, 1.25, 0.85, 0.34, 0.045, 0.35
-"""Shares in the potential: gravity, nearness to the rim of the field, lumps from large to small, folds' valleys."""
-RIM_REACH = 0.10
+SEAT, SIDE, RIM, LOW, MID, FINE, VALLEY, FLOW = 1.6, 0.7, 0.7, 0.62, 0.19, 0.03, 0.25, 0.10
+"""Shares in the potential: the place where most lies, gravity, nearness to the rim of the field, lumps from large to
+small, folds' valleys, strands along folds."""
+RIM_REACH = 0.12
 """Distance from the rim of the field, as share of the longer side, at which its share has halved."""
+SEAT_REACH = 0.45
+"""The same from the seat, as share of the field's radius."""
 ROUNDING = 9.0
 """Distance in work cells from a rim at which matter reaches its full height."""
-HEIGHT = 5.0
+HEIGHT = 3.4
 """Height there in work cells."""
-LUMPS = 3.4
+LUMPS = 1.5
 """Height in work cells of lumps with one standard deviation of the noise."""
-FILM = (0.30, 0.5)
+RELIEF = 0.35
+"""Factor on the height of swatches."""
+FILM = (0.36, 0.85)
 """Reach of thin liquid below the threshold, in potential, and its strength."""
-STAIN = (1.0, 0.90, 0.60)
+STAIN = (1.0, 0.80, 0.42)
 """Share of R, G and B that thin liquid lets through."""
-BRIGHTEST = 1.25
+BRIGHTEST = 1.3
 """Largest light that matter takes up; brighter places of a picture burn out by reflections, not by matter."""
-TONE = 0.07
+TONE = 0.09
 """Standard deviation of brightness between parts of it, as share."""
-AMBIENT = 0.34
+GAIN = (1.04, 1.09, 1.06)
+"""Factors on R, G and B of swatches."""
+SHADE = (0.025, 0.12)
+"""Light at which G and B have sunk to half of R's share."""
+SHOULDER = 200.0
+"""Red from which brightness rises at 0.4 of its pace, so that lit matter keeps its colour."""
+FOAM, FOAM_COLOUR = 0.6, (1.2, 1.35, 1.7)
+"""Opacity of foam, and its colour as multiple of the matter's."""
+AMBIENT = 0.30
 """Light that reaches places turned away from the lamp, as share."""
 GLINT = (0.972, 0.997)
 """Cosine between surface and lamp at which a wet place begins to shine, and shines fully."""
+SPARKS = (2.0, 2.3)
+"""Height of the finest bumps, in standard deviations, whose tops begin to mirror the lamp, and do so fully."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,34 +69,61 @@ class Stool(Matter):
     swatch: Swatch
     wetness: float = 1.0
     kind: ClassVar[str] = "feces"
-    fringe: ClassVar[float] = FILM[0] + 0.1
+    fringe: ClassVar[float] = FILM[0]
 
-    def potential(self, scene: Scene, rng: np.random.Generator) -> tuple[Floats, dict[str, Floats]]:
+    def potential(self, scene: Scene, rng: np.random.Generator) -> tuple[Floats, Grids]:
         """Return the potential: near the rim, on the side where gravity draws, in valleys, in lumps."""
-        angle = float(rng.uniform(0.0, 2.0 * math.pi))
         low, mid, fine = (window(band, rng, scene.shape) for band in ("low", "mid", "fine"))
-        side = scene.lamp_x * np.float32(-math.cos(angle) / 0.6) + scene.lamp_y * np.float32(-math.sin(angle) / 0.6)
+        down_x, down_y = scene.gravity
+        sway = float(rng.uniform(-0.9, 0.9))
+        # lamp_x and lamp_y fall by 0.6 from the centre to the rim.
+        x, y = scene.lamp_x * np.float32(-1 / 0.6), scene.lamp_y * np.float32(-1 / 0.6)
+        side = x * np.float32(down_x) + y * np.float32(down_y)
+        norm = math.sqrt(1.0 + sway * sway)
+        seat_x, seat_y = (down_x - sway * down_y) / norm, (down_y + sway * down_x) / norm
+        away_x, away_y = x - np.float32(seat_x), y - np.float32(seat_y)
+        one = np.float32(1.0)
+        seat = one / (one + (away_x * away_x + away_y * away_y) * np.float32(1.0 / SEAT_REACH**2))
         near = scene.rim * np.float32(1.0 / (RIM_REACH * max(scene.shape)))
-        rim = np.float32(1.0) / (np.float32(1.0) + near * near)
-        lumps = np.float32(LOW) * low + np.float32(MID) * mid + np.float32(FINE) * fine
-        potential = np.float32(SIDE) * side + np.float32(RIM) * rim + lumps + np.float32(VALLEY) * scene.valley
+        rim = one / (one + near * near)
+        potential = np.float32(SEAT) * seat + np.float32(SIDE) * side + np.float32(RIM) * rim
+        potential += np.float32(LOW) * low + np.float32(MID) * mid + np.float32(FINE) * fine
+        potential += np.float32(VALLEY) * scene.valley + np.float32(FLOW) * scene.flow
         albedo, surface = swatch_window(self.swatch, rng, scene.shape)
-        height = (surface[..., 0].astype(np.float32) - np.float32(128)) * np.float32(1 / 16)
+        height = (surface[..., 0].astype(np.float32) - np.float32(128)) * np.float32(RELIEF / 16)
         slope_x, slope_y = gradient(height + np.float32(LUMPS) * mid)
-        tint = np.sqrt(np.array(scene.tint, np.float32)).clip(0.88, 1.08)
-        tone = np.minimum(scene.light, np.float32(BRIGHTEST)) * (np.float32(1.0) + np.float32(TONE) * low)
-        colour = albedo.astype(np.float32) * tone[..., None] * tint
-        wet = surface[..., 2].astype(np.float32) * np.float32(self.wetness / 255)
-        film = smooth(mid + np.float32(0.8) * fine, -1.2, 1.0) * (surface[..., 1] > 0)
         return potential, {
             "slope_x": slope_x,
             "slope_y": slope_y,
+            "albedo": albedo,
+            "surface": surface,
+            "light": scene.light,
+            "flow": scene.flow,
+            "low": low,
+            "mid": mid,
+            "fine": fine,
+            "froth": window("low", rng, scene.shape),
+            "bubbles": window("foam", rng, scene.shape),
+        }
+
+    def dress(self, scene: Scene, part: Grids) -> dict[str, Floats]:
+        """Return colour, wetness, liquid, foam, sparks and opacity of the places."""
+        one = np.float32(1.0)
+        light = np.minimum(part["light"], np.float32(BRIGHTEST))
+        tone = light * (one + np.float32(TONE) * part["low"])
+        colour = part["albedo"] * tone[:, None] * (np.array(scene.tint, np.float32) * np.array(GAIN, np.float32))
+        # In the shade tissue lends its red, and light that returns from matter is warmer.
+        for channel, lost in enumerate(SHADE, 1):
+            colour[:, channel] *= light * np.float32(1.0 + lost) / (light + np.float32(lost))
+        most = np.maximum(colour[:, 0], one)
+        colour *= np.minimum(one, np.float32(0.4) + np.float32(0.6 * SHOULDER) / most)[:, None]
+        return {
             "colour": colour,
-            "wet": wet * smooth(scene.light, 0.3, 0.9),
-            "film": film,
-            "opacity": surface[..., 1].astype(np.float32) * np.float32(1 / 255),
-            "lamp_x": scene.lamp_x,
-            "lamp_y": scene.lamp_y,
+            "wet": part["surface"][:, 2] * np.float32(1.8 * self.wetness / 255) * smooth(light, 0.3, 0.9),
+            "film": smooth(part["flow"] + np.float32(0.7) * part["mid"], -1.0, 1.3),
+            "foam": smooth(part["froth"], 0.7, 1.5) * part["bubbles"],
+            "spark": smooth(part["fine"], *SPARKS),
+            "opacity": part["surface"][:, 1] * np.float32(1 / 255),
         }
 
     def shade(self, ladder: Ladder, threshold: float, count: int) -> tuple[Floats, Floats]:
@@ -94,22 +136,22 @@ class Stool(Matter):
         width = ladder.scene.blur / ladder.scene.cell * 1.6
         cover = smooth(depth, -0.5 * width, 0.5 * width)
         # A rim rises as a quarter of a circle would, flattening towards the inside.
-        rest = np.float32(1.0) - np.clip(depth * np.float32(1.0 / ROUNDING), 0.0, 1.0)
-        rise = rest * np.float32(2.0 * HEIGHT / ROUNDING) / steep
-        slope_x, slope_y = part["slope_x"] + rise * across, part["slope_y"] + rise * down
-        lamp_x, lamp_y = part["lamp_x"], part["lamp_y"]
         one = np.float32(1.0)
-        facing = (one - slope_x * lamp_x - slope_y * lamp_y) / np.sqrt(
-            (one + slope_x * slope_x + slope_y * slope_y) * (one + lamp_x * lamp_x + lamp_y * lamp_y)
-        )
+        rest = one - np.clip(depth * np.float32(1.0 / ROUNDING), 0.0, 1.0)
+        rise = rest * np.float32(2.0 * HEIGHT / ROUNDING) / steep
+        facing = self.facing(part, rise)
         lit = np.float32(AMBIENT) + np.float32(1.2 - AMBIENT) * np.clip(facing, 0.0, 1.0)
-        shine = smooth(facing, *GLINT) * part["wet"] * cover
+        shine = np.maximum(smooth(facing, *GLINT), part["spark"] * smooth(facing, 0.80, 0.95))
+        shine = np.minimum(shine * part["wet"], one) * cover
         opaque = cover * part["opacity"]
         film = smooth(over, -FILM[0], 0.0) * part["film"] * np.float32(FILM[1])
         colour = part["colour"] * lit[:, None]
         colour += (np.array(ladder.scene.highlight, np.float32) - colour) * shine[:, None]
         stain = one - film[:, None] * (one - np.array(STAIN, np.float32))
         clear = one - np.maximum(opaque, shine)
-        veil = film * np.float32(0.10)
+        froth = part["foam"] * smooth(over, -FILM[0], -0.12) * np.float32(FOAM)
+        veil = film * np.float32(0.06)
         add = colour * (one - clear)[:, None] + part["colour"] * (veil * clear)[:, None]
-        return add, stain * (clear * (one - veil))[:, None]
+        keep = stain * (clear * (one - veil))[:, None]
+        pale = part["colour"] * np.array(FOAM_COLOUR, np.float32)
+        return add + (pale - add) * froth[:, None], keep * (one - froth)[:, None]
