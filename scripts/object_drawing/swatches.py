@@ -41,19 +41,19 @@ class Matter:
 
 SWATCHES: dict[tuple[str, str], Matter] = {
     ("feces", "clump_brown"): Matter(
-        colours=((152, 87, 38), (202, 126, 60), (230, 162, 92)), lumps=1.6, creases=1.5, crumbs=0.34, wetness=0.6
+        colours=((158, 95, 40), (210, 137, 64), (239, 177, 98)), lumps=1.6, creases=1.5, crumbs=0.34, wetness=0.6
     ),
     ("feces", "clump_crumbly"): Matter(
-        colours=((156, 96, 48), (206, 138, 74), (234, 174, 106)), lumps=1.2, creases=1.8, crumbs=0.6, specks=0.02
+        colours=((162, 105, 51), (214, 150, 78), (243, 190, 112)), lumps=1.2, creases=1.8, crumbs=0.6, specks=0.02
     ),
     ("feces", "clump_dark"): Matter(
-        colours=((116, 66, 30), (160, 99, 50), (196, 131, 70)), lumps=1.8, creases=1.2, crumbs=0.3, wetness=0.8
+        colours=((121, 72, 32), (166, 108, 53), (204, 143, 74)), lumps=1.8, creases=1.2, crumbs=0.3, wetness=0.8
     ),
     ("feces", "clump_olive"): Matter(
-        colours=((134, 88, 34), (186, 127, 56), (216, 162, 88)), lumps=1.5, creases=1.4, crumbs=0.4, wetness=0.7
+        colours=((139, 96, 36), (193, 138, 59), (225, 177, 93)), lumps=1.5, creases=1.4, crumbs=0.4, wetness=0.7
     ),
     ("feces", "liquid_brown"): Matter(
-        colours=((144, 84, 36), (180, 110, 52), (202, 137, 76)),
+        colours=((150, 92, 38), (187, 120, 55), (210, 149, 81)),
         lumps=0.5,
         creases=0.2,
         crumbs=0.16,
@@ -61,7 +61,7 @@ SWATCHES: dict[tuple[str, str], Matter] = {
         wetness=0.9,
     ),
     ("feces", "liquid_yellow"): Matter(
-        colours=((174, 110, 42), (204, 144, 62), (222, 174, 94)),
+        colours=((181, 120, 45), (212, 157, 66), (231, 190, 100)),
         lumps=0.6,
         creases=0.3,
         crumbs=0.24,

@@ -24,6 +24,7 @@ from medtest.core.files.images import BadFileError
 from medtest.preparation.frame import fit_field
 from medtest.relations.objects.layouts import ObjectImage, find_objects
 from medtest.relations.objects.library import SOLID, ObjectLibrary
+from medtest.relations.objects.matter.estimate import estimate_swatch
 from medtest.relations.objects.placing import FieldLook, measure_field
 
 RIM = 3
@@ -31,6 +32,8 @@ RIM = 3
 CORNER_SHARE = 0.35
 """Share of an outline on the border above which the object is only partially visible."""
 CUT_POINTS = 7
+POURED = ("feces", "blood")
+"""Kinds whose levels pour matter, for which a swatch is estimated."""
 Progress = Callable[[int, int], None]
 _LUMA = np.array([0.299, 0.587, 0.114])
 
@@ -56,6 +59,21 @@ class BuildOptions:
     largest: float = 0.5
     longest: int = 640
     feather: float = 1.2
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CutObject:
+    """One object cut out of an image.
+
+    Attributes:
+        picture: RGBA, uint8 h×w×4, cropped and shrunk.
+        facts: Facts of the library's JSON without the name.
+        swatch: Albedo and surface pictures of stool and blood (:mod:`medtest.relations.objects.matter.swatches`).
+    """
+
+    picture: NDArray[np.uint8]
+    facts: dict[str, Any]
+    swatch: tuple[NDArray[np.uint8], NDArray[np.uint8]] | None
 
 
 @dataclass(kw_only=True)
@@ -95,11 +113,10 @@ def build_library(
     used: set[tuple[str, str]] = set()
     for index, item in enumerate(items):
         try:
-            for picture, facts in cut_objects(item, options, layout):
-                name = _free_name(facts["kind"], item.stem, used)
-                _write(out, picture, facts | {"name": name})
-                report.written[facts["kind"]] = report.written.get(facts["kind"], 0) + 1
-                report.partial += int(facts["partial"])
+            for cut in cut_objects(item, options, layout):
+                _write(out, cut, _free_name(item.kind, item.stem, used))
+                report.written[item.kind] = report.written.get(item.kind, 0) + 1
+                report.partial += int(cut.facts["partial"])
         except (BadFileError, ValueError) as error:
             report.skipped.append((item.name, str(error)))
         if progress is not None:
@@ -113,10 +130,8 @@ def build_library(
     return report
 
 
-def cut_objects(
-    item: ObjectImage, options: BuildOptions, layout: str
-) -> list[tuple[NDArray[np.uint8], dict[str, Any]]]:
-    """Return every object of one image as (RGBA, facts without a name): uint8 h×w×4, cropped and shrunk.
+def cut_objects(item: ObjectImage, options: BuildOptions, layout: str) -> list[CutObject]:
+    """Return every object of one image.
 
     Raises:
         ValueError: The image or the mask is unusable; the message gives the reason.
@@ -145,7 +160,7 @@ def cut_objects(
 
 def _cut(
     image: Image, part: Mask, inside: Mask, every: Mask, kind: str, options: BuildOptions, layout: str
-) -> tuple[NDArray[np.uint8], dict[str, Any]]:
+) -> CutObject:
     box = cv2.boundingRect(part.view(np.uint8))
     pad = int(np.ceil(3 * options.feather))
     x0, y0 = max(box[0] - pad, 0), max(box[1] - pad, 0)
@@ -169,7 +184,11 @@ def _cut(
         "source": options.source or layout,
         "licence": options.licence,
     }
-    return picture, facts | _orientation(part, inside, field_box, (x0, y0, x1, y1))
+    return CutObject(
+        picture=picture,
+        facts=facts | _orientation(part, inside, field_box, (x0, y0, x1, y1)),
+        swatch=estimate_swatch(image, part, tissue) if kind in POURED else None,
+    )
 
 
 def _rgba(image: Image, part: Mask, feather: float) -> NDArray[np.uint8]:
@@ -287,14 +306,18 @@ def _check_out(out: Path, kinds: list[str]) -> None:
         raise UserMistakes(mistakes)
 
 
-def _write(out: Path, picture: NDArray[np.uint8], facts: dict[str, Any]) -> None:
-    done, data = cv2.imencode(".png", cv2.cvtColor(picture, cv2.COLOR_RGBA2BGRA), [cv2.IMWRITE_PNG_COMPRESSION, 7])
-    if not done:
-        raise ValueError("cannot be encoded as PNG")
-    target = out / facts["kind"] / f"{facts['name']}.png"
+def _write(out: Path, cut: CutObject, name: str) -> None:
+    files = {"": cut.picture} | dict(zip((".albedo", ".surface"), cut.swatch or (), strict=False))
+    folder = out / cut.facts["kind"]
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(data.tobytes())
-        target.with_suffix(".json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+        folder.mkdir(parents=True, exist_ok=True)
+        for part, picture in files.items():
+            order = cv2.COLOR_RGBA2BGRA if picture.shape[2] == 4 else cv2.COLOR_RGB2BGR
+            done, data = cv2.imencode(".png", cv2.cvtColor(picture, order), [cv2.IMWRITE_PNG_COMPRESSION, 7])
+            if not done:
+                raise ValueError("cannot be encoded as PNG")
+            (folder / f"{name}{part}.png").write_bytes(data.tobytes())
+        facts = cut.facts | {"name": name}
+        (folder / f"{name}.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
     except OSError as error:
         raise OutputProblem(f"{out.name} cannot be written: {error.strerror}") from error

@@ -19,7 +19,7 @@ from pydantic import Field
 from medtest.core.cases import Effect, FollowUp, Image, Params, PreparedSeed
 from medtest.core.errors import Mistake
 from medtest.core.plugins import TRUSTED, PartSettings
-from medtest.relations.base import Relation
+from medtest.relations.base import PUBLISHED_SEVERITY, Relation
 from medtest.relations.levels import Level, PublishedRanges, RangedSettings, number
 from medtest.relations.objects.cutouts import Cutout, Variant, cutout
 from medtest.relations.objects.library import BUNDLED, SOLID, ObjectInfo, ObjectLibrary, load_library
@@ -31,7 +31,7 @@ GREY_AT_MEAN = 0.8
 
 
 class AreaLevel(Level):
-    """One severity of ``instrument``.
+    """One severity.
 
     Attributes:
         area: Covered percentage of the field.
@@ -46,13 +46,13 @@ class AreaLevel(Level):
 
 
 class PiecesLevel(AreaLevel):
-    """One severity of ``feces`` or ``blood``.
+    """What published mode draws for ``feces`` or ``blood``.
 
     Attributes:
-        count: Pieces that share the area in published mode; the matter of levels divides by itself.
+        count: Pieces that share the area.
     """
 
-    count: int = Field(default=1, ge=1, le=40)
+    count: int
 
 
 class AreaRange(PublishedRanges):
@@ -114,7 +114,7 @@ class InstrumentSettings(RangedSettings[AreaLevel], _LibrarySettings):
     published: AreaRange
 
 
-class PiecesSettings(RangedSettings[PiecesLevel], _LibrarySettings):
+class PiecesSettings(RangedSettings[AreaLevel], _LibrarySettings):
     """Settings of ``feces`` and ``blood``.
 
     Attributes:
@@ -124,6 +124,12 @@ class PiecesSettings(RangedSettings[PiecesLevel], _LibrarySettings):
 
     wetness: float = Field(default=1.0, ge=0.0, le=2.0)
     published: PiecesRange
+
+    def level(self, severity: int, rng: np.random.Generator) -> AreaLevel:
+        """Return the level of a severity; in published mode one drawn from the ranges, with a number of pieces."""
+        if severity != PUBLISHED_SEVERITY:
+            return super().level(severity, rng)
+        return PiecesLevel.model_construct(**self.published.draw(rng))
 
 
 class _Objects(Relation):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import cv2
@@ -143,7 +144,7 @@ def _estimate(seed: PreparedSeed) -> Scene:
         flow=_flow(folds),
         overlay=_overlay(seed, centre[0] * cell, radius * cell),
         gravity=_gravity(small),
-        tint=_tint([float(value) / pixels for value in total], middle),
+        tint=tint_of([float(value) / pixels for value in total], middle),
         highlight=_highlight(small, field),
         noise=_noise(seed),
         blur=min(max(RIM_WIDTH * seed.height / original, 2.5), 0.02 * longer),
@@ -216,7 +217,8 @@ def _light(even: NDArray[np.uint8], field: Mask) -> tuple[Floats, float]:
     return np.asarray(np.clip(mixed, low, high), np.float32), middle
 
 
-def _tint(mean: list[float], middle: float) -> tuple[float, float, float]:
+def tint_of(mean: Sequence[float], middle: float) -> tuple[float, float, float]:
+    """Return the factors on R, G and B from usual mucosa to a field of this mean colour and median luma."""
     luma = 0.299 * mean[0] + 0.587 * mean[1] + 0.114 * mean[2]
     bright = min(max(middle / USUAL_LUMA, 0.3), 1.35)
     red, green, blue = (

@@ -41,8 +41,6 @@ BRIGHTEST = 1.3
 """Largest light that matter takes up; brighter places of a picture burn out by reflections, not by matter."""
 TONE = 0.09
 """Standard deviation of brightness between parts of it, as share."""
-GAIN = (1.04, 1.09, 1.06)
-"""Factors on R, G and B of swatches."""
 SHADE = (0.025, 0.12)
 """Light at which G and B have sunk to half of R's share."""
 SHOULDER = 200.0
@@ -111,7 +109,7 @@ class Stool(Matter):
         one = np.float32(1.0)
         light = np.minimum(part["light"], np.float32(BRIGHTEST))
         tone = light * (one + np.float32(TONE) * part["low"])
-        colour = part["albedo"] * tone[:, None] * (np.array(scene.tint, np.float32) * np.array(GAIN, np.float32))
+        colour = part["albedo"] * tone[:, None] * np.array(scene.tint, np.float32)
         # In the shade tissue lends its red, and light that returns from matter is warmer.
         for channel, lost in enumerate(SHADE, 1):
             colour[:, channel] *= light * np.float32(1.0 + lost) / (light + np.float32(lost))

@@ -27,7 +27,7 @@ class Swatch:
 
     Attributes:
         name: Name of the object.
-        albedo: S×S×3 RGB, at the median light of a field.
+        albedo: S×S×3 RGB, at the median light of a field of usual mucosa (:data:`scene.USUAL`).
         height: 16 steps a pixel of height, 128 the middle.
         opacity: 0 clear, 255 opaque.
         wetness: 0 dull, 255 mirror-like.
