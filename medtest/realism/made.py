@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from medtest.core.cases import UNCHANGED, Address, Image, Mask, PreparedSeed
+from medtest.core.errors import Mistake
 from medtest.core.probes import Need
 from medtest.realism.measures import scaled
 from medtest.realism.outlines import changed_area
@@ -72,6 +73,9 @@ class ArtefactMaker:
         suite: The suite.
         invocation: Only ``data``, ``limit`` and ``only`` are used.
 
+    Raises:
+        UserMistakes: The suite's cases are no pictures.
+
     Attributes:
         parts: Name of the part by relation id, without the floor and relations that need a system or make sequences.
         skipped: Chosen cases by relation and severity that the relation does not apply to.
@@ -79,6 +83,9 @@ class ArtefactMaker:
 
     def __init__(self, suite: Suite, invocation: Invocation) -> None:
         check_images(suite, "medtest realism")
+        if suite.task.series:
+            found = f"seeds that expect {suite.task.noun}"
+            raise Mistake(where="suite", key="seeds", found=found, allowed="pictures, as of polyp_seg").as_error()
         self.suite = suite
         self._making = Parts(suite, invocation.data, invocation.batch_size)
         self._names = ShownNames.of(suite.privacy, invocation.home)
@@ -93,8 +100,8 @@ class ArtefactMaker:
         plan = self._making.plan(self._refs)
         for unit in plan.units():
             chosen = unit.chosen(limit=invocation.limit, only=invocation.only)
-            if chosen:
-                self._cases.append((unit.index, [unit.cases[place] for place in chosen]))
+            if chosen:  # all questions of a picture share its follow-ups, so the first one's cases are enough
+                self._cases.append((unit.index, [unit.cases[place] for place in chosen if place < unit.row]))
         self.skipped: Counter[tuple[str, int]] = Counter()
 
     def _drawable(self, relation: str) -> bool:

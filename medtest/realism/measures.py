@@ -106,9 +106,9 @@ def lab_of(image: Image) -> Floats:
 
 def highlights_of(image: Image) -> Mask:
     """Return the highlights of a uint8 H×W×3 RGB image, bool H×W."""
-    value = image.max(axis=2)
-    spread = (value - image.min(axis=2)).astype(np.float32)
-    return np.asarray((value >= HIGHLIGHT_VALUE) & (spread < HIGHLIGHT_SATURATION * value), np.bool_)
+    red, green, blue = cv2.split(image)
+    value, least = cv2.max(cv2.max(red, green), blue), cv2.min(cv2.min(red, green), blue)
+    return np.asarray((value >= HIGHLIGHT_VALUE) & (value - least < HIGHLIGHT_SATURATION * value), np.bool_)
 
 
 def measure(image: Image, mask: Mask, field: Mask) -> dict[str, float] | None:

@@ -40,7 +40,8 @@ def changed_area(before: Image, after: Image, field: Mask) -> Mask:
         after: The follow-up, uint8 H×W×3.
         field: The field of view, bool H×W.
     """
-    change = cv2.absdiff(before, after).max(axis=2)
+    red, green, blue = cv2.split(cv2.absdiff(before, after))
+    change = cv2.max(cv2.max(red, green), blue)
     closed = cv2.morphologyEx(((change >= CHANGED) & field).astype(np.uint8), cv2.MORPH_CLOSE, _disc(2))
     area = _filled(np.asarray(closed, np.uint8), field)
     core = cv2.erode(area, _disc(SOFT_RIM), borderValue=1) > 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,8 @@ import pandas as pd
 import pytest
 from realism_parts import write_real
 
-from medtest.realism import page, tables
+from medtest.core.errors import UserMistakes
+from medtest.realism import classifier, compared, page, tables
 from medtest.realism.classifier import Auc
 from medtest.realism.made import ArtefactMaker
 from medtest.realism.options import options_of
@@ -19,6 +21,15 @@ from medtest.realism.seams import SeamResult, seam_tests
 from medtest.realism.tissue import MARKER, tissue_library
 from medtest.session.runs import invocation_of
 from medtest.suite.compose import load
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _few_draws() -> Iterator[None]:
+    """Draw the bootstrap less often than for figures that people read."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(classifier, "REPLICATES", 40)
+        patched.setattr(compared, "REPLICATES", 40)
+        yield
 
 
 def _maker(home: Path, *overrides: str) -> ArtefactMaker:
@@ -94,7 +105,7 @@ def test_tissue_is_cut_off_the_lesion_and_its_twin_has_the_markers_colour(tmp_pa
 
 
 def test_seams_of_a_hard_paste_are_found_and_untouched_tissue_is_not(tmp_path: Path):
-    (seam,) = seam_tests(_maker(tmp_path, "limit=7"), 6)
+    (seam,) = seam_tests(_maker(tmp_path, "limit=4"), 4)
     assert seam.relation == "feces"
     assert seam.reason == ""
     assert seam.hard.value > 0.8
@@ -120,6 +131,33 @@ def test_verdicts_of_seams_and_patches():
     assert [tables.patch_verdict(auc(0.7, 0, 1), auc(v, 0, 1)) for v in (0.1, 0.11)] == ["met", "missed"]
     assert tables.patch_verdict(auc(0.95, 0, 1), auc(0.05, 0, 1)) == "weak"
     assert tables.patch_verdict(Auc(), Auc()) == "none"
+
+
+def test_what_cannot_be_measured_gives_no_figures(tmp_path: Path):
+    write_real(tmp_path / "real" / "blur", 2, masks=False)
+    loaded = load("polyp_seg", ["relations=[blur]", "limit=1", "prepare.size=64"])
+    options = options_of({"real": str(tmp_path / "real"), "cases": "1", "seam": "2"})
+    result = compare_artefacts(loaded.suite, replace(invocation_of(loaded), home=tmp_path), options)
+    assert result.statistics == []
+    assert result.seams == []
+    assert [row["verdict"] for row in tables.csv_tables(result)["patches"]] == ["none"]
+    assert any("no mask" in notice for notice in result.notices)
+    assert page.realism_html(result)
+
+
+def test_questions_of_a_picture_share_its_artefacts(tmp_path: Path):
+    loaded = load("medvqa", ["limit=1", "relations=[feces]", "prepare.size=64"])
+    maker = ArtefactMaker(loaded.suite, replace(invocation_of(loaded), home=tmp_path))
+    ((_, cases),) = maker.chosen(["feces"], 100)
+    assert len(cases) == len({case.severity for case in cases})
+
+
+def test_suites_without_pictures_are_refused(tmp_path: Path):
+    for name in ("denoising", "t2i"):
+        loaded = load(name, [])
+        with pytest.raises(UserMistakes) as told:
+            ArtefactMaker(loaded.suite, replace(invocation_of(loaded), home=tmp_path))
+        assert told.value.mistakes[0].key == "seeds"
 
 
 def test_hashed_ids_show_no_names(tmp_path: Path):
