@@ -32,6 +32,7 @@ from PIL import Image as Pillow
 from medtest.cli.app import run_app
 from medtest.core.errors import UserMistakes
 from medtest.seeds.datasets.inspect import inspect_path
+from medtest.seeds.datasets.inspect_notes import frame_notes
 from medtest.seeds.datasets.tree import tree_of_archive
 from medtest.suite.compose import load_suite
 from medtest.suite.model import Invocation
@@ -378,3 +379,9 @@ def test_a_picture_that_is_truncated_in_its_pixels_is_told_before_the_run(tmp_pa
     assert run_app(["data", "inspect", str(tmp_path)]) == 2
     said = capsys.readouterr().out
     assert "2 files that would be refused" in said and "headers alone" not in said
+
+
+def test_files_of_several_frames_are_noted() -> None:
+    assert frame_notes(1_200, 1) == ("1,200 frames or slices in 1 file",)
+    assert frame_notes(1_200, 2) == ("1,200 frames or slices in 2 files",)
+    assert frame_notes(2, 2) == ()

@@ -277,6 +277,9 @@ def test_medmnist_with_several_labels(tmp_path):
     assert seeds.classes() == CHEST
     for ref, flags in zip(seeds.refs(), arrays["test_labels"], strict=True):
         assert seeds.load(ref).labels == tuple(n for n, flag in zip(CHEST.names, flags, strict=True) if flag)
+    npz(tmp_path / "all" / "chestmnist.npz", multi=True, test_labels=np.ones((5, 14), np.uint8))
+    seeds = source(tmp_path / "all")
+    assert {seeds.load(ref).labels for ref in seeds.refs()} == {CHEST.names}
 
 
 def test_the_digest_follows_pixels_and_not_their_packing(tmp_path):

@@ -237,3 +237,11 @@ def test_what_cannot_be_trained_is_told(tmp_path, more, expected):
     with pytest.raises(UserMistakes) as caught:
         train(given_options, tmp_path / "out")
     assert expected in str(caught.value)
+
+
+@pytest.mark.parametrize("share", [1.0, 0.5])
+def test_a_smaller_side_keeps_the_centre_and_samples_evenly(share: float) -> None:
+    ramp = np.repeat(np.arange(0, 240, 6, dtype=np.uint8)[None, :, None], 40, axis=0).repeat(3, axis=2)
+    shown, _ = centred(ramp, np.zeros((40, 40), np.uint8), share, 20)
+    columns = 19.5 + (np.arange(20) - 9.5) * (40 * share / 20)  # positions about the centre of 40 columns
+    assert shown[10, 1:-1, 0] == pytest.approx(6 * columns[1:-1], abs=1)

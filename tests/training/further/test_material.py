@@ -6,6 +6,8 @@ import csv
 import sys
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,10 +15,11 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from further_parts import write_folder
 
+from medtest.core.errors import MedtestError
 from medtest.runner.followups import FollowUpStore
 from medtest.runner.units.parts import Parts
 from medtest.suite.compose import load
-from medtest.training.further.material import DATASET, prepare_material, training_prints, training_suite
+from medtest.training.further.material import DATASET, labelled, prepare_material, training_prints, training_suite
 from medtest.training.further.recipe import load_recipe
 
 
@@ -89,3 +92,12 @@ def test_seed_and_draw_give_others(made):
     names = prepare("four", draw="random").perturbed.names
     assert len(set(names)) == 8 and len({name.split("/")[1] for name in names}) < 8
     assert len(prepare("five", perturbed=2.0).perturbed) == 16
+
+
+def test_two_pairs_are_enough_and_one_is_not() -> None:
+    def parts(count: int) -> Any:
+        return SimpleNamespace(sources=[SimpleNamespace(refs=lambda: list(range(count)))])
+
+    assert labelled(parts(2), "folder") == [(0, 0), (0, 1)]
+    with pytest.raises(MedtestError, match=r"folder: 1 training pairs"):
+        labelled(parts(1), "folder")

@@ -25,7 +25,7 @@ from medtest.readers.pictures.bundled.network import (
 )
 from medtest.readers.pictures.bundled.peaks import detected_objects, overlap
 from medtest.training.run import train
-from medtest.training.scenes.layouts import MOST_FILLED, MOST_HIDDEN, pair_layout, random_layout
+from medtest.training.scenes.layouts import MOST_FILLED, MOST_HIDDEN, _stays_visible, pair_layout, random_layout
 from medtest.training.scenes.losses import scene_loss
 from medtest.training.scenes.options import SceneOptions
 from medtest.training.scenes.pictures import Targets, _targets, training_batch
@@ -184,3 +184,11 @@ def test_the_command_knows_its_options(tmp_path: Path) -> None:
         parse_scratch(["model=scenes", "step=7"])
     with pytest.raises(UserMistakes, match="scenes"):
         parse_scratch(["model=scene"])
+
+
+def test_what_stands_inside_another_thing_is_alone_there() -> None:
+    holder, small = (0.0, 0.0, 1.0, 1.0), (0.6, 0.6, 0.7, 0.7)
+    assert _stays_visible(small, [holder])
+    assert not _stays_visible(small, [holder, (0.1, 0.1, 0.2, 0.2)])  # the holder has something already
+    assert not _stays_visible(small, [(0.0, 0.0, 0.8, 0.8), (0.5, 0.5, 1.0, 1.0)])  # inside two
+    assert not _stays_visible((0.0, 0.0, 0.5, 0.5), [(0.25, 0.0, 0.75, 0.5)])  # half of a neighbour is hidden

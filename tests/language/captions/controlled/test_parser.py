@@ -18,6 +18,7 @@ READ = [
     ("Three stop signs and a fire hydrant", ["stop sign", "fire hydrant"], []),
     # a possessive that is part of a thing's name is nobody's
     ("A dog and a catcher's mitt.", ["dog", "catcher's mitt"], []),
+    ("The elephants trunk near a fence", ["elephant", "trunk", "fence"], ["trunk of elephant", "trunk near fence"]),
     ("A boy's catcher's mitt", ["boy", "catcher's mitt"], ["catcher's mitt of boy"]),
     # phrases of place: after a verb the subject's, without one the noun's before it; on … on … is a stack
     ("A cat sleeping in a kitchen next to a stove.", ["cat", "kitchen", "stove"], ["cat in kitchen", "cat near stove"]),
