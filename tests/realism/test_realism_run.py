@@ -29,6 +29,7 @@ def _few_draws() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(classifier, "REPLICATES", 40)
         patched.setattr(compared, "REPLICATES", 40)
+        patched.setattr(classifier, "REPEATS", 2)
         yield
 
 
