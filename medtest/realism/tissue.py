@@ -11,7 +11,7 @@ import cv2
 import numpy as np
 from PIL import Image as Pillow
 
-from medtest.core.cases import Image, Mask, PreparedSeed
+from medtest.core.cases import Mask, PreparedSeed
 from medtest.realism.measures import highlights_of
 from medtest.relations.objects.build import BuildOptions, build_library
 from medtest.results.cube.resampling import generator
@@ -22,10 +22,6 @@ RADII = (0.07, 0.13)
 """Mean radius of a lobed piece, as fraction of the picture's height."""
 STRIP = (0.16, 0.40)
 """Width and length of a strip that begins at the border of the field, as fractions of the picture's height."""
-SWATCH = 64
-"""Side of a square of matter, in pixels of a 256th of the picture's longer side."""
-MATTER = ("feces",)
-"""Kinds of objects that are poured as matter: their levels take swatches, not cut-outs."""
 MARKER = (0, 255, 255)
 """Colour that no tissue has: pasted in place of the tissue, it shows the outline whatever the tissue looks like."""
 
@@ -51,8 +47,6 @@ def tissue_library(seed: PreparedSeed, kind: str, scratch: Path) -> tuple[Path, 
     Pillow.fromarray(SHAPES[kind](seed, rng).astype(np.uint8) * 255).save(scratch / "masks" / "tissue.png")
     options = BuildOptions(kind=kind, source="seam test", licence="not kept", smallest=0.0005)
     build_library("masks", scratch, scratch / "tissue", options)
-    if kind in MATTER:
-        _write_swatch(scratch / "tissue" / kind, tissue_swatch(seed, rng))
     shutil.copytree(scratch / "tissue", scratch / "marker")
     for path in (scratch / "marker").rglob("*.png"):
         if not path.stem.endswith(".surface"):
@@ -76,36 +70,6 @@ def turned(seed: PreparedSeed) -> PreparedSeed:
         avoid=None,
         _memo={},
     )
-
-
-def _write_swatch(folder: Path, albedo: Image | None) -> None:
-    """Write flat, opaque, dull matter of tissue beside the cut-outs, unless the library has matter already."""
-    for path in sorted(folder.glob("*.json")):
-        beside = path.with_name(f"{path.stem}.albedo.png")
-        if albedo is not None and not beside.exists():
-            Pillow.fromarray(albedo).save(beside)
-            surface = np.full_like(albedo, (128, 255, 0))
-            Pillow.fromarray(surface).save(path.with_name(f"{path.stem}.surface.png"))
-
-
-def tissue_swatch(seed: PreparedSeed, rng: np.random.Generator) -> Image | None:
-    """Return a square of mucosa as matter, lit evenly, uint8 :data:`SWATCH` × :data:`SWATCH` × 3; None without room.
-
-    A pixel is a 256th of the picture's longer side (:mod:`medtest.relations.objects.matter.swatches`).
-    """
-    free = _mucosa(seed)
-    side = SWATCH * max(free.shape) // 256
-    sums = cv2.integral(free.astype(np.uint8))
-    whole = sums[side:, side:] - sums[:-side, side:] - sums[side:, :-side] + sums[:-side, :-side]
-    places = np.argwhere(whole >= 0.97 * side * side)
-    if not len(places):
-        return None
-    top, left = places[int(rng.integers(len(places)))].tolist()
-    square = seed.image[top : top + side, left : left + side].astype(np.float32)
-    light = cv2.GaussianBlur(square.mean(axis=2), (0, 0), side / 6, borderType=cv2.BORDER_REFLECT)
-    middle = float(np.median(seed.image[~seed.frame].mean(axis=1)))
-    even = np.clip(square * (middle / np.maximum(light, 1))[:, :, None], 0, 255)
-    return np.asarray(cv2.resize(even, (SWATCH, SWATCH), interpolation=cv2.INTER_AREA).round(), np.uint8)
 
 
 def lobed_pieces(seed: PreparedSeed, rng: np.random.Generator) -> Mask:
