@@ -129,7 +129,7 @@ class Matter(ABC):
         potential = potential - np.float32(4.0) * (np.float32(1.0) - near)
         across, down = gradient(potential)
         parts |= {"across": across, "down": down, "lamp_x": scene.lamp_x, "lamp_y": scene.lamp_y}
-        usable = np.flatnonzero((scene.field & (scene.free > least)).ravel())
+        usable = np.flatnonzero((scene.field & ~scene.tool & (scene.free > least)).ravel())
         values = potential.ravel()[usable]
         field = int(np.count_nonzero(scene.field))
         if values.size == 0:
@@ -143,8 +143,10 @@ class Matter(ABC):
         reach = threshold + math.ceil(self.fringe * LEVELS / max(high - low, 1e-6))
         shown = int(np.searchsorted(keys[order], min(reach, LEVELS), side="right"))
         places = usable[order[:shown]]
-        cells = np.divmod(places, scene.shape[1])
-        part = {name: grid[cells] for name, grid in parts.items()}
+        part = {
+            name: np.ascontiguousarray(grid).reshape(-1, *grid.shape[2:]).take(places, axis=0, mode="clip")
+            for name, grid in parts.items()
+        }
         kept = {name: part[name] for name in PLACED} | self.dress(scene, part)
         room = usable.size
         kept["room"] = np.array([room], np.float32)

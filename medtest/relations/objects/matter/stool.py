@@ -29,9 +29,9 @@ ROUNDING = 9.0
 """Distance in work cells from a rim at which matter reaches its full height."""
 HEIGHT = 3.4
 """Height there in work cells."""
-LUMPS = 1.5
+LUMPS = 1.9
 """Height in work cells of lumps with one standard deviation of the noise."""
-RELIEF = 0.35
+RELIEF = 0.5
 """Factor on the height of swatches."""
 FILM = (0.36, 0.85)
 """Reach of thin liquid below the threshold, in potential, and its strength."""
@@ -51,7 +51,7 @@ AMBIENT = 0.30
 """Light that reaches places turned away from the lamp, as share."""
 GLINT = (0.972, 0.997)
 """Cosine between surface and lamp at which a wet place begins to shine, and shines fully."""
-SPARKS = (2.0, 2.3)
+SPARKS = (1.85, 2.15)
 """Height of the finest bumps, in standard deviations, whose tops begin to mirror the lamp, and do so fully."""
 
 
@@ -121,6 +121,7 @@ class Stool(Matter):
             "film": smooth(part["flow"] + np.float32(0.7) * part["mid"], -1.0, 1.3),
             "foam": smooth(part["froth"], 0.7, 1.5) * part["bubbles"],
             "spark": smooth(part["fine"], *SPARKS),
+            "broken": smooth(part["fine"], 0.0, 1.4),
             "opacity": part["surface"][:, 1] * np.float32(1 / 255),
         }
 
@@ -139,7 +140,7 @@ class Stool(Matter):
         rise = rest * np.float32(2.0 * HEIGHT / ROUNDING) / steep
         facing = self.facing(part, rise)
         lit = np.float32(AMBIENT) + np.float32(1.2 - AMBIENT) * np.clip(facing, 0.0, 1.0)
-        shine = np.maximum(smooth(facing, *GLINT), part["spark"] * smooth(facing, 0.80, 0.95))
+        shine = np.maximum(smooth(facing, *GLINT) * part["broken"], part["spark"] * smooth(facing, 0.80, 0.95))
         shine = np.minimum(shine * part["wet"], one) * cover
         opaque = cover * part["opacity"]
         film = smooth(over, -FILM[0], 0.0) * part["film"] * np.float32(FILM[1])
