@@ -76,11 +76,6 @@ class RealFolder:
     part: str
     pictures: tuple[RealPicture, ...]
 
-    @property
-    def groups(self) -> int:
-        """Number of videos or patients."""
-        return len({picture.group for picture in self.pictures})
-
 
 def real_folders(places: RealPlaces, parts: Mapping[str, str]) -> tuple[list[RealFolder], list[str]]:
     """Return the folders of real pictures for the relations of a suite, and notices.

@@ -41,7 +41,6 @@ def test_pictures_of_one_video_are_one_group(tmp_path: Path):
     (tmp_path / "metadata.csv").write_text("image,video\ncase0.png,a\ncase1.png,a\ncase2.png,b\n")
     (folder,), _ = real_folders(_places({"real": str(tmp_path)}), PARTS | {"much_stool": "other"})
     assert [picture.group for picture in folder.pictures] == ["a", "a", "b"]
-    assert folder.groups == 2
 
 
 def test_a_mask_of_another_size_is_told_and_stool_is_outlined_without_a_mask(tmp_path: Path):
