@@ -3,8 +3,8 @@
 Mucosa is cut out of a picture that was turned by 180° (``medtest objects build``) and pasted by the relation into the
 same picture, so that camera and colour are the same and only the pasting is seen. A classifier gets patches whose
 centre lies on the outline of what was pasted, and the same places of the untouched picture. Two controls say what its
-answer is worth: tissue pasted without any blending must be found, and untouched patches of two draws of places must
-not.
+answer is worth: tissue pasted without any blending must be found, and a random half of the untouched patches must not
+be told from the other half.
 """
 
 from __future__ import annotations
@@ -128,7 +128,9 @@ class _SeamTest:
             if not places:
                 continue
             same = untouched.read(places)
-            self._untouched.add(same, 1 - repeat, scene.group)
+            half = rng.permutation(len(places)) < len(places) // 2
+            self._untouched.add(same[half], 1, scene.group)
+            self._untouched.add(same[~half], 0, scene.group)
             self._seam.add(PatchReader(scene.of(image)).read(places), 1, scene.group)
             self._seam.add(same, 0, scene.group)
             other, (view,) = scaled(donor.image, ~donor.frame, shape=scene.shape)
