@@ -11,8 +11,8 @@ import cv2
 import numpy as np
 
 from medtest.core.cases import Image, Mask
-from medtest.realism.classifier import Auc, Patches, auc_difference
-from medtest.realism.features import PatchReader, free_places
+from medtest.realism.classifier import Auc, Patches, Rows, auc_difference
+from medtest.realism.features import FEATURES, PatchReader, free_places
 
 MADE, REAL = 1, 0
 INSIDE = 0.85
@@ -69,6 +69,28 @@ class PatchTest:
         reader = reader if source is None else PatchReader(source)
         self._clean.add(reader.read(free_places(clean, self._count, rng)), label, f"{side}/{group}")
 
+    def differences(self) -> list[tuple[str, float]]:
+        """Return the features by how much more artefacts differ than clean tissue, made less real, largest first.
+
+        Differences of means are in standard deviations. The sign is that of the artefacts' own difference less that of
+        clean tissue; without patches of each sort there are none.
+        """
+        sides = [_shift(patches) for patches in (self._artefact, self._clean)]
+        if sides[0] is None or sides[1] is None:
+            return []
+        beyond = sides[0] - sides[1]
+        order = np.argsort(-np.abs(beyond), kind="stable")
+        return [(FEATURES[int(place)], float(beyond[place])) for place in order]
+
     def result(self) -> tuple[Auc, Auc, Auc]:
         """Return the areas for artefacts and for clean tissue, and their difference."""
         return auc_difference(self._artefact, self._clean, f"patches/{self.relation}")
+
+
+def _shift(patches: Patches) -> Rows | None:
+    """Return made less real means in standard deviations, one of each feature; None without patches of a sort."""
+    if not min(patches.count(MADE), patches.count(REAL)):
+        return None
+    features, labels = np.concatenate(patches.features), np.concatenate(patches.labels)
+    sd = np.maximum(features.std(axis=0), 1e-9)
+    return np.asarray((features[labels == MADE].mean(axis=0) - features[labels == REAL].mean(axis=0)) / sd, np.float64)

@@ -30,12 +30,15 @@ class PatchResult:
         artefact: Patches inside the artefacts.
         clean: Patches of clean tissue of the same two sources.
         gain: Their difference.
+        differences: Features by how much more artefacts differ than clean tissue, in standard deviations, made less
+            real.
     """
 
     relation: str
     artefact: Auc
     clean: Auc
     gain: Auc
+    differences: Sequence[tuple[str, float]] = ()
 
 
 @dataclass(kw_only=True)
@@ -105,8 +108,13 @@ def compare_artefacts(
         real, made = result.real[folder.relation], result.made[folder.relation]
         result.statistics += compare(folder.relation, folder.part, real, made)
         if options.patches:
-            artefact, clean, gain = tests[folder.relation].result()
-            result.patches.append(PatchResult(relation=folder.relation, artefact=artefact, clean=clean, gain=gain))
+            test = tests[folder.relation]
+            artefact, clean, gain = test.result()
+            result.patches.append(
+                PatchResult(
+                    relation=folder.relation, artefact=artefact, clean=clean, gain=gain, differences=test.differences()
+                )
+            )
     if options.seam:
         result.seams = seam_tests(maker, options.seam)
     return result

@@ -15,6 +15,7 @@ from medtest.realism.run import PatchResult, Realism
 from medtest.realism.seams import FEWEST_PATCHES, HIGHEST_SEAM, LOWEST_HARD, SeamResult
 
 Row = dict[str, Any]
+MOST_DIFFERENCES = 3
 _QUARTILES = ("q1", "median", "q3")
 
 TARGETS: Mapping[str, str] = {
@@ -40,6 +41,7 @@ def csv_tables(result: Realism) -> dict[str, list[Row]]:
                 "gain_low": row.gain.low,
                 "gain_high": row.gain.high,
                 "verdict": patch_verdict(row.clean, row.gain),
+                "differences": differences_words(row),
             }
             for row in result.patches
         ],
@@ -100,9 +102,14 @@ def statistic_cells(row: Compared) -> list[str]:
 
 
 def patch_cells(row: PatchResult) -> list[str]:
-    """Return the patch test of a relation in words: three areas, numbers of patches, verdict."""
+    """Return the patch test of a relation in words: three areas, numbers of patches, differences, verdict."""
     areas = [auc_words(auc) for auc in (row.artefact, row.clean, row.gain)]
-    return [*areas, patch_words(row.artefact), patch_verdict(row.clean, row.gain)]
+    return [*areas, patch_words(row.artefact), differences_words(row), patch_verdict(row.clean, row.gain)]
+
+
+def differences_words(row: PatchResult) -> str:
+    """Return the features in which made artefacts differ most from real ones, beyond clean tissue."""
+    return ", ".join(f"{name} {shift:+.1f}" for name, shift in row.differences[:MOST_DIFFERENCES])
 
 
 def seam_cells(row: SeamResult) -> list[str]:

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from medtest.realism.classifier import RIDGE, Patches, Scored, auc_difference, auc_of, fit
+from medtest.realism.features import FEATURES
+from medtest.realism.patches import MADE, REAL, PatchTest
 
 
 def _patches(shift: float, *, groups: int = 12, each: int = 10, features: int = 4, seed: int = 0) -> Patches:
@@ -82,6 +84,22 @@ def test_the_difference_of_areas_is_drawn_with_the_same_groups():
     assert first.value == pytest.approx(second.value, abs=0.05)
     assert gain.value == pytest.approx(first.value - second.value)
     assert gain.high - gain.low < 2 * (first.high - first.low)
+
+
+def test_the_feature_that_differs_in_artefacts_alone_comes_first():
+    test = PatchTest("feces", 1)
+    rng = np.random.default_rng(2)
+    for label in (MADE, REAL):
+        for patches, column in ((test._artefact, 3), (test._clean, None)):
+            rows = rng.normal(size=(2000, len(FEATURES)))
+            rows[:, 5] += 2 * label  # cameras differ in this one everywhere
+            if column is not None:
+                rows[:, column] += label
+            patches.add(rows, label, f"{label}")
+    (name, shift), *_ = test.differences()
+    assert name == FEATURES[3]
+    assert shift == pytest.approx(1 / np.sqrt(1.25), abs=0.15)
+    assert PatchTest("feces", 1).differences() == []
 
 
 def test_too_few_groups_give_no_figure():

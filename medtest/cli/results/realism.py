@@ -68,7 +68,7 @@ def _print(result: Realism, console: Console) -> None:
         shown = [(row.statistic.title, *tables.statistic_cells(row)) for row in rows]
         _show(f"{relation}: real and made", heads, shown, tables.TARGETS["statistics"], console)
     patch_rows = [(row.relation, *tables.patch_cells(row)) for row in result.patches]
-    areas = ("artefacts", "clean tissue", "gain", "patches", "target")
+    areas = ("artefacts", "clean tissue", "gain", "patches", "made less real, in sd", "target")
     _show("made against real patches, area under the ROC curve", areas, patch_rows, tables.TARGETS["patches"], console)
     seam_rows = [(row.relation, *tables.seam_cells(row)) for row in result.seams]
     controls = ("pasted", "hard", "untouched", "patches", "target")
