@@ -135,6 +135,14 @@ def test_keys_flicker_overlay_zoom_and_change_the_case(reader: Reader) -> None:
     page.keyboard.press("ArrowLeft")  # moves the picture while it is enlarged
     moved = page.eval_on_selector_all(".browser .stage .face", "all => all.map(one => one.style.transform)")
     assert len(set(moved)) == 1 and "scale(1.5)" in moved[0] and "translate(10%" in moved[0]
+    box = page.locator(".browser .stage .frame").last.bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 0.4 * box["width"], box["y"] + 0.4 * box["height"])
+    page.mouse.up()
+    dragged = page.eval_on_selector_all(".browser .stage .face", "all => all.map(one => one.style.transform)")
+    assert len(set(dragged)) == 1 and dragged != moved
+    page.focus(".browser .stage")
     page.keyboard.press("0")
     before = page.url
     page.keyboard.press("ArrowRight")

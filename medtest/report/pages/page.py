@@ -52,6 +52,7 @@ _AGAINST = {
     "input": "All scores and thresholds, against the system's input image",
 }
 TEMPLATES = Path(__file__).parent / "templates"
+_SCRIPTS = tuple(f"scripts/{name}.js" for name in ("fold", "elements", "lens", "browser"))
 _RATES = (("matrix", "Rates"), ("errors", "Not judged"))
 _SHARED = {
     "attacks": ("attacks", "Attacks"),
@@ -81,8 +82,11 @@ def render(template: str, page: Mapping[str, Any]) -> str:
     """Return a page; everything in ``page`` is escaped except :class:`markupsafe.Markup`."""
     from markupsafe import Markup
 
-    names = {"style": "style.css", "browser_style": "browser.css", "script": "browser.js"}
-    own = {name: Markup((TEMPLATES / file).read_text(encoding="utf-8")) for name, file in names.items()}  # noqa: S704
+    files = {"style": ["style.css"], "browser_style": ["browser.css"], "script": _SCRIPTS}
+    own = {
+        name: Markup("".join((TEMPLATES / file).read_text(encoding="utf-8") for file in parts))  # noqa: S704 - our own
+        for name, parts in files.items()
+    }
     digest = base64.b64encode(hashlib.sha256(own["script"].encode()).digest()).decode("ascii")
     page = {"browser": NO_BROWSER, **page}
     return _environment().get_template(template).render(p=page, **own, script_hash=f"sha256-{digest}")

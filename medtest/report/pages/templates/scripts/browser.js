@@ -1,61 +1,3 @@
-// Script of reports and comparisons: folded sections and tables, and the browser of cases. One classic script without
-// modules, so that the page works from disk.
-(() => {
-  "use strict";
-  const ROWS = 12;
-
-  // Rows after the twelfth are hidden until asked for; the sums at the end stay.
-  for (const table of document.querySelectorAll("main table")) {
-    const rows = [...table.rows].filter((row) => row.querySelector("td"));
-    const sums = rows.findLastIndex ? rows.findLastIndex((row) => row.matches(".first")) : -1;
-    const end = sums > 0 && rows.length - sums <= 4 ? sums : rows.length;
-    const hidden = rows.slice(ROWS, end).filter((row) => !row.matches(".sum, .total"));
-    if (hidden.length < 2) continue;
-    for (const row of hidden) row.classList.add("folded");
-    const button = document.createElement("button");
-    button.type = "button";
-    button.className = "unfold";
-    button.textContent = `Show ${hidden.length} more rows`;
-    button.addEventListener("click", () => {
-      for (const row of hidden) row.classList.remove("folded");
-      button.remove();
-    });
-    (table.closest(".scroll") || table).after(button);
-  }
-
-  const unfold = () => {
-    const name = location.hash.slice(1);
-    const target = name && !name.includes(":") ? document.getElementById(name) : null;
-    const details = target && target.querySelector(":scope > details");
-    if (details && !details.open) {
-      details.open = true;
-      target.scrollIntoView();
-    }
-  };
-  window.addEventListener("hashchange", unfold);
-  unfold();
-
-  // What scrolls sideways can be reached and scrolled with the keyboard.
-  const reachable = () => {
-    for (const one of document.querySelectorAll(".scroll, .strip .picture, .command")) {
-      if (one.scrollWidth > one.clientWidth) one.tabIndex = 0;
-    }
-  };
-  document.addEventListener("toggle", reachable, true);
-  window.addEventListener("resize", reachable);
-  reachable();
-
-  // Paper shows everything.
-  let closed = [];
-  window.addEventListener("beforeprint", () => {
-    closed = [...document.querySelectorAll("details:not([open])")];
-    for (const details of closed) details.open = true;
-  });
-  window.addEventListener("afterprint", () => {
-    for (const details of closed) details.open = false;
-  });
-})();
-
 // A browser of cases; its data stands in the element after it.
 function browse(root) {
   "use strict";
@@ -63,9 +5,7 @@ function browse(root) {
   const HASH = `#${root.dataset.name}:`;
   const { columns, names, systems, pictures } = data;
   const total = columns.address.length;
-  const SVG = "http://www.w3.org/2000/svg";
   const STEP = 60;
-  const LARGEST = 8;
   const FACTORS = Object.keys(columns).filter((name) => name.startsWith("factor_") && columns[name].some((v) => v !== null));
   const DEFAULTS = {
     relation: "", severity: "", dataset: "", verdict: "", only: "", factor: "", from: "", to: "", least: "", most: "",
@@ -76,8 +16,7 @@ function browse(root) {
   const state = { ...DEFAULTS };
   let chosen = [];
   let shown = STEP;
-  let zoom = 1;
-  let shift = [0, 0];
+  const lens = makeLens();
   let flicked = false;
   const BINARY = systems.every((system) => system.columns.after.every((value) => value === null || value === 0 || value === 1));
   const OUTLINED = systems.some((system) => (system.names.outlines || []).length);
@@ -85,28 +24,9 @@ function browse(root) {
 
   // ------------------------------------------------------------------------------------------------------- elements
 
-  function make(tag, attributes, ...children) {
-    const node = document.createElement(tag);
-    for (const [name, value] of Object.entries(attributes || {})) {
-      if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
-      else if (value === true) node.setAttribute(name, "");
-      else if (value !== false && value !== null && value !== undefined) node.setAttribute(name, value);
-    }
-    node.append(...children.filter((child) => child !== null && child !== undefined));
-    return node;
-  }
-
-  function drawn(tag, attributes) {
-    const node = document.createElementNS(SVG, tag);
-    for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
-    return node;
-  }
-
   const text = (column, row) => names[column][columns[column][row]] || "";
   const own = (row, column, system = Number(state.system)) => systems[system].columns[column][row];
   const ownText = (row, column, system = Number(state.system)) => systems[system].names[column][own(row, column, system)] || "";
-  const words = (name) => name.replace(/_/g, " ");
-  const fixed = (value, digits = 3) => (value === null || value === undefined ? "–" : value.toFixed(digits));
   const address = (row) => columns.address[row];
 
   function sourceOf(number) {
@@ -236,14 +156,6 @@ function browse(root) {
     return svg;
   }
 
-  function boxes(list) {
-    return (list || []).map(([[left, top, right, bottom], label]) => {
-      const box = make("span", { class: "box" }, make("span", {}, label));
-      Object.assign(box.style, { left: `${100 * left}%`, top: `${100 * top}%`, width: `${100 * (right - left)}%`, height: `${100 * (bottom - top)}%` });
-      return box;
-    });
-  }
-
   // The picture of a case: "source", "picture" (the follow-up) or "drawn" (an answer that is a picture).
   function face(row, which, system = Number(state.system)) {
     const prompt = data.prompts;
@@ -351,40 +263,6 @@ function browse(root) {
     if (at >= 0 && at < chosen.length) open(chosen[at]);
   }
 
-  function place(stage) {
-    const limit = (zoom - 1) / 2;
-    shift = shift.map((value) => Math.max(-limit, Math.min(limit, value)));
-    for (const one of stage.querySelectorAll(".face")) {
-      one.style.transform = `translate(${100 * shift[0]}%, ${100 * shift[1]}%) scale(${zoom})`;
-    }
-  }
-
-  function enlarge(stage, factor) {
-    zoom = Math.max(1, Math.min(LARGEST, factor === 0 ? 1 : zoom * factor));
-    place(stage);
-  }
-
-  function dragged(stage) {
-    let from = null;
-    stage.addEventListener("pointerdown", (event) => {
-      if (zoom === 1) return;
-      from = [event.clientX, event.clientY, ...shift];
-      stage.setPointerCapture(event.pointerId);
-    });
-    stage.addEventListener("pointermove", (event) => {
-      if (!from) return;
-      const size = stage.querySelector(".pane").clientWidth;
-      shift = [from[2] + (event.clientX - from[0]) / size, from[3] + (event.clientY - from[1]) / size];
-      place(stage);
-    });
-    for (const name of ["pointerup", "pointercancel"]) stage.addEventListener(name, () => { from = null; });
-    stage.addEventListener("wheel", (event) => {
-      if (!event.ctrlKey && zoom === 1) return; // scrolls the page until something is enlarged
-      event.preventDefault();
-      enlarge(stage, event.deltaY < 0 ? 1.25 : 0.8);
-    }, { passive: false });
-  }
-
   function pane(row, which, name) {
     return make("figure", { class: `pane ${name.split(" ")[0]}` }, make("div", { class: "frame" }, face(row, which)), make("figcaption", {}, name));
   }
@@ -394,57 +272,8 @@ function browse(root) {
     const follow = flicked ? pane(row, "source", "source (flicker)") : pane(row, "picture", "follow-up");
     stage.append(pane(row, "source", "source"), follow);
     if (!data.prompts && own(row, "drawn") !== null) stage.append(pane(row, "drawn", "answer"));
-    place(stage);
-    dragged(stage);
+    lens.follow(stage);
     return stage;
-  }
-
-  // A text with its passages of evidence marked.
-  function marked(content, passages) {
-    const node = make("span", {});
-    let rest = content;
-    for (;;) {
-      const next = passages.map((passage) => [rest.indexOf(passage), passage]).filter(([at]) => at >= 0).sort((a, b) => a[0] - b[0])[0];
-      if (!next) break;
-      node.append(rest.slice(0, next[0]), make("mark", {}, next[1]));
-      rest = rest.slice(next[0] + next[1].length);
-    }
-    node.append(rest);
-    return node;
-  }
-
-  function bars(list) {
-    const table = make("table", { class: "bars" }, make("caption", {}, "Class probabilities"));
-    table.append(make("tr", {}, ...["class", "source", "follow-up"].map((name) => make("th", { scope: "col" }, name))));
-    for (const [name, before, after, expected] of list) {
-      const cell = (value) => {
-        const bar = make("i", {});
-        bar.style.width = `${100 * (value || 0)}%`;
-        return make("td", {}, make("span", {}, fixed(value)), bar);
-      };
-      table.append(make("tr", {}, make("th", { scope: "row" }, name, expected ? make("b", {}, " expected") : null), cell(before), cell(after)));
-    }
-    return table;
-  }
-
-  function quoted(word) {
-    return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replace(/'/g, `'"'"'`)}'`;
-  }
-
-  function command(row) {
-    const line = data.replay + quoted(address(row));
-    const shownLine = make("code", { class: "command mono", tabindex: "0" }, line);
-    const copied = make("span", { role: "status", class: "faint" });
-    const copy = () => {
-      const done = () => { copied.textContent = " copied"; };
-      const byHand = () => {
-        getSelection().selectAllChildren(shownLine);
-        if (document.execCommand("copy")) done();
-      };
-      if (navigator.clipboard) navigator.clipboard.writeText(line).then(done, byHand);
-      else byHand();
-    };
-    return make("div", { class: "replay" }, shownLine, make("button", { type: "button", onclick: copy }, "Copy command"), copied);
   }
 
   function facts(row) {
@@ -504,7 +333,7 @@ function browse(root) {
       OUTLINED ? make("span", {}, make("i", { class: "expected" }), data.expected) : null,
       OUTLINED ? make("span", {}, make("i", { class: "answered" }), "answered") : null,
       make("span", {}, "Keys: ← → case, space flicker, e and a outlines, + − 0 zoom, Esc back"));
-    const view = make("div", { class: "single" }, tools, heading, panes(row), legend, ...texts(row), facts(row), command(row));
+    const view = make("div", { class: "single" }, tools, heading, panes(row), legend, ...texts(row), facts(row), command(data.replay + quoted(address(row))));
     view.addEventListener("keydown", (event) => {
       if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("select, input")) return;
       if (event.key === " " && event.target.matches("button")) return;
@@ -518,17 +347,16 @@ function browse(root) {
     const focused = document.activeElement && document.activeElement.textContent;
     const step = 0.1;
     const moves = { ArrowLeft: [step, 0], ArrowRight: [-step, 0], ArrowUp: [0, step], ArrowDown: [0, -step] };
-    if (zoom > 1 && moves[key] && document.activeElement === stage) {
-      shift = [shift[0] + moves[key][0], shift[1] + moves[key][1]];
-      place(stage);
+    if (lens.zoomed() && moves[key] && document.activeElement === stage) {
+      lens.move(stage, moves[key]);
       return true;
     }
     if (key === "ArrowLeft") go(row, -1);
     else if (key === "ArrowRight") go(row, 1);
     else if (key === "Escape") close();
-    else if (key === "+" || key === "=") enlarge(stage, 1.5);
-    else if (key === "-") enlarge(stage, 1 / 1.5);
-    else if (key === "0") enlarge(stage, 0);
+    else if (key === "+" || key === "=") lens.enlarge(stage, 1.5);
+    else if (key === "-") lens.enlarge(stage, 1 / 1.5);
+    else if (key === "0") lens.enlarge(stage, 0);
     else if (key === " " || key === "e" || key === "a") {
       if (key === " ") flicked = !flicked;
       if (key === "e") overlay.expected = !overlay.expected;
