@@ -25,7 +25,7 @@ from medtest.runner.records.thumbnails import Marks
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-BUDGET = 6_500_000
+BUDGET = 6_300_000
 """Bytes of the browser's data inside a page; with strips and charts a page of 2,000 cases stays below 8 MB."""
 _ROW = 160
 """Approximate bytes of a row's numbers."""
