@@ -20,7 +20,7 @@ from medtest.training.run import train
 from medtest.training.scores import bootstrap, dice_and_iou
 from medtest.training.segmentation.augment import Augmentation, augment
 from medtest.training.segmentation.data import PairBatches, Pairs
-from medtest.training.segmentation.losses import border_weights, deep_loss, structure_loss
+from medtest.training.segmentation.losses import batch_dice_loss, border_weights, deep_loss, dice_loss, structure_loss
 from medtest.training.settings.options import SegmentationOptions
 
 
@@ -275,3 +275,12 @@ def test_a_training_is_logged_to_mlflow(tmp_path: Path, monkeypatch: pytest.Monk
     assert run.data.params["pairs_real"] == "6"
     assert [m.step for m in client.get_metric_history(run.info.run_id, "val_dice_real")] == [2, 4]
     assert "ssformer.safetensors" in [f.path for f in client.list_artifacts(run.info.run_id)]
+
+
+def test_dice_losses_by_hand() -> None:
+    """Three of four pixels are found among five, then one of one: 2 · 3 of 9 and 2 · 1 of 2."""
+    truth, answer = torch.zeros(2, 1, 3, 3), torch.zeros(2, 1, 3, 3)
+    truth[0].view(-1)[:4] = answer[0].view(-1)[1:6] = truth[1].view(-1)[:1] = answer[1].view(-1)[:1] = 1
+    logits = 200 * (answer - 0.5)
+    assert dice_loss(logits, truth).item() == pytest.approx(((1 - 6 / 10) + (1 - 2 / 3)) / 2)
+    assert batch_dice_loss(logits, truth).item() == pytest.approx(1 - (2 * 4 + 1) / (11 + 1))

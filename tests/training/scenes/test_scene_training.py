@@ -192,3 +192,16 @@ def test_what_stands_inside_another_thing_is_alone_there() -> None:
     assert not _stays_visible(small, [holder, (0.1, 0.1, 0.2, 0.2)])  # the holder has something already
     assert not _stays_visible(small, [(0.0, 0.0, 0.8, 0.8), (0.5, 0.5, 1.0, 1.0)])  # inside two
     assert not _stays_visible((0.0, 0.0, 0.5, 0.5), [(0.25, 0.0, 0.75, 0.5)])  # half of a neighbour is hidden
+
+
+def test_heat_falls_off_as_a_bell_curve_around_the_centre() -> None:
+    box = tuple(edge / SIDE for edge in (72, 88, 152, 136))  # 80 by 48 pixels, centre (112, 112): cell 14 of 8 pixels
+    maps = _of([Placed(name="dog", colour="brown", box=box)])[0]
+    plane = maps.heat[0, CLASSES.index("dog")]
+    assert plane[14, 14] == 1.0
+    for axis, side in ((1, 80), (0, 48)):
+        deviation = 0.09 * side / 8  # in cells
+        for cells in (1, 2):
+            expected = np.exp(-0.5 * (cells / deviation) ** 2)
+            both = [plane[14 + step * (axis == 0), 14 + step * (axis == 1)] for step in (-cells, cells)]
+            assert both == pytest.approx([expected, expected], rel=1e-4)
