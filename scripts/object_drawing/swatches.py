@@ -41,19 +41,19 @@ class Matter:
 
 SWATCHES: dict[tuple[str, str], Matter] = {
     ("feces", "clump_brown"): Matter(
-        colours=((158, 95, 40), (210, 137, 64), (239, 177, 98)), lumps=1.6, creases=1.5, crumbs=0.34, wetness=0.6
+        colours=((172, 101, 42), (229, 146, 67), (250, 189, 103)), lumps=1.6, creases=1.5, crumbs=0.34, wetness=0.6
     ),
     ("feces", "clump_crumbly"): Matter(
-        colours=((162, 105, 51), (214, 150, 78), (243, 190, 112)), lumps=1.2, creases=1.8, crumbs=0.6, specks=0.02
+        colours=((177, 112, 54), (233, 160, 82), (250, 202, 118)), lumps=1.2, creases=1.8, crumbs=0.6, specks=0.02
     ),
     ("feces", "clump_dark"): Matter(
-        colours=((121, 72, 32), (166, 108, 53), (204, 143, 74)), lumps=1.8, creases=1.2, crumbs=0.3, wetness=0.8
+        colours=((132, 77, 34), (181, 115, 56), (222, 152, 78)), lumps=1.8, creases=1.2, crumbs=0.3, wetness=0.8
     ),
     ("feces", "clump_olive"): Matter(
-        colours=((139, 96, 36), (193, 138, 59), (225, 177, 93)), lumps=1.5, creases=1.4, crumbs=0.4, wetness=0.7
+        colours=((152, 102, 38), (210, 147, 62), (245, 189, 98)), lumps=1.5, creases=1.4, crumbs=0.4, wetness=0.7
     ),
     ("feces", "liquid_brown"): Matter(
-        colours=((150, 92, 38), (187, 120, 55), (210, 149, 81)),
+        colours=((164, 98, 40), (204, 128, 58), (229, 159, 85)),
         lumps=0.5,
         creases=0.2,
         crumbs=0.16,
@@ -61,7 +61,7 @@ SWATCHES: dict[tuple[str, str], Matter] = {
         wetness=0.9,
     ),
     ("feces", "liquid_yellow"): Matter(
-        colours=((181, 120, 45), (212, 157, 66), (231, 190, 100)),
+        colours=((197, 128, 47), (231, 167, 69), (250, 202, 105)),
         lumps=0.6,
         creases=0.3,
         crumbs=0.24,

@@ -276,7 +276,8 @@ def channel_limits(image: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], NDArray
 def _tool(small: NDArray[np.uint8], field: Mask) -> Mask:
     most, least = channel_limits(small)
     grey = field & (most > 50) & (most < 215) & (5 * (most - least).astype(np.int16) < most)
-    large = cv2.morphologyEx(grey.view(np.uint8), cv2.MORPH_OPEN, np.ones((11, 11), np.uint8)) > 0
+    opened = cv2.morphologyEx(grey.view(np.uint8) * np.uint8(255), cv2.MORPH_OPEN, np.ones((11, 11), np.uint8))
+    large = cv2.blur(cv2.blur(opened, SHAPE), SHAPE) > 127  # with rounded corners
     large &= np.count_nonzero(large) < MOST_TOOL * np.count_nonzero(field)
     return np.asarray(large, np.bool_)
 

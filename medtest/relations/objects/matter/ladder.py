@@ -32,6 +32,8 @@ SMALLEST_PIECE = 4
 """Work cells below which a piece is a fleck and not counted."""
 LEVELS = 65535
 Grids = dict[str, NDArray[Any]]
+LUMEN, DARK = 1.6, (0.2, 0.45)
+"""By how much the potential of dark places is lowered, and the light at which this ends and begins."""
 PLACED = ("slope_x", "slope_y", "across", "down", "lamp_x", "lamp_y")
 """Arrays of every ladder: slopes of the surface and of the potential, and the direction to the lamp."""
 
@@ -127,6 +129,8 @@ class Matter(ABC):
         # The potential sinks towards the lesion, so that matter ends before it by itself.
         near = smooth(scene.free, least, least + 0.08 * max(scene.shape))
         potential = potential - np.float32(4.0) * (np.float32(1.0) - near)
+        # A dark lumen is space, not a wall: matter lies there last.
+        potential -= np.float32(LUMEN) * (np.float32(1.0) - smooth(scene.light, *DARK))
         across, down = gradient(potential)
         parts |= {"across": across, "down": down, "lamp_x": scene.lamp_x, "lamp_y": scene.lamp_y}
         usable = np.flatnonzero((scene.field & ~scene.tool & (scene.free > least)).ravel())
@@ -213,7 +217,7 @@ class Matter(ABC):
         def make() -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
             width = max(float(margin), RING * _diameter(seed))
             barred = seed.frame | scene.overlay | keep_out(seed, margin=round(width))
-            share = 128.0 * scene.noise / 110.0
+            share = 128.0 * scene.noise / 130.0
             grain = np.clip(_grain(seed.height, seed.width) * np.float32(share) + np.float32(128.5), 96, 160)
             grain[barred] = 0
             masks = barred.view(np.uint8) * np.uint8(255), grain.astype(np.uint8)

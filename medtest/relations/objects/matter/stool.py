@@ -39,11 +39,11 @@ STAIN = (1.0, 0.80, 0.42)
 """Share of R, G and B that thin liquid lets through."""
 BRIGHTEST = 1.3
 """Largest light that matter takes up; brighter places of a picture burn out by reflections, not by matter."""
-TONE = 0.09
+TONE = 0.15
 """Standard deviation of brightness between parts of it, as share."""
 SHADE = (0.025, 0.12)
 """Light at which G and B have sunk to half of R's share."""
-SHOULDER = 200.0
+SHOULDER = 204.0
 """Red from which brightness rises at 0.4 of its pace, so that lit matter keeps its colour."""
 FOAM, FOAM_COLOUR = 0.6, (1.2, 1.35, 1.7)
 """Opacity of foam, and its colour as multiple of the matter's."""
@@ -51,7 +51,7 @@ AMBIENT = 0.30
 """Light that reaches places turned away from the lamp, as share."""
 GLINT = (0.972, 0.997)
 """Cosine between surface and lamp at which a wet place begins to shine, and shines fully."""
-SPARKS = (1.85, 2.15)
+SPARKS = (1.65, 2.0)
 """Height of the finest bumps, in standard deviations, whose tops begin to mirror the lamp, and do so fully."""
 
 
@@ -132,7 +132,7 @@ class Stool(Matter):
         across, down = part["across"], part["down"]
         steep = np.maximum(np.sqrt(across * across + down * down), np.float32(0.008))
         depth = over / steep
-        width = ladder.scene.blur / ladder.scene.cell * 1.6
+        width = ladder.scene.blur / ladder.scene.cell * 1.8
         cover = smooth(depth, -0.5 * width, 0.5 * width)
         # A rim rises as a quarter of a circle would, flattening towards the inside.
         one = np.float32(1.0)
@@ -140,7 +140,7 @@ class Stool(Matter):
         rise = rest * np.float32(2.0 * HEIGHT / ROUNDING) / steep
         facing = self.facing(part, rise)
         lit = np.float32(AMBIENT) + np.float32(1.2 - AMBIENT) * np.clip(facing, 0.0, 1.0)
-        shine = np.maximum(smooth(facing, *GLINT) * part["broken"], part["spark"] * smooth(facing, 0.80, 0.95))
+        shine = np.maximum(smooth(facing, *GLINT) * part["broken"], part["spark"] * smooth(facing, 0.72, 0.90))
         shine = np.minimum(shine * part["wet"], one) * cover
         opaque = cover * part["opacity"]
         film = smooth(over, -FILM[0], 0.0) * part["film"] * np.float32(FILM[1])
