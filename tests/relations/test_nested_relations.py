@@ -19,7 +19,7 @@ from medtest.relations.clinical.veil import PATH, clouds
 from medtest.relations.placement import lesion_distance
 from medtest.testing import SUITE_SEED, load_relation, synthetic_seed
 
-NESTED = ("bubbles", "lens_drop", "lens_fog", "smoke", "streak")
+NESTED = ("bubbles", "specularity", "lens_drop", "lens_fog", "smoke", "streak")
 
 
 @cache

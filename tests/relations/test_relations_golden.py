@@ -22,7 +22,7 @@ GOLDEN: dict[str, tuple[int, str]] = {
     "lens_fog": (1, "76ed5984020c9722"),
     "saturation": (1, "1ad86ae0bcb1167d"),
     "smoke": (1, "29336f875eb15982"),
-    "specularity": (1, "8fbc2ad8dbcb411c"),
+    "specularity": (2, "dddaae55c788bfa7"),
     "streak": (1, "f379afaeb0c0464d"),
     "text": (1, "0c85b3b5baaa33d5"),
     "unchanged": (1, "b891c7350b2b3179"),

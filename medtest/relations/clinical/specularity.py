@@ -1,4 +1,4 @@
-"""Specular reflections: clusters of small white ellipses on shiny tissue (MedTest report, 3.2.4)."""
+"""Specular reflections: those of real wet tissue, and in published mode the report's white ellipses (3.2.4)."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from medtest.core.cases import FollowUp, Image, Mask, Params, PreparedSeed
 from medtest.core.errors import NotApplicable
 from medtest.core.portable import power
 from medtest.relations.base import PUBLISHED_SEVERITY, Relation
+from medtest.relations.clinical.reflections import as_spots, draw_ladder, shine
 from medtest.relations.levels import Level, PublishedRanges, RangedSettings, number
 
 EPSILON = 1e-3
@@ -48,8 +49,9 @@ class SpecularityLevel(Level):
     """One severity.
 
     Attributes:
-        spots: Ellipses to draw.
-        radius: Bound λ of an ellipse's semi-axes, as fraction of the image's height.
+        spots: Reflections to add; in published mode the ellipses to draw.
+        radius: Radius of a disc as large as the median reflection, as fraction of the image's height; in published
+            mode the bound λ of an ellipse's semi-axes.
     """
 
     spots: int = Field(ge=1, le=200)
@@ -57,7 +59,7 @@ class SpecularityLevel(Level):
 
     @property
     def scale(self) -> float:
-        """Largest area of all spots: spots · π · λ²."""
+        """Nominal area of all spots: spots · π · λ²."""
         return self.spots * float(np.pi) * self.radius * self.radius
 
 
@@ -74,16 +76,13 @@ class SpecularitySettings(RangedSettings[SpecularityLevel]):
     """Settings of ``specularity``.
 
     Attributes:
-        clusters: Most clusters of spots.
-        strength: Opacity of a spot in full light; dark areas reduce it.
-        turned: Whether ellipses are randomly rotated (ours). Equation 1 has only upright ones, and published mode
-            draws only those.
+        clusters: Most clusters of ellipses in published mode.
+        strength: Opacity of an ellipse in full light in published mode; dark areas reduce it.
         published: Ranges of published mode. The report mentions λ without figures, so these are ours.
     """
 
     clusters: int = Field(default=3, ge=1, le=MOST_CLUSTERS)
     strength: float = Field(default=0.95, gt=0.0, le=1.0)
-    turned: bool = True
     published: SpecularityRange
 
 
@@ -107,9 +106,11 @@ class Cluster:
 class Specularity(Relation):
     """Mirror-like reflections near shiny tissue (report 3.2.4, MR1-4, equation 1).
 
-    Ellipses (x − x̄)²/(a + ε)² + (y − ȳ)²/(b + ε)² ≤ 1 are drawn near some of the seed's bright clusters, with blurred
-    edges and opacity scaled by the grey mask, never on the frame. Spots may fall on the lesion, as real reflections
-    do, but cover at most 30 % of it.
+    Levels draw ragged spots of the sizes, colour and profile of real ones along folds that face the lamp
+    (:mod:`medtest.relations.clinical.reflections`); a level contains the spots of the level below. Published mode draws
+    ellipses (x − x̄)²/(a + ε)² + (y − ȳ)²/(b + ε)² ≤ 1 near some of the seed's bright clusters, with blurred edges and
+    opacity scaled by the grey mask. The frame never changes. Spots may fall on the lesion, as real reflections do, but
+    cover at most 30 % of it.
     """
 
     Settings = SpecularitySettings
@@ -117,18 +118,25 @@ class Specularity(Relation):
     effects: ClassVar[frozenset[str]] = frozenset()
     scale_unit: ClassVar[str] = "spots · π · λ² (fraction of a square of the image's height)"
     published_status: ClassVar[str] = "assumed"
+    nested: ClassVar[bool] = True
+    revision: ClassVar[int] = 2
 
     def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
-        """Choose clusters and draw the spots around each.
+        """Draw the spots.
 
         Raises:
-            NotApplicable: No spot has room in the field.
+            NotApplicable: The spots have no room in the field.
         """
         settings: SpecularitySettings = self.settings
         level = settings.level(severity, rng)
-        turned = settings.turned and severity != PUBLISHED_SEVERITY
         bound = level.radius * seed.height
-        groups = _draw_spots(seed, rng, spots=level.spots, bound=bound, most=settings.clusters, turned=turned)
+        if severity != PUBLISHED_SEVERITY:
+            ladder = draw_ladder(seed, rng, bound)
+            accepted = _accept(seed, ladder[:, :2], ladder[:, 2:4], level.spots)
+            if len(accepted) < level.spots:
+                raise NotApplicable(f"no room for {level.spots} reflections where the field faces the lamp")
+            return {"spots": as_spots(ladder[accepted]), "scale": level.scale}
+        groups = _draw_spots(seed, rng, spots=level.spots, bound=bound, most=settings.clusters)
         return {
             "clusters": groups,
             "softness": max(0.8, SOFTNESS * level.radius * seed.height),
@@ -137,7 +145,10 @@ class Specularity(Relation):
         }
 
     def apply(self, seed: PreparedSeed, params: Params) -> FollowUp:
-        """Draw the stored ellipses in white."""
+        """Draw the stored spots."""
+        if "spots" in params:
+            image = shine(seed, cast("list[Spot]", params["spots"]))
+            return FollowUp(image=image, params=params, scale=number(params, "scale"))
         image = seed.image.copy()
         softness, strength = number(params, "softness"), number(params, "strength")
         for group in cast("list[list[Spot]]", params["clusters"]):
@@ -205,7 +216,7 @@ def _find_lesions(mask: Mask | None) -> tuple[NDArray[np.float64], NDArray[np.fl
 
 
 def _draw_spots(
-    seed: PreparedSeed, rng: np.random.Generator, *, spots: int, bound: float, most: int, turned: bool
+    seed: PreparedSeed, rng: np.random.Generator, *, spots: int, bound: float, most: int
 ) -> list[list[Spot]]:
     clusters = bright_clusters(seed)
     weights = np.array([cluster.weight for cluster in clusters])
@@ -219,11 +230,10 @@ def _draw_spots(
     axes = np.stack([longer, longer * rng.uniform(*SLENDER, size=tries)], axis=1)
     upright = rng.random(tries) < 0.5
     axes[upright] = axes[upright, ::-1]
-    angles = rng.uniform(0.0, 180.0, size=tries) if turned else np.zeros(tries)
     accepted = _accept(seed, centres, axes, spots)
     groups: list[list[Spot]] = [[] for _ in chosen]
     for i in accepted:
-        values = (*centres[i], *axes[i], angles[i])
+        values = (*centres[i], *axes[i], 0.0)
         groups[int(which[i])].append([round(float(value), 2) for value in values])
     non_empty = [group for group in groups if group]
     if not non_empty:
