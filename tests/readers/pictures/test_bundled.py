@@ -13,7 +13,7 @@ from medtest.core.errors import MedtestError
 from medtest.core.plugins import part
 from medtest.core.scenes import Scene
 from medtest.phantoms.scenes import ASPECTS, CLASSES, COLOURS, Placed, draw_scene
-from medtest.readers.pictures.bundled.reader import Bundled, BundledSettings
+from medtest.readers.pictures.bundled.reader import Bundled, BundledSettings, _not_larger
 from medtest.readers.pictures.spatial import PREDICATES
 from medtest.training.scenes.layouts import pair_layout, random_layout
 from medtest.training.scenes.scores import DetectionTally
@@ -148,3 +148,14 @@ def test_the_score_decides_what_counts(reader: Bundled) -> None:
     strict.open(device="cpu", threads=1)
     assert all(one.score >= 0.999 for one in strict.look([picture], [])[0].entities)
     assert strict.fingerprint() != reader.fingerprint()
+
+
+@pytest.mark.parametrize(
+    ("height", "width", "size"), [(100, 300, (85, 256)), (512, 512, (256, 256)), (90, 256, (90, 256))]
+)
+def test_the_longer_side_is_bounded_and_pixels_are_averaged(height: int, width: int, size: tuple[int, int]) -> None:
+    stripes = np.zeros((height, width, 3), np.uint8)
+    stripes[:, ::2] = 200
+    shown = _not_larger(stripes, 256)
+    assert shown.shape[:2] == size
+    assert shown.mean() == pytest.approx(100, abs=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from safetensors.torch import save
 
 from medtest.core.errors import MedtestError
 from medtest.core.files.tensors import HEADER
-from medtest.systems.checkpoints.weights import FORMAT, is_ours, load_network, read_info
+from medtest.systems.checkpoints.weights import FORMAT, MOST_LAYERS, _check_numbers, is_ours, load_network, read_info
 from medtest.systems.pytorch import networks
 
 COMPACT = networks.COMPACT["pranet"]
@@ -69,3 +70,18 @@ def test_a_header_that_is_no_description_is_no_crash(header: str, tmp_path: Path
     assert not is_ours(path)
     with pytest.raises(MedtestError):
         read_info(path)
+
+
+@pytest.mark.parametrize(
+    ("network", "allowed"),
+    [
+        ({"planes": [1] * MOST_LAYERS}, True),
+        ({"planes": [1] * (MOST_LAYERS + 1)}, False),
+        ({"backbone": {"depths": [MOST_LAYERS - 1, 1]}}, True),
+        ({"backbone": {"depths": [MOST_LAYERS, 1]}}, False),
+        ({"planes": [MOST_LAYERS, 1]}, True),
+    ],
+)
+def test_layers_are_bounded_in_number_and_in_sum(network: dict[str, Any], allowed: bool) -> None:
+    with nullcontext() if allowed else pytest.raises(MedtestError, match="too many layers"):
+        _check_numbers(network)

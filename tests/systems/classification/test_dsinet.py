@@ -231,6 +231,9 @@ def test_what_has_too_few_pixels_is_refused() -> None:
     network = networks.make(networks.COMPACT["dsinet"])
     with pytest.raises(MedtestError, match="multiples of 8"):
         network(torch.zeros(1, 3, 48, 48))
+    for height, width in ((256, 260), (260, 256)):
+        with pytest.raises(MedtestError, match=f"{width}×{height}"):
+            network(torch.zeros(1, 3, height, width))
     with pytest.raises(MedtestError, match="100×100"):
         network(torch.zeros(1, 3, 100, 100))
 
