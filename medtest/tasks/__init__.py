@@ -13,6 +13,7 @@ TASKS: dict[str, str] = {
 ORACLES: dict[str, str] = {
     "answers": "medtest.tasks.ask.oracle:Answers",
     "labels": "medtest.tasks.classify.oracle:Labels",
+    "lesion_free": "medtest.tasks.segment.lesion_free:LesionFree",
     "masks": "medtest.tasks.segment.oracle:Masks",
     "quality": "medtest.tasks.restore.oracle:Quality",
     "regions": "medtest.tasks.region.oracle:Regions",

@@ -35,8 +35,8 @@ RULES: dict[str, tuple[str, ...]] = {
 }
 """Rules over scores, with the scores they use."""
 
-ALONE: frozenset[str] = frozenset({"whole", "entities", "relations", "attributes", "counts"})
-"""Scores of 0 and 1 for the content of a picture. Against ``truth`` a follow-up is compared only with its own prompt.
+ALONE: frozenset[str] = frozenset({"whole", "entities", "relations", "attributes", "counts", "clear"})
+"""Scores of 0 and 1 that are judged whatever the source's: the content of a picture, and ``clear``.
 """
 
 NO_THRESHOLD: frozenset[str] = frozenset({"label", "answer", "exact"}) | ALONE

@@ -40,6 +40,8 @@ def score_words(score: str) -> str:
         "ssim": "SSIM",
         "psnr": "PSNR",
         "f_measure": "F-measure",
+        "clear": "clear frame",
+        "clear_share": "clear share of the field",
         "label_share": "share of decisions",
     }.get(score, score.replace("_", " "))
 
@@ -67,6 +69,8 @@ def question_words(item: str) -> str:
 def criterion_words(material: Material) -> str:
     """Return the condition under which a case is a violation."""
     primary = material.wanted.primary
+    if primary.score == "clear":
+        return "its answer marks a lesion on a frame without one"
     if primary.score in ALONE:
         return _scene_words(primary.score, primary.against)
     if primary.score in NO_THRESHOLD:

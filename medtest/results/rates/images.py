@@ -91,13 +91,13 @@ def source_warnings(records: Records, primary: Criterion, *, cases: Cases | None
 
     Args:
         records: Records of one system.
-        primary: Its first score, against the truth, is used; scores that count errors, and data without truth, have no
-            warning.
+        primary: Its first score, against the truth, is used; scores that count errors or do not depend on the
+            source's, and data without truth, have no warning.
         cases: As in :func:`worst_table`.
     """
     score = criteria.components(primary.score)[0]
     frame = records.sources
-    if score in COUNTED or score not in frame.columns or frame.empty:
+    if score in COUNTED or score in criteria.ALONE or score not in frame.columns or frame.empty:
         return ()
     cases = cases or Cases(records, primary)
     judged_images = set(zip(cases.texts("dataset")[cases.counted], cases.texts("seed_id")[cases.counted], strict=True))

@@ -22,6 +22,7 @@ from medtest.suite.schema import GateBlock, PairedGateBlock, PrimaryBlock, Shown
 _OTHER_SCORE: Mapping[str, tuple[str, str]] = {
     "label": ("a label changed or did not", "score: probability"),
     "answer": ("an answer flipped or did not", "score: jaccard"),
+    "clear": ("a frame is clear or is not", "score: clear_share"),
     "exact": ("an answer is the same or is not", "score: jaccard"),
 }
 """For rules without a threshold: the reason, and an alternative with one."""

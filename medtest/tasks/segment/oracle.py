@@ -238,6 +238,18 @@ def _false_regions(predicted: Bytes, shared_map: Bytes, area: int, shared: int) 
     return int(np.count_nonzero(large))
 
 
+def count_false_regions(predicted: Mask, expected: Mask) -> int:
+    """Return the number of regions of at least :data:`REGION_FRACTION` of the image that share no pixel with the truth.
+
+    Args:
+        predicted: bool H×W.
+        expected: bool H×W of the same shape.
+    """
+    shared_map = np.asarray(cv2.bitwise_and(_bytes(predicted), _bytes(expected)), dtype=np.uint8)
+    area, shared = cv2.countNonZero(_bytes(predicted)), cv2.countNonZero(shared_map)
+    return _false_regions(_bytes(predicted), shared_map, area, shared)
+
+
 def _components(mask: Bytes) -> tuple[int, NDArray[Any]]:
     """Return the number of 8-connected components, including the background, and their labels."""
     # 16-bit labels are four times faster to count; images of this size cannot have more components

@@ -21,10 +21,13 @@ from medtest.core.tasks.base import (
     SystemInput,
     Task,
     TaskDrawing,
+    TaskReport,
+    TaskTables,
 )
 from medtest.core.tasks.border import CUT, check_mask
 from medtest.core.tasks.results import Graded
 from medtest.preparation.factors import lesion_factors
+from medtest.tasks.segment.false_positives import MaskReport, MaskTables
 from medtest.tasks.segment.kept import mask_arrays, mask_of
 
 
@@ -141,3 +144,5 @@ class SegmentTask(Task):
     storage: ClassVar[Storage] = MaskStorage()
     scoring: ClassVar[Scoring] = MaskScoring()
     drawing: ClassVar[TaskDrawing] = MaskDrawing()
+    tables: ClassVar[TaskTables] = MaskTables()
+    report: ClassVar[TaskReport] = MaskReport()

@@ -1,0 +1,95 @@
+"""Table and section of false positives on frames without lesion."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from medtest.core.tasks.base import RunRecords, Section, TaskReport, TaskTables
+from medtest.results.columns import columns_in
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TABLE = "false_positives"
+FILE = f"{TABLE}.csv"
+COLUMNS = columns_in(__file__, TABLE)
+_ALL = "all"
+_SCORES = ["clear", "false_area", "false_regions"]
+
+
+class MaskTables(TaskTables):
+    """Table ``false_positives``, made where the oracle ``lesion_free`` judged."""
+
+    names: ClassVar[tuple[str, ...]] = (TABLE,)
+
+    def frames(self, records: RunRecords) -> Mapping[str, pd.DataFrame]:
+        """Return the table by file name; empty without cases of the oracle ``lesion_free``."""
+        if not set(_SCORES) <= set(records.followups.columns):
+            return {}
+        import pandas as pd
+
+        rows = [row for frame in (records.sources, records.followups) for row in _rows(frame)]
+        return {FILE: pd.DataFrame(rows, columns=list(COLUMNS))} if rows else {}
+
+
+class MaskReport(TaskReport):
+    """Section on false positives."""
+
+    def sections(self, tables: Mapping[str, pd.DataFrame]) -> Sequence[Section]:
+        """Return the section of :data:`FILE`, one row for each relation and severity."""
+        table = tables.get(FILE)
+        if table is None or table.empty:
+            return ()
+        return (
+            Section(
+                name="false-positives",
+                title="False positives on frames without lesion",
+                words=(
+                    "A frame is not clear if the answer has a region of at least 0.05 % of the image or marks over "
+                    "0.5 % of the field. Area: marked share of the field. Sources are the images as they are."
+                ),
+                columns=("Data set", "Relation", "Severity", "Frames", "Not clear", "Mean area", "Largest", "Regions"),
+                rows=[_words(row) for row in table.to_dict("records")],
+            ),
+        )
+
+
+def _rows(frame: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """Yield rows of the table: each relation by severity, then at all severities."""
+    judged = frame.dropna(subset=_SCORES)
+    judged = judged.assign(**{name: judged[name].astype(str) for name in ("dataset", "relation")})
+    for (dataset, relation), cases in judged.groupby(["dataset", "relation"], sort=False):
+        by_severity = list(cases.groupby("severity", sort=True))
+        for severity, part in by_severity:
+            yield _row(dataset, relation, str(severity), part)
+        if len(by_severity) > 1:
+            yield _row(dataset, relation, _ALL, cases)
+
+
+def _row(dataset: str, relation: str, severity: str, cases: pd.DataFrame) -> dict[str, Any]:
+    clear, area, regions = (cases[name].to_numpy(dtype=float) for name in _SCORES)
+    return {
+        "dataset": dataset,
+        "relation": relation,
+        "severity": severity,
+        "cases": len(cases),
+        "not_clear": int((clear < 1).sum()),
+        "not_clear_percent": round(100 * float((clear < 1).mean()), 4),
+        "area_percent": round(100 * float(area.mean()), 4),
+        "largest_area_percent": round(100 * float(area.max()), 4),
+        "regions": round(float(regions.mean()), 4),
+    }
+
+
+def _words(row: Mapping[Any, Any]) -> tuple[str, ...]:
+    return (
+        str(row["dataset"]),
+        str(row["relation"]).replace("_", " "),
+        str(row["severity"]),
+        f"{row['cases']:,}",
+        f"{row['not_clear']:,} ({row['not_clear_percent']:.1f} %)",
+        f"{row['area_percent']:.2f} %",
+        f"{row['largest_area_percent']:.2f} %",
+        f"{row['regions']:.2f}",
+    )
