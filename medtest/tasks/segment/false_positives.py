@@ -62,9 +62,9 @@ def _rows(frame: pd.DataFrame) -> Iterator[dict[str, Any]]:
     for (dataset, relation), cases in judged.groupby(["dataset", "relation"], sort=False):
         by_severity = list(cases.groupby("severity", sort=True))
         for severity, part in by_severity:
-            yield _row(dataset, relation, str(severity), part)
+            yield _row(str(dataset), str(relation), str(severity), part)
         if len(by_severity) > 1:
-            yield _row(dataset, relation, _ALL, cases)
+            yield _row(str(dataset), str(relation), _ALL, cases)
 
 
 def _row(dataset: str, relation: str, severity: str, cases: pd.DataFrame) -> dict[str, Any]:
