@@ -140,7 +140,7 @@ def test_drawn_scenes_are_the_same_again_and_one_who_sees_them_whole_has_a_full_
         ('[{"file": "../a.png", "width": 9, "height": 9, "objects": []}]', "not in the folder"),
         (
             '[{"file": "a.png", "width": 9, "height": 9, "objects": [{"class": "a", "box_xywh": [0, 0, -1, 1]}]}]',
-            "no box",
+            "not a box",
         ),
         ('{"images": 3}', "no labels as COCO's"),
     ],

@@ -215,18 +215,18 @@ class AnswerStore:
         if not name:
             return None
         first, end = (int(np.searchsorted(self._names, np.bytes_(name), side)) for side in ("left", "right"))
-        found = (self._data(position) for position in range(first, end))
+        candidates = (self._data(position) for position in range(first, end))
         if self.below == THUMBNAILS:
-            return next((data for data in found if data is not None), None)
-        return next((data for data in found if _is_intact(data, name)), None)
+            return next((data for data in candidates if data is not None), None)
+        return next((data for data in candidates if _is_intact(data, name)), None)
 
     def read_all(self, names: Iterable[str]) -> dict[str, bytes]:
         """Return the answers of several names, each pack read once; names of missing answers are left out."""
         wanted = np.unique(np.array([name for name in names if name], dtype=_NAME))
-        held = wanted[self.holds(wanted, maps=False)] if len(wanted) else wanted
-        in_order = sorted(held, key=lambda name: int(self._places[np.searchsorted(self._names, name)]))
-        found = ((name.decode(), self.read(name)) for name in in_order)
-        return {name: data for name, data in found if data is not None}
+        present = wanted[self.holds(wanted, maps=False)] if len(wanted) else wanted
+        in_order = sorted(present, key=lambda name: int(self._places[np.searchsorted(self._names, name)]))
+        answers = ((name.decode(), self.read(name)) for name in in_order)
+        return {name: data for name, data in answers if data is not None}
 
     def _data(self, at: int) -> bytes | None:
         group, row = int(self._places[at]) >> 32, int(self._places[at]) & 0xFFFFFFFF

@@ -76,11 +76,11 @@ class Thumbnails:
 
     def _picture(self, case: MadeCase, image: Image) -> KeptAnswer:
         with self._lock:
-            kept = self._pictures.get(case.sha256)
-        if kept is None:
-            kept = KeptAnswer(case.sha256, PICTURE, encode(case.task.drawing.view(self._seed, image).image))
+            thumbnail = self._pictures.get(case.sha256)
+        if thumbnail is None:
+            thumbnail = KeptAnswer(case.sha256, PICTURE, encode(case.task.drawing.view(self._seed, image).image))
             with self._lock:
-                self._pictures[case.sha256] = kept
+                self._pictures[case.sha256] = thumbnail
                 while len(self._pictures) > _KEPT:
                     del self._pictures[next(iter(self._pictures))]
-        return kept
+        return thumbnail

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from medtest.core.records import ADDRESS, ANSWER
+from medtest.core.records import ADDRESS, ANSWER, text_in
 from medtest.report.pages.material import Material
 from medtest.results.rates.images import NO_VIOLATION, VIOLATION, RankedCases, ranked_cases
 from medtest.results.records.records_io import Records, read_table
@@ -99,15 +99,11 @@ class Case:
     def named(self, side: int) -> dict[str, str]:
         """Return the names of a side's thumbnails by what they show."""
         record, source = self.records[side]
-        names = {"picture": _sha(record, "followup_sha256"), "source": _sha(record, "source_sha256")}
+        names = {"picture": text_in(record, "followup_sha256"), "source": text_in(record, "source_sha256")}
         names |= {"marks": of_record(MARKS, record), "drawn": of_record(DRAWN, record)}
         if source is not None:
             names |= {"source_marks": of_record(MARKS, source), "source_drawn": of_record(DRAWN, source)}
         return names
-
-
-def _sha(record: Record, name: str) -> str:
-    return str(record.get(name) or "")
 
 
 def chosen_cases(sides: Sequence[Side]) -> list[tuple[int, ...]]:

@@ -203,7 +203,9 @@ function browse(root) {
 
   function card(row) {
     const caption = make("span", { class: "caption" }, make("b", {}, title(row)));
-    systems.forEach((system, index) => {
+    const failing = systems.filter((_, index) => ownText(row, "verdict", index) === "violation").length;
+    if (systems.length > 3) caption.append(make("span", {}, `violated by ${failing} of ${systems.length} systems`));
+    else systems.forEach((system, index) => {
       const bad = ownText(row, "verdict", index) === "violation";
       caption.append(make("span", { class: bad ? "bad" : "" }, `${systems.length > 1 ? `${system.name}: ` : ""}${scoreWords(row, index)}`));
     });
