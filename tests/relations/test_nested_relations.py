@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+import cv2
 import numpy as np
 import pytest
 from scipy import ndimage
@@ -177,3 +178,16 @@ def test_a_veil_that_would_hide_the_lesion_is_weakened_and_says_so(name: str) ->
         applied = follow_up.params["scale_applied"]
         assert isinstance(applied, float)
         assert 0.2 < applied < follow_up.scale == 3.0
+
+
+def test_a_bubble_has_the_measured_profile() -> None:
+    """242 bubbles in capsules: −4 L at 0.3 of the radius, −5 at 0.5, 0 at 0.7, +5 at 0.9, +3 at 1, −1 at 1.2."""
+    seed = synthetic_seed(1, labelled=False, framed=False, height=200, width=200)
+    plain = replace(seed, image=np.full_like(seed.image, (158, 91, 59)), _memo={})
+    params = {"bubbles": [[100.0, 100.0, 40.0]], "scale": 1.0}
+    image = load_relation("bubbles").apply(plain, params).image
+    light = cv2.cvtColor(image, cv2.COLOR_RGB2LAB)[..., 0] / 2.55
+    share = np.hypot(*np.mgrid[-100:100, -100:100]) / 40.0
+    for at, expected in ((0.3, -4.0), (0.5, -5.0), (0.7, 0.0), (0.9, 5.0), (1.0, 3.0), (1.2, -1.0)):
+        ring = np.median(light[np.abs(share - at) < 0.04]) - light[0, 0]
+        assert ring == pytest.approx(expected, abs=1.5), at

@@ -16,7 +16,7 @@ from medtest.testing import SUITE_SEED, synthetic_seed
 
 GOLDEN: dict[str, tuple[int, str]] = {
     "blur": (1, "fe2973b25f6f23f0"),
-    "bubbles": (1, "0cd85f37acb163c8"),
+    "bubbles": (2, "77a2d1a698ca5418"),
     "contrast": (1, "bc0b1f7aee2822c6"),
     "lens_drop": (1, "c01f1d5279b02a19"),
     "lens_fog": (1, "76ed5984020c9722"),
