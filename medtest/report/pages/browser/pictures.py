@@ -14,7 +14,7 @@ FOLDER = "browser"
 """Folder beside the page for pictures that are not inside it."""
 JPEG = b"\xff\xd8"
 """First bytes of a stored thumbnail that is a picture."""
-_QUALITY, _METHOD = 60, 2
+_QUALITY, _METHOD = 35, 2
 _THREADS = 4
 _MOST_BYTES = 1 << 20
 """Largest thumbnail that is read; those of runs have a few kilobytes."""
