@@ -21,8 +21,13 @@ from medtest.core.probes import Need, Probe
 from medtest.phantoms.classes import CHEST
 from medtest.systems.pytorch.probe import probe_gap, probe_of
 
+# Other cases of the fast set open the same networks, and a test below averages ten crops.
+REPEATED = {"chexnet official", "chexnet ten crops", "pranet official", "sanet official", "tganet official"}
 
-@pytest.fixture(params=CASES)
+
+@pytest.fixture(
+    params=[pytest.param(name, marks=pytest.mark.slow if name in REPEATED else ()) for name in CASES], ids=list(CASES)
+)
 def case(request: pytest.FixtureRequest) -> Case:
     return CASES[request.param]
 
@@ -128,7 +133,7 @@ def test_classes_that_do_not_fit_are_refused() -> None:
         probe_of(system)
 
 
-@pytest.mark.parametrize("name", ["chexnet", "chexnet ten crops"])
+@pytest.mark.parametrize("name", ["chexnet", pytest.param("chexnet ten crops", marks=pytest.mark.slow)])
 def test_chexnets_logits_are_true_beyond_its_sigmoid(name: str) -> None:
     case = CASES[name]
     system: Any = case.make(Path())
