@@ -67,6 +67,7 @@ class ReasonCode(StrEnum):
     READER_ERROR = "reader_error"
     ORACLE_ERROR = "oracle_error"
     NOT_APPLICABLE = "not_applicable"
+    LESION_INVISIBLE = "lesion_invisible"
     FOLLOW_UP_NOT_STORED = "follow_up_not_stored"
     FOLLOW_UP_LOST = "follow_up_lost"
     NO_PREDICTION = "no_prediction"

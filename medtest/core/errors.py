@@ -141,6 +141,13 @@ class NotApplicable(Exception):
     """Raised if a relation is not applicable to this seed; the case becomes SKIP with this reason."""
 
 
+class LesionInvisible(NotApplicable):
+    """Raised by a relation if no setting of a severity leaves the lesion visible."""
+
+    def __init__(self, reason: str = "at this strength the lesion would be invisible") -> None:
+        super().__init__(reason)
+
+
 class BadOutput(Exception):
     """Raised for an invalid answer of a system (wrong shape, NaN); the case becomes ERROR."""
 

@@ -104,6 +104,11 @@ CASE_FACTORS: tuple[str, ...] = ("factor_object_area", "factor_lesion_distance")
 in pixels; null without an object or a lesion.
 """
 
+VISIBILITY_COLUMNS: tuple[str, ...] = ("visibility", "source_visibility", "scale_applied")
+"""Columns on what can still be seen of a lesion: its visibility in this image and in the source
+(:mod:`medtest.preparation.visibility`), null where no mask is expected; the scale that was applied, where it was weaker
+than the severity's own ``scale``.
+"""
 
 CRAFTING_COLUMNS: tuple[tuple[str, pa.DataType], ...] = (
     ("crafted_on", pa.string()),
@@ -171,7 +176,7 @@ def schema(
     fields += [pa.field(name, pa.float64()) for name in names]
     fields += [pa.field(name, pa.string()) for name in texts]
     fields += [pa.field(name, pa.float64()) for name in measures]
-    fields += [pa.field(name, pa.float64()) for name in (*factors, *CASE_FACTORS)]
+    fields += [pa.field(name, pa.float64()) for name in (*factors, *CASE_FACTORS, *VISIBILITY_COLUMNS)]
     fields += [pa.field(name, kind) for name, kind in (CRAFTING_COLUMNS if crafts else ())]
     fields += [pa.field(f"stratum_{name}", pa.string()) for name in strata]
     return pa.schema(fields)

@@ -1,10 +1,9 @@
 """Visibility of a lesion: the colour step across its outline, against the noise of the source image.
 
 The outline of each lesion is cut into 32 sectors around the lesion's centroid. In every sector, the mean colour of a
-band just inside the outline is compared with that of a band just outside it (CIEDE2000: G. Sharma, W. Wu, E. Dalal,
-"The CIEDE2000 color-difference formula", Color Research and Application 30(1), 2005). The visibility of a lesion is the
-median of the sectors, divided by the source's local noise or by 1, whichever is larger; that of an image with several
-lesions is the lowest one.
+band just inside the outline is compared with that of a band just outside it (CIEDE2000,
+:mod:`medtest.preparation.colour_difference`). The visibility of a lesion is the median of the sectors, divided by the
+source's local noise or by 1, whichever is larger; that of an image with several lesions is the lowest one.
 
 A change cannot add contrast that the tissue does not have: in every sector a follow-up counts at most as much as its
 source. Lower contrast therefore lowers the visibility, and blur never raises it.
@@ -13,14 +12,22 @@ source. Lower contrast therefore lowers the visibility, and blur never raises it
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
-from skimage.color import deltaE_ciede2000, rgb2lab
 
-from medtest.core.cases import Image, Mask, PreparedSeed
+from medtest.core.cases import Effect, Image, Mask, PreparedSeed
+from medtest.core.oracles.moves import move_points
+from medtest.core.portable import portable_opencv
+from medtest.preparation.colour_difference import colour_differences, lab_colours
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Places = tuple[Integers, Integers]
+"""Rows and columns of pixels."""
 
 SECTORS = 32
 BAND = 0.05
@@ -40,6 +47,21 @@ NOISE_SIGMA = 1.5
 SMALLEST_LESION = 30
 """Pixels below which a connected region is noise of the mask."""
 MOST_LESIONS = 16
+LESION_CLIPPED = 0.3
+"""Largest share of a lesion's area that a follow-up may burn out."""
+CLIPPED = 250
+"""Least level of all three channels of a burnt-out pixel."""
+
+_TURNS = [2.0 * math.pi * k / SECTORS for k in range(SECTORS)]
+_BORDERS = np.array(
+    [
+        -math.cos(turn) / (abs(math.cos(turn)) + abs(math.sin(turn)))
+        if turn <= math.pi
+        else 2.0 + math.cos(turn) / (abs(math.cos(turn)) + abs(math.sin(turn)))
+        for turn in _TURNS
+    ]
+)
+"""Beginnings of the sectors, clockwise from the top, as :func:`_sectors` compares directions."""
 
 ABSOLUTE_FLOOR = 0.8
 """Least visibility of a lesion whose source reaches it."""
@@ -48,48 +70,72 @@ RELATIVE_FLOOR = 0.35
 
 
 @dataclass(frozen=True, eq=False)
-class _Lesion:
-    """Bands of one lesion, in the sectors that have enough pixels on both sides.
+class _Outlines:
+    """Bands of all lesions of a seed, and the source's own colour differences.
 
     Attributes:
-        pixels: Flat indices of the bands' pixels, sector by sector: first those inside the outline, then those outside.
-        starts: First element of each sector in ``pixels``.
-        counts: Pixels of each sector, float64 of shape (2·sectors, 1).
-        noise: Divisor of the colour differences.
+        pixels: Flat indices of the bands' pixels: those inside the outlines sector by sector, then those outside.
+        starts: First element of each sector on each side, int64 of length 2·sectors.
+        lesions: First sector of each lesion, and the number of all sectors.
+        noise: Divisor of each lesion's colour differences.
+        colours: Colours of the source, uint8 N×1×3.
+        steps: Colour differences of the source, one a sector.
     """
 
-    pixels: NDArray[np.int64]
-    starts: NDArray[np.int64]
-    counts: NDArray[np.float64]
-    noise: float
+    pixels: Integers
+    starts: Integers
+    lesions: tuple[int, ...]
+    noise: tuple[float, ...]
+    colours: Image
+    steps: Floats
 
-    def steps(self, image: Image) -> NDArray[np.float64]:
-        """Return the colour difference across the outline in each sector."""
-        colours = image.reshape(-1, 3).take(self.pixels, axis=0)
-        means = np.add.reduceat(colours, self.starts, axis=0, dtype=np.int64) / self.counts
-        lab = rgb2lab(means / 255.0)
-        half = len(lab) // 2
-        return np.asarray(deltaE_ciede2000(lab[:half], lab[half:]), np.float64)  # type: ignore[no-untyped-call]
+    def visibility(self, colours: Image, seen: NDArray[np.bool_] | None = None) -> float | None:
+        """Return the visibility of the least visible lesion.
+
+        Args:
+            colours: Colours of the bands' pixels, uint8 N×1×3.
+            seen: False for pixels that have left the image; None if all are in it.
+        """
+        steps, usable = _steps(colours, self.starts, seen)
+        values = []
+        for lesion, noise in enumerate(self.noise):
+            place = slice(self.lesions[lesion], self.lesions[lesion + 1])
+            chosen = np.minimum(steps[place], self.steps[place])[usable[place]]
+            if len(chosen) >= FEWEST_SECTORS:
+                values.append(float(np.median(chosen)) / noise)
+        return round(min(values), 4) if values else None
 
 
 def source_visibility(seed: PreparedSeed) -> float | None:
     """Return the visibility of a seed's lesions, rounded to four decimals; None without lesion or outline in view."""
-    return _lowest([float(np.median(steps)) / lesion.noise for lesion, steps in _lesions(seed)])
+    outlines = _outlines(seed)
+    if outlines is None:
+        return None
+    return seed.memo("visibility.source", lambda: outlines.visibility(outlines.colours))
 
 
-def visibility(seed: PreparedSeed, image: Image) -> float | None:
+def visibility(seed: PreparedSeed, image: Image, effect: Effect = Effect()) -> float | None:  # noqa: B008 - frozen
     """Return the visibility of a seed's lesions in a follow-up, at most that of the source.
 
     Args:
         seed: The prepared seed, uint8 RGB.
-        image: uint8 H×W×3, with every lesion at its place in the seed.
+        image: uint8 H×W×3.
+        effect: Effect of the relation; the bands move with the expected mask.
 
     Returns:
-        The colour step in units of the source's noise, rounded to four decimals; None as in :func:`source_visibility`.
+        The colour step in units of the source's noise, rounded to four decimals; None as in :func:`source_visibility`,
+        and if every lesion has left the image.
     """
-    return _lowest(
-        [float(np.median(np.minimum(lesion.steps(image), steps))) / lesion.noise for lesion, steps in _lesions(seed)]
-    )
+    outlines = _outlines(seed)
+    if outlines is None:
+        return None
+    if effect.kind != "move":
+        return outlines.visibility(_taken(image, outlines.pixels))
+    rows, columns = np.divmod(outlines.pixels, seed.width)
+    points = np.rint(move_points(np.stack([columns, rows], axis=1), effect.data["matrix"]))
+    seen = np.all((points >= 0) & (points < (seed.width, seed.height)), axis=1)
+    columns, rows = np.where(seen[:, None], points, 0).astype(np.int64).T
+    return outlines.visibility(_taken(image, rows * seed.width + columns), seen)
 
 
 def keeps_lesion_visible(seed: PreparedSeed, image: Image) -> bool:
@@ -97,21 +143,54 @@ def keeps_lesion_visible(seed: PreparedSeed, image: Image) -> bool:
 
     A lesion keeps at least :data:`RELATIVE_FLOOR` of its source's visibility and, where the source reaches it,
     :data:`ABSOLUTE_FLOOR`. A seed without visibility has nothing to lose.
+
+    Args:
+        seed: The prepared seed.
+        image: uint8 H×W×3, with every lesion at its place in the seed.
     """
-    before, after = source_visibility(seed), visibility(seed, image)
-    if before is None or after is None:
+    return not is_below_floors(source_visibility(seed), visibility(seed, image))
+
+
+def keeps_recoloured_lesion_visible(seed: PreparedSeed, recolour: Callable[[Image], Image]) -> bool:
+    """Return True if no lesion falls below the floors, for a change of colours alone; no image is made.
+
+    Args:
+        seed: The prepared seed.
+        recolour: Changes colours, uint8 N×1×3, wherever they are.
+    """
+    outlines = _outlines(seed)
+    if outlines is None:
         return True
-    return after >= max(RELATIVE_FLOOR * before, ABSOLUTE_FLOOR if before >= ABSOLUTE_FLOOR else 0.0)
+    return not is_below_floors(source_visibility(seed), outlines.visibility(recolour(outlines.colours)))
+
+
+def is_below_floors(before: float | None, after: float | None) -> bool:
+    """Return True if a visibility is below the floors; False if either is unknown.
+
+    Args:
+        before: Visibility in the source.
+        after: Visibility in the follow-up.
+    """
+    if before is None or after is None:
+        return False
+    return after < max(RELATIVE_FLOOR * before, ABSOLUTE_FLOOR if before >= ABSOLUTE_FLOOR else 0.0)
+
+
+def burns_lesion_out(seed: PreparedSeed, recolour: Callable[[Image], Image]) -> bool:
+    """Return True if a change of colours clips over 30 % of a lesion's area that was not clipped before.
+
+    Args:
+        seed: The prepared seed.
+        recolour: Changes colours, uint8 N×1×3, wherever they are.
+    """
+    lesions = seed.memo("visibility.lesion_colours", lambda: _lesion_colours(seed))
+    return any(np.count_nonzero(_clipped(recolour(colours))) > LESION_CLIPPED * area for colours, area in lesions)
 
 
 def lesion_diameter(seed: PreparedSeed) -> float | None:
     """Return the diameter in pixels of the disc with the area of the smallest lesion; None without lesion."""
     areas = [int(np.count_nonzero(region)) for region in _regions(seed)]
     return 2.0 * math.sqrt(min(areas) / math.pi) if areas else None
-
-
-def _lowest(values: list[float]) -> float | None:
-    return round(min(values), 4) if values else None
 
 
 def _regions(seed: PreparedSeed) -> list[Mask]:
@@ -128,17 +207,65 @@ def _regions(seed: PreparedSeed) -> list[Mask]:
     return seed.memo("visibility.regions", separate)
 
 
-def _lesions(seed: PreparedSeed) -> tuple[tuple[_Lesion, NDArray[np.float64]], ...]:
-    """Return each lesion with the source's own colour differences; cached."""
-
-    def measure() -> tuple[tuple[_Lesion, NDArray[np.float64]], ...]:
-        lesions = [_bands(seed, region) for region in _regions(seed)]
-        return tuple((lesion, lesion.steps(seed.image)) for lesion in lesions if lesion is not None)
-
-    return seed.memo("visibility.lesions", measure)
+def _lesion_colours(seed: PreparedSeed) -> list[tuple[Image, int]]:
+    """Return the colours of each lesion's pixels that are not clipped, uint8 N×1×3, and the lesion's area."""
+    usable = ~(seed.frame | (_clipped(seed.image) > 0))
+    lesions = [(seed.image[region & usable][:, None], int(np.count_nonzero(region))) for region in _regions(seed)]
+    return [(colours, area) for colours, area in lesions if len(colours)]
 
 
-def _bands(seed: PreparedSeed, region: Mask) -> _Lesion | None:
+def _clipped(colours: Image) -> NDArray[np.uint8]:
+    """Return 255 for burnt-out pixels and 0 for others, uint8 H×W."""
+    return np.asarray(cv2.inRange(colours, (CLIPPED,) * 3, (255, 255, 255)), np.uint8)
+
+
+def _outlines(seed: PreparedSeed) -> _Outlines | None:
+    """Return the bands of a seed's lesions; None without lesion or outline in view; cached."""
+
+    def measure() -> _Outlines | None:
+        with portable_opencv():
+            lesions = [lesion for region in _regions(seed) if (lesion := _bands(seed, region)) is not None]
+        if not lesions:
+            return None
+        sectors = [
+            *(part for lesion in lesions for part in lesion[0]),
+            *(part for lesion in lesions for part in lesion[1]),
+        ]
+        pixels = np.concatenate([rows * seed.width + columns for rows, columns in sectors])
+        starts = np.cumsum([0, *(len(part[0]) for part in sectors[:-1])])
+        colours = _taken(seed.image, pixels)
+        return _Outlines(
+            pixels=pixels,
+            starts=starts,
+            lesions=tuple(np.cumsum([0, *(len(lesion[0]) for lesion in lesions)]).tolist()),
+            noise=tuple(lesion[2] for lesion in lesions),
+            colours=colours,
+            steps=_steps(colours, starts, None)[0],
+        )
+
+    return seed.memo("visibility.outlines", measure)
+
+
+def _taken(image: Image, pixels: Integers) -> Image:
+    """Return the colours of pixels by their flat indices, uint8 N×1×3."""
+    return image.reshape(-1, 3).take(pixels, axis=0)[:, None]
+
+
+def _steps(colours: Image, starts: Integers, seen: NDArray[np.bool_] | None) -> tuple[Floats, NDArray[np.bool_]]:
+    """Return the colour difference across the outline in each sector, and True for sectors with enough pixels."""
+    if seen is None:
+        counts = np.diff(starts, append=len(colours))
+    else:
+        counts = np.add.reduceat(seen, starts, dtype=np.int64)
+        colours = colours * seen[:, None, None]
+    total = np.add.reduceat(colours[:, 0], starts, axis=0, dtype=np.int64)
+    lab = lab_colours(total / np.maximum(counts, 1)[:, None])
+    half = len(starts) // 2
+    return colour_differences(lab[:half], lab[half:]), np.minimum(counts[:half], counts[half:]) >= FEWEST_PIXELS
+
+
+def _bands(seed: PreparedSeed, region: Mask) -> tuple[list[Places], list[Places], float] | None:
+    """Return the bands inside and outside a lesion's outline by sector, and the noise; None without enough sectors."""
     width = max(NARROWEST_BAND, BAND * 2.0 * math.sqrt(int(np.count_nonzero(region)) / math.pi))
     window = _window(region, pad=math.ceil(max(width, 4 * NOISE_SIGMA)) + 1)
     lesion, free = region[window], ~seed.frame[window]
@@ -151,15 +278,12 @@ def _bands(seed: PreparedSeed, region: Mask) -> _Lesion | None:
     usable = [k for k in range(SECTORS) if min(len(band[k][0]) for band in bands) >= FEWEST_PIXELS]
     if len(usable) < FEWEST_SECTORS:
         return None
-    parts = [_evenly(band[k]) for band in bands for k in usable]
-    rows, columns = (np.concatenate([part[axis] for part in parts]) for axis in (0, 1))
-    counts = np.array([len(part[0]) for part in parts])
-    return _Lesion(
-        pixels=(rows + window[0].start) * seed.width + columns + window[1].start,
-        starts=np.concatenate([[0], np.cumsum(counts)[:-1]]),
-        counts=counts[:, None].astype(np.float64),
-        noise=_noise(seed.image[window], lesion, rows, columns),
-    )
+    sides = [[_evenly(band[k]) for k in usable] for band in bands]
+    rows, columns = (np.concatenate([part[axis] for side in sides for part in side]) for axis in (0, 1))
+    noise = _noise(seed.image[window], lesion, rows, columns)
+    top, left = window[0].start, window[1].start
+    within, beyond = ([(rows + top, columns + left) for rows, columns in side] for side in sides)
+    return within, beyond, noise
 
 
 def _window(region: Mask, pad: int) -> tuple[slice, slice]:
@@ -171,24 +295,29 @@ def _distance(mask: Mask) -> NDArray[np.float32]:
     return np.asarray(cv2.distanceTransform(mask.view(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_5), np.float32)
 
 
-def _sectors(band: Mask, middle: tuple[float, float]) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Return the rows and columns of a band's pixels in each sector."""
+def _sectors(band: Mask, middle: tuple[float, float]) -> list[Places]:
+    """Return the rows and columns of a band's pixels in each sector.
+
+    Directions are compared as shares of |x| + |y|, which grow with the angle and are alike on every processor.
+    """
     rows, columns = np.nonzero(band)
-    turns = (np.arctan2(rows - middle[0], columns - middle[1]) + math.pi) / (2.0 * math.pi)
-    sectors = np.minimum((turns * SECTORS).astype(np.int64), SECTORS - 1)
+    down, right = rows - middle[0], columns - middle[1]
+    share = down / np.maximum(np.abs(down) + np.abs(right), 1e-9)
+    turns = np.where(right >= 0, share, 2.0 - share)  # from -1 at the top, clockwise to 3
+    sectors = np.clip(np.searchsorted(_BORDERS, turns, side="right") - 1, 0, SECTORS - 1)
     order = np.argsort(sectors, kind="stable")
     ends = np.cumsum(np.bincount(sectors, minlength=SECTORS))[:-1]
     return list(zip(np.split(rows[order], ends), np.split(columns[order], ends), strict=True))
 
 
-def _evenly(places: tuple[NDArray[np.int64], NDArray[np.int64]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _evenly(places: Places) -> Places:
     """Return at most :data:`MOST_PIXELS` of the places, evenly spread."""
     count = len(places[0])
     chosen = np.arange(min(count, MOST_PIXELS)) * count // min(count, MOST_PIXELS)
     return places[0][chosen], places[1][chosen]
 
 
-def _noise(window: Image, lesion: Mask, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> float:
+def _noise(window: Image, lesion: Mask, rows: Integers, columns: Integers) -> float:
     """Return the robust standard deviation of the source's finest detail in the bands, as CIELAB distance.
 
     Both sides of the outline are smoothed apart, so that the step between them is not taken for noise.

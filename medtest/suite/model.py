@@ -276,8 +276,8 @@ class Selection:
 class KeptFollowUps(Protocol):
     """Source of existing follow-ups; pickled for workers."""
 
-    def find(self, seed: PreparedSeed, address: Address) -> FollowUp | str | None:
-        """Return the follow-up, the reason why there is none (a SKIP), or None if it must be made."""
+    def find(self, seed: PreparedSeed, address: Address) -> FollowUp | None:
+        """Return the follow-up, or None if it must be made."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,16 +10,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from medtest.core.cases import Image, PreparedSeed, Seed, SeedRef
+from medtest.core.cases import Effect, Image, PreparedSeed, Seed, SeedRef
 from medtest.preparation.prepare import prepare
 from medtest.preparation.visibility import (
     ABSOLUTE_FLOOR,
+    LESION_CLIPPED,
     RELATIVE_FLOOR,
+    burns_lesion_out,
     keeps_lesion_visible,
+    keeps_recoloured_lesion_visible,
     lesion_diameter,
     source_visibility,
     visibility,
 )
+from medtest.relations.clinical.lighting import exposure_matrix, mean_luma
 from medtest.testing import synthetic_seed
 
 
@@ -91,20 +95,15 @@ def test_a_lesion_that_fills_the_field_has_none() -> None:
     assert source_visibility(replace(seed, mask=np.ones((240, 320), bool), _memo={})) is None
 
 
-def flattened(image: Image, factor: float) -> Image:
-    """The image with its distance from the mean colour multiplied."""
-    mean = image.reshape(-1, 3).mean(axis=0)
-    return np.rint(mean + factor * (image - mean)).astype(np.uint8)
-
-
 @settings(max_examples=10)
 @given(number=st.integers(0, 1000))
-def test_flattened_contrast_lowers_it_by_four_fifths(number: int) -> None:
+def test_a_twentieth_of_the_contrast_lowers_it_by_four_fifths(number: int) -> None:
     seed = synthetic_seed(number, height=160, width=200)
-    before, after = source_visibility(seed), visibility(seed, flattened(seed.image, 0.05))
+    matrix = exposure_matrix(brightness=1.0, contrast=0.05, saturation=1.0, mean_luma=mean_luma(seed))
+    before, after = source_visibility(seed), visibility(seed, cv2.transform(seed.image, matrix))
     assert before is not None
     assert after is not None
-    assert after <= 0.2 * before + 0.2  # 0.2: rounding to grey levels
+    assert after <= 0.2 * before
 
 
 @settings(max_examples=10)
@@ -127,6 +126,57 @@ def test_floors_are_relative_and_absolute() -> None:
     assert weak is not None
     assert weak < ABSOLUTE_FLOOR
     assert keeps_lesion_visible(faint, faint.image)
+
+
+def turned(seed: PreparedSeed, matrix: list[list[float]], *, background: int = 100) -> float | None:
+    """The visibility in the seed's image, warped together with its mask."""
+    image = cv2.warpAffine(
+        seed.image,
+        np.array(matrix),
+        (seed.width, seed.height),
+        borderMode=cv2.BORDER_CONSTANT,
+        borderValue=[background] * 3,
+    )
+    return visibility(seed, image, Effect(kind="move", data={"matrix": matrix}))
+
+
+def test_it_moves_with_the_expected_mask() -> None:
+    seed = discs(140, 100)
+    before = source_visibility(seed)
+    centre = cv2.getRotationMatrix2D((100, 100), 30, 1.3).tolist()
+    for matrix in ([[1.0, 0.0, 60.0], [0.0, 1.0, 33.0]], centre):
+        assert turned(seed, matrix) == pytest.approx(before, rel=0.15)
+    assert visibility(seed, np.roll(seed.image, 60, axis=1)) == 0.0  # the mask did not move, the lesion did
+
+
+def test_of_a_lesion_that_leaves_the_image_the_part_in_it_counts() -> None:
+    seed = discs(140, 100)
+    assert turned(seed, [[1.0, 0.0, -100.0], [0.0, 1.0, 0.0]]) == pytest.approx(source_visibility(seed), rel=0.1)
+    assert turned(seed, [[1.0, 0.0, -150.0], [0.0, 1.0, 0.0]]) is None
+
+
+def test_a_change_of_colours_is_judged_as_its_image_is() -> None:
+    for number in range(6):
+        seed = synthetic_seed(number, height=160, width=200)
+        for gain in (1.0, 0.5, 0.05, 0.02):
+            matrix = np.hstack([gain * np.eye(3), np.zeros((3, 1))])
+            whole = keeps_lesion_visible(seed, cv2.transform(seed.image, matrix))
+            assert keeps_recoloured_lesion_visible(seed, lambda colours, m=matrix: cv2.transform(colours, m)) == whole
+            assert whole == (gain > 0.1), gain
+
+
+def test_a_third_of_a_lesion_burnt_out_is_too_much() -> None:
+    seed = discs(140, 100)
+    image = seed.image.copy()
+    image[:80][seed.mask[:80]] = 255  # clipped in the source
+    image[80:90][seed.mask[80:90]] = 200
+    seed = replace(seed, image=image, _memo={})
+    assert seed.mask is not None
+    share = seed.mask[80:90].sum() / seed.mask.sum()
+    assert 0.1 < share < LESION_CLIPPED
+    assert not burns_lesion_out(seed, lambda colours: cv2.add(colours, (60.0,) * 4))
+    assert burns_lesion_out(seed, lambda colours: cv2.add(colours, (120.0,) * 4))
+    assert not burns_lesion_out(seed, lambda colours: cv2.add(colours, (120.0, 120.0, 0.0, 0.0)))
 
 
 def flattened_step(seed: PreparedSeed, share: float) -> Image:

@@ -25,6 +25,7 @@ from medtest.phantoms.abdomen.generator import abdomen_rng
 from medtest.phantoms.colon import colon_rng, make_colon
 from medtest.phantoms.films import make_film
 from medtest.preparation import prepare, seed_factors
+from medtest.preparation.visibility import source_visibility, visibility
 from medtest.relations.base import CraftedRelation
 from medtest.relations.series import follow_up
 from medtest.seeds.made.abdomens import Abdomens, AbdomenSettings
@@ -138,6 +139,7 @@ def preparation() -> Cases:
         yield name, seed
         for kind in ("mask", "label"):
             yield f"{name}-factors-{kind}", seed_factors(replace(seed, kind=kind))
+        yield f"{name}-visibility", [source_visibility(seed), visibility(seed, seed.image // 2)]
     for name in NAMES:
         image = load_image(name)
         yield f"read-{name}", image

@@ -22,10 +22,6 @@ from medtest.relations.clinical.lighting import (
     ExposureLevel,
     Saturation,
     WhiteBalance,
-    exposure_matrix,
-    gains_matrix,
-    mean_luma,
-    recolour,
 )
 from medtest.testing import SUITE_SEED, synthetic_seed
 
@@ -41,7 +37,7 @@ def blended(image: Image, **factors: float) -> Image:
     seed = synthetic_seed(0, height=image.shape[0], width=image.shape[1], framed=False)
     object.__setattr__(seed, "image", image)
     wanted = {"brightness": 1.0, "contrast": 1.0, "saturation": 1.0, **factors}
-    return recolour(seed, exposure_matrix(**wanted, mean_luma=mean_luma(seed)))
+    return Saturation(Saturation.Settings(**defaults("saturation"))).render(seed, wanted)
 
 
 @given(
@@ -96,7 +92,8 @@ def test_factors_of_one_change_nothing() -> None:
     image = np.random.default_rng(0).integers(0, 256, (64, 64, 3), dtype=np.uint8)
     assert np.array_equal(blended(image), image)
     seed = synthetic_seed(0)
-    assert np.array_equal(recolour(seed, gains_matrix((1.0, 1.0, 1.0))), seed.image)
+    balance = WhiteBalance(WhiteBalance.Settings(**defaults("white_balance")))
+    assert np.array_equal(balance.render(seed, {"tint": "purple", "cut": 0.0}), seed.image)
 
 
 @pytest.mark.parametrize(("name", "relation_class"), [("saturation", Saturation), ("contrast", Contrast)])

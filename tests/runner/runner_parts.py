@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,6 +16,7 @@ from medtest.core.cases import Address, FollowUp, Image, Json, Params, PreparedS
 from medtest.core.errors import NotApplicable
 from medtest.core.plugins import PartInfo, PartSettings
 from medtest.relations.base import Relation, RelationSettings
+from medtest.relations.clinical.visible import VisibleRecolouring
 from medtest.seeds.base import SeedSource
 from medtest.suite.model import Criterion, OraclePlan, PartPlan, Prepare, Privacy, Suite
 from medtest.systems.base import Missing, RawAnswer, System, SystemSettings
@@ -65,6 +66,19 @@ class Blobs(SeedSource):
 
 class DimSettings(RelationSettings):
     """Nothing of its own."""
+
+
+class Fading(VisibleRecolouring):
+    """Takes a third of the light away with each severity."""
+
+    Settings = DimSettings
+    group = "lighting"
+
+    def between(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> Callable[[float], dict[str, Any]]:
+        return lambda share: {"scale": severity - 1 + share}
+
+    def recolour(self, seed: PreparedSeed, params: Params) -> Callable[[Image], Image]:
+        return lambda colours: (colours * max(1 - params["scale"] / 3, 0.0)).astype(np.uint8)  # type: ignore[operator]
 
 
 class Dim(Relation):

@@ -13,11 +13,12 @@ import pandas as pd
 import pytest
 import yaml
 from runner_helpers import QUICK, assert_equal_records, comparable, go, records
-from runner_parts import Blobs, BlobSettings, Dim, DimSettings, make_suite
+from runner_parts import Blobs, BlobSettings, Dim, DimSettings, Fading, make_suite
 
 from medtest.core.cases import Address, image_sha256
 from medtest.core.errors import FolderInUse, UserMistakes
 from medtest.preparation import prepare
+from medtest.preparation.visibility import source_visibility, visibility
 from medtest.runner.folder import SWEEP_VARIABLE, FolderLock, write_manifest
 from medtest.runner.reporting.outcome import Count, Limits
 from medtest.runner.run import run_suite
@@ -280,3 +281,33 @@ def test_strata_and_clusters_reach_the_records(whole: Any) -> None:
     frame = comparable(records(whole)).drop_duplicates("seed_id")
     assert list(frame["stratum_site"]) == ["south", "north", "south", "north"]
     assert list(frame["cluster"]) == ["video0", "video0", "video1", "video1"]
+
+
+def test_records_say_what_can_be_seen_of_the_lesion(tmp_path: Path) -> None:
+    source = Blobs(dataset="blobs", settings=BlobSettings(count=2, size=160), root=None, suite_seed=7)
+    seed = prepare(source.load(source.refs()[1]), size=None)
+    rows = records(go(make_suite(seeds=2, size=160), tmp_path)).query("seed_id == 'patient-0001'")
+    before = source_visibility(seed)
+    assert before is not None
+    assert (rows["source_visibility"] == before).all()
+    assert rows.iloc[0]["visibility"] == before
+    address = Address(dataset="blobs", seed_id="patient-0001", relation="dim", severity=4)
+    image = Dim(DimSettings()).follow_up(seed, 4, address.generator(7)).image
+    assert rows.iloc[4]["visibility"] == visibility(seed, image) < before
+    assert rows["scale_applied"].isna().all()
+    unlabelled = records(go(make_suite(seeds=1, size=160, labelled=False), tmp_path))
+    assert unlabelled[["visibility", "source_visibility"]].isna().all(axis=None)
+
+
+def test_a_level_that_hides_the_lesion_is_skipped_or_weakened_in_records(tmp_path: Path) -> None:
+    suite = make_suite(seeds=2, size=160, relations={"fading": Fading})
+    frame = records(go(suite, tmp_path))
+    followups = frame[frame["relation"] == "fading"]
+    assert (followups[followups.severity == 1]["verdict"] != "SKIP").all()
+    skipped = followups[followups.severity >= 4]
+    assert set(skipped["verdict"]) == {"SKIP"} and set(skipped["reason_code"]) == {"lesion_invisible"}
+    weakened = followups[followups["scale_applied"].notna()]
+    assert (weakened["severity"] - 1 < weakened["scale_applied"]).all()
+    assert (weakened["scale_applied"] < weakened["scale"]).all()
+    assert (weakened["scale"] == weakened["severity"]).all()
+    assert len(weakened)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.core.cases import Classes, Effect, Image, ImageSpec, Mask, Output, PreparedSeed, Seed
+from medtest.core.cases import Classes, Effect, FollowUp, Image, ImageSpec, Mask, Output, PreparedSeed, Seed
 from medtest.core.oracles.moves import moved_mask
 from medtest.core.tasks.panels import Case, CaseAnswer, FlatView, Panel, Panels
 from medtest.core.tasks.results import Graded, RunRecords, Section, TaskResults
@@ -77,6 +77,15 @@ class Border(ABC):
 
     def factors(self, seed: PreparedSeed) -> dict[str, float | None]:
         """Return the factor columns of a prepared seed, those in its oracle's ``seed_factors``."""
+        return {}
+
+    def facts(self, seed: PreparedSeed, follow: FollowUp) -> Mapping[str, float]:
+        """Return further :attr:`~medtest.core.cases.FollowUp.facts` of a follow-up, or of the source's own image.
+
+        Args:
+            seed: The source case.
+            follow: The checked follow-up.
+        """
         return {}
 
     def misfit(self, own: Classes | None, requested: Classes) -> str:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import operator
+from collections.abc import Callable
 from typing import Any, ClassVar, Literal, Self
 
 import cv2
@@ -21,10 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from medtest.core.cases import FollowUp, Image, Params, PreparedSeed
-from medtest.core.errors import NotApplicable
+from medtest.core.cases import Image, Params, PreparedSeed
 from medtest.core.plugins import PartSettings
-from medtest.relations.base import PUBLISHED_SEVERITY, Relation
+from medtest.preparation.visibility import burns_lesion_out
+from medtest.relations.base import PUBLISHED_SEVERITY
+from medtest.relations.clinical.visible import VisibleRecolouring, interpolate, level_values
 from medtest.relations.levels import Level, PublishedRanges, RangedSettings, number
 
 LUMA = np.array([0.2989, 0.587, 0.114])
@@ -38,9 +40,6 @@ Both are then within one grey level; the identity stays exact.
 
 JITTER = 0.05
 """In mode ``levels`` each distance from 1 is multiplied by a draw from [1 − JITTER, 1 + JITTER], so repeats differ."""
-ERASED = 1.5
-"""Standard deviation in grey levels below which lesion and surroundings are indistinguishable."""
-COLOURS_LOOKED_AT = 1500
 FACTORS = ("brightness", "contrast", "saturation")
 
 
@@ -75,38 +74,6 @@ def mean_luma(seed: PreparedSeed) -> float:
         return float(sum(map(operator.mul, cv2.mean(seed.image)[:3], LUMA.tolist())))
 
     return seed.memo("lighting.mean_luma", measured)
-
-
-def recolour(seed: PreparedSeed, matrix: NDArray[np.float32]) -> Image:
-    """Apply a 3×4 affine map to the colours of the field; the black frame keeps its bytes."""
-    image = cv2.transform(seed.image, matrix)
-    cv2.copyTo(seed.image, seed.frame.view(np.uint8), image)
-    return image
-
-
-def _erases_lesion(seed: PreparedSeed, matrix: NDArray[np.float32]) -> bool:
-    """Return True if lesion and surroundings, which differ in the source, would become one colour."""
-    before = seed.memo("lighting.lesion_colours", lambda: _lesion_colours(seed))
-    if before is None or _spread(before) < ERASED:
-        return False
-    return _spread(cv2.transform(before, matrix)) < ERASED
-
-
-def _spread(colours: Image) -> float:
-    """Return the largest of the three channels' standard deviations."""
-    return float(cv2.meanStdDev(colours)[1].max())
-
-
-def _lesion_colours(seed: PreparedSeed) -> Image | None:
-    """Return at most some thousand colours of the lesion and a rim around it, uint8 N×1×3; None without lesion."""
-    if seed.mask is None or not seed.mask.any():
-        return None
-    side = 2 * max(1, seed.height // 32) + 1
-    grown = cv2.dilate(seed.mask.view(np.uint8), np.ones((side, side), np.uint8)).view(np.bool_)
-    colours = seed.image[np.logical_and(grown, np.logical_not(seed.frame))]
-    if len(colours) == 0:
-        return None
-    return np.ascontiguousarray(colours[:: len(colours) // COLOURS_LOOKED_AT + 1, None, :])
 
 
 class ExposureLevel(Level):
@@ -169,37 +136,34 @@ class ExposureSettings(RangedSettings[ExposureLevel]):
         return self
 
 
-class _Exposure(Relation):
+class _Exposure(VisibleRecolouring):
     group: ClassVar[str] = "lighting"
     effects: ClassVar[frozenset[str]] = frozenset({"relight"})
     scale_unit: ClassVar[str] = "mean distance of brightness, contrast and saturation factors from 1"
     published_status: ClassVar[str] = "assumed"
+    revision: ClassVar[int] = 2
 
-    def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
-        """Draw brightness, contrast and saturation factors: near the level's, or a common one in published mode.
-
-        Raises:
-            NotApplicable: The lesion and its surroundings would become uniform.
-        """
+    def between(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> Callable[[float], dict[str, Any]]:
+        """Draw brightness, contrast and saturation factors: near the level's, or a common one in published mode."""
         if severity == PUBLISHED_SEVERITY:
             factor = self._published_factor(rng)
-            factors, scale = [factor, factor, factor], abs(factor - 1.0)
-        else:
-            level: ExposureLevel = self.settings.levels[severity]
-            jitter = rng.uniform(1.0 - JITTER, 1.0 + JITTER, size=3)
-            factors = [1.0 + (f - 1.0) * float(j) for f, j in zip(level.factors, jitter, strict=True)]
-            scale = level.scale
-        params = {**dict(zip(FACTORS, factors, strict=True)), "scale": scale}
-        if _erases_lesion(seed, self._matrix(seed, params)):
-            raise NotApplicable("at this exposure the lesion would be invisible")
-        return params
+            published = {**dict.fromkeys(FACTORS, factor), "scale": abs(factor - 1.0)}
+            return lambda share: published
+        low, high = level_values(self.settings.levels, severity, 1.0)
+        jitter = dict(zip(FACTORS, rng.uniform(1.0 - JITTER, 1.0 + JITTER, size=3).tolist(), strict=True))
 
-    def apply(self, seed: PreparedSeed, params: Params) -> FollowUp:
-        """Change the exposure of the field in one affine step."""
-        return FollowUp(image=recolour(seed, self._matrix(seed, params)), params=params, scale=number(params, "scale"))
+        def parameters(share: float) -> dict[str, Any]:
+            values = interpolate(low, high, share)
+            factors = {name: 1.0 + (values[name] - 1.0) * jitter[name] for name in FACTORS}
+            return {**factors, "scale": sum(abs(values[name] - 1.0) for name in FACTORS) / 3.0}
 
-    def _matrix(self, seed: PreparedSeed, params: Params) -> NDArray[np.float32]:
-        return exposure_matrix(**{name: number(params, name) for name in FACTORS}, mean_luma=mean_luma(seed))
+        return parameters
+
+    def recolour(self, seed: PreparedSeed, params: Params) -> Callable[[Image], Image]:
+        """Return the change of exposure as one affine step."""
+        factors = {name: number(params, name) for name in FACTORS}
+        matrix = exposure_matrix(**factors, mean_luma=mean_luma(seed))
+        return lambda colours: np.asarray(cv2.transform(colours, matrix), np.uint8)
 
     def _published_factor(self, rng: np.random.Generator) -> float:
         bounds: FactorRange = self.settings.published
@@ -221,9 +185,18 @@ class ContrastSettings(ExposureSettings):
 
 
 class Saturation(_Exposure):
-    """Over-exposure, as if the light were too near to the tissue (report 3.2.1, MR1-1)."""
+    """Over-exposure, as if the light were too near to the tissue (report 3.2.1, MR1-1).
+
+    A level burns out at most 30 % of a lesion's area.
+    """
 
     Settings = SaturationSettings
+
+    def check(self, seed: PreparedSeed, params: Params) -> tuple[bool, Image | None]:
+        """Return True if the lesions stay visible and are not burnt out, and no image."""
+        if burns_lesion_out(seed, self.recolour(seed, params)):
+            return False, None
+        return super().check(seed, params)
 
 
 class Contrast(_Exposure):
@@ -280,7 +253,7 @@ def _own_tint(seed: PreparedSeed) -> Tint:
     return "green" if hashlib.sha256(key).digest()[0] % 2 else "purple"
 
 
-class WhiteBalance(Relation):
+class WhiteBalance(VisibleRecolouring):
     """Green or purple cast, as from a wrong white balance (report 3.2.3, MR1-3)."""
 
     Settings = WhiteBalanceSettings
@@ -288,26 +261,33 @@ class WhiteBalance(Relation):
     effects: ClassVar[frozenset[str]] = frozenset({"recolour"})
     scale_unit: ClassVar[str] = "fraction taken from the cut channels"
     published_status: ClassVar[str] = "report"
+    revision: ClassVar[int] = 2
 
-    def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
+    def between(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> Callable[[float], dict[str, Any]]:
         """Draw the cut and, if the variant leaves a choice, the tint."""
         settings: WhiteBalanceSettings = self.settings
-        published = severity == PUBLISHED_SEVERITY
+        is_published = severity == PUBLISHED_SEVERITY
         tint: str = settings.variant
         if tint == "both":
-            if published:
+            if is_published:
                 tint = "green" if rng.random() < 0.5 else "purple_report"
             else:
                 tint = _own_tint(seed)
-        if published:
+        if is_published:
             cut = float(rng.uniform(settings.published.low, settings.published.high))
-            return {"tint": tint, "cut": cut, "scale": cut}
-        level = settings.levels[severity]
-        return {"tint": tint, "cut": level.cut * float(rng.uniform(1.0 - JITTER, 1.0 + JITTER)), "scale": level.scale}
+            return lambda share: {"tint": tint, "cut": cut, "scale": cut}
+        low, high = level_values(settings.levels, severity, 0.0)
+        jitter = float(rng.uniform(1.0 - JITTER, 1.0 + JITTER))
 
-    def apply(self, seed: PreparedSeed, params: Params) -> FollowUp:
-        """Multiply the cut channels of the field by 1 − cut."""
+        def parameters(share: float) -> dict[str, Any]:
+            cut = interpolate(low, high, share)["cut"]
+            return {"tint": tint, "cut": cut * jitter, "scale": cut}
+
+        return parameters
+
+    def recolour(self, seed: PreparedSeed, params: Params) -> Callable[[Image], Image]:
+        """Return the multiplication of the cut channels by 1 − cut."""
         gain = 1.0 - number(params, "cut")
         red, green, blue = (gain if is_cut else 1.0 for is_cut in CHANNELS_CUT[str(params["tint"])])
-        image = recolour(seed, gains_matrix((red, green, blue)))
-        return FollowUp(image=image, params=params, scale=number(params, "scale"))
+        matrix = gains_matrix((red, green, blue))
+        return lambda colours: np.asarray(cv2.transform(colours, matrix), np.uint8)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from statistics import NormalDist
 from typing import Any, ClassVar
@@ -11,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from medtest.core.cases import FollowUp, Image, Params, PreparedSeed
-from medtest.relations.base import Relation
+from medtest.core.cases import Image, Params, PreparedSeed
+from medtest.relations.base import PUBLISHED_SEVERITY
+from medtest.relations.clinical.visible import VisibleRelation, interpolate, level_values
 from medtest.relations.levels import Level, PublishedRanges, RangedSettings, noise_seed, number
 
 LARGEST_SIGMA = 15.0
@@ -60,7 +62,7 @@ class BlurSettings(RangedSettings[BlurLevel]):
     published: BlurRange
 
 
-class Blur(Relation):
+class Blur(VisibleRelation):
     """Blur by camera or tissue motion: x' = x · GB(r, σ) + n (report equation 2).
 
     The Gaussian is cut to a kernel whose odd sides are drawn separately for width and height in [σ/3, σ/2]: the odd
@@ -74,21 +76,32 @@ class Blur(Relation):
     effects: ClassVar[frozenset[str]] = frozenset({"hide"})
     scale_unit: ClassVar[str] = "σ of the Gaussian in pixels"
     published_status: ClassVar[str] = "report"
+    revision: ClassVar[int] = 2
 
-    def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
+    def between(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> Callable[[float], dict[str, Any]]:
         """Draw the kernel's sides and the noise seed; in published mode also σ and the noise strength."""
         level: BlurLevel = self.settings.level(severity, rng)
-        sigma = level.sigma
-        return {
-            "sigma": sigma,
-            "kernel_width": nearest_odd(float(rng.uniform(sigma / 3.0, sigma / 2.0))),
-            "kernel_height": nearest_odd(float(rng.uniform(sigma / 3.0, sigma / 2.0))),
-            "noise": level.noise,
-            "noise_seed": noise_seed(rng),
-            "scale": sigma,
-        }
+        high = level.model_dump()
+        low = high if severity == PUBLISHED_SEVERITY else level_values(self.settings.levels, severity, 0.0)[0]
+        wide, tall = float(rng.random()), float(rng.random())
+        seed_of_noise = noise_seed(rng)
 
-    def apply(self, seed: PreparedSeed, params: Params) -> FollowUp:
+        def parameters(share: float) -> dict[str, Any]:
+            values = interpolate(low, high, share)
+            sigma = values["sigma"]
+            least, most = sigma / 3.0, sigma / 2.0
+            return {
+                "sigma": sigma,
+                "kernel_width": nearest_odd(least + (most - least) * wide),
+                "kernel_height": nearest_odd(least + (most - least) * tall),
+                "noise": values["noise"],
+                "noise_seed": seed_of_noise,
+                "scale": sigma,
+            }
+
+        return parameters
+
+    def render(self, seed: PreparedSeed, params: Params) -> Image:
         """Blur the field, add the noise and restore the frame."""
         sigma = number(params, "sigma")
         kernel = (int(number(params, "kernel_width")), int(number(params, "kernel_height")))
@@ -97,7 +110,7 @@ class Blur(Relation):
         )
         image = add_noise(image, std=number(params, "noise"), noise_seed=int(number(params, "noise_seed")))
         cv2.copyTo(seed.image, seed.frame.view(np.uint8), image)
-        return FollowUp(image=image, params=params, scale=number(params, "scale"))
+        return image
 
 
 def nearest_odd(value: float) -> int:

@@ -6,6 +6,7 @@ atmosphere", International Journal of Computer Vision 48(3), 2002), with an unev
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any, ClassVar
 
@@ -14,10 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from medtest.core.cases import FollowUp, Image, Params, PreparedSeed
+from medtest.core.cases import Image, Params, PreparedSeed
 from medtest.core.portable import exp
-from medtest.relations.base import Relation
-from medtest.relations.clinical.visible import interpolate, strongest_visible
+from medtest.relations.clinical.visible import VisibleRelation, interpolate, level_values
 from medtest.relations.levels import Level, LeveledSettings, noise_seed, number
 
 PATH = (0.5, 1.5)
@@ -57,7 +57,7 @@ class VeilSettings(LeveledSettings[VeilLevel]):
     detail: float = Field(gt=0.0, le=0.05)
 
 
-class _Veil(Relation):
+class _Veil(VisibleRelation):
     """Base class of the two relations; a subclass says where the veil is thick."""
 
     Settings = VeilSettings
@@ -66,27 +66,16 @@ class _Veil(Relation):
     scale_unit: ClassVar[str] = "optical thickness β"
     nested: ClassVar[bool] = True
 
-    def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
-        """Draw the unevenness; weaken the veil where it would hide the lesion.
-
-        Raises:
-            NotApplicable: The lesion could not be seen even through the thinnest veil of this severity.
-        """
-        levels: dict[int, VeilLevel] = self.settings.levels
-        level = levels[severity].model_dump()
-        below = max((n for n in levels if n < severity), default=None)
-        low = dict.fromkeys(level, 0.0) if below is None else levels[below].model_dump()
+    def between(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> Callable[[float], dict[str, Any]]:
+        """Draw the unevenness."""
+        low, high = level_values(self.settings.levels, severity, 0.0)
         fixed = {"noise_seed": noise_seed(rng), "light": self._light(seed), "sigma": self.settings.detail * seed.height}
 
-        def between(share: float) -> dict[str, Any]:
-            values = interpolate(low, level, share)
+        def parameters(share: float) -> dict[str, Any]:
+            values = interpolate(low, high, share)
             return {**values, **fixed, "scale": values["thickness"]}
 
-        return strongest_visible(seed, between, lambda params: self._render(seed, params))
-
-    def apply(self, seed: PreparedSeed, params: Params) -> FollowUp:
-        """Lay the veil over the field."""
-        return FollowUp(image=self._render(seed, params), params=params, scale=number(params, "scale"))
+        return parameters
 
     def _light(self, seed: PreparedSeed) -> list[int]:
         return list(self.settings.light)
@@ -95,7 +84,8 @@ class _Veil(Relation):
         """Return the path from shortest (0) to longest (255), uint8 H×W."""
         return clouds(noise_seed, seed.height, seed.width)
 
-    def _render(self, seed: PreparedSeed, params: Params) -> Image:
+    def render(self, seed: PreparedSeed, params: Params) -> Image:
+        """Lay the veil over the field."""
         path = self._path(seed, int(number(params, "noise_seed")))
         lengths = np.linspace(*PATH, 256)
         through = exp(-number(params, "thickness") * lengths)

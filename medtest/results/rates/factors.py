@@ -80,6 +80,7 @@ def all_factors(score: str) -> tuple[Factor, ...]:
         Factor(name="visible_area", column="factor_visible_area", unit="fraction of the image", label="visible area"),
         Factor(name="lesion_distance", column="factor_lesion_distance", unit="pixels", label="lesion-object distance"),
         Factor(name="object_area", column="factor_object_area", unit="fraction of the field", label="object size"),
+        Factor(name="visibility", column="visibility", unit="colour steps", label="visibility of the lesion"),
         Factor(
             name="source_confidence", column="source_confidence", unit="probability", label="confidence on the source"
         ),

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medtest.core.oracles.base import Oracle
-from medtest.core.records import ANSWER, CASE_FACTORS, FIXED_COLUMNS, KEY_COLUMNS, SEED_FACTORS
+from medtest.core.records import ANSWER, CASE_FACTORS, FIXED_COLUMNS, KEY_COLUMNS, SEED_FACTORS, VISIBILITY_COLUMNS
 from medtest.results.records.exclusion import leave_out
 from medtest.results.records.records_io import REPEATED, Records, column_names
 from medtest.results.records.rejudging import rejudged_records
@@ -16,18 +16,19 @@ from medtest.runner.records.case_set import CaseSet
 if TYPE_CHECKING:
     from medtest.readers.base import Readings
 
+_FACTORS = (*SEED_FACTORS, *CASE_FACTORS, *VISIBILITY_COLUMNS)
 _KEYS = tuple(name for name, _ in FIXED_COLUMNS if name in {*REPEATED, *KEY_COLUMNS, "scale"})
 
 
 def make_columns(folder: Path) -> list[str]:
     """Return the columns that tables need, without hashes and times, and without parameters except for attacks."""
     present = column_names(folder)
-    unread = {"followup_sha256", ANSWER, "elapsed_ms", *_KEYS, *SEED_FACTORS, *CASE_FACTORS}
+    unread = {"followup_sha256", ANSWER, "elapsed_ms", *_KEYS, *_FACTORS}
     unread |= set() if "crafted_on" in present else {"params"}
     if "picture" in present:  # identifies the prompt if records have no text
         unread.discard("followup_sha256")
     needed = [name for name in present if name not in unread]
-    return [*_KEYS, *SEED_FACTORS, *CASE_FACTORS, *needed]
+    return [*_KEYS, *_FACTORS, *needed]
 
 
 def judged_records(records: Records, oracle: Oracle | None = None, readings: Readings | None = None) -> Records:

@@ -54,8 +54,8 @@ class StoredFollowUps:
     def __getstate__(self) -> dict[str, Any]:
         return {"folder": self.folder, "recipe": self.recipe, "_store": None}
 
-    def find(self, seed: PreparedSeed, address: Address) -> FollowUp | str | None:
-        """Return the stored follow-up, the reason why there is none ("no room …"), or None if the store lacks the case.
+    def find(self, seed: PreparedSeed, address: Address) -> FollowUp | None:
+        """Return the stored follow-up, or None if the store has none: the case is made, or skipped, as without a store.
 
         A missing or damaged picture, or an unreadable store, counts as lacking: remaking gives the same result.
         """
@@ -64,10 +64,8 @@ class StoredFollowUps:
             if self._store is None:
                 self._store = FollowUpStore.open(self.folder)
             entry = self._store.by_key(self.recipe.followup_key(source, address))
-            if entry is None:
+            if entry is None or entry.skipped:
                 return None
-            if entry.skipped:
-                return entry.skipped
             image = self._store.image(entry.followup_sha256)
         except MedtestError:
             return None

@@ -141,6 +141,9 @@ class RowMaker:
             *(case.measures.get(name) for name in oracle.measures),
             *(factors.get(name) for name in oracle.seed_factors),
             *(facts.get(_FACTS[name]) for name in CASE_FACTORS),
+            facts.get("visibility"),
+            facts.get("source_visibility"),
+            None if follow is None else _number(follow.params.get("scale_applied")),
             *(case.crafting.get(name) for name, _ in (CRAFTING_COLUMNS if self.crafts else ())),
             # a column may repeat file names
             *(_kept(self.scrub.params(strata.get(name), ref)) for name in self.strata),
@@ -163,6 +166,11 @@ class RowMaker:
         for name in ("verdict", "reason_code", "reason", REVISION):
             row[COLUMN[name]] = new[COLUMN[name]]
         return tuple(row)
+
+
+def _number(value: Any) -> float | None:
+    """Return a parameter that is a number, None for any other value."""
+    return float(value) if isinstance(value, int | float) else None
 
 
 def _kept(text: str | None) -> str | None:

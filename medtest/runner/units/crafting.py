@@ -27,7 +27,15 @@ from medtest.relations.base import CraftedRelation
 from medtest.runner.pool.messages import SHARED, Place
 from medtest.runner.records.crafted import CraftedCases, keep
 from medtest.runner.units.beside import beside
-from medtest.runner.units.parts import MadeCase, Parts, SystemAnswer, check_follow_up, given_up_case, not_made
+from medtest.runner.units.parts import (
+    MadeCase,
+    Parts,
+    SystemAnswer,
+    check_follow_up,
+    given_up_case,
+    not_made,
+    with_facts,
+)
 from medtest.suite.plan import CraftBatch, craft_batches
 from medtest.systems.base import System
 
@@ -209,6 +217,7 @@ class Crafter:
             return not_made(address, result)
         try:
             check_follow_up(result, seed)
+            result = with_facts(seed, result)
         except BadOutput as error:
             return not_made(address, error)
         result.image.setflags(write=False)

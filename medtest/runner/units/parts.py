@@ -28,7 +28,7 @@ from medtest.core.cases import (
     Verdict,
     image_sha256,
 )
-from medtest.core.errors import BadOutput, NotApplicable, OtherClasses
+from medtest.core.errors import BadOutput, LesionInvisible, NotApplicable, OtherClasses
 from medtest.core.files.by_content import DamagedFile, PictureFiles
 from medtest.core.oracles.base import Oracle
 from medtest.core.tasks.base import SystemInput, Task, task_of
@@ -232,17 +232,16 @@ class Parts:
             system: For a crafted case: place in the suite of the system whose run stores it.
         """
         if address.is_source:
-            follow = FollowUp(image=seed.image, prompt=seed.prompt, params={}, scale=0.0)
+            follow = with_facts(seed, FollowUp(image=seed.image, prompt=seed.prompt, params={}, scale=0.0))
             return _made_case(seed, address, follow, seed.sha256)
         relation = self.relations[address.relation]
         if isinstance(relation, CraftedRelation):
             return self._stored_crafted(seed, address, system)
         try:
             stored = None if self._kept is None else self._kept.find(seed, address)
-            if isinstance(stored, str):
-                raise NotApplicable(stored)
             follow = stored or follow_up(relation, seed, address, self.suite.seed)
             check_follow_up(follow, seed)
+            follow = with_facts(seed, follow)
         except Exception as error:  # noqa: BLE001 - a relation may come from a plug-in; its failure is a verdict
             return not_made(address, error)
         follow.image.setflags(write=False)  # all systems share it
@@ -267,7 +266,7 @@ class Parts:
         crafted = None if self.crafted is None else self.crafted.find(system, seed, address)
         if isinstance(crafted, FollowUp):
             crafted.image.setflags(write=False)
-            return _made_case(seed, address, crafted, image_sha256(crafted.image))
+            return _made_case(seed, address, with_facts(seed, crafted), image_sha256(crafted.image))
         recorded = None if self.crafted is None or crafted else self.crafted.look(system, seed, address)
         if crafted:
             reason = Reason(ReasonCode.NOT_APPLICABLE, crafted)
@@ -282,7 +281,9 @@ class Parts:
 def not_made(address: Address, error: Exception) -> MadeCase:
     """Return the case of a follow-up that a relation did not make: SKIP if it does not apply, else ERROR."""
     if isinstance(error, NotApplicable):
-        reason = Reason(ReasonCode.NOT_APPLICABLE, str(error) or "the relation does not apply")
+        is_hidden = isinstance(error, LesionInvisible)
+        code = ReasonCode.LESION_INVISIBLE if is_hidden else ReasonCode.NOT_APPLICABLE
+        reason = Reason(code, str(error) or "the relation does not apply")
         return MadeCase(address=address, follow=None, verdict=Verdict.SKIP, reason=reason)
     reason = Reason(ReasonCode.RELATION_ERROR, f"relation: {describe(error)}")
     return MadeCase(address=address, follow=None, verdict=Verdict.ERROR, reason=reason)
@@ -304,6 +305,12 @@ def _read(answer: SystemAnswer, content: Any, facts: Any, reader: BatchReader[An
 
 def _made_case(seed: PreparedSeed, address: Address, follow: FollowUp, sha256: str) -> MadeCase:
     return MadeCase(address=address, follow=follow, sha256=sha256, kind=seed.kind, spec=seed.spec, classes=seed.classes)
+
+
+def with_facts(seed: PreparedSeed, follow: FollowUp) -> FollowUp:
+    """Return a follow-up with the facts of its task."""
+    facts = task_of(seed.kind).border.facts(seed, follow)
+    return replace(follow, facts={**follow.facts, **facts}) if facts else follow
 
 
 def check_follow_up(follow: object, seed: PreparedSeed) -> None:

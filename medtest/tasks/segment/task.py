@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.core.cases import Effect, Image, Mask, MaskOutput, Output, PreparedSeed
+from medtest.core.cases import Effect, FollowUp, Image, Mask, MaskOutput, Output, PreparedSeed
 from medtest.core.files.arrays import packed, unpacked
 from medtest.core.tasks.base import (
     AskedSystem,
@@ -27,6 +28,7 @@ from medtest.core.tasks.base import (
 from medtest.core.tasks.border import CUT, check_mask
 from medtest.core.tasks.results import Graded
 from medtest.preparation.factors import lesion_factors
+from medtest.preparation.visibility import source_visibility, visibility
 from medtest.tasks.segment.false_positives import MaskReport, MaskTables
 from medtest.tasks.segment.kept import mask_arrays, mask_of
 
@@ -37,6 +39,14 @@ class MaskBorder(Border):
     def factors(self, seed: PreparedSeed) -> dict[str, float | None]:
         """Return size, number and position of lesions, light, visible area."""
         return lesion_factors(seed)
+
+    def facts(self, seed: PreparedSeed, follow: FollowUp) -> Mapping[str, float]:
+        """Return the visibility of the lesions in the follow-up and in the source, if a mask is expected."""
+        values = {
+            "visibility": visibility(seed, follow.image, follow.effect),
+            "source_visibility": source_visibility(seed),
+        }
+        return {name: value for name, value in values.items() if value is not None}
 
     def check(self, raw: Any, shown: SystemInput, system: AskedSystem) -> MaskOutput:
         """Return the answer as a mask of the prepared picture.
