@@ -19,6 +19,7 @@ from medtest.core.cases import Address, image_sha256
 from medtest.core.errors import FolderInUse, UserMistakes
 from medtest.preparation import prepare
 from medtest.preparation.visibility import source_visibility, visibility
+from medtest.results.records.records_io import Records
 from medtest.runner.folder import SWEEP_VARIABLE, FolderLock, write_manifest
 from medtest.runner.reporting.outcome import Count, Limits
 from medtest.runner.run import run_suite
@@ -295,6 +296,7 @@ def test_records_say_what_can_be_seen_of_the_lesion(tmp_path: Path) -> None:
     image = Dim(DimSettings()).follow_up(seed, 4, address.generator(7)).image
     assert rows.iloc[4]["visibility"] == visibility(seed, image) < before
     assert rows["scale_applied"].isna().all()
+    assert Records.read(next(tmp_path.glob("outputs/*/*/*/records.parquet")).parent).scores == ("dice", "iou")
     unlabelled = records(go(make_suite(seeds=1, size=160, labelled=False), tmp_path))
     assert unlabelled[["visibility", "source_visibility"]].isna().all(axis=None)
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from medtest.core.cases import SOURCE, Classes
 from medtest.core.errors import OutputProblem
-from medtest.core.records import KEY_COLUMNS, REVISION
+from medtest.core.records import KEY_COLUMNS, REVISION, VISIBILITY_COLUMNS
 from medtest.results.records.revisions import check_revisions
 from medtest.runner.records.case_set import CaseSet
 
@@ -210,7 +210,7 @@ class Records:
     @property
     def scores(self) -> tuple[str, ...]:
         """Numeric score columns that have a corresponding ``source_`` column."""
-        names = [str(name) for name in self.followups.columns]
+        names = [str(name) for name in self.followups.columns if name not in VISIBILITY_COLUMNS]
         return tuple(name for name in names if f"source_{name}" in names and self._is_number(name))
 
     def _is_number(self, name: str) -> bool:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
-from medtest.core.tasks.base import RunRecords, Section, TaskReport, TaskTables
+from medtest.core.tasks.base import RunRecords, Section
 from medtest.results.columns import columns_in
 
 if TYPE_CHECKING:
@@ -18,41 +18,25 @@ _ALL = "all"
 _SCORES = ["clear", "false_area", "false_regions"]
 
 
-class MaskTables(TaskTables):
-    """Table ``false_positives``, made where the oracle ``lesion_free`` judged."""
-
-    names: ClassVar[tuple[str, ...]] = (TABLE,)
-
-    def frames(self, records: RunRecords) -> Mapping[str, pd.DataFrame]:
-        """Return the table by file name; empty without cases of the oracle ``lesion_free``."""
-        if not set(_SCORES) <= set(records.followups.columns):
-            return {}
-        import pandas as pd
-
-        rows = [row for frame in (records.sources, records.followups) for row in _rows(frame)]
-        return {FILE: pd.DataFrame(rows, columns=list(COLUMNS))} if rows else {}
+def false_positive_rows(records: RunRecords) -> list[dict[str, Any]]:
+    """Return rows of the table, each relation by severity; none without cases of the oracle ``lesion_free``."""
+    if not set(_SCORES) <= set(records.followups.columns):
+        return []
+    return [row for frame in (records.sources, records.followups) for row in _rows(frame)]
 
 
-class MaskReport(TaskReport):
-    """Section on false positives."""
-
-    def sections(self, tables: Mapping[str, pd.DataFrame]) -> Sequence[Section]:
-        """Return the section of :data:`FILE`, one row for each relation and severity."""
-        table = tables.get(FILE)
-        if table is None or table.empty:
-            return ()
-        return (
-            Section(
-                name="false-positives",
-                title="False positives on frames without lesion",
-                words=(
-                    "A frame is not clear if the answer has a region of at least 0.05 % of the image or marks over "
-                    "0.5 % of the field. Area: marked share of the field. Sources are the images as they are."
-                ),
-                columns=("Data set", "Relation", "Severity", "Frames", "Not clear", "Mean area", "Largest", "Regions"),
-                rows=[_words(row) for row in table.to_dict("records")],
-            ),
-        )
+def false_positive_section(table: pd.DataFrame) -> Section:
+    """Return the section of the report: a row for each relation and severity."""
+    return Section(
+        name="false-positives",
+        title="False positives on frames without lesion",
+        words=(
+            "A frame is not clear if the answer has a region of at least 0.05 % of the image or marks over "
+            "0.5 % of the field. Area: marked share of the field. Sources are the images as they are."
+        ),
+        columns=("Data set", "Relation", "Severity", "Frames", "Not clear", "Mean area", "Largest", "Regions"),
+        rows=[_words(row) for row in table.to_dict("records")],
+    )
 
 
 def _rows(frame: pd.DataFrame) -> Iterator[dict[str, Any]]:

@@ -29,8 +29,8 @@ from medtest.core.tasks.border import CUT, check_mask
 from medtest.core.tasks.results import Graded
 from medtest.preparation.factors import lesion_factors
 from medtest.preparation.visibility import source_visibility, visibility
-from medtest.tasks.segment.false_positives import MaskReport, MaskTables
 from medtest.tasks.segment.kept import mask_arrays, mask_of
+from medtest.tasks.segment.tables import MaskReport, MaskTables
 
 
 class MaskBorder(Border):

@@ -15,8 +15,8 @@ from medtest.core.cases import Effect, MaskOutput, PreparedSeed, Verdict
 from medtest.core.plugins import parts
 from medtest.suite.compose import load_suite
 from medtest.suite.model import Criterion
-from medtest.tasks.segment.false_positives import MaskReport, MaskTables
 from medtest.tasks.segment.lesion_free import LesionFree
+from medtest.tasks.segment.tables import MaskReport, MaskTables
 from medtest.testing import synthetic_seed
 
 ORACLE = LesionFree(LesionFree.Settings(), primary=Criterion(score="clear", threshold=0.0, against="truth"))

@@ -1,0 +1,100 @@
+"""Table and section of what can still be seen of lesions: floors, weakened and skipped levels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from medtest.core.cases import UNCHANGED, ReasonCode
+from medtest.core.tasks.base import Section
+from medtest.preparation.visibility import ABSOLUTE_FLOOR, is_below_floors
+from medtest.results.columns import columns_in
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TABLE = "visibility"
+FILE = f"{TABLE}.csv"
+COLUMNS = columns_in(__file__, TABLE)
+_ALL = "all"
+
+
+def visibility_rows(followups: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return rows of the table, each relation by severity and at all severities; none without visibility in records.
+
+    Args:
+        followups: Records of follow-ups.
+    """
+    if "visibility" not in followups or followups["visibility"].isna().all():
+        return []
+    cases = followups[followups["relation"].astype(str) != UNCHANGED]
+    cases = cases.assign(**{name: cases[name].astype(str) for name in ("dataset", "relation", "reason_code")})
+    return [row for key, part in cases.groupby(["dataset", "relation"], sort=False) for row in _rows(key, part)]
+
+
+def visibility_section(table: pd.DataFrame) -> Section:
+    """Return the section of the report: a row for each relation and severity."""
+    return Section(
+        name="visibility",
+        title="What can be seen of the lesion",
+        words=(
+            "Visibility is the colour step across the lesion's outline in units of the source's noise; medians of "
+            "follow-ups and of their sources. Weakened: a weaker setting than the severity's own was applied, so that "
+            "the lesion stays visible. Skipped: no setting of the severity leaves it visible. Below: the lesion is "
+            "hardly visible, so that the expected mask may be wrong. Faint: visibility of the source below "
+            f"{ABSOLUTE_FLOOR}."
+        ),
+        columns=(
+            "Data set",
+            "Relation",
+            "Severity",
+            "Cases",
+            "Visibility",
+            "Source",
+            "Weakened",
+            "Skipped",
+            "Below",
+            "Faint",
+        ),
+        rows=[_words(row) for row in table.to_dict("records")],
+    )
+
+
+def _rows(key: tuple[Any, ...], cases: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    by_severity = list(cases.groupby("severity", sort=True))
+    for severity, part in by_severity:
+        yield _row(key, str(severity), part)
+    if len(by_severity) > 1:
+        yield _row(key, _ALL, cases)
+
+
+def _row(key: tuple[Any, ...], severity: str, cases: pd.DataFrame) -> dict[str, Any]:
+    known = cases.dropna(subset=["visibility", "source_visibility"])
+    after, before = (known[name].to_numpy(dtype=float) for name in ("visibility", "source_visibility"))
+    return {
+        "dataset": key[0],
+        "relation": key[1],
+        "severity": severity,
+        "cases": len(known),
+        "median": round(float(np.median(after)), 4) if len(known) else None,
+        "source_median": round(float(np.median(before)), 4) if len(known) else None,
+        "weakened": int(cases["scale_applied"].notna().sum()),
+        "skipped": int((cases["reason_code"] == ReasonCode.LESION_INVISIBLE).sum()),
+        "below_floors": sum(map(is_below_floors, before, after)),
+        "faint_source": int((before < ABSOLUTE_FLOOR).sum()),
+    }
+
+
+def _words(row: Mapping[Any, Any]) -> tuple[str, ...]:
+    medians = ("–" if np.isnan(row[name]) else f"{row[name]:.2f}" for name in ("median", "source_median"))
+    counts = (f"{row[name]:,}" for name in ("weakened", "skipped", "below_floors", "faint_source"))
+    return (
+        str(row["dataset"]),
+        str(row["relation"]).replace("_", " "),
+        str(row["severity"]),
+        f"{row['cases']:,}",
+        *medians,
+        *counts,
+    )
