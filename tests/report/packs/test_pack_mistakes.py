@@ -168,7 +168,7 @@ def test_a_part_of_another_revision_is_named(
 
     assert checked(rewritten(small_pack, tmp_path / "p.zip", older)) == ExitCode.GATE_FAILED
     said = capsys.readouterr().out
-    assert "suite      different, matters" in said and "relations.blur 2 → 1" in said and "oracles.masks" in said
+    assert "suite      different, matters" in said and "relations.blur 3 → 2" in said and "oracles.masks" in said
 
 
 def test_a_pack_packed_again_by_another_tool_is_read(small_pack: Path, tmp_path: Path) -> None:
