@@ -34,8 +34,8 @@ BAND = 0.05
 """Width of a band as fraction of the lesion's diameter, that of the disc of its area."""
 NARROWEST_BAND = 2.0
 """Least width of a band in pixels."""
-MOST_PIXELS = 40
-"""Pixels of a band's sector whose mean is taken, evenly spread over it."""
+PIXELS = 40
+"""Pixels of a band's sector whose mean is taken, evenly spread over it; one with fewer lends some of them twice."""
 FEWEST_PIXELS = 6
 """Pixels that both bands of a sector need; other sectors (at the rim of the field) are left out."""
 FEWEST_SECTORS = 8
@@ -74,8 +74,7 @@ class _Outlines:
     """Bands of all lesions of a seed, and the source's own colour differences.
 
     Attributes:
-        pixels: Flat indices of the bands' pixels: those inside the outlines sector by sector, then those outside.
-        starts: First element of each sector on each side, int64 of length 2·sectors.
+        pixels: Flat indices of the bands' pixels, :data:`PIXELS` a sector: sectors inside the outlines, then outside.
         lesions: First sector of each lesion, and the number of all sectors.
         noise: Divisor of each lesion's colour differences.
         colours: Colours of the source, uint8 N×1×3.
@@ -83,7 +82,6 @@ class _Outlines:
     """
 
     pixels: Integers
-    starts: Integers
     lesions: tuple[int, ...]
     noise: tuple[float, ...]
     colours: Image
@@ -96,13 +94,14 @@ class _Outlines:
             colours: Colours of the bands' pixels, uint8 N×1×3.
             seen: False for pixels that have left the image; None if all are in it.
         """
-        steps, usable = _steps(colours, self.starts, seen)
+        steps, usable = _steps(colours, seen)
+        steps = np.minimum(steps, self.steps)
         values = []
         for lesion, noise in enumerate(self.noise):
             place = slice(self.lesions[lesion], self.lesions[lesion + 1])
-            chosen = np.minimum(steps[place], self.steps[place])[usable[place]]
+            chosen = steps[place] if usable is None else steps[place][usable[place]]
             if len(chosen) >= FEWEST_SECTORS:
-                values.append(float(np.median(chosen)) / noise)
+                values.append(_median(chosen) / noise)
         return round(min(values), 4) if values else None
 
 
@@ -199,10 +198,17 @@ def _regions(seed: PreparedSeed) -> list[Mask]:
     def separate() -> list[Mask]:
         if seed.mask is None or seed.image.dtype != np.uint8 or seed.image.ndim != 3:
             return []
-        _, labels, stats, _ = cv2.connectedComponentsWithStats(seed.mask.view(np.uint8), connectivity=8)
+        window = _window(seed.mask, pad=0)
+        part = np.ascontiguousarray(seed.mask[window]).view(np.uint8)
+        if not part.size:
+            return []
+        _, labels, stats, _ = cv2.connectedComponentsWithStats(part, connectivity=8)
         areas = stats[1:, cv2.CC_STAT_AREA]
         order = np.argsort(-areas, kind="stable")[:MOST_LESIONS]
-        return [labels == index + 1 for index in order if areas[index] >= SMALLEST_LESION]
+        regions = [np.zeros_like(seed.mask) for index in order if areas[index] >= SMALLEST_LESION]
+        for region, index in zip(regions, order, strict=False):
+            region[window] = labels == index + 1
+        return regions
 
     return seed.memo("visibility.regions", separate)
 
@@ -232,15 +238,13 @@ def _outlines(seed: PreparedSeed) -> _Outlines | None:
             *(part for lesion in lesions for part in lesion[1]),
         ]
         pixels = np.concatenate([rows * seed.width + columns for rows, columns in sectors])
-        starts = np.cumsum([0, *(len(part[0]) for part in sectors[:-1])])
         colours = _taken(seed.image, pixels)
         return _Outlines(
             pixels=pixels,
-            starts=starts,
             lesions=tuple(np.cumsum([0, *(len(lesion[0]) for lesion in lesions)]).tolist()),
             noise=tuple(lesion[2] for lesion in lesions),
             colours=colours,
-            steps=_steps(colours, starts, None)[0],
+            steps=_steps(colours, None)[0],
         )
 
     return seed.memo("visibility.outlines", measure)
@@ -251,17 +255,20 @@ def _taken(image: Image, pixels: Integers) -> Image:
     return image.reshape(-1, 3).take(pixels, axis=0)[:, None]
 
 
-def _steps(colours: Image, starts: Integers, seen: NDArray[np.bool_] | None) -> tuple[Floats, NDArray[np.bool_]]:
+def _steps(colours: Image, seen: NDArray[np.bool_] | None) -> tuple[Floats, NDArray[np.bool_] | None]:
     """Return the colour difference across the outline in each sector, and True for sectors with enough pixels."""
     if seen is None:
-        counts = np.diff(starts, append=len(colours))
-    else:
-        counts = np.add.reduceat(seen, starts, dtype=np.int64)
-        colours = colours * seen[:, None, None]
-    total = np.add.reduceat(colours[:, 0], starts, axis=0, dtype=np.int64)
-    lab = lab_colours(total / np.maximum(counts, 1)[:, None])
-    half = len(starts) // 2
-    return colour_differences(lab[:half], lab[half:]), np.minimum(counts[:half], counts[half:]) >= FEWEST_PIXELS
+        total = cv2.reduce(colours.reshape(-1, PIXELS, 3), 1, cv2.REDUCE_SUM, dtype=cv2.CV_32S)[:, 0]
+        return colour_differences(lab_colours(total / PIXELS)), None
+    counts = seen.reshape(-1, PIXELS).sum(axis=1)
+    total = (colours[:, 0] * seen[:, None]).reshape(-1, PIXELS, 3).sum(axis=1)
+    enough = counts.reshape(2, -1).min(axis=0) >= FEWEST_PIXELS
+    return colour_differences(lab_colours(total / np.maximum(counts, 1)[:, None])), enough
+
+
+def _median(values: Floats) -> float:
+    ordered, half = sorted(values.tolist()), len(values) // 2
+    return float(ordered[half]) if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2.0
 
 
 def _bands(seed: PreparedSeed, region: Mask) -> tuple[list[Places], list[Places], float] | None:
@@ -280,7 +287,7 @@ def _bands(seed: PreparedSeed, region: Mask) -> tuple[list[Places], list[Places]
         return None
     sides = [[_evenly(band[k]) for k in usable] for band in bands]
     rows, columns = (np.concatenate([part[axis] for side in sides for part in side]) for axis in (0, 1))
-    noise = _noise(seed.image[window], lesion, rows, columns)
+    noise = _noise(seed.image[window], lesion, rows[::2], columns[::2])
     top, left = window[0].start, window[1].start
     within, beyond = ([(rows + top, columns + left) for rows, columns in side] for side in sides)
     return within, beyond, noise
@@ -311,9 +318,8 @@ def _sectors(band: Mask, middle: tuple[float, float]) -> list[Places]:
 
 
 def _evenly(places: Places) -> Places:
-    """Return at most :data:`MOST_PIXELS` of the places, evenly spread."""
-    count = len(places[0])
-    chosen = np.arange(min(count, MOST_PIXELS)) * count // min(count, MOST_PIXELS)
+    """Return :data:`PIXELS` of the places, evenly spread."""
+    chosen = np.arange(PIXELS) * len(places[0]) // PIXELS
     return places[0][chosen], places[1][chosen]
 
 
@@ -322,12 +328,14 @@ def _noise(window: Image, lesion: Mask, rows: Integers, columns: Integers) -> fl
 
     Both sides of the outline are smoothed apart, so that the step between them is not taken for noise.
     """
-    lab = cv2.cvtColor(window.astype(np.float32) / np.float32(255), cv2.COLOR_RGB2LAB)
-    smooth = np.zeros_like(lab)
-    for side in (lesion, ~lesion):
+    smooth = np.zeros((len(rows), 3), np.float32)
+    within = lesion[rows, columns]
+    for side, chosen in ((lesion, within), (~lesion, ~within)):
         share = side.astype(np.float32)
-        total = cv2.GaussianBlur(lab * share[:, :, None], (0, 0), NOISE_SIGMA)
-        smooth[side] = total[side] / cv2.GaussianBlur(share, (0, 0), NOISE_SIGMA)[side][:, None]
-    fine = (lab - smooth)[rows, columns]
-    spread = 1.4826 * np.median(np.abs(fine - np.median(fine, axis=0)), axis=0)
-    return max(float(np.sqrt((spread * spread).sum())), LEAST_NOISE)
+        place = rows[chosen], columns[chosen]
+        total = cv2.GaussianBlur(window * share[:, :, None], (0, 0), NOISE_SIGMA)[place]
+        smooth[chosen] = total / cv2.GaussianBlur(share, (0, 0), NOISE_SIGMA)[place][:, None]
+    fine = lab_colours(window[rows, columns]) - lab_colours(smooth)
+    spread = 1.4826 * np.median(np.abs(fine - np.median(fine, axis=1)[:, None]), axis=1)
+    light, a, b = (spread * spread).tolist()
+    return max(math.sqrt(light + a + b), LEAST_NOISE)
