@@ -2,7 +2,8 @@
 
 G. Sharma, W. Wu, E. Dalal, "The CIEDE2000 color-difference formula: implementation notes, supplementary test data, and
 mathematical observations", Color Research and Application 30(1), 2005. Curves and functions of the hue are read from
-tables with linear interpolation: the same bits on every processor (:mod:`medtest.core.portable`), within 0.001 of exact ones.
+tables with linear interpolation, within 0.001 of exact ones: the same bits on every processor
+(:mod:`medtest.core.portable`).
 """
 
 from __future__ import annotations
