@@ -79,7 +79,7 @@ def lab_colours(colours: ArrayLike) -> Floats:
         colours: N×3, sRGB in grey levels (0–255), fractions allowed.
     """
     levels, light, white_shares, curve = _curves()
-    linear = np.interp(colours, levels, light)
+    linear = np.interp(np.asarray(colours, np.float64), levels, light)
     shares = linear[:, :1] * _TO_XYZ[0] + linear[:, 1:2] * _TO_XYZ[1] + linear[:, 2:] * _TO_XYZ[2]
     x, y, z = np.interp(shares, white_shares, curve).T
     return np.stack([116.0 * y - 16.0, 500.0 * (x - y), 200.0 * (y - z)])
@@ -128,4 +128,4 @@ def _turns(cosine: Floats, sine: Floats) -> Floats:
     """
     across, up = cosine[0] + cosine[1], sine[0] + sine[1]
     share = up / np.maximum(np.abs(across) + np.abs(up), 1e-12)
-    return np.where(across >= 0.0, share, 2.0 - share)
+    return np.asarray(np.where(across >= 0.0, share, 2.0 - share), np.float64)
