@@ -24,7 +24,7 @@ from medtest.cli.run.launch import main
 from medtest.core import address
 from medtest.core.cases import Address, Image, Json
 from medtest.core.errors import ExitCode, MedtestError, UserMistakes
-from medtest.core.records import FIXED_COLUMNS, UNEQUAL_COLUMNS
+from medtest.core.records import FIXED_COLUMNS, VISIBILITY_COLUMNS, UNEQUAL_COLUMNS
 from medtest.results.records.records_io import Records
 from medtest.session.arguments import typed_systems
 from medtest.suite.compose import load
@@ -98,7 +98,7 @@ def _assert_documented(schema: pa.Schema, records: Records) -> None:
     fixed = len(FIXED_COLUMNS)
     assert documented[:fixed] == written[:fixed] == [(name, str(kind)) for name, kind in FIXED_COLUMNS]
     families = {name.partition("<")[0]: kind for name, kind in documented[fixed:]}
-    assert set(families) == {"", "source_", "self_", "factor_", "stratum_"}
+    assert set(families) == {"", "source_", "self_", "factor_", "stratum_", *VISIBILITY_COLUMNS}
     for name, kind in written[fixed:]:
         family = max((one for one in families if name.startswith(one)), key=len)
         assert families[family] == kind and (family or f"source_{name}" in schema.names), name
