@@ -24,7 +24,7 @@ from medtest.cli.run.launch import main
 from medtest.core import address
 from medtest.core.cases import Address, Image, Json
 from medtest.core.errors import ExitCode, MedtestError, UserMistakes
-from medtest.core.records import FIXED_COLUMNS, VISIBILITY_COLUMNS, UNEQUAL_COLUMNS
+from medtest.core.records import FIXED_COLUMNS, UNEQUAL_COLUMNS, VISIBILITY_COLUMNS
 from medtest.results.records.records_io import Records
 from medtest.session.arguments import typed_systems
 from medtest.suite.compose import load
