@@ -94,18 +94,20 @@ class SeedSource(Part, ABC):
     Args:
         dataset: Id of the seeds entry in the suite; a source with several data sets derives their ids from folders.
         settings: An instance of the class's ``Settings``.
-        root: The user's folder (``data=PATH``), for sources with ``needs_root``.
+        root: The user's folder (``data=PATH``), for sources with ``needs_root`` or ``takes_root``.
         suite_seed: The suite's ``seed``, for sources that generate their images.
 
     Attributes:
         task: Name of the task that the seeds are for ("mask", "image", "region", "label", "answer", …).
         needs_root: Whether the source reads the user's folder.
+        takes_root: Whether the source reads the user's folder if there is one, and its own images otherwise.
         phantom: Whether the images are synthetic; tables say so.
     """
 
     Settings: ClassVar[type[PartSettings]] = PartSettings
     task: ClassVar[str] = "mask"
     needs_root: ClassVar[bool] = False
+    takes_root: ClassVar[bool] = False
     phantom: ClassVar[bool] = False
 
     def __init__(self, *, dataset: str, settings: Any, root: Path | None, suite_seed: int) -> None:

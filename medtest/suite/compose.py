@@ -28,7 +28,7 @@ from medtest.suite.digest import oracle_digest
 from medtest.suite.draft import Draft
 from medtest.suite.model import PartPlan, Selection, Suite
 from medtest.suite.naming import named
-from medtest.suite.reading.library import COMMAND_LINE, MAPS, Origin, SuiteTree, deep_merge, load_tree
+from medtest.suite.reading.library import COMMAND_LINE, MAPS, Origin, SuiteTree, deep_merge, load_tree, suite_names
 from medtest.suite.reading.safety import Key, short
 from medtest.suite.run_options import option_mistakes
 from medtest.suite.schema import JudgeBlock, RunBlock
@@ -196,7 +196,7 @@ def settle(
     draft.mistakes.extend(option_mistakes(options) if options is not None else ())
     judge = _judge(suite, draft, options) if options is not None and options.judge != JudgeBlock() else None
     if for_run and suite is not None and options is not None:
-        _check_for_run(suite, options, judge, draft.mistakes)
+        _check_for_run(suite, options, judge, draft.folders, draft.mistakes)
     requirements = _remove_run_requirements(draft.mistakes) if options is not None and options.plan else ()
     if draft.mistakes or suite is None or options is None:
         raise UserMistakes(_in_order(draft.mistakes))
@@ -256,7 +256,9 @@ def needs_data(suite: Suite) -> bool:
     return any(plan.info.load().needs_root for plan in suite.seeds)
 
 
-def _check_for_run(suite: Suite, options: RunBlock, judge: Judge | None, mistakes: list[Mistake]) -> None:
+def _check_for_run(
+    suite: Suite, options: RunBlock, judge: Judge | None, folders: Sequence[Path], mistakes: list[Mistake]
+) -> None:
     if options.data is None and needs_data(suite):
         mistakes.append(
             typed_mistake(
@@ -266,10 +268,21 @@ def _check_for_run(suite: Suite, options: RunBlock, judge: Judge | None, mistake
                 f"type data=PATH; suites/{suite.name}.yaml describes the folder",
             )
         )
+    elif options.data is not None and not any(
+        source.needs_root or source.takes_root for source in (plan.info.load() for plan in suite.seeds)
+    ):
+        mistakes.append(_unread_data(suite, options.data, suite_names(folders)))
     for system in suite.build_systems().values():
         mistakes.extend(system.check())
     if judge is not None:
         mistakes.extend(judge.check())
+
+
+def _unread_data(suite: Suite, data: str, names: Sequence[str]) -> Mistake:
+    """Return the mistake of a folder that the suite would ignore, naming the suite that reads one if it ships."""
+    reads_folder = f"{suite.name}_folder"
+    fix = f"type suite={reads_folder}" if reads_folder in names else "medtest list suites shows which read data=PATH"
+    return typed_mistake("data", short(data), f"no folder: suite={suite.name} makes its own source cases", fix)
 
 
 def _remove_run_requirements(mistakes: list[Mistake]) -> tuple[tuple[str, str], ...]:

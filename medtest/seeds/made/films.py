@@ -69,6 +69,7 @@ class Films(SeedSource):
     task: ClassVar[str] = "region"
     revision: ClassVar[int] = REVISION
     phantom: ClassVar[bool] = True
+    takes_root: ClassVar[bool] = True
 
     settings: FilmsSettings
 

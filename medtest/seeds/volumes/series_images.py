@@ -58,6 +58,7 @@ class SeriesImages(SeedSource):
     Settings: ClassVar[type[PartSettings]] = SeriesImagesSettings
     task: ClassVar[str] = "image"
     revision: ClassVar[int] = 1
+    takes_root: ClassVar[bool] = True
 
     settings: SeriesImagesSettings
 

@@ -103,6 +103,8 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         (["suite=polyp_seg", "suite_dir=nowhere"], "suite_dir"),
         (["suite=polyp_seg_folder"], "data=PATH"),
         (["suite=polyp_seg_folder", "data=nowhere"], "an existing folder"),
+        (["suite=polyp_seg", "data=."], "type suite=polyp_seg_folder"),
+        (["suite=adversarial_gap", "data=."], "medtest list suites"),
         (["suite=polyp_seg", "checkpoint=a", "model=[pranet,ssformer]"], "systems.pranet.checkpoint"),
         (["suite=polyp_seg", "model=pranet", "checkpoint=nowhere.pth"], "nowhere.pth"),
         (["suite=polyp_seg", "device=gpu"], "CUDA"),
