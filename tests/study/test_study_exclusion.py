@@ -111,7 +111,7 @@ def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path) -> None:
     [
         (b"address\nx\n", "lacks the column relation"),
         (b"relation,followup_sha256\nblur,abc\n", "line 2"),
-        (b"\xff\xfe\x00", "no CSV"),
+        (b"\xff\xfe\x00", "not a CSV"),
         (b"", "lacks the column"),
         (b"relation,followup_sha256\nblur\n", "line 2"),
     ],

@@ -369,7 +369,7 @@ def test_bad_maps_are_errors_of_the_system_with_the_reason(tmp_path: Path) -> No
         system.predict([IMAGE], [_case()])
     path.unlink()
     np.save(path.with_suffix(".npy"), np.array([{"a": 1}], object), allow_pickle=True)
-    with pytest.raises(BadOutput, match="no array"):
+    with pytest.raises(BadOutput, match="not an array"):
         system.predict([IMAGE], [_case()])
 
 

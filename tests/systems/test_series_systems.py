@@ -218,7 +218,7 @@ def test_no_shell_reads_the_command(tmp_path: Path) -> None:
         ("", "nothing"),
         ("cp {input}", "no {output}"),
         ("cp a b", "no {input} and no {output}"),
-        ("no-such-program-here {input} {output}", "no program that can be run"),
+        ("no-such-program-here {input} {output}", "not a program that can be run"),
         ("cp '{input} {output}", "No closing quotation"),
     ],
 )

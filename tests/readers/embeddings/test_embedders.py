@@ -46,7 +46,7 @@ def test_the_temperature_is_that_of_the_weights_that_ship() -> None:
 
 
 def test_a_network_that_nobody_knows_is_refused() -> None:
-    with pytest.raises(ValueError, match="no network"):
+    with pytest.raises(ValueError, match="not a network"):
         embedder_of({"net": "vgg"})
 
 

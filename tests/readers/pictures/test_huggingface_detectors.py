@@ -152,7 +152,7 @@ def _broken(folder: Path, how: str) -> Path:
 @pytest.mark.parametrize(
     ("how", "words"),
     [
-        ("pickle", "no safetensors"),
+        ("pickle", "not safetensors"),
         ("code", "auto_map"),
         ("family", "model_type bert"),
         ("config", "config.json"),

@@ -177,7 +177,7 @@ def test_what_is_no_image_is_said(tmp_path):
     with pytest.raises(BadFileError, match="cannot be decoded"):
         rgb(tmp_path / "cut.dcm")
     (tmp_path / "text.dcm").write_text("nothing")
-    with pytest.raises(BadFileError, match="no DICOM file"):
+    with pytest.raises(BadFileError, match="not a DICOM file"):
         rgb(tmp_path / "text.dcm")
     write_dicom(tmp_path / "deflated.dcm", ramp(), syntax=DeflatedExplicitVRLittleEndian)
     with pytest.raises(BadFileError, match="deflated"):

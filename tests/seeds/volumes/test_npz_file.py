@@ -108,10 +108,10 @@ def test_pickled_objects_are_refused(tmp_path):
     [
         (header((1000, 1000, 1000)) + b"abc", "bytes of it"),
         (header((2, 2)) + b"abcde", "bytes of it"),
-        (header((10**9,)), "no list of images"),
+        (header((10**9,)), "not a list of images"),
         (header((5_000_000, 2**20, 2**20)), "GiB"),
         (header((2, 2), fortran=True) + b"abcd", "Fortran"),
-        (header(()) + b"a", "no list of images"),
+        (header(()) + b"a", "not a list of images"),
         (header((2,), descr="<U1") + b"a" * 8, "plain numbers"),
         (b"\x93NUMPY\x01\x00\xff\xff{", "damaged"),
         (b"no array", "damaged"),

@@ -148,7 +148,7 @@ def test_the_fingerprint_follows_weights_and_template(talker: Path, tmp_path: Pa
     [
         ({}, "no config.json"),
         ({"config.json": '{"model_type": "llava"}'}, "holds no weights"),
-        ({"config.json": '{"model_type": "llava"}', "pytorch_model.bin": "x"}, "no safetensors"),
+        ({"config.json": '{"model_type": "llava"}', "pytorch_model.bin": "x"}, "not safetensors"),
         ({"config.json": '{"model_type": "x", "auto_map": {"AutoModel": "evil.M"}}'}, "auto_map"),
         ({"config.json": '{"model_type": "x", "text_config": {"auto_map": {}}}'}, "auto_map"),
         ({"config.json": '{"model_type": "llava"}', "model.safetensors": "x"}, "no processor"),

@@ -110,7 +110,7 @@ def test_what_is_no_picture_is_malformed(tmp_path: Path) -> None:
     assert output(found).state == "malformed" and "truncated" in output(found).why
     with playing(one({"b64_json": "%%%"})) as vendor:
         (found,) = asked(made(OpenAIImages, vendor, path="/v1"), tmp_path, run="other")
-    assert output(found).state == "malformed" and "no base64" in output(found).why
+    assert output(found).state == "malformed" and "not base64" in output(found).why
 
 
 def test_an_address_is_fetched_at_once_and_the_rewritten_prompt_recorded(tmp_path: Path) -> None:
