@@ -65,7 +65,7 @@ class RowsSession(Session):
         unit = Plan([task.ref], self.parts.relations, self._job.batch_size).unit(0, 0)
         for case, address in enumerate(unit.cases):
             row = self._maker.row("benchmark", address, task.ref, {"brightness": 101.5}, "1" * 64, self._finished)
-            self._outbox.add(task.index, (0, case, row, None))
+            self._outbox.add(task.index, (0, case, row, ()))
         self._outbox.flush()
         self._outbox.flush(now=True)
         self.send(Done(task.index, self._memory()))

@@ -191,7 +191,10 @@ def test_foreign_parts_run(site: Path, tmp_path: Path) -> None:
     light = (folder / "tables" / "light.csv").read_bytes()
     assert light.startswith(b"relation,light,cases,loss\n") and b"vignette" in light
     page = (folder / "report.html").read_text(encoding="utf-8")
-    assert '<section id="light"><h2>Loss by light</h2>' in page and '<a href="#light">Loss by light</a>' in page
+    assert (
+        '<section id="light"><details><summary><h2>Loss by light</h2>' in page
+        and '<a href="#light">Loss by light</a>' in page
+    )
     notices = (
         "Table &#39;broken&#39; of the package medtest-light is left out: ValueError: no light",
         "Table &#39;worst&#39; of the package medtest-light is left out: the name belongs to a table of medtest",

@@ -199,13 +199,13 @@ def test_a_file_where_the_folder_should_be(tmp_path: Path) -> None:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Any:
-    """A disk of a megabyte; only root can mount one."""
+    """A disk of two megabytes; only root can mount one."""
     place = tmp_path / "disk"
     place.mkdir()
     mount, umount = shutil.which("mount"), shutil.which("umount")
     if os.geteuid() != 0 or mount is None or umount is None:
         pytest.skip("mounting a small disk takes root")
-    done = subprocess.run([mount, "-t", "tmpfs", "-o", "size=1024k", "tmpfs", str(place)], capture_output=True)
+    done = subprocess.run([mount, "-t", "tmpfs", "-o", "size=2048k", "tmpfs", str(place)], capture_output=True)
     if done.returncode:
         pytest.skip("this machine does not let root mount")
     yield place
@@ -216,7 +216,7 @@ def small_disk(tmp_path: Path) -> Any:
 def test_a_full_disk_is_said_and_what_was_finished_is_kept(small_disk: Path, tmp_path: Path) -> None:
     suite = make_suite(seeds=40, systems={"bright": {}})
     whole = records(go(suite, tmp_path / "whole", workers=2))
-    (small_disk / "ballast").write_bytes(bytes(892 * 1024))
+    (small_disk / "ballast").write_bytes(bytes(1892 * 1024))
     process = script(
         "try:\n    run_suite(make_suite(seeds=40), Invocation(home=home, workers=1),\n"
         "              limits=Limits(samples=0, shard_seconds=0.0, send_seconds=0.0))\n"

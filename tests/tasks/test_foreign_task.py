@@ -161,7 +161,7 @@ def test_its_tables_section_and_strips_are_there_and_tracked(home: Path) -> None
     own = pd.read_csv(folder / "tables" / "boxes.csv").set_index("relation")
     assert own.loc["shade", "source_boxes"] == 1.5 and own.loc["shade", "boxes"] == 0.75
     page = (folder / "report.html").read_text(encoding="utf-8")
-    assert '<section id="boxes"><h2>Boxes</h2>' in page and '<a href="#boxes">Boxes</a>' in page
+    assert '<section id="boxes"><details><summary><h2>Boxes</h2>' in page and '<a href="#boxes">Boxes</a>' in page
     assert '<td class="left">shade</td><td>1.50</td><td>0.75</td>' in page
     assert list((folder / "samples").glob("*.png"))
     with contextlib.closing(sqlite3.connect(home / "mlruns" / "mlflow.db")) as store:

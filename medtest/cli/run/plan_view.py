@@ -141,6 +141,7 @@ _CHANGED = {
         for name, subject in _SHOWN.items()
     },
     "whole": ("the picture does not match its prompt", "the pictures do not differ as their prompts do"),
+    "clear": ("a lesion-free frame is marked", "a lesion-free frame is marked"),
     "label": ("the label was right on the source and is wrong", "the label changes"),
     "exact": ("the answer is not the expected one", "the answer differs"),
     "answer": (
