@@ -1,7 +1,7 @@
 """Draw the bundled object library: ``python scripts/draw_objects.py [--out DIR] [--sheet FILE]``.
 
-Writes ``<out>/<kind>/<name>.png`` and ``.json``; the same versions of NumPy and OpenCV give the same bytes. The
-pictures are CC0: nothing in them is taken from a photograph.
+Writes ``<out>/<kind>/<name>.webp`` (lossless) and ``.json``; the same versions of NumPy and OpenCV give the same pixels.
+The pictures are CC0: nothing in them is taken from a photograph.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 import cv2
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image as Pillow
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from object_drawing.blood import BLOOD
@@ -157,18 +158,19 @@ def contact_sheet(objects: list[tuple[Rgba, dict[str, Any]]], columns: int = 9, 
     return sheet
 
 
+def write_picture(target: Path, picture: Rgba) -> int:
+    """Write an RGB or RGBA picture as lossless WebP, the smallest that OpenCV reads; return its bytes."""
+    Pillow.fromarray(picture).save(target, "WEBP", lossless=True, quality=100, method=6, exact=True)
+    return target.stat().st_size
+
+
 def write_swatches(out: Path) -> None:
     """Write the swatches of matter beside the pictures."""
     total = 0
     for number, ((kind, name), matter) in enumerate(SWATCHES.items()):
         pictures = draw_swatch(matter, np.random.default_rng(2600 + number))
         for part, picture in zip(("albedo", "surface"), pictures, strict=True):
-            target = out / kind / f"{name}.{part}.png"
-            done, data = cv2.imencode(".png", picture[..., ::-1], [cv2.IMWRITE_PNG_COMPRESSION, 9])
-            if not done:
-                raise OSError(f"cannot encode {target.name}")
-            target.write_bytes(data.tobytes())
-            total += target.stat().st_size
+            total += write_picture(out / kind / f"{name}.{part}.webp", picture)
     print(f"{len(SWATCHES)} swatches, {total / 1e6:.2f} MB, in {out}")
 
 
@@ -187,13 +189,9 @@ def main() -> None:
     for picture, meta in objects:
         folder = chosen.out / meta["kind"]
         folder.mkdir(parents=True, exist_ok=True)
-        target = folder / f"{meta['name']}.png"
-        done, data = cv2.imencode(".png", cv2.cvtColor(picture, cv2.COLOR_RGBA2BGRA), [cv2.IMWRITE_PNG_COMPRESSION, 9])
-        if not done:
-            raise OSError(f"cannot encode {target.name}")
-        target.write_bytes(data.tobytes())
+        target = folder / f"{meta['name']}.webp"
+        total += write_picture(target, picture)
         target.with_suffix(".json").write_text(json.dumps(meta, indent=1) + "\n", encoding="utf-8")
-        total += target.stat().st_size
     write_swatches(chosen.out)
     print(f"{len(objects)} objects, {total / 1e6:.2f} MB, in {chosen.out}")
     if chosen.sheet is not None:

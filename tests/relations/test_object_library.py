@@ -12,6 +12,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
+from PIL import Image as Pillow
 
 from medtest.core.errors import UserMistakes
 from medtest.core.files.paths import package_folder
@@ -22,12 +23,26 @@ SCRIPT = Path(__file__).parents[2] / "scripts" / "draw_objects.py"
 
 
 def copied(target: Path) -> Path:
-    """A library of one object, safe to spoil."""
-    for suffix in (".png", ".json"):
-        place = target / "blood" / f"drip{suffix}"
-        place.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(BUNDLED / "blood" / f"drip{suffix}", place)
+    """A library of one object, a PNG, safe to spoil."""
+    place = target / "blood"
+    place.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(BUNDLED / "blood" / "drip.json", place / "drip.json")
+    with Pillow.open(BUNDLED / "blood" / "drip.webp") as picture:
+        picture.save(place / "drip.png")
     return target
+
+
+def test_pictures_are_png_or_lossless_webp(tmp_path: Path) -> None:
+    folder = copied(tmp_path / "own")
+    drawn = load_library().picture("blood", "drip")
+    assert np.array_equal(ObjectLibrary(folder, "own").picture("blood", "drip"), drawn)
+    assert load_library()._files["blood", "drip"].suffix == ".webp"
+    Pillow.fromarray(drawn).save(folder / "blood" / "drip.webp", quality=80)
+    with pytest.raises(UserMistakes, match="not a lossless WebP"):
+        ObjectLibrary(folder, "own")
+    Pillow.fromarray(np.ascontiguousarray(drawn[..., :3])).save(folder / "blood" / "drip.webp", lossless=True)
+    with pytest.raises(UserMistakes, match="8-bit RGBA"):
+        ObjectLibrary(folder, "own")
 
 
 def test_the_bundled_library_has_twelve_of_each_kind_or_more() -> None:
@@ -150,7 +165,7 @@ def second_name(folder: Path) -> None:
     ("spoil", "message"),
     [
         (lambda folder: (folder / "blood" / "drip.png").unlink(), "drip.png is missing"),
-        (lambda folder: (folder / "blood" / "drip.png").write_text("no picture"), "is no PNG"),
+        (lambda folder: (folder / "blood" / "drip.png").write_text("no picture"), "is not a PNG"),
         (picture(np.zeros((40, 40, 3), np.uint8)), "not an 8-bit RGBA"),
         (picture(np.zeros((4, 4, 4), np.uint8)), "sides of 8 to 2048"),
         (picture(np.zeros((9, 2100, 4), np.uint8)), "sides of 8 to 2048"),

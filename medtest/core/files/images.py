@@ -167,6 +167,21 @@ def png_header(content: bytes) -> tuple[int, int, int, int] | None:
     return width, height, bits, colour
 
 
+def webp_header(content: bytes) -> tuple[int, int, bool] | None:
+    """Return width, height and whether there is alpha of a lossless WebP (RFC 9649, 3.4) without decoding.
+
+    Args:
+        content: The file's bytes, at least the first 25.
+
+    Returns:
+        None if it is not a lossless WebP of one picture.
+    """
+    if len(content) < 25 or content[:4] != b"RIFF" or content[8:16] != b"WEBPVP8L" or content[20] != 0x2F:
+        return None
+    bits = int.from_bytes(content[21:25], "little")
+    return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1, bool(bits >> 28 & 1)
+
+
 @contextmanager
 def opened_picture(content: bytes, max_pixels: int, *, page: int | None = None) -> Iterator[Pillow.Image]:
     """Open a picture, check its size, and convert any decoder exception to one reason.

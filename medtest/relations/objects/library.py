@@ -6,7 +6,7 @@
     <library>/feces/clump_brown.surface.png  a swatch of its matter
                                               (:mod:`medtest.relations.objects.matter.swatches`)
 
-Sub-folders are only for display; the JSON gives the kind. A library may be untrusted: files are read within bounds on
+Pictures are PNG or lossless WebP (``.webp``, as the bundled ones). Sub-folders are only for display; the JSON gives the kind. A library may be untrusted: files are read within bounds on
 number, bytes and pixels, nothing outside the folder is opened, and problems are reported with their file.
 """
 
@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from medtest.core.errors import Mistake, UserMistakes, nearest_name
-from medtest.core.files.images import png_header
+from medtest.core.files.images import png_header, webp_header
 from medtest.core.files.paths import home, package_folder
 
 BUNDLED = "bundled"
@@ -35,7 +35,7 @@ SOLID = 77
 """Alpha (0–255) from which a pixel counts as the object; below are shadows and feathered edges."""
 LARGEST_SIDE = 2048
 SMALLEST_SIDE = 8
-LARGEST_PNG = 16 * 2**20
+LARGEST_PICTURE = 16 * 2**20
 LARGEST_JSON = 64 * 2**10
 MOST_OBJECTS = 5000
 _KEPT_BYTES = 96 * 2**20
@@ -193,14 +193,15 @@ class ObjectLibrary:
         """
         return self._pictures.get((kind, name), lambda: self._decode(self.info(kind, name)))
 
-    def path(self, info: ObjectInfo) -> Path:
-        """Return the file of an object's picture."""
-        return self._files[info.kind, info.name]
+    def beside(self, info: ObjectInfo, part: str) -> Path:
+        """Return the file of a further picture of an object, which may not exist."""
+        picture = self._files[info.kind, info.name]
+        return _picture_file(picture.with_name(f"{picture.stem}.{part}"))
 
     def _decode(self, info: ObjectInfo) -> Rgba:
         path = self._files[info.kind, info.name]
         where = f"{self.label}/{path.relative_to(self.folder).as_posix()}"
-        problem = png_problem(path)
+        problem = picture_problem(path)
         decoded = None
         if not problem:
             data = np.frombuffer(path.read_bytes(), np.uint8)
@@ -225,10 +226,10 @@ class ObjectLibrary:
         for path in self._json_files():
             relative = path.relative_to(self.folder).as_posix()
             where = f"{self.label}/{relative}"
-            picture = path.with_suffix(".png")
-            problem = outside(self.folder, path) or outside(self.folder, picture) or png_problem(picture)
+            picture = _picture_file(path.with_suffix(""))
+            problem = outside(self.folder, path) or outside(self.folder, picture) or picture_problem(picture)
             if problem:
-                fix = "give each object a PNG and a JSON of one name"
+                fix = "give each object a picture (PNG or lossless WebP) and a JSON of one name"
                 mistakes.append(Mistake(where=where, found=problem, fix=fix))
                 continue
             text = path.read_bytes()
@@ -263,7 +264,7 @@ class ObjectLibrary:
             raise Mistake(
                 where=f"object library {self.label}",
                 found=f"{len(files)} objects",
-                allowed=f"1 to {MOST_OBJECTS}, each a PNG and a JSON of one name",
+                allowed=f"1 to {MOST_OBJECTS}, each a picture (PNG or lossless WebP) and a JSON of one name",
             ).as_error()
         return files
 
@@ -304,26 +305,34 @@ def _stamp(folder: Path) -> tuple[tuple[str, int, int], ...]:
 
 
 def outside(folder: Path, path: Path) -> str:
-    """Return why a file is not in the library's folder; "" if it is."""
+    """Return the reason if a file is not in the library's folder; "" if it is."""
     if not path.is_file():
         return f"{path.name} is missing"
     return "" if path.resolve().is_relative_to(folder) else f"{path.name} is a link that leads out of the library"
 
 
-def png_problem(path: Path, colours: Literal["RGB", "RGBA"] = "RGBA") -> str:
+def _picture_file(stem: Path) -> Path:
+    """Return the picture of a name: WebP if there is one, else PNG."""
+    files = [stem.with_name(f"{stem.name}{suffix}") for suffix in (".webp", ".png")]
+    return next((path for path in files if path.is_file()), files[-1])
+
+
+def picture_problem(path: Path, colours: Literal["RGB", "RGBA"] = "RGBA") -> str:
     """Return the problem of a picture file, judged by its size and header alone; "" without problem."""
     size = path.stat().st_size
-    if size > LARGEST_PNG:
-        return f"{path.name} has {size} bytes, {LARGEST_PNG} are allowed"
+    if size > LARGEST_PICTURE:
+        return f"{path.name} has {size} bytes, {LARGEST_PICTURE} are allowed"
     with path.open("rb") as file:
         head = file.read(33)
-    header = png_header(head)
+    is_webp = path.suffix == ".webp"
+    header = webp_header(head) if is_webp else png_header(head)
     if header is None:
-        return f"{path.name} is no PNG"
+        return f"{path.name} is not a {'lossless WebP' if is_webp else 'PNG'}"
     width, height, *kind = header
     if not (SMALLEST_SIDE <= width <= LARGEST_SIDE and SMALLEST_SIDE <= height <= LARGEST_SIDE):
         return f"{path.name} is {width}×{height}, sides of {SMALLEST_SIDE} to {LARGEST_SIDE} are allowed"
-    if kind != [8, 6 if colours == "RGBA" else 2]:
+    has_alpha = colours == "RGBA"
+    if kind != ([has_alpha] if is_webp else [8, 6 if has_alpha else 2]):
         return f"{path.name} is not an 8-bit {colours} picture"
     return ""
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from medtest.core.errors import Mistake
-from medtest.relations.objects.library import ObjectInfo, ObjectLibrary, outside, png_problem
+from medtest.relations.objects.library import ObjectInfo, ObjectLibrary, outside, picture_problem
 
 SIDES = (64, 1024)
 """Least and largest side of a swatch in pixels."""
@@ -47,7 +46,7 @@ def swatches_of(library: ObjectLibrary, kind: str) -> tuple[Swatch, ...]:
     Raises:
         UserMistakes: A swatch cannot be read.
     """
-    return tuple(_read(library, info) for info in library.kind(kind) if _beside(library, info, "albedo").is_file())
+    return tuple(_read(library, info) for info in library.kind(kind) if library.beside(info, "albedo").is_file())
 
 
 def swatch_digest(swatches: tuple[Swatch, ...]) -> str:
@@ -60,16 +59,11 @@ def swatch_digest(swatches: tuple[Swatch, ...]) -> str:
     return digest.hexdigest()
 
 
-def _beside(library: ObjectLibrary, info: ObjectInfo, part: str) -> Path:
-    picture = library.path(info)
-    return picture.with_name(f"{picture.stem}.{part}.png")
-
-
 def _read(library: ObjectLibrary, info: ObjectInfo) -> Swatch:
     pictures = []
     for part in ("albedo", "surface"):
-        path = _beside(library, info, part)
-        problem = outside(library.folder, path) or png_problem(path, "RGB")
+        path = library.beside(info, part)
+        problem = outside(library.folder, path) or picture_problem(path, "RGB")
         decoded = None if problem else cv2.imdecode(np.frombuffer(path.read_bytes(), np.uint8), cv2.IMREAD_COLOR)
         low, high = SIDES
         if decoded is None or decoded.shape[0] != decoded.shape[1] or not low <= len(decoded) <= high:
