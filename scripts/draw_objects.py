@@ -1,7 +1,7 @@
 """Draw the bundled object library: ``python scripts/draw_objects.py [--out DIR] [--sheet FILE]``.
 
-Writes ``<out>/<kind>/<name>.webp`` (lossless) and ``.json``; the same versions of NumPy and OpenCV give the same pixels.
-The pictures are CC0: nothing in them is taken from a photograph.
+Writes ``<out>/<kind>/<name>.webp`` (lossless) and ``.json``; the same versions of NumPy and OpenCV give the same
+pixels. The pictures are CC0: nothing in them is taken from a photograph.
 """
 
 from __future__ import annotations

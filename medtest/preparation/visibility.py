@@ -178,10 +178,15 @@ def is_below_floors(before: float | None, after: float | None) -> bool:
 def burns_lesion_out(seed: PreparedSeed, recolour: Callable[[Image], Image]) -> bool:
     """Return True if a change of colours clips over 30 % of a lesion's area that was not clipped before.
 
+    The mask of a question also covers instruments, which burn out in real frames too: there it returns False, and the
+    floors alone count.
+
     Args:
         seed: The prepared seed.
         recolour: Changes colours, uint8 N×1×3, wherever they are.
     """
+    if seed.asks:
+        return False
     lesions = seed.memo("visibility.lesion_colours", lambda: _lesion_colours(seed))
     return any(np.count_nonzero(_clipped(recolour(colours))) > LESION_CLIPPED * area for colours, area in lesions)
 

@@ -68,7 +68,7 @@ def refused(error: MedtestError, words: str) -> None:
     assert words in str(error) and str(error).count("cannot be written") == 1
 
 
-@pytest.mark.parametrize("kib", [60, 80, 120])
+@pytest.mark.parametrize("kib", [40, 60, 100])
 def test_a_disk_that_fills_while_records_are_written(tmp_path: Path, kib: int) -> None:
     suite = make_suite(seeds=6)
     with small_disk(tmp_path / "disk", kib) as disk:

@@ -1,4 +1,4 @@
-"""Object library: a folder of cut-outs for pasting, each a PNG with a JSON file of facts.
+"""Object library: a folder of cut-outs for pasting, each a picture with a JSON file of facts.
 
     <library>/instrument/snare_open.png     RGBA, straight alpha
     <library>/instrument/snare_open.json    an :class:`ObjectInfo`
@@ -6,8 +6,9 @@
     <library>/feces/clump_brown.surface.png  a swatch of its matter
                                               (:mod:`medtest.relations.objects.matter.swatches`)
 
-Pictures are PNG or lossless WebP (``.webp``, as the bundled ones). Sub-folders are only for display; the JSON gives the kind. A library may be untrusted: files are read within bounds on
-number, bytes and pixels, nothing outside the folder is opened, and problems are reported with their file.
+Pictures are PNG or lossless WebP (``.webp``, as the bundled ones). Sub-folders are only for display; the JSON gives the
+kind. A library may be untrusted: files are read within bounds on number, bytes and pixels, nothing outside the folder is
+opened, and problems are reported with their file.
 """
 
 from __future__ import annotations

@@ -171,8 +171,7 @@ class ShardWriter:
         """
         if not self._rows:
             return
-        for packs in self._packs.values():
-            packs.flush()
+        self._packs[FOLDER].flush()
         columns = zip(*self._rows, strict=True)
         arrays = [pa.array(column, type=field.type) for column, field in zip(columns, self._schema, strict=True)]
         now = utc_now()
@@ -198,6 +197,8 @@ class ShardWriter:
                 )
             )
         self._rows, self._places, self._codes = [], [], []
+        # No record names its thumbnails, so that a disk that fills up loses these first.
+        self._packs[THUMBNAILS].flush()
 
 
 def columns_there(folder: Path) -> frozenset[str]:
