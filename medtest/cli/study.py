@@ -50,7 +50,6 @@ def make(
     from medtest.session.runs import invocation_of
     from medtest.study.make import make_study
     from medtest.study.options import KEYS, review_options, study_options
-    from medtest.study.questions import StudyKind
     from medtest.suite.compose import load
 
     typed, out = list(tokens or []), console()
@@ -66,7 +65,7 @@ def make(
         to = own.pop("to", "")
         options = study_options({key: text for key, text in own.items() if not is_place_key(key)})
         real = real_places(own)
-        if options.kind is not StudyKind.BLIND and any(map(is_place_key, own)):
+        if not options.kind.is_blind and any(map(is_place_key, own)):
             raise mistake("real", "a folder of real pictures", "with blind=true alone")
         with own_keys(*keys):
             loaded = load(name, overrides, config_dirs=config_dir or [])

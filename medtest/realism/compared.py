@@ -23,7 +23,7 @@ NO_TARGETS: Mapping[str, frozenset[str]] = {"blood": frozenset({"pieces", "large
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sample:
+class PictureStatistics:
     """Statistics of one picture.
 
     Attributes:
@@ -40,7 +40,7 @@ class Sample:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Compared:
+class StatisticRow:
     """One statistic of one relation. Quartiles are 25 %, median and 75 %; intervals are 95 %, over groups.
 
     Attributes:
@@ -100,7 +100,9 @@ class Compared:
         return "met" if self.median_inside and self.spread_alike else "missed"
 
 
-def compare(relation: str, part: str, real: Sequence[Sample], made: Sequence[Sample]) -> list[Compared]:
+def compare(
+    relation: str, part: str, real: Sequence[PictureStatistics], made: Sequence[PictureStatistics]
+) -> list[StatisticRow]:
     """Return every statistic of a relation that a real picture has.
 
     Args:
@@ -129,7 +131,7 @@ def compare(relation: str, part: str, real: Sequence[Sample], made: Sequence[Sam
         if not present.any():
             continue
         rows.append(
-            Compared(
+            StatisticRow(
                 relation=relation,
                 statistic=statistic,
                 real_n=int(present.sum()),
@@ -148,7 +150,7 @@ def compare(relation: str, part: str, real: Sequence[Sample], made: Sequence[Sam
     return rows
 
 
-def _matrix(samples: Sequence[Sample]) -> Rows:
+def _matrix(samples: Sequence[PictureStatistics]) -> Rows:
     rows = [[sample.values[statistic.name] for statistic in STATISTICS] for sample in samples]
     return np.array(rows, np.float64).reshape(len(samples), len(STATISTICS))
 

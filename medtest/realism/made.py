@@ -20,7 +20,7 @@ from medtest.suite.model import Invocation, Suite
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Scene:
+class SourcePicture:
     """A source picture in its own shape, at the size at which pictures are measured.
 
     Attributes:
@@ -42,11 +42,11 @@ class Scene:
     name: str
 
     def of(self, image: Image) -> Image:
-        """Return a picture made from the seed in the shape of this scene."""
+        """Return a picture made from the seed in the shape of the source's file."""
         return scaled(image, shape=self.shape)[0]
 
     def changed(self, image: Image) -> Mask:
-        """Return where a picture made from the seed differs from it, in the shape of this scene."""
+        """Return the area in which a picture made from the seed differs from it, in the shape of the source's file."""
         area = changed_area(self.seed.image, image, np.logical_not(self.seed.frame))
         return scaled(image, area, shape=self.shape)[1][0]
 
@@ -57,7 +57,7 @@ class MadeArtefact:
 
     Attributes:
         address: Its case.
-        image: The follow-up in the shape of the scene, uint8 H×W×3 RGB.
+        image: The follow-up in the shape of the source's file, uint8 H×W×3 RGB.
         mask: The changed area, bool H×W.
     """
 
@@ -74,7 +74,7 @@ class ArtefactMaker:
         invocation: Only ``data``, ``limit`` and ``only`` are used.
 
     Raises:
-        UserMistakes: The suite's cases are no pictures.
+        UserMistakes: The suite's cases are not pictures.
 
     Attributes:
         parts: Name of the part by relation id, without the floor and relations that need a system or make sequences.
@@ -113,7 +113,7 @@ class ArtefactMaker:
         """Places of the seeds with chosen cases."""
         return [place for place, _ in self._cases]
 
-    def scene(self, place: int) -> Scene:
+    def scene(self, place: int) -> SourcePicture:
         """Load and prepare a seed."""
         source, ref = self._refs[place]
         loaded = self._making.sources[source].load(ref)
@@ -123,7 +123,7 @@ class ArtefactMaker:
         image, (view, lesion) = scaled(seed.image, np.logical_not(seed.frame), lesion, shape=shape)
         group = f"{ref.dataset}/{self._names.cluster(ref)}"
         name = f"{ref.dataset}/{self._names.seed_id(ref.dataset, ref.seed_id)}"
-        return Scene(seed=seed, shape=shape, image=image, view=view, lesion=lesion, group=group, name=name)
+        return SourcePicture(seed=seed, shape=shape, image=image, view=view, lesion=lesion, group=group, name=name)
 
     def chosen(self, relations: Collection[str], most: int) -> list[tuple[int, list[Address]]]:
         """Return up to ``most`` cases of each relation by seed: seeds evenly spaced, severities taking turns."""
@@ -143,7 +143,7 @@ class ArtefactMaker:
                 picked.setdefault(place, []).extend(cases[:each])
         return sorted(picked.items())
 
-    def make(self, scene: Scene, cases: Sequence[Address]) -> Iterator[MadeArtefact]:
+    def make(self, scene: SourcePicture, cases: Sequence[Address]) -> Iterator[MadeArtefact]:
         """Yield the artefacts of a seed; cases that a relation does not apply to are counted."""
         for address in cases:
             made_case = self._making.make(scene.seed, address)

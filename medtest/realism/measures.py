@@ -27,7 +27,7 @@ FEWEST_PIXELS = 200
 RIM = 3.0
 """Width in pixels of the rim, which is left out of the numbers of the inside."""
 SMALLEST_PIECE = 64
-"""Pixels below which a connected part of a mask is no piece."""
+"""Pixels below which a connected part of a mask is not a piece."""
 HIGHLIGHT_VALUE, HIGHLIGHT_SATURATION = 235, 0.27
 """Highlights: brightest channel at least the first, saturation below the second."""
 NOISE_SIGMA = 1.5
@@ -166,7 +166,7 @@ def pieces_only(mask: Mask) -> Mask:
 
 
 def outline_of(mask: Mask) -> Mask:
-    """Return the pixels of a mask that touch its outside, bool H×W; the border of the picture is no outside."""
+    """Return the pixels of a mask that touch its outside, bool H×W; the picture's border is not outside."""
     return np.asarray(mask & (cv2.erode(mask.astype(np.uint8), np.ones((3, 3), np.uint8)) == 0), np.bool_)
 
 

@@ -20,7 +20,7 @@ METADATA = "metadata.csv"
 
 @dataclass(frozen=True, kw_only=True)
 class RealPlaces:
-    """Where real pictures are.
+    """Folders of real pictures.
 
     Attributes:
         root: Folder with a folder of real pictures for each relation, named like it; None without one.
@@ -40,7 +40,7 @@ class RealismOptions:
     """Settings of ``medtest realism``.
 
     Attributes:
-        real: Where the real pictures are.
+        real: Folders of the real pictures.
         cases: Most made artefacts of each relation.
         patches: Patches of each picture, inside the artefact and in clean tissue; 0 leaves the test out.
         seam: Most pictures of the seam test; 0 leaves it out.

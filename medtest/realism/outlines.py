@@ -30,7 +30,7 @@ SMALLEST_STOOL = 0.005
 
 
 def changed_area(before: Image, after: Image, field: Mask) -> Mask:
-    """Return where a follow-up differs from its source, bool H×W.
+    """Return the area in which a follow-up differs from its source, bool H×W.
 
     Holes that the change encloses belong to it if they are smaller than :data:`SMALLEST_STOOL` of the field: an object
     may have the colour of the tissue in places. The soft rim is cut midway.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from medtest.core.cases import Address
 from medtest.core.files.images import BadFileError
 from medtest.realism.classifier import Auc
-from medtest.realism.compared import Compared, Sample, compare
+from medtest.realism.compared import PictureStatistics, StatisticRow, compare
 from medtest.realism.folders import RealFolder, real_folders, without_names
 from medtest.realism.made import ArtefactMaker
 from medtest.realism.measures import measure, scaled
@@ -59,11 +59,11 @@ class Realism:
 
     suite: str
     phantom: bool
-    statistics: list[Compared] = field(default_factory=list)
+    statistics: list[StatisticRow] = field(default_factory=list)
     patches: list[PatchResult] = field(default_factory=list)
     seams: list[SeamResult] = field(default_factory=list)
-    real: dict[str, list[Sample]] = field(default_factory=dict)
-    made: dict[str, list[Sample]] = field(default_factory=dict)
+    real: dict[str, list[PictureStatistics]] = field(default_factory=dict)
+    made: dict[str, list[PictureStatistics]] = field(default_factory=dict)
     skipped: Mapping[tuple[str, int], int] = field(default_factory=dict)
     notices: list[str] = field(default_factory=list)
 
@@ -120,8 +120,8 @@ def compare_artefacts(
     return result
 
 
-def _measure_real(folder: RealFolder, test: PatchTest, patches: int, notices: list[str]) -> list[Sample]:
-    samples: list[Sample] = []
+def _measure_real(folder: RealFolder, test: PatchTest, patches: int, notices: list[str]) -> list[PictureStatistics]:
+    samples: list[PictureStatistics] = []
     left_out: dict[str, list[str]] = {}
     for picture in folder.pictures:
         try:
@@ -134,7 +134,7 @@ def _measure_real(folder: RealFolder, test: PatchTest, patches: int, notices: li
             reason = "no mask, and no artefact was found" if picture.mask_path is None else "the artefact is too small"
             left_out.setdefault(reason, []).append(picture.name)
             continue
-        samples.append(Sample(name=picture.name, group=picture.group, values=values))
+        samples.append(PictureStatistics(name=picture.name, group=picture.group, values=values))
         if patches:
             image, (view, mask) = scaled(image, view, mask)
             rng = generator("realism", "real", folder.relation, picture.name)
@@ -165,7 +165,9 @@ def _measure_made(
         if values is None:
             continue
         severity = artefact.address.severity
-        result.made[relation].append(Sample(name=scene.name, group=scene.group, values=values, severity=severity))
+        result.made[relation].append(
+            PictureStatistics(name=scene.name, group=scene.group, values=values, severity=severity)
+        )
         if patches:
             tests[relation].add(
                 MADE,

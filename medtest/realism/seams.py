@@ -19,7 +19,7 @@ from medtest.core.cases import Address, Image, Params, PreparedSeed
 from medtest.core.errors import MedtestError, NotApplicable
 from medtest.realism.classifier import Auc, Patches, auc_of
 from medtest.realism.features import PatchReader, places_on
-from medtest.realism.made import ArtefactMaker, Scene
+from medtest.realism.made import ArtefactMaker, SourcePicture
 from medtest.realism.measures import outline_of, scaled
 from medtest.realism.tissue import SHAPES, tissue_library, turned
 from medtest.relations.base import Relation
@@ -102,7 +102,7 @@ class _SeamTest:
         self._seam, self._hard, self._untouched = Patches(), Patches(), Patches()
         self._problem = ""
 
-    def add(self, scene: Scene) -> None:
+    def add(self, scene: SourcePicture) -> None:
         """Paste tissue into one picture, twice, and add its patches; nothing if there is no room."""
         donor = turned(scene.seed)
         with tempfile.TemporaryDirectory(prefix="medtest-seam-") as scratch:
@@ -114,7 +114,7 @@ class _SeamTest:
                 return
             self._add(scene, donor, tissue, marker)
 
-    def _add(self, scene: Scene, donor: PreparedSeed, tissue: Relation, marker: Relation) -> None:
+    def _add(self, scene: SourcePicture, donor: PreparedSeed, tissue: Relation, marker: Relation) -> None:
         untouched = PatchReader(scene.image)
         severities = tissue.severities()
         for repeat in (0, 1):

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from medtest.realism.classifier import Auc
-from medtest.realism.compared import SPREADS, Compared
+from medtest.realism.compared import SPREADS, StatisticRow
 from medtest.realism.measures import STATISTICS
 from medtest.realism.patches import MOST_GAIN
 from medtest.realism.run import PatchResult, Realism
@@ -88,7 +88,7 @@ def patch_verdict(clean: Auc, gain: Auc) -> str:
     return "met" if gain.value <= MOST_GAIN else "missed"
 
 
-def statistic_cells(row: Compared) -> list[str]:
+def statistic_cells(row: StatisticRow) -> list[str]:
     """Return a statistic in words: numbers of pictures, quartiles of both, share inside, ratio, verdict."""
     share = f"{100 * row.inside:.0f} % ({100 * row.inside_interval[0]:.0f} to {100 * row.inside_interval[1]:.0f})"
     return [
@@ -145,7 +145,7 @@ def number(value: float) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".") if abs(value) < 10 else f"{value:.1f}"
 
 
-def _statistic(row: Compared) -> Row:
+def _statistic(row: StatisticRow) -> Row:
     return {
         "relation": row.relation,
         "statistic": row.statistic.name,

@@ -19,16 +19,7 @@ from medtest.results.cube.axes import Axes, axes
 from medtest.results.gating import gates
 from medtest.results.installed import InstalledTables, installed_tables
 from medtest.results.published.paper import Paper, paper_of
-from medtest.results.rates import curves, efr, factors, pivot
-from medtest.results.rates.images import (
-    COUNTED,
-    Cases,
-    images_table,
-    shown_records,
-    source_warnings,
-    violations_table,
-    worst_table,
-)
+from medtest.results.rates import curves, efr, factors, images, pivot
 from medtest.results.records.exclusion import Excluded, leave_out
 from medtest.results.records.judged import judged_records, make_columns
 from medtest.results.records.records_io import Records
@@ -48,7 +39,7 @@ if TYPE_CHECKING:
 FOLDER = "tables"
 SHARED = ".answers"
 """Folder next to those of the suites that all runs share, :attr:`medtest.suite.model.Invocation.shared`."""
-NO_QUALITY = (*COUNTED, "confidence")
+NO_QUALITY = (*images.COUNTED, "confidence")
 """Scores whose curves over severities do not measure quality."""
 SEED_FACTS = ("dataset", "seed_id", "cluster", "source_sha256", "verdict")
 """Columns of ``seeds.csv`` before the scores."""
@@ -272,7 +263,7 @@ def tables_of(
     primary, selected = wanted.primary, wanted.criteria
     order = list(wanted.relations)
     place = axes(records, order)
-    cases = Cases(records, primary)
+    cases = images.CaseLosses(records, primary)
     rates = efr.efr_table(records, selected, place)
     references = [name for name in selected.against if name in wanted.references] or list(wanted.references)
     curve_scores = [s for s in dict.fromkeys((*records.scores, *records.self_scores)) if s not in NO_QUALITY]
@@ -302,11 +293,11 @@ def tables_of(
         factors=factors.factor_table(records, primary, place),
         model=factors.factor_model(records, primary, place),
         strata=curves.strata_table(records, primary, order),
-        worst=worst_table(records, primary, cases=cases),
-        violations=violations_table(records, primary, cases=cases),
-        images=images_table(records, primary, place, cases=cases),
-        warnings=source_warnings(records, primary, cases=cases),
-        shown=shown_records(cases),
+        worst=images.worst_table(records, primary, cases=cases),
+        violations=images.violations_table(records, primary, cases=cases),
+        images=images.images_table(records, primary, place, cases=cases),
+        warnings=images.source_warnings(records, primary, cases=cases),
+        shown=images.shown_records(cases),
         seeds=seeds_table(records),
         counts=counts,
         gates=gates.evaluate(wanted.gates, rates),

@@ -182,12 +182,12 @@ def _draw(
         draft.training = training_items(extras, options.training)
     draft.items = {name: [] for name in workshop.addresses} if options.drawn else {}
     draft.total = len(draft.items) * options.drawn
-    if options.kind is StudyKind.ARTEFACTS:
+    if options.kind.names_artefacts:
         draft.total += options.frames
         draft.items = {FRAMES: [], **draft.items}
         _draw_frames(workshop, options.frames, seed, draft, numbers)
     _draw_followups(workshop, options, seed, draft, numbers)
-    if options.kind is StudyKind.BLIND:
+    if options.kind.is_blind:
         _draw_real(workshop, options.real, seed, draft, numbers, real)
     count = sum(map(len, draft.items.values())) * options.seen_by // options.annotators
     draft.catches = catch_items(extras, share(count, options.catch, least=2), draft.notices)
@@ -262,16 +262,16 @@ def _draw_followups(
     workshop: Workshop, options: StudyOptions, seed: int, draft: _Draft, numbers: Iterator[int]
 ) -> None:
     """Draw in waves: an address whose relation does not apply is replaced by the relation's next candidate."""
-    everything = options.kind is not StudyKind.ARTEFACTS
-    names = [name for name in workshop.addresses if everything or workshop.parts[name] in ARTEFACTS]
-    wanted = options.drawn - options.real
-    expected = expected_choice(MADE) if options.kind is StudyKind.BLIND else None
+    is_any = not options.kind.names_artefacts
+    names = [name for name in workshop.addresses if is_any or workshop.parts[name] in ARTEFACTS]
+    count = options.drawn - options.real
+    expected = expected_choice(MADE) if options.kind.is_blind else None
     orders = {name: preferred(workshop.addresses[name], generator(seed, "draw", name)) for name in names}
     while True:
         wave = [
             (name, address)
             for name in names
-            for address in islice(orders[name], wanted - len(draft.items.get(name, ())))
+            for address in islice(orders[name], count - len(draft.items.get(name, ())))
         ]
         if not wave:
             break
@@ -282,8 +282,8 @@ def _draw_followups(
                 draft.add(name, workshop.item(next(numbers), address, shown, expected=expected))
     for name in names:
         available = len(draft.items.get(name, ()))
-        if available < wanted:
-            draft.notices.append(f"{name}: {available} of {wanted} follow-ups; the suite has no more.")
+        if available < count:
+            draft.notices.append(f"{name}: {available} of {count} follow-ups; the suite has no more.")
 
 
 # --- the folder -----------------------------------------------------------------------------------------------------

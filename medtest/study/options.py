@@ -52,7 +52,7 @@ class StudyOptions(BaseModel):
     @property
     def real(self) -> int:
         """Number of real frames beside each relation's follow-ups in a blind study."""
-        return self.drawn // 2 if self.kind is StudyKind.BLIND else 0
+        return self.drawn // 2 if self.kind.is_blind else 0
 
     @property
     def seen_by(self) -> int:
@@ -62,7 +62,7 @@ class StudyOptions(BaseModel):
 
 BLIND = "blind"
 DECK: Mapping[str, str] = {"kind": StudyKind.BLIND.value, "per_relation": "10", "catch": "0", "training": "0"}
-"""What ``blind=true`` stands for: the ready deck. A training round would teach how made frames look."""
+"""Options of ``blind=true``, the ready deck. A training round would teach how made frames look."""
 
 KEYS: tuple[str, ...] = (*StudyOptions.model_fields, BLIND)
 REVIEW_KEYS: tuple[str, ...] = ("annotators", "raters", "repeat", "draw")
@@ -98,7 +98,7 @@ def study_options(typed: Mapping[str, str]) -> StudyOptions:
                 Mistake(where="command line", key=key, found=typed.get(key, ""), allowed=allowed, nearest=nearest)
             )
         raise UserMistakes(dict.fromkeys(mistakes)) from error
-    if options.kind is StudyKind.BLIND and (options.catch or options.training):
+    if options.kind.is_blind and (options.catch or options.training):
         key = "catch" if options.catch else "training"
         allowed = "0 in a blind study, whose items all have a known answer"
         raise Mistake(where="command line", key=key, found=typed[key], allowed=allowed).as_error()

@@ -26,6 +26,16 @@ class StudyKind(StrEnum):
     BLIND = "blind"
 
     @property
+    def is_blind(self) -> bool:
+        """True if annotators say whether a frame is real or made."""
+        return self is StudyKind.BLIND
+
+    @property
+    def names_artefacts(self) -> bool:
+        """True if annotators name the artefacts of a frame."""
+        return self is StudyKind.ARTEFACTS
+
+    @property
     def compares(self) -> bool:
         """True if a source and its follow-up are shown side by side; else single frames are marked."""
         return self.value == "pairs"
@@ -121,8 +131,8 @@ def expected_choice(choice: str) -> dict[str, object]:
 
 
 def marks_of(kind: StudyKind) -> Mapping[str, tuple[str, str]]:
-    """Return what can be marked in a study of single frames: id, name and appearance."""
-    return CHOICES if kind is StudyKind.BLIND else ARTEFACTS
+    """Return the marks of a study of single frames: id, name and appearance."""
+    return CHOICES if kind.is_blind else ARTEFACTS
 
 
 GUIDELINES: Mapping[StudyKind, tuple[str, ...]] = {

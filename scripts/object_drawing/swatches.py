@@ -1,6 +1,6 @@
 """Swatches of drawn matter: colour, height, opacity and wetness of stool and blood, lit evenly.
 
-A pixel is half a pixel of a 512 × 512 image, as in :class:`medtest.relations.objects.library.Swatch`.
+A pixel is two pixels of a 512 × 512 image, as in :class:`medtest.relations.objects.matter.swatches.Swatch`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Colour = tuple[float, float, float]
 
 @dataclass(frozen=True, kw_only=True)
 class Matter:
-    """What a swatch is made of.
+    """Matter of a swatch.
 
     Attributes:
         colours: Dark, middle and light colour, sRGB.

@@ -7,13 +7,13 @@ import math
 import numpy as np
 import pytest
 
-from medtest.realism.compared import Compared, Sample, compare
+from medtest.realism.compared import PictureStatistics, StatisticRow, compare
 from medtest.realism.measures import STATISTICS
 
 
-def _samples(values: dict[str, list[float]], count: int, groups: int = 0) -> list[Sample]:
+def _samples(values: dict[str, list[float]], count: int, groups: int = 0) -> list[PictureStatistics]:
     return [
-        Sample(
+        PictureStatistics(
             name=f"{number}",
             group=f"{number % groups if groups else number}",
             values={s.name: values[s.name][number] if s.name in values else math.nan for s in STATISTICS},
@@ -22,7 +22,7 @@ def _samples(values: dict[str, list[float]], count: int, groups: int = 0) -> lis
     ]
 
 
-def _rows(real: dict[str, list[float]], made: dict[str, list[float]], part: str = "feces") -> dict[str, Compared]:
+def _rows(real: dict[str, list[float]], made: dict[str, list[float]], part: str = "feces") -> dict[str, StatisticRow]:
     sides = [_samples(side, len(next(iter(side.values())))) for side in (real, made)]
     return {row.statistic.name: row for row in compare("relation", part, *sides)}
 

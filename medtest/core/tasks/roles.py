@@ -220,7 +220,7 @@ class TaskDrawing:
     def answer_picture(
         self, seed: PreparedSeed, output: Output, pixels: Callable[[str], Image | None]
     ) -> NDArray[np.uint8] | None:
-        """Return the picture that an answer consists of, for thumbnails; None if it is no picture.
+        """Return the picture that an answer consists of, for thumbnails; None if it is not a picture.
 
         Args:
             seed: The source case.
@@ -269,7 +269,7 @@ class TaskDrawing:
         return ()
 
     def browsed(self, record: Mapping[str, Any], source: Mapping[str, Any] | None) -> dict[str, Any]:
-        """Return what the report's browser shows of a follow-up beside its pictures, as JSON values.
+        """Return the texts and figures beside a follow-up's pictures in the report's browser, as JSON values.
 
         Args:
             record: Its record, with all text columns.

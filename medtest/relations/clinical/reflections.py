@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from medtest.core.cases import Image, PreparedSeed
 from medtest.core.errors import NotApplicable
 from medtest.core.portable import exp, key_generator
-from medtest.relations.objects.scene import Scene, scene_of
+from medtest.relations.objects.scene import COARSE, WHITE_FROM, SceneEstimate, scene_of
 
 Spot: TypeAlias = list[float]
 """[x, y, a, b, angle, outline]: centre and semi-axes in pixels, angle in degrees, number of the outline."""
@@ -40,8 +40,6 @@ TURN = 35.0
 """Standard deviation in degrees of the angle to the fold where folds are unclear."""
 RIM = 3.0
 """Least distance in work cells from the rim of the field."""
-WHITE_FROM = 190
-"""Least channel from which a place shines already."""
 PROFILE = (1.15, 0.45, -0.15, -0.1, -0.05, 0.0)
 """Opacity at 0 to 5 pixels (of 512) from a spot before it is smoothed over 3 × 3 pixels, which leaves about 42 % at 1
 pixel and the dark ring of the camera's sharpening at 2 to 4 pixels."""
@@ -89,7 +87,7 @@ def draw_ladder(seed: PreparedSeed, rng: np.random.Generator, radius: float) -> 
     along, across, turn, size, slender = rng.standard_normal((5, n))
     outline = rng.integers(OUTLINES, size=n)
     rows, cols = np.divmod(np.where(string, cells[parents], cells), columns)
-    fold = scene.folds[rows // 8, cols // 8]
+    fold = scene.folds[rows // COARSE, cols // COARSE]
     clear = np.minimum(1.0, 2.5 * fold[:, 2])
     # Half-angle formulas give the direction of the fold from the cosine and sine of twice its angle.
     cosine = np.sqrt(np.maximum(1.0 + fold[:, 0], 0.0) / 2.0)
@@ -108,7 +106,7 @@ def draw_ladder(seed: PreparedSeed, rng: np.random.Generator, radius: float) -> 
     return np.round(spots[_lit(totals, scene, x / scale_x, y / scale_y)], 2)
 
 
-def _facing(seed: PreparedSeed, scene: Scene) -> NDArray[np.int64]:
+def _facing(seed: PreparedSeed, scene: SceneEstimate) -> NDArray[np.int64]:
     """Return cumulated weights of the work cells: light, ridges, off the rim, off text and off what shines already."""
     rows, columns = scene.shape
     light = np.clip(scene.light, 0.0, 1.7)
@@ -122,7 +120,9 @@ def _facing(seed: PreparedSeed, scene: Scene) -> NDArray[np.int64]:
     return np.cumsum(np.where(usable, np.rint(weight * np.float32(1000)), 0).astype(np.int64).ravel())
 
 
-def _lit(totals: NDArray[np.int64], scene: Scene, x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.bool_]:
+def _lit(
+    totals: NDArray[np.int64], scene: SceneEstimate, x: NDArray[np.float64], y: NDArray[np.float64]
+) -> NDArray[np.bool_]:
     """Return True for places, in work cells, of any weight."""
     rows, columns = scene.shape
     row, column = np.floor(y + 0.5).astype(np.intp), np.floor(x + 0.5).astype(np.intp)

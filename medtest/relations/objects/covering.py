@@ -14,7 +14,7 @@ from medtest.core.cases import Effect, FollowUp, Json, Params, PreparedSeed
 from medtest.core.errors import Mistake
 from medtest.relations.base import PUBLISHED_SEVERITY
 from medtest.relations.levels import noise_seed, number
-from medtest.relations.objects.matter.bleeding import Blood as BloodMatter
+from medtest.relations.objects.matter.bleeding import BloodMatter
 from medtest.relations.objects.matter.ladder import Ladder, Matter, pieces
 from medtest.relations.objects.matter.stool import Stool
 from medtest.relations.objects.matter.swatches import Swatch, swatch_digest, swatches_of

@@ -7,8 +7,8 @@
                                               (:mod:`medtest.relations.objects.matter.swatches`)
 
 Pictures are PNG or lossless WebP (``.webp``, as the bundled ones). Sub-folders are only for display; the JSON gives the
-kind. A library may be untrusted: files are read within bounds on number, bytes and pixels, nothing outside the folder is
-opened, and problems are reported with their file.
+kind. A library may be untrusted: files are read within bounds on number, bytes and pixels, nothing outside the folder
+is opened, and problems are reported with their file.
 """
 
 from __future__ import annotations

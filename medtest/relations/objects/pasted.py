@@ -46,7 +46,7 @@ class AreaLevel(Level):
 
 
 class PiecesLevel(AreaLevel):
-    """What published mode draws for ``feces`` or ``blood``.
+    """Number and area of the pieces of ``feces`` or ``blood`` in published mode.
 
     Attributes:
         count: Pieces that share the area.

@@ -49,7 +49,7 @@ Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Scene:
+class SceneEstimate:
     """Estimate of a seed's scene; arrays are of the work grid's shape.
 
     Attributes:
@@ -99,7 +99,7 @@ class Scene:
     radius: float
 
 
-def scene_of(seed: PreparedSeed) -> Scene:
+def scene_of(seed: PreparedSeed) -> SceneEstimate:
     """Return the estimate of a seed's scene, cached per seed.
 
     Raises:
@@ -108,7 +108,7 @@ def scene_of(seed: PreparedSeed) -> Scene:
     return seed.memo("scene", lambda: _estimate(seed))
 
 
-def _estimate(seed: PreparedSeed) -> Scene:
+def _estimate(seed: PreparedSeed) -> SceneEstimate:
     longer = max(seed.height, seed.width)
     rows, columns = (
         COARSE * max(1, round(side * LONGER_SIDE / (COARSE * longer))) for side in (seed.height, seed.width)
@@ -131,7 +131,7 @@ def _estimate(seed: PreparedSeed) -> Scene:
     padded = np.pad(field, 1).view(np.uint8)
     rim = cv2.distanceTransform(padded, cv2.DIST_L2, cv2.DIST_MASK_5)[1:-1, 1:-1]
     original = seed.height if seed.original_mask is None else seed.original_mask.shape[0]
-    return Scene(
+    return SceneEstimate(
         shape=(rows, columns),
         cell=cell,
         field=field,

@@ -34,7 +34,9 @@ LOW_SOURCE = 0.5
 """Mean score of source cases below which a data set gets a warning, since there is little left to lose."""
 
 
-def worst_table(records: Records, primary: Criterion, most: int = 30, *, cases: Cases | None = None) -> pd.DataFrame:
+def worst_table(
+    records: Records, primary: Criterion, most: int = 30, *, cases: CaseLosses | None = None
+) -> pd.DataFrame:
     """Return the cases that lost most under a criterion, worst first, without ``unchanged``.
 
     Args:
@@ -43,12 +45,12 @@ def worst_table(records: Records, primary: Criterion, most: int = 30, *, cases: 
             rank
             by the decrease of their probability.
         most: Largest number of cases.
-        cases: Cases of these arguments, which several tables may share.
+        cases: The losses under these arguments, which several tables may share.
     """
-    return (cases or Cases(records, primary)).table(changed_only=True, most=most)
+    return (cases or CaseLosses(records, primary)).table(changed_only=True, most=most)
 
 
-def violations_table(records: Records, primary: Criterion, *, cases: Cases | None = None) -> pd.DataFrame:
+def violations_table(records: Records, primary: Criterion, *, cases: CaseLosses | None = None) -> pd.DataFrame:
     """Return every violation under a criterion, including ``unchanged``, worst first.
 
     The columns are those of ``worst.csv``.
@@ -58,11 +60,11 @@ def violations_table(records: Records, primary: Criterion, *, cases: Cases | Non
         primary: As in :func:`worst_table`.
         cases: As in :func:`worst_table`.
     """
-    return (cases or Cases(records, primary)).table(violated_only=True)
+    return (cases or CaseLosses(records, primary)).table(violated_only=True)
 
 
 def images_table(
-    records: Records, primary: Criterion, place: Axes | None = None, *, cases: Cases | None = None
+    records: Records, primary: Criterion, place: Axes | None = None, *, cases: CaseLosses | None = None
 ) -> pd.DataFrame:
     """Return one row for each source image, worst first: by violations among its cases, then by the largest loss.
 
@@ -77,7 +79,7 @@ def images_table(
         ``violation_percent`` without ``unchanged``, ``worst_loss_percent`` and its ``worst_address``, then
         ``violations_<relation>`` for each relation, empty if the image has no case of it.
     """
-    return (cases or Cases(records, primary)).images(axes(records) if place is None else place)
+    return (cases or CaseLosses(records, primary)).images(axes(records) if place is None else place)
 
 
 _NOTHING = (
@@ -86,7 +88,7 @@ _NOTHING = (
 )
 
 
-def source_warnings(records: Records, primary: Criterion, *, cases: Cases | None = None) -> tuple[str, ...]:
+def source_warnings(records: Records, primary: Criterion, *, cases: CaseLosses | None = None) -> tuple[str, ...]:
     """Return a line for each data set whose source cases have a mean score below 0.5 under a criterion.
 
     Args:
@@ -99,7 +101,7 @@ def source_warnings(records: Records, primary: Criterion, *, cases: Cases | None
     frame = records.sources
     if score in COUNTED or score in criteria.ALONE or score not in frame.columns or frame.empty:
         return ()
-    cases = cases or Cases(records, primary)
+    cases = cases or CaseLosses(records, primary)
     judged_images = set(zip(cases.texts("dataset")[cases.counted], cases.texts("seed_id")[cases.counted], strict=True))
     sources = frame.assign(dataset=frame["dataset"].astype(str), seed_id=frame["seed_id"].astype(str))
     lines = []
@@ -144,7 +146,7 @@ class RankedCases:
 VIOLATION, NO_VIOLATION, ERROR, NOT_JUDGED = "violation", "no violation", "error", "not judged"
 
 
-def shown_records(cases: Cases, most: int = 10_000) -> Records:
+def shown_records(cases: CaseLosses, most: int = 10_000) -> Records:
     """Return the records of the follow-ups most worth looking at, with their sources.
 
     Args:
@@ -162,7 +164,7 @@ def shown_records(cases: Cases, most: int = 10_000) -> Records:
     return replace(records, followups=followups, sources=records.sources.loc[is_source].reset_index(drop=True))
 
 
-def ranked_cases(records: Records, primary: Criterion, *, cases: Cases | None = None) -> RankedCases:
+def ranked_cases(records: Records, primary: Criterion, *, cases: CaseLosses | None = None) -> RankedCases:
     """Return every follow-up by how much it is worth looking at.
 
     Args:
@@ -170,7 +172,7 @@ def ranked_cases(records: Records, primary: Criterion, *, cases: Cases | None = 
         primary: As in :func:`worst_table`.
         cases: As in :func:`worst_table`.
     """
-    cases = cases or Cases(records, primary)
+    cases = cases or CaseLosses(records, primary)
     total = len(cases.case)
     verdict = np.full(total, NOT_JUDGED, dtype=object)
     verdict[(records.followups["verdict"] == "ERROR").to_numpy(dtype=bool)] = ERROR
@@ -192,7 +194,7 @@ def ranked_cases(records: Records, primary: Criterion, *, cases: Cases | None = 
     return RankedCases(order=order, verdict=verdict, before=cases.before, after=cases.after, loss=cases.loss)
 
 
-class Cases:
+class CaseLosses:
     """Follow-ups of one system's records under one criterion.
 
     Args:

@@ -206,7 +206,7 @@ def _terminal(kind: StudyKind, tables: Mapping[str, pd.DataFrame]) -> list[Rende
     from rich.table import Table
 
     shown: list[tuple[str, pd.DataFrame, tuple[str, ...]]]
-    if kind is StudyKind.BLIND:
+    if kind.is_blind:
         accuracy = ("by", "name", "answers", "percent", "ci_low", "ci_high", "wilson_low", "wilson_high")
         sides = ("real_recognised_percent", "made_recognised_percent", "published_percent")
         shown = [("Accuracy, real or made, in percent", tables["accuracy.csv"], (*accuracy, *sides))]
@@ -242,7 +242,7 @@ def _number(value: object) -> str:
 def study_metrics(kind: StudyKind, tables: Mapping[str, pd.DataFrame]) -> dict[str, float]:
     """Return the metrics for MLflow: ``mean/<question>/<relation>``, ``kappa/<question>/<scale>/…``."""
     metrics: dict[str, float] = {}
-    if kind is StudyKind.BLIND:
+    if kind.is_blind:
         for row in _rows(tables["accuracy.csv"]):
             if row["by"] != "annotator":
                 metrics[f"accuracy_percent/{row['name']}"] = float(row["percent"])

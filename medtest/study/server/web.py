@@ -361,7 +361,7 @@ def _posted(body: bytes, kind: StudyKind) -> PostedAnswer:
         raise Refused(422, "Please answer both questions." if kind.compares else "Mark what you see.")
     if posted.marks is not None and not set(posted.marks) <= set(marks_of(kind)):
         raise Refused(422, f"Marks of this study: {', '.join(marks_of(kind))}.")
-    if kind is StudyKind.BLIND and len(set(posted.marks or ())) != 1:
+    if kind.is_blind and len(set(posted.marks or ())) != 1:
         raise Refused(422, "Real or made: one of both.")
     return posted
 

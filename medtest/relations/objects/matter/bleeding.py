@@ -17,7 +17,7 @@ from medtest.core.portable import exp
 from medtest.relations.objects.matter.ladder import Grids, Ladder, Matter, gradient, smooth, swatch_window
 from medtest.relations.objects.matter.noise_bank import window
 from medtest.relations.objects.matter.swatches import Swatch
-from medtest.relations.objects.scene import Floats, Scene
+from medtest.relations.objects.scene import Floats, SceneEstimate
 
 SOURCES = 3
 """Places from which blood flows; the first is the strongest."""
@@ -44,7 +44,7 @@ def _through() -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Blood(Matter):
+class BloodMatter(Matter):
     """Blood of one swatch.
 
     Attributes:
@@ -57,7 +57,7 @@ class Blood(Matter):
     kind: ClassVar[str] = "blood"
     fringe: ClassVar[float] = FRINGE + 0.02
 
-    def potential(self, scene: Scene, rng: np.random.Generator) -> tuple[Floats, Grids]:
+    def potential(self, scene: SceneEstimate, rng: np.random.Generator) -> tuple[Floats, Grids]:
         """Return the potential: down from sources along gravity, drawn into valleys and grooves."""
         low, mid, fine = (window(band, rng, scene.shape) for band in ("low", "mid", "fine"))
         potential = np.full(scene.shape, -9.0, np.float32)
@@ -97,7 +97,7 @@ class Blood(Matter):
             "grain": scene.grain,
         }
 
-    def dress(self, scene: Scene, part: Grids) -> dict[str, Floats]:
+    def dress(self, scene: SceneEstimate, part: Grids) -> dict[str, Floats]:
         """Return colour, wetness and unevenness of the places."""
         light = np.minimum(part["light"], np.float32(1.25))
         return {
@@ -106,7 +106,7 @@ class Blood(Matter):
             "uneven": np.float32(1.0) + np.float32(0.14) * part["mid"] + np.float32(0.15) * part["grain"],
         }
 
-    def _drip(self, potential: Floats, scene: Scene, source: int, rng: np.random.Generator) -> None:
+    def _drip(self, potential: Floats, scene: SceneEstimate, source: int, rng: np.random.Generator) -> None:
         """Add uneven drops of one to four cells, below a source, to a potential in place."""
         rows, columns = potential.shape
         middle_row, middle_column = divmod(source, columns)

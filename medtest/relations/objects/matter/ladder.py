@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from medtest.core.cases import Image, Json, Mask, PreparedSeed
 from medtest.core.errors import NotApplicable
 from medtest.relations.objects.matter.swatches import Swatch
-from medtest.relations.objects.scene import LONGER_SIDE, Floats, Scene, scene_of
+from medtest.relations.objects.scene import LONGER_SIDE, Floats, SceneEstimate, scene_of
 from medtest.relations.placement import grid_shares, keep_out, lesion_distance
 
 RING = 0.06
@@ -61,13 +61,15 @@ class Ladder:
         places: Flat indices on the work grid, highest potential first.
         potential: float32, of each place.
         field: Work cells of the field.
+        room: Work cells that matter may cover.
         parts: float32 arrays that a kind of matter keeps for each place, by name; vectors, or three columns.
     """
 
-    scene: Scene
+    scene: SceneEstimate
     places: NDArray[np.int64]
     potential: Floats
     field: int
+    room: int
     parts: dict[str, Floats]
 
     def count(self, area: float) -> int:
@@ -87,19 +89,19 @@ class Matter(ABC):
     fringe: ClassVar[float]
 
     @abstractmethod
-    def potential(self, scene: Scene, rng: np.random.Generator) -> tuple[Floats, Grids]:
+    def potential(self, scene: SceneEstimate, rng: np.random.Generator) -> tuple[Floats, Grids]:
         """Return the potential on the work grid and arrays (of its shape, or with three channels) that go with it.
 
         ``slope_x`` and ``slope_y``, the slopes of the surface, are among them.
         """
 
     @abstractmethod
-    def dress(self, scene: Scene, part: Grids) -> dict[str, Floats]:
-        """Return what :meth:`shade` needs of each place, from the arrays of :meth:`potential` at these places."""
+    def dress(self, scene: SceneEstimate, part: Grids) -> dict[str, Floats]:
+        """Return the arrays that :meth:`shade` uses, from those of :meth:`potential` at the places."""
 
     @abstractmethod
     def shade(self, ladder: Ladder, threshold: float, count: int) -> tuple[Floats, Floats]:
-        """Return what the first ``count`` places add, in grey levels, and the share of the tissue they let through.
+        """Return the light that the first ``count`` places add, in grey levels, and the share of tissue let through.
 
         Both are float32 count×3.
         """
@@ -137,7 +139,7 @@ class Matter(ABC):
         values = potential.ravel()[usable]
         field = int(np.count_nonzero(scene.field))
         if values.size == 0:
-            return Ladder(scene=scene, places=usable, potential=values, field=field, parts={})
+            return Ladder(scene=scene, places=usable, potential=values, field=field, room=0, parts={})
         low, high = float(values.min()), float(values.max())
         keys = ((np.float32(high) - values) * np.float32(LEVELS / max(high - low, 1e-6))).astype(np.uint16)
         # Sixteen bits are sorted by counting, stably: equal keys keep their order on every processor.
@@ -151,10 +153,11 @@ class Matter(ABC):
             name: np.ascontiguousarray(grid).reshape(-1, *grid.shape[2:]).take(places, axis=0, mode="clip")
             for name, grid in parts.items()
         }
-        kept = {name: part[name] for name in PLACED} | self.dress(scene, part)
-        room = usable.size
-        kept["room"] = np.array([room], np.float32)
-        return Ladder(scene=scene, places=places, potential=values[order[:shown]], field=field, parts=kept)
+        shown_parts = {name: part[name] for name in PLACED} | self.dress(scene, part)
+        shown_potential = values[order[:shown]]
+        return Ladder(
+            scene=scene, places=places, potential=shown_potential, field=field, room=usable.size, parts=shown_parts
+        )
 
     @staticmethod
     def facing(part: dict[str, Floats], rise: NDArray[np.floating[Any]]) -> Floats:
@@ -173,11 +176,10 @@ class Matter(ABC):
         Raises:
             NotApplicable: There is not enough room, and then there is none for any larger area.
         """
-        room = float(ladder.parts["room"][0]) if ladder.parts else 0.0
-        if room < ROOM * area * ladder.field:
+        if ladder.room < ROOM * area * ladder.field:
             raise NotApplicable(
                 f"no room for {self.kind} on {100 * area:.3g} % of the field off the lesion"
-                f" ({100 * room / ladder.field:.2g} % is free)"
+                f" ({100 * ladder.room / ladder.field:.2g} % is free)"
             )
 
     def pour(self, seed: PreparedSeed, ladder: Ladder, area: float, margin: int) -> tuple[Image, Mask]:
@@ -211,8 +213,10 @@ class Matter(ABC):
         cv2.add(image[whole], light, dst=image[whole])
         return image, solid.reshape(shape)
 
-    def _masks(self, seed: PreparedSeed, scene: Scene, margin: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-        """Return where matter may not be, and the noise as a factor of 128ths, 0 there; uint8 H×W×3, cached."""
+    def _masks(
+        self, seed: PreparedSeed, scene: SceneEstimate, margin: int
+    ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+        """Return a mask of places without matter, and the noise as a factor of 128ths, 0 there; uint8 H×W×3, cached."""
 
         def make() -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
             width = max(float(margin), RING * _diameter(seed))

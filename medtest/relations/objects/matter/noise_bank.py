@@ -38,7 +38,7 @@ def tile(band: str) -> Floats:
 
 
 def window(band: str, rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
-    """Return a random window of a tile or the foam, turned or mirrored; a view, at most :data:`SIDE` a side."""
+    """Return a random window of a tile or of the foam, turned or mirrored; a view, at most :data:`SIDE` a side."""
     top, left, pose = (int(value) for value in rng.integers((SIDE, SIDE, 8)))
     rows, columns = shape if pose < 4 else shape[::-1]
     part = (foam() if band == "foam" else tile(band))[top : top + rows, left : left + columns]

@@ -16,7 +16,7 @@ import numpy as np
 from medtest.relations.objects.matter.ladder import Grids, Ladder, Matter, gradient, smooth, swatch_window
 from medtest.relations.objects.matter.noise_bank import window
 from medtest.relations.objects.matter.swatches import Swatch
-from medtest.relations.objects.scene import Floats, Scene
+from medtest.relations.objects.scene import Floats, SceneEstimate
 
 SEAT, SIDE, RIM, LOW, MID, FINE, VALLEY, FLOW = 1.6, 0.7, 0.7, 0.62, 0.19, 0.03, 0.25, 0.10
 """Shares in the potential: the place where most lies, gravity, nearness to the rim of the field, lumps from large to
@@ -69,7 +69,7 @@ class Stool(Matter):
     kind: ClassVar[str] = "feces"
     fringe: ClassVar[float] = FILM[0]
 
-    def potential(self, scene: Scene, rng: np.random.Generator) -> tuple[Floats, Grids]:
+    def potential(self, scene: SceneEstimate, rng: np.random.Generator) -> tuple[Floats, Grids]:
         """Return the potential: near the rim, on the side where gravity draws, in valleys, in lumps."""
         low, mid, fine = (window(band, rng, scene.shape) for band in ("low", "mid", "fine"))
         down_x, down_y = scene.gravity
@@ -104,7 +104,7 @@ class Stool(Matter):
             "bubbles": window("foam", rng, scene.shape),
         }
 
-    def dress(self, scene: Scene, part: Grids) -> dict[str, Floats]:
+    def dress(self, scene: SceneEstimate, part: Grids) -> dict[str, Floats]:
         """Return colour, wetness, liquid, foam, sparks and opacity of the places."""
         one = np.float32(1.0)
         light = np.minimum(part["light"], np.float32(BRIGHTEST))

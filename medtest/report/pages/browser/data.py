@@ -14,7 +14,7 @@ from urllib.parse import quote
 from medtest.core.files.written import WrittenFiles
 from medtest.core.records import ADDRESS
 from medtest.report.pages.browser.pictures import FOLDER, JPEG, ShownPictures
-from medtest.report.pages.browser.rows import Case, Side, chosen_cases, read_cases
+from medtest.report.pages.browser.rows import BrowsedCase, Side, chosen_cases, read_cases
 from medtest.report.pages.browser.strips import replay_command
 from medtest.report.pages.material import SAMPLES, Material, sample_index
 from medtest.report.pages.words import counted, score_words
@@ -179,7 +179,7 @@ class _Taken:
         self._bytes = 0
         self.rows = self.bare = 0
 
-    def take(self, cases: Sequence[Case]) -> bool:
+    def take(self, cases: Sequence[BrowsedCase]) -> bool:
         """Append cases while they fit; return False at the first one that does not."""
         stored: dict[str, bytes] = {}
         for number, side in enumerate(self.sides):
@@ -204,7 +204,7 @@ class _Taken:
         self.pictures.drop_unused()
         return True
 
-    def _extra(self, case: Case, number: int) -> dict[str, Any]:
+    def _extra(self, case: BrowsedCase, number: int) -> dict[str, Any]:
         record, source = case.records[number]
         try:
             shown = self.sides[number].material.wanted.task.drawing.browsed(record, source)
@@ -212,7 +212,7 @@ class _Taken:
             return {}
         return {name: _clipped(value) for name, value in shown.items() if value}
 
-    def _add(self, case: Case, extras: Sequence[Mapping[str, Any]], stored: Mapping[str, bytes]) -> None:
+    def _add(self, case: BrowsedCase, extras: Sequence[Mapping[str, Any]], stored: Mapping[str, bytes]) -> None:
         record = case.records[0][0]
         shared = self._shared
         for name in ("dataset", "seed_id", "relation", "item"):

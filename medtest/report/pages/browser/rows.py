@@ -85,7 +85,7 @@ def _plain(record: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class BrowsedCase:
     """One follow-up of every side.
 
     Attributes:
@@ -130,9 +130,11 @@ def chosen_cases(sides: Sequence[Side]) -> list[tuple[int, ...]]:
     return sorted(cases, key=largest)
 
 
-def read_cases(sides: Sequence[Side], cases: Sequence[tuple[int, ...]], chunk: int = 1024) -> Iterator[list[Case]]:
+def read_cases(
+    sides: Sequence[Side], cases: Sequence[tuple[int, ...]], chunk: int = 1024
+) -> Iterator[list[BrowsedCase]]:
     """Yield cases with their records, some at a time."""
     for start in range(0, len(cases), chunk):
         part = cases[start : start + chunk]
         columns = [side.read([rows[number] for rows in part]) for number, side in enumerate(sides)]
-        yield [Case(rows, records) for rows, records in zip(part, zip(*columns, strict=True), strict=True)]
+        yield [BrowsedCase(rows, records) for rows, records in zip(part, zip(*columns, strict=True), strict=True)]
