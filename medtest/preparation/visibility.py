@@ -87,14 +87,14 @@ class _Outlines:
     colours: Image
     steps: Floats
 
-    def visibility(self, colours: Image, seen: NDArray[np.bool_] | None = None) -> float | None:
+    def visibility(self, colours: Image, in_image: NDArray[np.bool_] | None = None) -> float | None:
         """Return the visibility of the least visible lesion.
 
         Args:
             colours: Colours of the bands' pixels, uint8 N×1×3.
             seen: False for pixels that have left the image; None if all are in it.
         """
-        steps, usable = _steps(colours, seen)
+        steps, usable = _steps(colours, in_image)
         steps = np.minimum(steps, self.steps)
         values = []
         for lesion, noise in enumerate(self.noise):
@@ -132,9 +132,9 @@ def visibility(seed: PreparedSeed, image: Image, effect: Effect = Effect()) -> f
         return outlines.visibility(_taken(image, outlines.pixels))
     rows, columns = np.divmod(outlines.pixels, seed.width)
     points = np.rint(move_points(np.stack([columns, rows], axis=1), effect.data["matrix"]))
-    seen = np.all((points >= 0) & (points < (seed.width, seed.height)), axis=1)
-    columns, rows = np.where(seen[:, None], points, 0).astype(np.int64).T
-    return outlines.visibility(_taken(image, rows * seed.width + columns), seen)
+    in_image = np.all((points >= 0) & (points < (seed.width, seed.height)), axis=1)
+    columns, rows = np.where(in_image[:, None], points, 0).astype(np.int64).T
+    return outlines.visibility(_taken(image, rows * seed.width + columns), in_image)
 
 
 def keeps_lesion_visible(seed: PreparedSeed, image: Image) -> bool:
@@ -260,13 +260,13 @@ def _taken(image: Image, pixels: Integers) -> Image:
     return image.reshape(-1, 3).take(pixels, axis=0)[:, None]
 
 
-def _steps(colours: Image, seen: NDArray[np.bool_] | None) -> tuple[Floats, NDArray[np.bool_] | None]:
+def _steps(colours: Image, in_image: NDArray[np.bool_] | None) -> tuple[Floats, NDArray[np.bool_] | None]:
     """Return the colour difference across the outline in each sector, and True for sectors with enough pixels."""
-    if seen is None:
+    if in_image is None:
         total = cv2.reduce(colours.reshape(-1, PIXELS, 3), 1, cv2.REDUCE_SUM, dtype=cv2.CV_32S)[:, 0]
         return colour_differences(lab_colours(total / PIXELS)), None
-    counts = seen.reshape(-1, PIXELS).sum(axis=1)
-    total = (colours[:, 0] * seen[:, None]).reshape(-1, PIXELS, 3).sum(axis=1)
+    counts = in_image.reshape(-1, PIXELS).sum(axis=1)
+    total = (colours[:, 0] * in_image[:, None]).reshape(-1, PIXELS, 3).sum(axis=1)
     enough = counts.reshape(2, -1).min(axis=0) >= FEWEST_PIXELS
     return colour_differences(lab_colours(total / np.maximum(counts, 1)[:, None])), enough
 

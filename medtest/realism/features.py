@@ -136,12 +136,12 @@ def _fitting(allowed: Mask, least: float) -> Mask:
 def _spread_out(corners: NDArray[np.int64], count: int, rng: np.random.Generator) -> list[tuple[int, int]]:
     """Return at most ``count`` random corners whose patches overlap by half a side at most."""
     chosen: list[tuple[int, int]] = []
-    left = corners
-    while len(left) and len(chosen) < count:
-        top, across = left[int(rng.integers(len(left)))].tolist()
+    remaining = corners
+    while len(remaining) and len(chosen) < count:
+        top, across = remaining[int(rng.integers(len(remaining)))].tolist()
         chosen.append((top, across))
-        far = np.abs(left - np.array([top, across])).max(axis=1) >= PATCH // 2
-        left = left[far]
+        far = np.abs(remaining - np.array([top, across])).max(axis=1) >= PATCH // 2
+        remaining = remaining[far]
     return chosen
 
 

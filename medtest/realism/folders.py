@@ -87,11 +87,11 @@ def real_folders(places: RealPlaces, parts: Mapping[str, str]) -> tuple[list[Rea
     Raises:
         UserMistakes: A folder belongs to no relation, holds no pictures, or its metadata cannot be used.
     """
-    known = dict.fromkeys([*parts, *parts.values()])
+    allowed = dict.fromkeys([*parts, *parts.values()])
     mistakes = [
-        typed_mistake(f"{REAL}.{name}", name, ", ".join(known), nearest=nearest_name(name, known))
+        typed_mistake(f"{REAL}.{name}", name, ", ".join(allowed), nearest=nearest_name(name, allowed))
         for name in places.folders
-        if name not in known
+        if name not in allowed
     ]
     if mistakes:
         raise UserMistakes(mistakes)
@@ -99,13 +99,13 @@ def real_folders(places: RealPlaces, parts: Mapping[str, str]) -> tuple[list[Rea
     unused: list[str] = []
     if places.root is not None:
         below = sorted(path for path in places.root.iterdir() if path.is_dir() and not path.name.startswith("."))
-        unused = [path.name for path in below if path.name not in known]
-        paths = {path.name: path for path in below if path.name in known} | paths
+        unused = [path.name for path in below if path.name not in allowed]
+        paths = {path.name: path for path in below if path.name in allowed} | paths
         if not paths:
             raise typed_mistake(
                 REAL,
                 f"{places.root.name} with {', '.join(unused[:8]) or 'no folders'}",
-                f"folders named like relations of the suite: {', '.join(known)}",
+                f"folders named like relations of the suite: {', '.join(allowed)}",
                 "rename them, or name each: real.feces=FOLDER",
             ).as_error()
     folders = []
@@ -136,9 +136,9 @@ def _pictures(folder: Path, places: RealPlaces) -> Iterable[RealPicture]:
     masks = {path.with_name(path.stem.removesuffix(MASK)): path for path in files if path.stem.endswith(MASK)}
     images = [path for path in files if not path.stem.endswith(MASK)]
     if not images or len(images) > MOST_PICTURES:
-        found = f"{len(images):,} pictures" if images else "no pictures"
+        content = f"{len(images):,} pictures" if images else "no pictures"
         allowed = f"1 to {MOST_PICTURES:,} pictures NAME.png or NAME.jpg, with masks NAME{MASK}.png beside them"
-        raise Mistake(where=folder.name, found=found, allowed=allowed).as_error()
+        raise Mistake(where=folder.name, found=content, allowed=allowed).as_error()
     metadata = _metadata(folder, places)
     for path in images:
         name = path.relative_to(folder).as_posix()

@@ -84,18 +84,18 @@ class ArtefactMaker:
     def __init__(self, suite: Suite, invocation: Invocation) -> None:
         check_images(suite, "medtest realism")
         if suite.task.series:
-            found = f"seeds that expect {suite.task.noun}"
-            raise Mistake(where="suite", key="seeds", found=found, allowed="pictures, as of polyp_seg").as_error()
+            actual = f"seeds that expect {suite.task.noun}"
+            raise Mistake(where="suite", key="seeds", found=actual, allowed="pictures, as of polyp_seg").as_error()
         self.suite = suite
         self._making = Parts(suite, invocation.data, invocation.batch_size)
         self._names = ShownNames.of(suite.privacy, invocation.home)
         self._refs = self._making.needed_refs(limit=invocation.limit, only=invocation.only)
         self._cases: list[tuple[int, list[Address]]] = []
-        wanted = invocation.only.relations
+        selected = invocation.only.relations
         self.parts = {
             plan.id: plan.info.name
             for plan in suite.relations
-            if plan.id != UNCHANGED and (not wanted or plan.id in wanted) and self._drawable(plan.id)
+            if plan.id != UNCHANGED and (not selected or plan.id in selected) and self._drawable(plan.id)
         }
         plan = self._making.plan(self._refs)
         for unit in plan.units():

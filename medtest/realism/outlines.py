@@ -78,8 +78,8 @@ def stool(image: Image, field: Mask) -> Mask | None:
     large[0] = False
     if not large.any():
         return None
-    found = large[labels].astype(np.uint8)
-    return np.asarray(cv2.resize(found, image.shape[1::-1], interpolation=cv2.INTER_NEAREST_EXACT) > 0, np.bool_)
+    outlined = large[labels].astype(np.uint8)
+    return np.asarray(cv2.resize(outlined, image.shape[1::-1], interpolation=cv2.INTER_NEAREST_EXACT) > 0, np.bool_)
 
 
 RULES: Mapping[str, Callable[[Image, Mask], Mask | None]] = {"feces": stool}

@@ -137,7 +137,7 @@ def _outlines() -> NDArray[np.float64]:
     """Return the corners of ragged outlines of area π, float64 outlines × corners × 2."""
     rng = key_generator(["medtest.relations.clinical.reflections", "outlines"])
     turns = [2.0 * math.pi * corner / CORNERS for corner in range(CORNERS)]
-    made = []
+    outlines = []
     for _ in range(OUTLINES):
         waves = [(size * float(rng.standard_normal()), float(rng.uniform(0.0, 2.0 * math.pi))) for size in RAGGED]
         radii = [
@@ -145,10 +145,10 @@ def _outlines() -> NDArray[np.float64]:
             for turn in turns
         ]
         level = math.sqrt(math.fsum(radius * radius for radius in radii) / CORNERS)
-        made.append(
+        outlines.append(
             [(r / level * math.cos(turn), r / level * math.sin(turn)) for r, turn in zip(radii, turns, strict=True)]
         )
-    return np.array(made)
+    return np.array(outlines)
 
 
 @lru_cache(maxsize=1)

@@ -162,8 +162,10 @@ def _away(seed: PreparedSeed) -> Floats:
     """Return the distance from what the case keeps free in prepared pixels; large without."""
     away = lesion_distance(seed)
     if away is None:
-        kept = keep_out(seed, margin=0)
-        away = _distance(kept) if kept.any() else np.full(seed.frame.shape, 4.0 * max(seed.frame.shape), np.float32)
+        blocked = keep_out(seed, margin=0)
+        away = (
+            _distance(blocked) if blocked.any() else np.full(seed.frame.shape, 4.0 * max(seed.frame.shape), np.float32)
+        )
     return away if seed.avoid is None else np.minimum(away, _distance(seed.avoid))
 
 
@@ -211,15 +213,15 @@ def _light(even: NDArray[np.uint8], field: Mask) -> tuple[Floats, float]:
     """Return the illumination relative to the median of the field, and that median; it continues below the frame."""
     capped = np.where(field, even, 0).astype(np.uint8)
     total, weight = _spread(_cells(capped.astype(np.int64))), _spread(_cells(field.astype(np.int64)))
-    known = weight > 0.05
-    mean = np.where(known, total / np.maximum(weight, 1e-6), 0.0)
-    share = known.astype(np.float64)
+    measured = weight > 0.05
+    mean = np.where(measured, total / np.maximum(weight, 1e-6), 0.0)
+    share = measured.astype(np.float64)
     for _ in range(4):
         wide, wide_share = _spread(mean * share), _spread(share)
         fill = (share == 0) & (wide_share > 0)
         mean = np.where(fill, wide / np.maximum(wide_share, 1e-9), mean)
         share = np.where(fill, 1.0, share)
-    middle = max(float(np.sort(mean[known], kind="stable")[np.count_nonzero(known) // 2]), 8.0)
+    middle = max(float(np.sort(mean[measured], kind="stable")[np.count_nonzero(measured) // 2]), 8.0)
     coarse = enlarge(mean)
     # Matter takes the shape of the folds below, so their shading stays in the light.
     near, inside = (cv2.blur(cv2.blur(part, SHAPE), SHAPE) for part in (capped, field.view(np.uint8) * np.uint8(255)))

@@ -104,7 +104,7 @@ def frames_table(ratings: Ratings) -> pd.DataFrame:
     rows = []
     for group in ratings.by_item().values():
         item = group[0].item
-        taken = sum(REAL in (rating.answer.marks or ()) for rating in group)
+        as_real = sum(REAL in (rating.answer.marks or ()) for rating in group)
         rows.append(
             {
                 "address": item.address,
@@ -112,8 +112,8 @@ def frames_table(ratings: Ratings) -> pd.DataFrame:
                 "severity": item.severity,
                 "is": next(iter(item.expected.get("marks", ())), ""),
                 "raters": len(group),
-                "taken_for_real": taken,
-                "taken_for_real_percent": round(100 * taken / len(group), 2),
+                "taken_for_real": as_real,
+                "taken_for_real_percent": round(100 * as_real / len(group), 2),
                 "followup_sha256": item.followup_sha256,
             }
         )

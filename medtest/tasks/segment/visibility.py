@@ -71,15 +71,15 @@ def _rows(key: tuple[Any, ...], cases: pd.DataFrame) -> Iterator[dict[str, Any]]
 
 
 def _row(key: tuple[Any, ...], severity: str, cases: pd.DataFrame) -> dict[str, Any]:
-    known = cases.dropna(subset=["visibility", "source_visibility"])
-    after, before = (known[name].to_numpy(dtype=float) for name in ("visibility", "source_visibility"))
+    measured = cases.dropna(subset=["visibility", "source_visibility"])
+    after, before = (measured[name].to_numpy(dtype=float) for name in ("visibility", "source_visibility"))
     return {
         "dataset": key[0],
         "relation": key[1],
         "severity": severity,
-        "cases": len(known),
-        "median": round(float(np.median(after)), 4) if len(known) else None,
-        "source_median": round(float(np.median(before)), 4) if len(known) else None,
+        "cases": len(measured),
+        "median": round(float(np.median(after)), 4) if len(measured) else None,
+        "source_median": round(float(np.median(before)), 4) if len(measured) else None,
         "weakened": int(cases["scale_applied"].notna().sum()),
         "skipped": int((cases["reason_code"] == ReasonCode.LESION_INVISIBLE).sum()),
         "below_floors": sum(map(is_below_floors, before, after)),

@@ -139,14 +139,14 @@ class BloodMatter(Matter):
         thickness = (cover * (np.float32(0.55) + np.float32(1.7) * inside) + fringe) * np.maximum(part["uneven"], 0.3)
         table = np.minimum(thickness * np.float32((STEPS - 1) / THICKEST), np.float32(STEPS - 1)).astype(np.intp)
         through = _through()[table]
-        one = np.float32(1.0)
+        unit = np.float32(1.0)
         # The surface of a pool is flat but for its rim, where it bends down: the meniscus.
-        rest = one - np.clip(depth * np.float32(1 / 3.5), 0.0, 1.0)
+        rest = unit - np.clip(depth * np.float32(1 / 3.5), 0.0, 1.0)
         rise = rest * np.float32(0.7) / steep
         facing = self.facing(part, rise)
         deep = smooth(thickness, 0.8, 2.2)
         shine = smooth(facing, 0.994, 0.9998) * part["wet"] * deep
-        body = (one - through[:, :1]) * (np.float32(0.55) + np.float32(0.45) * np.clip(facing, 0.0, 1.0))[:, None]
+        body = (unit - through[:, :1]) * (np.float32(0.55) + np.float32(0.45) * np.clip(facing, 0.0, 1.0))[:, None]
         add = part["colour"] * body
         add += (np.array(ladder.scene.highlight, np.float32) - add) * shine[:, None]
-        return add, through * (one - shine)[:, None]
+        return add, through * (unit - shine)[:, None]

@@ -118,9 +118,9 @@ class Matter(ABC):
         cache: dict[tuple[Matter, int, int, float], Ladder] = seed.memo(f"ladder.{self.kind}", dict)
         key = (self, number, margin, largest)
         if key not in cache:
-            made = self._make(seed, number, margin, largest)
+            new_ladder = self._make(seed, number, margin, largest)
             cache.clear()
-            cache[key] = made
+            cache[key] = new_ladder
         return cache[key]
 
     def _make(self, seed: PreparedSeed, number: int, margin: int, largest: float) -> Ladder:
@@ -162,12 +162,12 @@ class Matter(ABC):
     @staticmethod
     def facing(part: dict[str, Floats], rise: NDArray[np.floating[Any]]) -> Floats:
         """Return the cosine between surface and lamp; ``rise`` is the surface's slope for one of the potential."""
-        one = np.float32(1.0)
+        unit = np.float32(1.0)
         slope_x, slope_y = part["slope_x"] + rise * part["across"], part["slope_y"] + rise * part["down"]
         lamp_x, lamp_y = part["lamp_x"], part["lamp_y"]
         return np.asarray(
-            (one - slope_x * lamp_x - slope_y * lamp_y)
-            / np.sqrt((one + slope_x * slope_x + slope_y * slope_y) * (one + lamp_x * lamp_x + lamp_y * lamp_y))
+            (unit - slope_x * lamp_x - slope_y * lamp_y)
+            / np.sqrt((unit + slope_x * slope_x + slope_y * slope_y) * (unit + lamp_x * lamp_x + lamp_y * lamp_y))
         )
 
     def check_room(self, ladder: Ladder, area: float) -> None:

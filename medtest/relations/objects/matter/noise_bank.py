@@ -32,9 +32,9 @@ def tile(band: str) -> Floats:
     sample = total[::4, ::4].ravel()
     mean = math.fsum(sample) / sample.size
     spread = math.sqrt(math.fsum((sample - mean) ** 2) / sample.size)
-    made = np.tile(((total - mean) / spread).astype(np.float32), (2, 2))
-    made.flags.writeable = False
-    return made
+    doubled = np.tile(((total - mean) / spread).astype(np.float32), (2, 2))
+    doubled.flags.writeable = False
+    return doubled
 
 
 def window(band: str, rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
@@ -88,6 +88,6 @@ def foam() -> Floats:
         place = np.ix_((y + step) % FOAM_SIDE, (x + step) % FOAM_SIDE)
         total[place] = np.where(away <= 1.1, profile, total[place])
     times = 2 * SIDE // FOAM_SIDE
-    made = np.tile(total.astype(np.float32), (times, times))
-    made.flags.writeable = False
-    return made
+    doubled = np.tile(total.astype(np.float32), (times, times))
+    doubled.flags.writeable = False
+    return doubled

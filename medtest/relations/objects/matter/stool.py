@@ -80,10 +80,10 @@ class Stool(Matter):
         norm = math.sqrt(1.0 + sway * sway)
         seat_x, seat_y = (down_x - sway * down_y) / norm, (down_y + sway * down_x) / norm
         away_x, away_y = x - np.float32(seat_x), y - np.float32(seat_y)
-        one = np.float32(1.0)
-        seat = one / (one + (away_x * away_x + away_y * away_y) * np.float32(1.0 / SEAT_REACH**2))
+        unit = np.float32(1.0)
+        seat = unit / (unit + (away_x * away_x + away_y * away_y) * np.float32(1.0 / SEAT_REACH**2))
         near = scene.rim * np.float32(1.0 / (RIM_REACH * max(scene.shape)))
-        rim = one / (one + near * near)
+        rim = unit / (unit + near * near)
         potential = np.float32(SEAT) * seat + np.float32(SIDE) * side + np.float32(RIM) * rim
         potential += np.float32(LOW) * low + np.float32(MID) * mid + np.float32(FINE) * fine
         potential += np.float32(VALLEY) * scene.valley + np.float32(FLOW) * scene.flow
@@ -106,15 +106,15 @@ class Stool(Matter):
 
     def dress(self, scene: SceneEstimate, part: Grids) -> dict[str, Floats]:
         """Return colour, wetness, liquid, foam, sparks and opacity of the places."""
-        one = np.float32(1.0)
+        unit = np.float32(1.0)
         light = np.minimum(part["light"], np.float32(BRIGHTEST))
-        tone = light * (one + np.float32(TONE) * part["low"])
+        tone = light * (unit + np.float32(TONE) * part["low"])
         colour = part["albedo"] * tone[:, None] * np.array(scene.tint, np.float32)
         # In the shade tissue lends its red, and light that returns from matter is warmer.
         for channel, lost in enumerate(SHADE, 1):
             colour[:, channel] *= light * np.float32(1.0 + lost) / (light + np.float32(lost))
-        most = np.maximum(colour[:, 0], one)
-        colour *= np.minimum(one, np.float32(0.4) + np.float32(0.6 * SHOULDER) / most)[:, None]
+        most = np.maximum(colour[:, 0], unit)
+        colour *= np.minimum(unit, np.float32(0.4) + np.float32(0.6 * SHOULDER) / most)[:, None]
         return {
             "colour": colour,
             "wet": part["surface"][:, 2] * np.float32(1.8 * self.wetness / 255) * smooth(light, 0.3, 0.9),
@@ -135,22 +135,22 @@ class Stool(Matter):
         width = ladder.scene.blur / ladder.scene.cell * 1.8
         cover = smooth(depth, -0.5 * width, 0.5 * width)
         # A rim rises as a quarter of a circle would, flattening towards the inside.
-        one = np.float32(1.0)
-        rest = one - np.clip(depth * np.float32(1.0 / ROUNDING), 0.0, 1.0)
+        unit = np.float32(1.0)
+        rest = unit - np.clip(depth * np.float32(1.0 / ROUNDING), 0.0, 1.0)
         rise = rest * np.float32(2.0 * HEIGHT / ROUNDING) / steep
         facing = self.facing(part, rise)
         lit = np.float32(AMBIENT) + np.float32(1.2 - AMBIENT) * np.clip(facing, 0.0, 1.0)
         shine = np.maximum(smooth(facing, *GLINT) * part["broken"], part["spark"] * smooth(facing, 0.72, 0.90))
-        shine = np.minimum(shine * part["wet"], one) * cover
+        shine = np.minimum(shine * part["wet"], unit) * cover
         opaque = cover * part["opacity"]
         film = smooth(over, -FILM[0], 0.0) * part["film"] * np.float32(FILM[1])
         colour = part["colour"] * lit[:, None]
         colour += (np.array(ladder.scene.highlight, np.float32) - colour) * shine[:, None]
-        stain = one - film[:, None] * (one - np.array(STAIN, np.float32))
-        clear = one - np.maximum(opaque, shine)
+        stain = unit - film[:, None] * (unit - np.array(STAIN, np.float32))
+        clear = unit - np.maximum(opaque, shine)
         froth = part["foam"] * smooth(over, -FILM[0], -0.12) * np.float32(FOAM)
         veil = film * np.float32(0.06)
-        add = colour * (one - clear)[:, None] + part["colour"] * (veil * clear)[:, None]
-        keep = stain * (clear * (one - veil))[:, None]
+        add = colour * (unit - clear)[:, None] + part["colour"] * (veil * clear)[:, None]
+        keep = stain * (clear * (unit - veil))[:, None]
         pale = part["colour"] * np.array(FOAM_COLOUR, np.float32)
-        return add + (pale - add) * froth[:, None], keep * (one - froth)[:, None]
+        return add + (pale - add) * froth[:, None], keep * (unit - froth)[:, None]

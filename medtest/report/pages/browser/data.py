@@ -108,20 +108,20 @@ def browser_of(
     names = names or [material.system for material in materials]
     sides = [Side(*parts) for parts in zip(materials, records, names, strict=True)]
     cases = chosen_cases(sides)
-    taken = _Taken(sides, ShownPictures(inside=beside is None), budget if beside is None else None)
+    page = _PageCases(sides, ShownPictures(inside=beside is None), budget if beside is None else None)
     for part in read_cases(sides, cases):
-        if not taken.take(part):
+        if not page.take(part):
             break
     if beside is not None:
-        write_pictures(beside, taken.pictures.files)
+        write_pictures(beside, page.pictures.files)
     total = sum(materials[0].tables.counts.verdicts.values()) if len(sides) == 1 else len(cases)
-    if not taken.rows:
+    if not page.rows:
         return NO_BROWSER
-    note = " ".join(line for line in (_left_out(taken, total), _without(taken, materials)) if line)
-    text = json.dumps(taken.as_json(note), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    note = " ".join(line for line in (_left_out(page, total), _without(page, materials)) if line)
+    text = json.dumps(page.as_json(note), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
-    return Browser(data=Markup(text), note=note, beside=beside is not None, cases=taken.rows)  # noqa: S704 - escaped above
+    return Browser(data=Markup(text), note=note, beside=beside is not None, cases=page.rows)  # noqa: S704 - escaped above
 
 
 def write_pictures(place: Path, files: Mapping[str, bytes]) -> None:
@@ -140,30 +140,30 @@ def write_pictures(place: Path, files: Mapping[str, bytes]) -> None:
             WrittenFiles(place / FOLDER).write(files, remove=old)
 
 
-def _left_out(taken: _Taken, total: int) -> str:
-    if taken.rows >= total:
+def _left_out(page: _PageCases, total: int) -> str:
+    if page.rows >= total:
         return ""
     return (
-        f"Shown are {taken.rows:,} of {total:,} cases: the worst of each relation, severity and data set, then "
+        f"Shown are {page.rows:,} of {total:,} cases: the worst of each relation, severity and data set, then "
         "violations, errors and other cases by loss. report.browser=folder shows all of them, with their pictures in a "
         "folder beside this page."
     )
 
 
-def _without(taken: _Taken, materials: Sequence[Material]) -> str:
+def _without(page: _PageCases, materials: Sequence[Material]) -> str:
     if any(material.wanted.images == "none" for material in materials):
         return "The suite's privacy settings keep images out of reports."
-    if taken.bare == taken.rows:
+    if page.bare == page.rows:
         return (
             "The run's folder holds no thumbnails, as an earlier version of medtest ran its cases. fresh=true runs "
             "them again."
         )
-    if taken.bare:
-        return f"{counted(taken.bare, 'case')} of them without pictures, as the run's folder holds no thumbnail."
+    if page.bare:
+        return f"{counted(page.bare, 'case')} of them without pictures, as the run's folder holds no thumbnail."
     return ""
 
 
-class _Taken:
+class _PageCases:
     """Cases that a page shows.
 
     Args:

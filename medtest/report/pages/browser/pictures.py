@@ -45,8 +45,8 @@ class ShownPictures:
         """
         names = [name for name in thumbnails if name not in self._numbers and name not in self._ready]
         with ThreadPoolExecutor(_THREADS) as pool:
-            made = pool.map(_webp, [thumbnails[name] for name in names])
-            self._ready |= {name: data for name, data in zip(names, made, strict=True) if data}
+            encoded = pool.map(_webp, [thumbnails[name] for name in names])
+            self._ready |= {name: data for name, data in zip(names, encoded, strict=True) if data}
 
     def cost(self, names: Iterable[str]) -> int:
         """Return the bytes by which pictures would enlarge the page."""

@@ -62,9 +62,9 @@ class Side:
         frame = self.records.sources.iloc[numbers]
         sources = dict(zip(numbers, frame.to_dict("records"), strict=True))
         pairs = [(record, None if at is None else sources[at]) for record, at in zip(followups, places, strict=True)]
-        names = self._names_of([str(one[ADDRESS]) for pair in pairs for one in pair if one is not None])
-        for one in (*followups, *sources.values()):
-            one.update({**dict.fromkeys(_HASHES, ""), **names.get(str(one[ADDRESS]), {})})
+        names = self._names_of([str(record[ADDRESS]) for pair in pairs for record in pair if record is not None])
+        for record in (*followups, *sources.values()):
+            record.update({**dict.fromkeys(_HASHES, ""), **names.get(str(record[ADDRESS]), {})})
         return [(_plain(record), None if source is None else _plain(source)) for record, source in pairs]
 
     def _names_of(self, addresses: Sequence[str]) -> dict[str, dict[str, str]]:
