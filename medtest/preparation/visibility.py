@@ -92,7 +92,7 @@ class _Outlines:
 
         Args:
             colours: Colours of the bands' pixels, uint8 N×1×3.
-            seen: False for pixels that have left the image; None if all are in it.
+            in_image: False for pixels that have left the image; None if all are in it.
         """
         steps, usable = _steps(colours, in_image)
         steps = np.minimum(steps, self.steps)

@@ -16,9 +16,10 @@ from medtest.core.errors import OutputProblem
 from medtest.core.files.written import LIST, WrittenFiles
 from medtest.results.gating import gates
 from medtest.results.rates import curves, factors
+from medtest.results.rates.images import worst_table
 from medtest.results.records.records_io import Records, read_table
 from medtest.results.records.wanted import Wanted
-from medtest.results.tables import make_tables, worst_table
+from medtest.results.tables import make_tables
 from medtest.suite.model import Criterion, Gate
 from medtest.tasks.segment.oracle import Masks
 

@@ -169,8 +169,8 @@ def _away(seed: PreparedSeed) -> Floats:
     return away if seed.avoid is None else np.minimum(away, _distance(seed.avoid))
 
 
-def _distance(kept: Mask) -> Floats:
-    return np.asarray(cv2.distanceTransform((~kept).view(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_5), np.float32)
+def _distance(blocked: Mask) -> Floats:
+    return np.asarray(cv2.distanceTransform((~blocked).view(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_5), np.float32)
 
 
 def _cells(values: NDArray[np.int64]) -> NDArray[np.float64]:
