@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -61,10 +62,14 @@ def test_another_size_than_small_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_a_script_draws(name: str, tmp_path: Path) -> None:
+def test_a_script_writes_its_files(name: str, tmp_path: Path) -> None:
     words = [word.replace("OUT", str(tmp_path)) for word in SCRIPTS[name]]
     done = _run([str(ROOT / "scripts" / f"{name}.py"), *words], tmp_path)
     assert done.returncode == 0, done.stderr[-3000:]
-    pictures = [path for path in tmp_path.rglob("*") if path.suffix in (".jpg", ".png")]
-    assert pictures
-    assert all(path.stat().st_size > 500 for path in pictures)
+    written = [path for path in tmp_path.rglob("*") if path.suffix in (".jpg", ".png", ".webp", ".json")]
+    assert written
+    for path in written:
+        if path.suffix == ".json":
+            assert json.loads(path.read_text(encoding="utf-8"))
+        else:
+            assert path.stat().st_size > 200, path
