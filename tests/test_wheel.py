@@ -42,7 +42,9 @@ def test_what_the_wheel_carries(wheel: Path) -> None:
     ):
         assert needed in names, needed
     assert sum(n.startswith("medtest/weights/") and n.endswith(".safetensors") for n in names) >= 2
-    assert sum(n.startswith("medtest/relations/objects/bundled/") and n.endswith(".png") for n in names) >= 36
+    pictures = [n for n in names if n.startswith("medtest/relations/objects/bundled/") and n.endswith(".webp")]
+    swatches = [n for n in pictures if n.endswith((".albedo.webp", ".surface.webp"))]
+    assert len(pictures) - len(swatches) >= 36 and len(swatches) == 20
     assert not [n for n in names if n.startswith(("tests/", "outputs/", "mlruns/"))]
 
 

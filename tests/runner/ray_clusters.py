@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +65,14 @@ class Nodes:
             except Exception as error:  # Ray gives a node 30 s, which a busy machine may not have
                 if last or "timed out during startup" not in str(error):
                     raise
+
+    def wait_for_worker(self, seconds: float = 120.0) -> None:
+        """Wait until the oldest node hosts a worker: a busy machine may start one late, after many records."""
+        raylet = self._nodes[0].all_processes["raylet"][0].process.pid
+        until = time.monotonic() + seconds
+        while not any("WorkerHost" in name for name in _children(raylet)):
+            assert time.monotonic() < until, "no worker starts on the oldest node"
+            time.sleep(0.1)
 
     def kill_oldest(self) -> None:
         self._cluster.remove_node(self._nodes.pop(0), allow_graceful=False)
@@ -150,6 +158,15 @@ def rows_on_disk(home: Path) -> int:
         except OSError:  # merged meanwhile
             continue
     return count
+
+
+def _children(pid: int) -> list[str]:
+    """Return the names of a process's children; those that have ended are left out."""
+    names = []
+    for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+        with suppress(OSError):
+            names.append(Path(f"/proc/{child}/cmdline").read_bytes().decode(errors="replace"))
+    return names
 
 
 def wait_for_rows(running: Running, home: Path, more_than: int, seconds: float = 120.0) -> int:
