@@ -65,13 +65,14 @@ def test_a_node_that_is_killed_in_the_middle_costs_nothing_but_time(times: int, 
         seen = 0
         for _ in range(times):
             seen = wait_for_rows(running, tmp_path / "far", seen + 40)
+            made.wait_for_worker()
             made.kill_oldest()
             made.add()
         running.ended(240)
     assert running.error is None, running.error
     far = running.outcome
     assert far is not None
-    assert any("was lost with its node" in notice for notice in far.notices)
+    assert any("was lost with its node" in notice for notice in far.notices), far.notices
     assert_equal_records(records(far), records(local))
 
 
