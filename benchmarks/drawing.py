@@ -144,31 +144,39 @@ def coverage_table(found: Sequence[Coverage]) -> tuple[list[str], bool]:
     """Return the lines of a table of shares, and whether all are accepted."""
     corrected = holm([one.p() for one in found])
     accepted = all(p > LEVEL for p in corrected)
-    lines = [f"| defect (operator, errors) | figure | {' | '.join(f'{rate:g}' for rate in RATES)} |"]
-    lines.append("|---|---|" + "---|" * len(RATES))
-    rows: dict[tuple[str, bool, str], dict[float, str]] = {}
+    figures = list(dict.fromkeys(one.what for one in found))
+    rates = list(dict.fromkeys(one.rate for one in found))
+    columns = [(figure, rate) for figure in figures for rate in rates]
+    lines = [f"| defect (operator, errors) | drawn | {' | '.join(f'{figure}, {rate:g}' for figure, rate in columns)} |"]
+    lines.append("|---|---|" + "---|" * len(columns))
+    rows: dict[tuple[str, bool], dict[tuple[str, float], str]] = {}
     for one, p in zip(found, corrected, strict=True):
-        share = f"{100 * one.covered / one.campaigns:.1f} %{'' if p > LEVEL else ' **missed**'}"
-        cell = f"{share} ({one.implied:.3f}, {one.mean:.3f})"
-        rows.setdefault((one.name, one.anew, one.what), {})[one.rate] = cell
-    for (name, anew, what), by_rate in rows.items():
-        cells_of = " | ".join(by_rate.get(rate, "-") for rate in RATES)
-        lines.append(f"| {name} {'anew' if anew else 'steady'} | {what} | {cells_of} |")
-    return lines, accepted
+        share = f"{100 * one.covered / one.campaigns:.1f}{'' if p > LEVEL else ' **missed**'}"
+        cell = f"{share} ({one.implied:.3f})"
+        rows.setdefault((one.name, one.anew), {})[one.what, one.rate] = cell
+    for (name, anew), by_column in rows.items():
+        cells_of = " | ".join(by_column.get(column, "-") for column in columns)
+        lines.append(f"| {name} | {'anew' if anew else 'steady'} | {cells_of} |")
+    furthest = max(abs(one.mean - one.implied) for one in found)
+    return [*lines, "", f"Means over the campaigns differ from what is implied by {furthest:.3f} at most."], accepted
 
 
 def detection_table(found: dict[str, dict[str, dict[str, Cell]]]) -> list[str]:
-    """Return the lines of a table: defects × operators, in a cell each rule's figure in percent, bold where found."""
+    """Return the lines of a table: a figure in percent for defect, rule and operator, bold where found.
+
+    Rows without a figure above or below 0 are left out.
+    """
     lines = [f"| defect | rule | {' | '.join(f'`{name}`' for name in OPERATORS)} |"]
     lines.append("|---|---|" + "---|" * len(OPERATORS))
     for defect, by_operator in found.items():
         for rule in COLUMNS:
-            texts = []
-            for operator in OPERATORS:
-                cell = by_operator[operator].get(rule)
-                text = "-" if cell is None else f"{100 * cell.mean:.0f}"
-                texts.append(f"**{text}**" if cell is not None and cell.found >= FOUND_IN else text)
-            lines.append(f"| `{defect or 'none'}` | {rule} | {' | '.join(texts)} |")
+            judged = [by_operator[operator].get(rule) for operator in OPERATORS]
+            texts = ["-" if cell is None else f"{100 * cell.mean:.0f}" for cell in judged]
+            if set(texts) <= {"-", "0", "-0"}:
+                continue
+            bold = [cell is not None and cell.found >= FOUND_IN for cell in judged]
+            shown = " | ".join(f"**{text}**" if mark else text for text, mark in zip(texts, bold, strict=True))
+            lines.append(f"| `{defect or 'none'}` | {rule} | {shown} |")
     return lines
 
 
