@@ -14,6 +14,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import yaml
+from jsonschema import Draft202012Validator
 
 ROOT = Path(__file__).parents[1]
 SUITE = """\
@@ -144,6 +146,15 @@ def test_foreign_parts_are_listed(site: Path, tmp_path: Path) -> None:
     assert "redness" in _run(site, tmp_path, "list", "systems").stdout
     tables = _run(site, tmp_path, "list", "tables").stdout
     assert "loss of Dice by the brightness of the source image" in tables and "medtest-light" in tables
+
+
+def test_the_schema_of_suites_names_foreign_parts(site: Path, tmp_path: Path) -> None:
+    validator = Draft202012Validator(json.loads(_run(site, tmp_path, "schema").stdout))
+    suite = json.loads(json.dumps(yaml.safe_load(SUITE)))
+    assert [error.message for error in validator.iter_errors(suite)] == []
+    suite["relations"]["vignette"]["severities"] = "all"
+    assert not validator.is_valid(suite)
+    assert validator.is_valid(yaml.safe_load(PROMPTS))
 
 
 def test_its_own_test_of_the_page_passes(site: Path, tmp_path: Path) -> None:

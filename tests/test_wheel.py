@@ -38,6 +38,7 @@ def test_what_the_wheel_carries(wheel: Path) -> None:
         "medtest/_data/conf/relations/blur.yaml",
         "medtest/_data/conf/model/pranet.yaml",
         "medtest/_data/suites/polyp_seg.yaml",
+        "medtest/_data/suites/medtest.schema.json",
         "medtest/results/published/medtest_efr.csv",
     ):
         assert needed in names, needed

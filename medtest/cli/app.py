@@ -371,6 +371,7 @@ def _command() -> Callable[..., object]:
     from medtest.cli.followups.store import app as followups
     from medtest.cli.models.readers import app as readers
     from medtest.cli.models.weights import app as weights
+    from medtest.cli.run.schema import print_schema
     from medtest.cli.study import app as study
     from medtest.cli.training.commands import app as train
 
@@ -384,6 +385,7 @@ def _command() -> Callable[..., object]:
         ("objects", objects, MAKE, "Build libraries of cut-out objects from images and masks."),
     ):
         app.add_typer(room, name=name, help=words, rich_help_panel=heading)
+    app.command("schema", rich_help_panel=RUN)(print_schema)
     return get_command(app)
 
 

@@ -41,7 +41,18 @@ class Block(BaseModel):
 
 
 class Head(Block):
-    """Head of a suite: name, version, description, and settings of the whole suite."""
+    """Head of a suite: name, version, description, and settings of the whole suite.
+
+    Attributes:
+        name: Name of the suite, of its MLflow experiment and of its folder below ``outputs/``.
+        version: Version of the content; raise it when results stop being comparable.
+        description: Purpose of the suite, for lists and reports.
+        seed: Seed of all random numbers, with the address of each case.
+        answers: Form of stored answers, with which oracles can judge again: ``compact``, ``maps`` (with probability
+            maps) or ``none``.
+        may_alter: Relations that may alter the diagnosis of a suite of labels.
+        max_error_percent: Largest percentage of cases that may end in ERROR; above it the run ends with exit code 3.
+    """
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")
     version: str = Field(min_length=1, max_length=40)
@@ -53,7 +64,14 @@ class Head(Block):
 
 
 class PrimaryBlock(Block):
-    """``oracles.primary``."""
+    """Criterion that decides the verdict of a case.
+
+    Attributes:
+        score: Score column, or a rule over several: ``both`` or ``either`` of Dice and IoU.
+        threshold: Relative loss of the score above which a follow-up is a violation.
+        against: Reference of the loss: ``truth`` (the expected answer), ``source`` (the system's own answer to the
+            source) or ``input`` (the system's input, if answers are images).
+    """
 
     score: str = "dice"
     threshold: Threshold = 0.25
@@ -61,7 +79,13 @@ class PrimaryBlock(Block):
 
 
 class ShownBlock(Block):
-    """Table columns in addition to the primary criterion."""
+    """Table columns in addition to the primary criterion.
+
+    Attributes:
+        scores: Score columns and rules in tables.
+        thresholds: Thresholds in tables.
+        against: References in tables.
+    """
 
     scores: list[str] = Field(default=["dice", "iou", "both", "either"], min_length=1)
     thresholds: list[Threshold] = Field(default=[0.25, 0.5], min_length=1)
@@ -69,7 +93,16 @@ class ShownBlock(Block):
 
 
 class GatedRate(Block):
-    """Rate that a gate judges; missing criterion keys default to the primary criterion."""
+    """Rate that a gate judges; missing criterion keys default to the primary criterion.
+
+    Attributes:
+        score: Score column or rule; default: that of the primary criterion.
+        threshold: Threshold; default: that of the primary criterion.
+        against: Reference; default: that of the primary criterion.
+        dataset: Id of a data set, or ``all``.
+        relation: Id of a relation, ``overall`` (all cases) or ``overall_cells`` (mean over the cells).
+        severity: Severity, or ``all``.
+    """
 
     score: str
     threshold: Threshold
@@ -80,7 +113,13 @@ class GatedRate(Block):
 
 
 class GateBlock(GatedRate):
-    """One item of ``gates``."""
+    """Bound on the percentage of violations.
+
+    Attributes:
+        max_percent: Largest percentage of violations.
+        bound: Number that is compared: ``ci_high`` (upper end of the 95 % interval) or ``efr_percent`` (the rate).
+        max_source_failed_percent: Largest percentage of judgeable cases without a source to compare with; default 10.
+    """
 
     max_percent: Percent
     bound: Literal["ci_high", "efr_percent"] = "ci_high"
@@ -96,7 +135,13 @@ class PairedGateBlock(GatedRate):
 
 
 class PrivacyBlock(Block):
-    """``privacy``."""
+    """Restrictions on what records and reports show; a suite can only tighten those of ``conf/``.
+
+    Attributes:
+        seed_ids: ``plain``, or ``hashed``: ids of seeds are replaced by a hash.
+        images: ``samples``, or ``none``: no pictures in reports and folders.
+        prompts: ``plain``, or ``none``: words of prompts are left out.
+    """
 
     seed_ids: Literal["plain", "hashed"] = "plain"
     images: Literal["samples", "none"] = "samples"
@@ -104,14 +149,23 @@ class PrivacyBlock(Block):
 
 
 class PrepareBlock(Block):
-    """``prepare``."""
+    """Preparation of images.
+
+    Attributes:
+        size: Side of the square in pixels to which images are resized, or ``native``.
+        resize: Length of the shorter side in pixels before the central square is cropped; labels only.
+    """
 
     size: Literal["native"] | Annotated[int, Field(ge=64, le=4096)] = 512
     resize: Annotated[int, Field(ge=64, le=4096)] | None = None
 
 
 class ExcludeBlock(Block):
-    """``exclude``."""
+    """Exclusion of follow-ups by a human study.
+
+    Attributes:
+        study: CSV file beside the suite with the flagged follow-ups, as ``medtest study report`` writes it.
+    """
 
     study: str = Field(min_length=1)
 

@@ -226,7 +226,12 @@ class WhiteBalanceLevel(Level):
 
 
 class CutRange(PublishedRanges):
-    """Fraction cut in published mode: the report says "approximately half"."""
+    """Fraction cut in published mode: the report says "approximately half".
+
+    Attributes:
+        low: Smallest fraction.
+        high: Largest fraction.
+    """
 
     low: float = Field(gt=0.0, le=0.7)
     high: float = Field(gt=0.0, le=0.7)

@@ -41,7 +41,13 @@ class BlurLevel(Level):
 
 
 class BlurRange(PublishedRanges):
-    """Published mode: σ from (0, ``sigma``], noise from [``noise_low``, ``noise_high``], uniformly."""
+    """Published mode: σ from (0, ``sigma``], noise from [``noise_low``, ``noise_high``], uniformly.
+
+    Attributes:
+        sigma: Upper end of σ, pixels.
+        noise_low: Least standard deviation of the noise, grey levels.
+        noise_high: Greatest standard deviation of the noise, grey levels.
+    """
 
     sigma: float = Field(gt=0.0, le=LARGEST_SIGMA)
     noise_low: float = Field(ge=2.0, le=10.0)

@@ -61,7 +61,14 @@ class TextLevel(Level):
 
 
 class TextRange(PublishedRanges):
-    """Ranges of lines and size in published mode."""
+    """Ranges of lines and size in published mode.
+
+    Attributes:
+        lines_low: Fewest lines.
+        lines_high: Most lines.
+        size_low: Smallest height of a line, as fraction of the image's height.
+        size_high: Largest height of a line, as fraction of the image's height.
+    """
 
     lines_low: int = Field(ge=1, le=40)
     lines_high: int = Field(ge=1, le=40)

@@ -64,7 +64,14 @@ class SpecularityLevel(Level):
 
 
 class SpecularityRange(PublishedRanges):
-    """Ranges of spots and λ in published mode."""
+    """Ranges of spots and λ in published mode.
+
+    Attributes:
+        spots_low: Fewest ellipses.
+        spots_high: Most ellipses.
+        radius_low: Smallest bound of their semi-axes, as fraction of the image's height.
+        radius_high: Largest bound of their semi-axes, as fraction of the image's height.
+    """
 
     spots_low: int = Field(ge=1, le=200)
     spots_high: int = Field(ge=1, le=200)

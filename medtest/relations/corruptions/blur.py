@@ -178,7 +178,11 @@ class ZoomBlurLevel(Level):
 
 
 class ZoomBlurSequence(PartSettings):
-    """Step of the enlargement from frame to frame at difficulty 1."""
+    """Zoom blur of sequences.
+
+    Attributes:
+        step: Growth of the enlargement from frame to frame at difficulty 1.
+    """
 
     step: float = Field(gt=0.0, le=0.02)
 

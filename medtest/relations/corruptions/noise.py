@@ -36,7 +36,11 @@ class CorruptionSigmaLevel(Level):
 
 
 class SigmaSequence(PartSettings):
-    """Standard deviation in sequences at difficulty 1."""
+    """Noise of sequences.
+
+    Attributes:
+        sigma: Standard deviation at difficulty 1, with white at 1.
+    """
 
     sigma: float = Field(gt=0.0, le=1.0)
 
@@ -119,7 +123,11 @@ class PhotonLevel(Level):
 
 
 class PhotonSequence(PartSettings):
-    """Expected photons of a white pixel in sequences at difficulty 1."""
+    """Noise of sequences.
+
+    Attributes:
+        photons: Expected photons of a white pixel at difficulty 1.
+    """
 
     photons: float = Field(ge=25.0, le=10_000.0)
 

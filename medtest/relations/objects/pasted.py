@@ -56,7 +56,12 @@ class PiecesLevel(AreaLevel):
 
 
 class AreaRange(PublishedRanges):
-    """Range of the area in published mode, in percent of the field."""
+    """Range of the area in published mode.
+
+    Attributes:
+        area_low: Smallest area, percent of the field.
+        area_high: Largest area, percent of the field.
+    """
 
     area_low: float = Field(gt=0.0, le=30.0)
     area_high: float = Field(gt=0.0, le=30.0)
@@ -68,7 +73,12 @@ class AreaRange(PublishedRanges):
 
 
 class PiecesRange(AreaRange):
-    """Ranges of area and number of pieces in published mode."""
+    """Ranges of area and number of pieces in published mode.
+
+    Attributes:
+        count_low: Fewest pieces.
+        count_high: Most pieces.
+    """
 
     count_low: int = Field(ge=1, le=40)
     count_high: int = Field(ge=1, le=40)

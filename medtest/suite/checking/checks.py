@@ -29,7 +29,11 @@ USES: Mapping[str, str] = {"seeds": "source", "relations": "relation", "systems"
 """The key that names the plug-in if the id differs."""
 NOTHING = "nothing"
 """Placeholder for a missing part name in messages."""
-_RESERVED = {"relations": (SOURCE, "overall", "overall_cells"), "seeds": ("all", "overall")}
+RESERVED: Mapping[str, tuple[str, ...]] = {
+    "relations": (SOURCE, "overall", "overall_cells"),
+    "seeds": ("all", "overall"),
+}
+"""Ids that have another meaning in tables."""
 
 
 def check(draft: Draft) -> Suite | None:
@@ -118,8 +122,8 @@ def _answering_systems(infos: Mapping[str, PartInfo], kind: str | None) -> list[
 
 def _plan(draft: Draft, family: Family, infos: Mapping[str, PartInfo], name: str, settings: Any) -> PartPlan | None:
     key: Key = (family, name)
-    if not ID_PATTERN.fullmatch(name) or name in _RESERVED.get(family, ()):
-        reserved = ", ".join(_RESERVED.get(family, ()))
+    if not ID_PATTERN.fullmatch(name) or name in RESERVED.get(family, ()):
+        reserved = ", ".join(RESERVED.get(family, ()))
         allowed = "at most 64 lower-case letters, digits, _ and -" + (f"; not {reserved}" if reserved else "")
         draft.wrong(key, found=f"the id {name}", allowed=allowed)
         return None

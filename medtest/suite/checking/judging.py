@@ -113,8 +113,8 @@ def _reader_plan(draft: Draft, oracle: PartInfo) -> PartPlan | None:
     reader_settings = {key: value for key, value in (block or {}).items() if key != "use"}
     name = (block or {}).get("use", judge.reads)
     info = parts("readers").get(str(name))
-    if info is None or not _can_read(info, judge):
-        fitting = [reader.name for reader in parts("readers").values() if _can_read(reader, judge)]
+    if info is None or not can_read(info, judge):
+        fitting = [reader.name for reader in parts("readers").values() if can_read(reader, judge)]
         allowed = ", ".join(fitting) or f"a reader of {noun(judge.task)} whose columns are texts of {oracle.name}"
         draft.wrong((*at, "use"), found=name, allowed=allowed, nearest=nearest_name(str(name), fitting))
         return None
@@ -125,7 +125,7 @@ def _reader_plan(draft: Draft, oracle: PartInfo) -> PartPlan | None:
     return PartPlan(id=info.name, info=info, settings=settings)
 
 
-def _can_read(info: PartInfo, oracle: type[Oracle]) -> bool:
+def can_read(info: PartInfo, oracle: type[Oracle]) -> bool:
     """Return True if an oracle can use a reader."""
     reader = info.load()
     return reader.task == oracle.task and not reader.second and set(reader.columns) <= set(oracle.texts)

@@ -38,7 +38,9 @@ class ImageFilter(Algorithm):
         hints = get_type_hints(cls.function, include_extras=True)
         defaults = inspect.getfullargspec(cls.function).kwonlydefaults or {}
         fields: dict[str, Any] = {name: (hints[name], default) for name, default in defaults.items()}
-        settings_class = create_model("Settings", __base__=SystemSettings, __module__=cls.__module__, **fields)
+        settings_class = create_model(
+            "Settings", __base__=SystemSettings, __module__=cls.__module__, __doc__=cls.function.__doc__, **fields
+        )
         settings_class.__qualname__ = f"{cls.__qualname__}.Settings"  # where pickle finds it
         cls.Settings = settings_class
 

@@ -1,0 +1,1 @@
+"""JSON Schema of suite files, with which editors complete, explain and check them."""
