@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import cv2
 import numpy as np
@@ -79,6 +79,8 @@ class _Outlines:
         noise: Divisor of each lesion's colour differences.
         colours: Colours of the source, uint8 N×1×3.
         steps: Colour differences of the source, one a sector.
+        recent: The colours that were measured last, as bytes, and their visibility: a relation's check and the factor
+            table ask about the same ones.
     """
 
     pixels: Integers
@@ -86,6 +88,7 @@ class _Outlines:
     noise: tuple[float, ...]
     colours: Image
     steps: Floats
+    recent: dict[bytes, float | None] = field(default_factory=dict)
 
     def visibility(self, colours: Image, in_image: NDArray[np.bool_] | None = None) -> float | None:
         """Return the visibility of the least visible lesion.
@@ -94,6 +97,16 @@ class _Outlines:
             colours: Colours of the bands' pixels, uint8 N×1×3.
             in_image: False for pixels that have left the image; None if all are in it.
         """
+        if in_image is not None:
+            return self._visibility(colours, in_image)
+        key = colours.tobytes()
+        if key not in self.recent:
+            value = self._visibility(colours, None)
+            self.recent.clear()
+            self.recent[key] = value
+        return self.recent[key]
+
+    def _visibility(self, colours: Image, in_image: NDArray[np.bool_] | None) -> float | None:
         steps, usable = _steps(colours, in_image)
         steps = np.minimum(steps, self.steps)
         values = []
@@ -220,8 +233,12 @@ def _regions(seed: PreparedSeed) -> list[Mask]:
 
 def _lesion_colours(seed: PreparedSeed) -> list[tuple[Image, int]]:
     """Return the colours of each lesion's pixels that are not clipped, uint8 N×1×3, and the lesion's area."""
-    usable = ~(seed.frame | (_clipped(seed.image) > 0))
-    lesions = [(seed.image[region & usable][:, None], int(np.count_nonzero(region))) for region in _regions(seed)]
+    lesions = []
+    for region in _regions(seed):
+        window = _window(region, pad=0)
+        image, lesion = seed.image[window], region[window]
+        usable = lesion & ~seed.frame[window] & (_clipped(image) == 0)
+        lesions.append((image[usable][:, None], int(np.count_nonzero(lesion))))
     return [(colours, area) for colours, area in lesions if len(colours)]
 
 
@@ -338,7 +355,8 @@ def _noise(window: Image, lesion: Mask, rows: Integers, columns: Integers) -> fl
     for side, chosen in ((lesion, within), (~lesion, ~within)):
         share = side.astype(np.float32)
         place = rows[chosen], columns[chosen]
-        total = cv2.GaussianBlur(window * share[:, :, None], (0, 0), NOISE_SIGMA)[place]
+        part = cv2.bitwise_and(window, window, mask=side.view(np.uint8)).astype(np.float32)
+        total = cv2.GaussianBlur(part, (0, 0), NOISE_SIGMA)[place]
         smooth[chosen] = total / cv2.GaussianBlur(share, (0, 0), NOISE_SIGMA)[place][:, None]
     fine = lab_colours(window[rows, columns]) - lab_colours(smooth)
     spread = 1.4826 * np.median(np.abs(fine - np.median(fine, axis=1)[:, None]), axis=1)

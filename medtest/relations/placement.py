@@ -20,6 +20,12 @@ from medtest.core.portable import exp
 CENTRAL_FRACTION = 0.6
 """Semi-axes of the ellipse kept free without lesion information, as fraction of the field's half extent."""
 
+LARGEST_IN_FLOAT32 = 640
+"""Longest side in pixels whose squared distances, and their rounding, fit float32 exactly."""
+
+FAINTEST = 1e-200
+"""Sum of a Gaussian's values below which they are computed relative to the largest one."""
+
 Corner: TypeAlias = tuple[int, int]
 Box: TypeAlias = tuple[int, int, int, int]
 
@@ -162,20 +168,30 @@ def draw_place(
     Raises:
         NotApplicable: No corner is free.
     """
-    places = np.flatnonzero(free)
-    if places.size == 0:
+    rows, columns = np.nonzero(free)
+    if rows.size == 0:
         raise NotApplicable(f"no room for {label}")
     if near is None:
-        chosen = int(places[int(rng.integers(places.size))])
+        index = int(rng.integers(rows.size))
     else:
-        rows, columns = np.divmod(places, free.shape[1])
-        squared = (rows * float(step) - near[0]) ** 2 + (columns * float(step) - near[1]) ** 2
-        # Relative to the nearest corner, so that the weights never all vanish.
-        weights = np.cumsum(exp((squared.min() - squared) / (2.0 * max(spread, 1e-6) ** 2)))
-        index = int(np.searchsorted(weights, rng.random() * weights[-1], side="right"))
-        chosen = int(places[min(index, places.size - 1)])
-    row, column = divmod(chosen, free.shape[1])
-    return row * step, column * step
+        weights = np.cumsum(_nearness(free.shape, step, near, spread)[rows, columns])
+        if weights[-1] < FAINTEST:
+            squared = (rows * float(step) - near[0]) ** 2 + (columns * float(step) - near[1]) ** 2
+            # Relative to the nearest corner, so that the weights never all vanish.
+            weights = np.cumsum(exp((squared.min() - squared) / (2.0 * max(spread, 1e-6) ** 2)))
+        index = min(int(np.searchsorted(weights, rng.random() * weights[-1], side="right")), rows.size - 1)
+    return int(rows[index]) * step, int(columns[index]) * step
+
+
+def _nearness(
+    shape: tuple[int, ...], step: int, near: tuple[float, float], spread: float
+) -> NDArray[np.float64]:
+    """Return a Gaussian around a corner: its rows times its columns, which needs few exponentials."""
+    axes = []
+    for length, middle in zip(shape, near, strict=True):
+        away = np.arange(length) * float(step) - middle
+        axes.append(exp(-(away * away) / (2.0 * max(spread, 1e-6) ** 2)))
+    return np.asarray(axes[0][:, None] * axes[1])
 
 
 def _bounding_box(mask: Mask) -> Box:
@@ -191,7 +207,10 @@ def distance_to(mask: Mask | None) -> NDArray[np.float32] | None:
         return None
     distances = cv2.distanceTransform(np.logical_not(mask).view(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_PRECISE)
     # OpenCV's square root varies in its last bit with memory alignment; squares are whole numbers.
-    distance = np.sqrt(np.rint(np.square(distances, dtype=np.float64))).astype(np.float32)
+    exact = np.float32 if max(mask.shape) <= LARGEST_IN_FLOAT32 else np.float64
+    squares = np.square(distances, dtype=exact)
+    np.sqrt(np.rint(squares, out=squares), out=squares)
+    distance = squares.astype(np.float32, copy=False)
     distance.flags.writeable = False
     return distance
 

@@ -180,10 +180,11 @@ def _fill_frame(seed: PreparedSeed) -> Image:
     side = (LARGEST_KERNEL, LARGEST_KERNEL)
     field = np.logical_not(seed.frame).view(np.uint8)
     weight = cv2.boxFilter(field, cv2.CV_32S, side, normalize=False, borderType=cv2.BORDER_CONSTANT)
-    rim = np.logical_and(seed.frame, weight > 0)
+    rim = np.flatnonzero(np.logical_and(seed.frame, weight > 0))
     light = cv2.bitwise_and(seed.image, seed.image, mask=field)
     total = cv2.boxFilter(light, cv2.CV_32S, side, normalize=False, borderType=cv2.BORDER_CONSTANT)
     filled = seed.image.copy()
-    filled[rim] = np.rint(total[rim] / weight[rim][:, None]).astype(np.uint8)
+    mean = total.reshape(-1, 3).take(rim, axis=0) / weight.ravel().take(rim)[:, None]
+    filled.reshape(-1, 3)[rim] = np.rint(mean).astype(np.uint8)
     filled.flags.writeable = False
     return filled

@@ -215,8 +215,10 @@ def _find_lesions(mask: Mask | None) -> tuple[NDArray[np.float64], NDArray[np.fl
     """Return bounding boxes (left, top, right, bottom) and pixel counts of the lesions, largest first."""
     if mask is None or not mask.any():
         return np.zeros((0, 4)), np.zeros(0)
-    _, _, stats, _ = cv2.connectedComponentsWithStats(mask.view(np.uint8))
-    components = stats[1:].astype(np.float64)
+    left, top, width, height = cv2.boundingRect(mask.view(np.uint8))
+    part = np.ascontiguousarray(mask[top : top + height, left : left + width]).view(np.uint8)
+    _, _, stats, _ = cv2.connectedComponentsWithStats(part)
+    components = stats[1:].astype(np.float64) + (left, top, 0.0, 0.0, 0.0)
     components = components[np.argsort(-components[:, cv2.CC_STAT_AREA], kind="stable")][:LESIONS_WATCHED]
     boxes = np.concatenate([components[:, :2], components[:, :2] + components[:, 2:4]], axis=1)
     return boxes, components[:, cv2.CC_STAT_AREA]
