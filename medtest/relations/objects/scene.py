@@ -11,6 +11,7 @@ import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import cv2
 import numpy as np
@@ -119,12 +120,12 @@ def _estimate(seed: PreparedSeed) -> SceneEstimate:
         raise NotApplicable("no field of view: the whole image is black frame")
     luma = np.asarray(cv2.cvtColor(small, cv2.COLOR_RGB2GRAY), np.uint8)
     pixels = int(np.count_nonzero(field))
-    total = small[field].sum(axis=0, dtype=np.int64)
+    total = cv2.sumElems(cv2.bitwise_and(small, small, mask=field.view(np.uint8)))[:3]
     even = np.minimum(luma, np.uint8(BRIGHTEST))
     light, middle = _light(even, field)
     folds = _folds(even)
-    down, across = np.nonzero(field)
-    centre = (float(across.sum()) / pixels, float(down.sum()) / pixels)
+    across, down = (np.count_nonzero(field, axis=axis) @ np.arange(field.shape[1 - axis]) for axis in (0, 1))
+    centre = (float(across) / pixels, float(down) / pixels)
     radius = math.sqrt(pixels / math.pi)
     cell = longer / max(rows, columns)
     free = cv2.resize(_away(seed), (columns, rows), interpolation=cv2.INTER_NEAREST) / np.float32(cell)
@@ -173,14 +174,14 @@ def _distance(blocked: Mask) -> Floats:
     return np.asarray(cv2.distanceTransform((~blocked).view(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_5), np.float32)
 
 
-def _cells(values: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return sums over the coarse cells of a work grid."""
+def _cells(values: NDArray[np.integer[Any]]) -> NDArray[np.float64]:
+    """Return sums over the coarse cells of a work grid; whole numbers, below 2**31 a cell."""
     rows, columns = values.shape
     lines = values.reshape(rows // COARSE, COARSE, columns)
-    across = np.zeros((rows // COARSE, columns), values.dtype)
-    total = np.zeros((rows // COARSE, columns // COARSE), values.dtype)
+    total = np.zeros((rows // COARSE, columns // COARSE), np.int32)
     # Sums of few long arrays are several times faster than one sum over short axes.
-    for step in range(COARSE):
+    across = lines[:, 0].astype(np.int32)
+    for step in range(1, COARSE):
         across += lines[:, step]
     for step in range(COARSE):
         total += across[:, step::COARSE]
@@ -188,13 +189,16 @@ def _cells(values: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 def _spread(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return values smoothed by a binomial of 5 × 5 coarse cells."""
+    """Return values smoothed by a binomial of 5 × 5 coarse cells along the last two axes; the border is repeated."""
+    shape = values.shape
+    edge = np.empty((*shape[:-2], shape[-2] + 2, shape[-1] + 2))
+    edge[..., 1:-1, 1:-1] = values
     for _ in range(2):
-        edge = np.pad(values, 1, mode="edge")
-        values = (edge[:-2] + 2.0 * edge[1:-1] + edge[2:])[:, 1:-1] / 4.0
-        edge = np.pad(values, 1, mode="edge")
-        values = (edge[:, :-2] + 2.0 * edge[:, 1:-1] + edge[:, 2:])[1:-1] / 4.0
-    return values
+        edge[..., 0, :], edge[..., -1, :] = edge[..., 1, :], edge[..., -2, :]
+        edge[..., 1:-1, :] = (edge[..., :-2, :] + 2.0 * edge[..., 1:-1, :] + edge[..., 2:, :]) / 4.0
+        edge[..., 0], edge[..., -1] = edge[..., 1], edge[..., -2]
+        edge[..., 1:-1] = (edge[..., :-2] + 2.0 * edge[..., 1:-1] + edge[..., 2:]) / 4.0
+    return edge[..., 1:-1, 1:-1]
 
 
 def enlarge(values: NDArray[np.float64], factor: int = COARSE) -> Floats:
@@ -212,12 +216,12 @@ def enlarge(values: NDArray[np.float64], factor: int = COARSE) -> Floats:
 def _light(even: NDArray[np.uint8], field: Mask) -> tuple[Floats, float]:
     """Return the illumination relative to the median of the field, and that median; it continues below the frame."""
     capped = np.where(field, even, 0).astype(np.uint8)
-    total, weight = _spread(_cells(capped.astype(np.int64))), _spread(_cells(field.astype(np.int64)))
+    total, weight = _spread(np.stack([_cells(capped), _cells(field.view(np.uint8))]))
     measured = weight > 0.05
     mean = np.where(measured, total / np.maximum(weight, 1e-6), 0.0)
     share = measured.astype(np.float64)
-    for _ in range(4):
-        wide, wide_share = _spread(mean * share), _spread(share)
+    for _ in range(4 if share.min() == 0 else 0):
+        wide, wide_share = _spread(np.stack([mean * share, share]))
         fill = (share == 0) & (wide_share > 0)
         mean = np.where(fill, wide / np.maximum(wide_share, 1e-9), mean)
         share = np.where(fill, 1.0, share)
@@ -311,9 +315,9 @@ def _darker(luma: NDArray[np.uint8], fine: int, wide: int) -> Floats:
 
 def _folds(luma: NDArray[np.uint8]) -> NDArray[np.float64]:
     """Return direction and coherence of folds by the structure tensor of the coarse cells."""
-    across = cv2.Sobel(luma, cv2.CV_16S, 1, 0).astype(np.int64)
-    down = cv2.Sobel(luma, cv2.CV_16S, 0, 1).astype(np.int64)
-    xx, yy, xy = (_spread(_cells(product)) for product in (across * across, down * down, across * down))
+    across = cv2.Sobel(luma, cv2.CV_16S, 1, 0).astype(np.int32)
+    down = cv2.Sobel(luma, cv2.CV_16S, 0, 1).astype(np.int32)
+    xx, yy, xy = _spread(np.stack([_cells(part) for part in (across * across, down * down, across * down)]))
     # Folds run across the gradient, so cos and sin of twice the angle change their signs.
     cosine, sine, trace = yy - xx, -2.0 * xy, xx + yy + 1e3
     length = np.sqrt(cosine * cosine + sine * sine)
@@ -325,7 +329,7 @@ def _highlight(small: NDArray[np.uint8], field: Mask) -> tuple[float, float, flo
     """Return the mean colour of the scene's reflections, drawn towards the usual one where there are few."""
     white = field & (channel_limits(small)[1] >= WHITE_FROM)
     count = int(np.count_nonzero(white))
-    total = small[white].sum(axis=0, dtype=np.int64)
+    total = cv2.sumElems(cv2.bitwise_and(small, small, mask=white.view(np.uint8)))[:3]
     few = 60
     mixed = [(float(value) + few * usual) / (count + few) for value, usual in zip(total, HIGHLIGHT, strict=True)]
     return mixed[0], mixed[1], mixed[2]
