@@ -183,9 +183,7 @@ def draw_place(
     return int(rows[index]) * step, int(columns[index]) * step
 
 
-def _nearness(
-    shape: tuple[int, ...], step: int, near: tuple[float, float], spread: float
-) -> NDArray[np.float64]:
+def _nearness(shape: tuple[int, ...], step: int, near: tuple[float, float], spread: float) -> NDArray[np.float64]:
     """Return a Gaussian around a corner: its rows times its columns, which needs few exponentials."""
     axes = []
     for length, middle in zip(shape, near, strict=True):

@@ -185,3 +185,12 @@ def flattened_step(seed: PreparedSeed, share: float) -> Image:
     whole = grey_difference(inside, outside)
     grey = min(range(outside, inside + 1), key=lambda value: abs(grey_difference(value, outside) - share * whole))
     return np.where(seed.mask[:, :, None], grey, outside).repeat(3, axis=2).astype(np.uint8)
+
+
+def test_one_picture_after_another_keeps_its_own_value() -> None:
+    seed = discs(140, 100)
+    faint = np.where(seed.image == 140, 110, seed.image).astype(np.uint8)
+    alone = visibility(discs(140, 100), faint)
+    values = [visibility(seed, image) for image in (seed.image, faint, faint, seed.image)]
+    assert values == [source_visibility(seed), alone, alone, source_visibility(seed)]
+    assert values[0] != values[1]

@@ -16,13 +16,13 @@ from medtest.testing import SUITE_SEED, synthetic_seed
 
 GOLDEN: dict[str, tuple[int, str]] = {
     "blur": (2, "fe2973b25f6f23f0"),
-    "bubbles": (2, "77a2d1a698ca5418"),
+    "bubbles": (3, "91ee1e080ff87e62"),
     "contrast": (2, "bc0b1f7aee2822c6"),
-    "lens_drop": (1, "c01f1d5279b02a19"),
-    "lens_fog": (1, "76ed5984020c9722"),
+    "lens_drop": (2, "cf053547bc09f1bb"),
+    "lens_fog": (2, "d9395c78074c4f0d"),
     "saturation": (2, "1ad86ae0bcb1167d"),
-    "smoke": (1, "29336f875eb15982"),
-    "specularity": (2, "dddaae55c788bfa7"),
+    "smoke": (2, "78c01baec6e17b9e"),
+    "specularity": (3, "bcbfd71ec4df92d3"),
     "streak": (1, "f379afaeb0c0464d"),
     "text": (1, "0c85b3b5baaa33d5"),
     "unchanged": (1, "b891c7350b2b3179"),

@@ -29,10 +29,10 @@ relaxed = settings(max_examples=15)
 GOLDEN = {
     ("instrument", "levels"): (1, "f71574d27b538dcf"),
     ("instrument", "published"): (1, "85ba94a0ae95440d"),
-    ("feces", "levels"): (2, "b827480037b161f9"),
-    ("feces", "published"): (2, "94c539594745db7d"),
-    ("blood", "levels"): (2, "0611b7daf849aa32"),
-    ("blood", "published"): (2, "2d91e46f9b312183"),
+    ("feces", "levels"): (3, "c05e2fb88e80c898"),
+    ("feces", "published"): (3, "94c539594745db7d"),
+    ("blood", "levels"): (3, "0e2471df9616e49d"),
+    ("blood", "published"): (3, "2d91e46f9b312183"),
 }
 
 

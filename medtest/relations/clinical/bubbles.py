@@ -6,6 +6,7 @@ import math
 from functools import lru_cache
 from typing import Any, ClassVar
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -41,6 +42,8 @@ GLINT = (250.0, 238.0, 216.0)
 """Colour of a reflection of the lamp, in grey levels."""
 GLINTS = ((0.50, 0.055), (0.66, 0.03), (-0.68, 0.025))
 """Distance of each glint from the centre towards the lamp, and its size, as shares of the radius."""
+FINE = 64
+"""Steps of a radius at which the profile is tabulated."""
 CONTRAST = 1.45
 """Factor on the profile at the rim towards the lamp; its opposite is weakened alike."""
 
@@ -50,7 +53,7 @@ class Bubbles(CircleRelation):
 
     scale_unit: ClassVar[str] = "number of bubbles"
     what: ClassVar[str] = "bubbles"
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
 
     def place_next(
         self, places: CirclePlaces, radius: float, index: int, rng: np.random.Generator
@@ -66,12 +69,11 @@ class Bubbles(CircleRelation):
         """Draw one bubble."""
         top, left, bottom, right = field_box(seed)
         column, row, radius = item
-        _draw_bubble(image, seed, (column, row, radius), ((left + right) / 2, (top + bottom) / 2), touched)
+        _draw_bubble(image, (column, row, radius), ((left + right) / 2, (top + bottom) / 2), touched)
 
 
 def _draw_bubble(
     image: Image,
-    seed: PreparedSeed,
     circle: tuple[float, float, float],
     lamp: tuple[float, float],
     touched: NDArray[np.uint8],
@@ -82,35 +84,50 @@ def _draw_bubble(
     top, left = max(int(row) - pad, 0), max(int(column) - pad, 0)
     place = (slice(top, int(row) + pad + 1), slice(left, int(column) + pad + 1))
     part = image[place].astype(np.float32)
-    down = np.arange(top, top + part.shape[0], dtype=np.float64)[:, None] - row
-    across = np.arange(left, left + part.shape[1], dtype=np.float64)[None, :] - column
+    down = np.arange(top, top + part.shape[0], dtype=np.float32)[:, None] - np.float32(row)
+    across = np.arange(left, left + part.shape[1], dtype=np.float32)[None, :] - np.float32(column)
     distance = np.sqrt(down * down + across * across)
-    lean = np.array([lamp[0] - column, lamp[1] - row])
-    far = float(np.sqrt((lean * lean).sum()))
-    towards = lean / far if far > 1.0 else np.array([0.0, -1.0])
+    lean_x, lean_y = lamp[0] - column, lamp[1] - row
+    far = math.sqrt(lean_x * lean_x + lean_y * lean_y)
+    towards = (lean_x / far, lean_y / far) if far > 1.0 else (0.0, -1.0)
     # The half of the rim that faces the lamp is brighter.
-    facing = (across * towards[0] + down * towards[1]) / np.maximum(distance, 1.0)
-    change = np.interp(distance / radius, *np.array(PROFILE).T) * (1.0 + (CONTRAST - 1.0) * facing)
-    part *= (1.0 + change).astype(np.float32)[:, :, None]
+    facing = (across * np.float32(towards[0]) + down * np.float32(towards[1])) / np.maximum(distance, np.float32(1))
+    step = (distance * np.float32(FINE / radius)).astype(np.intp)
+    change = np.take(_profile(), step, mode="clip") * (np.float32(1) + np.float32(CONTRAST - 1.0) * facing)
+    part *= cv2.merge([change + np.float32(1)] * 3)
     # A rim also catches light of its own, which shows on dark ground.
-    part += np.maximum(change, 0.0).astype(np.float32)[:, :, None] * np.float32(70.0)
+    part += cv2.merge([np.maximum(change, np.float32(0)) * np.float32(70)] * 3)
     for offset, size in GLINTS:
         centre = (towards[0] * offset * radius, towards[1] * offset * radius)
-        cover = _glint(across - centre[0], down - centre[1], towards, max(size * radius, 0.7))
-        part += cover[:, :, None] * (np.array(GLINT, np.float32) - part)
-    part[seed.frame[place]] = image[place][seed.frame[place]]
+        _add_glint(part, across - np.float32(centre[0]), down - np.float32(centre[1]), towards, max(size * radius, 0.7))
     image[place] = np.clip(part + np.float32(0.5), 0.0, 255.0).astype(np.uint8)
-    touched[place][(distance <= radius) & ~seed.frame[place]] = 1
+    touched[place] |= distance <= radius
 
 
-def _glint(
-    across: NDArray[np.float64], down: NDArray[np.float64], towards: NDArray[np.float64], size: float
-) -> NDArray[np.float32]:
-    """Return the opacity of a reflection, twice as wide across the direction of the lamp, with an edge of a pixel."""
-    along = across * towards[0] + down * towards[1]
-    beside = down * towards[0] - across * towards[1]
-    distance = np.sqrt(along * along + beside * beside / 4.0) - size
-    return np.asarray(np.take(_edge(), np.clip(np.rint((distance + 1.0) * 64.0), 0, 255).astype(np.intp)), np.float32)
+@lru_cache(maxsize=1)
+def _profile() -> NDArray[np.float32]:
+    """Return the change of brightness by distance in steps of 1 ÷ :data:`FINE` of the radius; 0 from the reach on."""
+    return np.interp((np.arange(math.ceil(REACH * FINE) + 1) + 0.5) / FINE, *np.array(PROFILE).T).astype(np.float32)
+
+
+def _add_glint(
+    part: NDArray[np.float32],
+    across: NDArray[np.float32],
+    down: NDArray[np.float32],
+    towards: tuple[float, float],
+    size: float,
+) -> None:
+    """Add a reflection, twice as wide across the direction of the lamp, with an edge of a pixel."""
+    reach = 2.0 * (size + 3.0)
+    columns, rows = (np.flatnonzero(np.abs(places.ravel()) <= reach) for places in (across, down))
+    place = (slice(int(rows[0]), int(rows[-1]) + 1), slice(int(columns[0]), int(columns[-1]) + 1))
+    across, down = across[:, place[1]], down[place[0]]
+    along = across * np.float32(towards[0]) + down * np.float32(towards[1])
+    beside = down * np.float32(towards[0]) - across * np.float32(towards[1])
+    distance = np.sqrt(along * along + beside * beside * np.float32(0.25)) + np.float32(1.0 - size)
+    step = np.clip(np.rint(distance * np.float32(64)), 0, 255).astype(np.intp)
+    cover = cv2.merge([np.take(_edge(), step)] * 3)
+    part[place] += cover * (np.array(GLINT, np.float32) - part[place])
 
 
 @lru_cache(maxsize=1)

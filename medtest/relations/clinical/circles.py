@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any, ClassVar, Literal, TypeAlias, cast
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
@@ -13,7 +15,7 @@ from pydantic import Field
 from medtest.core.cases import Effect, FollowUp, Image, Params, PreparedSeed
 from medtest.core.errors import NotApplicable
 from medtest.relations.base import Relation
-from medtest.relations.levels import Level, LeveledSettings, number
+from medtest.relations.levels import Level, LeveledSettings, noise_seed, number
 from medtest.relations.placement import distance_to, grid_shares, keep_out, lesion_distance
 
 Placement: TypeAlias = Literal["beside", "far", "on"]
@@ -21,6 +23,8 @@ NEAR = 0.2
 """Distance from the lesion, as fraction of the image's height, up to which a place is beside it."""
 STEP = 4
 """Grid spacing of candidate centres in pixels."""
+APART = 0.9
+"""Least distance of two circles' centres, as share of the sum of their radii."""
 
 Circle: TypeAlias = tuple[float, float, float]
 """Column, row and radius in pixels."""
@@ -44,6 +48,7 @@ class CirclePlaces:
         self.rows, self.columns, self.room, self.distance = seed.memo(
             f"circles.{placement}.{margin}", lambda: _candidates(seed, placement, margin)
         )
+        self._clear = np.full(self.rows.shape, np.inf, np.float32)
 
     def draw(
         self, radius: float, rng: np.random.Generator, *, reach: float = 1.0, touching: int | None = None
@@ -57,16 +62,13 @@ class CirclePlaces:
             touching: Index of a circle in ``taken`` beside which it shall be, where there is room.
         """
         number = float(rng.random())
-        free = self.room > reach * radius + 1.0
+        free = (self.room > reach * radius + 1.0) & (self._clear >= APART * radius)
         if self.distance is not None and self.placement == "beside":
             free &= self.distance <= self.near + radius
         if self.distance is not None and self.placement == "far":
             free &= self.distance > self.near + radius
-        for column, row, other in self.taken:
-            free &= np.hypot(self.columns - column, self.rows - row) >= 0.9 * (radius + other)
         if touching is not None:
-            column, row, other = self.taken[touching]
-            beside = free & (np.hypot(self.columns - column, self.rows - row) <= 0.9 * (radius + other) + STEP)
+            beside = free & (self._away(self.taken[touching]) <= APART * radius + STEP)
             free = beside if beside.any() else free
         places = np.flatnonzero(free)
         if places.size == 0:
@@ -74,12 +76,19 @@ class CirclePlaces:
         chosen = places[min(int(number * places.size), places.size - 1)]
         circle = (float(self.columns[chosen]), float(self.rows[chosen]), radius)
         self.taken.append(circle)
+        np.minimum(self._clear, self._away(circle), out=self._clear)
         return circle
+
+    def _away(self, circle: Circle) -> NDArray[np.float32]:
+        """Return the distance of the candidates from a circle, which others may cover a little."""
+        column, row, radius = circle
+        across, down = self.columns - np.float32(column), self.rows - np.float32(row)
+        return np.asarray(np.sqrt(across * across + down * down) - np.float32(APART * radius), np.float32)
 
 
 def _candidates(
     seed: PreparedSeed, placement: Placement, margin: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32], NDArray[np.float32] | None]:
+) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32], NDArray[np.float32] | None]:
     """Return rows and columns of candidate centres, the largest radius at each, and the distance from the lesion."""
     if placement == "on" and seed.mask is not None:
         blocked = seed.frame
@@ -94,9 +103,9 @@ def _candidates(
     usable = room > 1
     if placement == "on" and seed.mask is not None:
         usable &= seed.mask[grid]
-    rows, columns = np.nonzero(usable)
+    rows, columns = (places.astype(np.float32) * np.float32(STEP) for places in np.nonzero(usable))
     near = None if distance is None else distance[grid][usable]
-    return rows * STEP, columns * STEP, room[usable], near
+    return rows, columns, room[usable], near
 
 
 class CountLevel(Level):
@@ -122,6 +131,29 @@ class CircleSettings(LeveledSettings[CountLevel]):
     radius: float = Field(gt=0.002, le=0.2)
     placement: Placement = "beside"
     margin: float = Field(ge=0.0, le=0.25)
+
+
+class _Ladder:
+    """Objects of all severities, placed when they are first asked for.
+
+    Args:
+        place_next: Draws and places the object of a number; None without room.
+    """
+
+    def __init__(self, place_next: Callable[[int], list[Any] | dict[str, Any] | None]) -> None:
+        self._place_next = place_next
+        self._objects: list[list[Any] | dict[str, Any]] = []
+        self._full = False
+
+    def first(self, count: int) -> list[list[Any] | dict[str, Any]]:
+        """Return the first ``count`` objects; fewer if there is no room for more."""
+        while len(self._objects) < count and not self._full:
+            placed = self._place_next(len(self._objects))
+            if placed is None:
+                self._full = True
+            else:
+                self._objects.append(placed)
+        return self._objects[:count]
 
 
 class CircleRelation(Relation):
@@ -164,15 +196,24 @@ class CircleRelation(Relation):
         """
         settings: CircleSettings = self.settings
         level = settings.levels[severity]
-        places = CirclePlaces(seed, settings.placement, round(settings.margin * seed.height))
         shared = self.shared_parameters(rng)
-        objects = []
-        for index in range(level.count):
-            placed = self.place_next(places, settings.radius * seed.height, index, rng)
-            if placed is None:
-                raise NotApplicable(f"no room for {level.count} {self.what}")
-            objects.append(placed)
+        objects = self._ladder(seed, noise_seed(rng)).first(level.count)
+        if len(objects) < level.count:
+            raise NotApplicable(f"no room for {level.count} {self.what}")
         return {self.what: objects, **shared, "scale": level.scale}
+
+    def _ladder(self, seed: PreparedSeed, number: int) -> _Ladder:
+        """Return the objects of all severities; the last ladder is kept with the seed."""
+        settings: CircleSettings = self.settings
+        radius, margin = settings.radius * seed.height, round(settings.margin * seed.height)
+        cache: dict[tuple[Any, ...], _Ladder] = seed.memo(f"circles.ladder.{self.what}", dict)
+        key = (number, radius, settings.placement, margin)
+        if key not in cache:
+            places = CirclePlaces(seed, settings.placement, margin)
+            rng = np.random.Generator(np.random.PCG64(number))
+            cache.clear()
+            cache[key] = _Ladder(lambda index: self.place_next(places, radius, index, rng))
+        return cache[key]
 
     def shared_parameters(self, rng: np.random.Generator) -> dict[str, Any]:
         """Draw the parameters that all objects of a seed share; none by default."""
@@ -185,6 +226,8 @@ class CircleRelation(Relation):
         objects = cast("list[Any]", params[self.what])
         for item in objects:
             self.draw(image, seed, params, item, touched)
+        cv2.copyTo(seed.image, seed.frame.view(np.uint8), image)
+        touched[seed.frame] = 0
         return FollowUp(
             image=image,
             params=params,

@@ -39,6 +39,7 @@ class LensDrop(CircleRelation):
 
     scale_unit: ClassVar[str] = "number of drops"
     what: ClassVar[str] = "drops"
+    revision: ClassVar[int] = 2
 
     def shared_parameters(self, rng: np.random.Generator) -> dict[str, Any]:
         """Draw the direction of the lighter side in degrees."""

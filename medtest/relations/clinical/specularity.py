@@ -15,7 +15,7 @@ from medtest.core.errors import NotApplicable
 from medtest.core.portable import power
 from medtest.relations.base import PUBLISHED_SEVERITY, Relation
 from medtest.relations.clinical.reflections import as_spots, draw_ladder, shine
-from medtest.relations.levels import Level, PublishedRanges, RangedSettings, number
+from medtest.relations.levels import Level, PublishedRanges, RangedSettings, noise_seed, number
 
 EPSILON = 1e-3
 """ε of equation 1 in pixels, which keeps the axes above zero."""
@@ -126,7 +126,7 @@ class Specularity(Relation):
     scale_unit: ClassVar[str] = "spots · π · λ² (fraction of a square of the image's height)"
     published_status: ClassVar[str] = "assumed"
     nested: ClassVar[bool] = True
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
 
     def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
         """Draw the spots.
@@ -138,11 +138,11 @@ class Specularity(Relation):
         level = settings.level(severity, rng)
         bound = level.radius * seed.height
         if severity != PUBLISHED_SEVERITY:
-            ladder = draw_ladder(seed, rng, bound)
-            accepted = _accept(seed, ladder[:, :2], ladder[:, 2:4], level.spots)
-            if len(accepted) < level.spots:
+            most = max(each.spots for each in settings.levels.values())
+            spots = _ladder(seed, noise_seed(rng), bound, most)[: level.spots]
+            if len(spots) < level.spots:
                 raise NotApplicable(f"no room for {level.spots} reflections where the field faces the lamp")
-            return {"spots": as_spots(ladder[accepted]), "scale": level.scale}
+            return {"spots": as_spots(spots), "scale": level.scale}
         groups = _draw_spots(seed, rng, spots=level.spots, bound=bound, most=settings.clusters)
         return {
             "clusters": groups,
@@ -161,6 +161,21 @@ class Specularity(Relation):
         for group in cast("list[list[Spot]]", params["clusters"]):
             _shine(image, seed, group, softness=softness, strength=strength)
         return FollowUp(image=image, params=params, scale=number(params, "scale"))
+
+
+def _ladder(seed: PreparedSeed, number: int, bound: float, most: int) -> NDArray[np.float64]:
+    """Return the spots of all severities, the first first; the last ladder is kept with the seed.
+
+    Raises:
+        NotApplicable: The field faces the lamp nowhere.
+    """
+    cache: dict[tuple[int, float, int], NDArray[np.float64]] = seed.memo("specularity.ladder", dict)
+    key = (number, bound, most)
+    if key not in cache:
+        spots = draw_ladder(seed, np.random.Generator(np.random.PCG64(number)), bound)
+        cache.clear()
+        cache[key] = spots[_accept(seed, spots[:, :2], spots[:, 2:4], most)]
+    return cache[key]
 
 
 def bright_clusters(seed: PreparedSeed) -> tuple[Cluster, ...]:

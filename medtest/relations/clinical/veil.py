@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias, cast
 
 import cv2
 import numpy as np
@@ -24,6 +24,10 @@ PATH = (0.5, 1.5)
 """Shortest and longest path ℓ; the mean is 1."""
 OCTAVES = ((4, 0.65), (9, 0.35))
 """Cells along each side of a random field, and its share of the unevenness."""
+COARSE = 4
+"""Pixels along a side of a cell in which a random field is computed before it is enlarged."""
+WHOLE = 256
+"""Weight of 1 in whole numbers."""
 GLOW = 0.5
 """Share of the field's own mean colour in the light that a fogged lens scatters."""
 
@@ -65,6 +69,7 @@ class _Veil(VisibleRelation):
     effects: ClassVar[frozenset[str]] = frozenset({"relight", "hide"})
     scale_unit: ClassVar[str] = "optical thickness β"
     nested: ClassVar[bool] = True
+    revision: ClassVar[int] = 2
 
     def between(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> Callable[[float], dict[str, Any]]:
         """Draw the unevenness."""
@@ -86,19 +91,35 @@ class _Veil(VisibleRelation):
 
     def render(self, seed: PreparedSeed, params: Params) -> Image:
         """Lay the veil over the field."""
-        path = self._path(seed, int(number(params, "noise_seed")))
+        path = self._path_of(seed, int(number(params, "noise_seed")))
         lengths = np.linspace(*PATH, 256)
         through = exp(-number(params, "thickness") * lengths)
         soft = np.minimum(number(params, "softening") * lengths, 1.0)
-        sharp, blurred = seed.image.astype(np.float32), _without_detail(seed, number(params, "sigma"))
-        share = cv2.LUT(path, (through * soft).astype(np.float32))[:, :, None]
-        kept = cv2.LUT(path, (through * (1.0 - soft)).astype(np.float32))[:, :, None]
-        veil = cv2.LUT(path, (1.0 - through).astype(np.float32))[:, :, None]
-        light = np.array(params["light"], np.float32)
-        mixed = sharp * kept + blurred * share + light * veil
-        image: Image = np.minimum(mixed + np.float32(0.5), np.float32(255)).astype(np.uint8)
+        kept = np.rint(WHOLE * through * (1.0 - soft)).astype(np.uint16)
+        share = np.rint(WHOLE * through).astype(np.uint16) - kept
+        sharp_weights, soft_weights = cv2.LUT(path, kept), cv2.LUT(path, share)
+        planes = []
+        for sharp, blurred, light in zip(
+            *_planes(seed, number(params, "sigma")), cast("list[int]", params["light"]), strict=True
+        ):
+            # The sum of the weights is 256 at most, so that no plane exceeds 16 bits.
+            added = np.rint((1.0 - through) * WHOLE * light + 0.5 * WHOLE).astype(np.uint16)
+            total = sharp * sharp_weights
+            total += blurred * soft_weights
+            total = cv2.add(total, cv2.LUT(path, added))
+            total >>= 8
+            planes.append(total.astype(np.uint8))
+        image = np.asarray(cv2.merge(planes), np.uint8)
         cv2.copyTo(seed.image, seed.frame.view(np.uint8), image)
         return image
+
+    def _path_of(self, seed: PreparedSeed, noise_seed: int) -> NDArray[np.uint8]:
+        """Return :meth:`_path`; the last one is kept with the seed, as all severities share it."""
+        cache: dict[int, NDArray[np.uint8]] = seed.memo(f"veil.path.{type(self).__name__}", dict)
+        if noise_seed not in cache:
+            cache.clear()
+            cache[noise_seed] = self._path(seed, noise_seed)
+        return cache[noise_seed]
 
 
 class Smoke(_Veil):
@@ -122,14 +143,16 @@ class LensFog(_Veil):
 
 
 def clouds(seed: int, height: int, width: int) -> NDArray[np.uint8]:
-    """Return a smooth random field that spans 0 to 255, uint8 height×width."""
+    """Return a smooth random field that spans nearly 0 to 255, uint8 height×width."""
     rng = np.random.Generator(np.random.PCG64(seed))
-    total = np.zeros((height, width))
+    rows, columns = -(-height // COARSE), -(-width // COARSE)
+    total = np.zeros((rows, columns))
     for cells, share in OCTAVES:
         grid = rng.integers(256, size=(cells, cells)).astype(np.float64)
-        total += share * _between(_between(grid, height).T, width).T
+        total += share * _between(_between(grid, rows).T, columns).T
     low, high = float(total.min()), float(total.max())
-    return ((total - low) * (255.0 / max(high - low, 1.0)) + 0.5).astype(np.uint8)
+    small = ((total - low) * (255.0 / max(high - low, 1.0)) + 0.5).astype(np.uint8)
+    return np.asarray(cv2.resize(small, (width, height), interpolation=cv2.INTER_LINEAR), np.uint8)
 
 
 def _between(grid: NDArray[np.float64], length: int) -> NDArray[np.float64]:
@@ -150,13 +173,24 @@ def _rim(height: int, width: int) -> NDArray[np.uint8]:
     return np.minimum(255.0 * (rows[:, None] ** 2 + columns[None, :] ** 2), 255.0).astype(np.uint8)
 
 
-def _without_detail(seed: PreparedSeed, sigma: float) -> NDArray[np.float32]:
-    """Return the image without fine detail, float32 H×W×3; the frame's edge is not dragged in; cached."""
+Planes: TypeAlias = tuple[list[NDArray[np.uint16]], list[NDArray[np.uint16]]]
 
-    def make() -> NDArray[np.float32]:
-        field = (~seed.frame).astype(np.uint8)
-        share = np.maximum(cv2.GaussianBlur(field * np.uint8(255), (0, 0), sigma), 1).astype(np.float32)
-        light = cv2.GaussianBlur(seed.image * field[:, :, None], (0, 0), sigma).astype(np.float32)
-        return np.asarray(np.minimum(light * (np.float32(255) / share)[:, :, None], np.float32(255)), np.float32)
 
-    return seed.memo(f"veil.blurred.{sigma:.3f}", make)
+def _planes(seed: PreparedSeed, sigma: float) -> Planes:
+    """Return the channels of the image and of the image without fine detail, uint16 H×W each; cached."""
+
+    def make() -> Planes:
+        pictures = seed.image, _without_detail(seed, sigma)
+        sharp, soft = ([plane.astype(np.uint16) for plane in cv2.split(picture)] for picture in pictures)
+        return sharp, soft
+
+    return seed.memo(f"veil.planes.{sigma:.3f}", make)
+
+
+def _without_detail(seed: PreparedSeed, sigma: float) -> Image:
+    """Return the image without fine detail; the frame's edge is not dragged in."""
+    field = (~seed.frame).view(np.uint8)
+    share = np.maximum(cv2.GaussianBlur(field * np.uint8(255), (0, 0), sigma), 1).astype(np.float32)
+    light = cv2.GaussianBlur(cv2.bitwise_and(seed.image, seed.image, mask=field), (0, 0), sigma).astype(np.float32)
+    full = light * cv2.merge([np.float32(255) / share] * 3) + np.float32(0.5)
+    return np.minimum(full, np.float32(255)).astype(np.uint8)

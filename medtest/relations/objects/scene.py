@@ -191,7 +191,7 @@ def _cells(values: NDArray[np.integer[Any]]) -> NDArray[np.float64]:
 def _spread(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return values smoothed by a binomial of 5 × 5 coarse cells along the last two axes; the border is repeated."""
     shape = values.shape
-    edge = np.empty((*shape[:-2], shape[-2] + 2, shape[-1] + 2))
+    edge = np.zeros((*shape[:-2], shape[-2] + 2, shape[-1] + 2))
     edge[..., 1:-1, 1:-1] = values
     for _ in range(2):
         edge[..., 0, :], edge[..., -1, :] = edge[..., 1, :], edge[..., -2, :]
@@ -291,20 +291,25 @@ def _tool(small: NDArray[np.uint8], field: Mask) -> Mask:
 def _overlay(seed: PreparedSeed, middle: float, radius: float) -> Mask:
     """Return bool H×W, True on rows of glyphs off the middle of the field and on green boxes."""
     red, green, blue = cv2.split(seed.image)
-    least = channel_limits(seed.image)[1]
+    least = cv2.min(cv2.min(red, green), blue)
     unit = max(seed.height, seed.width) / 512
+    box = cv2.compare(cv2.subtract(green, red), 40, cv2.CMP_GT) & cv2.compare(green, blue, cv2.CMP_GE)
     # White strokes stand out in the channel that tissue has least of, on dark and on bright tissue.
     strokes = cv2.morphologyEx(least, cv2.MORPH_TOPHAT, np.ones((round(11 * unit) | 1,) * 2, np.uint8))
-    thin = ((strokes > 28) & (least > 90)).view(np.uint8)
-    joined = cv2.dilate(thin, np.ones((1, round(9 * unit) | 1), np.uint8))
+    thin = cv2.compare(strokes, 28, cv2.CMP_GT) & cv2.compare(least, 90, cv2.CMP_GT)
+    # Rows of glyphs are found at half the size, which takes a quarter of the time.
+    half = cv2.dilate(thin, np.ones((2, 2), np.uint8), anchor=(0, 0))[::2, ::2]
+    joined = cv2.dilate(half, np.ones((1, (round(9 * unit) // 2 + 1) | 1), np.uint8))
     _, labels, stats, centres = cv2.connectedComponentsWithStats(joined)
-    _, _, width, height, _ = stats.T
-    text = (width >= 22 * unit) & (width >= 1.8 * height) & (height >= 5 * unit) & (height <= 18 * unit)
-    text &= np.abs(centres[:, 0] - middle) > 0.4 * radius
+    _, _, width, height, _ = 2 * stats.T
+    text = (width >= 22 * unit) & (width >= 1.8 * height) & (height >= 5 * unit) & (height - 2 <= 18 * unit)
+    text &= np.abs(2 * centres[:, 0] + 0.5 - middle) > 0.4 * radius
     text[0] = False
-    glyphs = cv2.dilate((text[labels] & (thin > 0)).view(np.uint8), np.ones((3, 3), np.uint8))
-    box = (cv2.subtract(green, red) > 40) & (green >= blue)
-    return np.asarray((glyphs > 0) | box, np.bool_)
+    if text.any():
+        rows = np.where(text[labels], np.uint8(255), np.uint8(0)).repeat(2, axis=0).repeat(2, axis=1)
+        glyphs = thin & rows[: seed.height, : seed.width]
+        box = box | cv2.dilate(glyphs, np.ones((3, 3), np.uint8))
+    return np.asarray(box > 0, np.bool_)
 
 
 def _darker(luma: NDArray[np.uint8], fine: int, wide: int) -> Floats:

@@ -222,10 +222,11 @@ class Matter(ABC):
             width = max(float(margin), RING * _diameter(seed))
             barred = seed.frame | scene.overlay | keep_out(seed, margin=round(width))
             share = 128.0 * scene.noise / 130.0
-            grain = np.clip(_grain(seed.height, seed.width) * np.float32(share) + np.float32(128.5), 96, 160)
-            grain[barred] = 0
-            masks = barred.view(np.uint8) * np.uint8(255), grain.astype(np.uint8)
-            return np.repeat(masks[0][..., None], 3, axis=2), np.repeat(masks[1][..., None], 3, axis=2)
+            grain = _grain(seed.height, seed.width) * np.float32(share)
+            levels = np.clip(grain + np.float32(128.5), 96, 160).astype(np.uint8)
+            levels[barred] = 0
+            mask = barred.view(np.uint8) * np.uint8(255)
+            return np.asarray(cv2.merge([mask] * 3), np.uint8), np.asarray(cv2.merge([levels] * 3), np.uint8)
 
         return seed.memo(f"ladder.masks.{margin}", make)
 
