@@ -107,7 +107,8 @@ def _draw_bubble(
 @lru_cache(maxsize=1)
 def _profile() -> NDArray[np.float32]:
     """Return the change of brightness by distance in steps of 1 ÷ :data:`FINE` of the radius; 0 from the reach on."""
-    return np.interp((np.arange(math.ceil(REACH * FINE) + 1) + 0.5) / FINE, *np.array(PROFILE).T).astype(np.float32)
+    places = (np.arange(math.ceil(REACH * FINE) + 1) + 0.5) / FINE
+    return np.asarray(np.interp(places, *np.array(PROFILE).T), np.float32)
 
 
 def _add_glint(

@@ -168,7 +168,7 @@ def _levels(spots: NDArray[np.uint8]) -> NDArray[np.uint8]:
     near, rings = spots, spots.copy()
     # Spots that grow by a cross and a square in turn have the distances of an octagon, far cheaper than exact ones.
     for step in range(1, len(profile) - 1):
-        near = cv2.dilate(near, _CROSS if step % 2 else _SQUARE)
+        near = np.asarray(cv2.dilate(near, _CROSS if step % 2 else _SQUARE), np.uint8)
         cv2.add(rings, near, dst=rings)
     table = np.full(256, ZERO, np.uint8)
     table[1 : len(profile)] = profile[-2::-1]

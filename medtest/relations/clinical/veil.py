@@ -97,18 +97,17 @@ class _Veil(VisibleRelation):
         soft = np.minimum(number(params, "softening") * lengths, 1.0)
         kept = np.rint(WHOLE * through * (1.0 - soft)).astype(np.uint16)
         share = np.rint(WHOLE * through).astype(np.uint16) - kept
-        sharp_weights, soft_weights = cv2.LUT(path, kept), cv2.LUT(path, share)
+        sharp_weights, soft_weights = (np.asarray(cv2.LUT(path, table), np.uint16) for table in (kept, share))
         planes = []
         for sharp, blurred, light in zip(
             *_planes(seed, number(params, "sigma")), cast("list[int]", params["light"]), strict=True
         ):
-            # The sum of the weights is 256 at most, so that no plane exceeds 16 bits.
-            added = np.rint((1.0 - through) * WHOLE * light + 0.5 * WHOLE).astype(np.uint16)
-            total = sharp * sharp_weights
+            # The weights add up to 256 at most, so that no sum exceeds 16 bits.
+            added = np.rint((1.0 - through) * WHOLE * light + 0.5 * WHOLE - 1.0).astype(np.uint16)
+            total: NDArray[np.uint16] = sharp * sharp_weights
             total += blurred * soft_weights
-            total = cv2.add(total, cv2.LUT(path, added))
-            total >>= 8
-            planes.append(total.astype(np.uint8))
+            total += np.asarray(cv2.LUT(path, added), np.uint16)
+            planes.append((total >> 8).astype(np.uint8))
         image = np.asarray(cv2.merge(planes), np.uint8)
         cv2.copyTo(seed.image, seed.frame.view(np.uint8), image)
         return image
@@ -193,4 +192,4 @@ def _without_detail(seed: PreparedSeed, sigma: float) -> Image:
     share = np.maximum(cv2.GaussianBlur(field * np.uint8(255), (0, 0), sigma), 1).astype(np.float32)
     light = cv2.GaussianBlur(cv2.bitwise_and(seed.image, seed.image, mask=field), (0, 0), sigma).astype(np.float32)
     full = light * cv2.merge([np.float32(255) / share] * 3) + np.float32(0.5)
-    return np.minimum(full, np.float32(255)).astype(np.uint8)
+    return np.asarray(np.minimum(full, np.float32(255)), np.uint8)
