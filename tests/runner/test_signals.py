@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 from forked_program import Program, command
+from sqlalchemy import create_engine
+from sqlalchemy.engine.interfaces import DBAPIConnection
 
 from medtest.runner.reporting import signals
 
@@ -203,3 +205,23 @@ def test_a_signal_that_waited_for_an_import_is_raised_once(
         assert signals.report_interrupt() == 130
     sys.modules.pop("signalled")
     assert TRACKING in capsys.readouterr().err
+
+
+def test_no_closing_of_a_connection_is_cut(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = create_engine("sqlite://")
+    engine.connect().close()
+    close = engine.dialect.do_close
+    closed = []
+
+    def close_when_signalled(connection: DBAPIConnection) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        close(connection)
+        closed.append(connection)
+
+    monkeypatch.setattr(engine.dialect, "do_close", close_when_signalled)
+    with signals.handled():
+        signals.phase("tracking")
+        with pytest.raises(KeyboardInterrupt):
+            engine.dispose()
+            time.sleep(3600)
+    assert closed and not caplog.records  # SQLAlchemy would log the interruption with its traceback

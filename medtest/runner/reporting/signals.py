@@ -34,6 +34,8 @@ PHASES = {
 }
 """Message about an interruption in each phase. In the first a signal ends the process at once."""
 _LATER_SECONDS = 0.05
+_UNINTERRUPTED = ("<frozen importlib", os.path.join("sqlalchemy", "pool", ""))
+"""Parts of the file names of code that prints any exception before raising it: imports, SQLAlchemy's connections."""
 
 
 @dataclass
@@ -164,11 +166,11 @@ def _resend() -> None:
 
 
 def _raise(frame: FrameType | None) -> None:
-    """Raise KeyboardInterrupt after any running import: extension modules print it and raise something else."""
+    """Raise KeyboardInterrupt, after the end of running code that would print it (:data:`_UNINTERRUPTED`)."""
     if _STATE.held:
         return
     _STATE.due = True
-    if _importing(frame):
+    if _printing(frame):
         timer = threading.Timer(_LATER_SECONDS, _resend)
         timer.daemon = True
         timer.start()
@@ -177,9 +179,9 @@ def _raise(frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def _importing(frame: FrameType | None) -> bool:
+def _printing(frame: FrameType | None) -> bool:
     while frame is not None:
-        if frame.f_code.co_filename.startswith("<frozen importlib"):
+        if any(part in frame.f_code.co_filename for part in _UNINTERRUPTED):
             return True
         frame = frame.f_back
     return False
