@@ -7,7 +7,7 @@ if __name__ == "__main__":  # before the imports, which take seconds; a worker i
 
     signals.at_start()
 
-import sys
+import sys  # Hydra's completion in fish looks for "@hydra.main" in this file
 
 from medtest.cli.run.launch import main
 

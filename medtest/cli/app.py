@@ -13,7 +13,7 @@ from typer.main import get_command
 
 from medtest.cli.new.skeleton import PartKind
 from medtest.cli.terminal import MAKE, MODELS, READ, RUN, GroupedCommands, console, say
-from medtest.cli.typed import ConfigDirs, Port, Tokens
+from medtest.cli.typed import BrowserForm, ConfigDirs, JUnitOption, Port, Tokens, complete_suite, complete_token
 from medtest.core.plugins import FAMILIES
 from medtest.core.version import __version__
 
@@ -27,26 +27,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-_PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
-
-
-class JUnitCases(StrEnum):
-    """Unit of a test case in ``junit.xml``."""
-
-    CELLS = "cells"
-    CASES = "cases"
-
-
-JUnitOption = Annotated[
-    JUnitCases | None, typer.Option("--junit", help="Also write junit.xml, with one test case per cell or per case.")
-]
-
-
-class BrowserForm(StrEnum):
-    """Place of the pictures of the report's browser."""
-
-    PAGE = "page"
-    FOLDER = "folder"
+_PASS_ON = {"ignore_unknown_options": True, "help_option_names": []}
 
 
 class ListedKind(StrEnum):
@@ -63,11 +44,11 @@ class ListedKind(StrEnum):
 
 
 @app.command("run", context_settings=_PASS_ON, add_help_option=False, rich_help_panel=RUN)
-def run(context: typer.Context) -> None:
+def run(tokens: Annotated[list[str] | None, typer.Argument(autocompletion=complete_token)] = None) -> None:
     """Run a suite: medtest run suite=polyp_seg model=ssformer (see medtest run --help)."""
     from medtest.cli.run.launch import main
 
-    raise typer.Exit(main(list(context.args)))
+    raise typer.Exit(main(tokens or []))
 
 
 @app.command("list", rich_help_panel=RUN)
@@ -88,7 +69,10 @@ def list_parts(
 def check(
     suites: Annotated[
         list[str],
-        typer.Argument(help="Suites by name or YAML file, or packs (FILE.zip). KEY=VALUE tokens apply to all."),
+        typer.Argument(
+            help="Suites by name or YAML file, or packs (FILE.zip). KEY=VALUE tokens apply to all.",
+            autocompletion=complete_suite,
+        ),
     ],
     config_dir: ConfigDirs = None,
 ) -> None:

@@ -1,10 +1,11 @@
-"""Parsing of command-line tokens: a suite, its overrides, and keys of the command."""
+"""Arguments and options shared by commands, and parsing of tokens: a suite, its overrides, keys of the command."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -12,14 +13,58 @@ import typer
 
 from medtest.core.errors import Mistake, UserMistakes, nearest_name, typed_mistake
 
+
+def complete_token(context: typer.Context, incomplete: str) -> list[str]:
+    """Return the tokens that an unfinished word may become, for the completion of shells.
+
+    Args:
+        context: The command with its tokens before the word, ``tokens`` or ``suites``.
+        incomplete: The word.
+    """
+    from medtest.suite.commandline.completion import completions
+
+    words = context.params.get("tokens") or context.params.get("suites") or []
+    return completions([str(word) for word in words], incomplete)
+
+
+def complete_suite(context: typer.Context, incomplete: str) -> list[str]:
+    """Return the suites whose names begin with a word, and the tokens that it may become."""
+    from medtest.suite.reading.library import suite_folders, suite_names
+
+    names = [name for name in suite_names(suite_folders()) if name.startswith(incomplete)]
+    return [*names, *complete_token(context, incomplete)]
+
+
 Tokens = Annotated[
     list[str],
-    typer.Argument(help="suite=NAME and any key of a run: data=PATH, model=NAME, relations.blur.severities=[3] …"),
+    typer.Argument(
+        help="suite=NAME and any key of a run: data=PATH, model=NAME, relations.blur.severities=[3] …",
+        autocompletion=complete_token,
+    ),
 ]
 ConfigDirs = Annotated[
     list[Path] | None, typer.Option("--config-dir", help="Folder of your own configuration (model/*.yaml …).")
 ]
 Port = Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")]
+
+
+class JUnitCases(StrEnum):
+    """Unit of a test case in ``junit.xml``."""
+
+    CELLS = "cells"
+    CASES = "cases"
+
+
+JUnitOption = Annotated[
+    JUnitCases | None, typer.Option("--junit", help="Also write junit.xml, with one test case per cell or per case.")
+]
+
+
+class BrowserForm(StrEnum):
+    """Place of the pictures of the report's browser."""
+
+    PAGE = "page"
+    FOLDER = "folder"
 
 
 def split_tokens(tokens: Sequence[str], *keys: str) -> tuple[str, list[str], dict[str, str], list[str]]:

@@ -241,7 +241,10 @@ def _run_hydra_flag(
         elif args.info is not None:
             hydra.show_info(args.info, config_name="config", overrides=overrides)
         else:
-            hydra.shell_completion(config_name="config", overrides=args.overrides)
+            from medtest.suite.commandline.completion import typed_line
+
+            with typed_line():
+                hydra.shell_completion(config_name="config", overrides=args.overrides)
 
     _with_rephrased_errors(places, show)
     return ExitCode.OK

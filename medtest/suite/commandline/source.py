@@ -38,7 +38,7 @@ from medtest.suite.reading.library import load_tree, suite_folders, suite_names
 _NAME = re.compile(r"[A-Za-z0-9_][\w-]{0,99}(?:\.yaml)?")
 """Pattern of a suite's or system's name, or a misspelling of one; no path out of a folder."""
 _MADE = ("suite", "model")
-_HIDDEN = ("relations", "seeds", "oracles")
+_HIDDEN = ("relations", "seeds", "oracles", "readers", "tasks")
 
 
 @dataclass(frozen=True, kw_only=True)
