@@ -48,6 +48,34 @@ def test_two_steady_swaps_differ_with_2p_1_minus_p_and_drawn_anew_they_cancel(me
     assert net.p() < 1e-4
 
 
+def test_tables_have_a_row_for_each_defect_and_none_of_zeros(method: ModuleType) -> None:
+    """Each row of coverages holds truth and net at all rates; a table of findings leaves out what finds nothing."""
+    columns = [("truth", 0.05, 0.05, 0.06), ("net", 0.05, 0.1, 0.1), ("truth", 0.4, 0.4, 0.4), ("net", 0.4, 0.5, 0.5)]
+    coverages = [
+        method.Coverage(
+            name="`swaps`",
+            anew=False,
+            rate=rate,
+            what=figure,
+            implied=implied,
+            campaigns=20,
+            covered=19,
+            total=20 * mean,
+        )
+        for figure, rate, implied, mean in columns
+    ]
+    lines, accepted = method.coverage_table(coverages)
+    assert accepted
+    assert lines[0] == "| defect (operator, errors) | drawn | truth, 0.05 | truth, 0.4 | net, 0.05 | net, 0.4 |"
+    assert lines[2:4] == ["| `swaps` | steady | 95.0 (0.050) | 95.0 (0.400) | 95.0 (0.100) | 95.0 (0.500) |", ""]
+    assert "0.010" in lines[4]  # the furthest mean
+    cell = method.Cell(mean=0.3, found=1.0)
+    nothing = dict.fromkeys(method.COLUMNS, method.Cell(mean=0.0, found=0.0))
+    by_operator = dict.fromkeys(method.OPERATORS, nothing) | {"ss": {**nothing, "strict": cell}}
+    rows = method.detection_table({"": dict.fromkeys(method.OPERATORS, nothing), "swaps": by_operator})[2:]
+    assert rows == ["| `swaps` | strict | 0 | 0 | 0 | **30** | 0 | 0 |"]
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_every_defect_is_covered_and_found(method: ModuleType) -> None:
