@@ -156,7 +156,7 @@ def coverage_table(found: Sequence[Coverage]) -> tuple[list[str], bool]:
         rows.setdefault((one.name, one.anew), {})[one.what, one.rate] = cell
     for (name, anew), by_column in rows.items():
         cells_of = " | ".join(by_column.get(column, "-") for column in columns)
-        lines.append(f"| {name} | {'anew' if anew else 'steady'} | {cells_of} |")
+        lines.append(f"| {name} | {'each time' if anew else 'steady'} | {cells_of} |")
     furthest = max(abs(one.mean - one.implied) for one in found)
     return [*lines, "", f"Means over the campaigns differ from what is implied by {furthest:.3f} at most."], accepted
 
