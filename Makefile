@@ -9,7 +9,8 @@ STAMP  := $(VENV)/.medtest-installed
 TESTS  := $(VENV)/.medtest-tests-installed
 # uv, or pip where uv cannot be had. Both check the same hashes of the same locks.
 INSTALLER ?= uv
-# Tests run over all cores; one worker a file, since tests of a file share what they made.
+# Tests run over all cores, with half as many workers more (tests/conftest.py), since tests also wait; one worker a file,
+# since tests of a file share what they made. A worker's libraries calculate on one core.
 PYTEST ?= $(BIN)/python -m pytest -q -n auto --dist loadfile
 # What tests run under, and installs do not: TESTENV="env HOME=… TMPDIR=…".
 TESTENV ?=
@@ -50,6 +51,8 @@ install: $(STAMP)
 # Exit code 1 of run.py says that a gate failed: a finding, not a failure of the demo.
 demo: $(STAMP)
 	$(BIN)/python run.py suite=polyp_seg $(DEMO); code=$$?; [ $$code -le 1 ]
+
+test slow: export OMP_NUM_THREADS ?= 1
 
 test: $(TESTS)
 	$(TESTENV) $(PYTEST) $(if $(COVERAGE),$(COUNTED))

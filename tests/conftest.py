@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Callable, Mapping
 from difflib import unified_diff
 from pathlib import Path
 
+import psutil
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 from s3_server import bucket  # noqa: F401 - a fixture
+
+from medtest.cli.bootstrap import quiet_libraries
+from medtest.report.tracking.store import configure
+
+# Commands and MLflow set variables of the environment. All tests have them from the start: where one is new, workers
+# need another fork server, which imports everything once more.
+quiet_libraries()
+configure()
+
+_WORKER_BYTES = 3 * 1024**3
+"""Memory of a process that runs tests, with the processes that it starts."""
 
 # How long an example takes says nothing on machines that run other things too. Examples are the same in every run, so
 # that what passes here passes in CI; `pytest --hypothesis-profile=search` draws new ones, and more of them. A test
@@ -28,6 +41,13 @@ def pytest_configure(config: pytest.Config) -> None:
     if settings.get_current_profile_name() == "medtest":
         # reading 1,200 files takes ten seconds, and examples would depend on what was imported before
         providers._get_local_constants = providers.Constants
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Return three processes for two processors, since tests wait for a third of their time, if there is memory."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(cores, min(cores + cores // 2, psutil.virtual_memory().available // _WORKER_BYTES))
 
 
 def pytest_collection_finish() -> None:

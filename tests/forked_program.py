@@ -39,7 +39,6 @@ COMMANDS = (
     "scipy.stats",
     "statsmodels.api",
     "torch",
-    "torchvision",
 )
 """What commands and their workers spend their time on importing."""
 

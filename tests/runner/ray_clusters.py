@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import threading
 import time
@@ -22,7 +23,8 @@ os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")  # loopback
 os.environ.setdefault("RAY_worker_niceness", "0")  # else a busy machine gives them nothing
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_gcs_rpc_server_reconnect_timeout_s", "5")  # how long a head may be away
-pytest.importorskip("ray")
+if importlib.util.find_spec("ray") is None:  # importing it takes a second
+    pytest.skip("Ray is not installed", allow_module_level=True)
 
 
 _STORE = {"object_store_memory": 80 * 1024**2}

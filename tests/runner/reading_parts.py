@@ -45,7 +45,7 @@ class Lengths(BatchReader[str, int]):
             if one.startswith("break"):
                 raise ValueError("no word")
             if one.startswith("slow"):
-                time.sleep(0.2)
+                time.sleep(0.04)
         return [len(one) for one in contents]
 
     def texts(self, content: str, facts: int) -> dict[str, str | None]:

@@ -205,6 +205,8 @@ class Played(Worker):
 
     def _send(self, thing: Any) -> None:
         self.sent.append(thing)
+        if thing is None:  # it was retired
+            self.say(Gone())
 
     def say(self, *messages: Any) -> None:
         for message in messages:

@@ -106,7 +106,9 @@ def test_what_is_read_while_libraries_load_gets_another_server(
     first = server_of()
     assert server_of() == first
     monkeypatch.setenv("MEDTEST_HOME", "/elsewhere")
-    assert said("print(os.environ['MEDTEST_HOME'], os.getppid())")[1] == f"/elsewhere {first}"
+    monkeypatch.setenv("SOME_VENDOR_KEY", "canary")
+    code = "print(os.environ['MEDTEST_HOME'], os.environ['SOME_VENDOR_KEY'], os.getppid())"
+    assert said(code)[1] == f"/elsewhere canary {first}"
     monkeypatch.setenv("NPY_DISABLE_CPU_FEATURES", "AVX512F")
     other = server_of("assert os.environ['NPY_DISABLE_CPU_FEATURES'] == 'AVX512F'")
     assert other != first

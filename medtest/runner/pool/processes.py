@@ -34,8 +34,10 @@ _SERVER = (
 )
 _SERVERS = 3
 """Number of servers without workers that are kept."""
-_AT_WILL = ("MEDTEST_", "MLFLOW_", "PYTEST_CURRENT_TEST")
+_AT_WILL = ("MEDTEST_", "MLFLOW_", "PYTEST_CURRENT_TEST", "COLUMNS")
 """Prefixes of variables that are not read while modules load."""
+_KEYS = "_KEY"
+"""Suffix of variables with credentials, which are read when a connection is opened."""
 _STATUS = ("Umask:", "Uid:", "Gid:", "Groups:", "SigIgn:", "CapEff:", "Seccomp:", "Cpus_allowed:", "Mems_allowed:")
 _END_SECONDS = 5.0
 
@@ -338,7 +340,9 @@ def _inherited(environment: dict[str, str]) -> _Key:
     """Return the state that a process inherits from its parent or reads while loading libraries."""
     import resource
 
-    variables = frozenset(variable for variable in environment.items() if not variable[0].startswith(_AT_WILL))
+    variables = frozenset(
+        (name, value) for name, value in environment.items() if not (name.startswith(_AT_WILL) or name.endswith(_KEYS))
+    )
     limits = tuple(resource.getrlimit(getattr(resource, name)) for name in dir(resource) if name.startswith("RLIMIT_"))
     lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
     status = tuple(line for line in lines if line.startswith(_STATUS))
