@@ -148,6 +148,14 @@ def unpack(tokens: Annotated[list[str], typer.Argument(help="FILE.zip and to=FOL
     unpack_tokens(tokens, console=console())
 
 
+@app.command("freeze", rich_help_panel=RUN)
+def freeze(tokens: Tokens, config_dir: ConfigDirs = None) -> None:
+    """Freeze a suite's plan before its first case: medtest freeze suite=polyp_evidence."""
+    from medtest.cli.run.freeze import freeze_plan
+
+    freeze_plan(tokens, config_dirs=config_dir or [], console=console())
+
+
 @app.command("replay", rich_help_panel=RUN)
 def replay(
     tokens: Tokens,

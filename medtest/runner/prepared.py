@@ -18,6 +18,7 @@ from medtest.runner.privacy.rules import ShownNames, key_fingerprint
 from medtest.runner.records.ledger import seeds_twice
 from medtest.runner.records.rows import records_schema, strata_of
 from medtest.runner.records.shards import columns_there
+from medtest.runner.reporting.frozen import Followed, followed_plans
 from medtest.seeds.base import SeedSource
 from medtest.seeds.needed import check_needed
 from medtest.suite.checking.misfits.altering import altering_mistakes
@@ -51,6 +52,7 @@ class PreparedRun:
         strata: Columns that stratify tables.
         notices: Lines for the user.
         classes: Classes of the data sets that have any.
+        frozen: Frozen plan that each system's run follows; None for none.
     """
 
     suite: Suite
@@ -66,6 +68,7 @@ class PreparedRun:
     strata: tuple[str, ...]
     notices: tuple[str, ...]
     classes: Mapping[str, Classes]
+    frozen: tuple[Followed | None, ...] = ()
 
 
 def prepare_run(suite: Suite, invocation: Invocation) -> PreparedRun:
@@ -121,6 +124,8 @@ def prepare_run(suite: Suite, invocation: Invocation) -> PreparedRun:
     chosen = _chosen_places(plan, invocation, names)
     if not chosen.any():
         notices.append(f"Shard {invocation.shard} has no chosen case ({len(refs):,} seeds in total).")
+    frozen = followed_plans(invocation.home, suite, digests)
+    notices += [plan.notice(name) for name, plan in zip(systems, frozen, strict=True) if plan is not None]
     return PreparedRun(
         suite=suite,
         plan=plan,
@@ -137,6 +142,7 @@ def prepare_run(suite: Suite, invocation: Invocation) -> PreparedRun:
         classes={
             source.dataset: source_classes for source in sources if (source_classes := source.classes()) is not None
         },
+        frozen=frozen,
     )
 
 

@@ -32,7 +32,10 @@ def with_composed(suite: Suite) -> Suite:
     """Return the suite with its composed form, from which the same suite can be composed again."""
 
     def family(plans: tuple[PartPlan, ...], uses: str) -> dict[str, Any]:
-        return {p.id: {uses: p.info.name, **_without_empty(plain_settings(p))} for p in plans}
+        return {
+            p.id: {uses: p.info.name, **_without_empty(asdict(p.trace)), **_without_empty(plain_settings(p))}
+            for p in plans
+        }
 
     oracle, relations = suite.oracle, family(suite.relations, "relation")
     for name, crafter in suite.crafters.items():
@@ -44,6 +47,7 @@ def with_composed(suite: Suite) -> Suite:
         "name": suite.name,
         "version": suite.version,
         "description": suite.description,
+        **({"intended_use": suite.intended_use} if suite.intended_use else {}),
         "seed": suite.seed,
         "seeds": family(suite.seeds, "source"),
         "relations": relations,

@@ -29,6 +29,20 @@ EACH = "each"
 
 
 @dataclass(frozen=True, kw_only=True)
+class Trace:
+    """Ties of a gate or relation to a technical file, texts with ids such as ``SRS-14``; no result depends on them."""
+
+    requirement: str | None = None
+    hazard: str | None = None
+    rationale: str | None = None
+    acceptance: str | None = None
+
+
+TRACE: tuple[str, ...] = tuple(Trace.__dataclass_fields__)
+"""Names of the ties."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class PartPlan:
     """Part as used by a suite.
 
@@ -37,12 +51,14 @@ class PartPlan:
         info: The plug-in.
         settings: Validated settings: defaults from YAML, the suite's, the command line's, in that order.
         shown: For a system: its name in records if that is not its own; not in any digest.
+        trace: For a relation: its ties to a technical file; not in any digest.
     """
 
     id: str
     info: PartInfo
     settings: Any
     shown: str = ""
+    trace: Trace = Trace()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +82,7 @@ MOST_SOURCE_FAILED = 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gate:
+class Gate(Trace):
     """Bound that the run must hold, else exit code 1.
 
     Attributes:
@@ -167,6 +183,8 @@ class Suite:
     """Form of stored answers; it does not change a case."""
     held: tuple[str, ...] = ()
     """Additional recorded scores: those in existing records, or named by the command line."""
+    intended_use: str = ""
+    """Intended use of the systems, for a technical file."""
     may_alter: tuple[str, ...] = ()
     """Relations that may alter the diagnosis of a suite of labels."""
     composed: Mapping[str, Any] = field(default_factory=dict)

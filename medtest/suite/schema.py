@@ -11,12 +11,14 @@ from medtest.suite.sharding import Shard
 
 Percent = Annotated[float, Field(ge=0, le=100)]
 Threshold = Annotated[float, Field(ge=0, lt=1)]
+Prose = Annotated[str, Field(min_length=1, max_length=2000)]
 AgainstName = Literal["truth", "source", "input"]
 
 SUITE_KEYS: tuple[str, ...] = (
     "name",
     "version",
     "description",
+    "intended_use",
     "seed",
     "seeds",
     "relations",
@@ -40,6 +42,26 @@ class Block(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
+class TraceBlock(Block):
+    """Keys of gates and relations that tie them to a technical file; no result depends on them.
+
+    Attributes:
+        requirement: Requirement that is verified, with its id, such as ``SRS-14``.
+        hazard: Hazard that is looked at, with its id.
+        rationale: Reason for this relation, or for this bound.
+        acceptance: When a result is acceptable, in the words of the technical file.
+    """
+
+    requirement: Prose | None = None
+    hazard: Prose | None = None
+    rationale: Prose | None = None
+    acceptance: Prose | None = None
+
+
+TRACE_KEYS: tuple[str, ...] = tuple(TraceBlock.model_fields)
+"""Keys of gates and relations whose values are prose."""
+
+
 class Head(Block):
     """Head of a suite: name, version, description, and settings of the whole suite.
 
@@ -47,6 +69,7 @@ class Head(Block):
         name: Name of the suite, of its MLflow experiment and of its folder below ``outputs/``.
         version: Version of the content; raise it when results stop being comparable.
         description: Purpose of the suite, for lists and reports.
+        intended_use: Intended use of the systems under test, for a technical file.
         seed: Seed of all random numbers, with the address of each case.
         answers: Form of stored answers, with which oracles can judge again: ``compact``, ``maps`` (with probability
             maps) or ``none``.
@@ -57,6 +80,7 @@ class Head(Block):
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")
     version: str = Field(min_length=1, max_length=40)
     description: str = ""
+    intended_use: str = ""
     seed: int = Field(ge=0, le=2**63 - 1)
     answers: Literal["compact", "maps", "none"] = "compact"
     may_alter: list[str] = []
@@ -92,7 +116,7 @@ class ShownBlock(Block):
     against: list[AgainstName] = Field(default=["truth", "source"], min_length=1)
 
 
-class GatedRate(Block):
+class GatedRate(TraceBlock):
     """Rate that a gate judges; missing criterion keys default to the primary criterion.
 
     Attributes:

@@ -27,6 +27,7 @@ BOUNDED = {
     "background_subtraction",
     "denoising",
     "liver",
+    "polyp_evidence",
     "polyp_negatives",
 } | {name for name in SUITES if name.startswith("polyp_seg") and name != "polyp_seg_unlabelled"}
 """Suites whose primary criterion is not against the source's own answer."""

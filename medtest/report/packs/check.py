@@ -15,11 +15,12 @@ from medtest.report.packs.compare import about_cases, about_seeds, about_suite, 
 from medtest.report.packs.contents import DATA, FOLLOW_UPS, SEEDS, SUITES, PackHead, RunFacts, SuiteFacts
 from medtest.report.packs.findings import PackFinding, Sameness, about_versions, listed
 from medtest.report.packs.lists import CaseLine, Progress, SeedLine, Surveyor, read_list
-from medtest.report.packs.locks import ANSWERS, PIXELS, TABLES, Touches, lock_of, other_versions
+from medtest.report.packs.locks import ANSWERS, PIXELS, TABLES, Touches, other_versions
 from medtest.report.packs.reading import PackFolder
 from medtest.report.packs.runs import remade
 from medtest.report.packs.suites import parts_of, plain_composed, systems_covered
 from medtest.report.packs.tables import compare_tables
+from medtest.runner.reporting.software import lock_of
 from medtest.suite.compose import Loaded, load, needs_data
 from medtest.suite.model import Invocation
 from medtest.suite.reading.safety import read_suite

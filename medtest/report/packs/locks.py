@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import platform
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, distribution
 from typing import Final, Literal
 
-from medtest.core.version import __version__
+from medtest.runner.reporting.software import ENVIRONMENT
 
 Touches = Literal["pixels", "answers", "tables", "nothing"]
 """Effects of another package version: bytes of seeds and follow-ups, answers of systems, tables and reports
@@ -37,46 +34,12 @@ _TOUCHED: Mapping[str, tuple[Touches, ...]] = {
     **dict.fromkeys(("bm3d", "pywavelets", "foolbox", "pyautoattack", "spacy", "stanza"), (ANSWERS,)),
     **dict.fromkeys(("pandas", "pyarrow", "statsmodels", "patsy", "jinja2", "markupsafe", "matplotlib"), (TABLES,)),
 }
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_EXTRA = re.compile(r"\bextra\s*==")
-_FOR_DEVELOPERS = re.compile(r"\bextra\s*==\s*['\"](dev|[a-z0-9]+-tests)['\"]")
-_ENVIRONMENT = ("python", "machine", "system", "medtest")
-"""Entries that are not packages."""
-
-
-def lock_of(brought_by: Iterable[str] = ()) -> dict[str, str]:
-    """Return the versions of medtest, of all installed packages that it and its extras require, and of the machine.
-
-    Args:
-        brought_by: Further packages, which provide parts.
-    """
-    versions: dict[str, str] = {}
-    waiting = [("medtest", True), *((name, False) for name in brought_by)]
-    while waiting:
-        name, extras = waiting.pop()
-        normalized = re.sub(r"[-_.]+", "-", name).lower()
-        if normalized in versions:
-            continue
-        try:
-            package = distribution(name)
-        except PackageNotFoundError:
-            continue  # an extra, or for other platforms
-        versions[normalized] = package.version
-        left_out = _FOR_DEVELOPERS if extras else _EXTRA
-        needed = [requirement for requirement in package.requires or () if not left_out.search(requirement)]
-        waiting += [(match[0], False) for requirement in needed if (match := _NAME.match(requirement))]
-    return {
-        "python": platform.python_version(),
-        "machine": platform.machine(),
-        "system": platform.system(),
-        **dict(sorted({**versions, "medtest": __version__}.items())),
-    }
 
 
 def lock_text(versions: Mapping[str, str]) -> str:
     """Return versions as a file for ``pip install -r``; entries that are not packages are comments."""
-    head = [f"# {name} {versions[name]}" for name in _ENVIRONMENT if name in versions]
-    return "\n".join([*head, *(f"{name}=={versions[name]}" for name in versions if name not in _ENVIRONMENT), ""])
+    head = [f"# {name} {versions[name]}" for name in ENVIRONMENT if name in versions]
+    return "\n".join([*head, *(f"{name}=={versions[name]}" for name in versions if name not in ENVIRONMENT), ""])
 
 
 @dataclass(frozen=True, kw_only=True)

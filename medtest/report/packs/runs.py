@@ -18,7 +18,7 @@ from medtest.core.records import PICTURES
 from medtest.core.version import __version__
 from medtest.report.packs.contents import FORMAT, HEAD, LOCK, PackHead, RunFacts, packed_files
 from medtest.report.packs.findings import listed
-from medtest.report.packs.locks import lock_of, lock_text
+from medtest.report.packs.locks import lock_text
 from medtest.report.packs.suites import Packed, check_images
 from medtest.report.packs.writing import check_target, write_pack
 from medtest.report.pages.comparison import REPORT
@@ -29,6 +29,7 @@ from medtest.results.records.wanted import SUITE_FILE, Wanted
 from medtest.results.tables import FOLDER as TABLES
 from medtest.runner.folder import OUTPUTS, RECORDS, RUN_FILE, VIEWS, check_format, output_problems, write_run
 from medtest.runner.records.answers import THUMBNAILS
+from medtest.runner.reporting.software import lock_of
 from medtest.suite.model import Privacy
 from medtest.suite.reading.safety import read_suite
 

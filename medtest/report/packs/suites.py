@@ -29,10 +29,11 @@ from medtest.report.packs.contents import (
     packed_files,
 )
 from medtest.report.packs.lists import CaseLine, Lists, Progress, SeedLine, Surveyor, list_text, make_lists
-from medtest.report.packs.locks import lock_of, lock_text
+from medtest.report.packs.locks import lock_text
 from medtest.report.packs.pixels import PixelWriter
 from medtest.report.packs.writing import check_target, write_pack
 from medtest.runner.folder import output_problems
+from medtest.runner.reporting.software import lock_of
 from medtest.suite.checking.exclusion import COPY
 from medtest.suite.compose import Loaded, load, needs_data
 from medtest.suite.digest import run_digest

@@ -15,6 +15,7 @@ from medtest.core.version import __version__
 from medtest.results.gating.conditions import FAILED, PASSED
 from medtest.results.gating.gates import GateResult
 from medtest.runner.folder import output_problems, utc_now
+from medtest.suite.model import TRACE, Gate
 
 FILE = "gates.jsonl"
 _MOST_BYTES = 50_000_000
@@ -60,7 +61,7 @@ def append(
         "cases": cases,
         "gates": [
             {
-                **asdict(result.gate),
+                **_stated(result.gate),
                 "held": result.held,
                 "verdict": result.verdict,
                 "percent": _number(result.percent),
@@ -139,7 +140,12 @@ def last_of_each(entries: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]
 
 def is_set(entry: Mapping[str, Any], results: Sequence[GateResult]) -> bool:
     """Return True if an evaluation was of these gates."""
-    return _set_of(entry["gates"]) == _set_of([asdict(result.gate) for result in results])
+    return _set_of(entry["gates"]) == _set_of([_stated(result.gate) for result in results])
+
+
+def _stated(gate: Gate) -> dict[str, Any]:
+    """Return the fields of a gate, without ties that it does not have."""
+    return {name: value for name, value in asdict(gate).items() if value is not None or name not in TRACE}
 
 
 def _number(percent: float | None) -> float | None:
@@ -148,7 +154,7 @@ def _number(percent: float | None) -> float | None:
 
 def _set_of(gates: Sequence[Mapping[str, Any]]) -> str:
     """Return the identity of a set of gates, independent of their order and results."""
-    became = {"held", "verdict", "percent", "cases", "conditions", "said"}
+    became = {"held", "verdict", "percent", "cases", "conditions", "said", *TRACE}
     return "\n".join(
         sorted(json.dumps({k: v for k, v in gate.items() if k not in became}, sort_keys=True) for gate in gates)
     )

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cache, partial
-from importlib.metadata import PackageNotFoundError, version
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +14,6 @@ import yaml
 from medtest.core.cases import SOURCE
 from medtest.core.files import read_object
 from medtest.core.oracles.base import Oracle
-from medtest.core.version import __version__
 from medtest.readers.base import KeptReader
 from medtest.runner.folder import (
     FORMAT,
@@ -39,6 +36,7 @@ from medtest.runner.records.ledger import CasePlaces, RecordLedger
 from medtest.runner.records.parts import write_part
 from medtest.runner.records.shards import Code
 from medtest.runner.reporting.outcome import Limits, SystemOutcome
+from medtest.runner.reporting.software import versions
 from medtest.suite.model import Invocation
 from medtest.systems.base import System
 from medtest.systems.naming import identity
@@ -49,17 +47,6 @@ if TYPE_CHECKING:
 _SEED = ("dataset", "seed_id", "item")
 """Columns shared by the records of a follow-up and its source."""
 SUITE_FILE = "suite.yaml"
-_LIBRARIES = (
-    "numpy",
-    "opencv-python",
-    "pillow",
-    "scipy",
-    "torch",
-    "torchvision",
-    "onnxruntime",
-    "pyarrow",
-    "transformers",
-)
 
 
 @dataclass
@@ -130,6 +117,10 @@ class Finisher:
             content = self._run_json(outcome, digest.covers, device=device, layout=layout)
             if self.asked is not None:  # its statements about records cover the whole folder
                 content |= self._of_folder(number)
+            followed = self.prepared.frozen[number] if self.prepared.frozen else None
+            if followed is not None:
+                content["frozen"] = followed.stated()
+                followed.write_copy(folder)
             write_run(folder, content)
             shard = self.invocation.shard
             if shard is not None:
@@ -271,19 +262,6 @@ def _error_percent(counts: np.ndarray[Any, np.dtype[np.int64]]) -> float:
     finished = int(counts.sum() - counts[Code.NONE])
     failed = int(counts[Code.ERROR] + counts[Code.SOURCE_FAILED])
     return 100.0 * failed / finished if finished else 0.0
-
-
-@cache
-def versions() -> Mapping[str, str]:
-    """Return the versions that may affect results, without importing the libraries."""
-    installed = {"medtest": __version__, "python": platform.python_version(), "machine": platform.machine()}
-    installed["system"] = platform.system()
-    for library in _LIBRARIES:
-        try:
-            installed[library] = version(library)
-        except PackageNotFoundError:
-            continue
-    return installed
 
 
 def _plain(value: Any) -> Any:

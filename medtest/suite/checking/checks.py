@@ -21,9 +21,9 @@ from medtest.suite.checking.misfits.crafting import crafters_of
 from medtest.suite.checking.validation import validate
 from medtest.suite.composed import with_composed
 from medtest.suite.draft import Draft, settings_of
-from medtest.suite.model import PartPlan, Prepare, Privacy, Suite
+from medtest.suite.model import PartPlan, Prepare, Privacy, Suite, Trace
 from medtest.suite.reading.safety import Key, short
-from medtest.suite.schema import ExcludeBlock, Head, PrepareBlock, PrivacyBlock
+from medtest.suite.schema import TRACE_KEYS, ExcludeBlock, Head, PrepareBlock, PrivacyBlock, TraceBlock
 
 USES: Mapping[str, str] = {"seeds": "source", "relations": "relation", "systems": "use"}
 """The key that names the plug-in if the id differs."""
@@ -64,6 +64,7 @@ def check(draft: Draft) -> Suite | None:
         name=head.name,
         version=head.version,
         description=head.description.strip(),
+        intended_use=head.intended_use.strip(),
         seed=head.seed,
         seeds=tuple(seeds),
         relations=tuple(relations),
@@ -141,8 +142,12 @@ def _plan(draft: Draft, family: Family, infos: Mapping[str, PartInfo], name: str
         fix = "" if uses in settings or nearest else f"if this is an id, also name its part: {name}: {{{uses}: …}}"
         draft.wrong(place, found=used, allowed=", ".join(infos) or "none is installed", nearest=nearest, fix=fix)
         return None
-    validated = settings_of(draft, key, info, {k: v for k, v in settings.items() if k != uses})
-    return None if validated is None else PartPlan(id=name, info=info, settings=validated)
+    ties = {k: v for k, v in settings.items() if k in TRACE_KEYS and family == "relations"}
+    validated = settings_of(draft, key, info, {k: v for k, v in settings.items() if k != uses and k not in ties})
+    trace = validate(TraceBlock, ties, at=key, origin=draft.origin, mistakes=draft.mistakes)
+    if validated is None or trace is None:
+        return None
+    return PartPlan(id=name, info=info, settings=validated, trace=Trace(**trace.model_dump()))
 
 
 def _with_floor(relations: list[PartPlan], draft: Draft) -> list[PartPlan]:

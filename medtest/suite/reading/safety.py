@@ -21,6 +21,7 @@ import yaml
 from medtest.core.cases import ID_PATTERN
 from medtest.core.errors import Mistake
 from medtest.suite.reading.strings import forbidden
+from medtest.suite.schema import TRACE_KEYS
 
 Key: TypeAlias = tuple[str | int, ...]
 
@@ -30,8 +31,9 @@ MAX_DEPTH = 16
 MAX_STRING = 4_000
 MAX_KEY = 64
 
-PROSE: frozenset[str] = frozenset({"description"})
+PROSE: frozenset[str] = frozenset({"description", "intended_use"})
 """Top-level keys with prose, in which dots, colons and quotes are not import paths or commands."""
+_TRACED = ("gates", "relations")  # their items have keys with prose
 
 _HEADER = re.compile(r"^\s*#\s*@\s*\w+")
 _INTERPOLATION = re.compile(r"\$\{([^{}$]*)\}")
@@ -364,7 +366,7 @@ def _string(text: str, line: int, key: Key, document: Document) -> Any:
             line=line, key=key, found=text, allowed="interpolation of keys of this suite, for example ${seed}"
         )
         return _DROPPED
-    prose = bool(key) and key[0] in PROSE
+    prose = bool(key) and (key[0] in PROSE or (len(key) == 3 and key[0] in _TRACED and key[-1] in TRACE_KEYS))
     for reason in forbidden(remainder, prose=prose or key[:1] in (("extends",), ("defaults",))):
         document.refuse(line=line, key=key, found=text, allowed=reason)
         return _DROPPED

@@ -20,7 +20,8 @@ import medtest
 from medtest.core.errors import ExitCode, UserMistakes
 from medtest.phantoms import skin
 from medtest.phantoms.colon import make_colon
-from medtest.report.packs.locks import lock_of, other_versions
+from medtest.report.packs.locks import other_versions
+from medtest.runner.reporting.software import lock_of
 from medtest.suite.compose import load_suite
 
 SHARED = Path(os.environ.get("MEDTEST_SHARED", Path(__file__).parents[3].parent / "shared"))

@@ -70,17 +70,17 @@ class SettingsSchemas:
         content = self.definitions[self._names[model]]
         return {**content, "properties": dict(content["properties"])}
 
-    def part(self, info: PartInfo, uses: str) -> Json:
+    def part(self, info: PartInfo, beside: Json) -> Json:
         """Return the schema of a part's settings; parts of one class share a definition.
 
         Args:
             info: The part.
-            uses: Key that names the part beside its settings.
+            beside: Properties beside the settings.
         """
         model = info.load().Settings
         block = self.block(model)
         defaults = {key: {"default": value} for key, value in info.defaults.items() if key in block["properties"]}
-        properties = {uses: {"type": "string"}, **block["properties"]}
+        properties = {**beside, **block["properties"]}
         shared = {**{key: value for key, value in block.items() if key != "type"}, "properties": properties}
         reference = self.define(f"{info.family}:{self._names[model]}", lambda: shared)
         return {"description": info.summary, "allOf": [{"$ref": reference}], "properties": defaults}

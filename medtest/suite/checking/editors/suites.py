@@ -24,7 +24,16 @@ from medtest.suite.checking.exclusion import PLAIN_NAME
 from medtest.suite.checking.judging import can_read, criterion_names
 from medtest.suite.checking.systems import system_infos
 from medtest.suite.reading.library import load_tree, suite_folders, suite_names
-from medtest.suite.schema import ExcludeBlock, GateBlock, Head, PrepareBlock, PrimaryBlock, PrivacyBlock, ShownBlock
+from medtest.suite.schema import (
+    ExcludeBlock,
+    GateBlock,
+    Head,
+    PrepareBlock,
+    PrimaryBlock,
+    PrivacyBlock,
+    ShownBlock,
+    TraceBlock,
+)
 
 FILE = "medtest.schema.json"
 """Name of the schema that is shipped beside the suites."""
@@ -71,7 +80,7 @@ class _SuiteSchema:
             "readers": _loadable(parts("readers")),
         }
         settings = [info.load().Settings for infos in self.infos.values() for info in infos.values()]
-        self.schemas = SettingsSchemas([*settings, Head, GateBlock, *_BLOCKS.values(), *_ORACLE_BLOCKS])
+        self.schemas = SettingsSchemas([*settings, Head, GateBlock, TraceBlock, *_BLOCKS.values(), *_ORACLE_BLOCKS])
         self.meanings = _meanings(folders)
         crafter = {"type": "object", "required": ["use"], "$ref": self._chosen("systems", changed=False)}
         for content in self.schemas.definitions.values():
@@ -160,14 +169,19 @@ class _SuiteSchema:
 
     def _part(self, family: Family, name: str) -> str:
         uses = USES.get(family, "use")
-        return self.schemas.define(f"{family}.{name}", lambda: self.schemas.part(self.infos[family][name], uses))
+        beside = self._beside(family, {uses: {"type": "string"}})
+        return self.schemas.define(f"{family}.{name}", lambda: self.schemas.part(self.infos[family][name], beside))
+
+    def _beside(self, family: Family, uses: Json) -> Json:
+        """Return the properties that stand beside a part's settings: its name, and ties of relations."""
+        return {**uses, **(self.schemas.block(TraceBlock)["properties"] if family == "relations" else {})}
 
     def _any(self, family: Family) -> str:
         """Return the reference to settings with the keys of every part of a family."""
         uses = USES.get(family, "use")
         blocks = [self.schemas.block(info.load().Settings) for info in self.infos[family].values()]
         return self.schemas.define(
-            f"{family}:any", lambda: merged([{"properties": {uses: {"type": "string"}}}, *blocks])
+            f"{family}:any", lambda: merged([{"properties": self._beside(family, {uses: {"type": "string"}})}, *blocks])
         )
 
     def _chosen(self, family: Family, *, changed: bool) -> str:

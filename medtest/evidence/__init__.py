@@ -1,0 +1,1 @@
+"""Technical files: frozen plans, the evidence document, its software list and signature."""
