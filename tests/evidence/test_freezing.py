@@ -31,6 +31,16 @@ def test_ties_reach_the_composed_suite_and_change_no_digest(tmp_path: Path) -> N
     assert load_suite(write_suite(tmp_path / "again", text)).composed == suite.composed
 
 
+@pytest.mark.parametrize(
+    ("stated", "key"), [("hazard: [HAZ-1]", "relations.blur.hazard"), ("hazzard: HAZ-1", "relations.blur.hazzard")]
+)
+def test_a_wrong_tie_of_a_relation_is_a_mistake_of_the_suite(tmp_path: Path, stated: str, key: str) -> None:
+    with pytest.raises(UserMistakes) as caught:
+        load_suite(write_suite(tmp_path, SUITE.replace('requirement: "SRS-14: blur"', stated, 1)))
+    (mistake,) = caught.value.mistakes
+    assert (mistake.where.endswith("tied.yaml"), mistake.key, mistake.line) == (True, key, 9)
+
+
 def test_a_run_follows_the_frozen_plan_and_names_the_gate_that_was_changed_after_it(tmp_path: Path) -> None:
     suite = write_suite(tmp_path)
     path, plan = freeze_plan(suite, tmp_path)
