@@ -7,11 +7,12 @@ Part classes are imported here for their ``Settings``; heavy libraries such as t
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from medtest.core.cases import ID_PATTERN, SOURCE, UNCHANGED
-from medtest.core.errors import MedtestError, nearest_name
+from medtest.core.errors import MedtestError, Mistake, nearest_name
 from medtest.core.plugins import Family, PartInfo, parts
 from medtest.core.tasks.base import noun, task_of
 from medtest.suite.checking.exclusion import PLAIN_NAME, BadListError, Exclusion, find_list, read_exclusion
@@ -143,11 +144,23 @@ def _plan(draft: Draft, family: Family, infos: Mapping[str, PartInfo], name: str
         draft.wrong(place, found=used, allowed=", ".join(infos) or "none is installed", nearest=nearest, fix=fix)
         return None
     ties = {k: v for k, v in settings.items() if k in TRACE_KEYS and family == "relations"}
+    earlier = len(draft.mistakes)
     validated = settings_of(draft, key, info, {k: v for k, v in settings.items() if k != uses and k not in ties})
+    if family == "relations":
+        draft.mistakes[earlier:] = [_proposing_ties(mistake) for mistake in draft.mistakes[earlier:]]
     trace = validate(TraceBlock, ties, at=key, origin=draft.origin, mistakes=draft.mistakes)
     if validated is None or trace is None:
         return None
     return PartPlan(id=name, info=info, settings=validated, trace=Trace(**trace.model_dump()))
+
+
+def _proposing_ties(mistake: Mistake) -> Mistake:
+    """Add the ties of relations to what a mistake allows in place of an unknown key."""
+    name = mistake.key.rpartition(".")[2]
+    if mistake.found != f"the key {name}":
+        return mistake
+    nearest = nearest_name(name, TRACE_KEYS) or mistake.nearest
+    return replace(mistake, allowed=f"{mistake.allowed}, {', '.join(TRACE_KEYS)}", nearest=nearest)
 
 
 def _with_floor(relations: list[PartPlan], draft: Draft) -> list[PartPlan]:
