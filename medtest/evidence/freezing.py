@@ -98,4 +98,4 @@ def _finished(folder: Path) -> int:
         shards = sum(pq.read_metadata(path).num_rows for path in (folder / "records").glob("*.parquet"))
     except (OSError, ValueError) as error:
         raise OutputProblem(f"Records in {folder.name} cannot be read: {error}") from error
-    return max(merged, shards)
+    return max(int(merged), int(shards))
