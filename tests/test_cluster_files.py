@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
 SCRIPT = ROOT / "cluster" / "shards.sbatch"
@@ -60,9 +61,29 @@ def test_a_task_that_is_told_to_stop_waits_for_the_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["requirements.lock", "pyproject.toml", "README.md", "LICENSE", "medtest", "conf", "suites"]
+    "path",
+    [
+        "requirements.lock",
+        "requirements-dev.lock",
+        "pyproject.toml",
+        "README.md",
+        "LICENSE",
+        "medtest",
+        "conf",
+        "suites",
+    ],
 )
 def test_the_image_is_built_of_files_that_are_there(path: str) -> None:
-    copied = re.findall(r"^COPY (.+) \S+$", (ROOT / "cluster" / "Dockerfile").read_text(), flags=re.MULTILINE)
+    copied = re.findall(r"^COPY (.+) \S+$", (ROOT / "Dockerfile").read_text(), flags=re.MULTILINE)
     assert path in " ".join(copied).split()
     assert (ROOT / path).exists()
+
+
+def test_extras_in_the_image_have_the_versions_of_the_development_lock(tmp_path: Path) -> None:
+    (script,) = re.findall(r"^ +(sed .*) >versions\.txt", (ROOT / "Dockerfile").read_text(), flags=re.MULTILINE)
+    done = subprocess.run(["sh", "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    lines = done.stdout.splitlines()
+    pinned = re.findall(r"^[a-z0-9._-]+==", (ROOT / "requirements-dev.lock").read_text(), flags=re.MULTILINE)
+    assert [line.partition("==")[0] + "==" for line in lines] == pinned
+    assert any(line.startswith("ray==") for line in lines) and not any("--hash" in line for line in lines)
+    assert {str(Requirement(line)) for line in lines}  # each is what pip reads
