@@ -62,7 +62,7 @@ class Campaign:
         pictures: KeptPictures | None = None,
     ) -> None:
         if caller.wire.draws and pictures is None:
-            raise ValueError("what is drawn needs a folder")
+            raise ValueError("drawn pictures need a folder")
         self.caller, self.ledger, self.pictures = caller, ledger, pictures
         self.cache = cache or Cache(None)
         self._memory = Memory(ledger, self.cache, pictures)

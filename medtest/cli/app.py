@@ -70,6 +70,7 @@ def check(
     suites: Annotated[
         list[str],
         typer.Argument(
+            metavar="SUITE",
             help="Suites by name or YAML file, or packs (FILE.zip). KEY=VALUE tokens apply to all.",
             autocompletion=complete_suite,
         ),

@@ -38,12 +38,14 @@ def complete_suite(context: typer.Context, incomplete: str) -> list[str]:
 Tokens = Annotated[
     list[str],
     typer.Argument(
+        metavar="KEY=VALUE",
         help="suite=NAME and any key of a run: data=PATH, model=NAME, relations.blur.severities=[3] …",
         autocompletion=complete_token,
     ),
 ]
 ConfigDirs = Annotated[
-    list[Path] | None, typer.Option("--config-dir", help="Folder of your own configuration (model/*.yaml …).")
+    list[Path] | None,
+    typer.Option("--config-dir", metavar="DIR", help="Folder of your own configuration (model/*.yaml …)."),
 ]
 Port = Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")]
 

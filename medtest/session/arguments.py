@@ -124,7 +124,7 @@ def typed_systems(systems: Systems | None, fingerprint: str) -> tuple[list[str],
     objects = [model.plan() for model in models]
     called = [*names, *(plan.id for plan in objects)]
     if again := sorted({name for name in called if called.count(name) > 1}):
-        raise mistake("systems", f"{', '.join(again)} twice", "a name of its own for each", "Model(…, name=…)")
+        raise mistake("systems", f"{', '.join(again)} twice", "a different name for each", "Model(…, name=…)")
     if objects and not names:
         names = [_STAND_IN]
     typed = names[0] if len(names) == 1 else f"[{','.join(names)}]"

@@ -172,7 +172,7 @@ def test_ctrl_c_keeps_what_was_finished(tmp_path: Path) -> None:
         (("polyp_seg", Reddish), "an instance: Reddish"),
         (("polyp_seg", SimpleNamespace(predict=reddish)), "its method: ….predict"),
         (("polyp_seg", {"Mein Netz": reddish}), "small letters"),
-        (("polyp_seg", [reddish, reddish]), "a name of its own"),
+        (("polyp_seg", [reddish, reddish]), "a different name"),
         (("polyp_seg", {"onnx": {"pathh": "net.onnx"}}), "path"),
         (("medvqa", reddish), "answer"),
         (("polyp_seg", {"callable": {"target": f"{address.__file__}:address_tex"}}), "did you mean: address_text"),

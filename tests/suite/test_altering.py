@@ -36,7 +36,7 @@ def test_the_capsule_suite_leaves_blood_out_and_refuses_it() -> None:
     suite = load_suite("wce", BASE)
     assert "blood" not in {plan.id for plan in suite.relations} and len(suite.relations) == 9
     text = wrong("relations.blood={}")
-    assert "alters the diagnosis vascular" in text and "a finding of its own" in text and "may_alter: [blood]" in text
+    assert "alters the diagnosis vascular" in text and "a separate finding" in text and "may_alter: [blood]" in text
     assert wrong("+relations.spots={relation: blood}").count("alters the diagnosis") == 1
 
 

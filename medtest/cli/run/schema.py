@@ -12,7 +12,9 @@ from medtest.cli.typed import ConfigDirs
 
 
 def print_schema(
-    suite_dir: Annotated[list[Path] | None, typer.Option(help="Folder of your own suites that others extend.")] = None,
+    suite_dir: Annotated[
+        list[Path] | None, typer.Option(metavar="DIR", help="Folder of suites that yours extend.")
+    ] = None,
     config_dir: ConfigDirs = None,
 ) -> None:
     """Print the JSON Schema of suites, with which editors complete and check them: medtest schema > FILE.json."""

@@ -115,4 +115,4 @@ class Blood(_Covering):
     alters: ClassVar[frozenset[str]] = frozenset(
         {"vascular", "bleeding", "bleed", "blood", "haemorrhage", "haemorrhages", "hemorrhage", "hemorrhages"}
     )
-    alters_why: ClassVar[str] = "blood in the picture is a finding of its own"
+    alters_why: ClassVar[str] = "blood in the picture is a separate finding"

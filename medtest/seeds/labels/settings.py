@@ -71,5 +71,5 @@ class LabelFolderSettings(FolderSettings):
     @model_validator(mode="after")
     def _check_class_names(self) -> LabelFolderSettings:
         if self.labels == "none" and not self.classes:
-            raise wrong_at("classes", "the classes' names: without labels they cannot be told from the data")
+            raise wrong_at("classes", "the classes' names: without labels the data do not say them")
         return self
