@@ -80,10 +80,10 @@ class SettingsSchemas:
         model = info.load().Settings
         block = self.block(model)
         defaults = {key: {"default": value} for key, value in info.defaults.items() if key in block["properties"]}
-        properties = {**beside, **block["properties"]}
-        shared = {**{key: value for key, value in block.items() if key != "type"}, "properties": properties}
+        shared = {"properties": {**beside, **block["properties"]}, "additionalProperties": False}
         reference = self.define(f"{info.family}:{self._names[model]}", lambda: shared)
-        return {"description": info.summary, "allOf": [{"$ref": reference}], "properties": defaults}
+        text = info.summary or block["description"]
+        return {"description": text, "allOf": [{"$ref": reference}], "properties": defaults}
 
     def define(self, name: str, build: Callable[[], Json]) -> str:
         """Add a definition unless it exists, and return the reference to it."""
