@@ -6,6 +6,7 @@ Nothing here loads a network or reads image files.
 from __future__ import annotations
 
 import json
+import pickle
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -15,12 +16,14 @@ import numpy as np
 
 from medtest.core.cases import Address, Classes, FollowUp, Params, PreparedSeed, Prompt, Seed, SeedRef, image_sha256
 from medtest.core.errors import BadOutput, NotApplicable
+from medtest.core.oracles.dots import dot_pattern, dot_shift
 from medtest.core.plugins import part
 from medtest.core.probes import CraftCase, Probe
 from medtest.core.scenes import Entity, difference, pool_of
 from medtest.core.tasks.base import SystemInput, task_of
 from medtest.preparation.prepare import prepare
 from medtest.relations.base import PUBLISHED_SEVERITY, CraftedRelation, Relation
+from medtest.relations.corruptions.warp import crop_corner, wide_picture
 from medtest.relations.series import follow_up
 from medtest.runner.units.parts import check_follow_up
 from medtest.suite.reading.library import deep_merge
@@ -60,9 +63,12 @@ def check_relation(
     * One address always gives the same bytes, in any order of calls; stored parameters reproduce them.
     * The image keeps shape and dtype and shares no memory with the seed, which is not modified.
     * The black frame is unchanged, unless ``touches_frame``; relations that add objects leave lesions uncovered.
-    * Parameters are JSON; scale and facts are finite numbers; the effect is none, move or add, for prompts the
+    * Parameters are JSON; scale and facts are finite numbers; the effect is none, move, warp or add, for prompts the
       difference of the pools (``scene``).
+    * Pixels are where the effect says: a pattern of dots in place of the image moves as declared, within one pixel
+      (:mod:`medtest.core.oracles.dots`).
     * The scale belongs to the severity and grows with it.
+    * The relation can be pickled, since workers are processes of their own.
     * A relation that needs a system documents its crafting (``crafting``), needs no more than the probe gives, and
       draws only from its parameters; it is crafted one case at a time, as its pixels may depend on the batch.
 
@@ -85,6 +91,7 @@ def check_relation(
     results = {address: _make(relation, seed, address, probe) for address in addresses}
     again = {address: _make(relation, fresh, address, probe) for address in reversed(addresses)}
     name, after = type(relation).__name__, _arrays(seed)
+    _check_pickling(relation, name)
     _require(all(np.array_equal(before[key], after[key]) for key in before), name, "it wrote to the seed's arrays")
     scales: dict[int, float] = {}
     for address, result in results.items():
@@ -114,6 +121,9 @@ def check_relation(
     rises = all(low < high for low, high in zip([0.0, *grown], grown, strict=False))
     _require(rises or relation.group == "floor", name, f"scales do not grow from 0: {grown}")
     follow_ups = tuple(result for result in results.values() if isinstance(result, FollowUp))
+    for address, result in results.items():
+        if isinstance(result, FollowUp) and address.repeat == 0 and address.severity == max(relation.severities()):
+            _check_places(relation, seed, result, probe)
     _require(bool(follow_ups) or may_skip, name, f"has no room on this seed: {', '.join(_reasons(results))}")
     return follow_ups
 
@@ -206,10 +216,17 @@ def _check_one(relation: Relation, seed: PreparedSeed, result: FollowUp, where: 
         _require(np.array_equal(result.image[seed.mask], seed.image[seed.mask]), where, "something covers the lesion")
 
 
+def _check_pickling(relation: Relation, name: str) -> None:
+    try:
+        pickle.dumps(relation)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise AssertionError(f"{name}: workers cannot receive it, {error}") from None
+
+
 def _check_effect(seed: PreparedSeed, result: FollowUp, where: str) -> None:
     effect = result.effect
     if seed.prompt is None or result.prompt is None:
-        _require(effect.kind in ("none", "move", "add"), where, f"the effect {effect.kind!r} is not a kind")
+        _require(effect.kind in ("none", "move", "warp", "add"), where, f"the effect {effect.kind!r} is not a kind")
         return
     _require(
         effect.kind == "scene", where, f"the effect {effect.kind!r} is not a scene's; make follow-ups with change()"
@@ -218,6 +235,32 @@ def _check_effect(seed: PreparedSeed, result: FollowUp, where: str) -> None:
         dict(effect.data) == difference(seed.prompt.pool, result.prompt.pool), where, "the effect is not the pools'"
     )
     _require(bool(result.prompt.text.strip()), where, "the prompt has no words")
+
+
+def _check_places(relation: Relation, seed: PreparedSeed, result: FollowUp, probe: Probe | None) -> None:
+    """Check that a pattern of dots moves as the effect of a follow-up says; for 8-bit RGB images."""
+    if seed.image.dtype != np.uint8 or seed.image.ndim != 3 or seed.image.shape[2] != 3 or not seed.spec.coloured:
+        return
+    wide, (top, left) = wide_picture(seed), crop_corner(seed)
+    whole = dot_pattern(*wide.shape[:2])
+    pattern = np.ascontiguousarray(whole[top : top + seed.height, left : left + seed.width])
+    pattern[seed.frame] = seed.image[seed.frame]
+    dotted = replace(seed, image=pattern, wide=None if seed.wide is None else whole, _memo={})
+    try:
+        if isinstance(relation, CraftedRelation):
+            changed = _crafted(relation, dotted, result.params, probe)
+        else:
+            changed = relation.apply(dotted, result.params)
+    except NotApplicable:
+        return
+    shift = dot_shift(pattern, changed.image, changed.effect, frame=seed.frame)
+    _require(not shift.mirrored, type(relation).__name__, "it mirrors the picture; say so with an effect of kind move")
+    _require(
+        not shift.differs,
+        type(relation).__name__,
+        f"pixels are {shift.distance or 0:.1f} px (median) from where the effect {changed.effect.kind!r} puts them; "
+        "declare the effect move or warp",
+    )
 
 
 def _same(first: FollowUp, second: FollowUp) -> bool:

@@ -32,7 +32,7 @@ NOISE = (
     "jpeg",
 )
 """Scales of uncertainty that are as fine as a pixel."""
-OTHERS = ("bias_field",)
+OTHERS = ("bias_field", "breathing", "elastic", "lens_distortion")
 
 
 def strip(seed: PreparedSeed, name: str, relation: Relation, suite_seed: int, side: int) -> Image.Image:

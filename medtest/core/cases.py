@@ -22,6 +22,7 @@ from medtest.core.address import Address as Address
 from medtest.core.address import image_sha256 as image_sha256
 from medtest.core.outputs import AnswerOutput as AnswerOutput
 from medtest.core.outputs import Classes as Classes
+from medtest.core.outputs import Displacements as Displacements
 from medtest.core.outputs import Image as Image
 from medtest.core.outputs import ImageOutput as ImageOutput
 from medtest.core.outputs import LabelOutput as LabelOutput
@@ -223,13 +224,21 @@ class Effect:
     """Effect of a relation on the expected answer, as data read by the oracle.
 
     Attributes:
-        kind: ``"none"``; ``"move"`` (the mask moves by ``data["matrix"]``); ``"add"`` (something countable was added);
-            ``"scene"`` (a prompt's pool changed, :func:`medtest.core.scenes.difference`).
-        data: Details required by the kind; JSON values only.
+        kind: ``"none"``; ``"move"`` (the mask moves by ``data["matrix"]``); ``"warp"`` (it moves by ``displacements``);
+            ``"add"`` (something countable was added); ``"scene"`` (a prompt's pool changed,
+            :func:`medtest.core.scenes.difference`).
+        data: Details required by the kind; JSON values only. For a warp, the SHA-256 of the displacements.
+        displacements: For a warp, float16 H×W×2 (:mod:`medtest.core.oracles.warps`); else None.
     """
 
     kind: str = "none"
     data: Params = field(default_factory=dict)
+    displacements: Displacements | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def moves(self) -> bool:
+        """True if the expected mask moves."""
+        return self.kind in ("move", "warp")
 
     @property
     def adds(self) -> bool:

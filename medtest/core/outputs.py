@@ -16,6 +16,7 @@ from medtest.core.scenes import Prompt
 Image: TypeAlias = NDArray[Any]
 Mask: TypeAlias = NDArray[np.bool_]
 Probability: TypeAlias = NDArray[np.float32]
+Displacements: TypeAlias = NDArray[np.float16]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

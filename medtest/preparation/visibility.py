@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.core.cases import Effect, Image, Mask, PreparedSeed
-from medtest.core.oracles.moves import move_points
+from medtest.core.oracles.moves import moved_points
 from medtest.core.portable import portable_opencv
 from medtest.preparation.colour_difference import colour_differences, lab_colours
 
@@ -141,10 +141,10 @@ def visibility(seed: PreparedSeed, image: Image, effect: Effect = Effect()) -> f
     outlines = _outlines(seed)
     if outlines is None:
         return None
-    if effect.kind != "move":
+    if not effect.moves:
         return outlines.visibility(_taken(image, outlines.pixels))
     rows, columns = np.divmod(outlines.pixels, seed.width)
-    points = np.rint(move_points(np.stack([columns, rows], axis=1), effect.data["matrix"]))
+    points = np.rint(moved_points(np.stack([columns, rows], axis=1), effect))
     in_image = np.all((points >= 0) & (points < (seed.width, seed.height)), axis=1)
     columns, rows = np.where(in_image[:, None], points, 0).astype(np.int64).T
     return outlines.visibility(_taken(image, rows * seed.width + columns), in_image)

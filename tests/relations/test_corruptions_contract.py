@@ -256,7 +256,7 @@ GOLDEN: dict[str, tuple[int, str]] = {
     "brightness": (1, "57eb563a5651dece"),
     "gaussian_blur": (1, "999c29f2228553cb"),
     "gaussian_noise": (1, "53252d9c326befe2"),
-    "motion_blur": (1, "ed89c932987ebd8d"),
+    "motion_blur": (2, "ed89c932987ebd8d"),
     "rotate": (1, "9271852e537bf0f3"),
     "scale": (1, "f824c15f9a43e081"),
     "shear": (1, "d667a3c427b37917"),
@@ -266,7 +266,7 @@ GOLDEN: dict[str, tuple[int, str]] = {
     "speckle_noise": (1, "229c3b28c69399ed"),
     "tilt": (1, "3fb9326249b8fd91"),
     "translate": (1, "28df438d93f78a55"),
-    "zoom_blur": (1, "3d6406ecdc9f1c08"),
+    "zoom_blur": (2, "3d6406ecdc9f1c08"),
 }
 
 

@@ -15,9 +15,12 @@ from medtest.relations.base import Relation
 from medtest.testing import SUITE_SEED, synthetic_seed
 
 GOLDEN: dict[str, tuple[int, str]] = {
+    "breathing": (1, "a320a59eaa2299d2"),
     "blur": (2, "fe2973b25f6f23f0"),
     "bubbles": (3, "91ee1e080ff87e62"),
     "contrast": (2, "bc0b1f7aee2822c6"),
+    "elastic": (1, "1d9c166dc996df3c"),
+    "lens_distortion": (1, "a50765fdf5b8de19"),
     "lens_drop": (2, "cf053547bc09f1bb"),
     "lens_fog": (2, "3823469c3ad69fdc"),
     "saturation": (2, "1ad86ae0bcb1167d"),
@@ -65,5 +68,5 @@ def test_bytes_are_those_of_the_revision(name: str) -> None:
 
 def test_every_relation_of_this_module_is_guarded() -> None:
     pictures = {"unchanged", "saturation", "contrast", "white_balance", "specularity", "blur", "text"}
-    nested = {"bubbles", "lens_drop", "lens_fog", "smoke", "streak"}
+    nested = {"breathing", "bubbles", "elastic", "lens_distortion", "lens_drop", "lens_fog", "smoke", "streak"}
     assert set(GOLDEN) == pictures | nested

@@ -23,7 +23,7 @@ from medtest.core.cases import (
     SeedRef,
 )
 from medtest.core.errors import BadOutput, UserMistakes
-from medtest.core.oracles.moves import move_mask
+from medtest.core.oracles.moves import move_mask, moved_mask
 from medtest.core.plugins import parts
 from medtest.core.tasks.base import (
     PICTURE,
@@ -201,7 +201,7 @@ class Places(TaskDrawing):
     def expected_region(self, seed: PreparedSeed, effect: Effect) -> Mask:
         region = np.zeros(seed.image.shape[:2], np.bool_)
         region[seed.truth] = True
-        return region if effect.kind != "move" else move_mask(region, effect.data["matrix"])
+        return moved_mask(region, effect)
 
 
 def test_what_a_task_expects_is_drawn_without_panels_of_its_own(moved: tuple[PreparedSeed, FollowUp, Mask]) -> None:

@@ -1,4 +1,4 @@
-"""Geometry of effects of kind ``move``, applied to masks and points.
+"""Geometry of effects of kinds ``move`` and ``warp``, applied to masks and points.
 
 A matrix is 2×3 (affine) or 3×3 (perspective) numbers that map a source pixel (x, y) to its place in the follow-up, at
 the prepared size; pixel centres lie on whole numbers. ``prepared`` is (rows, columns) of the prepared image, needed if
@@ -13,17 +13,61 @@ import cv2
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from medtest.core.cases import Effect, Mask
+from medtest.core.cases import Effect, Image, Mask
+from medtest.core.oracles.warps import warp_image, warp_mask, warp_points
 
 
-def moved_mask(mask: Mask, effect: Effect) -> Mask:
-    """Return the mask of a prepared source moved to its place in the follow-up; unchanged if nothing moves.
+def moved_mask(mask: Mask, effect: Effect, *, prepared: tuple[int, int] | None = None) -> Mask:
+    """Return a source's mask moved to its place in the follow-up; unchanged if nothing moves.
 
     Args:
-        mask: bool H×W, of the prepared size.
+        mask: bool H×W.
+        effect: Effect of the relation.
+        prepared: See the module.
+    """
+    if effect.displacements is not None:
+        return warp_mask(mask, effect.displacements)
+    return move_mask(mask, effect.data["matrix"], prepared=prepared) if effect.kind == "move" else mask
+
+
+def moved_image(image: Image, effect: Effect) -> Image:
+    """Return a prepared picture moved as its mask is, bilinear; black or the nearest pixels where it ends.
+
+    Args:
+        image: uint8 H×W×3.
         effect: Effect of the relation.
     """
-    return move_mask(mask, effect.data["matrix"]) if effect.kind == "move" else mask
+    if effect.displacements is not None:
+        return warp_image(image, effect.displacements)
+    if effect.kind != "move":
+        return image
+    matrix = _full_matrix(effect.data["matrix"], None, None)
+    return np.asarray(cv2.warpPerspective(image, matrix, (image.shape[1], image.shape[0]), flags=cv2.INTER_LINEAR))
+
+
+def moved_points(
+    points: ArrayLike, effect: Effect, *, size: tuple[int, int] | None = None, prepared: tuple[int, int] | None = None
+) -> NDArray[np.float64]:
+    """Return a source's points moved to their places in the follow-up; unchanged if nothing moves.
+
+    Args:
+        points: …×2 pixels (x, y), not rounded.
+        effect: Effect of the relation.
+        size: Rows and columns of the points' picture, if it is not the prepared one.
+        prepared: See the module; required with ``size``.
+
+    Returns:
+        float64 of the points' shape.
+    """
+    if effect.displacements is None:
+        matrix = effect.data["matrix"] if effect.kind == "move" else np.eye(3)
+        return move_points(points, matrix, size=size, prepared=prepared)
+    coordinates = np.asarray(points, dtype=np.float64)
+    if size is None or prepared is None or size == prepared:
+        return warp_points(coordinates, effect.displacements)
+    factors = np.array([size[1] / prepared[1], size[0] / prepared[0]])
+    moved = warp_points((coordinates + 0.5) / factors - 0.5, effect.displacements)
+    return np.asarray((moved + 0.5) * factors - 0.5, dtype=np.float64)
 
 
 def move_mask(mask: Mask, matrix: Any, *, prepared: tuple[int, int] | None = None) -> Mask:

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from medtest.core.cases import Image, Params, PreparedSeed
+from medtest.core.cases import Effect, Image, Params, PreparedSeed
 from medtest.core.plugins import PartSettings
 from medtest.relations.corruptions.base import Corruption, CorruptionSettings, FrameAt, Sweep
 from medtest.relations.corruptions.layers import smoothed
-from medtest.relations.corruptions.line_filter import motion_blur
-from medtest.relations.corruptions.warp import about_centre, warped, wide_picture
+from medtest.relations.corruptions.line_filter import line_taps, motion_blur
+from medtest.relations.corruptions.warp import about_centre, image_matrix, shifted, warped, wide_picture
 from medtest.relations.levels import Level, number
 
 _UNBLURRED = 0.25
@@ -129,6 +129,7 @@ class MotionBlur(_Blur):
     """
 
     Settings = MotionBlurSettings
+    revision: ClassVar[int] = 2
     scale_unit: ClassVar[str] = "σ along the line, pixels at 224"
 
     def at_level(self, level: MotionBlurLevel, unit: float, rng: np.random.Generator) -> dict[str, Any]:
@@ -158,6 +159,12 @@ class MotionBlur(_Blur):
             seed.image, radius=number(params, "radius"), sigma=number(params, "sigma"), degrees=number(params, "angle")
         )
         return np.asarray(cv2.convertScaleAbs(blurred))
+
+    def effect(self, seed: PreparedSeed, params: Params) -> Effect:
+        """Return the mean shift: the line begins at each pixel, so that the picture is blurred to one side."""
+        offsets, weights = line_taps(number(params, "radius"), number(params, "sigma"), number(params, "angle"))
+        down, right = (offsets * weights[:, None]).sum(axis=0)
+        return Effect(kind="move", data={"matrix": shifted(-right, -down).tolist()})
 
 
 class ZoomBlurLevel(Level):
@@ -198,6 +205,7 @@ class ZoomBlur(_Blur):
     """
 
     Settings = ZoomBlurSettings
+    revision: ClassVar[int] = 2
     begins_clean: ClassVar[bool] = True
     scale_unit: ClassVar[str] = "largest enlargement minus 1"
 
@@ -228,3 +236,10 @@ class ZoomBlur(_Blur):
             return np.asarray(cv2.convertScaleAbs(total, alpha=1.0 / count))
         mean = 1.0 / (count + own)
         return np.asarray(cv2.addWeighted(total, mean, seed.image, own * mean, 0.0, dtype=cv2.CV_8U))
+
+    def effect(self, seed: PreparedSeed, params: Params) -> Effect:
+        """Return the mean enlargement."""
+        step, count, own = number(params, "step"), int(number(params, "count")), int(number(params, "own"))
+        factor = 1.0 + step * (count * (count - 1) / 2) / (count + own)
+        matrix = image_matrix(seed, about_centre(np.diag([factor, factor, 1.0]), wide_picture(seed).shape))
+        return Effect(kind="move", data={"matrix": matrix.tolist()})

@@ -64,7 +64,7 @@ class StoredFollowUps:
             if self._store is None:
                 self._store = FollowUpStore.open(self.folder)
             entry = self._store.by_key(self.recipe.followup_key(source, address))
-            if entry is None or entry.skipped:
+            if entry is None or entry.skipped or entry.effect.kind == "warp":  # displacements are not stored
                 return None
             image = self._store.image(entry.followup_sha256)
         except MedtestError:

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from medtest.core.cases import Effect, Mask, MaskOutput, Output, PreparedSeed, Probability
 from medtest.core.oracles.base import Oracle
-from medtest.core.oracles.moves import move_mask, moved_mask
+from medtest.core.oracles.moves import moved_mask
 
 HIT_FRACTION = 0.1
 """Smallest predicted fraction of a lesion's pixels for which it counts as found."""
@@ -215,10 +215,9 @@ def _truth(seed: PreparedSeed, effect: Effect) -> _Truth:
     if mask is None:
         raise ValueError("an unlabelled seed has no truth")
     original = mask if seed.original_mask is None else seed.original_mask
-    if effect.kind != "move":
+    if not effect.moves:
         return seed.memo(f"{_MEMO}truth", lambda: _Truth(mask, original))
-    matrix = effect.data["matrix"]
-    return _Truth(move_mask(mask, matrix), move_mask(original, matrix, prepared=(seed.height, seed.width)))
+    return _Truth(moved_mask(mask, effect), moved_mask(original, effect, prepared=(seed.height, seed.width)))
 
 
 def _false_regions(predicted: Bytes, shared_map: Bytes, area: int, shared: int) -> int:

@@ -14,6 +14,7 @@ from medtest.core.cases import Address, Effect, FollowUp, Image, Json, Params, P
 from medtest.core.errors import NotApplicable
 from medtest.core.plugins import PartInfo, PartSettings
 from medtest.relations.base import Relation, RelationSettings
+from medtest.relations.clinical.warps import Breathing
 from medtest.runner.followups import StoreReport, make_followups
 from medtest.seeds.base import SeedSource
 from medtest.suite.model import Criterion, Invocation, OraclePlan, PartPlan, Prepare, Privacy, Suite
@@ -109,6 +110,10 @@ class Shift(Relation):
             scale=float(params["columns"]),
             effect=Effect(kind="move", data={"matrix": matrix}),
         )
+
+
+class Bend(Breathing):
+    """Bends the image, and the expected mask with it."""
 
 
 class TroubleSettings(RelationSettings):

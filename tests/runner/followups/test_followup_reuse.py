@@ -6,13 +6,15 @@ import pickle
 import sqlite3
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from followup_parts import make_suite
+from followup_parts import Bend, make_suite
 
 from medtest.core.cases import FollowUp
 from medtest.core.errors import MedtestError
+from medtest.core.oracles.moves import moved_mask
 from medtest.core.records import UNEQUAL_COLUMNS
 from medtest.runner.followups import FollowUpStore, StoredFollowUps, make_followups
 from medtest.runner.reporting.outcome import Limits
@@ -73,6 +75,23 @@ def test_what_is_kept_is_what_is_made(store: Path, tmp_path: Path) -> None:
             for name in ("params", "scale", "effect"):
                 assert getattr(one.follow, name) == getattr(other.follow, name)
             assert dict(one.follow.facts) == dict(other.follow.facts)
+
+
+def test_displacements_are_not_kept_and_made_again(tmp_path: Path) -> None:
+    suite = make_suite(relations={"bend": (Bend, {"severities": [1], "levels": {1: {"shift": 0.1}}})})
+    store = make_followups(suite, Invocation(home=tmp_path), workers=0).folder
+    kept = StoredFollowUps.of(suite, tmp_path, store)
+    parts = Parts(suite, None, 8, kept=kept)
+    seed = parts.prepared(0, parts.sources[0].refs()[0])
+    (address,) = parts.unit(seed.ref).cases[1:]
+    made = parts.make(seed, address)
+    assert kept.find(seed, address) is None
+    assert made.follow is not None and made.follow.effect.displacements is not None
+    opened = FollowUpStore.open(store)
+    entry = opened.find(address)
+    assert entry is not None and entry.followup_sha256 == made.sha256
+    assert seed.mask is not None
+    np.testing.assert_array_equal(opened.mask(entry.mask_sha256), moved_mask(seed.mask, made.follow.effect))
 
 
 def test_what_is_damaged_or_unknown_is_made(store: Path, tmp_path: Path) -> None:

@@ -1,0 +1,127 @@
+"""Geometry of effects of kind ``warp``: fields of displacements, applied to pictures, masks and points.
+
+A field holds two float16 numbers for each pixel of the prepared size, (right, down) in pixels: a follow-up shows at
+(x, y) what its source shows at (x + right, y + down). Pixel centres lie on whole numbers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import cv2
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from medtest.core.cases import Displacements, Effect, Image, Mask
+
+_STEPS = 12
+"""Newton steps of :func:`warp_points`; four suffice for smooth fields."""
+
+
+def warp_effect(displacements: ArrayLike) -> Effect:
+    """Return the effect of a warp.
+
+    Args:
+        displacements: H×W×2 numbers, see the module; they are rounded to float16.
+
+    Raises:
+        ValueError: The shape is another one, a displacement is not finite, or the field folds the picture
+            (:func:`folds`).
+    """
+    field = np.ascontiguousarray(displacements, dtype=np.float16)
+    if field.ndim != 3 or field.shape[2] != 2:
+        raise ValueError(f"a field of displacements has H×W×2 numbers, not {'×'.join(map(str, field.shape))}")
+    if not np.isfinite(field).all():
+        raise ValueError("a displacement is not a finite number of at most 65504 pixels")
+    if folds(field):
+        raise ValueError("the field folds the picture: its Jacobian determinant is not positive everywhere")
+    field.setflags(write=False)
+    return Effect(kind="warp", data={"displacements": hashlib.sha256(field.tobytes()).hexdigest()}, displacements=field)
+
+
+def folds(field: NDArray[np.floating]) -> bool:
+    """Return True if a field shows a part of the source twice or mirrored: a Jacobian determinant is 0 or less.
+
+    Args:
+        field: H×W×2, see the module. The determinant is taken from differences of neighbouring pixels.
+    """
+    wide = np.asarray(field, dtype=np.float32)
+    across, down = np.diff(wide, axis=1)[:-1], np.diff(wide, axis=0)[:, :-1]
+    determinant = (1.0 + across[..., 0]) * (1.0 + down[..., 1]) - across[..., 1] * down[..., 0]
+    return bool((determinant <= 0.0).any())
+
+
+def warp_image(image: Image, field: Displacements) -> Image:
+    """Return a picture warped by a field of its size: bilinear; pixels from outside repeat the nearest of the edge.
+
+    Args:
+        image: uint8 H×W×3 or H×W.
+        field: float16 H×W×2, see the module.
+    """
+    columns, rows = _places(np.asarray(field, dtype=np.float32))
+    return np.asarray(cv2.remap(image, columns, rows, cv2.INTER_LINEAR, None, cv2.BORDER_REPLICATE), dtype=np.uint8)
+
+
+def warp_mask(mask: Mask, field: Displacements) -> Mask:
+    """Return a mask warped by a field: nearest neighbour, False for pixels that come from outside.
+
+    Args:
+        mask: bool H×W of the prepared or another size, to which the field is then scaled.
+        field: float16, see the module.
+    """
+    scaled = np.asarray(field, dtype=np.float32)
+    if mask.shape != field.shape[:2]:
+        height, width = mask.shape
+        stretch = np.array([width / field.shape[1], height / field.shape[0]], dtype=np.float32)
+        scaled = cv2.resize(scaled, (width, height), interpolation=cv2.INTER_LINEAR) * stretch
+    columns, rows = _places(scaled)
+    moved = cv2.remap(np.ascontiguousarray(mask).view(np.uint8), columns, rows, cv2.INTER_NEAREST)
+    return np.asarray(moved, dtype=np.uint8).view(np.bool_)
+
+
+def warp_points(points: ArrayLike, field: Displacements) -> NDArray[np.float64]:
+    """Return the places of a source's points in the follow-up, the inverse of the field by Newton's method.
+
+    Args:
+        points: …×2 pixels (x, y) of the prepared size, not rounded. Displacements outside the picture are those of its
+            nearest pixel.
+        field: float16, see the module.
+
+    Returns:
+        float64 of the points' shape.
+    """
+    targets = np.asarray(points, dtype=np.float64)
+    flat = targets.reshape(-1, 2)
+    wide = np.asarray(field, dtype=np.float64)
+    moved = flat - _sampled(wide, flat)
+    for _ in range(_STEPS):
+        here = _sampled(wide, moved)
+        missing = moved + here - flat
+        if (np.abs(missing) < 1e-3).all():
+            break
+        across = _sampled(wide, moved + (0.5, 0.0)) - _sampled(wide, moved - (0.5, 0.0))
+        down = _sampled(wide, moved + (0.0, 0.5)) - _sampled(wide, moved - (0.0, 0.5))
+        determinant = np.maximum((1.0 + across[:, 0]) * (1.0 + down[:, 1]) - across[:, 1] * down[:, 0], 0.05)
+        right = ((1.0 + down[:, 1]) * missing[:, 0] - down[:, 0] * missing[:, 1]) / determinant
+        below = ((1.0 + across[:, 0]) * missing[:, 1] - across[:, 1] * missing[:, 0]) / determinant
+        moved = moved - np.stack([right, below], axis=1)
+    return moved.reshape(targets.shape)
+
+
+def _places(field: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    height, width = field.shape[:2]
+    columns = field[..., 0] + np.arange(width, dtype=np.float32)
+    rows = field[..., 1] + np.arange(height, dtype=np.float32)[:, None]
+    return np.asarray(columns, dtype=np.float32), np.asarray(rows, dtype=np.float32)
+
+
+def _sampled(field: NDArray[np.float64], points: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the field between its pixels, bilinearly; N×2."""
+    height, width = field.shape[:2]
+    x, y = np.clip(points[:, 0], 0, width - 1), np.clip(points[:, 1], 0, height - 1)
+    left, top = np.minimum(x.astype(np.int64), max(width - 2, 0)), np.minimum(y.astype(np.int64), max(height - 2, 0))
+    right, bottom = np.minimum(left + 1, width - 1), np.minimum(top + 1, height - 1)
+    u, v = (x - left)[:, None], (y - top)[:, None]
+    upper = field[top, left] * (1.0 - u) + field[top, right] * u
+    lower = field[bottom, left] * (1.0 - u) + field[bottom, right] * u
+    return np.asarray(upper * (1.0 - v) + lower * v)
