@@ -19,12 +19,13 @@ SLOW   ?= slow
 COVERAGE ?=
 COUNTED := --cov=medtest --cov-branch --cov-report=json:.coverage.json
 
-.PHONY: help demo test slow s3 lint ui server bench install clean
+.PHONY: help demo test slow s3 lint docs ui server bench install clean
 help:
 	@echo "make demo   set up, run suite polyp_seg on two bundled networks, print the EFR table and where the report lies"
 	@echo "make test   set up and run the fast tests (COVERAGE=1 prints the coverage of each room)"
 	@echo "make slow   run all slow tests          make lint   ruff, codespell, import-linter and mypy"
 	@echo "make s3     set up an environment with s3fs and a server of moto's, and run the tests of data behind URLs there"
+	@echo "make docs   build the documentation into site/, where index.html opens from disk"
 	@echo "make ui     open the MLflow UI          make bench  print every speed and memory figure"
 	@echo "make server serve MLflow to a team: on PostgreSQL, with passwords, in folder server/ (SERVER=)"
 
@@ -76,6 +77,10 @@ lint: $(TESTS)
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/mypy
 
+docs: $(TESTS)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	@echo "site/index.html"
+
 ui: $(STAMP)
 	$(BIN)/medtest ui --port $(PORT)
 
@@ -88,4 +93,4 @@ bench: $(TESTS)
 	$(BIN)/python -m benchmarks
 
 clean:
-	rm -rf $(VENV) $(S3) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage*
+	rm -rf $(VENV) $(S3) build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage*

@@ -22,11 +22,13 @@ import yaml
 from command_server import CommandServer
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-LEFT_OUT = ("make test", "make slow", "make lint", "make bench", "git clone", "cd medtest")
+TUTORIAL = "tutorial.md"
+"""Run as a whole by test_tutorial.py."""
+PAGES = [ROOT / "README.md", *(page for page in sorted((ROOT / "docs").rglob("*.md")) if page.name != TUTORIAL)]
+LEFT_OUT = ("make test", "make slow", "make lint", "make bench", "make docs", "git clone", "cd medtest", ". .venv")
 LONG_PAGES = ("bring-your-network.md",)
 """Pages whose commands load libraries of others for minutes."""
-SETUP = ("pip install", "sudo apt-get", "apt-get", "make install")
+SETUP = ("python -m venv", "pip install", "sudo apt-get", "apt-get", "make install")
 OWN_PROCESSES = (
     "python run.py --help",
     "python run.py suite=wce limit=2",
