@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 from typer.main import get_command
 
+from medtest.cli import technical_file
 from medtest.cli.new.skeleton import PartKind
 from medtest.cli.terminal import MAKE, MODELS, READ, RUN, GroupedCommands, console, say
 from medtest.cli.typed import BrowserForm, ConfigDirs, JUnitOption, Port, Tokens, complete_suite, complete_token
@@ -71,15 +72,22 @@ def check(
         list[str],
         typer.Argument(
             metavar="SUITE",
-            help="Suites by name or YAML file, or packs (FILE.zip). KEY=VALUE tokens apply to all.",
+            help="Suites by name or YAML file, packs (FILE.zip), runs, plans or evidence. KEY=VALUE applies to all.",
             autocompletion=complete_suite,
         ),
     ],
+    signers: Annotated[
+        Path | None, typer.Option(help="Public key, or allowed_signers, that a signature of evidence must belong to.")
+    ] = None,
     config_dir: ConfigDirs = None,
 ) -> None:
-    """Check suites without running them, or compare packs with this machine."""
+    """Check suites without running them, compare packs with this machine, or verify runs, plans and evidence."""
     from medtest.cli.listing import check_suites
+    from medtest.cli.results.evidence import check_lists, names_lists
     from medtest.cli.results.packs import check_packs, is_pack
+
+    if names_lists(suites, signers):
+        raise typer.Exit(check_lists(suites, signers=signers, console=console()))
 
     named = [token for token in suites if _names_suite(token)]
     overrides = [token for token in suites if token not in named]
@@ -149,12 +157,7 @@ def unpack(tokens: Annotated[list[str], typer.Argument(help="FILE.zip and to=FOL
     unpack_tokens(tokens, console=console())
 
 
-@app.command("freeze", rich_help_panel=RUN)
-def freeze(tokens: Tokens, config_dir: ConfigDirs = None) -> None:
-    """Freeze a suite's plan before its first case: medtest freeze suite=polyp_evidence."""
-    from medtest.cli.run.freeze import freeze_plan
-
-    freeze_plan(tokens, config_dirs=config_dir or [], console=console())
+app.command("freeze", rich_help_panel=RUN)(technical_file.freeze)
 
 
 @app.command("replay", rich_help_panel=RUN)
@@ -241,6 +244,9 @@ def compare(
 
     margins = Margins(percent=margin, source_percent=source_margin)
     raise typer.Exit(compare_runs(runs, out=out, strips=strips, console=console(), margins=margins))
+
+
+app.command("evidence", rich_help_panel=READ)(technical_file.evidence)
 
 
 @app.command("realism", rich_help_panel=MAKE)

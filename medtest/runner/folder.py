@@ -267,11 +267,12 @@ def write_manifest(folder: Path) -> Path:
             name = path.relative_to(folder).as_posix()
             belongs = not name.startswith((*PRIVATE, f"{SHARD_FOLDERS}/"))  # shards have their own manifests
             if name != MANIFEST and not name.endswith(".tmp") and belongs:
-                file.write(_manifest_line(file_sha256(path), name))
+                file.write(manifest_line(file_sha256(path), name))
     return target
 
 
-def _manifest_line(digest: str, name: str) -> str:
+def manifest_line(digest: str, name: str) -> str:
+    """Return a line of a list of SHA-256 in the format of ``sha256sum``."""
     # sha256sum marks lines whose name contains a backslash or a line feed, and escapes them
     escaped = name.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
     return f"{chr(92) if escaped != name else ''}{digest}  {escaped}\n"

@@ -12,19 +12,23 @@ from medtest.cli.typed import mistake, own_keys, split_tokens
 from medtest.core.files.paths import path_from_here
 
 
-def freeze_plan(tokens: Sequence[str], *, config_dirs: Sequence[Path], console: Console) -> None:
+def freeze_plan(
+    tokens: Sequence[str], *, config_dirs: Sequence[Path], console: Console, key: Path | None = None
+) -> None:
     """Freeze a suite's plan and print where it is.
 
     Args:
         tokens: ``suite=NAME`` with its overrides, ``to=FILE.json``.
         config_dirs: Folders like ``conf/``.
         console: Console for the result.
+        key: Private key that signs the plan; None for no signature.
 
     Raises:
         UserMistakes: The suite has mistakes, or the file exists.
         MedtestError: A seed cannot be loaded, or the file cannot be written.
     """
     from medtest.evidence.freezing import freeze
+    from medtest.evidence.signing import sign
     from medtest.session.runs import invocation_of
     from medtest.suite.compose import load
 
@@ -45,3 +49,5 @@ def freeze_plan(tokens: Sequence[str], *, config_dirs: Sequence[Path], console: 
     for digest, count in plan["cases_before"].items():
         say(console, f"Not before the first case: the run {digest} already holds {count:,} finished cases.")
     say(console, f"SHA-256 {plan['hash']}")
+    if key is not None:
+        say(console, f"Signature: {path_from_here(sign(path, key))}")

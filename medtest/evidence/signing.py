@@ -1,0 +1,138 @@
+"""Detached signatures with ``ssh-keygen -Y``, which OpenSSH 8.0 and later bring."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from medtest.core.errors import Mistake, OutputProblem
+
+NAMESPACE = "medtest-evidence"
+"""Purpose within which a signature is valid, ``-n`` of ``ssh-keygen``."""
+SIGNATURE = ".sig"
+_PROGRAM = "ssh-keygen"
+_KEY_TYPE = re.compile(r"(?:ssh-|ecdsa-|sk-)\S+ [A-Za-z0-9+/=]+")
+_ANYBODY = "signer"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Signature:
+    """Result of the check of a signature.
+
+    Attributes:
+        good: True if it fits the file, and the expected key if one was named.
+        words: What was found, as one line.
+    """
+
+    good: bool
+    words: str
+
+
+def sign(path: Path, key: Path) -> Path:
+    """Sign a file with a private key; a key with a passphrase asks for it on the terminal.
+
+    Args:
+        path: The file.
+        key: Private key of SSH, or the public key of one that ``ssh-agent`` holds.
+
+    Returns:
+        The signature beside the file, ``NAME.sig``.
+
+    Raises:
+        UserMistakes: The key does not exist or cannot sign, or ``ssh-keygen`` is not installed.
+    """
+    if not key.is_file():
+        raise Mistake(
+            where="command line",
+            key="--sign",
+            found=f"{key}, which does not exist",
+            allowed="a private key of SSH",
+            fix="ssh-keygen -t ed25519 -f evidence_key makes one",
+        ).as_error()
+    target = path.with_name(path.name + SIGNATURE)
+    target.unlink(missing_ok=True)
+    code, words = _run("--sign", "-Y", "sign", "-f", str(key), "-n", NAMESPACE, str(path.resolve()))
+    if code or not target.is_file():
+        raise Mistake(
+            where="command line", key="--sign", found=f"{key.name}: {words}", allowed="a private key of SSH"
+        ).as_error()
+    return target
+
+
+def verify(path: Path, signers: Path | None) -> Signature:
+    """Check the signature beside a file.
+
+    Args:
+        path: The file.
+        signers: Public key or ``allowed_signers`` that the signature must belong to; None accepts any key.
+
+    Raises:
+        UserMistakes: ``ssh-keygen`` is not installed, or the file of signers holds no key.
+    """
+    signature = path.with_name(path.name + SIGNATURE)
+    if not signature.is_file():
+        return Signature(good=False, words=f"{signature.name} is missing: nothing is signed")
+    content = path.read_bytes()
+    if signers is None:
+        code, words = _run(
+            "--signers", "-Y", "check-novalidate", "-n", NAMESPACE, "-s", str(signature), content=content
+        )
+        key = re.search(r"SHA256:\S+", words)
+        if code or key is None:
+            return Signature(good=False, words=f"does not fit {path.name}: {words}")
+        return Signature(good=True, words=f"fits {path.name}, made with the key {key[0]}; --signers FILE checks whose")
+    with TemporaryDirectory(prefix="medtest-signers-") as scratch:
+        allowed = Path(scratch) / "allowed_signers"
+        allowed.write_text(_allowed(signers), encoding="utf-8")
+        found, names = _run("--signers", "-Y", "find-principals", "-s", str(signature), "-f", str(allowed))
+        if found:
+            return Signature(good=False, words=f"was not made with a key of {signers.name}")
+        name = names.split()[0]
+        code, words = _run(
+            *("--signers", "-Y", "verify", "-f", str(allowed), "-I", name, "-n", NAMESPACE, "-s", str(signature)),
+            content=content,
+        )
+    who = signers.name if name == _ANYBODY else f"{name}, in {signers.name}"
+    return Signature(good=not code, words=f"by the key of {who}" if not code else f"does not fit {path.name}: {words}")
+
+
+def _allowed(signers: Path) -> str:
+    """Return lines of ``allowed_signers``: those of a file, or the public keys of one under a name of ours."""
+    try:
+        lines = signers.read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError) as error:
+        raise _no_signers(signers, str(error)) from error
+    lines = [line for line in lines if line.strip() and not line.startswith("#")]
+    if not any(_KEY_TYPE.search(line) for line in lines):
+        raise _no_signers(signers, f"{signers.name}, which holds no public key")
+    return "\n".join(f"{_ANYBODY} {line}" if _KEY_TYPE.match(line) else line for line in lines) + "\n"
+
+
+def _no_signers(signers: Path, found: str) -> Exception:
+    allowed = "a public key (KEY.pub), or a file of allowed_signers as ssh-keygen reads it"
+    return Mistake(where="command line", key="--signers", found=found, allowed=allowed).as_error()
+
+
+def _run(option: str, *arguments: str, content: bytes | None = None) -> tuple[int, str]:
+    """Run ``ssh-keygen``; return its exit code and what it said on one line."""
+    program = shutil.which(_PROGRAM)
+    if program is None:
+        raise Mistake(
+            where="command line", key=option, found="no ssh-keygen", allowed="OpenSSH 8.0 or later, installed"
+        ).as_error()
+    try:
+        done = subprocess.run(  # noqa: S603 - a fixed program, arguments without a shell
+            [program, *arguments],
+            input=content,
+            stdin=None if content is not None else subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+        )
+    except OSError as error:
+        raise OutputProblem(f"ssh-keygen cannot be started: {error.strerror}") from error
+    said = (done.stdout + done.stderr).decode("utf-8", errors="replace")
+    return done.returncode, " ".join(said.split())[:300]
