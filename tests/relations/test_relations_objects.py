@@ -29,10 +29,10 @@ relaxed = settings(max_examples=15)
 GOLDEN = {
     ("instrument", "levels"): (1, "f71574d27b538dcf"),
     ("instrument", "published"): (1, "85ba94a0ae95440d"),
-    ("feces", "levels"): (3, "c05e2fb88e80c898"),
-    ("feces", "published"): (3, "94c539594745db7d"),
-    ("blood", "levels"): (3, "0e2471df9616e49d"),
-    ("blood", "published"): (3, "2d91e46f9b312183"),
+    ("feces", "levels"): (4, "6ec7eda1f928bb4d"),
+    ("feces", "published"): (4, "94c539594745db7d"),
+    ("blood", "levels"): (4, "56b3276f467080f7"),
+    ("blood", "published"): (4, "2d91e46f9b312183"),
 }
 
 

@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from medtest.core.portable import exp
-from medtest.relations.objects.matter.ladder import Grids, Ladder, Matter, gradient, smooth, swatch_window
+from medtest.relations.objects.matter.ladder import Grids, Ladder, Matter, column, gradient, smooth, swatch_window
 from medtest.relations.objects.matter.noise_bank import window
 from medtest.relations.objects.matter.swatches import Swatch
 from medtest.relations.objects.scene import Floats, SceneEstimate
@@ -38,9 +38,9 @@ FRINGE = 0.30
 
 @lru_cache(maxsize=1)
 def _through() -> Floats:
-    """Return the transmission of R, G and B by thickness, float32 of shape (STEPS, 3)."""
+    """Return the transmission of R, G and B by thickness, float32 of shape (3, STEPS)."""
     thickness = np.arange(STEPS) * (THICKEST / (STEPS - 1))
-    return exp(-thickness[:, None] * np.array(ABSORPTION)).astype(np.float32)
+    return exp(-np.array(ABSORPTION)[:, None] * thickness).astype(np.float32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +101,7 @@ class BloodMatter(Matter):
         """Return colour, wetness and unevenness of the places."""
         light = np.minimum(part["light"], np.float32(1.25))
         return {
-            "colour": part["albedo"] * (light[:, None] * np.array(scene.tint, np.float32)),
+            "colour": np.ascontiguousarray(part["albedo"].T, np.float32) * light * column(scene.tint),
             "wet": part["surface"][:, 2] * np.float32(self.wetness / 255) * smooth(light, 0.4, 0.9),
             "uneven": np.float32(1.0) + np.float32(0.14) * part["mid"] + np.float32(0.15) * part["grain"],
         }
@@ -127,7 +127,7 @@ class BloodMatter(Matter):
 
     def shade(self, ladder: Ladder, threshold: float, count: int) -> tuple[Floats, Floats]:
         """Return light and transmission of the film and its diluted fringe."""
-        part = {name: values[:count] for name, values in ladder.parts.items()}
+        part = {name: values[..., :count] for name, values in ladder.parts.items()}
         over = ladder.potential[:count] - np.float32(threshold)
         across, down = part["across"], part["down"]
         steep = np.maximum(np.sqrt(across * across + down * down), np.float32(0.012))
@@ -138,7 +138,7 @@ class BloodMatter(Matter):
         fringe = smooth(over, -FRINGE, 0.05) * np.float32(0.30)
         thickness = (cover * (np.float32(0.55) + np.float32(1.7) * inside) + fringe) * np.maximum(part["uneven"], 0.3)
         table = np.minimum(thickness * np.float32((STEPS - 1) / THICKEST), np.float32(STEPS - 1)).astype(np.intp)
-        through = _through()[table]
+        through = _through().take(table, axis=1)
         unit = np.float32(1.0)
         # The surface of a pool is flat but for its rim, where it bends down: the meniscus.
         rest = unit - np.clip(depth * np.float32(1 / 3.5), 0.0, 1.0)
@@ -146,7 +146,7 @@ class BloodMatter(Matter):
         facing = self.facing(part, rise)
         deep = smooth(thickness, 0.8, 2.2)
         shine = smooth(facing, 0.994, 0.9998) * part["wet"] * deep
-        body = (unit - through[:, :1]) * (np.float32(0.55) + np.float32(0.45) * np.clip(facing, 0.0, 1.0))[:, None]
+        body = (unit - through[0]) * (np.float32(0.55) + np.float32(0.45) * np.clip(facing, 0.0, 1.0))
         add = part["colour"] * body
-        add += (np.array(ladder.scene.highlight, np.float32) - add) * shine[:, None]
-        return add, through * (unit - shine)[:, None]
+        add += (column(ladder.scene.highlight) - add) * shine
+        return add, through * (unit - shine)

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from medtest.core.cases import Image, Json, Mask, PreparedSeed
 from medtest.core.errors import NotApplicable
+from medtest.relations.objects.matter.film import Film, film_of
 from medtest.relations.objects.matter.swatches import Swatch
 from medtest.relations.objects.scene import LONGER_SIDE, Floats, SceneEstimate, scene_of
 from medtest.relations.placement import grid_shares, keep_out, lesion_distance
@@ -44,6 +45,11 @@ def smooth(values: NDArray[np.floating[Any]], low: float, high: float) -> Floats
     return np.asarray(t * t * (np.float32(3.0) - np.float32(2.0) * t), np.float32)
 
 
+def column(values: tuple[float, float, float]) -> Floats:
+    """Return three numbers as float32 3×1, to go with three rows of places."""
+    return np.array(values, np.float32)[:, None]
+
+
 def gradient(values: Floats) -> tuple[Floats, Floats]:
     """Return the central differences along x and y; 0 along the border."""
     across, down = np.zeros_like(values), np.zeros_like(values)
@@ -60,14 +66,18 @@ class Ladder:
         scene: The scene.
         places: Flat indices on the work grid, highest potential first.
         potential: float32, of each place.
+        rows: Row of each place on the work grid.
+        columns: Column of each place.
         field: Work cells of the field.
         room: Work cells that matter may cover.
-        parts: float32 arrays that a kind of matter keeps for each place, by name; vectors, or three columns.
+        parts: float32 arrays that a kind of matter keeps for each place, by name; vectors, or three rows.
     """
 
     scene: SceneEstimate
     places: NDArray[np.int64]
     potential: Floats
+    rows: NDArray[np.int64]
+    columns: NDArray[np.int64]
     field: int
     room: int
     parts: dict[str, Floats]
@@ -103,7 +113,7 @@ class Matter(ABC):
     def shade(self, ladder: Ladder, threshold: float, count: int) -> tuple[Floats, Floats]:
         """Return the light that the first ``count`` places add, in grey levels, and the share of tissue let through.
 
-        Both are float32 count×3.
+        Both are float32 3×count.
         """
 
     def ladder(self, seed: PreparedSeed, number: int, margin: int, largest: float) -> Ladder:
@@ -134,12 +144,15 @@ class Matter(ABC):
         # A dark lumen is space, not a wall: matter lies there last.
         potential -= np.float32(LUMEN) * (np.float32(1.0) - smooth(scene.light, *DARK))
         across, down = gradient(potential)
+        for name in ("slope_x", "slope_y"):
+            parts[name] = parts[name] * np.float32(scene.detail)
         parts |= {"across": across, "down": down, "lamp_x": scene.lamp_x, "lamp_y": scene.lamp_y}
         usable = np.flatnonzero((scene.field & ~scene.tool & (scene.free > least)).ravel())
         values = potential.ravel()[usable]
         field = int(np.count_nonzero(scene.field))
         if values.size == 0:
-            return Ladder(scene=scene, places=usable, potential=values, field=field, room=0, parts={})
+            empty = {"places": usable, "rows": usable, "columns": usable}
+            return Ladder(scene=scene, potential=values, field=field, room=0, parts={}, **empty)
         low, high = float(values.min()), float(values.max())
         keys = ((np.float32(high) - values) * np.float32(LEVELS / max(high - low, 1e-6))).astype(np.uint16)
         # Sixteen bits are sorted by counting, stably: equal keys keep their order on every processor.
@@ -155,9 +168,11 @@ class Matter(ABC):
         }
         shown_parts = {name: part[name] for name in PLACED} | self.dress(scene, part)
         shown_potential = values[order[:shown]]
+        rows, columns = np.divmod(places, scene.shape[1])
         return Ladder(
-            scene=scene, places=places, potential=shown_potential, field=field, room=usable.size, parts=shown_parts
-        )
+            scene=scene, places=places, potential=shown_potential, rows=rows, columns=columns,
+            field=field, room=usable.size, parts=shown_parts,
+        )  # fmt: skip
 
     @staticmethod
     def facing(part: dict[str, Floats], rise: NDArray[np.floating[Any]]) -> Floats:
@@ -194,41 +209,31 @@ class Matter(ABC):
         places = ladder.places[:shown]
         solid = np.zeros(shape[0] * shape[1], np.bool_)
         solid[places[:covered]] = True
-        rows, columns = places // shape[1], places % shape[1]
+        rows, columns = ladder.rows[:shown], ladder.columns[:shown]
         part, whole = _block(rows, columns, shape, (seed.height, seed.width))
-        height, width = part[0].stop - part[0].start, part[1].stop - part[1].start
-        index = (rows - part[0].start) * width + (columns - part[1].start)
-        layers = np.zeros((height * width, 3), np.uint8), np.full((height * width, 3), 255, np.uint8)
-        layers[0][index] = np.clip(add + np.float32(0.5), 0, 255).astype(np.uint8)
-        layers[1][index] = np.clip(keep * np.float32(255) + np.float32(0.5), 0, 255).astype(np.uint8)
-        size = (whole[1].stop - whole[1].start, whole[0].stop - whole[0].start)
-        light, through = (
-            cv2.resize(layer.reshape(height, width, 3), size, interpolation=cv2.INTER_LINEAR) for layer in layers
-        )
-        barred, grain = (layer[whole] for layer in self._masks(seed, ladder.scene, margin))
-        cv2.multiply(light, grain, dst=light, scale=1 / 128)
-        cv2.bitwise_or(through, barred, dst=through)
+        cells = (part[0].stop - part[0].start, part[1].stop - part[1].start)
+        index = (rows - part[0].start) * cells[1] + (columns - part[1].start)
+        layers = np.zeros((7, *cells), np.uint8)
+        layers[3:6] = 255
+        flat = layers.reshape(7, -1)
+        for layer, values in zip(flat, (*add, *(keep * np.float32(255))), strict=False):
+            layer[index] = np.clip(values + np.float32(0.5), 0, 255).astype(np.uint8)
+        flat[6][index] = 255
+        light, through = (np.asarray(cv2.merge(list(part)), np.uint8) for part in (layers[:3], layers[3:6]))
         image = seed.image.copy()
-        cv2.multiply(image[whole], through, dst=image[whole], scale=1 / 255)
-        cv2.add(image[whole], light, dst=image[whole])
+        film = self._film(seed, ladder.scene, margin)
+        film.expose(image, whole, film.small[part], light, through, layers[6])
         return image, solid.reshape(shape)
 
-    def _masks(
-        self, seed: PreparedSeed, scene: SceneEstimate, margin: int
-    ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-        """Return a mask of places without matter, and the noise as a factor of 128ths, 0 there; uint8 H×W×3, cached."""
+    def _film(self, seed: PreparedSeed, scene: SceneEstimate, margin: int) -> Film:
+        """Return the film of a seed, cached; the frame, texts and the lesion's surroundings stay without matter."""
 
-        def make() -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+        def make() -> Film:
             width = max(float(margin), RING * _diameter(seed))
             barred = seed.frame | scene.overlay | keep_out(seed, margin=round(width))
-            share = 128.0 * scene.noise / 130.0
-            grain = _grain(seed.height, seed.width) * np.float32(share)
-            levels = np.clip(grain + np.float32(128.5), 96, 160).astype(np.uint8)
-            levels[barred] = 0
-            mask = barred.view(np.uint8) * np.uint8(255)
-            return np.asarray(cv2.merge([mask] * 3), np.uint8), np.asarray(cv2.merge([levels] * 3), np.uint8)
+            return film_of(seed.image, seed.frame, scene, barred)
 
-        return seed.memo(f"ladder.masks.{margin}", make)
+        return seed.memo(f"ladder.film.{margin}", make)
 
 
 Block = tuple[slice, slice]
@@ -237,7 +242,7 @@ Block = tuple[slice, slice]
 def _block(
     rows: NDArray[np.int64], columns: NDArray[np.int64], shape: tuple[int, int], size: tuple[int, int]
 ) -> tuple[Block, Block]:
-    """Return the part of the work grid that holds all places and a cell more, and the same part of the image.
+    """Return the part of the work grid that holds all places and a few cells more, and the same part of the image.
 
     Both are the whole where cells are not a whole number of pixels.
     """
@@ -245,7 +250,7 @@ def _block(
     if any(factor * cells != side for factor, cells, side in zip(factors, shape, size, strict=True)):
         return (slice(0, shape[0]), slice(0, shape[1])), (slice(0, size[0]), slice(0, size[1]))
     part = tuple(
-        slice(max(int(values.min()) - 1, 0), min(int(values.max()) + 2, cells))
+        slice(max(int(values.min()) // 2 * 2 - 4, 0), min(int(values.max()) // 2 * 2 + 6, cells))
         for values, cells in zip((rows, columns), shape, strict=True)
     )
     whole = tuple(slice(side.start * factor, side.stop * factor) for side, factor in zip(part, factors, strict=True))
@@ -255,15 +260,6 @@ def _block(
 def _diameter(seed: PreparedSeed) -> float:
     """Return the diameter of the disc with the area of all lesions; 0 without."""
     return 0.0 if seed.mask is None else 2.0 * math.sqrt(int(np.count_nonzero(seed.mask)) / math.pi)
-
-
-@lru_cache(maxsize=4)
-def _grain(height: int, width: int) -> Floats:
-    """Return noise of standard deviation 1, correlated over a pixel, as a camera's after demosaicking."""
-    rng = np.random.Generator(np.random.PCG64(26))
-    raw = rng.integers(-100, 101, size=(height + 1, width + 1), dtype=np.int16)
-    total = 2 * raw[:-1, :-1] + raw[1:, :-1] + raw[:-1, 1:]
-    return np.asarray(total / np.float32(142.0), np.float32)
 
 
 def pieces(solid: Mask, seed: PreparedSeed, ladder: Ladder, covered: int) -> tuple[dict[str, Json], dict[str, float]]:

@@ -13,12 +13,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from medtest.relations.objects.matter.ladder import Grids, Ladder, Matter, gradient, smooth, swatch_window
+from medtest.relations.objects.matter.ladder import Grids, Ladder, Matter, column, gradient, smooth, swatch_window
 from medtest.relations.objects.matter.noise_bank import window
 from medtest.relations.objects.matter.swatches import Swatch
 from medtest.relations.objects.scene import Floats, SceneEstimate
 
-SEAT, SIDE, RIM, LOW, MID, FINE, VALLEY, FLOW = 1.6, 0.7, 0.7, 0.62, 0.19, 0.03, 0.25, 0.10
+SEAT, SIDE, RIM, LOW, MID, FINE, VALLEY, FLOW = 1.6, 0.7, 0.7, 0.58, 0.13, 0.03, 0.18, 0.08
 """Shares in the potential: the place where most lies, gravity, nearness to the rim of the field, lumps from large to
 small, folds' valleys, strands along folds."""
 RIM_REACH = 0.12
@@ -29,9 +29,9 @@ ROUNDING = 9.0
 """Distance in work cells from a rim at which matter reaches its full height."""
 HEIGHT = 3.4
 """Height there in work cells."""
-LUMPS = 1.9
+LUMPS = 1.2
 """Height in work cells of lumps with one standard deviation of the noise."""
-RELIEF = 0.5
+RELIEF = 0.42
 """Factor on the height of swatches."""
 FILM = (0.36, 0.85)
 """Reach of thin liquid below the threshold, in potential, and its strength."""
@@ -109,15 +109,15 @@ class Stool(Matter):
         unit = np.float32(1.0)
         light = np.minimum(part["light"], np.float32(BRIGHTEST))
         tone = light * (unit + np.float32(TONE) * part["low"])
-        colour = part["albedo"] * tone[:, None] * np.array(scene.tint, np.float32)
+        colour = np.ascontiguousarray(part["albedo"].T, np.float32) * tone * column(scene.tint)
         # In the shade tissue lends its red, and light that returns from matter is warmer.
         for channel, lost in enumerate(SHADE, 1):
-            colour[:, channel] *= light * np.float32(1.0 + lost) / (light + np.float32(lost))
-        most = np.maximum(colour[:, 0], unit)
-        colour *= np.minimum(unit, np.float32(0.4) + np.float32(0.6 * SHOULDER) / most)[:, None]
+            colour[channel] *= light * np.float32(1.0 + lost) / (light + np.float32(lost))
+        most = np.maximum(colour[0], unit)
+        colour *= np.minimum(unit, np.float32(0.4) + np.float32(0.6 * SHOULDER) / most)
         return {
             "colour": colour,
-            "wet": part["surface"][:, 2] * np.float32(1.8 * self.wetness / 255) * smooth(light, 0.3, 0.9),
+            "wet": part["surface"][:, 2] * np.float32(2.0 * self.wetness / 255) * smooth(light, 0.3, 0.9),
             "film": smooth(part["flow"] + np.float32(0.7) * part["mid"], -1.0, 1.3),
             "foam": smooth(part["froth"], 0.7, 1.5) * part["bubbles"],
             "spark": smooth(part["fine"], *SPARKS),
@@ -127,12 +127,12 @@ class Stool(Matter):
 
     def shade(self, ladder: Ladder, threshold: float, count: int) -> tuple[Floats, Floats]:
         """Return light and transmission of the covered places and the film around them."""
-        part = {name: values[:count] for name, values in ladder.parts.items()}
+        part = {name: values[..., :count] for name, values in ladder.parts.items()}
         over = ladder.potential[:count] - np.float32(threshold)
         across, down = part["across"], part["down"]
         steep = np.maximum(np.sqrt(across * across + down * down), np.float32(0.008))
         depth = over / steep
-        width = ladder.scene.blur / ladder.scene.cell * 1.8
+        width = ladder.scene.blur / ladder.scene.cell * 1.95
         cover = smooth(depth, -0.5 * width, 0.5 * width)
         # A rim rises as a quarter of a circle would, flattening towards the inside.
         unit = np.float32(1.0)
@@ -144,13 +144,13 @@ class Stool(Matter):
         shine = np.minimum(shine * part["wet"], unit) * cover
         opaque = cover * part["opacity"]
         film = smooth(over, -FILM[0], 0.0) * part["film"] * np.float32(FILM[1])
-        colour = part["colour"] * lit[:, None]
-        colour += (np.array(ladder.scene.highlight, np.float32) - colour) * shine[:, None]
-        stain = unit - film[:, None] * (unit - np.array(STAIN, np.float32))
+        colour = part["colour"] * lit
+        colour += (column(ladder.scene.highlight) - colour) * shine
+        stain = unit - film * (unit - column(STAIN))
         clear = unit - np.maximum(opaque, shine)
         froth = part["foam"] * smooth(over, -FILM[0], -0.12) * np.float32(FOAM)
         veil = film * np.float32(0.06)
-        add = colour * (unit - clear)[:, None] + part["colour"] * (veil * clear)[:, None]
-        keep = stain * (clear * (unit - veil))[:, None]
-        pale = part["colour"] * np.array(FOAM_COLOUR, np.float32)
-        return add + (pale - add) * froth[:, None], keep * (unit - froth)[:, None]
+        add = colour * (unit - clear) + part["colour"] * (veil * clear)
+        keep = stain * (clear * (unit - veil))
+        pale = part["colour"] * column(FOAM_COLOUR)
+        return add + (pale - add) * froth, keep * (unit - froth)

@@ -1,0 +1,107 @@
+"""Matter as a camera records it: sharp and noisy brightness, colour for 2 × 2 pixels (4:2:0), interpolated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.core.cases import Image, Mask
+from medtest.relations.objects.scene import Floats, SceneEstimate
+
+COLOUR = 2
+"""Work cells along a side of a cell of colour."""
+AROUND = np.ones((5, 5), np.uint8)
+"""Work cells around matter whose colour is coarse too, so that none ends at the rim."""
+BESIDE = (9, 9)
+"""Work cells of the field whose mean colour a cell on the frame has."""
+BRIGHT = 150.0
+"""Brightness in grey levels at which matter is as noisy as the picture."""
+
+Bytes = NDArray[np.uint8]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Film:
+    """What a seed shows below matter; arrays are uint8, read-only.
+
+    Attributes:
+        small: The image on the work grid, RGB.
+        luma: Brightness of the image.
+        grain: Noise as factor on the brightness of matter, in 128ths.
+        open: 255 where matter may be seen, else 0.
+    """
+
+    small: Image
+    luma: Bytes
+    grain: Bytes
+    open: Bytes
+
+    def expose(
+        self, image: Image, place: tuple[slice, slice], small: Image, light: Image, through: Image, matter: Bytes
+    ) -> None:
+        """Draw matter into a part of an image.
+
+        Args:
+            image: uint8 H×W×3, changed in place.
+            place: The part that holds all matter.
+            small: The image's part on the work grid, like the rest below.
+            light: Light that matter adds.
+            through: Share of tissue that is seen through it, in 255ths.
+            matter: 255 on matter, else 0.
+        """
+        part = image[place]
+        size = (part.shape[1], part.shape[0])
+        below = cv2.multiply(small, through, scale=1 / 255)
+        before, after, added = (cv2.cvtColor(layer, cv2.COLOR_RGB2GRAY) for layer in (small, below, light))
+        # Colour is that of the whole, on cells of its own.
+        colours = cv2.split(cv2.cvtColor(cv2.add(below, light), cv2.COLOR_RGB2YCrCb))[1:]
+        half = (-(-small.shape[1] // COLOUR), -(-small.shape[0] // COLOUR))
+        coarse = (cv2.resize(colour, half, interpolation=cv2.INTER_AREA) for colour in colours)
+        shares = cv2.max(cv2.divide(after, before, scale=255), cv2.inRange(before, 0, 0))
+        keep, luma, red, blue = (
+            cv2.resize(layer, size, interpolation=cv2.INTER_LINEAR) for layer in (shares, added, *coarse)
+        )
+        cv2.multiply(luma, self.grain[place], dst=luma, scale=1 / 128)
+        cv2.add(luma, cv2.multiply(self.luma[place], keep, scale=1 / 255), dst=luma)
+        near = cv2.resize(cv2.dilate(matter, AROUND), size, interpolation=cv2.INTER_NEAREST)
+        exposed = cv2.cvtColor(cv2.merge([luma, red, blue]), cv2.COLOR_YCrCb2RGB)
+        cv2.copyTo(exposed, cv2.bitwise_and(near, self.open[place]), part)
+
+
+def film_of(image: Image, frame: Mask, scene: SceneEstimate, barred: Mask) -> Film:
+    """Return the film of an image, uint8 H×W×3, with its black frame; ``barred`` is True where matter is never seen."""
+    height, width = barred.shape
+    grain = _grain(height, width) * np.float32(128.0 * scene.noise / BRIGHT)
+    rows, columns = scene.shape
+    return Film(
+        small=_filled(image, frame, (columns, rows)),
+        luma=np.asarray(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), np.uint8),
+        grain=np.clip(grain + np.float32(128.5), 96, 160).astype(np.uint8),
+        open=(~barred).view(np.uint8) * np.uint8(255),
+    )
+
+
+def _filled(image: Image, frame: Mask, size: tuple[int, int]) -> Image:
+    """Return the image on the work grid; cells on the frame beside the field have its colour, not black."""
+    field = (~frame).view(np.uint8)
+    light, share = (
+        cv2.resize(layer, size, interpolation=cv2.INTER_AREA)
+        for layer in (cv2.bitwise_and(image, image, mask=field), field * np.uint8(255))
+    )
+    wide, wide_share = (cv2.blur(layer, BESIDE) for layer in (light, share))
+    filled = cv2.divide(wide, cv2.merge([wide_share] * 3), scale=255)
+    cv2.copyTo(light, cv2.inRange(share, 255, 255), filled)
+    return np.asarray(filled, np.uint8)
+
+
+@lru_cache(maxsize=4)
+def _grain(height: int, width: int) -> Floats:
+    """Return noise of standard deviation 1, correlated over a pixel, as a camera's after demosaicking."""
+    rng = np.random.Generator(np.random.PCG64(26))
+    raw = rng.integers(-100, 101, size=(height + 1, width + 1), dtype=np.int16)
+    total = 2 * raw[:-1, :-1] + raw[1:, :-1] + raw[:-1, 1:]
+    return np.asarray(total / np.float32(142.0), np.float32)
