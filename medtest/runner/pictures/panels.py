@@ -70,7 +70,8 @@ def save(picture: Picture, file: Path) -> None:
     """
     file.parent.mkdir(parents=True, exist_ok=True)
     with writing(file) as opened:
-        PillowImage.fromarray(picture).save(opened, format="PNG")
+        # a third of the time of Pillow's own level, and a sixth larger
+        PillowImage.fromarray(picture).save(opened, format="PNG", compress_level=2)
 
 
 def fitted(draw: ImageDraw.ImageDraw, words: str, font: Font, width: int) -> str:

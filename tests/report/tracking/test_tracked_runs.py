@@ -294,7 +294,8 @@ def test_what_ends_badly_is_marked_failed(home):
 
 
 @pytest.mark.slow
-def test_nothing_private_and_no_path_is_tracked(home):
+def test_nothing_private_and_no_path_is_tracked(home, monkeypatch):
+    monkeypatch.setenv("MLFLOW_DISABLE_TELEMETRY", "false")
     suite = make_suite()
     outcome = leave_run(home, suite, seeds=6)
     finish(suite, invocation(home, track=True), outcome)
