@@ -77,7 +77,7 @@ def check(
         ),
     ],
     signers: Annotated[
-        Path | None, typer.Option(help="Public key, or allowed_signers, that a signature of evidence must belong to.")
+        Path | None, typer.Option(metavar="FILE", help="Public key or allowed_signers that a signature must belong to.")
     ] = None,
     config_dir: ConfigDirs = None,
 ) -> None:

@@ -13,7 +13,7 @@ from medtest.cli.typed import ConfigDirs, Tokens
 
 def freeze(
     tokens: Tokens,
-    sign: Annotated[Path | None, typer.Option(help="Private key of SSH that signs the plan.")] = None,
+    sign: Annotated[Path | None, typer.Option(metavar="KEY", help="Private key of SSH that signs the plan.")] = None,
     config_dir: ConfigDirs = None,
 ) -> None:
     """Freeze a suite's plan before its first case: medtest freeze suite=polyp_evidence."""
@@ -23,9 +23,18 @@ def freeze(
 
 
 def evidence(
-    runs: Annotated[list[str], typer.Argument(help="Finished runs: folders, SUITE/SYSTEM, or MLflow run ids.")],
-    out: Annotated[Path, typer.Option(help="Folder for the document; or FILE.pdf, beside which FILE.html is written.")],
-    sign: Annotated[Path | None, typer.Option(help="Private key of SSH that signs the list of files.")] = None,
+    runs: Annotated[
+        list[str], typer.Argument(metavar="RUN", help="Finished runs: folders, SUITE/SYSTEM, or MLflow run ids.")
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(
+            metavar="DIR|PDF", help="Folder for the document; or FILE.pdf, beside which FILE.html is written."
+        ),
+    ],
+    sign: Annotated[
+        Path | None, typer.Option(metavar="KEY", help="Private key of SSH that signs the list of files.")
+    ] = None,
 ) -> None:
     """Write the evidence of runs for a technical file: medtest evidence polyp_evidence/pranet-compact --out FOLDER."""
     from medtest.cli.results.evidence import make_evidence

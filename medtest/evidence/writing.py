@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from medtest.core.errors import Mistake
+from medtest.core.errors import MissingSystemLibrary, Mistake
 from medtest.core.files import file_sha256
 from medtest.core.files.written import check_out, note_out
 from medtest.evidence.checking import INDEX
@@ -33,11 +33,13 @@ class WrittenEvidence:
         files: Files in the order of their making: HTML, PDF, bill of materials, list of SHA-256, signature.
         deviations: Number of deviations in the document.
         held: True if every gate of every run passed, and there is one.
+        notices: What is left out, and why.
     """
 
     files: tuple[Path, ...]
     deviations: int
     held: bool
+    notices: tuple[str, ...] = ()
 
 
 def write_evidence(folders: Sequence[Path], out: Path, *, key: Path | None = None) -> WrittenEvidence:
@@ -50,7 +52,7 @@ def write_evidence(folders: Sequence[Path], out: Path, *, key: Path | None = Non
 
     Raises:
         UserMistakes: A file is in the way, or the key cannot sign.
-        MissingSystemLibrary: The extra ``evidence`` is not installed.
+        MissingSystemLibrary: PDF is wanted, and the extra ``evidence`` is not installed.
         OutputProblem: A run cannot be read, or a file cannot be written.
     """
     pdf = out.suffix.lower() == ".pdf"
@@ -68,7 +70,12 @@ def write_evidence(folders: Sequence[Path], out: Path, *, key: Path | None = Non
     listed = [(f"{place}/{name}", sha) for place, names_of_run in covered for name, sha in names_of_run]
     page = document(runs, packages=packages, files=covered)
     page |= {"unequal": unequal, "bom": f"{stem}{BOM}", "index": f"{stem}{INDEX}", "sig": f"{stem}{INDEX}{SIGNATURE}"}
-    contents = {f"{stem}{BOM}": bill_of_materials(packages, name=page["title"])}
+    contents, notices = {}, []
+    try:
+        contents[f"{stem}{BOM}"] = bill_of_materials(packages, name=page["title"])
+    except MissingSystemLibrary as error:
+        notices.append(str(error))
+        page["bom"] = ""
     text = render(str(_TEMPLATE), page)
     contents[f"{stem}.html"] = text.encode()
     if pdf:
@@ -84,9 +91,10 @@ def write_evidence(folders: Sequence[Path], out: Path, *, key: Path | None = Non
         file.write("".join(manifest_line(sha, name) for name, sha in [*own, *listed]).encode())
     if key is not None:
         sign(folder / f"{stem}{INDEX}", key)
+    paths = [path for path in paths if path.is_file()]
     note_out(paths)
     deviations = sum(len(run["deviations"]) for run in page["runs"]) + len(unequal)
-    return WrittenEvidence(files=tuple(paths), deviations=deviations, held=_held(page))
+    return WrittenEvidence(files=tuple(paths), deviations=deviations, held=_held(page), notices=tuple(notices))
 
 
 def _held(page: Mapping[str, Any]) -> bool:

@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 import zlib
 from collections.abc import Iterator
 from html.parser import HTMLParser
@@ -15,7 +16,7 @@ import pytest
 from evidence_parts import HOSTILE, SUITE, freeze_plan, run, write_suite
 
 from medtest.cli.app import run_app
-from medtest.core.errors import UserMistakes
+from medtest.core.errors import MissingSystemLibrary, UserMistakes
 from medtest.evidence.document import CHAPTERS
 from medtest.evidence.reading import RunEvidence
 from medtest.evidence.writing import write_evidence
@@ -138,6 +139,19 @@ def test_the_bill_of_materials_follows_the_schema_and_lists_the_lock(home: Path,
     packages = {name: version for name, version in plan["packages"].items() if name not in ("machine", "system")}
     assert {name: component["version"] for name, component in listed.items()} == packages
     assert listed["numpy"]["purl"] == f"pkg:pypi/numpy@{packages['numpy']}"
+
+
+def test_without_the_extra_there_is_html_and_a_notice(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("cyclonedx.model.bom", "weasyprint"):
+        monkeypatch.setitem(sys.modules, name, None)
+    written = write_evidence([folder_of(home)], tmp_path / "out")
+    assert [path.name for path in written.files] == ["evidence.html", "evidence.sha256"]
+    assert "medtest[evidence]" in written.notices[0]
+    with pytest.raises(MissingSystemLibrary, match="PDF needs the extra evidence"):
+        write_evidence([folder_of(home)], tmp_path / "file.pdf")
+    assert not (tmp_path / "file.html").exists()
 
 
 def test_the_pdf_opens_and_has_the_chapters_as_bookmarks(home: Path, tmp_path: Path) -> None:

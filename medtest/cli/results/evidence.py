@@ -37,6 +37,8 @@ def make_evidence(runs: Sequence[str], *, out: Path, key: Path | None, console: 
     written = write_evidence(list(dict.fromkeys(folders)), out.expanduser(), key=key)
     for path in written.files:
         say(console, path_from_here(path))
+    for notice in written.notices:
+        say(console, notice)
     gates = "every gate passed" if written.held else "not every gate passed, or a run has none"
     deviations = "1 deviation" if written.deviations == 1 else f"{written.deviations} deviations"
     say(console, f"{gates[0].upper()}{gates[1:]}; {deviations} (chapter 8).")
