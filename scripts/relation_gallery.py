@@ -18,6 +18,7 @@ PICTURES = OUT.parent / "images" / "relations"
 GROUPS = {
     "lighting": "Light",
     "motion": "Motion",
+    "geometric": "Shape and lens",
     "objects": "Objects in view",
     "non_objects": "Text on the screen",
     "noise": "Noise, blur and compression",
@@ -47,6 +48,8 @@ def draw() -> str:
     """Return the text of the page."""
     entries: dict[str, list[str]] = {group: [] for group in GROUPS}
     for name, info in sorted(parts("relations").items()):
+        if info.origin != "medtest":
+            continue
         group = "corruptions" if name.startswith("corruption_") else info.load().group
         entries[group].append(_entry(name, group))
     sections = [f"## {GROUPS[group]}\n\n{_extra(group)}" + "\n".join(lines) for group, lines in entries.items()]

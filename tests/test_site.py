@@ -91,6 +91,33 @@ def test_every_page_is_reached_from_the_first(site: Path, pages: dict[Path, Page
     assert {path.name for path in pages if path not in reached} == {"404.html"}
 
 
+ANSWERS = {
+    "install": ("install.html", "make demo"),
+    "own pictures": ("bring-your-data.html", "suite=polyp_seg_folder"),
+    "own network": ("bring-your-network.html", "model=callable"),
+    "meaning of EFR": ("glossary.html#efr-error-finding-rate", "Violations divided by judged cases"),
+    "exit codes": ("read-the-results.html#exit-codes", "interrupted"),
+    "resume after a kill": ("read-the-results.html#stop-and-continue", "same command again"),
+    "compare two systems": ("ci.html#compare-finished-runs", "medtest compare"),
+    "write a relation": ("add-a-relation.html", "medtest new relation"),
+    "share a suite offline": ("sharing.html", "medtest pack"),
+    "keep patients' pictures out": ("bring-your-data.html#patient-data", "privacy.images=none"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("question", ANSWERS)
+def test_answers_are_one_click_from_the_first_page(site: Path, pages: dict[Path, Page], question: str) -> None:
+    """The first page links to the section that has the answer."""
+    link, answer = ANSWERS[question]
+    assert link in pages[site / "index.html"].links
+    name, _, anchor = link.partition("#")
+    html = (site / name).read_text(encoding="utf-8")
+    article = html[html.index("<article") : html.index("</article>")]
+    section = article[article.index(f'id="{anchor}"') :].partition("<h2")[0] if anchor else article
+    assert answer in re.sub(r"<[^>]+>", "", section)
+
+
 @pytest.mark.slow
 def test_nothing_is_loaded_from_outside(site: Path, pages: dict[Path, Page]) -> None:
     for path, page in pages.items():
