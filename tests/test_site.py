@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from html.parser import HTMLParser
+from os.path import normpath
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -26,7 +27,7 @@ OUTSIDE = re.compile(r"(?:[a-z]+:)?//|mailto:|data:")
 
 
 class Page(HTMLParser):
-    """A page's anchors, its links, and what a browser loads for it."""
+    """A page's anchors, its links, what a browser loads for it, and the targets of both within the site."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -34,6 +35,9 @@ class Page(HTMLParser):
         self.links: list[str] = []
         self.loaded: list[str] = []
         self.feed(path.read_text(encoding="utf-8"))
+        inside = [link for link in self.links + self.loaded if not OUTSIDE.match(link)]
+        parts = {unquote(link).partition("#") for link in inside}
+        self.targets = {(Path(normpath(path.parent / name)) if name else path, anchor) for name, _, anchor in parts}
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = {name: value or "" for name, value in attrs}
@@ -68,15 +72,11 @@ def test_every_link_of_the_site_leads_to_a_file_and_an_anchor(site: Path, pages:
     for path, page in pages.items():
         if path.name == "404.html":  # a server shows it at any address: its links begin at the root
             continue
-        for link in [*page.links, *page.loaded]:
-            if OUTSIDE.match(link):
-                continue
-            name, _, anchor = unquote(link).partition("#")
-            target = (path.parent / name).resolve() if name else path
+        for target, anchor in page.targets:
             if not target.is_file():
-                lost.append(f"{path.relative_to(site)} → {link}: no such file")
+                lost.append(f"{path.relative_to(site)} → {target.relative_to(site)}: no such file")
             elif anchor and target in pages and anchor not in pages[target].anchors:
-                lost.append(f"{path.relative_to(site)} → {link}: no such anchor")
+                lost.append(f"{path.relative_to(site)} → {target.relative_to(site)}#{anchor}: no such anchor")
     assert lost == []
 
 
@@ -86,8 +86,7 @@ def test_every_page_is_reached_from_the_first(site: Path, pages: dict[Path, Page
     while waiting:
         path = waiting.pop()
         reached.add(path)
-        links = {(path.parent / unquote(link).partition("#")[0]).resolve() for link in pages[path].links}
-        waiting += [target for target in links if target in pages and target not in reached]
+        waiting += {target for target, _ in pages[path].targets if target in pages and target not in reached}
     assert {path.name for path in pages if path not in reached} == {"404.html"}
 
 
