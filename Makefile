@@ -15,7 +15,7 @@ PYTEST ?= $(BIN)/python -m pytest -q -n auto --dist loadfile
 # What tests run under, and installs do not: TESTENV="env HOME=… TMPDIR=…".
 TESTENV ?=
 SLOW   ?= slow
-# COVERAGE=1 counts lines and branches too and prints a table of rooms; it takes longer.
+# COVERAGE=1, as in .ci/run, counts lines and branches too and prints a table of rooms; it takes longer.
 COVERAGE ?=
 COUNTED := --cov=medtest --cov-branch --cov-report=json:.coverage.json
 

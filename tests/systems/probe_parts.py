@@ -267,4 +267,6 @@ CASES: Mapping[str, Case] = {
     "torchscript probabilities": Case(make=_script_shares, side=64),
     "torchscript labels": Case(make=_script_labels, side=48, classes=THREE),
 }
+REPEATED = {"chexnet official", "pranet official", "sanet official", "tganet official"}
+"""Cases whose networks other cases open too."""
 """Every network that is a system, and the ways of each to its input."""

@@ -13,7 +13,7 @@ from scipy.special import expit, logit, logsumexp, softmax
 
 sys.path.insert(0, str(Path(__file__).parent))
 from library_parts import NAMES, system_of
-from probe_parts import CASES, HERE, Case, official, opened, picture, pixels_of, probed
+from probe_parts import CASES, HERE, REPEATED, Case, official, opened, picture, pixels_of, probed
 
 from medtest.core.cases import Classes
 from medtest.core.errors import MedtestError
@@ -21,12 +21,12 @@ from medtest.core.probes import Need, Probe
 from medtest.phantoms.classes import CHEST
 from medtest.systems.pytorch.probe import probe_gap, probe_of
 
-# Other cases of the fast set open the same networks, and a test below averages ten crops.
-REPEATED = {"chexnet official", "chexnet ten crops", "pranet official", "sanet official", "tganet official"}
+SLOW = {*REPEATED, "chexnet ten crops"}
+"""Cases that are left out of the fast set: others open the same networks, and a test below averages ten crops."""
 
 
 @pytest.fixture(
-    params=[pytest.param(name, marks=pytest.mark.slow if name in REPEATED else ()) for name in CASES], ids=list(CASES)
+    params=[pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in CASES], ids=list(CASES)
 )
 def case(request: pytest.FixtureRequest) -> Case:
     return CASES[request.param]

@@ -15,7 +15,7 @@ from torch import nn
 
 sys.path.insert(0, str(Path(__file__).parent))
 from library_parts import system_of
-from probe_parts import CASES, HERE, official, opened, picture, pixels_of, probed
+from probe_parts import CASES, HERE, REPEATED, official, opened, picture, pixels_of, probed
 
 from medtest.core.errors import BadOutput
 from medtest.core.probes import Need
@@ -49,7 +49,11 @@ def _asked_and_attacked(probe: Any, pixels: torch.Tensor) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "attached"), [*((name, True) for name in CASES), *((name, False) for name in ("attnmel", "segformer"))]
+    ("name", "attached"),
+    [
+        *(pytest.param(name, True, marks=pytest.mark.slow if name in REPEATED else ()) for name in CASES),
+        *((name, False) for name in ("attnmel", "segformer")),
+    ],
 )
 def test_nothing_of_a_system_changes(name: str, attached: bool, tmp_path: Path) -> None:
     case = CASES[name]
