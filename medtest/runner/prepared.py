@@ -18,7 +18,7 @@ from medtest.runner.privacy.rules import ShownNames, key_fingerprint
 from medtest.runner.records.ledger import seeds_twice
 from medtest.runner.records.rows import records_schema, strata_of
 from medtest.runner.records.shards import columns_there
-from medtest.runner.reporting.frozen import Followed, followed_plans
+from medtest.runner.reporting.frozen import Followed, followed_notices, followed_plans
 from medtest.seeds.base import SeedSource
 from medtest.seeds.needed import check_needed
 from medtest.suite.checking.misfits.altering import altering_mistakes
@@ -125,7 +125,7 @@ def prepare_run(suite: Suite, invocation: Invocation) -> PreparedRun:
     if not chosen.any():
         notices.append(f"Shard {invocation.shard} has no chosen case ({len(refs):,} seeds in total).")
     frozen = followed_plans(invocation.home, suite, digests)
-    notices += [plan.notice(name) for name, plan in zip(systems, frozen, strict=True) if plan is not None]
+    notices += followed_notices(list(systems), frozen)
     return PreparedRun(
         suite=suite,
         plan=plan,

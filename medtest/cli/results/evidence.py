@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -44,13 +45,17 @@ def make_evidence(runs: Sequence[str], *, out: Path, key: Path | None, console: 
     say(console, f"{gates[0].upper()}{gates[1:]}; {deviations} (chapter 8).")
 
 
+def _path(token: str) -> Path:
+    return Path(os.path.expanduser(token))  # Path.expanduser refuses tokens such as ~relations.text
+
+
 def names_lists(tokens: Sequence[str], signers: Path | None) -> bool:
     """Return True if every token of ``medtest check`` names a run, evidence or a frozen plan.
 
     Raises:
         UserMistakes: Signers are named for something that has no signature.
     """
-    others = [token for token in tokens if listed_in(Path(token).expanduser()) is None]
+    others = [token for token in tokens if listed_in(_path(token)) is None]
     if others and signers is not None:
         allowed = "a folder of evidence or of a run, FILE.sha256, or a frozen plan, with --signers"
         raise mistake("SUITES", found=others[0], allowed=allowed)
@@ -70,7 +75,7 @@ def check_lists(tokens: Sequence[str], *, signers: Path | None, console: Console
     """
     worst = ExitCode.OK
     for token in tokens:
-        path = listed_in(Path(token).expanduser())
+        path = listed_in(_path(token))
         if path is None:
             continue
         checked = check(path, signers=None if signers is None else signers.expanduser())

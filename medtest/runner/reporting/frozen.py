@@ -50,13 +50,14 @@ class Followed:
             "differs": list(self.differs),
         }
 
-    def notice(self, system: str) -> str:
-        """Return the statement as one line."""
+    @property
+    def words(self) -> str:
+        """The statement as the rest of a sentence on a system."""
         late = f"; {self.cases_before:,} cases were finished before it" if self.cases_before else ""
         more = len(self.differs) - _NAMED
         named = [*self.differs[:_NAMED], *([f"and {more} more, in run.json"] if more > 0 else [])]
         differs = f"; parts that differ: {'; '.join(named)}" if named else "; no part differs"
-        return f"{system}: follows the plan frozen at {self.plan['frozen_at']}, {self.plan[_HASH][:16]}{late}{differs}."
+        return f"follows the plan frozen at {self.plan['frozen_at']}, {self.plan[_HASH][:16]}{late}{differs}."
 
     def write_copy(self, folder: Path) -> None:
         """Write the plan into the folder of a run.
@@ -120,6 +121,15 @@ def followed_plans(home: Path, suite: Suite, digests: Sequence[Digest]) -> tuple
         )
         for system, digest in zip(suite.systems, digests, strict=True)
     )
+
+
+def followed_notices(systems: Sequence[str], followed: Sequence[Followed | None]) -> list[str]:
+    """Return the statements on frozen plans, one line for all systems with the same statement."""
+    names: dict[str, list[str]] = {}
+    for system, plan in zip(systems, followed, strict=True):
+        if plan is not None:
+            names.setdefault(plan.words, []).append(system)
+    return [f"{', '.join(same)}: {words}" for words, same in names.items()]
 
 
 def differences(
