@@ -11,8 +11,8 @@ from typing import Annotated
 import typer
 from typer.main import get_command
 
-from medtest.cli import technical_file
 from medtest.cli.new.skeleton import PartKind
+from medtest.cli.results import technical_file
 from medtest.cli.terminal import MAKE, MODELS, READ, RUN, GroupedCommands, console, say
 from medtest.cli.typed import BrowserForm, ConfigDirs, JUnitOption, Port, Tokens, complete_suite, complete_token
 from medtest.core.plugins import FAMILIES
