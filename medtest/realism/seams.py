@@ -165,8 +165,9 @@ class _SeamTest:
 
 
 def _relation(plan: PartPlan, library: Path) -> Relation:
-    """Return the suite's relation with another library, and with matter that does not shine."""
+    """Return the suite's relation with another library: matter does not shine, instruments are cut out."""
     fields = type(plan.settings).model_fields
-    changed = {"library_folder": str(library), **({"wetness": 0.0} if "wetness" in fields else {})}
+    options = {"wetness": 0.0, "kind": "cutout"}
+    changed = {"library_folder": str(library), **{key: value for key, value in options.items() if key in fields}}
     relation: Relation = plan.info.load()(plan.settings.model_copy(update=changed))
     return relation

@@ -33,7 +33,7 @@ RELATIONS: dict[str, str] = {
     "gap": "medtest.relations.adversarial.gap:GenerativePerturbation",
     "gaussian_blur": "medtest.relations.noise.imaging:GaussianBlur",
     "gaussian_noise": "medtest.relations.noise.additive:GaussianNoise",
-    "instrument": "medtest.relations.objects.pasted:Instrument",
+    "instrument": "medtest.relations.objects.instrument:Instrument",
     "jpeg": "medtest.relations.noise.imaging:Jpeg",
     "lens_distortion": "medtest.relations.clinical.warps:LensDistortion",
     "lens_drop": "medtest.relations.clinical.lens_drop:LensDrop",

@@ -25,8 +25,14 @@ def relation(name: str, **changed: Any) -> Any:
 
 
 def pasting(name: str) -> Any:
-    """The relation in the mode that pastes cut-outs: levels for instruments, else published mode."""
-    return relation(name) if name == "instrument" else relation(name, mode="published")
+    """The relation that pastes cut-outs: levels of cut-outs for instruments, else published mode."""
+    return cutouts() if name == "instrument" else relation(name, mode="published")
+
+
+def cutouts(**changed: Any) -> Any:
+    """Instruments of the library, at areas of five severities."""
+    areas = {1: {"area": 1.0}, 2: {"area": 2.0}, 3: {"area": 3.5}, 4: {"area": 5.5}, 5: {"area": 8.0}}
+    return relation("instrument", kind="cutout", levels=areas, **changed)
 
 
 def draws(made_by: Any) -> list[tuple[int, int]]:

@@ -68,7 +68,8 @@ def build(
         out_console.print(f"  and {len(report.skipped) - 20} more")
     where = f"library={out.name}" if out.parent.name == "objects" else "library_folder=PATH"
     for name in sorted(report.written):  # each kind of object is pasted by the relation of the same name
-        say(out_console, f"Use it: relations.{name}.{where}")
+        drawn = " relations.instrument.kind=cutout" if name == "instrument" else ""
+        say(out_console, f"Use it: relations.{name}.{where}{drawn}")
 
 
 @app.command("list")

@@ -1,4 +1,4 @@
-"""Pasted objects: instruments, and in published mode feces and blood (MedTest report, sections 3.4 and 4.5).
+"""Pasted cut-outs of instruments, feces and blood (MedTest report, sections 3.4 and 4.5).
 
 Cut-outs from an object library are pasted outside the lesion. The lesion, the black frame and the regions to avoid are
 unchanged.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Literal, cast
 
 import cv2
 import numpy as np
@@ -112,12 +112,15 @@ class InstrumentSettings(RangedSettings[AreaLevel], _LibrarySettings):
     """Settings of ``instrument``.
 
     Attributes:
+        kind: ``tool``: an instrument of the working channel. ``shaft``: the endoscope's own shaft in retroflexion.
+            ``cutout``: a cut-out of the library, as in published mode; its levels do not contain one another.
         turn: Largest deviation from the instrument's original angle, in degrees.
         spread: Standard deviation of its position around the original one, as fraction of the field.
         reach: Largest deviation from the original position, as fraction of the field.
         published: Range in published mode, which is ours as the report gives no figures.
     """
 
+    kind: Literal["tool", "shaft", "cutout"] = "tool"
     turn: float = Field(default=15.0, ge=0.0, le=180.0)
     spread: float = Field(default=0.06, gt=0.0, le=1.0)
     reach: float = Field(default=0.28, gt=0.0, le=1.0)
@@ -316,8 +319,8 @@ def _paste(
     return covered, float(cv2.minMaxLoc(distance[target], mask=solid)[0])
 
 
-class Instrument(_Objects):
-    """Insertion of an endoscopic instrument (report 3.4.1, MR3-1).
+class PastedInstrument(_Objects):
+    """Insertion of a cut-out of an instrument (report 3.4.1).
 
     It stays outside the lesion and near its original position and orientation, and its shaft is
     cut by the rim of the field. Its edge is blended by Gaussian blur.

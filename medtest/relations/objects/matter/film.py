@@ -75,7 +75,7 @@ class Film:
 def film_of(image: Image, frame: Mask, scene: SceneEstimate, barred: Mask) -> Film:
     """Return the film of an image, uint8 H×W×3, with its black frame; ``barred`` is True where matter is never seen."""
     height, width = barred.shape
-    grain = _grain(height, width) * np.float32(128.0 * scene.noise / BRIGHT)
+    grain = grain_of(height, width) * np.float32(128.0 * scene.noise / BRIGHT)
     rows, columns = scene.shape
     return Film(
         small=_filled(image, frame, (columns, rows)),
@@ -99,7 +99,7 @@ def _filled(image: Image, frame: Mask, size: tuple[int, int]) -> Image:
 
 
 @lru_cache(maxsize=4)
-def _grain(height: int, width: int) -> Floats:
+def grain_of(height: int, width: int) -> Floats:
     """Return noise of standard deviation 1, correlated over a pixel, as a camera's after demosaicking."""
     rng = np.random.Generator(np.random.PCG64(26))
     raw = rng.integers(-100, 101, size=(height + 1, width + 1), dtype=np.int16)

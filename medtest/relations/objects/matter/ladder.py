@@ -137,7 +137,7 @@ class Matter(ABC):
         scene = scene_of(seed)
         rng = np.random.Generator(np.random.PCG64(number))
         potential, parts = self.potential(scene, rng)
-        least = max(margin, RING * _diameter(seed)) / scene.cell + 2.0
+        least = max(margin, RING * diameter(seed)) / scene.cell + 2.0
         # The potential sinks towards the lesion, so that matter ends before it by itself.
         near = smooth(scene.free, least, least + 0.08 * max(scene.shape))
         potential = potential - np.float32(4.0) * (np.float32(1.0) - near)
@@ -229,7 +229,7 @@ class Matter(ABC):
         """Return the film of a seed, cached; the frame, texts and the lesion's surroundings stay without matter."""
 
         def make() -> Film:
-            width = max(float(margin), RING * _diameter(seed))
+            width = max(float(margin), RING * diameter(seed))
             barred = seed.frame | scene.overlay | keep_out(seed, margin=round(width))
             return film_of(seed.image, seed.frame, scene, barred)
 
@@ -257,7 +257,7 @@ def _block(
     return (part[0], part[1]), (whole[0], whole[1])
 
 
-def _diameter(seed: PreparedSeed) -> float:
+def diameter(seed: PreparedSeed) -> float:
     """Return the diameter of the disc with the area of all lesions; 0 without."""
     return 0.0 if seed.mask is None else 2.0 * math.sqrt(int(np.count_nonzero(seed.mask)) / math.pi)
 
