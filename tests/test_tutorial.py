@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_server import CommandServer
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "tutorial.md"
@@ -26,20 +27,24 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_the_tutorial_says_what_comes_out(tmp_path: Path, environment: dict[str, str]) -> None:
+def test_the_tutorial_says_what_comes_out(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, environment: dict[str, str]
+) -> None:
     """Files are saved and commands typed in the order of the page; each line of a ```text block was printed before."""
     folder, printed, codes = tmp_path / "tutorial", "", {}
-    for kind, text in BLOCK.findall(PAGE.read_text(encoding="utf-8")):
-        if kind in ("python", "yaml"):
-            path = folder / text.partition("\n")[0].removeprefix("# ")
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-        elif kind == "bash":
-            for command in text.strip().splitlines():
-                code, output = _type(command, folder if folder.exists() else tmp_path, environment)
-                codes[command], printed = code, printed + output
-        elif kind == "text":
-            assert [line for line in text.splitlines() if _spaced(line) not in _spaced(printed)] == [], printed[-3000:]
+    with CommandServer(tmp_path_factory.mktemp("c") / "s", environment) as server:
+        environment = server.environment(environment)
+        for kind, text in BLOCK.findall(PAGE.read_text(encoding="utf-8")):
+            if kind in ("python", "yaml"):
+                path = folder / text.partition("\n")[0].removeprefix("# ")
+                path.parent.mkdir(exist_ok=True)
+                path.write_text(text, encoding="utf-8")
+            elif kind == "bash":
+                for command in text.strip().splitlines():
+                    code, output = _type(command, folder if folder.exists() else tmp_path, environment)
+                    codes[command], printed = code, printed + output
+            elif kind == "text":
+                assert [line for line in text.splitlines() if _spaced(line) not in _spaced(printed)] == [], printed
     failed = [command for command, code in codes.items() if code]
     assert [command for command in failed if "target=fixed.py" not in command and "limit=2" not in command] == [], (
         failed
