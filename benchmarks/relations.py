@@ -33,6 +33,7 @@ from medtest.suite.compose import load_suite
 
 TARGET_MEAN = 700.0
 TARGET_LEAST = 250.0
+FIRST_PASSES = 6
 SUITE_SEED = 7
 
 
@@ -121,8 +122,13 @@ def main() -> None:
     counted = {name: seconds[name] for name in seconds if name in suite}
     if counted:
         together = {name: relations[name] for name in counted}
-        (first, *later), _ = measure(together, prepared_seeds(chosen.seeds), chosen.passes + 1)
-        shared = max(first - min(later), 0.0)
+        # The first pass comes once a seed: fresh seeds make more of them, of which the best counts too.
+        firsts, laters = [], []
+        for _ in range(min(chosen.passes, FIRST_PASSES)):
+            (first, *later), _ = measure(together, prepared_seeds(chosen.seeds), 3)
+            firsts.append(first)
+            laters += later
+        shared = max(min(firsts) - min(laters), 0.0)
         for words, extra in (("without", 0.0), ("with", shared)):
             rates = {name: 1.0 / (each + extra) for name, each in counted.items()}
             mean, least = statistics.geometric_mean(rates.values()), min(rates, key=rates.__getitem__)
