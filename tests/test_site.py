@@ -96,7 +96,7 @@ ANSWERS = {
     "own network": ("bring-your-network.html", "model=callable"),
     "meaning of EFR": ("glossary.html#efr-error-finding-rate", "Violations divided by judged cases"),
     "exit codes": ("read-the-results.html#exit-codes", "interrupted"),
-    "resume after a kill": ("read-the-results.html#stop-and-continue", "same command again"),
+    "resume after a kill": ("read-the-results.html#resume-an-interrupted-run", "same command again"),
     "compare two systems": ("ci.html#compare-finished-runs", "medtest compare"),
     "write a relation": ("add-a-relation.html", "medtest new relation"),
     "share a suite offline": ("sharing.html", "medtest pack"),
