@@ -83,6 +83,7 @@ def _run(run: RunEvidence) -> dict[str, Any]:
         "facts": page["facts"],
         "verdict": "" if not held else "Every gate passed." if all(held) else "Not every gate passed.",
         "held": all(held),
+        "caution": run.caution,
         "system": _system(run),
         "data": list(_data(run)),
         "factors": list(_factors(run)),

@@ -69,6 +69,16 @@ class RunEvidence:
         stated = self.material.run.get("frozen")
         return stated if isinstance(stated, dict) and self.plan is not None else {}
 
+    @property
+    def caution(self) -> str:
+        """What stands beside the verdict of the gates if they may have been set after results; "" for nothing."""
+        if not self.frozen:
+            return "No plan was frozen before the first case."
+        if int(self.frozen.get("cases_before") or 0):
+            return "The plan was frozen after cases were finished."
+        changed = any(str(part).startswith("gates") for part in self.frozen.get("differs", ()))
+        return "The gates differ from the frozen plan." if changed else ""
+
     def ties(self, relation: str) -> dict[str, str]:
         """Return the ties of a relation."""
         settings = self.composed["relations"].get(relation, {})

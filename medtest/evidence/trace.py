@@ -93,9 +93,7 @@ def set_words(run: RunEvidence) -> str:
     judged = f" The gates were first judged at {first}." if first else ""
     if not run.frozen:
         return f"The plan was not frozen, so nothing shows that the gates were set before the first case.{judged}"
-    changed = any(str(part).startswith("gates") for part in run.frozen.get("differs", ()))
     late = int(run.frozen.get("cases_before") or 0)
     words = f"The plan was frozen at {run.frozen['frozen_at']} with the SHA-256 {run.frozen['hash']}"
     words += f", after {late:,} cases were finished" if late else ", before the first case of this run"
-    same = "Gates differ from it (see Deviations)." if changed else "The gates are those of the plan."
-    return f"{words}. {same}{judged}"
+    return f"{words}. {run.caution or 'The gates are those of the plan.'}{judged}"
