@@ -115,10 +115,13 @@ OF_RELATIONS = {
         [f"corruption_{name}" for name in ("rotate", "shear", "tilt", "translate")],
         dict.fromkeys(("abnormality_place", "instrument_place", "landmark_place"), "skip"),
     ),
-    "corruption_scale": {
-        **dict.fromkeys(("abnormality_place", "instrument_place", "landmark_place"), "skip"),
-        "size": "may change",
-    },
+    **dict.fromkeys(
+        ("corruption_scale", "breathing", "elastic", "lens_distortion"),
+        {
+            **dict.fromkeys(("abnormality_place", "instrument_place", "landmark_place"), "skip"),
+            "size": "may change",
+        },
+    ),
 }
 """What differs from ``invariant``; all other relations blur or add noise: "easy to detect?" may change."""
 
