@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import pickle
 from dataclasses import replace
 from functools import cache
 from itertools import product
@@ -250,6 +251,14 @@ def test_every_model_can_be_drawn_and_follows_the_light() -> None:
         assert 0.02 < bright.facts["object_area"] < 0.09
         solid = solid_of(seed, bright)
         assert dark.image[solid].mean() < 0.95 * bright.image[solid].mean()
+
+
+@pytest.mark.parametrize("name", ["instrument", "feces"])
+def test_workers_receive_a_relation_with_its_library(name: str) -> None:
+    relation: Any = load_relation(name)
+    received = pickle.loads(pickle.dumps(relation))
+    assert received.library.digest == relation.library.digest
+    assert received.infos == relation.infos
 
 
 def test_mistakes_about_libraries_and_tools(tmp_path: Any) -> None:

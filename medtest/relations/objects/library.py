@@ -164,6 +164,10 @@ class ObjectLibrary:
         self._pictures: BoundedCache[Rgba] = BoundedCache(_KEPT_BYTES, lambda picture: picture.nbytes)
         self.digest = self._index()
 
+    def __reduce__(self) -> tuple[type[Self], tuple[Path, str]]:
+        """Index the folder again in the process that receives the library."""
+        return type(self), (self.folder, self.label)
+
     def kind(self, kind: str) -> tuple[ObjectInfo, ...]:
         """Return all objects of a kind, by name."""
         return tuple(self._infos[kind])
