@@ -174,6 +174,8 @@ def _settings(name: str, info: PartInfo) -> Iterator[tuple[str, dict[str, Any]]]
     elif ".noise." not in info.target:
         drawn = {"mode": "published"} if "mode" in info.load().Settings.model_fields else {}
         yield "published", {**drawn, "repeats": 3}
+    if name == "instrument":
+        yield "shaft", {"kind": "shaft"}
 
 
 def _follow_ups(name: str, relation: Any, seed: PreparedSeed) -> Cases:
