@@ -91,7 +91,6 @@ def check_relation(
     results = {address: _make(relation, seed, address, probe) for address in addresses}
     again = {address: _make(relation, fresh, address, probe) for address in reversed(addresses)}
     name, after = type(relation).__name__, _arrays(seed)
-    _check_pickling(relation, name)
     _require(all(np.array_equal(before[key], after[key]) for key in before), name, "it wrote to the seed's arrays")
     scales: dict[int, float] = {}
     for address, result in results.items():
@@ -124,6 +123,7 @@ def check_relation(
     for address, result in results.items():
         if isinstance(result, FollowUp) and address.repeat == 0 and address.severity == max(relation.severities()):
             _check_places(relation, seed, result, probe)
+    _check_pickling(relation, name)
     _require(bool(follow_ups) or may_skip, name, f"has no room on this seed: {', '.join(_reasons(results))}")
     return follow_ups
 
@@ -239,7 +239,13 @@ def _check_effect(seed: PreparedSeed, result: FollowUp, where: str) -> None:
 
 def _check_places(relation: Relation, seed: PreparedSeed, result: FollowUp, probe: Probe | None) -> None:
     """Check that a pattern of dots moves as the effect of a follow-up says; for 8-bit RGB images."""
-    if seed.image.dtype != np.uint8 or seed.image.ndim != 3 or seed.image.shape[2] != 3 or not seed.spec.coloured:
+    if (
+        seed.prompt is not None
+        or seed.image.dtype != np.uint8
+        or seed.image.ndim != 3
+        or seed.image.shape[2] != 3
+        or not seed.spec.coloured
+    ):
         return
     wide, (top, left) = wide_picture(seed), crop_corner(seed)
     whole = dot_pattern(*wide.shape[:2])

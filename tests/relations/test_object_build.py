@@ -63,9 +63,11 @@ def test_an_object_in_the_corner_is_partial_and_left_out_by_default(tmp_path: Pa
     assert only(library, "instrument", "b2").partial
     entry = parts("relations")["instrument"]
     relation_class = entry.load()
-    plain = relation_class(relation_class.Settings(**{**entry.defaults, "library_folder": str(tmp_path / "lib")}))
+    plain = relation_class(
+        relation_class.Settings(**{**entry.defaults, "library_folder": str(tmp_path / "lib"), "kind": "cutout"})
+    )
     assert [info.name for info in plain.infos] == ["a1-1"]
-    both = {**entry.defaults, "library_folder": str(tmp_path / "lib"), "partial_views": True}
+    both = {**entry.defaults, "library_folder": str(tmp_path / "lib"), "partial_views": True, "kind": "cutout"}
     assert len(relation_class(relation_class.Settings(**both)).infos) == 2
 
 
@@ -73,7 +75,13 @@ def test_a_built_library_is_used_by_the_relation(tmp_path: Path) -> None:
     build("kvasir-instrument", kvasir_instrument(tmp_path / "data"), tmp_path / "lib")
     entry = parts("relations")["instrument"]
     relation_class = entry.load()
-    changed = {**entry.defaults, "library_folder": str(tmp_path / "lib"), "reach": 0.5, "levels": {1: {"area": 3.0}}}
+    changed = {
+        **entry.defaults,
+        "library_folder": str(tmp_path / "lib"),
+        "reach": 0.5,
+        "levels": {1: {"area": 3.0}},
+        "kind": "cutout",
+    }
     relation = relation_class(relation_class.Settings(**{**changed, "severities": [1]}))
     seed = synthetic_seed(2, height=288, width=320)
     made = relation.follow_up(seed, 1, np.random.default_rng(3))

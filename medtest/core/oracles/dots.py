@@ -34,6 +34,8 @@ _ALIKE = 0.7
 """Smallest correlation coefficient of a patch that was found."""
 _SMOOTHING = 1.5
 """Standard deviation in pixels of the smoothing before the search."""
+_FEWEST = 6
+"""Fewest patches of a picture that is large enough to tell."""
 _SHARE = 0.4
 """Share of patches that must be found."""
 _FLIPS = ((slice(None, None, -1), slice(None)), (slice(None), slice(None, None, -1)), (slice(None, None, -1),) * 2)
@@ -48,7 +50,7 @@ class DotShift:
         matches: Number of patches found.
         distance: Median distance in pixels between their declared and their measured places; None if too few were found
             to tell.
-        mirrored: Whether the picture was mirrored.
+        mirrored: True if the picture was mirrored.
     """
 
     patches: int
@@ -87,6 +89,8 @@ def dot_shift(pattern: Image, changed: Image, effect: Effect, *, frame: Mask | N
         shown = shown & moved_mask(shown, effect)
     declared, after = (_smooth(image) for image in (moved_image(pattern, effect), changed))
     patches, offsets = _offsets(declared, after, shown)
+    if patches < _FEWEST:
+        return DotShift(patches=patches, matches=len(offsets), distance=None)
     if offsets and len(offsets) >= _SHARE * patches:
         return DotShift(patches=patches, matches=len(offsets), distance=_median_distance(offsets))
     flips = [] if effect.moves else [_smooth(pattern[flip]) for flip in _FLIPS]

@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from medtest.core.cases import Address
-from medtest.core.errors import UserMistakes
+from medtest.core.errors import NotApplicable, UserMistakes
 from medtest.core.plugins import part
 from medtest.language.questions.questions import by_name, in_slide_order, kept
 from medtest.phantoms.questions import make
@@ -115,7 +115,8 @@ def test_other_suites_name_systems_of_their_kind() -> None:
 
 
 def test_every_artefact_can_be_laid_on_every_scene() -> None:
-    """None of 20 scenes is refused for want of room, and objects and text leave what must stay visible as it is."""
+    """Objects and text leave what must stay visible as it is; only instruments, which enter at one hour, lack room."""
+    refused = 0
     suite = load_suite("medvqa", ["seeds.phantoms.size=256", "prepare.size=256"])
     (source,) = suite.build_seeds(None)
     for ref in source.refs():
@@ -123,10 +124,16 @@ def test_every_artefact_can_be_laid_on_every_scene() -> None:
         assert seed.mask is not None
         for name, relation in suite.build_relations().items():
             address = Address(dataset=ref.dataset, seed_id=ref.seed_id, relation=name, severity=3)
-            made = relation.follow_up(seed, 3, address.generator(suite.seed)).image
+            try:
+                made = relation.follow_up(seed, 3, relation.generator(address, suite.seed)).image
+            except NotApplicable:
+                assert name == "instrument", (ref.seed_id, name)
+                refused += 1
+                continue
             assert (name == "unchanged") == bool((made == seed.image).all()), (ref.seed_id, name)
             if name in ("instrument", "feces", "blood", "text"):
                 assert (made[seed.mask] == seed.image[seed.mask]).all(), (ref.seed_id, name)
+    assert refused <= 10  # of 20 scenes
 
 
 @pytest.mark.parametrize("layout", ["gt.json", "images"])

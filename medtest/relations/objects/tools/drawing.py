@@ -84,7 +84,7 @@ def draw(seed: PreparedSeed, way: Way, model: Model, depth: float, gain: float) 
     colour += np.float32(0.5)
     places = way.places[:count]
     image.reshape(-1, 3)[places] = np.clip(colour, 0, 255, out=colour).astype(np.uint8).T
-    solid.reshape(-1)[places] = hidden > 0.5
+    solid.reshape(-1)[places] = hidden > 0.3  # a clear sheath hides 0.35 of what lies below
     return image, solid
 
 
