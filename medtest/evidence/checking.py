@@ -57,7 +57,11 @@ class CheckedList:
 
 
 def listed_in(path: Path) -> Path | None:
-    """Return the list that a path names: a list, a frozen plan, or a folder of a run or of evidence; else None."""
+    """Return the list that a path names: a list, a frozen plan, or a folder of a run or of evidence; else None.
+
+    Raises:
+        OutputProblem: The list beside a document cannot be read.
+    """
     if path.is_dir():
         if (path / RUN_FILE).is_file() and (path / MANIFEST).is_file():
             return path / MANIFEST
@@ -68,7 +72,9 @@ def listed_in(path: Path) -> Path | None:
     if path.suffix == ".json" and path.is_file() and is_plan(read_object(path)):
         return path
     beside = path.with_suffix(INDEX)
-    return beside if path.suffix in (".html", ".pdf") and path.is_file() and beside.is_file() else None
+    if path.suffix not in (".html", ".pdf") or not path.is_file() or not beside.is_file():
+        return None
+    return beside if path.name in read_list(beside) else None
 
 
 def check(path: Path, *, signers: Path | None = None) -> CheckedList:
@@ -98,8 +104,12 @@ def check_list(path: Path) -> Iterator[CheckedFile]:
     """
     for name, sha256 in read_list(path).items():
         try:
-            state = FileState.SAME if file_sha256(path.parent / name) == sha256 else FileState.CHANGED
-        except OSError:
+            file = path.parent / name
+            if not file.is_file():  # a device or a pipe may never end
+                state = FileState.MISSING
+            else:
+                state = FileState.SAME if file_sha256(file) == sha256 else FileState.CHANGED
+        except (OSError, ValueError):
             state = FileState.MISSING
         yield CheckedFile(name=name, state=state)
 
@@ -112,8 +122,8 @@ def read_list(path: Path) -> dict[str, str]:
     """
     files: dict[str, str] = {}
     try:
-        for line in path.read_text(encoding="utf-8").splitlines():
-            digest, _, name = line.removeprefix("\\").partition("  ")
+        for line in path.read_text(encoding="utf-8").removesuffix("\n").split("\n"):
+            digest, _, name = line.removeprefix("\\").removesuffix("\r").partition("  ")
             if len(digest) != 64 or not name:
                 raise ValueError(f"the line {line[:40]!r}")
             escaped = line.startswith("\\")

@@ -48,11 +48,11 @@ class RunEvidence:
             OutputProblem: The folder holds no readable records, or results of another format.
         """
         material = read_material(folder)
-        plan = read_object(folder / COPY)
+        plan, stated = read_object(folder / COPY), material.run.get("frozen") or {}
         return cls(
             material=material,
             composed=yaml.safe_load((folder / SUITE_FILE).read_text(encoding="utf-8")),
-            plan=plan if is_plan(plan) and is_whole(plan) and "frozen" in material.run else None,
+            plan=plan if is_plan(plan) and is_whole(plan) and plan.get("hash") == stated.get("hash") else None,
             evaluations=gate_log.read(folder),
             files=read_list(folder / MANIFEST),
             changed=[file for file in check_list(folder / MANIFEST) if file.state is not FileState.SAME],
@@ -71,7 +71,7 @@ class RunEvidence:
 
     @property
     def caution(self) -> str:
-        """What stands beside the verdict of the gates if they may have been set after results; "" for nothing."""
+        """Caution beside the verdict of the gates if they may have been set after results; "" for nothing."""
         if not self.frozen:
             return "No plan was frozen before the first case."
         if int(self.frozen.get("cases_before") or 0):

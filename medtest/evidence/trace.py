@@ -95,5 +95,8 @@ def set_words(run: RunEvidence) -> str:
         return f"The plan was not frozen, so nothing shows that the gates were set before the first case.{judged}"
     late = int(run.frozen.get("cases_before") or 0)
     words = f"The plan was frozen at {run.frozen['frozen_at']} with the SHA-256 {run.frozen['hash']}"
-    words += f", after {late:,} cases were finished" if late else ", before the first case of this run"
+    if late:
+        words += f", after {late:,} cases were finished"
+    elif not run.frozen.get("differs"):  # otherwise nothing is known of cases that were finished before
+        words += ", before the first case of this run"
     return f"{words}. {run.caution or 'The gates are those of the plan.'}{judged}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import shutil
@@ -16,7 +17,8 @@ import pytest
 from evidence_parts import HOSTILE, SUITE, freeze_plan, run, write_suite
 
 from medtest.cli.app import run_app
-from medtest.core.errors import MissingSystemLibrary, UserMistakes
+from medtest.core.errors import MissingSystemLibrary, OutputProblem, UserMistakes
+from medtest.evidence.checking import FileState, check_list, listed_in
 from medtest.evidence.document import CHAPTERS
 from medtest.evidence.reading import RunEvidence
 from medtest.evidence.writing import write_evidence
@@ -113,11 +115,18 @@ def test_data_that_are_not_those_of_the_plan_are_a_deviation(home: Path, tmp_pat
     del plan["hash"]
     plan["data"]["seeds"][0][2] = "0" * 64
     plan["data"]["seeds"].append(["phantoms", "phantom-9999", "1" * 64, ""])
-    copy.write_text(json.dumps(sealed(plan)), encoding="utf-8")
-    kinds = dict(RunEvidence.read(folder_of(home)).deviations())
+    other = sealed(plan)
+    copy.write_text(json.dumps(other), encoding="utf-8")
+    assert RunEvidence.read(folder_of(home)).plan is None  # the run states another plan
+    stated = json.loads((folder_of(home) / "run.json").read_text(encoding="utf-8"))
+    stated["frozen"]["hash"] = other["hash"]
+    (folder_of(home) / "run.json").write_text(json.dumps(stated), encoding="utf-8")
+    deviations = RunEvidence.read(folder_of(home)).deviations()
+    kinds = dict(deviations)
     assert kinds["Data differ from the plan"].startswith("1 source")
     assert kinds["Data not run"].startswith("1 planned")
-    assert kinds["Changed file"].startswith("frozen_plan.json")
+    changed = [words for kind, words in deviations if kind == "Changed file"]
+    assert any(words.startswith("frozen_plan.json") for words in changed)
 
 
 def test_hostile_text_is_escaped(home: Path, tmp_path: Path) -> None:
@@ -226,6 +235,27 @@ def test_check_verifies_a_signature_and_its_key(home: Path, tmp_path: Path, caps
     assert code == 1 and "NOT GOOD" in said
     (out / "evidence.sha256.sig").unlink()
     assert checked(capsys, index, "--signers", f"{ours}.pub")[0] == 1  # nothing is signed
+
+
+def test_check_takes_no_list_for_a_document_that_it_does_not_name(tmp_path: Path) -> None:
+    document, index = tmp_path / "evidence.pdf", tmp_path / "evidence.sha256"
+    document.write_bytes(b"old")
+    index.write_text(f"{'0' * 64}  evidence.html\n", encoding="utf-8")
+    assert listed_in(document) is None
+    index.write_text(f"{'0' * 64}  evidence.pdf\n", encoding="utf-8")
+    assert listed_in(document) == index
+
+
+def test_a_list_is_read_line_by_line_and_devices_are_not(tmp_path: Path) -> None:
+    index = tmp_path / "list.sha256"
+    name = "a\u2028b.png"
+    (tmp_path / name).write_bytes(b"")
+    empty = hashlib.sha256(b"").hexdigest()
+    index.write_text(f"{empty}  {name}\n{empty}  /dev/zero\n{empty}  \0\n", encoding="utf-8")
+    assert [file.state for file in check_list(index)] == [FileState.SAME, FileState.MISSING, FileState.MISSING]
+    index.write_text("", encoding="utf-8")
+    with pytest.raises(OutputProblem):
+        list(check_list(index))
 
 
 def test_check_verifies_a_frozen_plan(home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

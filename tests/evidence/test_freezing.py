@@ -62,6 +62,11 @@ def test_a_run_follows_the_frozen_plan_and_names_the_gate_that_was_changed_after
     assert Wanted.from_folder(folder).gates[0].requirement == "SRS-14: blur"
     assert len(gate_log.last_of_each(gate_log.read(folder))) == 2
 
+    write_suite(tmp_path)
+    run(suite, tmp_path, "only=severity:1", "limit=1")  # a view states nothing on the folder
+    assert read_object(folder / "run.json")["frozen"]["differs"] == ["gates.0.max_percent: 100.0 → 50.0"]
+    write_suite(tmp_path, SUITE.replace("relation: blur, max_percent: 100", "relation: blur, max_percent: 50"))
+
     _, late = freeze_plan(suite, tmp_path)
     assert list(late["cases_before"].values()) == [len(Records.read(folder).sources) + 2 * 4]
 

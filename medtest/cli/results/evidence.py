@@ -35,7 +35,9 @@ def make_evidence(runs: Sequence[str], *, out: Path, key: Path | None, console: 
     from medtest.evidence.writing import write_evidence
 
     folders = [run_here(name, home(), key="RUN") for name in runs]
-    written = write_evidence(list(dict.fromkeys(folders)), out.expanduser(), key=key)
+    written = write_evidence(
+        list(dict.fromkeys(folders)), out.expanduser(), key=None if key is None else key.expanduser()
+    )
     for path in written.files:
         say(console, path_from_here(path))
     for notice in written.notices:

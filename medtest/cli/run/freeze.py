@@ -50,4 +50,4 @@ def freeze_plan(
         say(console, f"Not before the first case: the run {digest} already holds {count:,} finished cases.")
     say(console, f"SHA-256 {plan['hash']}")
     if key is not None:
-        say(console, f"Signature: {path_from_here(sign(path, key))}")
+        say(console, f"Signature: {path_from_here(sign(path, key.expanduser()))}")

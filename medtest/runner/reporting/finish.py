@@ -108,9 +108,8 @@ class Finisher:
             pictures.write_indices()
         for number, (ledger, digest) in enumerate(zip(self.ledgers, self.prepared.digests, strict=True)):
             folder = ledger.folder
-            if self.asked is None or tables_are_stale(
-                folder
-            ):  # otherwise a view is written, and the folder stays unchanged
+            whole = self.asked is None or tables_are_stale(folder)
+            if whole:  # otherwise a view is written, and the folder stays unchanged
                 with writing_text(folder / SUITE_FILE) as file:
                     yaml.safe_dump(_plain(self.prepared.suite.composed), file, sort_keys=False, allow_unicode=True)
             outcome = self.outcomes()[number]
@@ -118,7 +117,10 @@ class Finisher:
             if self.asked is not None:  # its statements about records cover the whole folder
                 content |= self._of_folder(number)
             followed = self.prepared.frozen[number] if self.prepared.frozen else None
-            if followed is not None:
+            earlier = {} if whole else read_object(folder / RUN_FILE)
+            if not whole and "frozen" in earlier:
+                content["frozen"] = earlier["frozen"]
+            elif whole and followed is not None:
                 content["frozen"] = followed.stated()
                 followed.write_copy(folder)
             write_run(folder, content)

@@ -94,33 +94,38 @@ def plans_folder(home: Path, suite: str) -> Path:
     return home / OUTPUTS / suite / FOLDER
 
 
-def newest_plan(home: Path, suite: str) -> dict[str, Any] | None:
-    """Return the newest unchanged frozen plan of a suite, or None."""
+def unchanged_plans(home: Path, suite: str) -> list[dict[str, Any]]:
+    """Return the unchanged frozen plans of a suite, oldest first."""
     plans = [read_object(path) for path in sorted(plans_folder(home, suite).glob("*.json"))]
-    unchanged = [plan for plan in plans if is_plan(plan) and is_whole(plan)]
-    return max(unchanged, key=lambda plan: str(plan["frozen_at"]), default=None)
+    return sorted((plan for plan in plans if is_plan(plan) and is_whole(plan)), key=lambda plan: str(plan["frozen_at"]))
 
 
 def followed_plans(home: Path, suite: Suite, digests: Sequence[Digest]) -> tuple[Followed | None, ...]:
-    """Return the plan that each system's run follows, None for every system if the suite has no frozen plan.
+    """Return the plan that each system's run follows, the newest that covers the system; None without one.
 
     Args:
         home: Folder that holds ``outputs/``.
         suite: The suite of the run.
         digests: Digest of each of its systems, in order.
     """
-    plan = newest_plan(home, suite.name)
-    if plan is None:
+    plans = unchanged_plans(home, suite.name)
+    if not plans:
         return (None,) * len(digests)
     composed = json.loads(json.dumps(suite.composed))
-    return tuple(
-        Followed(
-            plan=plan,
-            cases_before=int(plan["cases_before"].get(digest.value, 0)),
-            differs=tuple(differences(plan, composed, system.id, json.loads(json.dumps(digest.covers)), versions())),
+    followed: list[Followed | None] = []
+    for system, digest in zip(suite.systems, digests, strict=True):
+        plan = next((plan for plan in reversed(plans) if system.id in plan["covers"]), None)
+        covers = json.loads(json.dumps(digest.covers))
+        followed.append(
+            None
+            if plan is None
+            else Followed(
+                plan=plan,
+                cases_before=int(plan["cases_before"].get(digest.value, 0)),
+                differs=tuple(differences(plan, composed, system.id, covers, versions())),
+            )
         )
-        for system, digest in zip(suite.systems, digests, strict=True)
-    )
+    return tuple(followed)
 
 
 def followed_notices(systems: Sequence[str], followed: Sequence[Followed | None]) -> list[str]:
