@@ -121,7 +121,7 @@ def test_data_that_are_not_those_of_the_plan_are_a_deviation(home: Path, tmp_pat
     stated = json.loads((folder_of(home) / "run.json").read_text(encoding="utf-8"))
     stated["frozen"]["hash"] = other["hash"]
     (folder_of(home) / "run.json").write_text(json.dumps(stated), encoding="utf-8")
-    deviations = RunEvidence.read(folder_of(home)).deviations()
+    deviations = list(RunEvidence.read(folder_of(home)).deviations())
     kinds = dict(deviations)
     assert kinds["Data differ from the plan"].startswith("1 source")
     assert kinds["Data not run"].startswith("1 planned")
