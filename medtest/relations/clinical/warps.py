@@ -201,7 +201,7 @@ def _make_taper(seed: PreparedSeed) -> NDArray[np.float32]:
     if not seed.frame.any():
         return np.ones(seed.frame.shape, np.float32)
     inside = np.ascontiguousarray(~seed.frame).view(np.uint8)
-    distance = cv2.distanceTransform(inside, cv2.DIST_L2, cv2.DIST_MASK_PRECISE)
+    distance = cv2.distanceTransform(inside, cv2.DIST_L2, cv2.DIST_MASK_5)
     share = np.minimum(distance / np.float32(_TAPER * seed.height), np.float32(1.0))
     return np.asarray(share * share * (3.0 - 2.0 * share), dtype=np.float32)
 
