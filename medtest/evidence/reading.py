@@ -85,7 +85,7 @@ class RunEvidence:
         return {name: str(settings[name]) for name in TRACE if settings.get(name)}
 
     def deviations(self) -> Iterator[tuple[str, str]]:
-        """Yield what a reader must know before trusting the results: a short kind, and a sentence."""
+        """Yield the deviations that limit the results: a short kind, and a sentence."""
         yield from self._of_plan()
         for index, entry in enumerate(gate_log.last_of_each(self.evaluations)):
             if index:  # the newest set is the one shown

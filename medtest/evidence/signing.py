@@ -25,7 +25,7 @@ class Signature:
 
     Attributes:
         good: True if it fits the file, and the expected key if one was named.
-        words: What was found, as one line.
+        words: The result as one line.
     """
 
     good: bool
@@ -88,16 +88,18 @@ def verify(path: Path, signers: Path | None) -> Signature:
     with TemporaryDirectory(prefix="medtest-signers-") as scratch:
         allowed = Path(scratch) / "allowed_signers"
         allowed.write_text(_allowed(signers), encoding="utf-8")
-        found, names = _run("--signers", "-Y", "find-principals", "-s", str(signature), "-f", str(allowed))
-        if found:
+        unknown, names = _run("--signers", "-Y", "find-principals", "-s", str(signature), "-f", str(allowed))
+        if unknown:
             return Signature(good=False, words=f"was not made with a key of {signers.name}")
         name = names.split()[0]
         code, words = _run(
             *("--signers", "-Y", "verify", "-f", str(allowed), "-I", name, "-n", NAMESPACE, "-s", str(signature)),
             content=content,
         )
-    who = signers.name if name == _ANYBODY else f"{name}, in {signers.name}"
-    return Signature(good=not code, words=f"by the key of {who}" if not code else f"does not fit {path.name}: {words}")
+    owner = signers.name if name == _ANYBODY else f"{name}, in {signers.name}"
+    return Signature(
+        good=not code, words=f"by the key of {owner}" if not code else f"does not fit {path.name}: {words}"
+    )
 
 
 def _allowed(signers: Path) -> str:
@@ -112,13 +114,13 @@ def _allowed(signers: Path) -> str:
     return "\n".join(f"{_ANYBODY} {line}" if _KEY_TYPE.match(line) else line for line in lines) + "\n"
 
 
-def _no_signers(signers: Path, found: str) -> Exception:
+def _no_signers(signers: Path, problem: str) -> Exception:
     allowed = "a public key (KEY.pub), or a file of allowed_signers as ssh-keygen reads it"
-    return Mistake(where="command line", key="--signers", found=found, allowed=allowed).as_error()
+    return Mistake(where="command line", key="--signers", found=problem, allowed=allowed).as_error()
 
 
 def _run(option: str, *arguments: str, content: bytes | None = None) -> tuple[int, str]:
-    """Run ``ssh-keygen``; return its exit code and what it said on one line."""
+    """Run ``ssh-keygen``; return its exit code and its output on one line."""
     program = shutil.which(_PROGRAM)
     if program is None:
         raise Mistake(
@@ -134,5 +136,5 @@ def _run(option: str, *arguments: str, content: bytes | None = None) -> tuple[in
         )
     except OSError as error:
         raise OutputProblem(f"ssh-keygen cannot be started: {error.strerror}") from error
-    said = (done.stdout + done.stderr).decode("utf-8", errors="replace")
-    return done.returncode, " ".join(said.split())[:300]
+    output = (done.stdout + done.stderr).decode("utf-8", errors="replace")
+    return done.returncode, " ".join(output.split())[:300]

@@ -74,6 +74,6 @@ def bill_of_materials(packages: Mapping[str, str], *, name: str) -> bytes:
     return (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode()
 
 
-def missing_extra(what: str, error: Exception) -> MissingSystemLibrary:
+def missing_extra(product: str, error: Exception) -> MissingSystemLibrary:
     """Return the error for a missing library of the extra."""
-    return MissingSystemLibrary(f"{what} needs the extra evidence ({error}): pip install 'medtest[evidence]'")
+    return MissingSystemLibrary(f"{product} needs the extra evidence ({error}): pip install 'medtest[evidence]'")

@@ -88,7 +88,7 @@ def untied(run: RunEvidence) -> list[str]:
 
 
 def set_words(run: RunEvidence) -> str:
-    """Return when the gates were set, as one sentence."""
+    """Return one sentence on the time at which the gates were set."""
     first = next((str(entry.get("time", "")) for entry in run.evaluations), "")
     judged = f" The gates were first judged at {first}." if first else ""
     if not run.frozen:

@@ -33,7 +33,7 @@ class WrittenEvidence:
         files: Files in the order of their making: HTML, PDF, bill of materials, list of SHA-256, signature.
         deviations: Number of deviations in the document.
         held: True if every gate of every run passed, and there is one.
-        notices: What is left out, and why.
+        notices: Omitted files, with the reason.
     """
 
     files: tuple[Path, ...]

@@ -84,8 +84,8 @@ def check_lists(tokens: Sequence[str], *, signers: Path | None, console: Console
         bad = [file for file in checked.files if file.state is not FileState.SAME]
         mark = "✓" if checked.holds else "✗"
         plan = f"frozen plan, {'unchanged' if checked.whole else 'changed since it was frozen'}"
-        what = f"{len(checked.files):,} files" if checked.files else plan
-        say(console, f"{mark} {path_from_here(path)}: {what}{f', {len(bad):,} not as listed' if bad else ''}")
+        content = f"{len(checked.files):,} files" if checked.files else plan
+        say(console, f"{mark} {path_from_here(path)}: {content}{f', {len(bad):,} not as listed' if bad else ''}")
         for file in bad[:_MOST_NAMED]:
             say(console, f"    {file.state.value}: {file.name}")
         if len(bad) > _MOST_NAMED:

@@ -122,14 +122,14 @@ def _offsets(before: NDArray[np.uint8], after: NDArray[np.uint8], shown: Mask) -
 def _offset(before: NDArray[np.uint8], after: NDArray[np.uint8], x: int, y: int) -> _Offset | None:
     """Return the offset of the patch about a point; None if it is not found."""
     patch = before[y - _HALF : y + _HALF + 1, x - _HALF : x + _HALF + 1]
-    left, top = max(x - _HALF - _REACH, 0), max(y - _HALF - _REACH, 0)
-    window = after[top : y + _HALF + _REACH + 1, left : x + _HALF + _REACH + 1]
+    first_column, first_row = max(x - _HALF - _REACH, 0), max(y - _HALF - _REACH, 0)
+    window = after[first_row : y + _HALF + _REACH + 1, first_column : x + _HALF + _REACH + 1]
     scores = np.asarray(cv2.matchTemplate(window, patch, cv2.TM_CCOEFF_NORMED), dtype=np.float32)
     _, best, _, (column, row) = cv2.minMaxLoc(scores)
     if best < _ALIKE:
         return None
-    right = left + _HALF + column + _peak(scores[row], column) - x
-    return right, top + _HALF + row + _peak(scores[:, column], row) - y
+    right = first_column + _HALF + column + _peak(scores[row], column) - x
+    return right, first_row + _HALF + row + _peak(scores[:, column], row) - y
 
 
 def _peak(scores: NDArray[np.float32], at: int) -> float:

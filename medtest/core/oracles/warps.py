@@ -95,8 +95,7 @@ def warp_points(points: ArrayLike, field: Displacements) -> NDArray[np.float64]:
     wide = np.asarray(field, dtype=np.float64)
     moved = flat - _sampled(wide, flat)
     for _ in range(_STEPS):
-        here = _sampled(wide, moved)
-        missing = moved + here - flat
+        missing = moved + _sampled(wide, moved) - flat
         if (np.abs(missing) < 1e-3).all():
             break
         across = _sampled(wide, moved + (0.5, 0.0)) - _sampled(wide, moved - (0.5, 0.0))

@@ -19,8 +19,8 @@ from medtest.relations.levels import number
 from medtest.relations.objects.library import BUNDLED
 from medtest.relations.objects.pasted import PastedInstrument
 from medtest.relations.objects.tools.drawing import draw
-from medtest.relations.objects.tools.entering import SHADE, Entry, Way, reach_of, way_of
-from medtest.relations.objects.tools.shapes import MODELS, SHAFTS, TOOLS, Model
+from medtest.relations.objects.tools.entering import SHADE, ToolPose, Way, reach_of, way_of
+from medtest.relations.objects.tools.shapes import MODELS, SHAFTS, TOOLS, ToolShape
 from medtest.relations.placement import lesion_distance
 
 CLOCK = (4.5, 5.5)
@@ -144,12 +144,12 @@ class Instrument(PastedInstrument):
                 return aim
         return next(aim for aim, reach in zip(aims, reaches, strict=True) if reach >= NEARLY * max(reaches))
 
-    def _entry(self, params: Params) -> Entry:
+    def _entry(self, params: Params) -> ToolPose:
         ranges = SHAFT if params["tool"] in SHAFTS else TOOL
         values = {key: number(params, key) for key in ("clock", "aim", "width", "bend")}
-        return Entry(**values, taper=ranges["taper"])
+        return ToolPose(**values, taper=ranges["taper"])
 
-    def _way(self, seed: PreparedSeed, params: Params) -> tuple[Model, Way]:
+    def _way(self, seed: PreparedSeed, params: Params) -> tuple[ToolShape, Way]:
         """Return the model and its way into the field; the last way is kept with the seed."""
         name, margin = str(params["tool"]), self._margin(seed)
         if name not in MODELS:
@@ -161,7 +161,7 @@ class Instrument(PastedInstrument):
                 nearest=nearest_name(name, list(MODELS)),
             ).as_error()
         model, entry = MODELS[name], self._entry(params)
-        cache: dict[tuple[str, Entry, int], Way] = seed.memo("instrument.way", dict)
+        cache: dict[tuple[str, ToolPose, int], Way] = seed.memo("instrument.way", dict)
         key = (name, entry, margin)
         if key not in cache:
             way = way_of(seed, model, entry, margin, SHADE if name in SHAFTS else 0.0)

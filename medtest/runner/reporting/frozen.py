@@ -162,7 +162,7 @@ def differences(
 def _compared(
     composed: Mapping[str, Any], system: str, covers: Mapping[str, Any], software: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return what a plan and a run are compared by: suite, software, and the digest's data, revisions and files."""
+    """Return the comparable parts of a plan or a run: suite, software, and the digest's data, revisions and files."""
     suite = {key: value for key, value in composed.items() if key != "systems"}
     own = composed.get("systems", {}).get(system)
     return {**suite, **({"systems": {system: own}} if own else {}), "covers": _beyond(covers), "software": software}

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from medtest.core.cases import Image, Json, Mask, PreparedSeed
 from medtest.core.errors import NotApplicable
-from medtest.relations.objects.matter.film import Film, film_of
+from medtest.relations.objects.matter.backdrop import Backdrop, backdrop_of
 from medtest.relations.objects.matter.swatches import Swatch
 from medtest.relations.objects.scene import LONGER_SIDE, Floats, SceneEstimate, scene_of
 from medtest.relations.placement import grid_shares, keep_out, lesion_distance
@@ -221,19 +221,19 @@ class Matter(ABC):
         flat[6][index] = 255
         light, through = (np.asarray(cv2.merge(list(part)), np.uint8) for part in (layers[:3], layers[3:6]))
         image = seed.image.copy()
-        film = self._film(seed, ladder.scene, margin)
-        film.expose(image, whole, film.small[part], light, through, layers[6])
+        backdrop = self._backdrop(seed, ladder.scene, margin)
+        backdrop.expose(image, whole, backdrop.small[part], light, through, layers[6])
         return image, solid.reshape(shape)
 
-    def _film(self, seed: PreparedSeed, scene: SceneEstimate, margin: int) -> Film:
-        """Return the film of a seed, cached; the frame, texts and the lesion's surroundings stay without matter."""
+    def _backdrop(self, seed: PreparedSeed, scene: SceneEstimate, margin: int) -> Backdrop:
+        """Return the backdrop of a seed, cached; the frame, texts and the lesion's surroundings stay without matter."""
 
-        def make() -> Film:
+        def make() -> Backdrop:
             width = max(float(margin), RING * diameter(seed))
             barred = seed.frame | scene.overlay | keep_out(seed, margin=round(width))
-            return film_of(seed.image, seed.frame, scene, barred)
+            return backdrop_of(seed.image, seed.frame, scene, barred)
 
-        return seed.memo(f"ladder.film.{margin}", make)
+        return seed.memo(f"ladder.backdrop.{margin}", make)
 
 
 Block = tuple[slice, slice]

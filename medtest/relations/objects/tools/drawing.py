@@ -12,7 +12,7 @@ from medtest.relations.objects.matter.noise_bank import SIDE as SIDE_OF_TILE
 from medtest.relations.objects.matter.noise_bank import tile
 from medtest.relations.objects.scene import Floats
 from medtest.relations.objects.tools.entering import SHADE, Way
-from medtest.relations.objects.tools.shapes import MATERIALS, Material, Model, Segment
+from medtest.relations.objects.tools.shapes import SURFACES, Segment, Surface, ToolShape
 
 RIM = 1.7
 """Width of a smooth step as multiple of its width from 10 to 90 %."""
@@ -45,7 +45,7 @@ class _Band:
     cast: Floats
 
 
-def draw(seed: PreparedSeed, way: Way, model: Model, depth: float, gain: float) -> tuple[Image, Mask]:
+def draw(seed: PreparedSeed, way: Way, model: ToolShape, depth: float, gain: float) -> tuple[Image, Mask]:
     """Return the image with an instrument, and bool H×W, True where it hides more than half of the tissue.
 
     Args:
@@ -117,7 +117,7 @@ def _add(segment: Segment, band: _Band, tip: float, colour: Floats, through: Flo
     width = RIM * band.blur
     cover = smooth(depth * unit, -0.5 * width, 0.5 * width)
     place = np.clip(place, -1.0, 1.0).astype(np.float32)
-    rgb, opacity = _lit(MATERIALS[segment.material], band, part, away, place, tip)
+    rgb, opacity = _lit(SURFACES[segment.material], band, part, away, place, tip)
     cover *= opacity
     clear = np.float32(1.0) - cover
     colour[:, part] *= clear
@@ -137,9 +137,7 @@ def _loop(segment: Segment, away: Floats, across: Floats) -> tuple[Floats, Float
     return np.asarray(distance / wire, np.float32), np.asarray(wire - np.abs(distance), np.float32)
 
 
-def _lit(
-    material: Material, band: _Band, part: slice, away: Floats, place: Floats, tip: float
-) -> tuple[Floats, Floats]:
+def _lit(material: Surface, band: _Band, part: slice, away: Floats, place: Floats, tip: float) -> tuple[Floats, Floats]:
     """Return the light that a surface sends, 3×N, and its opacity."""
     one = np.float32(1.0)
     square = place * place

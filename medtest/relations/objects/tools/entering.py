@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.core.cases import Mask, PreparedSeed
-from medtest.relations.objects.matter.film import grain_of
+from medtest.relations.objects.matter.backdrop import grain_of
 from medtest.relations.objects.matter.ladder import RING, diameter, smooth
 from medtest.relations.objects.scene import SceneEstimate, channel_limits, scene_of
-from medtest.relations.objects.tools.shapes import STEP, Floats, Model
+from medtest.relations.objects.tools.shapes import STEP, Floats, ToolShape
 from medtest.relations.placement import keep_out
 
 FARTHEST = 1.35
@@ -37,7 +37,7 @@ SHADE = 0.17
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry:
+class ToolPose:
     """Drawn pose of an instrument.
 
     Attributes:
@@ -93,14 +93,14 @@ class Way:
     cover: NDArray[np.int64]
     field: int
     reach: float
-    entry: Entry
+    entry: ToolPose
 
     def half_at(self, along: float) -> float:
         """Return the half-width of a sheath at a distance along the instrument."""
         return _half(self.entry, self.radius, along)
 
-    def depth_of(self, model: Model, area: float) -> float:
-        """Return how far a tip is pushed in for its instrument to cover an area, a fraction of the field."""
+    def depth_of(self, model: ToolShape, area: float) -> float:
+        """Return the depth of a tip whose instrument covers an area, a fraction of the field."""
         unit = self.half_at(self.reach / 2)
         wanted = area * self.field + model.missing * unit * unit
         above = int(np.searchsorted(self.cover, wanted))
@@ -109,7 +109,7 @@ class Way:
         below = float(self.cover[above - 1]) if above else 0.0
         return above - 1 + (wanted - below) / max(float(self.cover[above]) - below, 1.0)
 
-    def area_of(self, model: Model, depth: float) -> float:
+    def area_of(self, model: ToolShape, depth: float) -> float:
         """Return the area that an instrument covers with its tip at a depth; the inverse of :meth:`depth_of`."""
         unit = self.half_at(self.reach / 2)
         whole = min(max(depth, 0.0), len(self.cover) - 1.0)
@@ -118,7 +118,7 @@ class Way:
         return max((low + (whole - index) * (high - low) - model.missing * unit * unit) / self.field, 0.0)
 
 
-def way_of(seed: PreparedSeed, model: Model, entry: Entry, margin: int, spread: float) -> Way:
+def way_of(seed: PreparedSeed, model: ToolShape, entry: ToolPose, margin: int, spread: float) -> Way:
     """Return the way of an instrument; ``spread`` is the width beside it that its shade reaches, in radii."""
     scene = scene_of(seed)
     aspect = _aspect(seed)
@@ -176,7 +176,7 @@ def way_of(seed: PreparedSeed, model: Model, entry: Entry, margin: int, spread: 
     )  # fmt: skip
 
 
-def reach_of(seed: PreparedSeed, model: Model, entry: Entry, margin: int) -> float:
+def reach_of(seed: PreparedSeed, model: ToolShape, entry: ToolPose, margin: int) -> float:
     """Return the farthest place of the tip from the rim, as fraction of the field's radius; 0 without room."""
     scene, aspect = scene_of(seed), _aspect(seed)
     radius = scene.radius * scene.cell * math.sqrt(aspect)
@@ -196,7 +196,7 @@ def _least(seed: PreparedSeed, margin: int) -> float:
     return max(float(margin), RING * diameter(seed))
 
 
-def _half(entry: Entry, radius: float, along: float) -> float:
+def _half(entry: ToolPose, radius: float, along: float) -> float:
     return max(entry.width * radius * (1.0 + entry.taper / 2 - entry.taper * along / radius), 1.0)
 
 
@@ -209,9 +209,9 @@ def _burnt_in(seed: PreparedSeed, scene: SceneEstimate, window: tuple[slice, sli
 
 
 def _axis(
-    seed: PreparedSeed, scene: SceneEstimate, entry: Entry, aspect: float, radius: float
+    seed: PreparedSeed, scene: SceneEstimate, entry: ToolPose, aspect: float, radius: float
 ) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Return where the axis enters the field and its direction, x (in the original's proportions) and y."""
+    """Return the entry point of the axis and its direction, x (in the original's proportions) and y."""
     turn = 2 * math.pi * entry.clock / 12
     out_x, out_y = math.sin(turn), -math.cos(turn)
     middle_x, middle_y = ((value + 0.5) * scene.cell for value in scene.centre)
@@ -227,8 +227,8 @@ def _axis(
 
 def _reach(
     scene: SceneEstimate,
-    model: Model,
-    entry: Entry,
+    model: ToolShape,
+    entry: ToolPose,
     aspect: float,
     radius: float,
     origin: tuple[float, float],

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float32]
 STEP = 0.125
-"""Step of :attr:`Model.outline`."""
+"""Step of :attr:`ToolShape.outline`."""
 TO_RIM = 1e6
 """End of a segment that reaches the rim of the field."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Material:
+class Surface:
     """Look of a surface.
 
     Attributes:
@@ -50,7 +50,7 @@ class Segment:
     """Segment of an instrument.
 
     Attributes:
-        material: Name in :data:`MATERIALS`.
+        material: Name in :data:`SURFACES`.
         start: Distance of its front end from the tip.
         end: Distance of its rear end from the tip.
         half: Half-widths of front and rear end.
@@ -80,8 +80,8 @@ class Segment:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Model:
-    """Instrument.
+class ToolShape:
+    """Shape of an instrument.
 
     Attributes:
         segments: Its segments, the farthest from the camera first; the last one reaches the rim.
@@ -119,27 +119,27 @@ class Model:
         return float(2 * STEP * (1.0 - self.outline.astype(np.float64)).sum())
 
 
-MATERIALS = {
-    "white": Material(colour=(1.0, 0.99, 0.955), edge=0.16, red=0.12),
-    "blue": Material(colour=(0.78, 0.80, 0.97), edge=0.2, gloss=0.18, red=0.16),
-    "clear": Material(colour=(0.80, 0.76, 0.72), edge=0.1, gloss=0.5, stripe=0.16, opacity=(0.35, 0.8), red=0.1),
-    "metal": Material(colour=(0.36, 0.31, 0.28), edge=0.6, gloss=0.56, stripe=0.2, rough=0.5),
-    "wire": Material(colour=(0.66, 0.64, 0.62), edge=0.5, gloss=0.4, stripe=0.4, rough=0.3),
-    "wound": Material(colour=(0.49, 0.41, 0.33), edge=0.55, gloss=0.45, stripe=0.26, winding=0.34, rough=0.25),
-    "rubber": Material(colour=(0.15, 0.14, 0.115), edge=0.55, gloss=0.11, stripe=0.45, rough=0.1),
-    "mark": Material(colour=(0.86, 0.84, 0.76), edge=0.4),
+SURFACES = {
+    "white": Surface(colour=(1.0, 0.99, 0.955), edge=0.16, red=0.12),
+    "blue": Surface(colour=(0.78, 0.80, 0.97), edge=0.2, gloss=0.18, red=0.16),
+    "clear": Surface(colour=(0.80, 0.76, 0.72), edge=0.1, gloss=0.5, stripe=0.16, opacity=(0.35, 0.8), red=0.1),
+    "metal": Surface(colour=(0.36, 0.31, 0.28), edge=0.6, gloss=0.56, stripe=0.2, rough=0.5),
+    "wire": Surface(colour=(0.66, 0.64, 0.62), edge=0.5, gloss=0.4, stripe=0.4, rough=0.3),
+    "wound": Surface(colour=(0.49, 0.41, 0.33), edge=0.55, gloss=0.45, stripe=0.26, winding=0.34, rough=0.25),
+    "rubber": Surface(colour=(0.15, 0.14, 0.115), edge=0.55, gloss=0.11, stripe=0.45, rough=0.1),
+    "mark": Surface(colour=(0.86, 0.84, 0.76), edge=0.4),
 }
 
 TOOLS = {
-    "tube": Model(segments=(Segment(material="white", start=0.0, rounded=0.45),), called=("tube",)),
-    "probe": Model(
+    "tube": ToolShape(segments=(Segment(material="white", start=0.0, rounded=0.45),), called=("tube",)),
+    "probe": ToolShape(
         segments=(
             Segment(material="metal", start=0.0, end=2.0, half=(0.36, 0.42), rounded=0.36),
             Segment(material="white", start=1.5, half=(0.98, 1.0), rounded=0.55),
         ),
         called=("probe",),
     ),
-    "blue_probe": Model(
+    "blue_probe": ToolShape(
         segments=(
             Segment(material="metal", start=0.0, end=1.6, half=(0.4, 0.5), rounded=0.4),
             Segment(material="white", start=1.1, end=2.6, half=(0.84, 0.92), rounded=0.35),
@@ -147,7 +147,7 @@ TOOLS = {
         ),
         called=("probe",),
     ),
-    "needle": Model(
+    "needle": ToolShape(
         segments=(
             Segment(material="metal", start=0.0, end=2.4, half=(0.1, 0.16), rounded=0.4),
             Segment(material="clear", start=0.7, end=3.2, half=(0.78, 0.9), rounded=0.25),
@@ -155,7 +155,7 @@ TOOLS = {
         ),
         called=("injection_needle",),
     ),
-    "forceps": Model(
+    "forceps": ToolShape(
         segments=(
             Segment(material="metal", start=0.0, end=1.8, half=(0.4, 0.3), side=(0.36, 0.26), rounded=0.6),
             Segment(material="metal", start=0.0, end=1.8, half=(0.4, 0.3), side=(-0.36, -0.26), rounded=0.6),
@@ -164,7 +164,7 @@ TOOLS = {
         ),
         called=("biopsy_forceps",),
     ),
-    "forceps_open": Model(
+    "forceps_open": ToolShape(
         segments=(
             Segment(material="metal", start=0.0, end=1.9, half=(0.42, 0.3), side=(0.85, 0.22), rounded=0.6),
             Segment(material="metal", start=0.1, end=1.9, half=(0.42, 0.3), side=(-0.85, -0.22), rounded=0.6),
@@ -173,7 +173,7 @@ TOOLS = {
         ),
         called=("biopsy_forceps",),
     ),
-    "snare": Model(
+    "snare": ToolShape(
         segments=(
             Segment(material="wire", start=0.0, end=3.4, half=(0.085, 1.2), loop=True),
             Segment(material="metal", start=3.3, end=4.3, half=(0.22, 0.34), rounded=0.2),
@@ -181,7 +181,7 @@ TOOLS = {
         ),
         called=("polyp_snare",),
     ),
-    "clip": Model(
+    "clip": ToolShape(
         segments=(
             *(
                 Segment(
@@ -201,8 +201,8 @@ TOOLS = {
 }
 """Instruments of the working channel."""
 SHAFTS = {
-    "shaft": Model(segments=(Segment(material="rubber", start=0.0, rounded=1.3),)),
-    "marked_shaft": Model(
+    "shaft": ToolShape(segments=(Segment(material="rubber", start=0.0, rounded=1.3),)),
+    "marked_shaft": ToolShape(
         segments=(
             Segment(material="rubber", start=0.0, rounded=1.3),
             Segment(material="mark", start=1.2, end=1.36, rounded=0.04, curved=0.45),

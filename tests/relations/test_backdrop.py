@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 
 from medtest.core.cases import Image
-from medtest.relations.objects.matter.film import Film, film_of
+from medtest.relations.objects.matter.backdrop import Backdrop, backdrop_of
 from medtest.relations.objects.scene import scene_of
 from medtest.testing import synthetic_seed
 
@@ -18,11 +18,11 @@ def exposed(light: Image, through: int, matter: Image, barred: Image) -> tuple[I
     """A brown picture, and the same with matter and without noise."""
     image = np.full((2 * CELLS, 2 * CELLS, 3), (150, 90, 60), np.uint8)
     plain = np.full((2 * CELLS, 2 * CELLS), 128, np.uint8)
-    film = Film(
+    backdrop = Backdrop(
         small=image[::2, ::2].copy(), luma=cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), grain=plain, open=255 - barred
     )
     shown = image.copy()
-    film.expose(shown, PLACE, film.small, light, np.full_like(light, through), matter)
+    backdrop.expose(shown, PLACE, backdrop.small, light, np.full_like(light, through), matter)
     return image, shown
 
 
@@ -65,8 +65,8 @@ def test_stripes_of_brightness_stay_and_stripes_of_colour_blend() -> None:
 def test_the_black_frame_does_not_darken_the_picture_below() -> None:
     seed = synthetic_seed(0)
     scene = scene_of(seed)
-    film = film_of(seed.image, seed.frame, scene, seed.frame)
-    assert not film.open[seed.frame].any()
+    backdrop = backdrop_of(seed.image, seed.frame, scene, seed.frame)
+    assert not backdrop.open[seed.frame].any()
     beside = cv2.dilate(scene.field.view(np.uint8), np.ones((3, 3), np.uint8)).astype(bool) & ~scene.field
-    assert film.small[beside].max(axis=1).min() > 30
-    assert np.array_equal(film.luma, cv2.cvtColor(seed.image, cv2.COLOR_RGB2GRAY))
+    assert backdrop.small[beside].max(axis=1).min() > 30
+    assert np.array_equal(backdrop.luma, cv2.cvtColor(seed.image, cv2.COLOR_RGB2GRAY))

@@ -25,8 +25,8 @@ Bytes = NDArray[np.uint8]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Film:
-    """What a seed shows below matter; arrays are uint8, read-only.
+class Backdrop:
+    """Layers of a seed's image below matter; arrays are uint8, read-only.
 
     Attributes:
         small: The image on the work grid, RGB.
@@ -72,12 +72,12 @@ class Film:
         cv2.copyTo(exposed, cv2.bitwise_and(near, self.open[place]), part)
 
 
-def film_of(image: Image, frame: Mask, scene: SceneEstimate, barred: Mask) -> Film:
-    """Return the film of an image, uint8 H×W×3, with its black frame; ``barred`` is True where matter is never seen."""
+def backdrop_of(image: Image, frame: Mask, scene: SceneEstimate, barred: Mask) -> Backdrop:
+    """Return the backdrop of an image, uint8 H×W×3, with its black frame; ``barred`` is True where matter is never seen."""
     height, width = barred.shape
     grain = grain_of(height, width) * np.float32(128.0 * scene.noise / BRIGHT)
     rows, columns = scene.shape
-    return Film(
+    return Backdrop(
         small=_filled(image, frame, (columns, rows)),
         luma=np.asarray(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), np.uint8),
         grain=np.clip(grain + np.float32(128.5), 96, 160).astype(np.uint8),
