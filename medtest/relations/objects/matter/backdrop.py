@@ -73,7 +73,7 @@ class Backdrop:
 
 
 def backdrop_of(image: Image, frame: Mask, scene: SceneEstimate, barred: Mask) -> Backdrop:
-    """Return the backdrop of an image, uint8 H×W×3, with its black frame; ``barred`` is True where matter is never seen."""
+    """Return the backdrop of an image, uint8 H×W×3, with its frame; ``barred`` is True where matter is never seen."""
     height, width = barred.shape
     grain = grain_of(height, width) * np.float32(128.0 * scene.noise / BRIGHT)
     rows, columns = scene.shape
