@@ -122,7 +122,7 @@ def read_list(path: Path) -> dict[str, str]:
     """
     files: dict[str, str] = {}
     try:
-        for line in path.read_text(encoding="utf-8").removesuffix("\n").split("\n"):
+        for line in path.read_text(encoding="utf-8", errors="surrogateescape").removesuffix("\n").split("\n"):
             digest, _, name = line.removeprefix("\\").removesuffix("\r").partition("  ")
             if len(digest) != 64 or not name:
                 raise ValueError(f"the line {line[:40]!r}")

@@ -18,6 +18,7 @@ from medtest.report.pages.page import report_page
 from medtest.report.pages.words import cluster_word, criterion_keys, model_words, scale_words
 from medtest.results.rates import efr
 from medtest.runner.folder import utc_now
+from medtest.suite.checking.editors.texts import plain_text
 
 SOURCES = (
     "Metamorphic testing: T. Y. Chen et al., “Metamorphic Testing: A Review of Challenges and Opportunities”, ACM "
@@ -187,7 +188,7 @@ def _described(part: str) -> str:
         words = inspect.getdoc(info.load()) or info.summary
     except MedtestError:
         return info.summary
-    return " ".join(words.partition("\n\n")[0].replace("``", "").split())
+    return plain_text(words.partition("\n\n")[0])
 
 
 def _gates(run: RunEvidence, shown: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -11,15 +11,13 @@ import pyarrow.parquet as pq
 
 from medtest.core.errors import Mistake, OutputProblem
 from medtest.report.packs.lists import Progress, SeedLine, Surveyor
-from medtest.runner.folder import RECORDS, output_problems, utc_now, writing_text
+from medtest.report.packs.suites import parts_of
+from medtest.runner.folder import RECORDS, SHARD_FOLDERS, output_problems, utc_now, writing_text
 from medtest.runner.prepared import prepare_run
-from medtest.runner.reporting.frozen import KIND, plan_text, plans_folder, sealed
+from medtest.runner.reporting.frozen import FORMAT, KIND, plan_text, plans_folder, sealed
 from medtest.runner.reporting.software import lock_of
 from medtest.suite.compose import Loaded
 from medtest.suite.model import Invocation, Selection
-
-FORMAT = 1
-"""Layout of a frozen plan; raised when it changes."""
 
 
 def freeze(
@@ -66,10 +64,10 @@ def freeze(
             "cases_before": {
                 digest.value: count
                 for digest, folder in zip(prepared.digests, prepared.folders, strict=True)
-                if (count := _finished(folder))
+                if (count := _finished_in_all(folder))
             },
             "data": {"columns": [field.name for field in fields(SeedLine)], "seeds": [list(astuple(s)) for s in lines]},
-            "packages": lock_of(),
+            "packages": lock_of(part.origin for part in parts_of(loaded.suite).values() if part.origin != "medtest"),
         }
     )
     path = to or plans_folder(invocation.home, loaded.suite.name) / f"{plan['hash'][:16]}.json"
@@ -89,6 +87,13 @@ def _seed_lines(loaded: Loaded, invocation: Invocation, progress: Progress | Non
         if progress is not None:
             progress(number, len(surveyor.places))
     return lines
+
+
+def _finished_in_all(folder: Path) -> int:
+    """Return the number of records of a run, with those of its shards and of earlier runs that were moved aside."""
+    shards = (folder / SHARD_FOLDERS).glob("*/")
+    earlier = folder.parent.glob(f"{folder.name}.old-*/")
+    return max(_finished(folder), sum(_finished(shard) for shard in shards)) + sum(_finished(old) for old in earlier)
 
 
 def _finished(folder: Path) -> int:

@@ -87,8 +87,8 @@ class RunEvidence:
     def deviations(self) -> Iterator[tuple[str, str]]:
         """Yield the deviations that limit the results: a short kind, and a sentence."""
         yield from self._of_plan()
-        for index, entry in enumerate(gate_log.last_of_each(self.evaluations)):
-            if index:  # the newest set is the one shown
+        for entry in gate_log.last_of_each(self.evaluations):
+            if entry.get("view") or not gate_log.is_set(entry, self.material.tables.gates):
                 yield "Other gates", f"Judged at {entry.get('time')}: {'; '.join(_gate_sentences(entry))}"
         counts, tables = self.material.tables.counts, self.material.tables
         for verdict, code, reason, count in counts.reasons:

@@ -32,6 +32,23 @@ class Signature:
     words: str
 
 
+def check_key(key: Path) -> None:
+    """Check that a key exists and that ``ssh-keygen`` is installed, before anything is written.
+
+    Raises:
+        UserMistakes: The key does not exist, or ``ssh-keygen`` is not installed.
+    """
+    if not key.is_file():
+        raise Mistake(
+            where="command line",
+            key="--sign",
+            found=f"{key}, which does not exist",
+            allowed="a private key of SSH",
+            fix="ssh-keygen -t ed25519 -f evidence_key makes one",
+        ).as_error()
+    _program("--sign")
+
+
 def sign(path: Path, key: Path) -> Path:
     """Sign a file with a private key; a key with a passphrase asks for it on the terminal.
 
@@ -45,14 +62,7 @@ def sign(path: Path, key: Path) -> Path:
     Raises:
         UserMistakes: The key does not exist or cannot sign, or ``ssh-keygen`` is not installed.
     """
-    if not key.is_file():
-        raise Mistake(
-            where="command line",
-            key="--sign",
-            found=f"{key}, which does not exist",
-            allowed="a private key of SSH",
-            fix="ssh-keygen -t ed25519 -f evidence_key makes one",
-        ).as_error()
+    check_key(key)
     target = path.with_name(path.name + SIGNATURE)
     target.unlink(missing_ok=True)
     code, words = _run("--sign", "-Y", "sign", "-f", str(key), "-n", NAMESPACE, str(path.resolve()))
@@ -119,13 +129,19 @@ def _no_signers(signers: Path, problem: str) -> Exception:
     return Mistake(where="command line", key="--signers", found=problem, allowed=allowed).as_error()
 
 
-def _run(option: str, *arguments: str, content: bytes | None = None) -> tuple[int, str]:
-    """Run ``ssh-keygen``; return its exit code and its output on one line."""
+def _program(option: str) -> str:
+    """Return the path of ``ssh-keygen``."""
     program = shutil.which(_PROGRAM)
     if program is None:
         raise Mistake(
             where="command line", key=option, found="no ssh-keygen", allowed="OpenSSH 8.0 or later, installed"
         ).as_error()
+    return program
+
+
+def _run(option: str, *arguments: str, content: bytes | None = None) -> tuple[int, str]:
+    """Run ``ssh-keygen``; return its exit code and its output on one line."""
+    program = _program(option)
     try:
         done = subprocess.run(  # noqa: S603 - a fixed program, arguments without a shell
             [program, *arguments],

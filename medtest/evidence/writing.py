@@ -14,7 +14,7 @@ from medtest.core.files.written import check_out, note_out
 from medtest.evidence.checking import INDEX
 from medtest.evidence.document import document
 from medtest.evidence.reading import RunEvidence
-from medtest.evidence.signing import SIGNATURE, sign
+from medtest.evidence.signing import SIGNATURE, check_key, sign
 from medtest.evidence.software import bill_of_materials, missing_extra, packages_of
 from medtest.report.pages.page import render
 from medtest.runner.folder import MANIFEST, manifest_line, output_problems, writing
@@ -64,6 +64,8 @@ def write_evidence(folders: Sequence[Path], out: Path, *, key: Path | None = Non
     paths = [folder / name for name in names]
     stale = folder / f"{stem}{INDEX}{SIGNATURE}"
     check_out([*paths, stale], "--out")
+    if key is not None:
+        check_key(key)
     runs = [RunEvidence.read(path) for path in folders]
     packages, unequal = packages_of(runs)
     covered = [(os.path.relpath(run.material.folder, folder), _covered(run)) for run in runs]
@@ -76,7 +78,7 @@ def write_evidence(folders: Sequence[Path], out: Path, *, key: Path | None = Non
     except MissingSystemLibrary as error:
         notices.append(str(error))
         page["bom"] = ""
-    text = render(str(_TEMPLATE), page)
+    text = render(str(_TEMPLATE), page).encode(errors="backslashreplace").decode()  # names of files may be no UTF-8
     contents[f"{stem}.html"] = text.encode()
     if pdf:
         contents[out.name] = pdf_of(text)
@@ -88,7 +90,8 @@ def write_evidence(folders: Sequence[Path], out: Path, *, key: Path | None = Non
             file.write(content)
     own = [(name, file_sha256(folder / name)) for name in sorted(contents)]
     with writing(folder / f"{stem}{INDEX}") as file:
-        file.write("".join(manifest_line(sha, name) for name, sha in [*own, *listed]).encode())
+        file.write("".join(manifest_line(sha, name) for name, sha in [*own, *listed]).encode(errors="surrogateescape"))
+    note_out([path for path in paths if path.is_file()])  # so that the command may be repeated if signing fails
     if key is not None:
         sign(folder / f"{stem}{INDEX}", key)
     paths = [path for path in paths if path.is_file()]

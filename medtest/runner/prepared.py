@@ -125,7 +125,7 @@ def prepare_run(suite: Suite, invocation: Invocation) -> PreparedRun:
     if not chosen.any():
         notices.append(f"Shard {invocation.shard} has no chosen case ({len(refs):,} seeds in total).")
     frozen = followed_plans(invocation.home, suite, digests)
-    notices += followed_notices(list(systems), frozen)
+    notices += followed_notices(invocation.home, suite.name, list(systems), frozen)
     return PreparedRun(
         suite=suite,
         plan=plan,

@@ -58,10 +58,6 @@ class TraceBlock(Block):
     acceptance: Prose | None = None
 
 
-TRACE_KEYS: tuple[str, ...] = tuple(TraceBlock.model_fields)
-"""Keys of gates and relations whose values are prose."""
-
-
 class Head(Block):
     """Head of a suite: name, version, description, and settings of the whole suite.
 

@@ -14,7 +14,16 @@ from medtest.results.gating import gate_log
 from medtest.results.records.records_io import Records
 from medtest.results.records.wanted import Wanted
 from medtest.runner.folder import MANIFEST
-from medtest.runner.reporting.frozen import COPY, is_whole
+from medtest.runner.reporting.frozen import (
+    COPY,
+    FORMAT,
+    followed_notices,
+    is_whole,
+    plan_text,
+    plans_folder,
+    read_plans,
+    sealed,
+)
 from medtest.suite.compose import load_suite
 
 
@@ -95,3 +104,34 @@ def test_a_plan_is_never_written_over(tmp_path: Path) -> None:
             freeze_typed([f"suite={suite}", *tokens], config_dirs=[], console=Console())
         assert caught.value.mistakes[0].key == key
     assert existing.read_text(encoding="utf-8") == "{}"
+
+
+def test_each_system_follows_the_newest_plan_that_covers_it(tmp_path: Path) -> None:
+    suite = write_suite(tmp_path)
+    _, first = freeze_plan(suite, tmp_path)
+    plans = plans_folder(tmp_path, first["name"])
+    other = {key: value for key, value in first.items() if key != "hash"}
+    other |= {"frozen_at": "2999-01-01T00:00:00Z", "covers": {"another": {}}}
+    (plans / "other.json").write_text(plan_text(sealed(other)), encoding="utf-8")
+    assert read_object(run(suite, tmp_path) / "run.json")["frozen"]["hash"] == first["hash"]
+
+
+def test_a_plan_that_is_not_followed_is_named(tmp_path: Path) -> None:
+    suite = write_suite(tmp_path)
+    path, plan = freeze_plan(suite, tmp_path)
+    later = sealed({**{key: value for key, value in plan.items() if key != "hash"}, "format": FORMAT + 1})
+    (path.parent / "later.json").write_text(plan_text(later), encoding="utf-8")
+    plans, unusable = read_plans(tmp_path, plan["name"])
+    assert [entry["hash"] for entry in plans] == [plan["hash"]]
+    assert [entry.name for entry in unusable] == ["later.json"]
+    (notice,) = followed_notices(tmp_path, plan["name"], [], [])
+    assert "later.json" in notice
+
+
+def test_cases_that_were_moved_aside_count_as_finished_before_the_plan(tmp_path: Path) -> None:
+    suite = write_suite(tmp_path)
+    folder = run(suite, tmp_path)
+    cases = len(Records.read(folder).sources) + 2 * 4
+    run(suite, tmp_path, "fresh=true")
+    _, plan = freeze_plan(suite, tmp_path)
+    assert list(plan["cases_before"].values()) == [2 * cases]

@@ -28,13 +28,15 @@ def freeze_plan(
         MedtestError: A seed cannot be loaded, or the file cannot be written.
     """
     from medtest.evidence.freezing import freeze
-    from medtest.evidence.signing import sign
+    from medtest.evidence.signing import check_key, sign
     from medtest.session.runs import invocation_of
     from medtest.suite.compose import load
 
     name, overrides, own, words = split_tokens(tokens, "to")
     if words:
         raise mistake("", found=" ".join(words), allowed="suite=NAME, to=FILE.json and key=value tokens")
+    if key is not None:
+        check_key(key.expanduser())
     with own_keys("to"):
         loaded = load(name, overrides, config_dirs=config_dirs, for_run=True)
     to = Path(own["to"]).expanduser() if own.get("to") else None

@@ -19,6 +19,8 @@ FOLDER = "frozen"
 COPY = "frozen_plan.json"
 """Copy of the plan in the folder of a run that follows it."""
 KIND = "medtest frozen plan"
+FORMAT = 1
+"""Layout of a frozen plan; raised when it changes."""
 _HASH = "hash"
 _SETTINGS = ("settings", "seed")
 """Parts of a digest's content that the composed suite states too."""
@@ -94,10 +96,16 @@ def plans_folder(home: Path, suite: str) -> Path:
     return home / OUTPUTS / suite / FOLDER
 
 
-def unchanged_plans(home: Path, suite: str) -> list[dict[str, Any]]:
-    """Return the unchanged frozen plans of a suite, oldest first."""
-    plans = [read_object(path) for path in sorted(plans_folder(home, suite).glob("*.json"))]
-    return sorted((plan for plan in plans if is_plan(plan) and is_whole(plan)), key=lambda plan: str(plan["frozen_at"]))
+def read_plans(home: Path, suite: str) -> tuple[list[dict[str, Any]], list[Path]]:
+    """Return the unchanged frozen plans of a suite, oldest first, and the files of plans that cannot be followed."""
+    plans, unusable = [], []
+    for path in sorted(plans_folder(home, suite).glob("*.json")):
+        plan = read_object(path)
+        if is_plan(plan) and is_whole(plan) and plan.get("format") == FORMAT:
+            plans.append(plan)
+        else:
+            unusable.append(path)
+    return sorted(plans, key=lambda plan: str(plan["frozen_at"])), unusable
 
 
 def followed_plans(home: Path, suite: Suite, digests: Sequence[Digest]) -> tuple[Followed | None, ...]:
@@ -108,7 +116,7 @@ def followed_plans(home: Path, suite: Suite, digests: Sequence[Digest]) -> tuple
         suite: The suite of the run.
         digests: Digest of each of its systems, in order.
     """
-    plans = unchanged_plans(home, suite.name)
+    plans, _ = read_plans(home, suite.name)
     if not plans:
         return (None,) * len(digests)
     composed = json.loads(json.dumps(suite.composed))
@@ -128,13 +136,18 @@ def followed_plans(home: Path, suite: Suite, digests: Sequence[Digest]) -> tuple
     return tuple(followed)
 
 
-def followed_notices(systems: Sequence[str], followed: Sequence[Followed | None]) -> list[str]:
-    """Return the statements on frozen plans, one line for all systems with the same statement."""
+def followed_notices(home: Path, suite: str, systems: Sequence[str], followed: Sequence[Followed | None]) -> list[str]:
+    """Return the statements on frozen plans, one line for all systems with the same statement or file."""
     names: dict[str, list[str]] = {}
     for system, plan in zip(systems, followed, strict=True):
         if plan is not None:
             names.setdefault(plan.words, []).append(system)
-    return [f"{', '.join(same)}: {words}" for words, same in names.items()]
+    _, unusable = read_plans(home, suite)
+    changed = [
+        f"{path.name} in {FOLDER}/ is not followed: it is no plan of this version, or was changed since it was frozen."
+        for path in unusable
+    ]
+    return [*changed, *(f"{', '.join(same)}: {words}" for words, same in names.items())]
 
 
 def differences(

@@ -40,6 +40,7 @@ from medtest.runner.records.parts import KEY, read_seeds
 from medtest.runner.records.shard_scan import ForeignFile, read_parts
 from medtest.runner.records.shards import Find, RowGroup, Stamp, merge
 from medtest.runner.reporting.finish import SUITE_FILE
+from medtest.runner.reporting.frozen import COPY
 from medtest.runner.sharding.merge_target import BY_CONTENT, choose_target, is_joined, make_room
 from medtest.runner.sharding.shard_checks import ShardPart, folder_mistake, typed_shards, whole_run
 from medtest.suite.checking.exclusion import COPY as EXCLUDED
@@ -107,7 +108,7 @@ def join(folders: Sequence[Path], *, home: Path, out: Path | None = None, fresh:
             make_folder(target)
             # run.json first, to claim the folder; the records last, whose mark states that everything else is there
             write_run(target, _account(parts, cases))
-            for name in (SUITE_FILE, EXCLUDED):
+            for name in (SUITE_FILE, EXCLUDED, COPY):
                 if (first.folder / name).is_file():
                     with writing(target / name) as file:
                         file.write((first.folder / name).read_bytes())

@@ -22,9 +22,9 @@ from medtest.suite.checking.misfits.crafting import crafters_of
 from medtest.suite.checking.validation import validate
 from medtest.suite.composed import with_composed
 from medtest.suite.draft import Draft, settings_of
-from medtest.suite.model import PartPlan, Prepare, Privacy, Suite, Trace
+from medtest.suite.model import TRACE, PartPlan, Prepare, Privacy, Suite, Trace
 from medtest.suite.reading.safety import Key, short
-from medtest.suite.schema import TRACE_KEYS, ExcludeBlock, Head, PrepareBlock, PrivacyBlock, TraceBlock
+from medtest.suite.schema import ExcludeBlock, Head, PrepareBlock, PrivacyBlock, TraceBlock
 
 USES: Mapping[str, str] = {"seeds": "source", "relations": "relation", "systems": "use"}
 """The key that names the plug-in if the id differs."""
@@ -143,7 +143,7 @@ def _plan(draft: Draft, family: Family, infos: Mapping[str, PartInfo], name: str
         fix = "" if uses in settings or nearest else f"if this is an id, also name its part: {name}: {{{uses}: …}}"
         draft.wrong(place, found=used, allowed=", ".join(infos) or "none is installed", nearest=nearest, fix=fix)
         return None
-    ties = {k: v for k, v in settings.items() if k in TRACE_KEYS and family == "relations"}
+    ties = {k: v for k, v in settings.items() if k in TRACE and family == "relations"}
     earlier = len(draft.mistakes)
     validated = settings_of(draft, key, info, {k: v for k, v in settings.items() if k != uses and k not in ties})
     if family == "relations":
@@ -159,8 +159,8 @@ def _proposing_ties(mistake: Mistake) -> Mistake:
     name = mistake.key.rpartition(".")[2]
     if mistake.found != f"the key {name}":
         return mistake
-    nearest = nearest_name(name, TRACE_KEYS) or mistake.nearest
-    return replace(mistake, allowed=f"{mistake.allowed}, {', '.join(TRACE_KEYS)}", nearest=nearest)
+    nearest = nearest_name(name, TRACE) or mistake.nearest
+    return replace(mistake, allowed=f"{mistake.allowed}, {', '.join(TRACE)}", nearest=nearest)
 
 
 def _with_floor(relations: list[PartPlan], draft: Draft) -> list[PartPlan]:

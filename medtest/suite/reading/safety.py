@@ -20,8 +20,8 @@ import yaml
 
 from medtest.core.cases import ID_PATTERN
 from medtest.core.errors import Mistake
+from medtest.suite.model import TRACE
 from medtest.suite.reading.strings import forbidden
-from medtest.suite.schema import TRACE_KEYS
 
 Key: TypeAlias = tuple[str | int, ...]
 
@@ -366,7 +366,7 @@ def _string(text: str, line: int, key: Key, document: Document) -> Any:
             line=line, key=key, found=text, allowed="interpolation of keys of this suite, for example ${seed}"
         )
         return _DROPPED
-    prose = bool(key) and (key[0] in PROSE or (len(key) == 3 and key[0] in _TRACED and key[-1] in TRACE_KEYS))
+    prose = bool(key) and (key[0] in PROSE or (len(key) == 3 and key[0] in _TRACED and key[-1] in TRACE))
     for reason in forbidden(remainder, prose=prose or key[:1] in (("extends",), ("defaults",))):
         document.refuse(line=line, key=key, found=text, allowed=reason)
         return _DROPPED
