@@ -6,7 +6,9 @@ and saves one case of its browser to docs/images. Run it again when the report l
 
 from __future__ import annotations
 
+import argparse
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -60,15 +62,21 @@ def draw_case(browser: Browser, report: Path, address: str, out: Path) -> None:
 
 def main() -> None:
     """Draw both pictures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=IMAGES)
+    out = parser.parse_args().out
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if chromium is None:
+        sys.exit("Chromium is not installed")
     with tempfile.TemporaryDirectory() as first, tempfile.TemporaryDirectory() as second, sync_playwright() as play:
-        browser = play.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+        browser = play.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         report = run_suite(Path(first), "suite=polyp_seg", "model=ssformer", "relations=[feces]", "limit=8")
-        draw_case(browser, report, "phantoms/phantom-0007/feces_s5_f0_r0", IMAGES / "failure.jpg")
+        draw_case(browser, report, "phantoms/phantom-0007/feces_s5_f0_r0", out / "failure.jpg")
         write_blocks(TUTORIAL, Path(second))
         subprocess.run([sys.executable, "draw.py"], cwd=second, check=True)
         typed = ("suite=lesions", "suite_dir=mine", "data=data", "model=callable", "target=fixed.py:segment")
         report = run_suite(Path(second), *typed, "limit=12")
-        draw_case(browser, report, "pictures/10/contrast_s3_f0_r0", IMAGES / "tutorial_failure.jpg")
+        draw_case(browser, report, "pictures/10/contrast_s3_f0_r0", out / "tutorial_failure.jpg")
         browser.close()
 
 

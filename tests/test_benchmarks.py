@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +19,7 @@ MAY_FIND = {"drawing", "simlab"}
 SCRIPTS: dict[str, list[str]] = {
     "corruption_sheets": ["--side=24", "--out=OUT"],
     "draw_objects": ["--out=OUT"],
+    "failure_pictures": ["--out=OUT"],
     "fit_temperature": ["--scenes=400", "--out=OUT/temperature.json"],
     "phantom_sheet": ["capsule", "OUT/sheet.jpg"],
     "relation_cards": ["--side=24", "--noise", "--out=OUT"],
@@ -25,6 +27,7 @@ SCRIPTS: dict[str, list[str]] = {
 ELSEWHERE = {
     *("attested_triples", "score_captions", "compare_commits", "defended_weights", "map_picture"),
     *("recompute_actesting", "remake_digests", "pack_weights", "coverage_by_room", "mutants"),
+    *("relation_gallery", "site_hook"),
 }
 """Scripts with tests of their own, or whose every step is a command that has them and which take hours."""
 
@@ -63,6 +66,8 @@ def test_another_size_than_small_is_refused(tmp_path: Path) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_a_script_writes_its_files(name: str, tmp_path: Path) -> None:
+    if name == "failure_pictures" and not any(map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))):
+        pytest.skip("Chromium is not installed")
     words = [word.replace("OUT", str(tmp_path)) for word in SCRIPTS[name]]
     done = _run([str(ROOT / "scripts" / f"{name}.py"), *words], tmp_path)
     assert done.returncode == 0, done.stderr[-3000:]
