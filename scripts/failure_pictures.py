@@ -7,6 +7,7 @@ and saves one case of its browser to docs/images. Run it again when the report l
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shutil
 import subprocess
@@ -36,7 +37,9 @@ def write_blocks(page: Path, folder: Path) -> None:
 def run_suite(folder: Path, *arguments: str) -> Path:
     """Run a suite in a folder and return its report."""
     command = [sys.executable, "-m", "medtest", "run", *arguments, "track=false", "quiet=true"]
-    subprocess.run(command, cwd=folder, check=False)  # a gate that fails is what is to be seen
+    subprocess.run(
+        command, cwd=folder, env={**os.environ, "MEDTEST_HOME": str(folder)}, check=False
+    )  # a gate that fails is what is to be seen
     (report,) = folder.glob("outputs/*/*/*/report.html")
     return report
 
