@@ -1,4 +1,4 @@
-"""Draw the pictures of docs/relations.md: one strip per relation, source and severities 1–5 of one phantom.
+"""Draw the pictures of docs/relations.md: one strip per relation, source and severities 1–5 of a phantom.
 
 Run it again after a relation's revision was raised: ``python scripts/relation_cards.py`` (``--noise`` for the scales of
 uncertainty alone).
@@ -7,6 +7,8 @@ uncertainty alone).
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from pathlib import Path
 
 import cv2
@@ -35,15 +37,22 @@ NOISE = (
 OTHERS = ("bias_field", "breathing", "elastic", "lens_distortion")
 
 
-def strip(seed: PreparedSeed, name: str, relation: Relation, suite_seed: int, side: int) -> Image.Image:
-    """Return source and severities side by side: the whole picture, or its middle where grain is to be seen."""
-    pictures = [seed.image]
-    for severity in relation.severities():
-        address = Address(dataset=seed.ref.dataset, seed_id=seed.ref.seed_id, relation=name, severity=severity)
+def pictures_of(seeds: Iterable[PreparedSeed], name: str, relation: Relation, suite_seed: int) -> list[np.ndarray]:
+    """Return source and severities of the first phantom on which every severity has room."""
+    for seed in seeds:
+        pictures = [seed.image]
         try:
-            pictures.append(relation.follow_up(seed, severity, relation.generator(address, suite_seed)).image)
+            for severity in relation.severities():
+                address = Address(dataset=seed.ref.dataset, seed_id=seed.ref.seed_id, relation=name, severity=severity)
+                pictures.append(relation.follow_up(seed, severity, relation.generator(address, suite_seed)).image)
         except NotApplicable:
-            pictures.append(np.full_like(seed.image, 245))
+            continue
+        return pictures
+    raise SystemExit(f"{name} has room at every severity on none of the phantoms")
+
+
+def strip(pictures: Sequence[np.ndarray], name: str, side: int) -> Image.Image:
+    """Return pictures side by side: whole, or their middle where grain is to be seen."""
     small = [_middle(p, side) if name in NOISE else _small(p, side) for p in pictures]
     gap = np.full((side, 4, 3), 255, np.uint8)
     row = [part for picture in small for part in (picture, gap)][:-1]
@@ -62,7 +71,7 @@ def _middle(picture: np.ndarray, side: int) -> np.ndarray:
 def main() -> None:
     """Write docs/images/relations/*.jpg and docs/images/sheet.jpg."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--index", type=int, default=0, help="which phantom of suite polyp_seg_wide")
+    parser.add_argument("--index", type=int, default=0, help="first phantom of suite polyp_seg_wide to try")
     parser.add_argument("--side", type=int, default=200)
     parser.add_argument("--noise", action="store_true", help="the scales of uncertainty alone")
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "images")
@@ -71,7 +80,8 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     suite = load_suite("polyp_seg_wide")
     source = suite.build_seeds(None)[0]
-    seed = prepare(source.load(source.refs()[options.index]), size=suite.prepare.size)
+    refs = source.refs()[options.index :]
+    seed = prepare(source.load(refs[0]), size=suite.prepare.size)
     relations = suite.build_relations()
     noise = load_suite("polyp_seg", [f"relations=[{','.join((*NOISE, *OTHERS))}]"]).build_relations()
     drawn = noise if options.noise else {**relations, **noise}
@@ -79,7 +89,9 @@ def main() -> None:
         if options.noise and name not in (*NOISE, *OTHERS):
             continue
         if name in parts("relations"):
-            strip(seed, name, relation, suite.seed, options.side).save(folder / f"{name}.jpg", quality=86)
+            others = (prepare(source.load(ref), size=suite.prepare.size) for ref in refs[1:])
+            pictures = pictures_of(chain([seed], others), name, relation, suite.seed)
+            strip(pictures, name, options.side).save(folder / f"{name}.jpg", quality=86)
     if options.noise:
         return
     nine = load_suite("polyp_seg").build_relations()
