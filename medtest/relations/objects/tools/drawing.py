@@ -139,27 +139,27 @@ def _loop(segment: Segment, away: Floats, across: Floats) -> tuple[Floats, Float
 
 def _lit(material: Surface, band: _Band, part: slice, away: Floats, place: Floats, tip: float) -> tuple[Floats, Floats]:
     """Return the light that a surface sends, 3×N, and its opacity."""
-    one = np.float32(1.0)
+    full = np.float32(1.0)
     square = place * place
     fourth = square * square
-    value = band.light[part] * (one - np.float32(material.edge) * fourth + np.float32(SIDE * band.lamp) * place)
+    value = band.light[part] * (full - np.float32(material.edge) * fourth + np.float32(SIDE * band.lamp) * place)
     if material.winding:
         # Windings finer than the picture's sharpness blur into an even grey.
         contrast = material.winding * WINDING * tip / (WINDING * tip + band.blur)
         turns = (away + np.float32(0.3) * square) * np.float32(1.0 / WINDING)
-        wave = np.abs(turns - np.floor(turns) - np.float32(0.5)) * np.float32(4.0) - one
-        value = value * (one + np.float32(contrast) * wave)
+        wave = np.abs(turns - np.floor(turns) - np.float32(0.5)) * np.float32(4.0) - full
+        value = value * (full + np.float32(contrast) * wave)
     if material.rough:
         patch = tile("mid")
         row = (away * np.float32(PATCHES) + np.float32(SIDE_OF_TILE)).astype(np.int64) % SIDE_OF_TILE
         column = ((place + np.float32(1.0)) * np.float32(PATCHES)).astype(np.int64)
-        value = value * np.maximum(one + np.float32(material.rough) * patch[row, column], np.float32(0.2))
+        value = value * np.maximum(full + np.float32(material.rough) * patch[row, column], np.float32(0.2))
     rgb = value * (np.array(material.colour, np.float32)[:, None] * band.cast)
     if material.red:
-        rgb[1:] *= one - np.float32(material.red) * fourth
+        rgb[1:] *= full - np.float32(material.red) * fourth
     if material.gloss:
         away_from = (place - np.float32(0.3 * band.lamp)) * np.float32(1.0 / material.stripe)
-        rgb += band.light[part] * np.float32(material.gloss) / (one + away_from * away_from) * band.cast
+        rgb += band.light[part] * np.float32(material.gloss) / (full + away_from * away_from) * band.cast
     low, high = material.opacity
     return np.asarray(rgb, np.float32), np.asarray(np.float32(low) + np.float32(high - low) * square, np.float32)
 
