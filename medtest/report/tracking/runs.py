@@ -143,7 +143,8 @@ class Tracker:
                     if run is not None:
                         self._client.set_terminated(run.info.run_id, status=FAILED)
                 raise
-            self._client.set_terminated(run.info.run_id, status=FINISHED if child.ended_well else FAILED)
+            with signals.held():  # As above.
+                self._client.set_terminated(run.info.run_id, status=FINISHED if child.ended_well else FAILED)
             if not child.ended_well:
                 parents.failed.add(suite)
             return str(run.info.run_id)
@@ -218,7 +219,7 @@ class Tracker:
         Raises:
             NotTracked: The store failed.
         """
-        with self._problems(), quiet():
+        with self._problems(), quiet(), signals.held():  # A run cut off here would stay RUNNING.
             for suite, run_id in parents.runs.items():
                 bad = failed or suite in parents.failed
                 self._client.set_terminated(run_id, status=FAILED if bad else FINISHED)
