@@ -6,7 +6,7 @@ each defect, steady and drawn anew, and for each rate, seeded campaigns without 
 intervals that cover is accepted where a one-sided exact binomial test at 5 %, Holm over all rates, does not find it
 below 95 %. With all defects off every net must be covered by 0. Then it prints which operator finds which defect under
 which rule. It ends with 1 where a share is not accepted, a sound product errs, or a defect is found by nothing.
-``--write`` puts the tables between the marks of a page. ``--pixels N`` does something else: it paints N prompts and
+``--write`` puts shorter tables between the marks of a page. ``--pixels N`` does something else: it paints N prompts and
 their follow-ups under SS, lets the reader ``bundled`` look, and compares the same figures.
 """
 
@@ -161,7 +161,26 @@ def coverage_table(found: Sequence[Coverage]) -> tuple[list[str], bool]:
     return [*lines, "", f"Means over the campaigns differ from what is implied by {furthest:.3f} at most."], accepted
 
 
-def detection_table(found: dict[str, dict[str, dict[str, Cell]]]) -> list[str]:
+def shares_table(found: Sequence[Coverage]) -> list[str]:
+    """Return the lines of a table with the lowest and the highest share of each defect over its rates."""
+    figures = list(dict.fromkeys(one.what for one in found))
+    columns = list(product(figures, (False, True)))
+    drawn = {False: "steady", True: "each time"}
+    lines = [f"| defect (operator, errors) | {' | '.join(f'{figure}, {drawn[anew]}' for figure, anew in columns)} |"]
+    lines.append("|---|" + "---|" * len(columns))
+    for name in dict.fromkeys(one.name for one in found):
+        texts = []
+        for column in columns:
+            shares = [
+                100 * one.covered / one.campaigns for one in found if (one.name, one.what, one.anew) == (name, *column)
+            ]
+            ends = [f"{share:.1f}" for share in (min(shares), max(shares))] if shares else ["-"]
+            texts.append(" to ".join(dict.fromkeys(ends)))
+        lines.append(f"| {name} | {' | '.join(texts)} |")
+    return lines
+
+
+def detection_table(found: dict[str, dict[str, dict[str, Cell]]], rules: Sequence[str] = COLUMNS) -> list[str]:
     """Return the lines of a table: a figure in percent for defect, rule and operator, bold where found.
 
     Rows without a figure above or below 0 are left out.
@@ -169,7 +188,7 @@ def detection_table(found: dict[str, dict[str, dict[str, Cell]]]) -> list[str]:
     lines = [f"| defect | rule | {' | '.join(f'`{name}`' for name in OPERATORS)} |"]
     lines.append("|---|---|" + "---|" * len(OPERATORS))
     for defect, by_operator in found.items():
-        for rule in COLUMNS:
+        for rule in rules:
             judged = [by_operator[operator].get(rule) for operator in OPERATORS]
             texts = ["-" if cell is None else f"{100 * cell.mean:.0f}" for cell in judged]
             if set(texts) <= {"-", "0", "-0"}:
@@ -249,7 +268,8 @@ def main() -> int:
     with ProcessPoolExecutor(asked.workers, get_context("fork")) as pool:
         found = pool.map(_experiment, [(number, asked.campaigns, asked.prompts) for number in chosen])
         seen = pool.map(_found, [(name, asked.prompts) for name in ("", *names)])
-        lines, accepted = coverage_table([one for part in found for one in part])
+        coverages = [one for part in found for one in part]
+        lines, accepted = coverage_table(coverages)
         detected = dict(zip(("", *names), seen, strict=True))
     nothing = all(cell.mean == 0 for by_rule in detected[""].values() for cell in by_rule.values())
     missed = [
@@ -263,7 +283,8 @@ def main() -> int:
     sys.stdout.write(f"shares {'accepted' if accepted else 'MISSED'}; without defects ")
     sys.stdout.write(f"{'nothing' if nothing else 'ERRORS'}; found by nothing: {', '.join(missed) or 'none'}\n")
     if asked.write:
-        _write(asked.write, text)
+        page = [*shares_table(coverages), "", lines[-1], "", *detection_table(detected, (STRICT, TRUTH, REFUSED))]
+        _write(asked.write, "\n".join(page))
     return 0 if accepted and nothing and not missed else 1
 
 

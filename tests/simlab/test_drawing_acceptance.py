@@ -69,11 +69,17 @@ def test_tables_have_a_row_for_each_defect_and_none_of_zeros(method: ModuleType)
     assert lines[0] == "| defect (operator, errors) | drawn | truth, 0.05 | truth, 0.4 | net, 0.05 | net, 0.4 |"
     assert lines[2:4] == ["| `swaps` | steady | 95.0 (0.050) | 95.0 (0.400) | 95.0 (0.100) | 95.0 (0.500) |", ""]
     assert "0.010" in lines[4]  # the furthest mean
+    shares = method.shares_table([*coverages, replace(coverages[0], covered=18)])
+    assert (
+        shares[0] == "| defect (operator, errors) | truth, steady | truth, each time | net, steady | net, each time |"
+    )
+    assert shares[2:] == ["| `swaps` | 90.0 to 95.0 | - | 95.0 | - |"]
     cell = method.Cell(mean=0.3, found=1.0)
     nothing = dict.fromkeys(method.COLUMNS, method.Cell(mean=0.0, found=0.0))
     by_operator = dict.fromkeys(method.OPERATORS, nothing) | {"ss": {**nothing, "strict": cell}}
     rows = method.detection_table({"": dict.fromkeys(method.OPERATORS, nothing), "swaps": by_operator})[2:]
     assert rows == ["| `swaps` | strict | 0 | 0 | 0 | **30** | 0 | 0 |"]
+    assert method.detection_table({"swaps": by_operator}, (method.TRUTH,))[2:] == []
 
 
 @pytest.mark.slow
