@@ -16,7 +16,7 @@ from medtest.report.pages.material import Material
 from medtest.results.gating import gate_log
 from medtest.results.records.wanted import SUITE_FILE
 from medtest.runner.folder import MANIFEST
-from medtest.runner.reporting.frozen import COPY, is_plan, is_whole
+from medtest.runner.reporting.frozen import COPY, STATED, is_plan, is_whole
 from medtest.suite.model import TRACE
 
 
@@ -48,7 +48,7 @@ class RunEvidence:
             OutputProblem: The folder holds no readable records, or results of another format.
         """
         material = read_material(folder)
-        plan, stated = read_object(folder / COPY), material.run.get("frozen") or {}
+        plan, stated = read_object(folder / COPY), material.run.get(STATED) or {}
         return cls(
             material=material,
             composed=yaml.safe_load((folder / SUITE_FILE).read_text(encoding="utf-8")),
@@ -66,7 +66,7 @@ class RunEvidence:
     @property
     def frozen(self) -> Mapping[str, Any]:
         """Statement of the run on its frozen plan; empty without one."""
-        stated = self.material.run.get("frozen")
+        stated = self.material.run.get(STATED)
         return stated if isinstance(stated, dict) and self.plan is not None else {}
 
     @property

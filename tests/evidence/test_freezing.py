@@ -24,6 +24,7 @@ from medtest.runner.reporting.frozen import (
     read_plans,
     sealed,
 )
+from medtest.runner.sharding.joining import join
 from medtest.suite.compose import load_suite
 
 
@@ -135,3 +136,25 @@ def test_cases_that_were_moved_aside_count_as_finished_before_the_plan(tmp_path:
     run(suite, tmp_path, "fresh=true")
     _, plan = freeze_plan(suite, tmp_path)
     assert list(plan["cases_before"].values()) == [2 * cases]
+
+
+def test_joined_shards_follow_one_plan_and_state_every_part_that_differs_from_it(tmp_path: Path) -> None:
+    suite = write_suite(tmp_path)
+    _, plan = freeze_plan(suite, tmp_path)
+    first = run(suite, tmp_path, "shard=1/2")
+    write_suite(tmp_path, SUITE.replace("relation: blur, max_percent: 100", "relation: blur, max_percent: 50"))
+    second = run(suite, tmp_path, "shard=2/2")
+    stated = read_object(join([first, second], home=tmp_path).folder / "run.json")["frozen"]
+    assert stated["hash"] == plan["hash"]
+    assert stated["differs"] == ["gates.0.max_percent: 100.0 → 50.0"]
+
+    account = read_object(second / "run.json")
+    later = {**account["frozen"], "hash": "f" * 64, "frozen_at": "2999-01-01T00:00:00Z"}
+    other = "2999-01-01T00:00:00Z, ffffffffffffffff"
+    for frozen, words in ((later, other), (None, "no frozen plan"), ("x", "no frozen plan")):
+        (second / "run.json").write_text(json.dumps({**account, "frozen": frozen}), encoding="utf-8")
+        with pytest.raises(UserMistakes) as caught:
+            join([first, second], home=tmp_path / "elsewhere")
+        (mistake,) = caught.value.mistakes
+        assert words in mistake.found and plan["hash"][:16] in mistake.found
+    assert not (tmp_path / "elsewhere").exists()

@@ -35,6 +35,7 @@ from medtest.runner.records.judged_by import revised
 from medtest.runner.records.ledger import CasePlaces, RecordLedger
 from medtest.runner.records.parts import write_part
 from medtest.runner.records.shards import Code
+from medtest.runner.reporting.frozen import STATED
 from medtest.runner.reporting.outcome import Limits, SystemOutcome
 from medtest.runner.reporting.software import versions
 from medtest.suite.model import Invocation
@@ -118,10 +119,10 @@ class Finisher:
                 content |= self._of_folder(number)
             followed = self.prepared.frozen[number] if self.prepared.frozen else None
             earlier = {} if whole else read_object(folder / RUN_FILE)
-            if not whole and "frozen" in earlier:
-                content["frozen"] = earlier["frozen"]
+            if not whole and STATED in earlier:
+                content[STATED] = earlier[STATED]
             elif whole and followed is not None:
-                content["frozen"] = followed.stated()
+                content[STATED] = followed.stated()
                 followed.write_copy(folder)
             write_run(folder, content)
             shard = self.invocation.shard

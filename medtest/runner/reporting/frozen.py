@@ -18,6 +18,8 @@ FOLDER = "frozen"
 """Folder of a suite's frozen plans, ``outputs/<suite>/frozen``."""
 COPY = "frozen_plan.json"
 """Copy of the plan in the folder of a run that follows it."""
+STATED = "frozen"
+"""Key of ``run.json`` with the statement on the plan that the run follows."""
 KIND = "medtest frozen plan"
 FORMAT = 1
 """Layout of a frozen plan; raised when it changes."""

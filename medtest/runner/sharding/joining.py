@@ -40,9 +40,9 @@ from medtest.runner.records.parts import KEY, read_seeds
 from medtest.runner.records.shard_scan import ForeignFile, read_parts
 from medtest.runner.records.shards import Find, RowGroup, Stamp, merge
 from medtest.runner.reporting.finish import SUITE_FILE
-from medtest.runner.reporting.frozen import COPY
+from medtest.runner.reporting.frozen import COPY, STATED
 from medtest.runner.sharding.merge_target import BY_CONTENT, choose_target, is_joined, make_room
-from medtest.runner.sharding.shard_checks import ShardPart, folder_mistake, typed_shards, whole_run
+from medtest.runner.sharding.shard_checks import ShardPart, folder_mistake, stated_plan, typed_shards, whole_run
 from medtest.suite.checking.exclusion import COPY as EXCLUDED
 
 JOINED = "joined"
@@ -244,6 +244,10 @@ def _account(parts: Sequence[ShardPart], cases: int) -> dict[str, Any]:
     verdicts: Counter[str] = Counter()
     for part in parts:
         verdicts.update(part.run.get("verdicts", {}))
+    if plan := stated_plan(first):
+        stated = (stated_plan(part.run).get("differs") for part in parts)
+        named = (str(name) for names in stated if isinstance(names, list) for name in names)
+        first[STATED] = {**plan, "differs": list(dict.fromkeys(named))}
     shares = [(float(part.run.get("error_percent", 0.0)), part.account.finished) for part in parts]
     command = [token for token in _tokens(parts[0].account.command) if not token.startswith("shard=")]
     return {

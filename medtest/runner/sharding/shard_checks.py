@@ -13,6 +13,7 @@ from medtest.core.errors import Mistake, UserMistakes
 from medtest.core.files import read_object
 from medtest.runner.folder import RECORDS, RUN_FILE, SHARD_FOLDERS
 from medtest.runner.records.parts import PartAccount
+from medtest.runner.reporting.frozen import STATED
 from medtest.suite.sharding import Shard
 
 RUN_NAMES = ("suite", "system", "digest")
@@ -138,7 +139,26 @@ def _other_run_mistake(first: ShardPart, part: ShardPart) -> Mistake | None:
     if part.account.chosen != first.account.chosen:
         problem = f"{part.name}: another choice of cases (limit=, only=) than {first.name}"
         return folder_mistake(problem, "one choice of cases in all shards", f"as {first.name}: {first.account.command}")
+    if stated_plan(part.run).get("hash") != stated_plan(first.run).get("hash"):
+        return folder_mistake(
+            f"{part.name}: follows {_plan_words(part.run)}, and {first.name} {_plan_words(first.run)}",
+            "shards that follow one frozen plan, or none",
+            "copy that plan to outputs/<suite>/frozen/ of every machine, and run the shard's command again",
+        )
     return None
+
+
+def stated_plan(run: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the statement of a ``run.json`` on the frozen plan that the run follows; empty without one."""
+    stated = run.get(STATED)
+    return stated if isinstance(stated, Mapping) else {}
+
+
+def _plan_words(run: Mapping[str, Any]) -> str:
+    stated = stated_plan(run)
+    if not stated:
+        return "no frozen plan"
+    return f"the plan frozen at {str(stated.get('frozen_at'))[:40]}, {str(stated.get('hash'))[:16]}"
 
 
 def _is_name(value: object) -> bool:
