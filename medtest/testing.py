@@ -66,7 +66,7 @@ def check_relation(
     * Parameters are JSON; scale and facts are finite numbers; the effect is none, move, warp or add, for prompts the
       difference of the pools (``scene``).
     * Pixels are where the effect says: a pattern of dots in place of the image moves as declared, within one pixel
-      (:mod:`medtest.core.oracles.dots`).
+      (:mod:`medtest.core.oracles.dots`). Not for relations without ``tells_places``.
     * The scale belongs to the severity and grows with it.
     * The relation can be pickled, since workers are processes of their own.
     * A relation that needs a system documents its crafting (``crafting``), needs no more than the probe gives, and
@@ -245,6 +245,7 @@ def _check_places(relation: Relation, seed: PreparedSeed, result: FollowUp, prob
         or seed.image.ndim != 3
         or seed.image.shape[2] != 3
         or not seed.spec.coloured
+        or not relation.tells_places
     ):
         return
     wide, (top, left) = wide_picture(seed), crop_corner(seed)

@@ -25,6 +25,7 @@ GROUPS = {
     "corruptions": "Fourteen perturbations",
     "adversarial": "Attacks",
     "prompts": "Prompts",
+    "library": "Other libraries",
     "measured": "A measured property",
     "floor": "The floor",
 }

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.metadata import entry_points
@@ -76,7 +76,26 @@ def typed_as(name: str) -> dict[str, Any]:
 PART_KEYS = ("use", "summary")
 """Keys of a part's YAML file that are not settings."""
 AT_KEY = "at_key"
-"""Type of the error made by :func:`wrong_at`."""
+"""Type of the errors made by :func:`wrong_at` and :func:`wrong_settings`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WrongSetting:
+    """Mistake in settings, found by a model validator.
+
+    Attributes:
+        key: Path of the value in the settings: field names, and keys of mappings as text.
+        allowed: The allowed values.
+        found: The present value; None to show the value at the key.
+        nearest: The nearest allowed name.
+        fix: One sentence that explains the correction.
+    """
+
+    key: tuple[str, ...]
+    allowed: str
+    found: str | None = None
+    nearest: str | None = None
+    fix: str = ""
 
 
 def wrong_at(key: str, text: str) -> PydanticCustomError:
@@ -86,7 +105,13 @@ def wrong_at(key: str, text: str) -> PydanticCustomError:
         key: Name of the field whose file and line the message shows.
         text: What is allowed.
     """
-    return PydanticCustomError(AT_KEY, "{text}", {"key": key, "text": text})
+    return wrong_settings([WrongSetting(key=(key,), allowed=text)])
+
+
+def wrong_settings(mistakes: Sequence[WrongSetting]) -> PydanticCustomError:
+    """Return the error for a model validator of settings to raise with all mistakes that it found; at least one."""
+    text = "; ".join(f"{'.'.join(mistake.key)}: {mistake.allowed}" for mistake in mistakes)
+    return PydanticCustomError(AT_KEY, "{text}", {"text": text, "mistakes": tuple(mistakes)})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -83,6 +83,7 @@ class Relation(Part, ABC):
         alters_why: Reason, in a phrase.
         nested: Whether the severities of a seed share their random draws, so that a level changes what the level
             below changed, and more: the generator is that of severity 0 at every severity.
+        tells_places: Whether pixels are where the effect says; otherwise only tasks without places take it.
         beside_attacks: Whether its follow-ups are compared with attacks of the same scale (attacks, noise of their ε).
     """
 
@@ -96,6 +97,7 @@ class Relation(Part, ABC):
     alters: ClassVar[frozenset[str]] = frozenset()
     alters_why: ClassVar[str] = ""
     nested: ClassVar[bool] = False
+    tells_places: ClassVar[bool] = True
     beside_attacks: ClassVar[bool] = False
 
     def __init__(self, settings: Any) -> None:
@@ -122,6 +124,10 @@ class Relation(Part, ABC):
     def generator(self, address: Address, suite_seed: int) -> np.random.Generator:
         """Return the random generator of a case; all severities share it if the relation is :attr:`nested`."""
         return (replace(address, severity=0) if self.nested else address).generator(suite_seed)
+
+    def unfit_for(self, task: str) -> tuple[str, str] | None:
+        """Return a setting that does not fit a suite's task, with its allowed values; None if all fit."""
+        return None
 
     @abstractmethod
     def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
@@ -242,10 +248,6 @@ class CraftedRelation(Relation):
             typed: Command-line words for suite, system and training images, ``suite=… model=… phantoms=…``.
         """
         return ()
-
-    def unfit_for(self, task: str) -> tuple[str, str] | None:
-        """Return a setting that does not fit a suite's task, with its allowed values; None if all fit."""
-        return None
 
     def leads_towards(self) -> Sequence[str]:
         """Return the class names that its settings target; empty without target."""

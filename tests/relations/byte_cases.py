@@ -158,7 +158,7 @@ def relations() -> Cases:
     for name, info in sorted(parts("relations").items()):
         crafted = issubclass(info.load(), CraftedRelation)  # gradients differ by processor: their pixels are kept
         said = ".prompts." in info.target
-        if info.target.startswith("medtest.") and name != "measured" and not crafted and not said:
+        if info.target.startswith("medtest.") and name not in ("measured", "perturb") and not crafted and not said:
             for label, settings in _settings(name, info):
                 made = info.load()
                 relation = made(made.Settings(**{**info.defaults, **settings}))

@@ -20,7 +20,8 @@ from medtest.testing import SUITE_SEED, check_relation, load_relation, synthetic
 NAMES = sorted(
     name
     for name, info in parts("relations").items()
-    if info.load().group not in {"noise", "measured", "adversarial", "prompts"} and ".corruptions." not in info.target
+    if info.load().group not in {"library", "noise", "measured", "adversarial", "prompts"}
+    and ".corruptions." not in info.target
 )
 """Relations of pictures; scales of uncertainty have no published mode and a contract of their own (test_noise), and so
 have the perturbations (test_corruptions_contract) and relations of prompts (prompts/). Attacks are made on a system,

@@ -31,7 +31,7 @@ from medtest.systems.controls import Constant
 from medtest.tasks import ORACLES, TASKS
 
 DIGESTS = Path(__file__).parents[1] / "data" / "digests"
-NEEDED = {"measured": {"property": "liver_variability"}}
+NEEDED = {"measured": {"property": "liver_variability"}, "perturb": {"transform": "torchvision.RandomInvert"}}
 """Settings that a part has no default of."""
 SUITES = (
     "background_subtraction",

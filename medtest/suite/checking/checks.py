@@ -225,6 +225,11 @@ def _kinds_agree(draft: Draft, seeds: list[PartPlan], relations: list[PartPlan],
             allowed = "relations of prompts" if task_of(kind).prompts else f"relations that suit {noun(kind)}"
             actual = f"a relation of {' or '.join(inputs.get(name, noun(name)) for name in sorted(taken_inputs))}"
             draft.wrong(("relations", plan.id), found=actual, allowed=allowed)
+            continue
+        unfit = plan.info.load()(plan.settings).unfit_for(kind)
+        if unfit is not None:
+            setting, allowed = unfit
+            draft.wrong(("relations", plan.id, setting), found=getattr(plan.settings, setting), allowed=allowed)
     return kind
 
 

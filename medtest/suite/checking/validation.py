@@ -91,7 +91,18 @@ def _mistakes(
         grouped.setdefault(_location(model, detail["loc"]), []).append(detail)
     for location, details in grouped.items():
         if not location and details[0]["type"] == AT_KEY:
-            location = (str(details[0]["ctx"]["key"]),)
+            for wrong in details[0]["ctx"]["mistakes"]:
+                place = origin((*at, *wrong.key))
+                yield Mistake(
+                    where=place.where,
+                    line=place.line,
+                    key=dotted((*at, *wrong.key)),
+                    found=short(_found(_value_at(stated, wrong.key)) if wrong.found is None else wrong.found),
+                    allowed=wrong.allowed,
+                    nearest=wrong.nearest,
+                    fix=wrong.fix,
+                )
+            continue
         key = (*at, *location)
         place = origin(key)
         first = details[0]
@@ -112,9 +123,19 @@ def _mistakes(
 
 def _blamed(detail: ErrorDetails, location: Key, stated: Mapping[str, Any]) -> object:
     """Return the user's value at the location of an error."""
-    if detail["type"] == AT_KEY:
-        return stated.get(str(location[0]), "its default")
     return detail["input"] if location else dict(stated)
+
+
+def _value_at(stated: Mapping[str, Any], key: tuple[str, ...]) -> object:
+    """Return the user's value at the key of a mistake; keys of mappings are compared as text."""
+    value: object = stated
+    for part in key:
+        items = value.items() if isinstance(value, Mapping) else ()
+        inner = [item for name, item in items if str(name) == part]
+        if not inner:
+            return "its default"
+        value = inner[0]
+    return value
 
 
 def _found(value: object) -> str:

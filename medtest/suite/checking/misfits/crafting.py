@@ -40,10 +40,6 @@ def crafters_of(
         if not issubclass(plan.info.load(), CraftedRelation):
             continue
         key: Key = ("relations", plan.id, "crafted_on")
-        unfit = None if kind is None else _crafted(plan).unfit_for(kind)
-        if unfit is not None:
-            setting, allowed = unfit
-            draft.wrong(("relations", plan.id, setting), found=getattr(plan.settings, setting), allowed=allowed)
         if plan.settings.crafted_on == EACH:
             _check_offers(draft, ("relations", plan.id), plan, systems, kind)
             continue

@@ -1,0 +1,88 @@
+"""MONAI: transforms of arrays, intensity and space, on pictures of values from 0 to 1."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.core.cases import Image
+from medtest.relations.perturb.library import Companions, Moves, TransformLibrary
+from medtest.relations.perturb.values import as_floats
+
+_SIZE = "it changes the size of the picture"
+_SPACE = "it places volumes in a patient's space"
+_INNER = "it makes grids, boxes or patches for other transforms"
+_SIGNAL = "it is for signals or masks, not for pictures"
+_OTHERS = "it needs other pictures or code"
+_PACKAGE = "monai.transforms."
+_MODULES = ("intensity.array", "smooth_field.array", "spatial.array")
+
+
+class MonaiLibrary(TransformLibrary):
+    """Transforms of MONAI, seeded by ``set_random_state``."""
+
+    module: ClassVar[str] = "monai"
+    extra: ClassVar[str] = "monai"
+    packages: ClassVar[tuple[str, ...]] = ("monai", "torch", "scipy")
+    chance: ClassVar[str] = "prob"
+    # The library repeats or mirrors the edge, which no effect describes.
+    defaults: ClassVar[Mapping[str, Any]] = {"padding_mode": "zeros", "grid_padding_mode": "zeros"}
+    reserved: ClassVar[frozenset[str]] = TransformLibrary.reserved | {
+        "cache_grid",
+        "grid_dtype",
+        "return_clipping_values",
+    }
+    refused: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("Resize", "Spacing", "GridSplit"), _SIZE),
+        **dict.fromkeys(("Orientation", "ResampleToMatch", "SpatialResample", "Rand3DElastic", "Resample"), _SPACE),
+        **dict.fromkeys(("AffineGrid", "RandAffineGrid", "RandDeformGrid", "GridPatch", "RandGridPatch"), _INNER),
+        **dict.fromkeys(("ConvertBoxToPoints", "ConvertPointsToBoxes", "RandCoarseTransform"), _INNER),
+        **dict.fromkeys(("ComputeHoVerMaps", "DetectEnvelope", "ForegroundMask", "IntensityRemap"), _SIGNAL),
+        **dict.fromkeys(("UltrasoundConfidenceMapTransform",), _SIGNAL),
+        **dict.fromkeys(("MaskIntensity",), _OTHERS),
+    }
+
+    def candidates(self) -> Iterator[type]:
+        """Yield the transforms of arrays."""
+        from monai import transforms
+
+        for name in dir(transforms):
+            kind = getattr(transforms, name)
+            wanted = isinstance(kind, type) and issubclass(kind, transforms.Transform) and not _is_abstract(kind)
+            if wanted and kind.__module__.removeprefix(_PACKAGE) in _MODULES:
+                yield kind
+
+    def moves(self, kind: type) -> Moves:
+        """Return the place of its module; lower resolution is no movement."""
+        if kind.__name__ == "RandSmoothDeform":
+            return Moves.WITH_MASKS
+        spatial = kind.__module__ == f"{_PACKAGE}spatial.array" and kind.__name__ != "RandSimulateLowResolution"
+        return Moves.WITH_MASKS if spatial else Moves.NEVER
+
+    def change(
+        self, kind: type, arguments: Mapping[str, Any], seed: int, image: Image, companions: Companions
+    ) -> tuple[NDArray[Any], Companions]:
+        """Change arrays of channels first, each by an object of its own with the same seed."""
+
+        def changed(array: NDArray[np.float32], **others: Any) -> NDArray[Any]:
+            transform = kind(**{**arguments, **others})
+            if hasattr(transform, "set_random_state"):
+                transform.set_random_state(seed=seed)
+            result = transform(np.ascontiguousarray(array.transpose(2, 0, 1)))
+            return np.asarray(getattr(result, "array", result)).transpose(1, 2, 0)
+
+        known = self.parameters(kind)
+        linear = {"mode": "bilinear"} if "mode" in known else {}
+        nearest = {"mode": "nearest"} if "mode" in known else {}
+        grid, mask = companions.grid, companions.mask
+        return changed(as_floats(image)) * np.float32(255.0), Companions(
+            grid=None if grid is None else changed(grid, **linear),
+            mask=None if mask is None else changed(mask.astype(np.float32)[..., None], **nearest)[..., 0] > 0.5,
+        )
+
+
+def _is_abstract(kind: type) -> bool:
+    return bool(getattr(kind, "__abstractmethods__", ()))

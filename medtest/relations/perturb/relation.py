@@ -1,0 +1,178 @@
+"""Relation ``perturb``: an image transform of another library, judged like medtest's own relations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self, cast
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from medtest.core.cases import Effect, FollowUp, Params, PreparedSeed
+from medtest.core.errors import LesionInvisible
+from medtest.core.plugins import WrongSetting, wrong_settings
+from medtest.core.tasks.base import task_of
+from medtest.preparation.visibility import is_below_floors, source_visibility, visibility
+from medtest.relations.base import Relation, RelationSettings
+from medtest.relations.levels import number
+from medtest.relations.perturb.library import Companions, Moves
+from medtest.relations.perturb.movement import coordinates, effect_of
+from medtest.relations.perturb.rehearsal import rehearse
+from medtest.relations.perturb.transform import WrongTransform, transform_of
+
+
+class PerturbSettings(RelationSettings):
+    """Settings of ``perturb``.
+
+    Attributes:
+        transform: ``library.Class``.
+        params: Arguments of the class that all levels share.
+        levels: Arguments by severity; all of them are run unless ``severities`` chooses some.
+    """
+
+    transform: str
+    params: dict[str, Any] = {}
+    levels: dict[int, dict[str, Any]] = Field(default={1: {}}, min_length=1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _run_all_levels(cls, values: Any) -> Any:
+        if isinstance(values, dict) and "severities" not in values:
+            levels = values.get("levels", {1: {}})
+            if isinstance(levels, dict) and levels:
+                return {**values, "severities": list(levels)}
+        return values
+
+    @model_validator(mode="after")
+    def _check_transform(self) -> Self:
+        low = [severity for severity in self.levels if severity < 1]
+        if low:
+            raise wrong_settings([WrongSetting(key=("levels",), allowed=f"severities from 1; not {low[0]}")])
+        if len(set(self.severities)) != len(self.severities):
+            raise wrong_settings([WrongSetting(key=("severities",), allowed="each severity once")])
+        try:
+            transform = transform_of(self.transform)
+        except WrongTransform as error:
+            raise wrong_settings([error.wrong]) from error
+        wrong: list[WrongSetting] = []
+        for severity in self.severities:
+            found = list(transform.mistakes(self.arguments(severity)))
+            if not found:
+                problems = rehearse(transform, self.arguments(severity))
+                found = [WrongSetting(key=(), found=self.transform, allowed=sentence) for sentence in problems]
+            wrong += [self._placed(mistake, severity) for mistake in found]
+        if wrong:
+            raise wrong_settings(list(dict.fromkeys(wrong)))
+        return self
+
+    def _placed(self, mistake: WrongSetting, severity: int) -> WrongSetting:
+        """Return a mistake in arguments at its place in the settings."""
+        in_level = bool(mistake.key and mistake.key[0] in self.levels[severity]) or mistake.found == "nothing"
+        shared = bool(mistake.key and mistake.key[0] in self.params and not in_level)
+        place = ("params",) if shared else ("levels", str(severity))
+        if not mistake.key and not self.levels[severity]:
+            place = ("params",) if self.params else ("transform",)
+        return WrongSetting(
+            key=(*place, *mistake.key),
+            allowed=mistake.allowed,
+            found=mistake.found,
+            nearest=mistake.nearest,
+            fix=mistake.fix,
+        )
+
+    def arguments(self, severity: int) -> dict[str, Any]:
+        """Return the stated arguments of a severity."""
+        return {**self.params, **self.levels[severity]}
+
+
+class Perturb(Relation):
+    """Change a picture by a fresh object of another library's class, seeded from the case's address.
+
+    Attributes:
+        transform: The class, with its adapter.
+    """
+
+    Settings = PerturbSettings
+    group: ClassVar[str] = "library"
+    # A class decides which of them it has; together they keep questions from being judged wrongly.
+    effects: ClassVar[frozenset[str]] = frozenset({"hide", "move", "recolour", "relight", "resize"})
+    nested: ClassVar[bool] = True
+
+    def __init__(self, settings: PerturbSettings) -> None:
+        super().__init__(settings)
+        self.transform = transform_of(settings.transform)
+        self.scale_unit, self._scales = _scales(settings.levels)  # type: ignore[misc]
+        self.touches_frame = self.transform.moves is not Moves.NEVER  # type: ignore[misc]
+        self.tells_places = self.transform.moves is not Moves.WITHOUT_MASKS  # type: ignore[misc]
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Return the versions of the library and of what it computes with."""
+        return {"library": self.transform.library.versions()}
+
+    def unfit_for(self, task: str) -> tuple[str, str] | None:
+        """Refuse movement without masks where answers have places."""
+        if self.tells_places or task_of(task).labels or task_of(task).stream:
+            return None
+        return "transform", "a class that does not move pixels, or whose library moves masks alike"
+
+    def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
+        """Draw the seed of the library's random numbers, which all severities share."""
+        return {
+            "transform": self.settings.transform,
+            "arguments": self.settings.arguments(severity),
+            "seed": int(rng.integers(2**31)),
+            "scale": self._scales[severity],
+        }
+
+    def varied(self, params: Params, argument: str, value: float) -> dict[str, Any]:
+        """Return the parameters of a case with one numeric argument of the class changed, and the same draws.
+
+        Args:
+            params: From :meth:`sample`.
+            argument: Name of the argument.
+            value: Its new value.
+        """
+        arguments = {**cast(Mapping[str, Any], params["arguments"]), argument: value}
+        return {**params, "arguments": arguments}
+
+    def apply(self, seed: PreparedSeed, params: Params) -> FollowUp:
+        """Change the picture; a class that moves nothing leaves the black frame as it is.
+
+        Raises:
+            LesionInvisible: The lesion falls below the floors of visibility.
+            NotApplicable: The picture is moved so that no mask can follow.
+        """
+        asked = Companions()
+        if self.transform.moves is Moves.WITH_MASKS:
+            asked = Companions(grid=coordinates(seed.height, seed.width))
+        arguments = cast(Mapping[str, Any], params["arguments"])
+        image, moved = self.transform.change(arguments, int(number(params, "seed")), seed.image, asked)
+        effect = Effect() if moved.grid is None else effect_of(moved.grid)
+        if not self.touches_frame:
+            image[seed.frame] = seed.image[seed.frame]
+        before = source_visibility(seed)
+        if before is not None and is_below_floors(before, visibility(seed, image, effect)):
+            raise LesionInvisible
+        return FollowUp(image=image, params=params, scale=number(params, "scale"), effect=effect)
+
+
+def _scales(levels: Mapping[int, Mapping[str, Any]]) -> tuple[str, dict[int, float]]:
+    """Return unit and scale of each severity: the one argument that grows with it, else the severity itself."""
+    ordered = sorted(levels)
+    names = [name for name in levels[ordered[0]] if all(_is_number(levels[each].get(name)) for each in ordered)]
+    growing = [
+        name
+        for name in names
+        if all(
+            0 < float(levels[low][name]) < float(levels[high][name])
+            for low, high in zip(ordered, ordered[1:], strict=False)
+        )
+        and float(levels[ordered[0]][name]) > 0
+    ]
+    if len(growing) == 1:
+        return growing[0], {severity: float(levels[severity][growing[0]]) for severity in ordered}
+    return "severity", {severity: float(severity) for severity in ordered}
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,0 +1,94 @@
+"""TorchIO: random transforms of volumes, on pictures of one slice and values from 0 to 1."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.core.cases import Image
+from medtest.relations.perturb.library import Companions, Moves, TransformLibrary
+from medtest.relations.perturb.values import as_floats
+
+_SIZE = "it changes the size of the picture"
+_SPACE = "it places volumes in a patient's space"
+_OTHERS = "it needs other transforms, volumes, files or code"
+_LABELS = "it makes pictures of labels"
+
+
+class TorchIOLibrary(TransformLibrary):
+    """Transforms of TorchIO, seeded by torch's generator, which is put back afterwards."""
+
+    module: ClassVar[str] = "torchio"
+    extra: ClassVar[str] = "torchio"
+    packages: ClassVar[tuple[str, ...]] = ("torchio", "torch", "SimpleITK")
+    refused: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("Crop", "CropOrPad", "EnsureShapeMultiple", "Pad", "Resample", "Resize", "Transpose"), _SIZE),
+        **dict.fromkeys(("CopyAffine", "ToCanonical", "ToOrientation", "ToReferenceSpace"), _SPACE),
+        **dict.fromkeys(("Mask", "HistogramStandardization", "MonaiAdapter", "OneOf", "PCA", "To"), _OTHERS),
+        **dict.fromkeys(("LabelsToImage", "RandomLabelsToImage"), _LABELS),
+        "AffineElasticDeformation": "its random form RandomAffineElasticDeformation takes plain data",
+        "ElasticDeformation": "its random form RandomElasticDeformation takes plain data",
+        "Motion": "its random form RandomMotion takes plain data",
+        "Spike": "its random form RandomSpike takes plain data",
+    }
+
+    def candidates(self) -> Iterator[type]:
+        """Yield the transforms of intensity and space."""
+        import torchio
+
+        wanted = (torchio.IntensityTransform, torchio.SpatialTransform, torchio.RandomAnisotropy, torchio.OneOf)
+        for name in dir(torchio):
+            kind = getattr(torchio, name)
+            if isinstance(kind, type) and issubclass(kind, wanted) and kind not in wanted[:2]:
+                yield kind
+
+    def parameters(self, kind: type) -> Mapping[str, inspect.Parameter]:
+        """Add the probability, which classes take as one of ``**kwargs``."""
+        chance = inspect.Parameter("p", inspect.Parameter.KEYWORD_ONLY, default=1, annotation=float)
+        return {"p": chance, **super().parameters(kind)}
+
+    def moves(self, kind: type) -> Moves:
+        """Return the library's own distinction of intensity and space."""
+        import torchio
+
+        return Moves.WITH_MASKS if issubclass(kind, torchio.SpatialTransform) else Moves.NEVER
+
+    def change(
+        self, kind: type, arguments: Mapping[str, Any], seed: int, image: Image, companions: Companions
+    ) -> tuple[NDArray[Any], Companions]:
+        """Change a subject of a picture and label maps."""
+        import torch
+        import torchio
+
+        def changed(**images: Any) -> Any:
+            others = {"label_interpolation": "linear"} if "grid" in images and "label_interpolation" in known else {}
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(seed)
+                return kind(**{**arguments, **others})(torchio.Subject(images))
+
+        known, picture = self.parameters(kind), torchio.ScalarImage(tensor=_volume(as_floats(image)))
+        grid, mask = companions.grid, companions.mask
+        subject = changed(image=picture, **({} if grid is None else {"grid": torchio.LabelMap(tensor=_volume(grid))}))
+        moved = None
+        if mask is not None:
+            labels = torchio.LabelMap(tensor=_volume(mask.astype(np.float32)[..., None]))
+            moved = _slice(changed(image=picture, mask=labels)["mask"])[..., 0] > 0.5
+        return _slice(subject["image"]) * np.float32(255.0), Companions(
+            grid=None if grid is None else _slice(subject["grid"]), mask=moved
+        )
+
+
+def _volume(array: NDArray[np.float32]) -> Any:
+    """Return channels × columns × rows × 1, the library's order."""
+    import torch
+
+    return torch.from_numpy(np.ascontiguousarray(array.transpose(2, 1, 0))[..., None])
+
+
+def _slice(image: Any) -> NDArray[Any]:
+    array: NDArray[Any] = image.data.numpy()[..., 0].transpose(2, 1, 0)
+    return array

@@ -1,0 +1,83 @@
+"""torchvision.transforms.v2."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.core.cases import Image
+from medtest.relations.perturb.library import Companions, Moves, TransformLibrary
+
+_SIZE = "it changes the size of the picture"
+_CONTENTS = "it needs other transforms, pictures, tensors or code"
+_NUMBERS = "it changes the type of the numbers, not the picture"
+_PACKAGE = "torchvision.transforms.v2."
+_MODULES = ("_augment", "_auto_augment", "_color", "_geometry")
+
+
+class TorchvisionLibrary(TransformLibrary):
+    """Transforms of torchvision, seeded by torch's generator, which is put back afterwards."""
+
+    module: ClassVar[str] = "torchvision.transforms.v2"
+    packages: ClassVar[tuple[str, ...]] = ("torchvision", "torch")
+    refused: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("CenterCrop", "FiveCrop", "Pad", "RandomCrop", "RandomIoUCrop", "RandomResize"), _SIZE),
+        **dict.fromkeys(("RandomResizedCrop", "RandomShortestSize", "RandomZoomOut", "Resize", "ScaleJitter"), _SIZE),
+        **dict.fromkeys(("TenCrop",), _SIZE),
+        **dict.fromkeys(("CutMix", "LinearTransformation", "MixUp"), _CONTENTS),
+    }
+
+    def candidates(self) -> Iterator[type]:
+        """Yield the transforms of pictures."""
+        from torchvision.transforms import v2
+
+        for name in dir(v2):
+            kind = getattr(v2, name)
+            wanted = isinstance(kind, type) and issubclass(kind, v2.Transform) and kind is not v2.Transform
+            if wanted and kind.__module__.removeprefix(_PACKAGE) in _MODULES:
+                yield kind
+        yield from (v2.GaussianBlur, v2.GaussianNoise)
+
+    def moves(self, kind: type) -> Moves:
+        """Return the place of its module: geometry moves masks; policies of operations take no masks."""
+        module = kind.__module__.removeprefix(_PACKAGE)
+        return {"_geometry": Moves.WITH_MASKS, "_auto_augment": Moves.WITHOUT_MASKS}.get(module, Moves.NEVER)
+
+    def change(
+        self, kind: type, arguments: Mapping[str, Any], seed: int, image: Image, companions: Companions
+    ) -> tuple[NDArray[Any], Companions]:
+        """Change tensors of pictures, masks and points in one call."""
+        import torch
+        from torchvision import tv_tensors
+
+        shape = image.shape[:2]
+        given: dict[str, Any] = {"image": tv_tensors.Image(_tensor(image))}
+        if companions.grid is not None:
+            # As a picture, linearly: classes of geometry do nothing to values, and masks would be off by half a pixel.
+            given["grid"] = tv_tensors.Image(_tensor(companions.grid))
+        if companions.mask is not None:
+            given["mask"] = tv_tensors.Mask(torch.from_numpy(companions.mask.view(np.uint8).copy()))
+        if companions.points is not None:
+            places = torch.from_numpy(companions.points)
+            given["points"] = tv_tensors.KeyPoints(places, canvas_size=shape)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            result = kind(**arguments)(given)
+        return _array(result["image"]), Companions(
+            grid=_array(result["grid"]) if "grid" in result else None,
+            mask=result["mask"].numpy() > 0 if "mask" in result else None,
+            points=result["points"].numpy().astype(np.float64) if "points" in result else None,
+        )
+
+
+def _tensor(array: NDArray[Any]) -> Any:
+    import torch
+
+    return torch.from_numpy(np.ascontiguousarray(array.transpose(2, 0, 1)))
+
+
+def _array(tensor: Any) -> NDArray[Any]:
+    return np.ascontiguousarray(tensor.numpy().transpose(1, 2, 0))

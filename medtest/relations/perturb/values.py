@@ -1,0 +1,42 @@
+"""Conversion of pictures to the values that a library expects, and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from medtest.core.cases import Image
+from medtest.core.errors import BadOutput
+
+
+def as_floats(image: Image) -> NDArray[np.float32]:
+    """Return a picture as float32 from 0 to 1."""
+    return np.multiply(image, np.float32(1.0 / 255.0), dtype=np.float32)
+
+
+def as_picture(changed: NDArray[Any], like: Image) -> Image:
+    """Return what a library made as uint8 of a picture's shape: clipped, rounded, grey repeated.
+
+    Args:
+        changed: H×W×3, or H×W×1 or H×W if it is grey; uint8, or other numbers on the scale of 0 to 255.
+        like: The picture that was changed.
+
+    Raises:
+        BadOutput: It has another size, or numbers that are not finite.
+    """
+    array = np.asarray(changed)
+    array = array[..., None] if array.ndim == 2 else array
+    if array.shape[:2] != like.shape[:2] or array.shape[2:] not in ((1,), (3,)):
+        size, wanted = ("×".join(map(str, shape)) for shape in (changed.shape, like.shape))
+        raise BadOutput(f"made a picture of {size} from one of {wanted}: choose arguments that keep the size")
+    if array.dtype != np.uint8:
+        # NaN fails both comparisons of the sum; infinities survive it.
+        if not np.isfinite(cv2.sumElems(np.ascontiguousarray(array, np.float32))).all():
+            raise BadOutput("made numbers that are not finite")
+        array = cv2.convertScaleAbs(np.maximum(array, 0)) if array.shape[2] == 3 else np.clip(np.rint(array), 0, 255)
+    array = np.repeat(array, 3, axis=2) if array.shape[2] == 1 else array
+    picture = np.ascontiguousarray(array, dtype=np.uint8)
+    return picture.copy() if np.shares_memory(picture, like) else picture
