@@ -180,6 +180,26 @@ def test_a_link_leads_back_to_the_same_view(reader: Reader, chromium: Any, finis
     other.context.close()
 
 
+def test_an_opened_case_is_in_view(reader: Reader) -> None:
+    """It is, when a tile or a link on the same page opens it."""
+    page = reader.page
+    page.locator(".browser .card-button").first.focus()
+    page.evaluate("scrollTo(0, 0)")
+    page.keyboard.press("Enter")
+    assert _is_whole_in_view(page)
+    anchor = page.evaluate("location.hash")
+    page.keyboard.press("Escape")
+    page.evaluate("scrollTo(0, 0)")
+    page.evaluate("anchor => { location.hash = anchor; }", anchor)
+    page.wait_for_selector(".browser .stage")
+    assert _is_whole_in_view(page)
+
+
+def _is_whole_in_view(page: Any) -> bool:
+    box = page.locator(".browser .stage").bounding_box()
+    return bool(box["y"] >= 0 and box["y"] + box["height"] <= DESKTOP["height"])
+
+
 def test_hostile_names_are_text_and_their_command_is_quoted(chromium: Any, finished: Any, reader: Reader) -> None:
     frame = pd.read_parquet(finished[1].systems[0].folder / "records.parquet")
     hostile = frame[(frame.seed_id == EVIL) & (frame.relation == "blur")].iloc[0]

@@ -247,8 +247,9 @@ function browse(root) {
     state.case = address(row);
     flicked = false;
     redraw();
+    root.scrollIntoView();
     const stage = body.querySelector(".stage");
-    if (stage) stage.focus();
+    if (stage) stage.focus({ preventScroll: true });
   }
 
   function close() {
@@ -393,7 +394,7 @@ function browse(root) {
   document.documentElement.classList.add("js");
   redraw(false);
   if (linked) root.scrollIntoView();
-  window.addEventListener("hashchange", () => { if (follow()) redraw(false); });
+  window.addEventListener("hashchange", () => { if (follow()) { redraw(false); root.scrollIntoView(); } });
 }
 
 for (const root of document.querySelectorAll(".browser")) browse(root);
