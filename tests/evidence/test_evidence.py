@@ -170,7 +170,7 @@ def test_the_pdf_opens_and_has_the_chapters_as_bookmarks(home: Path, tmp_path: P
     assert content.startswith(b"%PDF-") and content.rstrip().endswith(b"%%EOF")
     objects = b"\n".join(_inflated(content))
     titles = [_decoded(title) for title in re.findall(rb"/Title ?(\(.*?[^\\]\)|<[0-9a-fA-F]+>)", objects, re.DOTALL)]
-    numbered = [f"{number}{title}" for number, title in enumerate(TITLES, start=1)]
+    numbered = [f"{number} {title}" for number, title in enumerate(TITLES, start=1)]
     assert [title for title in titles if title in numbered] and set(numbered) <= set(titles)
     boxes = {tuple(round(float(side)) for side in box.split()) for box in re.findall(rb"/MediaBox ?\[(.*?)\]", objects)}
     assert boxes == {(0, 0, 595, 842)}  # A4 in points
