@@ -100,6 +100,9 @@ ANSWERS = {
     "compare two systems": ("ci.html#compare-finished-runs", "medtest compare"),
     "write a relation": ("add-a-relation.html", "medtest new relation"),
     "share a suite offline": ("sharing.html", "medtest pack"),
+    "run on a GPU": ("write-a-suite.html#from-the-command-line", "CPU or GPU"),
+    "number of pictures": ("ci.html#how-many-seeds-images", "73 for 5"),
+    "licence of the bundled networks": ("published-networks.html#the-compact-networks", "no medical devices"),
     "keep patients' pictures out": ("bring-your-data.html#patient-data", "privacy.images=none"),
 }
 
@@ -174,7 +177,13 @@ def _open(chromium: Any, path: Path, width: int) -> tuple[Any, list[str]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("words", "target"), [("exit codes", "read-the-results.html#exit-codes"), ("EFR", "glossary.html")]
+    ("words", "target"),
+    [
+        ("exit codes", "read-the-results.html#exit-codes"),
+        ("EFR", "glossary.html"),
+        ("SKIP", "glossary.html#verdict"),
+        ("how many images", "ci.html#how-many-seeds-images"),
+    ],
 )
 def test_search_works_from_disk(site: Path, chromium: Any, words: str, target: str) -> None:
     page, asked = _open(chromium, site / "index.html", 1280)
