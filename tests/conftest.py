@@ -51,8 +51,12 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 def pytest_collection_finish() -> None:
-    """Leave what was imported to collect the tests out of later garbage collections."""
+    """Leave what was imported to collect the tests out of later garbage collections, and collect more rarely.
+
+    With the usual thresholds, collections take a twentieth of the tests' time.
+    """
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
     gc.enable()
 
 

@@ -42,12 +42,11 @@ def lock_of(brought_by: Iterable[str] = ()) -> dict[str, str]:
         if normalized in versions:
             continue
         try:
-            package = distribution(name)
+            versions[normalized], requirements = _installed(name)
         except PackageNotFoundError:
             continue  # an extra, or for other platforms
-        versions[normalized] = package.version
         left_out = _FOR_DEVELOPERS if extras else _EXTRA
-        needed = [requirement for requirement in package.requires or () if not left_out.search(requirement)]
+        needed = [requirement for requirement in requirements if not left_out.search(requirement)]
         waiting += [(match[0], False) for requirement in needed if (match := _NAME.match(requirement))]
     return {
         "python": platform.python_version(),
@@ -55,6 +54,17 @@ def lock_of(brought_by: Iterable[str] = ()) -> dict[str, str]:
         "system": platform.system(),
         **dict(sorted({**versions, "medtest": __version__}.items())),
     }
+
+
+@cache
+def _installed(name: str) -> tuple[str, tuple[str, ...]]:
+    """Return the version and the requirements of an installed package; parsing its metadata takes milliseconds.
+
+    Raises:
+        PackageNotFoundError: It is not installed.
+    """
+    package = distribution(name)
+    return package.version, tuple(package.requires or ())
 
 
 @cache

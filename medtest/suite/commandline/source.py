@@ -18,6 +18,7 @@ import json
 import re
 import threading
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,8 @@ from medtest.suite.reading.library import load_tree, suite_folders, suite_names
 _NAME = re.compile(r"[A-Za-z0-9_][\w-]{0,99}(?:\.yaml)?")
 """Pattern of a suite's or system's name, or a misspelling of one; no path out of a folder."""
 _MADE = ("suite", "model")
+_PARSED: dict[tuple[str, str, str, int, int], ConfigResult] = {}
+"""Files below ``conf/`` by their source, path, time and size."""
 _HIDDEN = ("relations", "seeds", "oracles", "readers", "tasks")
 
 
@@ -104,7 +107,7 @@ class MedtestSource(ConfigSource):
             raise ConfigLoadError(f"Config not found : {config_path}")
         group, _, name = config_path.strip("/").partition("/")
         if group not in _MADE:
-            return self.files.load_config(config_path)
+            return self._file(config_path)
         name = name.removesuffix(".yaml")
         content = self._suite(name) if group == "suite" else _chosen(name)
         return ConfigResult(
@@ -113,6 +116,14 @@ class MedtestSource(ConfigSource):
             provider=self.provider,
             header={"package": "_global_"},
         )
+
+    def _file(self, config_path: str) -> ConfigResult:
+        """Return a file below ``conf/``, which is parsed again only if it changed: every composition asks for it."""
+        status = (conf_folder() / f"{config_path.strip('/').removesuffix('.yaml')}.yaml").stat()
+        key = (self.provider, self.files.path, config_path, status.st_mtime_ns, status.st_size)
+        if key not in _PARSED:
+            _PARSED[key] = self.files.load_config(config_path)
+        return deepcopy(_PARSED[key])  # Hydra changes it
 
     def _names(self, group: str) -> Sequence[str]:
         if group == "suite":

@@ -12,7 +12,9 @@ from __future__ import annotations
 import os
 import re
 import stat
+from copy import deepcopy
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -98,7 +100,14 @@ def read_suite(path: Path, where: str) -> Document:
     """
     document = Document(where=where)
     text = _read_text(path, document)
-    if text is None or not _header_is_plain(text, document):
+    return document if text is None else deepcopy(_checked(text, where))
+
+
+@lru_cache(maxsize=64)
+def _checked(text: str, where: str) -> Document:
+    """Check the text of a suite; one call of medtest reads each file several times."""
+    document = Document(where=where)
+    if not _header_is_plain(text, document):
         return document
     root = _parse(text, document)
     if root is None:
