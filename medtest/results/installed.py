@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 OURS: tuple[str, ...] = (
-    *("efr", "efr_primary", "pivot_*", "severity", "alpha_sigma", "factors", "factors_model", "strata"),
-    *("worst", "violations", "images", "gates", "gate_conditions", "seeds", "excluded", "paper_*"),
+    *("efr", "efr_primary", "pivot_*", "severity", "alpha_sigma", "factors", "factors_model", "slices"),
+    *("strata", "worst", "violations", "images", "gates", "gate_conditions", "seeds", "excluded", "paper_*"),
     *("attacks", "attack_checks", "smallest_epsilon*", "efr_at_ssim"),
 )
 """Names of the tables of every task; ``*`` matches any suffix."""

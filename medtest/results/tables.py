@@ -19,7 +19,7 @@ from medtest.results.cube.axes import Axes, axes
 from medtest.results.gating import gates
 from medtest.results.installed import InstalledTables, installed_tables
 from medtest.results.published.paper import Paper, paper_of
-from medtest.results.rates import curves, efr, factors, images, pivot
+from medtest.results.rates import curves, efr, factors, images, pivot, slices
 from medtest.results.records.exclusion import Excluded, leave_out
 from medtest.results.records.judged import judged_records, make_columns
 from medtest.results.records.records_io import Records
@@ -110,6 +110,7 @@ class Tables:
         alpha_sigma: (α,σ) of each relation.
         factors: Rates by quartile of each factor.
         model: Logistic model of all factors.
+        slices: Combinations of factors that fail more often.
         strata: Rates by metadata column.
         worst: Largest losses under the primary criterion, with their addresses.
         violations: Every violation under the primary criterion, with its address.
@@ -134,6 +135,7 @@ class Tables:
     alpha_sigma: pd.DataFrame
     factors: pd.DataFrame
     model: pd.DataFrame
+    slices: slices.FailingSlices
     strata: pd.DataFrame
     worst: pd.DataFrame
     violations: pd.DataFrame
@@ -152,7 +154,7 @@ class Tables:
     @property
     def notices(self) -> tuple[str, ...]:
         """Notices to read before any figure, one line each."""
-        return (*self.warnings, *self.attacks.notices, *self.installed.notices)
+        return (*self.warnings, *self.slices.notices, *self.attacks.notices, *self.installed.notices)
 
     def frames(self) -> dict[str, pd.DataFrame]:
         """Return the tables by file name, without empty ones."""
@@ -167,6 +169,7 @@ class Tables:
             "alpha_sigma.csv": self.alpha_sigma,
             "factors.csv": self.factors,
             "factors_model.csv": self.model,
+            "slices.csv": self.slices.frame,
             "strata.csv": self.strata,
             "worst.csv": self.worst,
             "violations.csv": self.violations,
@@ -265,6 +268,7 @@ def tables_of(
     place = axes(records, order)
     cases = images.CaseLosses(records, primary)
     rates = efr.efr_table(records, selected, place)
+    failing = slices.failing_slices(records, primary, place, categories=wanted.task.tables.categories, losses=cases)
     references = [name for name in selected.against if name in wanted.references] or list(wanted.references)
     curve_scores = [s for s in dict.fromkeys((*records.scores, *records.self_scores)) if s not in NO_QUALITY]
     property_rows = [
@@ -292,12 +296,13 @@ def tables_of(
         ),
         factors=factors.factor_table(records, primary, place),
         model=factors.factor_model(records, primary, place),
+        slices=failing,
         strata=curves.strata_table(records, primary, order),
         worst=images.worst_table(records, primary, cases=cases),
         violations=images.violations_table(records, primary, cases=cases),
         images=images.images_table(records, primary, place, cases=cases),
         warnings=images.source_warnings(records, primary, cases=cases),
-        shown=images.shown_records(cases),
+        shown=images.shown_records(cases, first=failing.addresses),
         seeds=seeds_table(records),
         counts=counts,
         gates=gates.evaluate(wanted.gates, rates),

@@ -298,12 +298,14 @@ class TaskTables:
 
     Attributes:
         names: Names of the tables, which other packages may not use; ``*`` matches any ending.
+        categories: Text columns of records, such as the expected class, whose values may form a failing slice.
         readings: Name of the table of a reader's readings; "" if answers are not read.
         measures: Measures of :meth:`differences` by name: the title of their section, and the label of all rows
             together.
     """
 
     names: ClassVar[tuple[str, ...]] = ()
+    categories: ClassVar[tuple[str, ...]] = ()
     readings: ClassVar[str] = ""
     measures: ClassVar[Mapping[str, tuple[str, str]]] = {}
 

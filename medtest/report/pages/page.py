@@ -57,6 +57,7 @@ _RATES = (("matrix", "Rates"), ("errors", "Not judged"))
 _SHARED = {
     "attacks": ("attacks", "Attacks"),
     "curves": ("severity", "Severity"),
+    "slices": ("slices", "Failing slices"),
     "factor_panels": ("factors", "Factors"),
     "alpha_sigma": ("alpha-sigma", "(α,σ)"),
     "inside": ("inside", "Inside the network"),
@@ -152,6 +153,7 @@ def report_page(material: Material) -> dict[str, Any]:
         **attacks(material),
         **sections.severity(material, rates),
         **sections.factors(material),
+        **sections.slices(material),
         **sections.robustness(material),
         **sections.strata(material),
         **paper(material),

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from medtest.core.cases import UNCHANGED
 from medtest.core.oracles import criteria
 from medtest.report.charts import figures
 from medtest.report.charts.heat import SUMS, EfrRows, cell, heat_map, interval, percent, rows_of
-from medtest.report.pages.words import criterion_keys, curve_words, limit_words, robustness_against, score_words
+from medtest.report.pages.words import (
+    cluster_word,
+    criterion_keys,
+    curve_words,
+    limit_words,
+    p_words,
+    robustness_against,
+    score_words,
+)
 from medtest.results.published import reference
 from medtest.results.rates import efr
 from medtest.results.rates.factors import all_factors
@@ -149,6 +158,26 @@ def factors(material: Material) -> dict[str, Any]:
             figures.interval_panel(label.get(str(name), str(name)), bars, high=top, x_name="EFR", unit=rows[0]["unit"])
         )
     return {"factor_panels": panels, **_model(material.tables.model, label)}
+
+
+def slices(material: Material) -> dict[str, Any]:
+    """Return the combinations of factors that fail more often, with links to their worst cases in the browser."""
+    confirmed = material.tables.slices
+    rows = [
+        {
+            "words": str(row["slice"]).replace("_", " "),
+            "efr": percent(row["efr_percent"]),
+            "range": interval(row),
+            "counts": f"{row['violations']:,} of {row['cases']:,}",
+            "rest": percent(row["rest_percent"]),
+            "difference": f"{row['difference']:+.1f} ({row['difference_low']:.1f} to {row['difference_high']:.1f})",
+            "p": p_words(row["p_holm"]),
+            "discovered": f"{percent(row['discovered_percent'])} | {percent(row['discovered_rest_percent'])}",
+            "worst": [(address, quote(address, safe="")) for address in worst],
+        }
+        for row, worst in zip(rows_of(confirmed.frame), confirmed.worst, strict=True)
+    ]
+    return {"slices": rows, "slices_tested": confirmed.tested, "slice_clusters": cluster_word(material)}
 
 
 def _range(low: float, high: float) -> str:

@@ -109,22 +109,36 @@ def bins_of(values: Floats) -> tuple[NDArray[np.int64], int]:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Cases:
-    """Cases in the denominator of the primary criterion, without ``unchanged``."""
+class FactorCases:
+    """Cases in the denominator of the primary criterion, without ``unchanged``.
+
+    Attributes:
+        rows: Their factor columns and severity; the index is their position among the follow-ups.
+        violated: bool N; violations.
+        place: Their axes.
+        criterion: The criterion's columns in tables.
+    """
 
     rows: pd.DataFrame
     violated: Bools
     place: Axes
     criterion: dict[str, object]
 
+    @property
+    def cluster(self) -> NDArray[np.int64]:
+        """Cluster of each case, unique across data sets."""
+        offsets = np.concatenate([[0], np.cumsum(self.place.clusters)])[:-1]
+        return np.asarray(self.place.cluster + offsets[self.place.dataset], dtype=np.int64)
 
-def _cases(records: Records, primary: Criterion, supplied: Axes | None) -> _Cases:
+
+def counted_cases(records: Records, primary: Criterion, supplied: Axes | None) -> FactorCases:
+    """Return the cases whose factors are compared; ``supplied`` are the axes of the follow-ups, if they exist."""
     place = axes(records) if supplied is None else supplied
     state = status(records, score=primary.score, threshold=primary.threshold, against=primary.against)
     selected = state.case & (records.followups["relation"] != UNCHANGED).to_numpy(dtype=bool)
-    needed = ["severity", *(factor.column for factor in all_factors(_original(primary)))]
+    needed = ["severity", *(factor.column for factor in all_factors(original_score(primary)))]
     rows = records.followups[[name for name in needed if name in records.followups.columns]].loc[selected]
-    return _Cases(
+    return FactorCases(
         rows=rows,
         violated=state.violated[selected],
         place=place.take(selected),
@@ -140,7 +154,7 @@ def _original_words(score: str) -> str:
     return "right on the source" if score == "agreement" else f"original {score}"
 
 
-def _original(primary: Criterion) -> str:
+def original_score(primary: Criterion) -> str:
     """Return the score whose original value is a factor; for a rule its first score."""
     return criteria.components(primary.score)[0]
 
@@ -151,9 +165,9 @@ def factor_table(records: Records, primary: Criterion, place: Axes | None = None
 
     if records.followups.empty:
         return pd.DataFrame(columns=list(COLUMNS))
-    cases = _cases(records, primary, place)
+    cases = counted_cases(records, primary, place)
     rows: list[dict[str, object]] = []
-    for factor in all_factors(_original(primary)):
+    for factor in all_factors(original_score(primary)):
         if factor.column not in cases.rows.columns:
             continue
         values = cases.rows[factor.column].to_numpy(dtype=np.float64, na_value=np.nan)
@@ -167,7 +181,7 @@ def factor_table(records: Records, primary: Criterion, place: Axes | None = None
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def _rates(cases: _Cases, codes: NDArray[np.int64], bins: int) -> list[dict[str, object]]:
+def _rates(cases: FactorCases, codes: NDArray[np.int64], bins: int) -> list[dict[str, object]]:
     """Return counts, rate and interval of each bin, data sets together, as in the EFR table."""
     if not bins:
         return []
@@ -207,14 +221,14 @@ def factor_model(records: Records, primary: Criterion, place: Axes | None = None
 
     if records.followups.empty:
         return pd.DataFrame(columns=list(MODEL_COLUMNS))
-    cases = _informative(_cases(records, primary, place))
-    design = _design(cases, _original(primary))
+    cases = _informative(counted_cases(records, primary, place))
+    design = _design(cases, original_score(primary))
     violations = int(cases.violated.sum())
     rare = min(violations, len(cases.violated) - violations)
     facts = {
         "cases": len(cases.violated),
         "violations": violations,
-        "clusters": int(np.unique(_cluster_of_all(cases)).size),
+        "clusters": int(np.unique(cases.cluster).size),
     }
     if design is None or rare < EVENTS_PER_TERM * (design.matrix.shape[1] - 1):
         terms = 0 if design is None else design.matrix.shape[1] - 1
@@ -228,25 +242,19 @@ def factor_model(records: Records, primary: Criterion, place: Axes | None = None
     )  # dropping the rows saves a copy during the fit
 
 
-def _cluster_of_all(cases: _Cases) -> NDArray[np.int64]:
-    """Return cluster indices that are unique across data sets."""
-    offsets = np.concatenate([[0], np.cumsum(cases.place.clusters)])[:-1]
-    return np.asarray(cases.place.cluster + offsets[cases.place.dataset], dtype=np.int64)
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Design:
     matrix: Floats
     terms: tuple[tuple[str, str, str], ...]
 
 
-def _informative(cases: _Cases) -> _Cases:
+def _informative(cases: FactorCases) -> FactorCases:
     """Keep the relations with cases of both outcomes."""
     codes, count = group_numbers(cases.place.relation)
     hit = np.bincount(codes, weights=cases.violated, minlength=count)
     total = np.bincount(codes, minlength=count)
     keep = ((hit > 0) & (hit < total))[codes] if len(codes) else np.zeros(0, bool)
-    return _Cases(
+    return FactorCases(
         rows=cases.rows.loc[keep],
         violated=cases.violated[keep],
         place=cases.place.take(keep),
@@ -264,7 +272,7 @@ def _standardised(values: Floats) -> tuple[Floats, float] | None:
     return np.where(valid, (values - values[valid].mean()) / spread, 0.0), spread
 
 
-def _design(cases: _Cases, score: str) -> _Design | None:
+def _design(cases: FactorCases, score: str) -> _Design | None:
     columns: list[Floats] = []
     terms: list[tuple[str, str, str]] = []
     numbers = [(f.name, f.column, f.unit) for f in all_factors(score)] + [("severity", "severity", "level")]
@@ -306,7 +314,7 @@ def _independent(matrix: Floats) -> list[int]:
     return selected
 
 
-def _fit(cases: _Cases, design: _Design, facts: dict[str, int]) -> pd.DataFrame:
+def _fit(cases: FactorCases, design: _Design, facts: dict[str, int]) -> pd.DataFrame:
     import pandas as pd
     import statsmodels.api as sm
     from statsmodels.tools.sm_exceptions import PerfectSeparationError
@@ -316,7 +324,7 @@ def _fit(cases: _Cases, design: _Design, facts: dict[str, int]) -> pd.DataFrame:
 
     violated, family = cases.violated.astype(np.float64), sm.families.Binomial()
     model = sm.GLM(violated, design.matrix, family=family)
-    spread_by = {"cov_type": "cluster", "cov_kwds": {"groups": _cluster_of_all(cases)}}
+    spread_by = {"cov_type": "cluster", "cov_kwds": {"groups": cases.cluster}}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

@@ -6,6 +6,7 @@ whether it is a violation. Addresses are as in records, with hashed ids if the s
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -146,17 +147,20 @@ class RankedCases:
 VIOLATION, NO_VIOLATION, ERROR, NOT_JUDGED = "violation", "no violation", "error", "not judged"
 
 
-def shown_records(cases: CaseLosses, most: int = 10_000) -> Records:
+def shown_records(cases: CaseLosses, most: int = 10_000, first: Sequence[str] = ()) -> Records:
     """Return the records of the follow-ups most worth looking at, with their sources.
 
     Args:
         cases: Follow-ups of one system.
         most: Largest number of follow-ups.
+        first: Addresses of follow-ups that are among them.
     """
     records = cases.records
     if len(records.followups) <= most:
         return records
-    rows = np.sort(ranked_cases(records, cases.primary, cases=cases).order[:most])
+    order = ranked_cases(records, cases.primary, cases=cases).order
+    named = np.isin(cases.addresses(order), first) if first else np.zeros(len(order), dtype=np.bool_)
+    rows = np.sort(np.concatenate([order[named], order[~named]])[:most])
     followups = records.followups.iloc[rows].reset_index(drop=True)
     is_source = np.ones(len(records.sources), dtype=np.bool_)
     for name in ("dataset", "seed_id"):

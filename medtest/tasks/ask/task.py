@@ -79,6 +79,7 @@ class AnswerTaskTables(TaskTables):
     """Tables of flips, accuracy, states and costs."""
 
     names: ClassVar[tuple[str, ...]] = ("flips", "flips_detail", "flip_directions", "answer_*", "answers_*")
+    categories: ClassVar[tuple[str, ...]] = ("kind",)
     readings: ClassVar[str] = READ_TABLE
 
     def results(self, records: Any, context: Any) -> TaskResults:

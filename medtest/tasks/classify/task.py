@@ -161,6 +161,7 @@ class LabelTaskTables(TaskTables):
         *("classification", "classes", "confusion"),
         *("flip_probability", "flip_frames", "corruption_error", "attack_labels"),
     )
+    categories: ClassVar[tuple[str, ...]] = ("expected",)
     measures: ClassVar[Mapping[str, tuple[str, str]]] = {FLIPS: ("Flips from frame to frame, by type", "all types")}
 
     def results(self, records: Any, context: Any) -> TaskResults:

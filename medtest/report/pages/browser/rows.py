@@ -109,11 +109,14 @@ class BrowsedCase:
 def chosen_cases(sides: Sequence[Side]) -> list[tuple[int, ...]]:
     """Return the cases of a page in the order in which they are taken: their index in each side.
 
-    Of one side these are all its follow-ups; of several, those that some of them violate and others do not.
+    Of one side these are all its follow-ups, those that a section of the page links to first; of several, those that
+    some of them violate and others do not.
     """
     first, *others = sides
     if not others:
-        return [(int(row),) for row in first.ranked.order]
+        linked = first.material.tables.slices.addresses
+        ahead = [first.place[address] for address in linked if address in first.place]
+        return [(int(row),) for row in dict.fromkeys([*ahead, *first.ranked.order.tolist()])]
     cases = []
     for row in first.ranked.order.tolist():
         rows = (row, *(side.place.get(str(first.addresses[row]), -1) for side in others))
