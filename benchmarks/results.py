@@ -25,7 +25,7 @@ def main() -> None:
     """Measure every size and print a line for each."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--records", type=int, nargs="+", default=SIZES)
-    heads = ("records", "read", "efr.csv", "all tables", "report", "report MB", "peak MB")
+    heads = ("records", "read", "efr.csv", "slices.csv", "all tables", "report", "report MB", "peak MB")
     print("  ".join(f"{head:>10}" for head in heads) + "   (CPU seconds)")
     before = None
     for size in options(parser, records=[300, 600]).records:
@@ -34,7 +34,7 @@ def main() -> None:
             command = [sys.executable, str(HERE / "results.py"), "measure", folder]
             done = subprocess.run(command, capture_output=True, text=True, check=True)
         found = json.loads(done.stdout)
-        times = "  ".join(f"{found[name]:>10.2f}" for name in ("read", "efr", "tables", "report", "size"))
+        times = "  ".join(f"{found[name]:>10.2f}" for name in ("read", "efr", "slices", "tables", "report", "size"))
         print(
             f"{found['records']:>10,}  {times}  {found['memory']:>10.0f}   after imports alone: {found['idle']:.0f} MB"
         )
@@ -61,11 +61,14 @@ def _measure(folder: Path) -> None:
     import pandas as pd  # noqa: F401 - imports are not what is measured
     import statsmodels.api as sm  # noqa: F401
     from records_maker import RELATIONS
+    from sliceline import slicefinder  # noqa: F401
 
     from medtest.report.pages.browser.data import browser_of
     from medtest.report.pages.material import Material
     from medtest.report.pages.page import report_html
+    from medtest.results.cube.axes import axes
     from medtest.results.rates.efr import efr_table
+    from medtest.results.rates.slices import failing_slices
     from medtest.results.records.records_io import Records
     from medtest.results.records.wanted import Wanted
     from medtest.results.tables import make_tables
@@ -84,6 +87,7 @@ def _measure(folder: Path) -> None:
     idle = _peak_mb()
     read, records = _timed(lambda: Records.read(folder))
     efr, _ = _timed(lambda given=records: efr_table(given, wanted.criteria))
+    slices, _ = _timed(lambda given=records: failing_slices(given, wanted.primary, axes(given)))
     count = len(records.followups) + len(records.sources)
     del records
     tables, made = _timed(lambda: make_tables(folder, wanted))
@@ -97,6 +101,7 @@ def _measure(folder: Path) -> None:
                 "records": count,
                 "read": read,
                 "efr": efr,
+                "slices": slices,
                 "tables": tables,
                 "report": report,
                 "size": len(page.encode()) / 1e6,

@@ -150,11 +150,12 @@ def _seeds_digest(covers: Mapping[str, Any], view: str) -> str:
 
 
 def _shown(material: Material) -> dict[str, Any]:
-    """Return the tables shown on MLflow's pages: all rates, and those of the primary criterion."""
+    """Return the tables shown on MLflow's pages: all rates, those of the primary criterion, failing slices."""
     primary = material.wanted.primary
     rates = material.tables.efr
     own = efr.of_criterion(rates, primary.score, primary.threshold) & (rates["against"] == primary.against).to_numpy()
-    return {"efr.csv": rates, "efr_primary.csv": rates.loc[own]}
+    slices = material.tables.slices.frame
+    return {"efr.csv": rates, "efr_primary.csv": rates.loc[own], **({} if slices.empty else {"slices.csv": slices})}
 
 
 def _pictures(material: Material) -> list[LoggedPicture]:
