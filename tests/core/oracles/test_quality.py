@@ -21,9 +21,10 @@ from medtest.core.cases import (
     Verdict,
 )
 from medtest.preparation import prepare
+from medtest.preparation.similarity import ssim
 from medtest.suite.model import Criterion
 from medtest.tasks.region.oracle import Regions, overlap
-from medtest.tasks.restore.oracle import PSNR_LIMIT, Quality, SeriesSettings, psnr, ssim
+from medtest.tasks.restore.oracle import PSNR_LIMIT, Quality, SeriesSettings, psnr
 from medtest.tasks.segment.oracle import Masks
 
 SPECS = [
