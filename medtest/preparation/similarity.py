@@ -58,7 +58,7 @@ class FieldSimilarity:
 
     def __init__(self, reference: Image, spec: ImageSpec, field: Mask) -> None:
         self._spec = spec
-        self._dtype = np.float32 if reference.dtype == np.uint8 else np.float64
+        self._dtype: type[np.floating[Any]] = np.float32 if reference.dtype == np.uint8 else np.float64
         self._middle = spec.low + spec.span / 2
         fields = field.reshape(-1, *field.shape[-2:])[:, _MARGIN:-_MARGIN, _MARGIN:-_MARGIN]
         if min(field.shape[-2:]) < SIDE or not fields.any():
@@ -84,7 +84,7 @@ class FieldSimilarity:
 
     def _centred(self, layer: NDArray[Any]) -> _Moments:
         """Return the moments of a layer about the middle of the range, where float32 keeps small variances exact."""
-        return _moments(np.asarray(layer, self._dtype) - self._dtype(self._middle))
+        return _moments(layer.astype(self._dtype) - self._dtype(self._middle))
 
 
 def _planes(image: Image, spec: ImageSpec) -> NDArray[Any]:
