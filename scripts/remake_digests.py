@@ -23,7 +23,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from medtest.relations.generators.files import SHIPPED
+from medtest.relations.adversarial.generators.files import SHIPPED
 from medtest.suite.compose import load
 from medtest.suite.digest import system_digest
 

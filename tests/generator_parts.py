@@ -13,8 +13,14 @@ from torch import Tensor, nn
 
 from medtest.core.cases import Classes, PreparedSeed, SeedRef
 from medtest.core.probes import Need
-from medtest.relations.generators.files import FILE, GeneratorInfo, GeneratorSettings, save_generator, training_folder
-from medtest.relations.generators.network import GeneratorShape, PerturbationGenerator, initialise
+from medtest.relations.adversarial.generators.files import (
+    FILE,
+    GeneratorInfo,
+    GeneratorSettings,
+    save_generator,
+    training_folder,
+)
+from medtest.relations.adversarial.generators.network import GeneratorShape, PerturbationGenerator, initialise
 
 SIDE = 32
 ONE = Classes(names=("dark", "middle", "bright"))

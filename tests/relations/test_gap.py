@@ -14,7 +14,7 @@ from medtest.core.cases import Classes, FollowUp, PreparedSeed
 from medtest.core.errors import NotApplicable
 from medtest.core.probes import CraftCase, Need
 from medtest.relations.adversarial.gap import GenerativePerturbation
-from medtest.relations.generators.files import GeneratorSettings, found_files, load_generator, read_info
+from medtest.relations.adversarial.generators.files import GeneratorSettings, found_files, load_generator, read_info
 from medtest.testing import load_relation
 
 

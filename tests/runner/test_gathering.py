@@ -18,10 +18,10 @@ from runner_parts import plan_of
 from torch import Tensor, nn
 from torch.nn import functional
 
+from medtest.relations.adversarial.gathering import feeding
 from medtest.relations.adversarial.pgd import Pgd
 from medtest.relations.adversarial.strongest.relation import Strongest
 from medtest.relations.adversarial.uniform_noise import UniformNoise
-from medtest.relations.gathering import feeding
 from medtest.runner.records.crafted import kept
 from medtest.suite.digest import run_digest
 from medtest.suite.model import Selection, Suite

@@ -16,7 +16,7 @@ from medtest.core.errors import MedtestError, UserMistakes, nearest_name, typed_
 
 if TYPE_CHECKING:
     from medtest.core.cases import Classes
-    from medtest.relations.generators.files import GeneratorInfo, GeneratorSettings
+    from medtest.relations.adversarial.generators.files import GeneratorInfo, GeneratorSettings
     from medtest.suite.compose import Loaded
     from medtest.suite.model import Invocation, Suite
     from medtest.systems.base import System
@@ -61,7 +61,7 @@ def parse_gap(tokens: Sequence[str]) -> GapRequest:
         UserMistakes: Something is missing or invalid.
     """
     from medtest.cli.typed import split_tokens
-    from medtest.relations.generators.files import GeneratorSettings
+    from medtest.relations.adversarial.generators.files import GeneratorSettings
     from medtest.training.settings.recipe_files import typed_value
 
     changes: dict[str, Any] = {}
@@ -129,7 +129,7 @@ def train_gap(
     """
     from medtest.cli.training.further import device_of, locked_folder
     from medtest.core.files.paths import path_from_here
-    from medtest.relations.generators.files import training_folder
+    from medtest.relations.adversarial.generators.files import training_folder
     from medtest.session.runs import invocation_of
     from medtest.training.generators.recipe import load_recipe
     from medtest.training.generators.train import noise_floor, train_generator
@@ -270,8 +270,8 @@ def info_of(
     Raises:
         MedtestError: The published code's variant is requested, and the network's pixel normalisation is unknown.
     """
-    from medtest.relations.generators.files import GeneratorInfo
-    from medtest.relations.generators.network import GeneratorShape
+    from medtest.relations.adversarial.generators.files import GeneratorInfo
+    from medtest.relations.adversarial.generators.network import GeneratorShape
 
     mean, std = (0.0, 0.0, 0.0), (1.0, 1.0, 1.0)
     if settings.variant == "released":

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from medtest.cli.training.gap import attacked, attacking, parse_gap
 from medtest.core.errors import typed_mistake
-from medtest.relations.generators.files import FILE, training_folder
+from medtest.relations.adversarial.generators.files import FILE, training_folder
 
 
 def release_gap(tokens: Sequence[str], *, commands: Path, notes: Sequence[str], phantoms: int, threads: int) -> Path:

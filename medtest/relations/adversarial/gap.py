@@ -22,16 +22,16 @@ from medtest.core.files import file_sha256
 from medtest.core.plugins import wrong_at
 from medtest.core.probes import CraftCase, Need, Probe
 from medtest.relations.adversarial.attack import Where, reach
+from medtest.relations.adversarial.generators.files import GeneratorSettings, fitting, found_files, read_info
 from medtest.relations.adversarial.saving import pixels_of, saved
 from medtest.relations.base import CraftedRelation, CraftedSettings
-from medtest.relations.generators.files import GeneratorSettings, fitting, found_files, read_info
 from medtest.relations.levels import Level, LeveledSettings, noise_seed, number
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from medtest.relations.generators.files import GeneratorInfo
-    from medtest.relations.generators.network import PerturbationGenerator
+    from medtest.relations.adversarial.generators.files import GeneratorInfo
+    from medtest.relations.adversarial.generators.network import PerturbationGenerator
 
 EACH = "each"
 _QUERIES = 3
@@ -178,7 +178,7 @@ class GenerativePerturbation(CraftedRelation):
     ) -> FollowUp:
         import torch
 
-        from medtest.relations.generators.goals import losses
+        from medtest.relations.adversarial.generators.goals import losses
 
         seed, epsilon = case.seed, number(case.params, "epsilon")
         settings = _settings_of(case.params)
@@ -230,7 +230,7 @@ class GenerativePerturbation(CraftedRelation):
 
 @lru_cache(maxsize=8)
 def _loaded(path: Path, _modified: int, _size: int) -> tuple[PerturbationGenerator, GeneratorInfo]:
-    from medtest.relations.generators.files import load_generator
+    from medtest.relations.adversarial.generators.files import load_generator
 
     network, info = load_generator(path)
     return network.requires_grad_(False), info
@@ -263,7 +263,7 @@ def _field(network: PerturbationGenerator, info: GeneratorInfo, image: Tensor, p
     """Return the generator's output for an image: 1×3×S×S in [-1, 1]."""
     import torch
 
-    from medtest.relations.generators.perturb import fixed_input, seen
+    from medtest.relations.adversarial.generators.perturb import fixed_input, seen
 
     inputs = fixed_input(info.side, info.pattern).to(image) if info.settings.universal else seen(image)
     if info.settings.variant != "released":
@@ -283,7 +283,7 @@ def _field(network: PerturbationGenerator, info: GeneratorInfo, image: Tensor, p
 
 
 def _shown(image: Tensor, field: Tensor, epsilon: float, within: Tensor | None, info: GeneratorInfo) -> Tensor:
-    from medtest.relations.generators.perturb import perturbed, released
+    from medtest.relations.adversarial.generators.perturb import perturbed, released
 
     if info.settings.variant == "released":
         return released(image, field, epsilon / 255.0, image.new_tensor(info.mean), image.new_tensor(info.std))
@@ -291,7 +291,7 @@ def _shown(image: Tensor, field: Tensor, epsilon: float, within: Tensor | None, 
 
 
 def _label(logits: Tensor, classes: Classes) -> str:
-    from medtest.relations.generators.goals import decisions
+    from medtest.relations.adversarial.generators.goals import decisions
 
     flags = decisions(logits[None], multi=classes.multi)[0].tolist()
     return "|".join(name for name, flag in zip(classes.names, flags, strict=True) if flag)

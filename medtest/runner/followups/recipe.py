@@ -17,8 +17,8 @@ from typing import Any
 from medtest.core.cases import Address, Json, PreparedSeed, image_sha256
 from medtest.core.files.by_content import mask_sha256
 from medtest.preparation import REVISION as PREPARATION_REVISION
+from medtest.relations.adversarial.gathering import feeding
 from medtest.relations.base import CraftedRelation, Relation
-from medtest.relations.gathering import feeding
 from medtest.runner.privacy.rules import ShownNames, key_fingerprint
 from medtest.seeds.base import SeedSource
 from medtest.suite.digest import crafter_of, digest_of, relation_entry, system_entry

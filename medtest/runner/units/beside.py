@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from medtest.core.cases import Address, Image
+from medtest.relations.adversarial.gathering import feeding, scale_of
 from medtest.relations.base import Relation
-from medtest.relations.gathering import feeding, scale_of
 
 if TYPE_CHECKING:
     from medtest.runner.units.parts import MadeCase

@@ -32,7 +32,7 @@ class GeneratorRecipe(Recipe):
         activation: Activation of its decoder.
         dropout: Share of the innermost values dropped in training.
         start: Initial weights: ``spread`` preserves the variance of activations, ``torch`` is torch's default.
-        goal: Objective if no target is named, see :mod:`medtest.relations.generators.goals`.
+        goal: Objective if no target is named, see :mod:`medtest.relations.adversarial.generators.goals`.
         most_batches: Maximum number of batches of an epoch; null for all.
         seed: Determines weights, order, dropout and the held-out cases.
         watching: Validation.

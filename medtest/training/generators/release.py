@@ -14,7 +14,7 @@ import numpy as np
 from medtest.core.errors import MedtestError
 from medtest.core.files import file_sha256, read_object
 from medtest.core.files.paths import package_folder
-from medtest.relations.generators.files import SHIPPED, GeneratorInfo, load_generator
+from medtest.relations.adversarial.generators.files import SHIPPED, GeneratorInfo, load_generator
 from medtest.suite.model import PartPlan, Suite
 from medtest.training.generators.material import prepare_cases
 from medtest.training.generators.task import GeneratorObjective, fooled
@@ -35,7 +35,7 @@ class MeasuredGenerator:
 
     Attributes:
         linf: The bound, in levels of 255.
-        fooled: Mean over images of :func:`medtest.relations.generators.goals.reached`.
+        fooled: Mean over images of :func:`medtest.relations.adversarial.generators.goals.reached`.
         noise: The same under uniform noise of the bound.
     """
 

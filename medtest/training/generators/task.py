@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from medtest.core.cases import Classes
-from medtest.relations.generators.files import GeneratorInfo
-from medtest.relations.generators.goals import in_levels, losses, reached
-from medtest.relations.generators.network import GeneratorShape, PerturbationGenerator, initialise
-from medtest.relations.generators.perturb import fixed_input, perturbed, released, seen
+from medtest.relations.adversarial.generators.files import GeneratorInfo
+from medtest.relations.adversarial.generators.goals import in_levels, losses, reached
+from medtest.relations.adversarial.generators.network import GeneratorShape, PerturbationGenerator, initialise
+from medtest.relations.adversarial.generators.perturb import fixed_input, perturbed, released, seen
 from medtest.training.classification.cases import LabelledSet, some_of
 from medtest.training.engine.precision import autocast
 from medtest.training.engine.trainer import Evaluation, Training, Writer
@@ -68,7 +68,7 @@ class GeneratorObjective:
         return perturbed(images, field, epsilon, within)
 
     def loss(self, network: nn.Module, batch: FieldBatch) -> tuple[Tensor, Mapping[str, Tensor]]:
-        """Return the mean of :func:`medtest.relations.generators.goals.losses` over a batch."""
+        """Return the mean of :func:`medtest.relations.adversarial.generators.goals.losses` over a batch."""
         images, within = self.images(batch)
         with torch.no_grad():
             clean = self.probe.logits(images)

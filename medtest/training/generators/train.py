@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from medtest.relations.generators.files import FILE, GeneratorInfo, save_generator
+from medtest.relations.adversarial.generators.files import FILE, GeneratorInfo, save_generator
 from medtest.training.classification.cases import LabelledSet, held_out
 from medtest.training.engine.trainer import HISTORY, SAVE_EVERY, Progress, Trainer
 from medtest.training.generators.task import GeneratorObjective, fooled, generator_training

@@ -16,14 +16,14 @@ import parity_rule
 from parity_parts import assert_as_recorded
 
 from medtest.core.errors import MedtestError
-from medtest.relations.generators.network import (
+from medtest.relations.adversarial.generators.network import (
     PUBLISHED,
     GeneratorShape,
     PerturbationGenerator,
     encoder_sides,
     initialise,
 )
-from medtest.relations.generators.perturb import bounded, fixed_input, perturbed, released
+from medtest.relations.adversarial.generators.perturb import bounded, fixed_input, perturbed, released
 
 PARAMETERS = {"gap_unet": 25_573_635, "gap_unet299": 28_083_843}
 KERNELS = {"gap_unet": [3, 4, 4, 4, 4, 4], "gap_unet299": [3, 4, 5, 4, 5, 5]}

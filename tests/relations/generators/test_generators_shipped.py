@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from medtest.core.files.paths import package_folder
-from medtest.relations.generators.files import SHIPPED, GeneratorSettings, found_files, load_generator
+from medtest.relations.adversarial.generators.files import SHIPPED, GeneratorSettings, found_files, load_generator
 from medtest.suite.compose import load
 from medtest.suite.digest import system_digest
 

@@ -13,9 +13,9 @@ from generator_parts import DIGEST, ONE, SEVERAL, SIDE, SmallProbe, picture
 
 from medtest.core.cases import Classes
 from medtest.core.errors import MedtestError, UserMistakes
-from medtest.relations.generators.files import FILE, GeneratorInfo, GeneratorSettings, load_generator
-from medtest.relations.generators.goals import decisions, losses, reached, target_answers
-from medtest.relations.generators.network import GeneratorShape
+from medtest.relations.adversarial.generators.files import FILE, GeneratorInfo, GeneratorSettings, load_generator
+from medtest.relations.adversarial.generators.goals import decisions, losses, reached, target_answers
+from medtest.relations.adversarial.generators.network import GeneratorShape
 from medtest.training.classification.cases import LabelledCase, LabelledSet, keep
 from medtest.training.generators.recipe import GeneratorRecipe, load_recipe, recipe_names
 from medtest.training.generators.task import GeneratorObjective, fooled

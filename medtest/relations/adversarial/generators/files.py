@@ -25,7 +25,7 @@ from medtest.core.files.tensors import described, read_tensors, write_tensors
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from medtest.relations.generators.network import PerturbationGenerator
+    from medtest.relations.adversarial.generators.network import PerturbationGenerator
 
 FORMAT = "medtest-generator-1"
 FOLDER = "generators"
@@ -214,7 +214,7 @@ def load_generator(path: Path) -> tuple[PerturbationGenerator, GeneratorInfo]:
     """
     import torch
 
-    from medtest.relations.generators.network import GeneratorShape, PerturbationGenerator
+    from medtest.relations.adversarial.generators.network import GeneratorShape, PerturbationGenerator
 
     info = read_info(path)
     shape = GeneratorShape.of(info.shape)
