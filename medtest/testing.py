@@ -23,6 +23,7 @@ from medtest.core.scenes import Entity, difference, pool_of
 from medtest.core.tasks.base import SystemInput, task_of
 from medtest.preparation.prepare import prepare
 from medtest.relations.base import PUBLISHED_SEVERITY, CraftedRelation, Relation
+from medtest.relations.calibration.relation import calibrated
 from medtest.relations.corruptions.warp import crop_corner, wide_picture
 from medtest.relations.series import follow_up
 from medtest.runner.units.parts import check_follow_up
@@ -51,8 +52,7 @@ def load_relation(name: str, **settings: Any) -> Relation:
     """
     info = part("relations", name)
     relation_class = info.load()
-    relation: Relation = relation_class(relation_class.Settings(**deep_merge(info.defaults, settings)))
-    return relation
+    return calibrated(relation_class(relation_class.Settings(**deep_merge(info.defaults, settings))))
 
 
 def check_relation(

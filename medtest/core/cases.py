@@ -69,6 +69,7 @@ class ReasonCode(StrEnum):
     ORACLE_ERROR = "oracle_error"
     NOT_APPLICABLE = "not_applicable"
     LESION_INVISIBLE = "lesion_invisible"
+    TARGET_UNREACHABLE = "target_unreachable"
     FOLLOW_UP_NOT_STORED = "follow_up_not_stored"
     FOLLOW_UP_LOST = "follow_up_lost"
     NO_PREDICTION = "no_prediction"

@@ -148,6 +148,10 @@ class LesionInvisible(NotApplicable):
         super().__init__(reason)
 
 
+class TargetUnreachable(NotApplicable):
+    """Raised by a calibrated relation if no value of its parameter meets a target of similarity on this seed."""
+
+
 class BadOutput(Exception):
     """Raised for an invalid answer of a system (wrong shape, NaN); the case becomes ERROR."""
 

@@ -20,6 +20,7 @@ from medtest.core.errors import MedtestError, Mistake
 from medtest.core.plugins import Part, PartSettings, wrong_at
 from medtest.core.probes import CraftCase, Need, Probe
 from medtest.core.tasks.base import PICTURE
+from medtest.relations.calibration.settings import Calibration
 
 PUBLISHED_SEVERITY = 0
 """Severity of a case whose parameters are drawn from published ranges."""
@@ -32,12 +33,14 @@ class RelationSettings(PartSettings):
         known_severities: Valid severities if the settings have no ``levels``; empty if any is valid.
         severities: Levels to run.
         repeats: Draws per seed and severity.
+        calibrate: Targets of similarity to the source, which replace the severities.
     """
 
     known_severities: ClassVar[tuple[int, ...]] = ()
 
     severities: list[int] = Field(default=[1, 2, 3, 4, 5], min_length=1)
     repeats: int = Field(default=1, ge=1, le=1000)
+    calibrate: Calibration | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -60,6 +63,11 @@ class RelationSettings(PartSettings):
     def drawn(self) -> bool:
         """Whether parameters are drawn from published ranges instead of levels."""
         return False
+
+    def counted(self) -> dict[str, Any]:
+        """Return the settings that enter digests, without an unset ``calibrate``."""
+        counted = super().counted()
+        return counted if self.calibrate else {key: value for key, value in counted.items() if key != "calibrate"}
 
 
 class Relation(Part, ABC):

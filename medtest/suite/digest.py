@@ -137,7 +137,7 @@ def relation_entry(
     settings = counted_settings(plan)
     entry: dict[str, Any] = {
         "relation": plan.info.digest_name,
-        "revision": type(relation).revision,
+        "revision": relation.revision,
         "settings": settings,
     }
     fingerprint = getattr(relation, "fingerprint", None)

@@ -14,6 +14,7 @@ from medtest.core.plugins import PartInfo, parts
 from medtest.core.tasks.base import Task, task_of
 from medtest.readers.base import BatchReader
 from medtest.relations.base import CraftedRelation, Relation
+from medtest.relations.calibration.relation import calibrated
 from medtest.seeds.base import SeedSource
 from medtest.suite.checking.exclusion import Exclusion
 from medtest.suite.sharding import Shard
@@ -200,7 +201,7 @@ class Suite:
 
     def build_relations(self) -> dict[str, Relation]:
         """Build the relations by id, in the suite's order."""
-        return {p.id: p.info.load()(p.settings) for p in self.relations}
+        return {p.id: calibrated(p.info.load()(p.settings)) for p in self.relations}
 
     def build_systems(self) -> dict[str, System]:
         """Build the systems by id, in the suite's order, without loading them."""

@@ -25,16 +25,17 @@ _BANDS = 60
 
 
 def attacks(material: Material) -> dict[str, Any]:
-    """Return the template's data on attacks; ``attacks`` is None where the suite has none.
+    """Return the template's data on attacks and on relations at equal similarity; None where the suite has none.
 
     Args:
         material: Material of the report.
     """
     tables = material.tables.attacks
+    at_ssim = _at_ssim(tables.named.get("efr_at_ssim.csv"))
     shown = tables.named.get("attacks.csv")
     checks = tables.named.get("attack_checks.csv")
     if checks is None or ((shown is None or shown.empty) and checks.empty):
-        return {"attacks": None}
+        return {"attacks": None, "at_ssim": at_ssim}
     rows = [] if shown is None else rows_of(shown, dataset=ALL)
     crafted = [row for row in rows if row["role"] not in (NATURAL, FLOOR)]
     measure = str(rows[0]["measure"]) if rows else ""
@@ -49,10 +50,9 @@ def attacks(material: Material) -> dict[str, Any]:
         "panels": epsilon_panels(crafted, measure, clean=_clean(rows)),
         "smallest": _smallest(tables.named.get("smallest_epsilon.csv")),
         "smallest_panels": smallest_panels(tables.named.get("smallest_epsilon_curve.csv")),
-        "ssim": _at_ssim(tables.named.get("efr_at_ssim.csv")),
         "published": published(material, [] if shown is None else rows_of(shown)),
     }
-    return {"attacks": page}
+    return {"attacks": page, "at_ssim": at_ssim}
 
 
 def _clean(rows: Sequence[Mapping[Any, Any]]) -> float:
@@ -169,9 +169,11 @@ def _at_ssim(table: pd.DataFrame | None) -> dict[str, Any] | None:
         return None
     rows = [row for row in rows_of(table, dataset=ALL) if row["rank"] == row["rank"] and row["rank"] is not None]
     rows = [row for row in rows if isinstance(row["rank"], int)][::-1]
-    bands: dict[tuple[float, float], list[Mapping[Any, Any]]] = {}
+    bands: dict[str, list[Mapping[Any, Any]]] = {}
     for row in rows:
-        bands.setdefault((row["ssim_from"], row["ssim_to"]), []).insert(0, row)
+        has_target = row["target"] is not None and row["target"] == row["target"]
+        band = f"SSIM {row['ssim_from']:g} to {row['ssim_to']:g}"
+        bands.setdefault(f"calibrated to SSIM {row['target']:g}" if has_target else band, []).insert(0, row)
     if not bands:
         return None
     first = rows[0]
@@ -180,7 +182,7 @@ def _at_ssim(table: pd.DataFrame | None) -> dict[str, Any] | None:
         "against": first["against"],
         "bands": [
             {
-                "name": f"SSIM {low:g} to {high:g}",
+                "name": name,
                 "rows": [
                     {
                         "rank": row["rank"],
@@ -194,7 +196,7 @@ def _at_ssim(table: pd.DataFrame | None) -> dict[str, Any] | None:
                     for row in own[:_BANDS]
                 ],
             }
-            for (low, high), own in bands.items()
+            for name, own in bands.items()
         ],
     }
 

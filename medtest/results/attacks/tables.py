@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from medtest.core.cases import SOURCE
 from medtest.core.tasks.base import Task
-from medtest.results.attacks.at_ssim import ssim_table
+from medtest.results.attacks.at_ssim import has_targets, ssim_table
 from medtest.results.attacks.checking.checks import Warn, checks_table, reached_settings, warner
 from medtest.results.attacks.checking.found import FAILS, MISLEADING, TITLES, TOO_KIND
 from medtest.results.attacks.rates import attacks_table
@@ -83,7 +83,7 @@ class AttackTables:
 def attack_tables(
     records: Records, place: Axes, *, relations: Mapping[str, str], task: Task, primary: Criterion
 ) -> AttackTables:
-    """Return the tables on attacks; empty if the suite has no relation that needs a system.
+    """Return the tables on attacks; only the ranking at equal similarity if no relation needs a system.
 
     Args:
         records: Records of one system.
@@ -92,9 +92,12 @@ def attack_tables(
         task: Task of the seeds.
         primary: Primary criterion of the suite.
     """
-    if records.followups.empty or not has_attacks(records):
+    if records.followups.empty:
         return AttackTables()
     settings = settings_of(records, place, relations)
+    if not has_attacks(records):
+        named = {"efr_at_ssim.csv": ssim_table(records, place, settings, primary)} if has_targets(settings) else {}
+        return AttackTables(named=named)
     graded = task.scoring.graded(records, place)
     checks = checks_table(records, place, settings, graded)
     warn = warner(checks, settings, reached_settings(settings, graded))

@@ -67,7 +67,7 @@ class EntryMaker:
             cluster=self.recipe.names.cluster(ref),
             strata=ref.strata,
             part=self._names[made.address.relation],
-            revision=type(relation).revision,
+            revision=relation.revision,
             group=relation.group,
             original_sha256=loaded.original,
             source_sha256=loaded.seed.sha256,

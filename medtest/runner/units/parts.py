@@ -28,7 +28,7 @@ from medtest.core.cases import (
     Verdict,
     image_sha256,
 )
-from medtest.core.errors import BadOutput, LesionInvisible, NotApplicable, OtherClasses
+from medtest.core.errors import BadOutput, LesionInvisible, NotApplicable, OtherClasses, TargetUnreachable
 from medtest.core.files.by_content import DamagedFile, PictureFiles
 from medtest.core.oracles.base import Oracle
 from medtest.core.tasks.base import SystemInput, Task, task_of
@@ -47,6 +47,7 @@ from medtest.systems.base import Missing, RawAnswer, System
 
 NOT_STORED = (ReasonCode.FOLLOW_UP_NOT_STORED, ReasonCode.FOLLOW_UP_LOST)
 """Reasons of crafted cases that a later run may have."""
+_SKIPPED = ((LesionInvisible, ReasonCode.LESION_INVISIBLE), (TargetUnreachable, ReasonCode.TARGET_UNREACHABLE))
 _MOST_REASON = 1000
 """Maximum characters of an exception; records shorten it further and remove paths."""
 
@@ -281,8 +282,7 @@ class Parts:
 def not_made(address: Address, error: Exception) -> MadeCase:
     """Return the case of a follow-up that a relation did not make: SKIP if it does not apply, else ERROR."""
     if isinstance(error, NotApplicable):
-        is_hidden = isinstance(error, LesionInvisible)
-        code = ReasonCode.LESION_INVISIBLE if is_hidden else ReasonCode.NOT_APPLICABLE
+        code = next((code for kind, code in _SKIPPED if isinstance(error, kind)), ReasonCode.NOT_APPLICABLE)
         reason = Reason(code, str(error) or "the relation does not apply")
         return MadeCase(address=address, follow=None, verdict=Verdict.SKIP, reason=reason)
     reason = Reason(ReasonCode.RELATION_ERROR, f"relation: {describe(error)}")

@@ -18,6 +18,7 @@ from medtest.core.tasks.base import noun, task_of
 from medtest.suite.checking.exclusion import PLAIN_NAME, BadListError, Exclusion, find_list, read_exclusion
 from medtest.suite.checking.judging import gates_of, oracle_plan
 from medtest.suite.checking.misfits.altering import altering
+from medtest.suite.checking.misfits.calibrating import check_calibrations
 from medtest.suite.checking.misfits.crafting import crafters_of
 from medtest.suite.checking.validation import validate
 from medtest.suite.composed import with_composed
@@ -53,6 +54,7 @@ def check(draft: Draft) -> Suite | None:
         systems = [*(plan for plan in systems if getattr(plan.settings, "target", None) != ""), *draft.objects]
     kind = _kinds_agree(draft, seeds, relations, systems)
     crafters = crafters_of(draft, relations, systems, kind)
+    check_calibrations(draft, relations, kind)
     oracle = oracle_plan(draft, kind or _named_kind(draft))
     gates = gates_of(draft, oracle, [plan.id for plan in relations])
     privacy = _privacy(draft)

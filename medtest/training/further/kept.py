@@ -125,7 +125,7 @@ class Kept:
             cluster=seed.ref.cluster,
             strata=seed.ref.strata,
             part=self._part_names[case.address.relation],
-            revision=type(relation).revision,
+            revision=relation.revision,
             group=relation.group,
             params=dict(follow.params),
             scale=float(follow.scale),

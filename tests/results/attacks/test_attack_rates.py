@@ -161,3 +161,19 @@ def test_labels_one_by_one_at_any_threshold():
                 assert row.auroc == pytest.approx(roc_auc_score(true, given), abs=1e-6)
     binary = label_tables(Records.of(attack_records([pgd(1, 4, 2)])))
     assert "attack_labels.csv" not in binary.frames()
+
+
+def test_calibrated_relations_are_ranked_at_their_target():
+    def at(relation, severity, right, ssim, target):
+        solved = {"parameter": "sigma", "value": 2.0, "target": target, "ssim": ssim}
+        own = {"relation": relation, "severity": severity, "right": right, "crafted_on": None, "ssim": None}
+        return square(severity, 3, right, group="motion") | own | {"params": {"calibrated": solved}}
+
+    cases = [at("blur", 1, 40, 0.905, 0.9), at("snow", 1, 10, 0.893, 0.9), at("blur", 2, 20, 0.8, 0.8)]
+    frame = attack_records(cases, wrong=0)
+    for records in (frame, frame.drop(columns=["ssim", "crafted_on"])):
+        rows = tables_of(records).named["efr_at_ssim.csv"].query("dataset == 'all'")
+        assert rows.target.tolist() == [0.9, 0.9, 0.8] and rows.relation.tolist() == ["snow", "blur", "blur"]
+        assert rows.violations.tolist() == [38, 8, 28] and rows.ssim.tolist() == pytest.approx([0.893, 0.905, 0.8])
+        assert rows["rank"].tolist()[:2] == [1, 2] and pd.isna(rows["rank"].iloc[2])
+        assert (rows.ssim_from.iloc[0], rows.ssim_to.iloc[0]) == pytest.approx((0.89, 0.91))

@@ -1,0 +1,1 @@
+"""Relations whose strength is solved for each seed, so that different relations are compared at equal similarity."""
