@@ -25,6 +25,7 @@ NOTES = {
     "results": "records → tables",
     "testing": "for plug-ins",
     "runner": "plan → records",
+    "interop": "MAITE, NRTK",
     "suite": "YAML → plan",
     "readers": "answers → facts",
     "seeds": "source cases",

@@ -33,7 +33,10 @@ def load(folder: Path, relations: str):
         ("jpeg: {calibrate: {ssim: [0.9], parameter: qualitty}}", ["calibrate.parameter", "did you mean: quality"]),
         ("jpeg: {calibrat: {ssim: [0.9]}}", ["did you mean: calibrate"]),
         ("unchanged: {calibrate: {ssim: [0.9]}}, jpeg: {}", ["without a numeric parameter"]),
-        ("white_balance: {mode: published, calibrate: {ssim: [0.9]}}", ["white_balance.mode", "published, with calibrate"]),
+        (
+            "white_balance: {mode: published, calibrate: {ssim: [0.9]}}",
+            ["mode", "published, with calibrate"],
+        ),
         ("pgd: {calibrate: {ssim: [0.9]}}", ["pgd.calibrate", "crafted on a system", "minimal: true"]),
         ("elastic: {calibrate: {ssim: [0.9]}}", ["elastic.calibrate", "moves pixels", "at shift 0.01"]),
         ("corruption_snow: {calibrate: {ssim: [0.5]}}", ["does not fall steadily", "others: mean", "at level 1"]),

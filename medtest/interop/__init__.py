@@ -1,0 +1,1 @@
+"""Relations as perturbations of other frameworks."""
