@@ -12,7 +12,7 @@ instead, with every cluster counted as one case, since resampling cannot produce
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -62,7 +62,7 @@ def rates(
     resampled: NDArray[np.bool_] | None = None,
     scale: Floats | None = None,
 ) -> Rates:
-    """Return the rates of every cell of relations × severities, and of pools.
+    """Return the rates of every cell of relations × severities, and of pools. Clusters are drawn only where needed.
 
     Args:
         place: Places of the N cases; the shape has two axes.
@@ -81,14 +81,43 @@ def rates(
     sets = [[number] for number in range(len(sums))]
     sets.append(sets[0] if len(sums) == 1 else [number for (number,) in sets])
     rate = np.stack([pooling.rates(totals[numbers]) for numbers in sets])
-    if resampled is None:
-        drawn = place.drawn(sums)
-        ends = [percentile_interval(pooling.rates(np.stack([drawn[n] for n in numbers], axis=1))) for numbers in sets]
-    else:
-        ends = _ends_of_some(place, [pooling.margins(block) for block in sums], sets, resampled)
     counts = [with_all(pooling.margins(totals[:, which]), 0) for which in (0, 1)]
     steady = np.zeros(rate.shape[1:], bool) if resampled is None else ~resampled
-    return _with_intervals(pooling, rate, ends, counts, pooling.clusters(sums), independent=independent, steady=steady)
+    wilsons = _wilsons(pooling, rate, counts, pooling.clusters(sums), independent=independent, steady=steady)
+    drawn_for = (wilsons.method == BOOTSTRAP) & ~np.isnan(rate)
+    if resampled is None:
+        ends = _ends(place, pooling, sums, sets, drawn_for)
+    else:
+        ends = _ends_of_some(place, [pooling.margins(block) for block in sums], sets, drawn_for.any(0))
+    low, high = (np.stack([end[side] for end in ends]) for side in (0, 1))
+    return replace(wilsons, low=np.where(drawn_for, low, wilsons.low), high=np.where(drawn_for, high, wilsons.high))
+
+
+def _ends(
+    place: Places,
+    pooling: _Pooling,
+    sums: Sequence[Floats],
+    sets: Sequence[Sequence[int]],
+    chosen: NDArray[np.bool_],
+) -> list[tuple[Floats, Floats]]:
+    """Return the ends of selected rates and pools of any kind for each set of data sets; NaN for the others.
+
+    Args:
+        place: Places of the cases.
+        pooling: The pools.
+        sums: clusters × 2 × cells of each data set.
+        sets: Indices of the data sets.
+        chosen: Mask of the selected rates, sets × cells and pools.
+    """
+    ends = [(np.full(mask.shape, np.nan), np.full(mask.shape, np.nan)) for mask in chosen]
+    drawn = place.drawn(sums) if chosen.any() else []
+    for (low, high), numbers, mask in zip(ends, sets, chosen, strict=True):
+        if len(sums) == 1 and low is not ends[0][0]:  # all data sets are the only one
+            low[:], high[:] = ends[0]
+        elif mask.any():
+            draws = pooling.rates(np.stack([drawn[n] for n in numbers], axis=1))
+            low[mask], high[mask] = percentile_interval(draws[:, mask])
+    return ends
 
 
 def _ends_of_some(
@@ -161,24 +190,23 @@ class _Pooling:
         return scale
 
 
-def _with_intervals(
+def _wilsons(
     pooling: _Pooling,
     rate: Floats,
-    ends: Sequence[tuple[Floats, Floats]],
     counts: Sequence[Floats],
     clusters: Floats,
     *,
     independent: bool,
     steady: NDArray[np.bool_],
 ) -> Rates:
-    low, high = (np.stack([end[side] for end in ends]) for side in (0, 1))
-    method = np.full(rate.shape, BOOTSTRAP, dtype=object)
+    """Return rates with Wilson's intervals where these are used; ends are NaN where clusters are resampled."""
     part, whole = counts
     nonempty, hit, missed = clusters
+    method = np.full(rate.shape, BOOTSTRAP, dtype=object)
     few = steady | (hit < FEW_CLUSTERS) | (missed < FEW_CLUSTERS)
     largest = pooling.largest(whole)
     wide = wilson(np.clip(rate / largest, 0.0, 1.0) * nonempty, nonempty)
-    low, high = np.where(few, wide[0] * largest, low), np.where(few, wide[1] * largest, high)
+    low, high = (np.where(few, end * largest, np.nan) for end in wide)
     method[few] = WILSON_CLUSTERS
     if independent:
         one_each = whole == nonempty

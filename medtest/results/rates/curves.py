@@ -90,7 +90,9 @@ def _means(place: Axes, sums: _Sums, drawn: Sequence[Floats]) -> pd.DataFrame:
     total = with_all(np.stack([block.sum(0) for block in sums.clusters]), 0)
     number, means = total[:, 0], total[:, 1]
     with np.errstate(invalid="ignore", divide="ignore"):
-        ends = [percentile_interval(draws[:, 1] / draws[:, 0]) for draws in (*drawn, sum(drawn[1:], drawn[0]))]
+        together = [sum(drawn[1:], drawn[0])] if len(drawn) > 1 else []
+        ends = [percentile_interval(draws[:, 1] / draws[:, 0]) for draws in (*drawn, *together)]
+        ends += [] if together else ends  # all data sets are the only one
         means_by_name = {
             name: decimals(value / number)
             for name, value in (("scale", sums.scale), ("mean", means), ("source_mean", sums.before))

@@ -221,8 +221,9 @@ class _Curves:
 
     def rows(self) -> list[dict[str, object]]:
         """Return one row for each data set and one for all."""
-        names = [(self._place.datasets[number], [number]) for number in self._present]
-        return [{"dataset": name, **self._one(numbers)} for name, numbers in [*names, (ALL, self._present)]]
+        rows = [{"dataset": self._place.datasets[number], **self._one([number])} for number in self._present]
+        together = self._one(self._present) if len(self._present) != 1 else rows[0]
+        return [*rows, {**together, "dataset": ALL}]
 
     def _one(self, datasets: list[int]) -> dict[str, object]:
         scales = self._scales
