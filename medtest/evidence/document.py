@@ -75,7 +75,7 @@ def document(
 
 def _run(run: RunEvidence) -> dict[str, Any]:
     material, page = run.material, report_page(run.material)
-    rates = EfrRows(material.tables.efr)
+    rates = material.rates
     held = [gate["held"] for gate in page["gates"]]
     return {
         "name": run.name,

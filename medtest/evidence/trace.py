@@ -7,7 +7,7 @@ from typing import Any
 
 from medtest.core.cases import UNCHANGED
 from medtest.evidence.reading import RunEvidence
-from medtest.report.charts.heat import EfrRows, interval, percent
+from medtest.report.charts.heat import interval, percent
 from medtest.report.pages.words import criterion_keys
 from medtest.results.gating.gates import GateResult, describe
 from medtest.results.rates import efr
@@ -46,7 +46,7 @@ def _row(run: RunEvidence, relation: str, result: GateResult | None) -> dict[str
         texts = [ties.get(name), None if gate is None else getattr(gate, name)]
         return "; ".join(dict.fromkeys(text for text in texts if text)) or NOTHING
 
-    rates, keys = EfrRows(run.material.tables.efr), criterion_keys(run.material)
+    rates, keys = run.material.rates, criterion_keys(run.material)
     if gate is not None:
         keys = {"score": gate.score, "threshold": gate.threshold, "against": gate.against}
         keys |= {"dataset": gate.dataset, "severity": str(gate.severity)}

@@ -36,7 +36,7 @@ def efr_view(materials: Sequence[Material]) -> RenderableType:
 def _one_view(materials: Sequence[Material]) -> RenderableType:
     first = materials[0]
     keys = criterion_keys(first)
-    rates = [EfrRows(material.tables.efr) for material in materials]
+    rates = [material.rates for material in materials]
     against = {"truth": "", "source": ", against the answer to the source", "input": ", against the input"}[
         keys["against"]
     ]
@@ -187,7 +187,7 @@ def conditions_view(conditions: Sequence[Condition]) -> RenderableType:
 
 def one_line(material: Material) -> str:
     """Return a system's result in one line, for the summary of a sweep."""
-    row = EfrRows(material.tables.efr).get(relation=efr.OVERALL, **criterion_keys(material))
+    row = material.rates.get(relation=efr.OVERALL, **criterion_keys(material))
     rate = "no case judged" if row is None or not int(row["cases"]) else f"EFR {percent(row['efr_percent'])}"
     lost = 0 if row is None else int(row["generated"]) - int(row["cases"])
     rate += f", {lost:,} of {counted(int(row['generated']), 'case')} not judged" if row is not None and lost else ""

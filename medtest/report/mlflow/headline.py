@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from medtest.core.cases import UNCHANGED
-from medtest.report.charts.heat import EfrRows, percent
+from medtest.report.charts.heat import percent
 from medtest.report.pages import sections
 from medtest.report.pages.gates import gates
 from medtest.report.pages.material import Material
@@ -39,7 +39,7 @@ class Headline:
 
 def headline_of(material: Material, name: str) -> Headline:
     """Return a system's row: the primary criterion over all its cases."""
-    rates, primary = EfrRows(material.tables.efr), criterion_keys(material)
+    rates, primary = material.rates, criterion_keys(material)
     row = rates.get(relation=efr.OVERALL, **primary)
     floor = rates.get(relation=UNCHANGED, **primary)
     values: dict[str, float] = {}

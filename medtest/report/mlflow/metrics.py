@@ -10,7 +10,6 @@ from medtest.core.cases import UNCHANGED
 from medtest.core.files.written import written_in
 from medtest.core.oracles import criteria
 from medtest.core.version import __version__
-from medtest.report.charts.heat import EfrRows
 from medtest.report.ci import JUNIT, RESULT, SUMMARY
 from medtest.report.mlflow.headline import Headline, headline_of
 from medtest.report.pages.material import INSIDE, SAMPLES, Material, picture_of, sample_index
@@ -47,7 +46,7 @@ def metrics(material: Material, head: Headline) -> dict[str, float | dict[int, f
 
 def _curves(material: Material) -> dict[str, dict[int, float]]:
     """Return the rate of each relation by severity."""
-    rates, primary = EfrRows(material.tables.efr), criterion_keys(material)
+    rates, primary = material.rates, criterion_keys(material)
     curves: dict[str, dict[int, float]] = {}
     for name in rates.plain_relations:
         if name == UNCHANGED:

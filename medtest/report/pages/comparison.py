@@ -210,7 +210,7 @@ def _mean_name(score: str) -> str:
 
 def _shown(group: Group, links: Mapping[str, str], budget: int) -> dict[str, Any]:
     materials, task = group.materials, group.own[0].wanted.task
-    rates = [EfrRows(material.tables.efr) for material in materials]
+    rates = [material.rates for material in materials]
     primary = criterion_keys(materials[0])
     clusters = cluster_word(materials[0])
     rests = None if group.common is None else rests_on([material.system for material in group.own], group.common)

@@ -7,11 +7,13 @@ import io
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from medtest.core.files import read_object
 from medtest.core.records import is_simulated
+from medtest.report.charts.heat import EfrRows
 from medtest.results.records.judged import compared_records
 from medtest.results.records.records_io import Records
 from medtest.results.records.wanted import RUN_FILE, Wanted
@@ -80,6 +82,11 @@ class Material:
     def system(self) -> str:
         """The system's name in records."""
         return str(self.run.get("system") or self.tables.system)
+
+    @cached_property
+    def rates(self) -> EfrRows:
+        """Rows of the EFR table, indexed once for all pages and outputs."""
+        return EfrRows(self.tables.efr)
 
     def records(self) -> Records:
         """Return the records that the tables were made of, with the images' hashes.

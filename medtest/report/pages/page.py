@@ -119,7 +119,7 @@ def _folded(text: str, unfolded: Collection[str]) -> str:
 def report_page(material: Material) -> dict[str, Any]:
     """Return the data of the report's template."""
     tables, suite = material.tables, material.wanted
-    rates = EfrRows(tables.efr)
+    rates = material.rates
     primary = criterion_keys(material)
     row = rates.get(relation=efr.OVERALL, **primary)
     own = tables.own.page(material)

@@ -104,7 +104,8 @@ def _means(place: Axes, sums: _Sums, drawn: Sequence[Floats]) -> pd.DataFrame:
     frame = table(
         names, {**means_by_name, "cases": number.astype(np.int64), "ci_low": low, "ci_high": high}, number > 0
     )
-    return frame.astype({"severity": np.int64})
+    frame["severity"] = frame["severity"].astype(np.int64)
+    return frame
 
 
 def strata_table(records: Records, primary: Criterion, relation_order: Sequence[str] = ()) -> pd.DataFrame:
