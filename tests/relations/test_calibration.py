@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from typing import Any
 
@@ -104,6 +105,16 @@ def test_messages_do_not_depend_on_other_targets() -> None:
 
     assert words([3]) == words([1, 2, 3])
     assert words([3]).startswith("SSIM 0.1 is out of reach of cut (") and "at cut 0.5" in words([3])
+
+
+def test_the_strongest_setting_meets_a_target_that_it_nearly_reaches() -> None:
+    seed = synthetic_seed(2)
+    with pytest.raises(TargetUnreachable) as error:
+        made(calibrated("white_balance", [0.1]), seed, 1)
+    *_, strongest = re.findall(r"([\d.]+) at cut", str(error.value))
+    follow_up = made(calibrated("white_balance", [round(float(strongest) - 0.004, 3)]), seed, 1)
+    solved = follow_up.params["calibrated"]
+    assert isinstance(solved, dict) and solved["value"] == 0.7  # its bound
 
 
 class StripeLevel(Level):

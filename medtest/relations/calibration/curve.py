@@ -131,6 +131,8 @@ class Curve:
                 return mild, position
             elif value is not None:
                 return position, position
+        if mild is not None:
+            return mild, mild
         raise self._unreachable(target, beyond=None)
 
     def _distance(self, position: float, target: float) -> float:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import yaml
+
 from medtest.core.oracles.base import Oracle
 from medtest.core.records import ANSWER, CASE_FACTORS, FIXED_COLUMNS, KEY_COLUMNS, SEED_FACTORS, VISIBILITY_COLUMNS
 from medtest.results.records.exclusion import leave_out
@@ -21,14 +23,26 @@ _KEYS = tuple(name for name, _ in FIXED_COLUMNS if name in {*REPEATED, *KEY_COLU
 
 
 def make_columns(folder: Path) -> list[str]:
-    """Return the columns that tables need, without hashes and times, and without parameters except for attacks."""
+    """Return the columns that tables need, without hashes and times.
+
+    Parameters are read only where tables need them: for attacks, and for calibrated relations.
+    """
     present = column_names(folder)
     unread = {"followup_sha256", ANSWER, "elapsed_ms", *_KEYS, *_FACTORS}
-    unread |= set() if "crafted_on" in present else {"params"}
+    unread |= set() if "crafted_on" in present or _calibrates(folder) else {"params"}
     if "picture" in present:  # identifies the prompt if records have no text
         unread.discard("followup_sha256")
     needed = [name for name in present if name not in unread]
     return [*_KEYS, *_FACTORS, *needed]
+
+
+def _calibrates(folder: Path) -> bool:
+    """Return True if the suite of a run has calibrated relations."""
+    try:
+        suite = yaml.safe_load((folder / "suite.yaml").read_text(encoding="utf-8"))
+        return any("calibrate" in settings for settings in suite["relations"].values())
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, LookupError, TypeError, AttributeError):
+        return False
 
 
 def judged_records(records: Records, oracle: Oracle | None = None, readings: Readings | None = None) -> Records:
