@@ -145,6 +145,10 @@ class TaskResults:
         """Return the task-specific part of the page of one system (``medtest.report.pages.material.Material``)."""
         return TaskPage()
 
+    def may_be_weakest(self, relation: str) -> bool:
+        """Return False if a relation's violations do not exceed those of repeated inputs."""
+        return True
+
     def cards(self) -> Sequence[Mapping[str, Any]]:
         """Return cards of the page: ``name``, ``value``, ``lines``."""
         return ()

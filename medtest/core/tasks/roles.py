@@ -353,9 +353,11 @@ class TaskReport:
         case_input: Name of a case's input.
         rate_words: Text above the rates of all relations, if the task-specific sections come first.
         strip_words: Text above the strips.
+        least_judged: Number of judged cases below which a rate is no headline.
     """
 
     case_input: str = "image"
+    least_judged: int = 0
     rate_words: str = "The rates of all relations, as gates use them."
     strip_words: str = "Green outlines the expected answer, magenta the system's answer."
 

@@ -50,14 +50,24 @@ class EfrRows:
         record = self._rows.get((dataset, relation, severity, score, against, threshold_of(score, threshold)))
         return {str(key): value for key, value in record.items()} if record is not None else None
 
-    def weakest(self, criterion: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]] | None:
-        """Return the relation with the highest rate under a criterion, and its row; None if nothing was violated."""
+    def weakest(
+        self, criterion: Mapping[str, Any], eligible: Callable[[str], bool] = lambda relation: True, least: int = 0
+    ) -> tuple[str, Mapping[str, Any]] | None:
+        """Return the relation with the highest rate under a criterion, and its row; None if nothing was violated.
+
+        Args:
+            criterion: Keys of a criterion.
+            eligible: Returns False for a relation that may not be named.
+            least: Smallest number of judged cases.
+        """
         rows = [
             (name, row)
             for name in self.plain_relations
             if name != UNCHANGED
             and (row := self.get(relation=name, **criterion)) is not None
             and int(row["violations"])
+            and int(row["cases"]) >= least
+            and eligible(name)
         ]
         return max(rows, key=lambda pair: float(pair[1]["efr_percent"]), default=None)
 

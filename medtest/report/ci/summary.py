@@ -16,7 +16,7 @@ from medtest.report.pages.words import (
     counted,
     criterion_words,
     model_words,
-    phantom_words,
+    phantom_banner,
     simulated_words,
     view_words,
     violations_of,
@@ -85,10 +85,10 @@ def _headline(material: Material) -> str:
 
 
 def _notes(material: Material) -> list[str]:
-    phantom = phantom_words(material)
+    title, phantom = phantom_banner(material)
     notes = [
         simulated_words(material),
-        f"Synthetic images ({phantom}): these are not clinical figures." if phantom else "",
+        f"{title}. {phantom}" if phantom else "",
         material.partial,
         view_words(material),
         *material.tables.warnings,

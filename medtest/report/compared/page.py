@@ -19,7 +19,7 @@ from medtest.report.pages.conclusions import conclusions, points_words, rests_on
 from medtest.report.pages.intervals import MARKS, legend
 from medtest.report.pages.material import SampleStrip
 from medtest.report.pages.page import render
-from medtest.report.pages.words import cluster_word, counted, criterion_words, phantom_words
+from medtest.report.pages.words import cluster_word, counted, criterion_words, phantom_banner
 from medtest.results.gating.conditions import (
     ERRORS,
     FAILED,
@@ -127,7 +127,7 @@ def compared_html(pairs: Sequence[ComparedPair], drawn: Sequence[ChangedStrips])
         {
             "title": " and ".join([first.names[0], *(pair.names[1] for pair in pairs)]),
             "suite": first.other.wanted.suite,
-            "phantom": phantom_words(first.other),
+            "phantom": phantom_banner(first.other),
             "criterion_words": criterion_words(first.other),
             "base": first.names[0],
             "level": f"{LEVEL:g}",

@@ -53,7 +53,7 @@ def headline_of(material: Material, name: str) -> Headline:
         values["source_score"] = float(seeds[score].mean())
     judged = gates(material)["gates_judged"]
     gate = "none" if judged is None else PASSED if judged else FAILED
-    worst = rates.weakest(primary)
+    worst = sections.weakest(material, rates)
     weakest = "none" if worst is None else f"{worst[0]}, {percent(worst[1]['efr_percent'])}"
     return Headline(
         name=name,

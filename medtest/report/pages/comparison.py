@@ -26,7 +26,7 @@ from medtest.report.pages.words import (
     criterion_keys,
     criterion_words,
     model_words,
-    phantom_words,
+    phantom_banner,
     score_words,
 )
 from medtest.results.rates import efr
@@ -191,7 +191,7 @@ def comparison_html(groups: Sequence[Group], links: Mapping[str, str], series: S
             "suite": first.wanted.suite,
             "version": first.wanted.version,
             "description": first.wanted.description,
-            "phantom": phantom_words(first),
+            "phantom": phantom_banner(first),
             "criterion_words": criterion_words(first),
             "mean_name": _mean_name(sections.curve_score(first)),
             "count": sum(len(group.own) for group in groups),

@@ -25,15 +25,17 @@ from medtest.report.pages.intervals import short_words
 from medtest.report.pages.material import Material
 from medtest.report.pages.paper import paper
 from medtest.report.pages.words import (
+    TOO_FEW,
     against_words,
     cluster_word,
     counted,
     criterion_keys,
     criterion_words,
     expected_words,
+    few_words,
     limit_words,
     model_words,
-    phantom_words,
+    phantom_banner,
     simulated_words,
     view_words,
     violations_of,
@@ -129,7 +131,8 @@ def report_page(material: Material) -> dict[str, Any]:
         "suite": suite.suite,
         "version": suite.version,
         "description": suite.description,
-        "phantom": phantom_words(material),
+        "phantom": phantom_banner(material),
+        "least_judged": material.wanted.task.report.least_judged,
         "simulated": simulated_words(material),
         "partial": material.partial,
         "excluded": "" if tables.excluded is None else tables.excluded.words,
@@ -242,14 +245,14 @@ def _cards(material: Material, row: Mapping[str, Any] | None, rates: EfrRows) ->
         lines = ["no case was judged", *([] if row is None else [beside(row)])]
         cards.append({"name": "Error-finding rate (EFR) overall", "value": "none", "lines": lines})
     else:
+        name = f"Error-finding rate (EFR) overall, {criterion_name(primary.score, primary.threshold)}"
+        least = material.wanted.task.report.least_judged
         cards.append(
-            _rate_card(
-                f"Error-finding rate (EFR) overall, {criterion_name(primary.score, primary.threshold)}",
-                row,
-                beside(row),
-            )
+            _rate_card(name, row, beside(row))
+            if int(row["cases"]) >= least
+            else {"name": name, "value": TOO_FEW, "lines": [violations_of(row), few_words(least), beside(row)]}
         )
-    worst = rates.weakest(criterion_keys(material))
+    worst = sections.weakest(material, rates)
     if worst is not None:
         name, own = worst
         cards.append({"weakest": name, **_rate_card(f"Weakest relation: {name.replace('_', ' ')}", own)})

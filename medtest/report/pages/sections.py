@@ -106,6 +106,12 @@ def severity(material: Material, rates: EfrRows) -> dict[str, Any]:
     return {"curves": panels, "curve_legend": legend}
 
 
+def weakest(material: Material, rates: EfrRows) -> tuple[str, Mapping[str, Any]] | None:
+    """Return the relation with the highest rate that may be a headline, and its row; None if there is none."""
+    least = material.wanted.task.report.least_judged
+    return rates.weakest(criterion_keys(material), material.tables.own.may_be_weakest, least)
+
+
 def mean_on_sources(material: Material) -> str:
     """Return the mean score on source images as text, or "" without truth."""
     score = curve_score(material)

@@ -149,19 +149,42 @@ def simulated_words(material: Material) -> str:
     )
 
 
-def phantom_words(material: Material) -> str:
-    """Return the names of phantom data sets, or ""."""
+TOO_FEW = "too few judged"
+"""Value of a card whose rate rests on too few judged cases for a headline."""
+
+
+def few_words(least: int) -> str:
+    """Return the number of judged cases that a headline needs."""
+    return f"a headline needs {least} judged cases"
+
+
+def phantom_banner(material: Material) -> tuple[str, str]:
+    """Return title and text of the banner on made sources; "" and "" if they are not made."""
     suite = material.wanted
-    return ", ".join(suite.seeds) if suite.phantom else ""
+    if not suite.phantom:
+        return "", ""
+    names = ", ".join(suite.seeds)
+    if suite.task.prompts:
+        return (
+            "Made prompts",
+            f"The prompts are made by a computer ({names}), nobody wrote them. Rates on them show how the system reacts "
+            "to changes of its prompt; on prompts as people write them they may differ.",
+        )
+    return (
+        "Phantoms",
+        f"The source {suite.task.report.case_input}s are synthetic ({names}). Rates on them show how the system reacts "
+        "to changes of its input; they are not clinical figures.",
+    )
 
 
 def cluster_word(material: Material) -> str:
     """Return the name of the unit that intervals resample."""
-    seeds = material.tables.seeds
+    seeds, prompts = material.tables.seeds, material.wanted.task.prompts
+    own = "prompts" if prompts else "source cases"
     if seeds.empty or "cluster" not in seeds.columns:
-        return "source cases"
+        return own
     alone = (seeds["cluster"].astype(str) == seeds["seed_id"].astype(str)).all()
-    return "source cases" if alone else "clusters of source cases (patients, videos)"
+    return own if alone else "groups of prompts" if prompts else "clusters of source cases (patients, videos)"
 
 
 def model_words(material: Material, *, digits: int = 64) -> str:

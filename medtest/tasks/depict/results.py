@@ -9,18 +9,21 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from medtest.core.tasks.results import TaskPage, TaskResults
 from medtest.report.charts.heat import percent, rows_of
 from medtest.report.pages.material import Material
+from medtest.report.pages.words import TOO_FEW, few_words
 from medtest.results.columns import seeds_of
 from medtest.results.cube.axes import ALL, OVERALL
 from medtest.results.fidelity.tables import PictureTables
 from medtest.results.rates.costs import cost_metrics
 from medtest.tasks.depict.oracle import WHOLE
 from medtest.tasks.depict.report.page import depict_page, reader_words, shown
-from medtest.tasks.depict.rules import STRICT
+from medtest.tasks.depict.rules import LEAST_JUDGED, STRICT
 from medtest.tasks.depict.tables.results import DepictTables
 
 if TYPE_CHECKING:
     import pandas as pd
 
+LARGEST = "Largest net error rate"
+_NONE_ABOVE = f"no operator's net error rate, over at least {LEAST_JUDGED} pairs,"
 TEMPLATE = Path(__file__).parent / "report" / "depictions.html.j2"
 
 
@@ -64,13 +67,21 @@ class DepictResults(TaskResults):
             ends = f"{100 * row['ci_low']:+.1f} to {100 * row['ci_high']:+.1f}"
             lines = [f"95 % interval {ends} points, under {shown(row['relation'])}"]
             lines.append(f"rate {percent(100 * row['rate'])} of {row['cases']:,} pairs, strict")
-            cards.append({"name": "Largest net error rate", "value": f"{100 * row['net']:+.1f} points", "lines": lines})
+            lines.append(f"cannot tell {_count(row['cannot_tell'], row['cannot_tell_rate'])} further pairs")
+            cards.append({"name": LARGEST, "value": f"{100 * row['net']:+.1f} points", "lines": lines})
+        elif not self.tables.net.empty:
+            cards.append({"name": LARGEST, "value": "none shown", "lines": [f"{_NONE_ABOVE} is above its floor"]})
         for kind, words in (("entities", "Entities missed"), ("relations", "Relations missed")):
             missed = self._missed(kind)
-            if missed:
+            if missed and missed["said"] < LEAST_JUDGED:
+                lines = [_judged(missed), few_words(LEAST_JUDGED)]
+                cards.append({"name": words, "value": TOO_FEW, "lines": lines})
+            elif missed:
                 ends = f"{100 * missed['ci_low']:.1f}\N{EN DASH}{100 * missed['ci_high']:.1f} %"
                 lines = [f"95 % interval {ends}", f"{missed['seen']:,} of {missed['said']:,} seen, all operators"]
-                cards.append({"name": words, "value": percent(100 * missed["miss"]), "lines": lines})
+                cards.append(
+                    {"name": words, "value": percent(100 * missed["miss"]), "lines": [*lines, _shares(missed)]}
+                )
         refused = self._refused()
         if refused and refused["withheld"]:
             lines = [f"{refused['withheld']:,} of {refused['asked']:,} prompts"]
@@ -92,13 +103,12 @@ class DepictResults(TaskResults):
                 f"[{100 * row['ci_low']:+.1f}, {100 * row['ci_high']:+.1f}] over repeated prompts; "
                 "tables/actesting_net.csv."
             )
-        missed = [self._missed(kind) for kind in ("entities", "relations")]
-        if all(missed):
-            parts = " and ".join(
-                f"{100 * counts['miss']:.1f} % of {kind}"
-                for kind, counts in zip(("entities", "relations"), missed, strict=True)
-            )
-            lines.append(f"missed: {parts} in the prompts; tables/actesting_miss.csv.")
+        elif not self.tables.net.empty:
+            lines.append(f"{_NONE_ABOVE} is above that of repeated prompts; tables/actesting_net.csv.")
+        missed = {kind: counts for kind in ("entities", "relations") if (counts := self._missed(kind))}
+        if missed:
+            parts = "; ".join(_missed_words(kind, counts) for kind, counts in missed.items())
+            lines.append(f"missed in the prompts: {parts}; tables/actesting_miss.csv.")
         refused = self._refused()
         if refused and refused["withheld"]:
             lines.append(
@@ -124,16 +134,17 @@ class DepictResults(TaskResults):
         return [*lines, reader_words(self.tables)]
 
     def metrics(self) -> dict[str, float]:
-        """Return error, net and miss rates by operator, and costs."""
+        """Return error, net and miss rates by operator, if enough was judged, and costs."""
         values: dict[str, float] = {}
         for row in rows_of(self.tables.errors, rule=STRICT, against="source"):
-            if row["kind"] in ("entities", "relations") and row["cases"]:
+            if row["kind"] in ("entities", "relations") and row["cases"] >= LEAST_JUDGED:
                 values[f"error_{row['kind']}/{row['relation']}"] = float(row["rate"])
         for row in rows_of(self.tables.net, rule=STRICT):
-            if row["kind"] in ("entities", "relations"):
+            if row["kind"] in ("entities", "relations") and row["cases"] >= LEAST_JUDGED:
                 values[f"net_{row['kind']}/{row['relation']}"] = float(row["net"])
         for row in rows_of(self.tables.misses, rule=STRICT):
-            values[f"miss_{row['kind']}/{row['relation']}"] = float(row["miss"])
+            if row["said"] >= LEAST_JUDGED:
+                values[f"miss_{row['kind']}/{row['relation']}"] = float(row["miss"])
         return {**values, **cost_metrics(self._total())}
 
     def sources(self, seeds: pd.DataFrame, trained_on: Sequence[str]) -> str:
@@ -141,8 +152,13 @@ class DepictResults(TaskResults):
         counts = seeds["dataset"].astype(str).value_counts(sort=False)
         return f"{len(seeds):,}: {', '.join(f'{name} {count:,}' for name, count in counts.items())}; a case is a prompt"
 
-    def _strongest(self) -> Mapping[Any, Any]:
+    def may_be_weakest(self, relation: str) -> bool:
+        """Return False if an operator's net rate is not above 0, or rests on too few pairs."""
         rows = rows_of(self.tables.net, rule=STRICT, kind=WHOLE)
+        return not rows or any(row["relation"] == relation for row in rows if _is_above(row))
+
+    def _strongest(self) -> Mapping[Any, Any]:
+        rows = [row for row in rows_of(self.tables.net, rule=STRICT, kind=WHOLE) if _is_above(row)]
         return max(rows, key=lambda row: float(row["net"]), default={})
 
     def _missed(self, kind: str) -> Mapping[Any, Any]:
@@ -155,3 +171,28 @@ class DepictResults(TaskResults):
 
     def _total(self) -> Mapping[Any, Any]:
         return next(iter(rows_of(self.tables.costs, by=ALL)), {})
+
+
+def _is_above(row: Mapping[Any, Any]) -> bool:
+    """Return True if a net rate is a headline: enough pairs, and an interval above 0."""
+    return bool(row["cases"] >= LEAST_JUDGED and row["ci_low"] > 0)
+
+
+def _count(number: int, share: float) -> str:
+    return f"{number:,} ({percent(100 * share)})" if number else "no"
+
+
+def _judged(missed: Mapping[Any, Any]) -> str:
+    total = missed["said"] + missed["cannot_tell"]
+    return f"{missed['said']:,} of {total:,} judged, cannot tell {100 * missed['cannot_tell_rate']:.0f} %"
+
+
+def _shares(missed: Mapping[Any, Any]) -> str:
+    untold = 100 * missed["cannot_tell_rate"]
+    return f"judged {100 - untold:.0f} %, cannot tell {untold:.0f} %"
+
+
+def _missed_words(kind: str, missed: Mapping[Any, Any]) -> str:
+    if missed["said"] < LEAST_JUDGED:
+        return f"{kind}: {_judged(missed)}, too few for a rate"
+    return f"{100 * missed['miss']:.1f} % of {kind} ({_shares(missed)})"

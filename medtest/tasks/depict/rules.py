@@ -54,6 +54,8 @@ RULES: tuple[str, ...] = (STRICT, PAPER, RELEASED)
 ENTITIES, RELATIONS, ATTRIBUTES, COUNTS = "entities", "relations", "attributes", "counts"
 KINDS: tuple[str, ...] = (ENTITIES, RELATIONS, ATTRIBUTES, COUNTS)
 """Kinds of errors."""
+LEAST_JUDGED = 20
+"""Number of judged cases, or of judged things in prompts, below which a rate is no headline."""
 _TOP, _TOP_EXCHANGE = 20, 10
 _REMOVES = (REMOVAL, EXCHANGE_REMOVAL)
 

@@ -28,6 +28,7 @@ from medtest.core.tasks.base import (
     TaskTables,
 )
 from medtest.core.tasks.results import TaskResults
+from medtest.tasks.depict.rules import LEAST_JUDGED
 from medtest.tasks.depict.words import COLUMNS, Words, words_of
 
 _MOST_PROMPT = 60
@@ -163,6 +164,7 @@ class DepictTask(Task):
     tables: ClassVar[TaskTables] = PictureTaskTables()
     report: ClassVar[TaskReport] = TaskReport(
         case_input="prompt",
+        least_judged=LEAST_JUDGED,
         rate_words="The rates of all relations, as gates use them; the errors of the pictures are above.",
         strip_words="Boxes mark what the reader detected. Beside the pictures: prompts, changes and errors.",
     )

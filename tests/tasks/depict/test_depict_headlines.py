@@ -1,0 +1,126 @@
+"""Headlines of systems that draw: none from a handful of judged cases, none where the floor explains the rate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from depict_records import NAMES, drawn, failing, records, right, without_last
+
+from medtest.core.scenes import Pool, Scene, Tells
+from medtest.report.mlflow.headline import headline_of
+from medtest.report.pages.material import Material
+from medtest.report.pages.page import report_page
+from medtest.report.pages.words import cluster_word, phantom_banner
+from medtest.results.records.records_io import Records
+from medtest.results.records.wanted import Wanted
+from medtest.results.tables import tables_of
+from medtest.suite.model import Criterion
+from medtest.tasks.depict.results import DepictResults
+from medtest.tasks.depict.tables.results import depict_tables
+
+BLIND = Tells(classes=frozenset(NAMES), predicates=frozenset({"on"}))
+"""A reader that knows one of three predicates."""
+WANTED = Wanted(
+    suite="t2i",
+    version="1",
+    seeds={"captions": "caption_phantoms"},
+    relations={name: name for name in ("ec", "er_r", "er_a", "ss", "ec_er_r", "ec_er_a", "unchanged")},
+    primary=Criterion(score="whole", threshold=0.0, against="source"),
+    scores=("whole",),
+    thresholds=(0.0,),
+    against=("source",),
+    kind="depiction",
+)
+
+
+def results_of(made: Records) -> DepictResults:
+    tables = depict_tables(made)
+    assert tables is not None
+    return DepictResults(tables)
+
+
+def card_of(results: DepictResults, name: str) -> dict[str, Any]:
+    return next(card for card in results.cards() if card["name"] == name)
+
+
+def no_predicates(pool: Pool, rng: np.random.Generator, prompt: str) -> Scene:
+    scene = drawn(pool, BLIND)
+    return Scene(entities=scene.entities, triples=(), tells=BLIND)
+
+
+def material_of(made: Records, folder: Path) -> Material:
+    return Material(folder=folder, wanted=WANTED, tables=tables_of(made, WANTED))
+
+
+def test_a_miss_rate_of_a_few_judged_relations_is_no_headline() -> None:
+    made = records(2, no_predicates)
+    results = results_of(made)
+    row = results._missed("relations")
+    assert 0 < row["said"] < 20 < row["said"] + row["cannot_tell"]
+    card = card_of(results, "Relations missed")
+    assert card["value"] == "too few judged"
+    judged = f"{row['said']} of {row['said'] + row['cannot_tell']} judged"
+    assert any(judged in line and "cannot tell" in line for line in card["lines"])
+    assert "% of relations" not in " ".join(results.lines())
+    assert judged in " ".join(results.lines())
+    assert not any(name.startswith("miss_relations/") for name in results.metrics())
+
+
+def test_a_miss_rate_stands_beside_the_share_that_was_judged() -> None:
+    results = results_of(records(20, no_predicates))
+    row = results._missed("relations")
+    assert row["said"] >= 20
+    card = card_of(results, "Relations missed")
+    assert card["value"] == "100 %"
+    share = 100 * row["said"] / (row["said"] + row["cannot_tell"])
+    assert any(f"judged {share:.0f} %" in line for line in card["lines"])
+    assert f"judged {share:.0f} %" in " ".join(results.lines())
+
+
+def test_a_net_rate_whose_interval_spans_zero_is_not_the_largest(tmp_path: Path) -> None:
+    made = records(30, failing(0.3, steady=False), seed=2)
+    results = results_of(made)
+    net = results.tables.net
+    strict = net[(net["rule"] == "strict") & (net["kind"] == "whole")]
+    assert (strict["ci_low"] <= 0).all()
+    assert strict["net"].max() > 0
+    card = card_of(results, "Largest net error rate")
+    assert card["value"] == "none shown"
+    assert "has the largest net error rate" not in " ".join(results.lines())
+    assert "no operator" in " ".join(results.lines())
+    material = material_of(made, tmp_path)
+    assert material.tables.efr["violations"].max() > 0
+    assert not any(name.get("weakest") for name in report_page(material)["cards"])
+    assert headline_of(material, "run").tags["weakest_relation"] == "none"
+
+
+def test_an_operator_that_fails_more_than_the_floor_is_named(tmp_path: Path) -> None:
+    def draw(pool: Pool, rng: np.random.Generator, prompt: str) -> Scene:
+        return drawn(without_last(pool) if prompt.endswith(" ec") else pool)
+
+    made = records(30, draw)
+    assert card_of(results_of(made), "Largest net error rate")["value"] == "+100.0 points"
+    assert any("EC has the largest net error rate" in line for line in results_of(made).lines())
+    material = material_of(made, tmp_path)
+    assert next(card["weakest"] for card in report_page(material)["cards"] if card.get("weakest")) == "ec"
+    assert headline_of(material, "run").tags["weakest_relation"] == "ec, 100 %"
+
+
+@pytest.mark.parametrize(("seeds", "shown"), [(2, False), (4, True)])
+def test_an_error_rate_of_a_few_judged_prompts_is_no_headline(seeds: int, shown: bool, tmp_path: Path) -> None:
+    page = report_page(material_of(records(seeds, failing(0.5, steady=True)), tmp_path))
+    value = page["cards"][0]["value"]
+    assert (value == "too few judged") != shown
+    assert page["cards"][0]["name"].startswith("Error-finding rate (EFR) overall")
+
+
+def test_banners_of_prompts_speak_of_prompts(tmp_path: Path) -> None:
+    material = material_of(records(2, right), tmp_path)
+    title, words = phantom_banner(material)
+    assert title == "Made prompts"
+    assert "captions" in words
+    assert "image" not in words and "clinic" not in words and "patient" not in words
+    assert cluster_word(material) == "prompts"
