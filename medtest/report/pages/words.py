@@ -167,8 +167,8 @@ def phantom_banner(material: Material) -> tuple[str, str]:
     if suite.task.prompts:
         return (
             "Made prompts",
-            f"The prompts are made by a computer ({names}), nobody wrote them. Rates on them show how the system reacts "
-            "to changes of its prompt; on prompts as people write them they may differ.",
+            f"The prompts are made by a computer ({names}), nobody wrote them. Rates on them show how the system "
+            "reacts to changes of its prompt; on prompts as people write them they may differ.",
         )
     return (
         "Phantoms",
