@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 from skimage.metrics import structural_similarity
 
-from medtest.core.cases import Address, FollowUp, PreparedSeed, ReasonCode
+from medtest.core.cases import Address, FollowUp, ImageSpec, PreparedSeed, ReasonCode, Seed, SeedRef
 from medtest.core.errors import NotApplicable, TargetUnreachable
+from medtest.preparation import prepare
+from medtest.preparation.similarity import ssim
 from medtest.relations.base import Relation
 from medtest.relations.calibration.positions import Positions, parameters
 from medtest.relations.calibration.relation import Calibrated
@@ -173,3 +175,13 @@ def test_a_weakened_setting_does_not_count_as_met() -> None:
 
 def test_a_calibrated_relation_keeps_the_contract() -> None:
     check_relation(calibrated("contrast", [0.9]), synthetic_seed(0))
+
+
+def test_volumes_of_floats_are_calibrated_slice_by_slice() -> None:
+    rng = np.random.default_rng(0)
+    smooth = np.stack([np.add.outer(np.arange(40.0), 3 * np.arange(40.0)) - 80 for _ in range(3)])
+    volume = (smooth + rng.normal(0, 5, smooth.shape)).astype(np.float32)
+    spec = ImageSpec(dtype="float32", low=-200, high=300, axes="zyx")
+    seed = prepare(Seed(ref=SeedRef(dataset="d", seed_id="s"), image=volume, kind="image", spec=spec), size=None)
+    follow_up = made(calibrated("gaussian_noise", [0.8]), seed, 1)
+    assert ssim(follow_up.image, volume, spec) == pytest.approx(0.8, abs=0.01)
