@@ -167,7 +167,7 @@ class _SeamTest:
 def _relation(plan: PartPlan, library: Path) -> Relation:
     """Return the suite's relation with another library: matter does not shine, instruments are cut out."""
     fields = type(plan.settings).model_fields
-    options = {"wetness": 0.0, "kind": "cutout"}
+    options = {"wetness": 0.0, "relief": 0.0, "kind": "cutout"}
     changed = {"library_folder": str(library), **{key: value for key, value in options.items() if key in fields}}
     relation: Relation = plan.info.load()(plan.settings.model_copy(update=changed))
     return relation

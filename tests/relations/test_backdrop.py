@@ -17,7 +17,7 @@ PLACE = (slice(0, 2 * CELLS), slice(0, 2 * CELLS))
 def exposed(light: Image, through: int, matter: Image, barred: Image) -> tuple[Image, Image]:
     """A brown picture, and the same with matter and without noise."""
     image = np.full((2 * CELLS, 2 * CELLS, 3), (150, 90, 60), np.uint8)
-    plain = np.full((2 * CELLS, 2 * CELLS), 128, np.uint8)
+    plain = np.ones((2 * CELLS, 2 * CELLS), np.float32)
     backdrop = Backdrop(
         small=image[::2, ::2].copy(), luma=cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), grain=plain, open=255 - barred
     )
@@ -70,3 +70,17 @@ def test_the_black_frame_does_not_darken_the_picture_below() -> None:
     beside = cv2.dilate(scene.field.view(np.uint8), np.ones((3, 3), np.uint8)).astype(bool) & ~scene.field
     assert backdrop.small[beside].max(axis=1).min() > 30
     assert np.array_equal(backdrop.luma, cv2.cvtColor(seed.image, cv2.COLOR_RGB2GRAY))
+
+
+def test_matter_has_the_noise_of_each_place_and_no_edge_of_what_it_hides() -> None:
+    seed = synthetic_seed(0)
+    scene = scene_of(seed)
+    image = np.full_like(seed.image, 120)
+    noisy = image[:, seed.width // 2 :]
+    noisy += np.random.default_rng(0).integers(0, 7, (*noisy.shape[:2], 1)).astype(np.uint8)
+    image[-20:-16] = 250
+    grain = backdrop_of(image, np.zeros_like(seed.frame), scene, seed.frame).grain
+    top = seed.height // 2
+    assert grain[:top, : seed.width // 2 - 4].std() < 1e-6
+    assert 0.004 < grain[:top, seed.width // 2 + 4 :].std() < 0.02
+    assert np.abs(grain - 1).max() <= 0.251

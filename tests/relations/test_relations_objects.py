@@ -29,10 +29,10 @@ relaxed = settings(max_examples=15)
 GOLDEN = {
     ("instrument", "levels"): (2, "e6e480a5c967e31c"),
     ("instrument", "published"): (2, "85ba94a0ae95440d"),
-    ("feces", "levels"): (4, "6ec7eda1f928bb4d"),
-    ("feces", "published"): (4, "94c539594745db7d"),
-    ("blood", "levels"): (4, "56b3276f467080f7"),
-    ("blood", "published"): (4, "2d91e46f9b312183"),
+    ("feces", "levels"): (5, "12abf93d0fcf95c4"),
+    ("feces", "published"): (5, "94c539594745db7d"),
+    ("blood", "levels"): (5, "b0cbaad1b4203859"),
+    ("blood", "published"): (5, "2d91e46f9b312183"),
 }
 
 

@@ -25,14 +25,14 @@ from medtest.relations.objects.placing import field_look, likeness
 class _Covering(PastedPieces):
     """Base class of the two relations; a subclass names its matter."""
 
-    revision: ClassVar[int] = 4
+    revision: ClassVar[int] = 5
     nested: ClassVar[bool] = True
     matter: ClassVar[type[Stool] | type[BloodMatter]]
 
     def __init__(self, settings: Any) -> None:
         super().__init__(settings)
         self._matters: dict[str, Matter] = {
-            swatch.name: self.matter(swatch, settings.wetness)
+            swatch.name: self.matter(swatch, settings.wetness, settings.relief)
             for swatch in self._swatches
             if any(info.name == swatch.name for info in self.infos)
         }

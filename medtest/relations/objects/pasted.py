@@ -131,11 +131,13 @@ class PiecesSettings(RangedSettings[AreaLevel], _LibrarySettings):
     """Settings of ``feces`` and ``blood``.
 
     Attributes:
-        wetness: Factor on the wetness of the matter in levels.
+        wetness: Factor on the wetness of the matter in levels; 0 leaves out thin liquid and foam too.
+        relief: Factor on what is drawn onto the matter in levels: its height, rounded rims and uneven brightness.
         published: Ranges in published mode, which are ours as the report gives no figures.
     """
 
     wetness: float = Field(default=1.0, ge=0.0, le=2.0)
+    relief: float = Field(default=1.0, ge=0.0, le=2.0)
     published: PiecesRange
 
     def level(self, severity: int, rng: np.random.Generator) -> AreaLevel:

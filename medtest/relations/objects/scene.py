@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 
 from medtest.core.cases import Mask, PreparedSeed
 from medtest.core.errors import NotApplicable
+from medtest.relations.objects.matter.around import LIMITS as LIGHT_LIMITS
+from medtest.relations.objects.matter.around import tissue_around
 from medtest.relations.objects.matter.noise_bank import tile
 from medtest.relations.placement import keep_out, lesion_distance
 
@@ -28,8 +30,6 @@ COARSE = 8
 """Work cells along a side of one coarse cell, in which light and folds are estimated."""
 BRIGHTEST = 225
 """Luma above which a pixel does not raise the estimate of the light, so that reflections do not count."""
-LIGHT_LIMITS = (0.12, 1.7)
-"""Least and largest light, as share of the field's median."""
 HIGHLIGHT = (248.0, 224.0, 203.0)
 """Mean colour of 5,780 reflections in Kvasir-SEG."""
 WHITE_FROM = 190
@@ -61,6 +61,9 @@ class SceneEstimate:
         field: bool, the field of view.
         tool: bool, large grey things in it: instruments and the scope's own shaft. False where most of it is grey.
         light: Illumination as share of the field's median.
+        local: Colour of the tissue around as share of the field's mean colour, 3×places: light and cast of each place.
+        texture: Fine contrast of the tissue around each place as multiple of usual mucosa's, 0.6 to 1.7.
+        mean: The field's mean colour without reflections, R, G and B.
         rim: Distance from the rim of the field, in work cells.
         free: Distance from what the case keeps free (the lesion), in work cells; large without.
         valley: How much darker a place is than its surroundings, about −1 to 1: between folds > 0, on ridges < 0.
@@ -85,6 +88,9 @@ class SceneEstimate:
     field: Mask
     tool: Mask
     light: Floats
+    local: Floats
+    texture: Floats
+    mean: tuple[float, float, float]
     rim: Floats
     free: Floats
     valley: Floats
@@ -127,6 +133,8 @@ def _estimate(seed: PreparedSeed) -> SceneEstimate:
     total = cv2.sumElems(cv2.bitwise_and(small, small, mask=field.view(np.uint8)))[:3]
     even = np.minimum(luma, np.uint8(BRIGHTEST))
     light, middle = _light(even, field)
+    plain = field & (channel_limits(small)[1] < WHITE_FROM)
+    local, texture, mean = tissue_around(small, even, plain if plain.any() else field, light)
     folds = _folds(even)
     across, down = (np.count_nonzero(field, axis=axis) @ np.arange(field.shape[1 - axis]) for axis in (0, 1))
     centre = (float(across) / pixels, float(down) / pixels)
@@ -143,6 +151,9 @@ def _estimate(seed: PreparedSeed) -> SceneEstimate:
         field=field,
         tool=_tool(small, field),
         light=light,
+        local=local,
+        texture=texture,
+        mean=mean,
         rim=np.asarray(rim, np.float32),
         free=np.asarray(free, np.float32),
         valley=_darker(even, 5, 21),

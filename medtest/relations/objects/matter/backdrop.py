@@ -18,8 +18,12 @@ AROUND = np.ones((5, 5), np.uint8)
 """Work cells around matter whose colour is coarse too, so that none ends at the rim."""
 BESIDE = (9, 9)
 """Work cells of the field whose mean colour a cell on the frame has."""
-BRIGHT = 150.0
-"""Brightness in grey levels at which matter is as noisy as the picture."""
+STRENGTH = 0.6
+"""Share of the picture's finest detail, its noise, that matter has as well."""
+CLIPPED, USUAL = 4.0, 107.0
+"""Multiple of the noise above which detail is an edge and cut off, and the brightness at which noise was measured."""
+FAINTEST, STRONGEST = 0.03, 0.25
+"""Bounds of what is cut off, as share of brightness."""
 
 Bytes = NDArray[np.uint8]
 
@@ -31,13 +35,13 @@ class Backdrop:
     Attributes:
         small: The image on the work grid, RGB.
         luma: Brightness of the image.
-        grain: Noise as factor on the brightness of matter, in 128ths.
+        grain: float32, its finest detail, as factor on the brightness of matter.
         open: 255 where matter may be seen, else 0.
     """
 
     small: Image
     luma: Bytes
-    grain: Bytes
+    grain: Floats
     open: Bytes
 
     def expose(
@@ -62,11 +66,14 @@ class Backdrop:
         half = (-(-small.shape[1] // COLOUR), -(-small.shape[0] // COLOUR))
         coarse = (cv2.resize(colour, half, interpolation=cv2.INTER_AREA) for colour in colours)
         shares = cv2.max(cv2.divide(after, before, scale=255), cv2.inRange(before, 0, 0))
-        keep, luma, red, blue = (
-            cv2.resize(layer, size, interpolation=cv2.INTER_LINEAR) for layer in (shares, added, *coarse)
+        # Brightness is rounded once: several roundings would be noise that a smooth picture does not have.
+        keep, lit, red, blue = (
+            cv2.resize(layer, size, interpolation=cv2.INTER_LINEAR)
+            for layer in (shares, added.astype(np.float32), *coarse)
         )
-        cv2.multiply(luma, self.grain[place], dst=luma, scale=1 / 128)
-        cv2.add(luma, cv2.multiply(self.luma[place], keep, scale=1 / 255), dst=luma)
+        cv2.multiply(lit, self.grain[place], dst=lit)
+        below = cv2.multiply(self.luma[place], keep, scale=1 / 255, dtype=cv2.CV_32F)
+        luma = cv2.add(lit, below, dtype=cv2.CV_8U)
         near = cv2.resize(cv2.dilate(matter, AROUND), size, interpolation=cv2.INTER_NEAREST)
         exposed = cv2.cvtColor(cv2.merge([luma, red, blue]), cv2.COLOR_YCrCb2RGB)
         cv2.copyTo(exposed, cv2.bitwise_and(near, self.open[place]), part)
@@ -75,12 +82,21 @@ class Backdrop:
 def backdrop_of(image: Image, frame: Mask, scene: SceneEstimate, barred: Mask) -> Backdrop:
     """Return the backdrop of an image, uint8 H×W×3, with its frame; ``barred`` is True where matter is never seen."""
     height, width = barred.shape
-    grain = grain_of(height, width) * np.float32(128.0 * scene.noise / BRIGHT)
     rows, columns = scene.shape
+    small = _filled(image, frame, (columns, rows))
+    luma = np.asarray(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), np.uint8)
+    # Detail is what cells of two pixels leave out, or those of the work grid if they are larger.
+    coarse = cv2.cvtColor(small, cv2.COLOR_RGB2GRAY)
+    if scene.cell < 2:
+        coarse = cv2.resize(luma, (-(-width // 2), -(-height // 2)), interpolation=cv2.INTER_AREA)
+    smooth = cv2.resize(coarse.astype(np.float32), (width, height), interpolation=cv2.INTER_LINEAR)
+    unit, most = np.float32(1), min(max(CLIPPED * scene.noise / USUAL, FAINTEST), STRONGEST)
+    grain = unit + np.float32(STRENGTH) * (luma / np.maximum(smooth, unit) - unit)
+    np.clip(grain, np.float32(1 - most), np.float32(1 + most), out=grain)
     return Backdrop(
-        small=_filled(image, frame, (columns, rows)),
-        luma=np.asarray(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), np.uint8),
-        grain=np.clip(grain + np.float32(128.5), 96, 160).astype(np.uint8),
+        small=small,
+        luma=luma,
+        grain=np.asarray(grain, np.float32),
         open=(~barred).view(np.uint8) * np.uint8(255),
     )
 

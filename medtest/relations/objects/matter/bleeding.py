@@ -54,6 +54,7 @@ class BloodMatter(Matter):
 
     swatch: Swatch
     wetness: float = 1.0
+    relief: float = 1.0
     kind: ClassVar[str] = "blood"
     fringe: ClassVar[float] = FRINGE + 0.02
 

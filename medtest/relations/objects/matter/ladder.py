@@ -145,7 +145,7 @@ class Matter(ABC):
         potential -= np.float32(LUMEN) * (np.float32(1.0) - smooth(scene.light, *DARK))
         across, down = gradient(potential)
         for name in ("slope_x", "slope_y"):
-            parts[name] = parts[name] * np.float32(scene.detail)
+            parts[name] = parts[name] * scene.texture
         parts |= {"across": across, "down": down, "lamp_x": scene.lamp_x, "lamp_y": scene.lamp_y}
         usable = np.flatnonzero((scene.field & ~scene.tool & (scene.free > least)).ravel())
         values = potential.ravel()[usable]
@@ -166,6 +166,7 @@ class Matter(ABC):
             name: np.ascontiguousarray(grid).reshape(-1, *grid.shape[2:]).take(places, axis=0, mode="clip")
             for name, grid in parts.items()
         }
+        part["local"] = scene.local.reshape(3, -1).take(places, axis=1)
         shown_parts = {name: part[name] for name in PLACED} | self.dress(scene, part)
         shown_potential = values[order[:shown]]
         rows, columns = np.divmod(places, scene.shape[1])

@@ -45,6 +45,8 @@ SHADE = (0.025, 0.12)
 """Light at which G and B have sunk to half of R's share."""
 SHOULDER = 204.0
 """Red from which brightness rises at 0.4 of its pace, so that lit matter keeps its colour."""
+KIN = 0.07
+"""Difference of colour from the tissue's, as share, up to which matter has the tissue's pigment; none at twice that."""
 FOAM, FOAM_COLOUR = 0.6, (1.2, 1.35, 1.7)
 """Opacity of foam, and its colour as multiple of the matter's."""
 AMBIENT = 0.30
@@ -66,6 +68,7 @@ class Stool(Matter):
 
     swatch: Swatch
     wetness: float = 1.0
+    relief: float = 1.0
     kind: ClassVar[str] = "feces"
     fringe: ClassVar[float] = FILM[0]
 
@@ -89,13 +92,14 @@ class Stool(Matter):
         potential += np.float32(VALLEY) * scene.valley + np.float32(FLOW) * scene.flow
         albedo, surface = swatch_window(self.swatch, rng, scene.shape)
         height = (surface[..., 0].astype(np.float32) - np.float32(128)) * np.float32(RELIEF / 16)
-        slope_x, slope_y = gradient(height + np.float32(LUMPS) * mid)
+        slope_x, slope_y = gradient(height + np.float32(LUMPS * self.relief) * mid)
         return potential, {
             "slope_x": slope_x,
             "slope_y": slope_y,
             "albedo": albedo,
             "surface": surface,
             "light": scene.light,
+            "texture": scene.texture,
             "flow": scene.flow,
             "low": low,
             "mid": mid,
@@ -108,22 +112,39 @@ class Stool(Matter):
         """Return colour, wetness, liquid, foam, sparks and opacity of the places."""
         unit = np.float32(1.0)
         light = np.minimum(part["light"], np.float32(BRIGHTEST))
-        tone = light * (unit + np.float32(TONE) * part["low"])
-        colour = np.ascontiguousarray(part["albedo"].T, np.float32) * tone * column(scene.tint)
+        # Matter is as rough to the camera as the tissue around it would be.
+        colour = np.ascontiguousarray(part["albedo"].T, np.float32)
+        mean = column(self.swatch.mean)
+        colour = mean + (colour - mean) * part["texture"]
+        kin = self._kinship(scene)
+        own = light * (column((1 - kin,) * 3))
         # In the shade tissue lends its red, and light that returns from matter is warmer.
         for channel, lost in enumerate(SHADE, 1):
-            colour[channel] *= light * np.float32(1.0 + lost) / (light + np.float32(lost))
+            own[channel] *= light * np.float32(1.0 + lost) / (light + np.float32(lost))
+        colour *= (own + np.float32(kin) * part["local"]) * column(scene.tint)
+        colour *= unit + np.float32(TONE * self.relief) * part["low"]
+        # A camera leaves the tissue's own red as it is and compresses what is brighter.
+        start = np.maximum(part["local"][0] * np.float32(kin * scene.mean[0]), np.float32(SHOULDER))
         most = np.maximum(colour[0], unit)
-        colour *= np.minimum(unit, np.float32(0.4) + np.float32(0.6 * SHOULDER) / most)
+        colour *= np.minimum(unit, np.float32(0.4) + np.float32(0.6) * start / most)
         return {
             "colour": colour,
             "wet": part["surface"][:, 2] * np.float32(2.0 * self.wetness / 255) * smooth(light, 0.3, 0.9),
-            "film": smooth(part["flow"] + np.float32(0.7) * part["mid"], -1.0, 1.3),
-            "foam": smooth(part["froth"], 0.7, 1.5) * part["bubbles"],
+            "film": smooth(part["flow"] + np.float32(0.7) * part["mid"], -1.0, 1.3)
+            * np.float32(min(self.wetness, 1.0)),
+            "foam": smooth(part["froth"], 0.7, 1.5) * part["bubbles"] * np.float32(min(self.wetness, 1.0)),
             "spark": smooth(part["fine"], *SPARKS),
             "broken": smooth(part["fine"], 0.0, 1.4),
             "opacity": part["surface"][:, 1] * np.float32(1 / 255),
         }
+
+    def _kinship(self, scene: SceneEstimate) -> float:
+        """Return 1 if the matter has the tissue's pigment, 0 if another one, which hides the tissue's own colours."""
+        weights = (0.299, 0.587, 0.114)
+        mine = [value * factor for value, factor in zip(self.swatch.mean, scene.tint, strict=True)]
+        brightness = [sum(w * v for w, v in zip(weights, values, strict=True)) for values in (mine, scene.mean)]
+        shares = [a * brightness[1] / (b * max(brightness[0], 1.0)) for a, b in zip(mine, scene.mean, strict=True)]
+        return min(max(2.0 - max(abs(share - 1.0) for share in shares) / KIN, 0.0), 1.0)
 
     def shade(self, ladder: Ladder, threshold: float, count: int) -> tuple[Floats, Floats]:
         """Return light and transmission of the covered places and the film around them."""
@@ -137,9 +158,13 @@ class Stool(Matter):
         # A rim rises as a quarter of a circle would, flattening towards the inside.
         unit = np.float32(1.0)
         rest = unit - np.clip(depth * np.float32(1.0 / ROUNDING), 0.0, 1.0)
-        rise = rest * np.float32(2.0 * HEIGHT / ROUNDING) / steep
+        rise = rest * np.float32(2.0 * HEIGHT / ROUNDING * self.relief) / steep
         facing = self.facing(part, rise)
         lit = np.float32(AMBIENT) + np.float32(1.2 - AMBIENT) * np.clip(facing, 0.0, 1.0)
+        if self.relief < 1:
+            # Flat matter returns the light that tissue does.
+            flat = unit / np.sqrt(unit + part["lamp_x"] * part["lamp_x"] + part["lamp_y"] * part["lamp_y"])
+            lit += np.float32(1.0 - self.relief) * (np.float32(1.0 - AMBIENT) - np.float32(1.2 - AMBIENT) * flat)
         shine = np.maximum(smooth(facing, *GLINT) * part["broken"], part["spark"] * smooth(facing, 0.72, 0.90))
         shine = np.minimum(shine * part["wet"], unit) * cover
         opaque = cover * part["opacity"]

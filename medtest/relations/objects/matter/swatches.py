@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import cv2
 import numpy as np
@@ -37,6 +37,12 @@ class Swatch:
     height: NDArray[np.uint8]
     opacity: NDArray[np.uint8]
     wetness: NDArray[np.uint8]
+
+    @cached_property
+    def mean(self) -> tuple[float, float, float]:
+        """Mean of the albedo, R, G and B."""
+        red, green, blue = self.albedo.reshape(-1, 3).sum(axis=0, dtype=np.int64) / self.height.size
+        return float(red), float(green), float(blue)
 
 
 @lru_cache(maxsize=32)
