@@ -245,7 +245,7 @@ def test_values_are_clipped_and_rounded() -> None:
 def test_wrong_pictures_are_refused() -> None:
     like = np.zeros((8, 8, 3), np.uint8)
     for wrong in (np.zeros((4, 8, 3), np.uint8), np.zeros((8, 8, 2), np.uint8)):
-        with pytest.raises(Exception, match="made a picture of"):
+        with pytest.raises(Exception, match="makes a picture of"):
             as_picture(wrong, like)
     for value in (np.nan, np.inf):
         with pytest.raises(Exception, match="not finite"):

@@ -78,10 +78,7 @@ def checked_arguments(
         kind: The class.
         stated: Plain data from a suite. Keys of mistakes are relative to it.
     """
-    known, values, wrong = argument_types(library, kind), dict[str, Any](), list[WrongSetting]()
-    for name, default in {library.chance: 1.0, **library.defaults}.items():
-        if name in known.types:
-            values[name] = default
+    known, values, wrong = argument_types(library, kind), library.default_arguments(kind), list[WrongSetting]()
     for name, value in stated.items():
         problem = _problem(known, name, value)
         if problem is not None:

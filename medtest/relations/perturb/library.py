@@ -91,6 +91,11 @@ class TransformLibrary(ABC):
         signature = inspect.signature(kind)
         return {name: each for name, each in signature.parameters.items() if each.kind in plain}
 
+    def default_arguments(self, kind: type) -> dict[str, Any]:
+        """Return the arguments of a class that replace the library's defaults."""
+        stated = {self.chance: 1.0, **self.defaults}
+        return {name: value for name, value in stated.items() if name in self.parameters(kind)}
+
     @abstractmethod
     def moves(self, kind: type) -> Moves:
         """Return whether a class moves pixels, as the library states it."""

@@ -28,8 +28,7 @@ class MonaiLibrary(TransformLibrary):
     extra: ClassVar[str] = "monai"
     packages: ClassVar[tuple[str, ...]] = ("monai", "torch", "scipy")
     chance: ClassVar[str] = "prob"
-    # The library repeats or mirrors the edge, which no effect describes.
-    defaults: ClassVar[Mapping[str, Any]] = {"padding_mode": "zeros", "grid_padding_mode": "zeros"}
+    defaults: ClassVar[Mapping[str, Any]] = {"upsample_mode": "bilinear"}
     reserved: ClassVar[frozenset[str]] = TransformLibrary.reserved | {
         "cache_grid",
         "grid_dtype",
@@ -43,6 +42,8 @@ class MonaiLibrary(TransformLibrary):
         **dict.fromkeys(("ComputeHoVerMaps", "DetectEnvelope", "ForegroundMask", "IntensityRemap"), _SIGNAL),
         **dict.fromkeys(("UltrasoundConfidenceMapTransform",), _SIGNAL),
         **dict.fromkeys(("MaskIntensity",), _OTHERS),
+        "NormalizeIntensity": "it changes the range of the numbers, not the picture",
+        "RandIntensityRemap": "its random numbers cannot be seeded",
     }
 
     def candidates(self) -> Iterator[type]:
@@ -54,6 +55,13 @@ class MonaiLibrary(TransformLibrary):
             wanted = isinstance(kind, type) and issubclass(kind, transforms.Transform) and not _is_abstract(kind)
             if wanted and kind.__module__.removeprefix(_PACKAGE) in _MODULES:
                 yield kind
+
+    def default_arguments(self, kind: type) -> dict[str, Any]:
+        """Fill edges, which the library repeats or mirrors: no effect describes that. Histograms end at 1."""
+        known, stated = self.parameters(kind), super().default_arguments(kind)
+        for name in {"padding_mode", "grid_padding_mode"} & set(known):
+            stated[name] = "constant" if known[name].default == "edge" else "zeros"
+        return {**stated, "max": 1} if kind.__name__ == "HistogramNormalize" else stated
 
     def moves(self, kind: type) -> Moves:
         """Return the place of its module; lower resolution is no movement."""
@@ -72,15 +80,16 @@ class MonaiLibrary(TransformLibrary):
             if hasattr(transform, "set_random_state"):
                 transform.set_random_state(seed=seed)
             result = transform(np.ascontiguousarray(array.transpose(2, 0, 1)))
+            result = result[0] if isinstance(result, tuple) else result  # Affine returns its matrix, too
             return np.asarray(getattr(result, "array", result)).transpose(1, 2, 0)
 
-        known = self.parameters(kind)
-        linear = {"mode": "bilinear"} if "mode" in known else {}
-        nearest = {"mode": "nearest"} if "mode" in known else {}
+        modes = {"mode", "grid_mode"} & set(self.parameters(kind))
         grid, mask = companions.grid, companions.mask
         return changed(as_floats(image)) * np.float32(255.0), Companions(
-            grid=None if grid is None else changed(grid, **linear),
-            mask=None if mask is None else changed(mask.astype(np.float32)[..., None], **nearest)[..., 0] > 0.5,
+            grid=None if grid is None else changed(grid, **dict.fromkeys(modes, "bilinear")),
+            mask=None
+            if mask is None
+            else changed(mask.astype(np.float32)[..., None], **dict.fromkeys(modes, "nearest"))[..., 0] > 0.5,
         )
 
 

@@ -27,7 +27,8 @@ class NrtkLibrary(TransformLibrary):
     reserved: ClassVar[frozenset[str]] = TransformLibrary.reserved | {"is_static"}
     refused: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(("AlbumentationsPerturber", "ComposePerturber"), _OTHERS),
-        "RandomCropPerturber": "it changes the size of the picture",
+        **dict.fromkeys(("RandomCropPerturber", "RandomScalePerturber"), "it changes the size of the picture"),
+        "RandomTranslationPerturber": "it moves the picture by up to its whole size, which no argument limits",
     }
 
     def candidates(self) -> Iterator[type]:

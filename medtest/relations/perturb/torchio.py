@@ -33,6 +33,8 @@ class TorchIOLibrary(TransformLibrary):
         "AffineElasticDeformation": "its random form RandomAffineElasticDeformation takes plain data",
         "ElasticDeformation": "its random form RandomElasticDeformation takes plain data",
         "Motion": "its random form RandomMotion takes plain data",
+        **dict.fromkeys(("RandomSwap", "Swap"), "it takes pictures to pieces"),
+        "ZNormalization": "it changes the range of the numbers, not the picture",
         "Spike": "its random form RandomSpike takes plain data",
     }
 

@@ -48,7 +48,8 @@ class Transform:
             companions: Data to move along.
 
         Raises:
-            BadOutput: The picture has another size, or numbers that are not finite.
+            NotApplicable: The picture has another size.
+            BadOutput: It has numbers that are not finite.
         """
         arguments, _ = checked_arguments(self.library, self.kind, stated)
         with warnings.catch_warnings():

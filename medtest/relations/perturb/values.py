@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.core.cases import Image
-from medtest.core.errors import BadOutput
+from medtest.core.errors import BadOutput, NotApplicable
 
 
 def as_floats(image: Image) -> NDArray[np.float32]:
@@ -25,13 +25,14 @@ def as_picture(changed: NDArray[Any], like: Image) -> Image:
         like: The picture that was changed.
 
     Raises:
-        BadOutput: It has another size, or numbers that are not finite.
+        NotApplicable: It has another size, as of a quarter turn of a picture that is no square.
+        BadOutput: It has numbers that are not finite.
     """
     array = np.asarray(changed)
     array = array[..., None] if array.ndim == 2 else array
     if array.shape[:2] != like.shape[:2] or array.shape[2:] not in ((1,), (3,)):
         size, wanted = ("×".join(map(str, shape)) for shape in (changed.shape, like.shape))
-        raise BadOutput(f"made a picture of {size} from one of {wanted}: choose arguments that keep the size")
+        raise NotApplicable(f"it makes a picture of {size} from one of {wanted}")
     if array.dtype != np.uint8:
         # NaN fails both comparisons of the sum; infinities survive it.
         if not np.isfinite(cv2.sumElems(np.ascontiguousarray(array, np.float32))).all():
