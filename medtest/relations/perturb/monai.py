@@ -17,6 +17,7 @@ _SPACE = "it places volumes in a patient's space"
 _INNER = "it makes grids, boxes or patches for other transforms"
 _SIGNAL = "it is for signals or masks, not for pictures"
 _OTHERS = "it needs other pictures or code"
+_GIVEN = "its arguments name the size of the picture"
 _PACKAGE = "monai.transforms."
 _MODULES = ("intensity.array", "smooth_field.array", "spatial.array")
 
@@ -31,7 +32,6 @@ class MonaiLibrary(TransformLibrary):
     defaults: ClassVar[Mapping[str, Any]] = {"upsample_mode": "bilinear"}
     reserved: ClassVar[frozenset[str]] = TransformLibrary.reserved | {
         "cache_grid",
-        "grid_dtype",
         "return_clipping_values",
     }
     refused: ClassVar[Mapping[str, str]] = {
@@ -42,6 +42,8 @@ class MonaiLibrary(TransformLibrary):
         **dict.fromkeys(("ComputeHoVerMaps", "DetectEnvelope", "ForegroundMask", "IntensityRemap"), _SIGNAL),
         **dict.fromkeys(("UltrasoundConfidenceMapTransform",), _SIGNAL),
         **dict.fromkeys(("MaskIntensity",), _OTHERS),
+        **dict.fromkeys(("RandSmoothDeform", "RandSmoothFieldAdjustContrast"), _GIVEN),
+        "RandSmoothFieldAdjustIntensity": _GIVEN,
         "NormalizeIntensity": "it changes the range of the numbers, not the picture",
         "RandIntensityRemap": "its random numbers cannot be seeded",
     }
@@ -59,14 +61,12 @@ class MonaiLibrary(TransformLibrary):
     def default_arguments(self, kind: type) -> dict[str, Any]:
         """Fill edges, which the library repeats or mirrors: no effect describes that. Histograms end at 1."""
         known, stated = self.parameters(kind), super().default_arguments(kind)
-        for name in {"padding_mode", "grid_padding_mode"} & set(known):
-            stated[name] = "constant" if known[name].default == "edge" else "zeros"
+        if "padding_mode" in known:
+            stated["padding_mode"] = "constant" if known["padding_mode"].default == "edge" else "zeros"
         return {**stated, "max": 1} if kind.__name__ == "HistogramNormalize" else stated
 
     def moves(self, kind: type) -> Moves:
         """Return the place of its module; lower resolution is no movement."""
-        if kind.__name__ == "RandSmoothDeform":
-            return Moves.WITH_MASKS
         spatial = kind.__module__ == f"{_PACKAGE}spatial.array" and kind.__name__ != "RandSimulateLowResolution"
         return Moves.WITH_MASKS if spatial else Moves.NEVER
 
@@ -83,7 +83,7 @@ class MonaiLibrary(TransformLibrary):
             result = result[0] if isinstance(result, tuple) else result  # Affine returns its matrix, too
             return np.asarray(getattr(result, "array", result)).transpose(1, 2, 0)
 
-        modes = {"mode", "grid_mode"} & set(self.parameters(kind))
+        modes = {"mode"} & set(self.parameters(kind))
         grid, mask = companions.grid, companions.mask
         return changed(as_floats(image)) * np.float32(255.0), Companions(
             grid=None if grid is None else changed(grid, **dict.fromkeys(modes, "bilinear")),

@@ -32,6 +32,7 @@ class TorchIOLibrary(TransformLibrary):
         **dict.fromkeys(("LabelsToImage", "RandomLabelsToImage"), _LABELS),
         "AffineElasticDeformation": "its random form RandomAffineElasticDeformation takes plain data",
         "ElasticDeformation": "its random form RandomElasticDeformation takes plain data",
+        "Noise": "its random form RandomNoise takes plain data",
         "Motion": "its random form RandomMotion takes plain data",
         **dict.fromkeys(("RandomSwap", "Swap"), "it takes pictures to pieces"),
         "ZNormalization": "it changes the range of the numbers, not the picture",

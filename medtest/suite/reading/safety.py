@@ -39,6 +39,8 @@ _TRACED = ("gates", "relations")  # their items have keys with prose
 
 _HEADER = re.compile(r"^\s*#\s*@\s*\w+")
 _INTERPOLATION = re.compile(r"\$\{([^{}$]*)\}")
+_LISTED = re.compile(r"[a-z_]\w*\.[A-Za-z]\w*", re.ASCII)
+"""Name of a library and a class, ``relations.ID.transform``; the relation compares it with a list."""
 _REFERENCE = re.compile(r"\.{0,8}[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+|\[\d{1,6}\])*")
 
 
@@ -376,7 +378,8 @@ def _string(text: str, line: int, key: Key, document: Document) -> Any:
         )
         return _DROPPED
     prose = bool(key) and (key[0] in PROSE or (len(key) == 3 and key[0] in _TRACED and key[-1] in TRACE))
-    for reason in forbidden(remainder, prose=prose or key[:1] in (("extends",), ("defaults",))):
+    listed = len(key) == 3 and key[0] == "relations" and key[-1] == "transform" and _LISTED.fullmatch(remainder)
+    for reason in forbidden(remainder, prose=prose or bool(listed) or key[:1] in (("extends",), ("defaults",))):
         document.refuse(line=line, key=key, found=text, allowed=reason)
         return _DROPPED
     return text
