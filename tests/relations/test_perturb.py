@@ -250,3 +250,132 @@ def test_wrong_pictures_are_refused() -> None:
     for value in (np.nan, np.inf):
         with pytest.raises(Exception, match="not finite"):
             as_picture(np.full((8, 8, 3), value, np.float32), like)
+
+
+# --- mistakes of suites -----------------------------------------------------------------------------------------
+
+
+def only(transform: str, levels: Mapping[int, Any] | None = None, **params: Any) -> WrongSetting:
+    (wrong,) = mistakes(transform, levels, **params)
+    return wrong
+
+
+def test_an_unknown_class_and_library_name_the_nearest() -> None:
+    assert only("torchvision.RandomInvrt").nearest == "torchvision.RandomInvert"
+    assert only("torchvison.RandomInvert").nearest == "torchvision.RandomInvert"
+    assert only("os.system").allowed.startswith("albumentations.CLASS, ")
+    assert only("torchvision.Lambda").key == ("transform",)  # no class of pictures
+    assert "it changes the size of the picture" in only("torchvision.Resize").allowed
+
+
+def test_arguments_are_checked_against_the_signature() -> None:
+    unknown = only("torchvision.GaussianNoise", {2: {"sigme": 0.1}})
+    assert unknown.key == ("levels", "2", "sigme")
+    assert (unknown.found, unknown.nearest) == ("the argument sigme", "sigma")
+    assert only("torchvision.GaussianNoise", {1: {"sigma": "much"}}).allowed == "a number"
+    assert only("torchvision.GaussianNoise", {1: {"sigma": True}}).allowed == "a number"
+    assert only("torchvision.RandomHorizontalFlip", p="0.5").key == ("params", "p")
+    missing = only("torchvision.GaussianBlur")
+    assert missing.key == ("levels", "1", "kernel_size")
+    assert missing.found == "nothing"
+    refused = only("torchvision.GaussianBlur", {1: {"kernel_size": 4}})
+    assert "Kernel size value should be an odd and positive number" in refused.allowed
+
+
+@pytest.mark.parametrize(
+    "value",
+    [print, 1e300, float("nan"), "x" * 2000, [0.0] * 2000, {1: 2}],
+    ids=["callable", "huge", "nan", "text", "list", "mapping"],
+)
+def test_arguments_are_plain_data(value: Any) -> None:
+    wrong = only("torchvision.ColorJitter", {1: {"brightness": value}})
+    assert "plain data" in wrong.allowed
+    assert value is not print or wrong.found == "a function"
+
+
+def test_all_mistakes_are_told_at_once() -> None:
+    found = mistakes("torchvision.GaussianNoise", {1: {"sigme": 1.0}, 2: {"sigma": "x", "inplace": True}})
+    assert [wrong.key for wrong in found] == [
+        ("levels", "1", "sigme"),
+        ("levels", "2", "sigma"),
+        ("levels", "2", "inplace"),
+    ]
+
+
+def test_severities_need_levels_and_run_all_by_default() -> None:
+    relation = perturb("torchvision.GaussianNoise", {1: {"sigma": 0.1}, 3: {"sigma": 0.2}})
+    assert relation.severities() == (1, 3)
+    with pytest.raises(ValidationError, match="not 2"):
+        load_relation("perturb", transform="torchvision.RandomInvert", severities=[2])
+    with pytest.raises(ValidationError, match="not 0"):
+        load_relation("perturb", transform="torchvision.RandomInvert", levels={0: {}})
+
+
+def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    from medtest.relations.perturb.transform import transform_of
+
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    for library, install in (("monai", "medtest[monai]"), ("torchio", "medtest[torchio]"), ("nrtk", "medtest[nrtk]")):
+        transform_of.cache_clear()
+        wrong = only(f"{library}.Anything")
+        assert "it is not installed" in wrong.allowed
+        assert wrong.fix == f"pip install '{install}'"
+    transform_of.cache_clear()
+
+
+@pytest.mark.parametrize(("package", "number"), [("albumentationsx", "2.0.11"), ("albumentations", "2.5.1")])
+def test_the_successor_of_albumentations_is_refused(package: str, number: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from importlib.metadata import PackageNotFoundError
+
+    from medtest.relations.perturb import albumentations
+    from medtest.relations.perturb.transform import transform_of
+
+    def version(name: str) -> str:
+        if name != package:
+            raise PackageNotFoundError
+        return number
+
+    monkeypatch.setattr(albumentations, "version", version)
+    transform_of.cache_clear()
+    wrong = only("albumentations.RandomFog")
+    transform_of.cache_clear()
+    assert f"AlbumentationsX {number} is installed, whose licence is AGPL-3.0" in wrong.allowed
+    assert "pip uninstall albumentationsx" in wrong.fix
+    assert "AGPL-3.0" in only("albumentationsx.RandomFog").fix
+
+
+def test_policies_without_masks_are_refused_where_answers_have_places() -> None:
+    relation = perturb("torchvision.TrivialAugmentWide")
+    assert relation.unfit_for("mask") is not None
+    assert relation.unfit_for("label") is None
+    assert relation.unfit_for("answer") is None
+    assert perturb("torchvision.RandomAffine", degrees=5).unfit_for("mask") is None
+
+
+def test_a_suite_tells_every_mistake_with_its_line(tmp_path: Any) -> None:
+    from medtest.core.errors import UserMistakes
+    from medtest.suite.compose import load_suite
+
+    suite = tmp_path / "bad.yaml"
+    suite.write_text(
+        "extends: polyp_seg\nname: bad\nversion: '1'\nrelations:\n"
+        "  noise: {relation: perturb, transform: torchvision.GaussianNoise, levels: {1: {sigma: x}, 2: {sigme: 1}}}\n"
+        "  policy: {relation: perturb, transform: torchvision.RandAugment}\n"
+        "  system: {relation: perturb, transform: os.system}\n"
+        "  path: {relation: perturb, transform: os.path.join}\n"
+        "  other: {use: perturb, transform: torchvision.RandomInvert}\n"
+    )
+    with pytest.raises(UserMistakes) as caught:
+        load_suite(str(suite))
+    text = str(caught.value)
+    for line, key in [
+        (5, "relations.noise.levels.1.sigma"),
+        (5, "relations.noise.levels.2.sigme"),
+        (6, "relations.policy.transform"),
+        (7, "relations.system.transform"),
+        (8, "relations.path.transform"),
+        (9, "relations.other"),
+    ]:
+        assert f"bad.yaml:{line}: {key}\n" in text
+    assert "write relation: perturb in place of use: perturb" in text
+    assert "Traceback" not in text

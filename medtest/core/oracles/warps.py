@@ -31,9 +31,10 @@ def warp_effect(displacements: ArrayLike) -> Effect:
     field = np.ascontiguousarray(displacements, dtype=np.float16)
     if field.ndim != 3 or field.shape[2] != 2:
         raise ValueError(f"a field of displacements has H×W×2 numbers, not {'×'.join(map(str, field.shape))}")
-    if not np.isfinite(field).all():
+    wide = np.asarray(field, dtype=np.float32)
+    if not np.isfinite(wide).all():  # faster than of float16
         raise ValueError("a displacement is not a finite number of at most 65504 pixels")
-    if folds(field):
+    if folds(wide):
         raise ValueError("the field folds the picture: its Jacobian determinant is not positive everywhere")
     field.setflags(write=False)
     return Effect(kind="warp", data={"displacements": hashlib.sha256(field.tobytes()).hexdigest()}, displacements=field)
@@ -46,8 +47,11 @@ def folds(field: NDArray[np.floating]) -> bool:
         field: H×W×2, see the module. The determinant is taken from differences of neighbouring pixels.
     """
     wide = np.asarray(field, dtype=np.float32)
-    across, down = np.diff(wide, axis=1)[:-1], np.diff(wide, axis=0)[:, :-1]
-    determinant = (1.0 + across[..., 0]) * (1.0 + down[..., 1]) - across[..., 1] * down[..., 0]
+    right, below = (np.ascontiguousarray(wide[..., axis]) for axis in (0, 1))  # planes are faster than pairs
+    (right_x, right_y), (below_x, below_y) = (
+        (plane[:-1, 1:] - plane[:-1, :-1], plane[1:, :-1] - plane[:-1, :-1]) for plane in (right, below)
+    )
+    determinant = (1.0 + right_x) * (1.0 + below_y) - below_x * right_y
     return bool((determinant <= 0.0).any())
 
 

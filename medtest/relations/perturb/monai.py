@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from medtest.core.cases import Image
 from medtest.relations.perturb.library import Companions, Moves, TransformLibrary
-from medtest.relations.perturb.values import as_floats
+from medtest.relations.perturb.values import as_floats, pixels, planes
 
 _SIZE = "it changes the size of the picture"
 _SPACE = "it places volumes in a patient's space"
@@ -79,9 +79,9 @@ class MonaiLibrary(TransformLibrary):
             transform = kind(**{**arguments, **others})
             if hasattr(transform, "set_random_state"):
                 transform.set_random_state(seed=seed)
-            result = transform(np.ascontiguousarray(array.transpose(2, 0, 1)))
+            result = transform(planes(array))
             result = result[0] if isinstance(result, tuple) else result  # Affine returns its matrix, too
-            return np.asarray(getattr(result, "array", result)).transpose(1, 2, 0)
+            return pixels(np.asarray(getattr(result, "array", result)))
 
         modes = {"mode"} & set(self.parameters(kind))
         grid, mask = companions.grid, companions.mask

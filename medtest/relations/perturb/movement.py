@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from functools import lru_cache
 
 import cv2
@@ -15,9 +16,9 @@ from medtest.relations.perturb.library import Grid
 
 _STILL = 0.02
 """Largest displacement in pixels of a picture that does not move."""
-_EXACT = 0.6
-"""Largest distance in pixels between places by a matrix and by the library, whose nearest neighbours are 0.5 off."""
-_SAMPLES = 24
+_EXACT = 0.7
+"""Largest distance in pixels, each way, of places by a matrix from those of a library with nearest neighbours."""
+_SAMPLES = 61
 """Rows and columns of places at which a matrix is fitted."""
 _MIXED = 0.001
 """Largest share of what lies outside in a pixel of the source."""
@@ -25,6 +26,8 @@ _EDGE = 0.5
 """Width in pixels of the source's edge, whose pixels libraries repeat or mix with what lies outside."""
 _SEAM = 1.0
 """Standard deviation in pixels of the smoothing of a field with seams."""
+_BEYOND = 15
+"""Side in pixels of the smoothing of a field beyond the edge."""
 _LARGEST_SEAM = 1.5
 """Largest change in pixels of a field by that smoothing."""
 _FOLDED = (
@@ -89,43 +92,74 @@ def _inside(places: NDArray[np.float32], size: tuple[int, ...]) -> Mask:
 
 
 def _matrix(after: NDArray[np.float64], before: NDArray[np.float64]) -> NDArray[np.float64] | None:
-    """Return the 3×3 matrix from old to new places, six decimals; None if there is none."""
-    ones = np.column_stack([before, np.ones(len(before))])
-    affine, _, rank, _ = np.linalg.lstsq(ones, after, rcond=None)
-    if rank == 3 and np.abs(ones @ affine - after).max() < _EXACT:
-        return np.asarray(np.round(np.vstack([affine.T, [0.0, 0.0, 1.0]]), 6) + 0.0, np.float64)
-    perspective = np.asarray(cv2.findHomography(before, after, 0)[0], np.float64)
-    if perspective.shape != (3, 3):
-        return None
+    """Return the 3×3 matrix from old to new places, rounded; None if there is none.
+
+    It is fitted to old places from new ones, which are off by at most half a pixel.
+    """
+    ones = np.column_stack([after, np.ones(len(after))])
+    affine, _, rank, _ = np.linalg.lstsq(ones, before, rcond=None)
+    if rank == 3 and np.abs(ones @ affine - before).max() < _EXACT:
+        return _inverse(np.vstack([affine.T, [0.0, 0.0, 1.0]]), 6)
+    perspective = _perspective(after, before)
     mapped = ones @ perspective.T
-    if (mapped[:, 2] <= 1e-6).any() or np.abs(mapped[:, :2] / mapped[:, 2:] - after).max() >= _EXACT:
+    if (mapped[:, 2] <= 1e-6).any() or np.abs(mapped[:, :2] / mapped[:, 2:] - before).max() >= _EXACT:
         return None
-    return np.asarray(np.round(perspective, 9) + 0.0, np.float64)
+    return _inverse(perspective, 9)
+
+
+def _perspective(after: NDArray[np.float64], before: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the 3×3 matrix from new to old places by linear least squares over some of them."""
+    size = max(float(after.max()), 1.0)
+    chosen = slice(None, None, max(len(after) // 400, 1))
+    x, y = after[chosen].T / size
+    u, v = before[chosen].T / size
+    one, none = np.ones_like(x), np.zeros_like(x)
+    rows = [[x, y, one, none, none, none, -u * x, -u * y], [none, none, none, x, y, one, -v * x, -v * y]]
+    system = np.concatenate([np.stack(row, axis=1) for row in rows])
+    solved = np.linalg.lstsq(system, np.concatenate([u, v]), rcond=None)[0]
+    scaled = np.append(solved, 1.0).reshape(3, 3)
+    return np.asarray(np.diag([size, size, 1.0]) @ scaled @ np.diag([1.0 / size, 1.0 / size, 1.0]))
+
+
+def _inverse(matrix: NDArray[np.float64], decimals: int) -> NDArray[np.float64] | None:
+    if abs(np.linalg.det(matrix)) < 1e-9:
+        return None
+    inverse = np.linalg.inv(matrix)
+    return np.asarray(np.round(inverse / inverse[2, 2], decimals) + 0.0, np.float64)
 
 
 def _warp(moved: Grid) -> Effect:
     """Return the effect of a field; pixels from outside are displaced like the nearest of the inside."""
     inside = _inside(moved, moved.shape[:2])
-    field = moved[..., :2] - coordinates(*moved.shape[:2])[..., :2]
-    if not inside.all():
-        field = _extended(field, inside)
-    if folds(field):
-        # Distortions by cells repeat a row or a column where cells meet.
-        even = np.asarray(cv2.GaussianBlur(field, (0, 0), _SEAM), np.float32)
-        if np.abs(even - field)[inside].max(initial=0.0) > _LARGEST_SEAM:
-            raise NotApplicable(_FOLDED)
-        # Beyond the edge only smoothness matters.
-        field = np.where(inside[..., None], even, cv2.GaussianBlur(field, (0, 0), 4.0 * _SEAM))
+    columns, rows, _ = cv2.split(cv2.subtract(moved, coordinates(*moved.shape[:2])))
+    field = _extended(np.asarray(cv2.merge([columns, rows]), np.float32), inside)
+    if not folds(field):
+        with contextlib.suppress(ValueError):
+            return warp_effect(field)
+    # Distortions by cells repeat a row or a column where cells meet.
+    even = np.asarray(cv2.GaussianBlur(field, (0, 0), _SEAM), np.float32)
+    outside = np.flatnonzero(~inside)
+    change = cv2.absdiff(even, field).reshape(-1, 2)
+    change[outside] = 0.0
+    if change.max() > _LARGEST_SEAM:
+        raise NotApplicable(_FOLDED)
+    # Beyond the edge only smoothness matters.
+    even.reshape(-1, 2)[outside] = cv2.blur(field, (_BEYOND, _BEYOND)).reshape(-1, 2)[outside]
     try:
-        return warp_effect(field)
+        return warp_effect(even)
     except ValueError:
         raise NotApplicable(_FOLDED) from None
 
 
 def _extended(field: NDArray[np.float32], inside: Mask) -> NDArray[np.float32]:
     """Return a field continued outwards from the nearest pixels of the inside."""
-    outside = np.ascontiguousarray(~inside).view(np.uint8)
-    _, labels = cv2.distanceTransformWithLabels(outside, cv2.DIST_L2, cv2.DIST_MASK_5, labelType=cv2.DIST_LABEL_PIXEL)
-    nearest = np.zeros((int(labels.max()) + 1, 2), np.float32)
-    nearest[labels[inside]] = field[inside]
-    return np.where(inside[..., None], field, nearest[labels])
+    outside = np.flatnonzero(~inside)
+    if outside.size == 0:
+        return field
+    far = np.ascontiguousarray(~inside).view(np.uint8)
+    _, labels = cv2.distanceTransformWithLabels(far, cv2.DIST_L2, cv2.DIST_MASK_5, labelType=cv2.DIST_LABEL_PIXEL)
+    # Labels number the pixels of the inside, in their order, from 1.
+    nearest = np.flatnonzero(inside)[labels.reshape(-1)[outside] - 1]
+    flat = field.reshape(-1, 2)
+    flat[outside] = flat[nearest]
+    return field

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self, cast
 
+import cv2
 import numpy as np
 from pydantic import Field, model_validator
 
@@ -59,7 +60,8 @@ class PerturbSettings(RelationSettings):
             found = list(transform.mistakes(self.arguments(severity)))
             if not found:
                 problems = rehearse(transform, self.arguments(severity))
-                found = [WrongSetting(key=(), found=self.transform, allowed=sentence) for sentence in problems]
+                words = [f"another transform or other arguments: {sentence}" for sentence in problems]
+                found = [WrongSetting(key=(), found=self.transform, allowed=text) for text in words]
             wrong += [self._placed(mistake, severity) for mistake in found]
         if wrong:
             raise wrong_settings(list(dict.fromkeys(wrong)))
@@ -149,7 +151,7 @@ class Perturb(Relation):
         image, moved = self.transform.change(arguments, int(number(params, "seed")), seed.image, asked)
         effect = Effect() if moved.grid is None else effect_of(moved.grid)
         if not self.touches_frame:
-            image[seed.frame] = seed.image[seed.frame]
+            cv2.copyTo(seed.image, seed.frame.view(np.uint8), image)
         before = source_visibility(seed)
         if before is not None and is_below_floors(before, visibility(seed, image, effect)):
             raise LesionInvisible

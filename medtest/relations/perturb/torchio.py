@@ -6,12 +6,13 @@ import inspect
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from medtest.core.cases import Image
 from medtest.relations.perturb.library import Companions, Moves, TransformLibrary
-from medtest.relations.perturb.values import as_floats
+from medtest.relations.perturb.values import as_floats, pixels, planes
 
 _SIZE = "it changes the size of the picture"
 _SPACE = "it places volumes in a patient's space"
@@ -89,9 +90,8 @@ def _volume(array: NDArray[np.float32]) -> Any:
     """Return channels × columns × rows × 1, the library's order."""
     import torch
 
-    return torch.from_numpy(np.ascontiguousarray(array.transpose(2, 1, 0))[..., None])
+    return torch.from_numpy(np.stack([cv2.transpose(plane) for plane in planes(array)])[..., None])
 
 
 def _slice(image: Any) -> NDArray[Any]:
-    array: NDArray[Any] = image.data.numpy()[..., 0].transpose(2, 1, 0)
-    return array
+    return pixels(np.stack([cv2.transpose(plane) for plane in image.data.numpy()[..., 0]]))

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from medtest.core.cases import Image
 from medtest.relations.perturb.library import Companions, Moves, TransformLibrary
+from medtest.relations.perturb.values import pixels, planes
 
 _SIZE = "it changes the size of the picture"
 _CONTENTS = "it needs other transforms, pictures, tensors or code"
@@ -76,8 +77,8 @@ class TorchvisionLibrary(TransformLibrary):
 def _tensor(array: NDArray[Any]) -> Any:
     import torch
 
-    return torch.from_numpy(np.ascontiguousarray(array.transpose(2, 0, 1)))
+    return torch.from_numpy(planes(array))
 
 
 def _array(tensor: Any) -> NDArray[Any]:
-    return np.ascontiguousarray(tensor.numpy().transpose(1, 2, 0))
+    return pixels(tensor.numpy())

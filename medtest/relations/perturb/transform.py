@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from pydantic import ValidationError
+
 from medtest.core.cases import Image
 from medtest.core.errors import MedtestError, nearest_name
 from medtest.core.plugins import WrongSetting
@@ -68,8 +70,18 @@ class Transform:
                 warnings.simplefilter("error", UserWarning)
                 self.library.build(self.kind, arguments)
         except Exception as error:  # noqa: BLE001 - any library's own words for a wrong argument
-            reason = " ".join(str(error).split()) or type(error).__name__
+            reason = _reason(error)
             yield WrongSetting(key=(), found=repr(dict(stated)), allowed=f"arguments of {self.kind.__name__}: {reason}")
+
+
+def _reason(error: Exception) -> str:
+    """Return a library's own words for a wrong argument, without those of pydantic around them."""
+    if isinstance(error, ValidationError):
+        return "; ".join(
+            ": ".join([*(str(part) for part in detail["loc"]), detail["msg"].removeprefix("Value error, ")])
+            for detail in error.errors(include_url=False)
+        )
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Conversion of pictures to the values that a library expects, and back."""
+"""Conversion of pictures to the values and the layout that a library expects, and back."""
 
 from __future__ import annotations
 
@@ -15,6 +15,20 @@ from medtest.core.errors import BadOutput, NotApplicable
 def as_floats(image: Image) -> NDArray[np.float32]:
     """Return a picture as float32 from 0 to 1."""
     return np.multiply(image, np.float32(1.0 / 255.0), dtype=np.float32)
+
+
+def planes(array: NDArray[Any]) -> NDArray[Any]:
+    """Return H×W×C as C×H×W, contiguous."""
+    result = np.empty((array.shape[2], *array.shape[:2]), array.dtype)
+    cv2.split(array, list(result))  # faster than NumPy's copy of a transposed array
+    return result
+
+
+def pixels(channels: NDArray[Any]) -> NDArray[Any]:
+    """Return C×H×W as H×W×C, contiguous."""
+    return np.asarray(cv2.merge([np.ascontiguousarray(channel) for channel in channels])).reshape(
+        *channels.shape[1:], channels.shape[0]
+    )
 
 
 def as_picture(changed: NDArray[Any], like: Image) -> Image:
@@ -34,10 +48,11 @@ def as_picture(changed: NDArray[Any], like: Image) -> Image:
         size, wanted = ("×".join(map(str, shape)) for shape in (changed.shape, like.shape))
         raise NotApplicable(f"it makes a picture of {size} from one of {wanted}")
     if array.dtype != np.uint8:
-        # NaN fails both comparisons of the sum; infinities survive it.
-        if not np.isfinite(cv2.sumElems(np.ascontiguousarray(array, np.float32))).all():
+        rows = np.ascontiguousarray(array, np.float32).reshape(array.shape[0], -1)
+        if not cv2.checkRange(rows)[0]:
             raise BadOutput("made numbers that are not finite")
-        array = cv2.convertScaleAbs(np.maximum(array, 0)) if array.shape[2] == 3 else np.clip(np.rint(array), 0, 255)
+        # Rounded and clipped in one pass.
+        array = np.asarray(cv2.add(rows, 0.0, dtype=cv2.CV_8U)).reshape(array.shape)  # type: ignore[call-overload]
     array = np.repeat(array, 3, axis=2) if array.shape[2] == 1 else array
     picture = np.ascontiguousarray(array, dtype=np.uint8)
-    return picture.copy() if np.shares_memory(picture, like) else picture
+    return picture.copy() if np.may_share_memory(picture, like) else picture

@@ -143,6 +143,8 @@ def _plan(draft: Draft, family: Family, infos: Mapping[str, PartInfo], name: str
         place = (*key, uses) if uses in settings else key
         nearest = nearest_name(str(used), infos)
         fix = "" if uses in settings or nearest else f"if this is an id, also name its part: {name}: {{{uses}: …}}"
+        if "use" in settings and uses not in settings:
+            fix = f"write {uses}: {short(settings['use'])} in place of use: {short(settings['use'])}"
         draft.wrong(place, found=used, allowed=", ".join(infos) or "none is installed", nearest=nearest, fix=fix)
         return None
     ties = {k: v for k, v in settings.items() if k in TRACE and family == "relations"}
