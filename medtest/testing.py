@@ -7,14 +7,27 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
 import cv2
 import numpy as np
 
-from medtest.core.cases import Address, Classes, FollowUp, Params, PreparedSeed, Prompt, Seed, SeedRef, image_sha256
+from medtest.core.cases import (
+    CONTROLS,
+    REMOVE,
+    Address,
+    Classes,
+    FollowUp,
+    Params,
+    Peers,
+    PreparedSeed,
+    Prompt,
+    Seed,
+    SeedRef,
+    image_sha256,
+)
 from medtest.core.errors import BadOutput, NotApplicable
 from medtest.core.oracles.dots import dot_pattern, dot_shift
 from medtest.core.plugins import part
@@ -64,7 +77,7 @@ def check_relation(
     * The image keeps shape and dtype and shares no memory with the seed, which is not modified.
     * The black frame is unchanged, unless ``touches_frame``; relations that add objects leave lesions uncovered.
     * Parameters are JSON; scale and facts are finite numbers; the effect is none, move, warp or add, for prompts the
-      difference of the pools (``scene``).
+      difference of the pools (``scene``), for controls remove.
     * Pixels are where the effect says: a pattern of dots in place of the image moves as declared, within one pixel
       (:mod:`medtest.core.oracles.dots`). Not for relations without ``tells_places``.
     * The scale belongs to the severity and grows with it.
@@ -118,7 +131,7 @@ def check_relation(
             )
     grown = [scales[severity] for severity in sorted(scales)]
     rises = all(low < high for low, high in zip([0.0, *grown], grown, strict=False))
-    _require(rises or relation.group == "floor", name, f"scales do not grow from 0: {grown}")
+    _require(rises or relation.group in ("floor", CONTROLS), name, f"scales do not grow from 0: {grown}")
     follow_ups = tuple(result for result in results.values() if isinstance(result, FollowUp))
     for address, result in results.items():
         if isinstance(result, FollowUp) and address.repeat == 0 and address.severity == max(relation.severities()):
@@ -206,7 +219,7 @@ def _check_one(relation: Relation, seed: PreparedSeed, result: FollowUp, where: 
         raise AssertionError(f"{where}: {error}") from None
     _require(not np.shares_memory(result.image, seed.image), where, "the image is the seed's own memory; return a copy")
     _require(result.scale >= 0, where, f"the scale {result.scale:g} is below 0")
-    _check_effect(seed, result, where)
+    _check_effect(relation, seed, result, where)
     facts = [name for name, value in result.facts.items() if not np.isfinite(value)]
     _require(not facts, where, f"facts are not finite numbers: {', '.join(facts)}")
     if not relation.touches_frame:
@@ -223,10 +236,14 @@ def _check_pickling(relation: Relation, name: str) -> None:
         raise AssertionError(f"{name}: workers cannot receive it, {error}") from None
 
 
-def _check_effect(seed: PreparedSeed, result: FollowUp, where: str) -> None:
+def _check_effect(relation: Relation, seed: PreparedSeed, result: FollowUp, where: str) -> None:
     effect = result.effect
     if seed.prompt is None or result.prompt is None:
-        _require(effect.kind in ("none", "move", "warp", "add"), where, f"the effect {effect.kind!r} is not a kind")
+        kinds = (REMOVE,) if relation.control else ("none", "move", "warp", "add")
+        _require(effect.kind in kinds, where, f"the effect {effect.kind!r} is not a kind")
+        return
+    if relation.control:
+        _require(effect.kind == REMOVE, where, f"the effect of a control is remove, not {effect.kind!r}")
         return
     _require(
         effect.kind == "scene", where, f"the effect {effect.kind!r} is not a scene's; make follow-ups with change()"
@@ -354,7 +371,19 @@ def synthetic_seed(
     for array in (seed.image, seed.mask, seed.original_mask, seed.frame, seed.grey, seed.avoid):
         if array is not None:
             array.setflags(write=False)
-    return seed
+    shape = {"height": height, "width": width, "task": task, "labelled": labelled, "framed": framed}
+
+    def peer(ref: SeedRef) -> PreparedSeed:
+        other = synthetic_seed(int(ref.locator or number), **shape, seed_id=ref.seed_id)  # type: ignore[arg-type]
+        return replace(other, labels=_CLASSES.names[:1]) if other.labels and ref.locator == "101" else other
+
+    return replace(seed, peers=_peers(seed.ref, peer))
+
+
+def _peers(ref: SeedRef, load: Callable[[SeedRef], PreparedSeed]) -> Peers:
+    """Return a data set of a case and three others, numbered from 101."""
+    others = [SeedRef(dataset=ref.dataset, seed_id=f"{ref.seed_id}-{n}", locator=str(100 + n)) for n in (1, 2, 3)]
+    return Peers([ref, *others], load)
 
 
 _NAMES = ("dog", "umbrella", "car", "bench", "kite", "horse", "clock")
@@ -378,4 +407,6 @@ def synthetic_prompt(number: int = 0, *, seed_id: str | None = None) -> Prepared
     plural = third if number % 3 == 0 else {"bench": "benches"}.get(third, f"{third}s")
     text = f"A {colour} {first} near a {second}. The {second} is behind {many} {plural}."
     prompt = Prompt(text=text, pool=pool_of(entities, [(0, "near", 1), (1, "behind", 2)]))
-    return prepare(Seed(ref=SeedRef(dataset="synthetic", seed_id=seed_id or f"p{number}"), prompt=prompt), size=None)
+    ref = SeedRef(dataset="synthetic", seed_id=seed_id or f"p{number}")
+    peers = _peers(ref, lambda other: synthetic_prompt(int(other.locator or number), seed_id=other.seed_id))
+    return replace(prepare(Seed(ref=ref, prompt=prompt), size=None), peers=peers)

@@ -25,12 +25,19 @@ GROUPS = {
     "corruptions": "Fourteen perturbations",
     "adversarial": "Attacks",
     "prompts": "Prompts",
+    "controls": "Controls",
     "library": "Other libraries",
     "measured": "A measured property",
     "floor": "The floor",
 }
 """Headings of the page, by a relation's group."""
-PAGES = {"adversarial": "attacks.md", "noise": "attacks.md", "prompts": "operators.md", "corruptions": "sequences.md"}
+PAGES = {
+    "adversarial": "attacks.md",
+    "noise": "attacks.md",
+    "prompts": "operators.md",
+    "controls": "controls.md",
+    "corruptions": "sequences.md",
+}
 """Pages of relations that have no card with a picture, by group."""
 HEAD = """\
 # Gallery of relations

@@ -1,9 +1,10 @@
-"""Case addresses, image hashes and reserved names; part of :mod:`medtest.core.cases`."""
+"""Addresses, image hashes, reserved names, other cases of a data set; part of :mod:`medtest.core.cases`."""
 
 from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,6 +15,10 @@ from medtest.core.portable import key_generator
 
 SOURCE = "source"
 UNCHANGED = "unchanged"
+CONTROLS = "controls"
+"""Group of relations that remove the evidence for an answer; they have rates of their own and enter no other."""
+REMOVE = "remove"
+"""Kind of the effect of controls."""
 ID_PATTERN = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 """Pattern of the names and ids of suites, systems, relations and data sets."""
 
@@ -98,3 +103,42 @@ def image_sha256(image: NDArray[Any]) -> str:
     digest = hashlib.sha256(head)
     digest.update(np.ascontiguousarray(image).data)
     return digest.hexdigest()
+
+
+class Peers:
+    """All source cases of a data set; each is loaded when it is first needed.
+
+    Args:
+        refs: References to the cases, in the order of the data set (:class:`medtest.core.cases.SeedRef`).
+        load: Returns the prepared case of a reference (:class:`medtest.core.cases.PreparedSeed`).
+    """
+
+    def __init__(self, refs: Sequence[Any], load: Callable[[Any], Any]) -> None:
+        self.refs = tuple(refs)
+        self._load = load
+        self._memo: dict[str, Any] = {}
+
+    def __len__(self) -> int:
+        return len(self.refs)
+
+    def case(self, number: int) -> Any:
+        """Return a prepared case by its number, from 0."""
+        return self._load(self.refs[number])
+
+    def strangers(self, ref: Any) -> list[int]:
+        """Return the numbers of the cases of other clusters (patients, videos) than that of a case.
+
+        Args:
+            ref: Reference to the case.
+        """
+        return [
+            number
+            for number, other in enumerate(self.refs)
+            if other.cluster != ref.cluster and other.seed_id != ref.seed_id
+        ]
+
+    def memo(self, key: str, make: Callable[[], Any]) -> Any:
+        """Return the cached result of ``make`` for this data set; ``key`` starts with the module name of the caller."""
+        if key not in self._memo:
+            self._memo[key] = make()
+        return self._memo[key]

@@ -15,10 +15,13 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
+from medtest.core.address import CONTROLS as CONTROLS
 from medtest.core.address import ID_PATTERN as ID_PATTERN
+from medtest.core.address import REMOVE as REMOVE
 from medtest.core.address import SOURCE as SOURCE
 from medtest.core.address import UNCHANGED as UNCHANGED
 from medtest.core.address import Address as Address
+from medtest.core.address import Peers as Peers
 from medtest.core.address import image_sha256 as image_sha256
 from medtest.core.outputs import AnswerOutput as AnswerOutput
 from medtest.core.outputs import Classes as Classes
@@ -92,6 +95,7 @@ class ReasonCode(StrEnum):
     NO_SOURCE_PICTURE = "no_source_picture"
     PICTURE_UNREAD = "picture_unread"
     CHANGE_UNREADABLE = "change_unreadable"
+    NOTHING_TO_LOSE = "nothing_to_lose"
     PROMPT_UNREADABLE = "prompt_unreadable"
     NOT_JUDGED = "not_judged"
 
@@ -227,19 +231,27 @@ class Effect:
     Attributes:
         kind: ``"none"``; ``"move"`` (the mask moves by ``data["matrix"]``); ``"warp"`` (it moves by ``displacements``);
             ``"add"`` (something countable was added); ``"scene"`` (a prompt's pool changed,
-            :func:`medtest.core.scenes.difference`).
+            :func:`medtest.core.scenes.difference`); ``"remove"`` (the evidence is gone: the answer must become an empty
+            mask, "no finding", "cannot tell" or any other answer; :mod:`medtest.core.oracles.controls`).
         data: Details required by the kind; JSON values only. For a warp, the SHA-256 of the displacements.
         displacements: For a warp, float16 H×W×2 (:mod:`medtest.core.oracles.warps`); else None.
+        other: With ``remove``: the :class:`PreparedSeed` whose image or prompt is shown instead; else None.
     """
 
     kind: str = "none"
     data: Params = field(default_factory=dict)
     displacements: Displacements | None = field(default=None, compare=False, repr=False)
+    other: Any = field(default=None, compare=False, repr=False)
 
     @property
     def moves(self) -> bool:
         """True if the expected mask moves."""
         return self.kind in ("move", "warp")
+
+    @property
+    def removes(self) -> bool:
+        """True if evidence was removed; not for a sham."""
+        return self.kind == REMOVE and bool(self.data.get("evidence", True))
 
     @property
     def adds(self) -> bool:
@@ -313,6 +325,7 @@ class PreparedSeed:
         together: For kind ``answer``: all questions are asked in one call.
         truth: Expected answer of a task from another package, as in the seed.
         prompt: The prompt, if the case's input is one; ``image``, ``frame`` and ``grey`` are then empty.
+        peers: All cases of the data set; None where they are unknown.
     """
 
     ref: SeedRef
@@ -333,6 +346,7 @@ class PreparedSeed:
     together: bool = False
     truth: Any = None
     prompt: Prompt | None = None
+    peers: Peers | None = field(default=None, repr=False)
     _memo: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @property
@@ -370,6 +384,7 @@ class FollowUp:
         facts: Numbers for columns of the factor table, e.g. ``lesion_distance`` (pixels from object to lesion).
         crafting: Details of the crafting on a system; None if no system was involved.
         prompt: The changed prompt, if the case's input is one; ``image`` is then :data:`NO_IMAGE`.
+        asks: The changed questions by item; questions that are not in it are not asked. None asks the seed's questions.
     """
 
     image: Image
@@ -379,6 +394,7 @@ class FollowUp:
     facts: Mapping[str, float] = field(default_factory=dict)
     crafting: Crafting | None = None
     prompt: Prompt | None = None
+    asks: Mapping[str, Ask] | None = None
 
     @property
     def sha256(self) -> str:

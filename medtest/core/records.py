@@ -136,6 +136,19 @@ answer and a repeated one.
 """
 
 
+REMOVED, KEPT, CHANCE = "removed", "kept", "kept_by_chance"
+CONTROL_COLUMNS: tuple[tuple[str, pa.DataType], ...] = (
+    (REMOVED, pa.string()),
+    (KEPT, pa.float64()),
+    (CHANCE, pa.float64()),
+)
+"""Additional columns of suites with a control (:mod:`medtest.core.oracles.controls`).
+
+What was removed, the share of the source's answer that is kept, and the same of the expected answers of both cases if
+another case is shown.
+"""
+
+
 def addresses(columns: Mapping[str, Iterable[Any]]) -> list[str]:
     """Return the addresses of records.
 
@@ -159,6 +172,7 @@ def schema(
     measures: tuple[str, ...] = (),
     factors: tuple[str, ...] = SEED_FACTORS,
     crafts: bool = False,
+    controls: bool = False,
 ) -> pa.Schema:
     """Return the Arrow schema of records with these score columns (float64) and texts, all nullable.
 
@@ -170,12 +184,14 @@ def schema(
         measures: The oracle's number columns other than scores.
         factors: Factor columns that belong to the seed.
         crafts: True to include :data:`CRAFTING_COLUMNS`, for suites with a relation that needs a system.
+        controls: True to include :data:`CONTROL_COLUMNS`, for suites with a control.
     """
     names = [*scores, *(f"source_{s}" for s in scores), *(f"self_{s}" for s in self_scores)]
     fields = [pa.field(name, kind) for name, kind in FIXED_COLUMNS]
     fields += [pa.field(name, pa.float64()) for name in names]
     fields += [pa.field(name, pa.string()) for name in texts]
     fields += [pa.field(name, pa.float64()) for name in measures]
+    fields += [pa.field(name, kind) for name, kind in (CONTROL_COLUMNS if controls else ())]
     fields += [pa.field(name, pa.float64()) for name in (*factors, *CASE_FACTORS, *VISIBILITY_COLUMNS)]
     fields += [pa.field(name, kind) for name, kind in (CRAFTING_COLUMNS if crafts else ())]
     fields += [pa.field(f"stratum_{name}", pa.string()) for name in strata]

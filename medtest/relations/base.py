@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from medtest.core.cases import Address, FollowUp, Params, PreparedSeed
+from medtest.core.cases import UNCHANGED, Address, FollowUp, Params, PreparedSeed
 from medtest.core.errors import MedtestError, Mistake
 from medtest.core.plugins import Part, PartSettings, wrong_at
 from medtest.core.probes import CraftCase, Need, Probe
@@ -93,6 +93,9 @@ class Relation(Part, ABC):
             below changed, and more: the generator is that of severity 0 at every severity.
         tells_places: Whether pixels are where the effect says; otherwise only tasks without places take it.
         beside_attacks: Whether its follow-ups are compared with attacks of the same scale (attacks, noise of their ε).
+        sham: For a control of evidence: name of the relation that it is compared with.
+        control: For group ``controls``: ``evidence`` if it removes what an answer rests on, ``sham`` if it removes as
+            much of something else (:mod:`medtest.core.oracles.controls`); "" for every other relation.
     """
 
     Settings: ClassVar[type[RelationSettings]] = RelationSettings
@@ -107,6 +110,8 @@ class Relation(Part, ABC):
     nested: ClassVar[bool] = False
     tells_places: ClassVar[bool] = True
     beside_attacks: ClassVar[bool] = False
+    control: ClassVar[str] = ""
+    sham: ClassVar[str] = UNCHANGED
 
     def __init__(self, settings: Any) -> None:
         self.settings = settings

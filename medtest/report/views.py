@@ -14,6 +14,7 @@ from typing import Any
 import yaml
 
 from medtest.readers.base import Readings
+from medtest.report.charts.reliance import PICTURE, picture
 from medtest.report.ci.files import write_for_ci
 from medtest.report.compared.gating import judge_paired
 from medtest.report.mlflow.tracked import TrackedResults
@@ -252,6 +253,8 @@ def _publish(material: Material, command: str, junit: str | None) -> None:
     records = material.tables.shown if beside is None else None
     browser = browser_of([material], [records or material.records()], beside=beside)
     _write_text(material.target / REPORT, report_html(material, browser))
+    if svg := picture(material.tables.reliance):
+        _write_text(material.target / PICTURE, svg)
     write_for_ci(material, junit)
 
 

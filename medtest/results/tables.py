@@ -20,6 +20,7 @@ from medtest.results.gating import gates
 from medtest.results.installed import InstalledTables, installed_tables
 from medtest.results.published.paper import Paper, paper_of
 from medtest.results.rates import curves, efr, factors, images, pivot, slices
+from medtest.results.rates.reliance import reliance_table
 from medtest.results.records.exclusion import Excluded, leave_out
 from medtest.results.records.judged import judged_records, make_columns
 from medtest.results.records.records_io import Records
@@ -122,6 +123,7 @@ class Tables:
         shown: Records of the follow-ups most worth looking at, with their sources, for the report's browser.
         paper: Tables of the MedTest report, if the suite repeats its study.
         excluded: Follow-ups that people judged unfit, if the suite excludes them.
+        reliance: Rates of controls; empty without any.
         attacks: Tables on attacks, if the suite has relations that need a system.
         own: Tables and sections of the task.
         installed: Tables of other packages.
@@ -141,6 +143,7 @@ class Tables:
     violations: pd.DataFrame
     images: pd.DataFrame
     seeds: pd.DataFrame
+    reliance: pd.DataFrame
     counts: Counts
     shown: Records | None = None
     gates: tuple[gates.GateResult, ...] = field(default=())
@@ -177,6 +180,7 @@ class Tables:
             "gates.csv": gates.gates_table(self.gates),
             "gate_conditions.csv": gates.conditions_table(self.gates),
             "seeds.csv": self.seeds,
+            "reliance.csv": self.reliance,
             **(self.paper.frames() if self.paper is not None else {}),
             **({"excluded.csv": self.excluded.table} if self.excluded is not None else {}),
             **self.attacks.named,
@@ -265,6 +269,8 @@ def tables_of(
         records, excluded = leave_out(records, wanted.exclude)
     primary, selected = wanted.primary, wanted.criteria
     order = list(wanted.relations)
+    reliance = reliance_table(records, wanted)
+    records, controls = records.parted()
     place = axes(records, order)
     cases = images.CaseLosses(records, primary)
     rates = efr.efr_table(records, selected, place)
@@ -302,7 +308,8 @@ def tables_of(
         violations=images.violations_table(records, primary, cases=cases),
         images=images.images_table(records, primary, place, cases=cases),
         warnings=images.source_warnings(records, primary, cases=cases),
-        shown=images.shown_records(cases, first=failing.addresses),
+        shown=images.shown_records(cases, first=failing.addresses).beside(controls),
+        reliance=reliance,
         seeds=seeds_table(records),
         counts=counts,
         gates=gates.evaluate(wanted.gates, rates),

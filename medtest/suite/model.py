@@ -9,6 +9,7 @@ from typing import Any, Literal, Protocol
 
 from medtest.core.cases import Address, FollowUp, Json, PreparedSeed
 from medtest.core.oracles.base import Oracle
+from medtest.core.oracles.controls import roles_of
 from medtest.core.oracles.criteria import components
 from medtest.core.plugins import PartInfo, parts
 from medtest.core.tasks.base import Task, task_of
@@ -224,6 +225,11 @@ class Suite:
         return any(issubclass(plan.info.load(), CraftedRelation) for plan in self.relations)
 
     @property
+    def controls(self) -> Mapping[str, str]:
+        """Ids of its controls with their roles; records then say what each keeps of an answer."""
+        return roles_of({plan.id: plan.info.name for plan in self.relations})
+
+    @property
     def kind(self) -> str:
         """Name of the seeds' task."""
         return str(self.seeds[0].info.load().task)
@@ -269,6 +275,7 @@ class Suite:
         oracle: Oracle = self.oracle.part.info.load()(self.oracle.part.settings, primary=self.oracle.primary)
         oracle.relations = {plan.id: plan.info.name for plan in self.relations}
         oracle.effects = {plan.id: plan.info.load().effects for plan in self.relations}
+        oracle.controls = self.controls
         required = {*self.named_scores, *self.held}
         oracle.recorded = tuple(
             name for name in oracle.scores if self.answers == MAPS or name in required or oracle.needs.get(name) != MAPS

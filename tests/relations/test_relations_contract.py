@@ -20,12 +20,12 @@ from medtest.testing import SUITE_SEED, check_relation, load_relation, synthetic
 NAMES = sorted(
     name
     for name, info in parts("relations").items()
-    if info.load().group not in {"library", "noise", "measured", "adversarial", "prompts"}
+    if info.load().group not in {"library", "noise", "measured", "adversarial", "prompts", "controls"}
     and ".corruptions." not in info.target
 )
 """Relations of pictures; scales of uncertainty have no published mode and a contract of their own (test_noise), and so
-have the perturbations (test_corruptions_contract) and relations of prompts (prompts/). Attacks are made on a system,
-and their tests are theirs."""
+have the perturbations (test_corruptions_contract), relations of prompts (prompts/) and controls (test_controls).
+Attacks are made on a system, and their tests are theirs."""
 MODES = ("levels", "published")
 relaxed = settings(max_examples=4)
 

@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 from medtest.core.cases import SOURCE, Effect, Json, Output, PreparedSeed, Reason, ReasonCode, Verdict
 from medtest.core.errors import Mistake
 from medtest.core.oracles import criteria
+from medtest.core.oracles.controls import control_verdict
 from medtest.core.plugins import Part, PartSettings
-from medtest.core.records import SEED_FACTORS
+from medtest.core.records import CHANCE, KEPT, SEED_FACTORS
 
 _UNANSWERED = (ReasonCode.NO_PREDICTION, ReasonCode.NO_SOURCE_PREDICTION, ReasonCode.SOURCE_FAILED)
 
@@ -40,6 +41,7 @@ class Oracle(Part, ABC):
         relations: The suite's relation ids with the names of their parts; empty until the suite sets it.
         effects: The same ids with the relation's declared effect on the picture (``Relation.effects``), None if
             undeclared; ids of relations that are not installed are missing.
+        controls: Ids of the suite's controls with their roles (:mod:`medtest.core.oracles.controls`).
     """
 
     Settings: ClassVar[type[PartSettings]] = PartSettings
@@ -59,6 +61,7 @@ class Oracle(Part, ABC):
         self.recorded: tuple[str, ...] = self.scores
         self.relations: Mapping[str, str] = {}
         self.effects: Mapping[str, frozenset[str] | None] = {}
+        self.controls: Mapping[str, str] = {}
 
     @classmethod
     def check(cls, settings: Any) -> list[Mistake]:
@@ -99,6 +102,39 @@ class Oracle(Part, ABC):
         """Return the number columns of an answer other than scores: a value for every name in ``measures``."""
         return dict.fromkeys(self.measures)
 
+    def kept(self, *, answer: Output, source: Output, seed: PreparedSeed, effect: Effect) -> float | Reason:
+        """Return the share of the source's answer that the answer to a control keeps.
+
+        Args:
+            answer: The system's answer to the control.
+            source: Its answer to the source.
+            seed: The source case.
+            effect: Effect of the control, of kind ``remove``.
+
+        Returns:
+            In [0, 1], or the reason why it cannot be judged.
+        """
+        return Reason(ReasonCode.NOT_JUDGED, "this oracle does not judge controls")
+
+    def kept_by_chance(self, *, item: str, seed: PreparedSeed, effect: Effect) -> float | None:
+        """Return :meth:`kept` for the expected answers of the case and of the one shown instead of it.
+
+        A system that sees agrees that often by chance.
+
+        Args:
+            item: The question; "" for other tasks.
+            seed: The source case.
+            effect: Effect of a control that shows another case.
+
+        Returns:
+            None without two expected answers, or if there is nothing to lose.
+        """
+        return None
+
+    def kept_again(self, row: Mapping[str, Any]) -> float | Reason | None:
+        """Return :meth:`kept` from a control's record under these settings; None if the recorded value stays."""
+        return None
+
     def notices(self) -> list[str]:
         """Return notices for the user about judging under this suite, shown before a run."""
         return []
@@ -120,7 +156,8 @@ class Oracle(Part, ABC):
     def judged_columns(self) -> tuple[str, ...]:
         """Number columns of a record that hold the oracle's judgement of an answer."""
         self_columns = tuple(f"self_{name}" for name in self.self_scores)
-        return (*self.recorded, *(f"source_{name}" for name in self.recorded), *self_columns)
+        of_controls = (KEPT, CHANCE) if self.controls else ()
+        return (*self.recorded, *(f"source_{name}" for name in self.recorded), *self_columns, *of_controls)
 
     def judging(self) -> dict[str, Json]:
         """Return the settings that affect scores and texts; records made under others are judged again.
@@ -149,6 +186,8 @@ class Oracle(Part, ABC):
         # A missing source answer already decides the verdict; nothing else about the case changes it.
         if row["verdict"] == Verdict.ERROR or row["reason_code"] in _UNANSWERED:
             return {}
+        if row["relation"] in self.controls:
+            return self._control_again(row)
         new = self.rejudged(row) if self.judging() else {}
         names = [*self.recorded, *(f"self_{name}" for name in self.self_scores)]
         whole = {**row, **new}
@@ -156,6 +195,16 @@ class Oracle(Part, ABC):
             verdict, reason = self.verdict(whole)
             new |= {"verdict": str(verdict), "reason_code": str(reason.code), "reason": reason.text}
         return new
+
+    def _control_again(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the columns of a control's record, which depend on no criterion."""
+        kept = self.kept_again(row) if self.judging() else None
+        if kept is None:
+            return {}
+        reason = kept if isinstance(kept, Reason) else Reason()
+        share = None if isinstance(kept, Reason) else kept
+        verdict = Verdict.SKIP if share is None else control_verdict(share, self.controls[row["relation"]])
+        return {KEPT: share, "verdict": str(verdict), "reason_code": str(reason.code), "reason": reason.text}
 
     def verdict(self, row: Mapping[str, Any]) -> tuple[Verdict, Reason]:
         """Return PASS, FAIL or SKIP under the primary criterion, and the reason for SKIP, from the record alone.

@@ -18,13 +18,15 @@ from medtest.core.oracles.warps import warp_image, warp_mask, warp_points
 
 
 def moved_mask(mask: Mask, effect: Effect, *, prepared: tuple[int, int] | None = None) -> Mask:
-    """Return a source's mask moved to its place in the follow-up; unchanged if nothing moves.
+    """Return a source's mask moved to its place in the follow-up; unchanged if nothing moves, empty if it is removed.
 
     Args:
         mask: bool H×W.
         effect: Effect of the relation.
         prepared: See the module.
     """
+    if effect.removes:
+        return np.zeros_like(mask)
     if effect.displacements is not None:
         return warp_mask(mask, effect.displacements)
     return move_mask(mask, effect.data["matrix"], prepared=prepared) if effect.kind == "move" else mask

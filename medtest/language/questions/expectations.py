@@ -55,7 +55,7 @@ class Judgement:
 
 REASONS: tuple[str, ...] = (
     *(change.value for change in Change),
-    *("refusal", "became", "did not become", "may change", "skip"),
+    *("refusal", "became", "did not become", "may change", "skip", "must change", "must deny"),
     *("right", "wrong", "unparsed", "source unparsed", "source refused", "no truth", "nothing inserted"),
 )
 """All reasons of judgements."""
@@ -141,7 +141,7 @@ def judge_against_truth(
 
 
 def _unjudged(expected: Expectation, answer: Answer) -> Judgement | None:
-    if expected.rule in (Rule.MAY_CHANGE, Rule.SKIP):
+    if expected.rule not in (Rule.INVARIANT, Rule.MUST_BECOME):
         return Judgement(verdict=Verdict.SKIP, reason=expected.rule.value)
     if answer.state == State.UNPARSED:
         return Judgement(verdict=Verdict.SKIP, reason="unparsed")

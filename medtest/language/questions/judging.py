@@ -100,7 +100,7 @@ def said(answer: Answer) -> str:
 
 def wanted_text(expected: Expectation, answer: Answer, source: Answer | None, inserted: Inserted | None) -> str:
     """Return the expected text of an answer, "" without an expectation or if it is unknown."""
-    if source is None or expected.rule in (Rule.MAY_CHANGE, Rule.SKIP):
+    if source is None or expected.rule not in (Rule.INVARIANT, Rule.MUST_BECOME):
         return ""
     if expected.rule == Rule.INVARIANT:
         return said(source)

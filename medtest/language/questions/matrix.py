@@ -42,6 +42,8 @@ class Rule(StrEnum):
     MUST_BECOME = "must become"
     MAY_CHANGE = "may change"
     SKIP = "skip"
+    MUST_CHANGE = "must change"
+    MUST_DENY = "must deny"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +79,7 @@ class Expectation:
 Cells = Mapping[str, Mapping[str, Expectation]]
 """Expectations by effect or relation, then by name of a question, ``all`` or ``all_<type>``."""
 
-GRAVITY = (Rule.INVARIANT, Rule.MUST_BECOME, Rule.MAY_CHANGE, Rule.SKIP)
+GRAVITY = (Rule.INVARIANT, Rule.MUST_BECOME, Rule.MAY_CHANGE, Rule.SKIP, Rule.MUST_CHANGE, Rule.MUST_DENY)
 """Rules in order of decreasing strictness; of several effects the last one in this order counts."""
 
 
@@ -228,7 +230,7 @@ def _cell(name: str, rule: object, where: str, key: str) -> Expectation | Mistak
             where=where, key=key, found=name[:80], allowed=f"{allowed} eight digits as in tables", nearest=nearest
         )
     text = " ".join(str(rule).split())
-    if text in (Rule.INVARIANT.value, Rule.MAY_CHANGE.value, Rule.SKIP.value):
+    if text in {rule.value for rule in Rule} - {Rule.MUST_BECOME.value}:
         return Expectation(rule=Rule(text))
     allowed_rules = [
         *(candidate.value for candidate in Rule if candidate != Rule.MUST_BECOME),

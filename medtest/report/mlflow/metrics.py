@@ -10,6 +10,7 @@ from medtest.core.cases import UNCHANGED
 from medtest.core.files.written import written_in
 from medtest.core.oracles import criteria
 from medtest.core.version import __version__
+from medtest.report.charts.reliance import PICTURE
 from medtest.report.ci import JUNIT, RESULT, SUMMARY
 from medtest.report.mlflow.headline import Headline, headline_of
 from medtest.report.pages.material import INSIDE, SAMPLES, Material, picture_of, sample_index
@@ -153,8 +154,9 @@ def _shown(material: Material) -> dict[str, Any]:
     primary = material.wanted.primary
     rates = material.tables.efr
     own = efr.of_criterion(rates, primary.score, primary.threshold) & (rates["against"] == primary.against).to_numpy()
-    slices = material.tables.slices.frame
-    return {"efr.csv": rates, "efr_primary.csv": rates.loc[own], **({} if slices.empty else {"slices.csv": slices})}
+    further = {"slices.csv": material.tables.slices.frame, "reliance.csv": material.tables.reliance}
+    shown = {name: frame for name, frame in further.items() if not frame.empty}
+    return {"efr.csv": rates, "efr_primary.csv": rates.loc[own], **shown}
 
 
 def _pictures(material: Material) -> list[LoggedPicture]:
@@ -172,7 +174,9 @@ def _opened(material: Material) -> list[tuple[Path, str]]:
     """
     folder, target = material.folder, material.target
     records = folder / "records.parquet" if material.asked is None else target / CASES
-    return [(target / "report.html", ""), (target / "suite.yaml", ""), (records, ""), (target / RUN_FILE, "")]
+    files = [target / "report.html", target / "suite.yaml", records, target / RUN_FILE]
+    files += [target / PICTURE] if not material.tables.reliance.empty and (target / PICTURE).is_file() else []
+    return [(file, "") for file in files]
 
 
 def _archived(material: Material) -> list[tuple[Path, str]]:

@@ -15,6 +15,7 @@ from medtest.core.oracles.criteria import NO_THRESHOLD, criterion_name
 from medtest.core.version import __version__
 from medtest.report.attacks.section import attacks
 from medtest.report.charts.heat import EfrRows, beside, heat, interval, percent
+from medtest.report.charts.reliance import reliance
 from medtest.report.inside.section import inside
 from medtest.report.pages import sections
 from medtest.report.pages.browser.data import NO_BROWSER, Browser
@@ -67,7 +68,7 @@ _SHARED = {
     "published": ("published", "Published figures"),
 }
 """Sections of every task by the template value they show; omitted if that is empty."""
-_OPEN = ("cases", "gates", "matrix")
+_OPEN = ("cases", "gates", "reliance", "matrix")
 """Sections that are not folded, beside the first ones of a task."""
 _SECTION = re.compile(r'<section id="([a-z-]+)"><h2>(.*?)</h2>(.*?)</section>', re.DOTALL)
 
@@ -154,6 +155,7 @@ def report_page(material: Material) -> dict[str, Any]:
         "medtest": __version__,
         **gates(material),
         **attacks(material),
+        "reliance": reliance(material.tables.reliance, material.system),
         **sections.severity(material, rates),
         **sections.factors(material),
         **sections.slices(material),
@@ -176,6 +178,7 @@ def report_page(material: Material) -> dict[str, Any]:
     named = [(section.name, section.title) for section in further]
     shared = [section for shown, section in _SHARED.items() if not shown or page[shown]]
     page["sections"] = [
+        *([("reliance", "Reliance on the evidence")] if page["reliance"] else []),
         ("cases", "What fails"),
         *([("gates", "Gates")] if page["gates"] or page["gates_before"] else []),
         *own.first,

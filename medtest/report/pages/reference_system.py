@@ -68,7 +68,7 @@ def read_reference(folder: Path, task: Task, asked: CaseSet | None = None) -> An
     Raises:
         OutputProblem: Its records cannot be read.
     """
-    return task.tables.reference(Records.read(folder, make_columns(folder), asked))
+    return task.tables.reference(Records.read(folder, make_columns(folder), asked).parted()[0])
 
 
 def runs_in(folder: Path) -> list[Path]:

@@ -9,7 +9,7 @@ from typing import Self, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from medtest.core.cases import UNCHANGED
+from medtest.core.cases import CONTROLS, UNCHANGED
 from medtest.results.cube.resampling import Resampler
 from medtest.results.records.records_io import Records
 
@@ -182,7 +182,7 @@ def axes(records: Records, relation_order: Sequence[str] = ()) -> Axes:
         relations=relations,
         groups=tuple(str(group_of[name]) for name in relations),
         severities=tuple(int(level) for level in severities),
-        pooled=np.array([name != UNCHANGED for name in relations], dtype=bool),
+        pooled=np.array([name != UNCHANGED and group_of[name] != CONTROLS for name in relations], dtype=bool),
         shape=(len(relations), len(severities)),
         dataset=dataset,
         cell=relation * len(severities) + severity.ravel(),

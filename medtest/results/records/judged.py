@@ -69,7 +69,7 @@ def compared_records(
 
     Args:
         folder: ``outputs/<suite>/<system>/<digest>``.
-        wanted: Display settings of the suite; follow-ups that people judged unfit are left out.
+        wanted: Display settings of the suite; follow-ups that people judged unfit, and controls, are left out.
         oracle: As in :func:`make_tables`.
         readings: As in :func:`make_tables`.
         asked: Selection of cases; None for all.
@@ -79,4 +79,4 @@ def compared_records(
     """
     records = Records.read(folder, [*make_columns(folder), "source_sha256", "followup_sha256", "question"], asked)
     remaining = records if wanted.exclude is None else leave_out(records, wanted.exclude)[0]
-    return judged_records(remaining, oracle, readings)
+    return judged_records(remaining.parted()[0], oracle, readings)

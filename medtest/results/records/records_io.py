@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from medtest.core.cases import SOURCE, Classes
+from medtest.core.cases import CONTROLS, SOURCE, Classes
 from medtest.core.errors import OutputProblem
 from medtest.core.records import KEY_COLUMNS, REVISION, VISIBILITY_COLUMNS
 from medtest.results.records.revisions import check_revisions
@@ -206,6 +206,33 @@ class Records:
             classes=classes or {},
             reader=reader or {},
         )
+
+    def parted(self) -> tuple[Records, Records]:
+        """Return the records without controls and with controls alone, both with all sources.
+
+        Controls have rates of their own and enter no others.
+        """
+        if "group" not in self.followups.columns:
+            return self, replace(self, followups=self.followups.iloc[:0])
+        is_control = (self.followups["group"].astype(str) == CONTROLS).to_numpy(dtype=bool)
+        if not is_control.any():
+            return self, replace(self, followups=self.followups.iloc[:0])
+        harmless, controls = (self.followups.loc[rows].reset_index(drop=True) for rows in (~is_control, is_control))
+        return replace(self, followups=harmless), replace(self, followups=controls)
+
+    def beside(self, others: Records) -> Records:
+        """Return the records with further follow-ups and their sources, each case once."""
+        import pandas as pd
+
+        if others.followups.empty:
+            return self
+        keys = [name for name in KEY_COLUMNS if name in self.sources.columns]
+        frames = (
+            pd.concat(pair, ignore_index=True)
+            for pair in ((self.followups, others.followups), (self.sources, others.sources))
+        )
+        followups, sources = frames
+        return replace(self, followups=followups, sources=sources.drop_duplicates(keys).reset_index(drop=True))
 
     @property
     def scores(self) -> tuple[str, ...]:

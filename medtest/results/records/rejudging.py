@@ -13,6 +13,7 @@ import yaml
 from medtest.core.cases import SOURCE
 from medtest.core.errors import MedtestError, OutputProblem
 from medtest.core.oracles.base import Oracle
+from medtest.core.oracles.controls import roles_of
 from medtest.core.plugins import parts
 from medtest.readers.base import JUDGE, READ_BY, BatchReader, Readings
 from medtest.results.records.records_io import Records
@@ -53,6 +54,7 @@ def oracle_in(folder: Path) -> Oracle:
         )
         oracle.relations = {name: str(entry["relation"]) for name, entry in content["relations"].items()}
         oracle.effects = _effects(oracle.relations)
+        oracle.controls = roles_of(oracle.relations)
     except OSError as error:
         raise OutputProblem(f"{folder.name}/{_SUITE_FILE} cannot be read: {error.strerror}") from error
     except (yaml.YAMLError, KeyError, TypeError, ValueError, AttributeError) as error:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from medtest.core.cases import Address, FollowUp, PreparedSeed
+from medtest.core.cases import REMOVE, Address, FollowUp, PreparedSeed
 from medtest.core.errors import MedtestError
 from medtest.runner.followups.recipe import SuiteKeys
 from medtest.runner.followups.store import FollowUpStore, default_folder
@@ -64,7 +64,7 @@ class StoredFollowUps:
             if self._store is None:
                 self._store = FollowUpStore.open(self.folder)
             entry = self._store.by_key(self.recipe.followup_key(source, address))
-            if entry is None or entry.skipped or entry.effect.kind == "warp":  # displacements are not stored
+            if entry is None or entry.skipped or entry.effect.kind in ("warp", REMOVE):  # not all of these is stored
                 return None
             image = self._store.image(entry.followup_sha256)
         except MedtestError:

@@ -13,7 +13,7 @@ from medtest.api.redact import visible
 from medtest.core.address import address_text
 from medtest.core.cases import Address, FollowUp, Reason, SeedRef, Verdict
 from medtest.core.oracles.base import Oracle
-from medtest.core.records import CASE_FACTORS, CRAFTING_COLUMNS, FIXED_COLUMNS, REVISION, schema
+from medtest.core.records import CASE_FACTORS, CONTROL_COLUMNS, CRAFTING_COLUMNS, FIXED_COLUMNS, REVISION, schema
 from medtest.runner.privacy.hidden_words import HiddenWords
 from medtest.runner.privacy.rules import Scrubber, ShownNames
 from medtest.runner.records.answers import KeptAnswer
@@ -37,6 +37,7 @@ def records_schema(oracle: Oracle, strata: tuple[str, ...], *, crafts: bool = Fa
         measures=oracle.measures,
         factors=oracle.seed_factors,
         crafts=crafts,
+        controls=bool(oracle.controls),
     )
 
 
@@ -55,6 +56,7 @@ class FinishedCase:
         texts: The oracle's text columns.
         measures: The oracle's number columns other than scores.
         crafting: Columns of :data:`medtest.core.records.CRAFTING_COLUMNS`, if records have them.
+        control: Columns of :data:`medtest.core.records.CONTROL_COLUMNS`, if records have them.
         answer: The stored answer; None if none is stored.
     """
 
@@ -68,6 +70,7 @@ class FinishedCase:
     texts: Mapping[str, str | None] = field(default_factory=dict)
     measures: Mapping[str, float | None] = field(default_factory=dict)
     crafting: Mapping[str, float | str | None] = field(default_factory=dict)
+    control: Mapping[str, float | str | None] = field(default_factory=dict)
     answer: KeptAnswer | None = None
 
 
@@ -139,6 +142,7 @@ class RowMaker:
             *(case.scores.get(f"self_{name}") for name in oracle.self_scores),
             *(_kept(texts.get(name)) for name in oracle.texts),
             *(case.measures.get(name) for name in oracle.measures),
+            *(case.control.get(name) for name, _ in (CONTROL_COLUMNS if oracle.controls else ())),
             *(factors.get(name) for name in oracle.seed_factors),
             *(facts.get(_FACTS[name]) for name in CASE_FACTORS),
             facts.get("visibility"),
@@ -161,7 +165,7 @@ class RowMaker:
         new = self.row("", address, ref, {}, "", case)
         first = len(FIXED_COLUMNS)
         oracle = self.oracle
-        judged = len(oracle.judged_columns) + len(oracle.texts) + len(oracle.measures)
+        judged = len(oracle.judged_columns) + len(oracle.texts) + len(oracle.measures) + bool(oracle.controls)
         row = [*old[:first], *new[first : first + judged], *old[first + judged :]]
         for name in ("verdict", "reason_code", "reason", REVISION):
             row[COLUMN[name]] = new[COLUMN[name]]

@@ -12,12 +12,12 @@ from typing import Any, TypeAlias
 
 from medtest.api.redact import redact
 from medtest.core.cases import Address, Ask, Reason, ReasonCode, Verdict
-from medtest.core.errors import MedtestError
+from medtest.core.errors import MedtestError, NotApplicable
 from medtest.runner.pool.messages import Spent
 from medtest.runner.privacy.rules import ShownNames
 from medtest.runner.units.judging import SourceAnswer
 from medtest.runner.units.open_units import OpenUnit, Recorder, Share
-from medtest.runner.units.parts import MadeCase, SystemAnswer, describe
+from medtest.runner.units.parts import MadeCase, SystemAnswer, describe, not_made
 from medtest.runner.units.seeing import ReadingStage
 from medtest.systems.answering.asking import Asked, Asking, AskingSystem
 
@@ -173,6 +173,7 @@ class Asker:
             if case.follow is None:
                 self._without_input(share, case, number, requested)
                 continue
+            requested = self._presumed(share, case, number, requested)
             for group in (requested,) if opened.seed.together else [(k,) for k in requested]:
                 if self._halted:
                     return
@@ -180,13 +181,25 @@ class Asker:
         share.drawn = True
         self._close_if_done(share)
 
+    def _presumed(self, share: Share, case: MadeCase, number: int, requested: list[int]) -> list[int]:
+        """Return the questions that a follow-up asks, and record the others, which it has no wording for."""
+        changed = None if case.follow is None else case.follow.asks
+        if changed is None:
+            return requested
+        asked = [k for k in requested if share.open.seed.asks[k].item in changed]
+        unasked = not_made(case.address, NotApplicable("the question presumes nothing that can be exchanged"))
+        self._without_input(share, unasked, number, [k for k in requested if k not in asked])
+        return asked
+
     def _call(self, share: Share, case_made: MadeCase, number: int, questions: tuple[int, ...]) -> Asking:
         opened = share.open
         cases = tuple(k * opened.unit.row + number for k in questions)
         addresses = tuple(opened.unit.cases[case] for case in cases)
-        asks: tuple[Ask, ...] = tuple(opened.seed.asks[k] for k in questions if opened.seed.asks)
         if case_made.follow is None:
             raise ValueError("a case without an input is asked about")
+        changed = case_made.follow.asks or {}
+        own: tuple[Ask, ...] = tuple(opened.seed.asks[k] for k in questions if opened.seed.asks)
+        asks = tuple(changed.get(ask.item, ask) for ask in own)
         call = Asking(
             number=self._next,
             label=self._label(addresses[0], together=opened.seed.together),

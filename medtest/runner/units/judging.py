@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 from medtest.core.cases import Effect, Output, PreparedSeed, Reason, ReasonCode, Verdict
 from medtest.core.oracles.base import Oracle
+from medtest.core.oracles.controls import control_verdict
+from medtest.core.records import CHANCE, KEPT, REMOVED
 from medtest.runner.records.rows import FinishedCase
 from medtest.runner.units.parts import MadeCase, SystemAnswer, describe
 
@@ -79,7 +81,11 @@ def finish(
     texts = _texts(oracle, seed, content, source.output, effect, judged.texts)
     verdict, reason = judged.verdict, judged.reason
     scores = source.scores if is_source else {}
-    if not is_source and answer.output is not None and case.follow is not None:
+    control: Mapping[str, float | str | None] = {}
+    role = oracle.controls.get(case.address.relation, "")
+    if role and case.follow is not None:
+        control, verdict, reason = _controlled(oracle, seed, source.output, case.address.item, effect, answer, role)
+    elif not is_source and answer.output is not None and case.follow is not None:
         try:
             scores = oracle.score(answer=answer.output, source=source.output, seed=seed, effect=effect)
             before = {f"source_{k}": v for k, v in source.scores.items() if not k.startswith("self_")}
@@ -99,7 +105,33 @@ def finish(
         texts=texts,
         measures=_measures(oracle, content),
         crafting=case.crafting,
+        control=control,
     )
+
+
+def _controlled(
+    oracle: Oracle,
+    seed: PreparedSeed,
+    source: Output | None,
+    item: str,
+    effect: Effect,
+    answer: SystemAnswer,
+    role: str,
+) -> tuple[Mapping[str, float | str | None], Verdict, Reason]:
+    """Return the columns of a control, its verdict and the reason of a SKIP or ERROR."""
+    columns: dict[str, float | str | None] = {REMOVED: str(effect.data.get("removed") or "")}
+    if answer.output is None:
+        return columns, answer.verdict, answer.reason
+    try:
+        columns[CHANCE] = oracle.kept_by_chance(item=item, seed=seed, effect=effect)
+        if source is None:
+            return columns, Verdict.PASS, Reason()
+        kept = oracle.kept(answer=answer.output, source=source, seed=seed, effect=effect)
+    except Exception as error:  # noqa: BLE001 - an oracle may come from a plug-in
+        return columns, Verdict.ERROR, _oracle_failed(error)
+    if isinstance(kept, Reason):
+        return columns, Verdict.SKIP, kept
+    return {**columns, KEPT: kept}, control_verdict(kept, role), Reason()
 
 
 def _texts(

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from medtest.core.cases import (
     Image,
     ImageSpec,
     Output,
+    Peers,
     PreparedSeed,
     Reason,
     ReasonCode,
@@ -131,6 +133,7 @@ class Parts:
         self.crafted: CraftedCases | None = None
         self.drawn: Sequence[PictureFiles] = ()
         self._kept = kept
+        self._by_dataset: dict[str, Peers] = {}
 
     def open_reader(self, *, device: str, threads: int, shared: Path | None, cache: str) -> None:
         """Open the suite's reader, if its oracle depends on one; until then no answer is read.
@@ -222,7 +225,22 @@ class Parts:
     def prepare(self, seed: Seed) -> PreparedSeed:
         """Prepare a loaded seed."""
         settings = self.suite.prepare
-        return prepare(seed, size=settings.size, resize=settings.resize)
+        prepared = prepare(seed, size=settings.size, resize=settings.resize)
+        return replace(prepared, peers=self._peers(seed.ref.dataset)) if self.suite.controls else prepared
+
+    def _peers(self, dataset: str) -> Peers | None:
+        """Return the usable cases of a data set, which controls show instead of one another."""
+        if dataset not in self._by_dataset:
+            for number, source in enumerate(self.sources):
+                places = source.places()
+                bad = source.faults().of_seeds
+                usable: dict[str, list[SeedRef]] = {}
+                for ref in places:
+                    if (ref.dataset, ref.seed_id) not in bad:
+                        usable.setdefault(ref.dataset, []).append(ref)
+                for name, refs in usable.items():
+                    self._by_dataset[name] = Peers(refs, partial(self.prepared, number))
+        return self._by_dataset.get(dataset)
 
     def make(self, seed: PreparedSeed, address: Address, system: int = 0) -> MadeCase:
         """Make one case's image; exceptions of a relation become verdicts.

@@ -23,7 +23,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Mapping
-from functools import lru_cache
 from typing import Any, ClassVar
 
 from pydantic import Field, field_validator
@@ -45,14 +44,13 @@ from medtest.core.oracles import criteria
 from medtest.core.oracles.base import Oracle
 from medtest.core.plugins import PartSettings
 from medtest.core.records import ANSWER_FACTORS
-from medtest.language.questions.answers.values.answer import Answer, State
-from medtest.language.questions.expectations import Inserted
+from medtest.language.questions.answers.values.answer import Answer
 from medtest.language.questions.inserted import inserted_of
 from medtest.language.questions.judging import Judged, judge, said, wanted_text
 from medtest.language.questions.matrix import Expectation, Matrix, Rule, expectation, overridden, own_questions, stated
 from medtest.language.questions.questions import Question, by_name, question_of_ask
-from medtest.language.questions.values import Kind, read_value
-from medtest.language.questions.wording import MOST_WORDS, NOT_RELEVANT
+from medtest.language.questions.values import Kind
+from medtest.language.questions.wording import MOST_WORDS
 from medtest.readers.typed import (
     ANSWERED,
     MOST_EVIDENCE,
@@ -62,8 +60,11 @@ from medtest.readers.typed import (
     stage_of,
     truth_of,
 )
+from medtest.tasks.ask.controls import kept_answer
+from medtest.tasks.ask.recorded import inserted_of_text, inserted_text, recorded_answer, recorded_truth
 
 _MOST_KEPT = 50_000
+_PAIR = (None, None)
 _DECIDE = (
     *("relation", "item", "kind", "state", "said", "reply", "truth", "source_state", "source_said", "inserted"),
     *("rule", "verdict", "reason_code", "agreement", "self_agreement"),
@@ -194,8 +195,37 @@ class Answers(Oracle):
             "change": comparison.change.value if comparison is not None else "",
             "distance": "" if comparison is None or comparison.distance is None else str(comparison.distance),
             "why": _why(judged, answer.state),
-            "inserted": _inserted_text(inserted_of(effect)),
+            "inserted": inserted_text(inserted_of(effect)),
         }
+
+    def kept(self, *, answer: Output, source: Output, seed: PreparedSeed, effect: Effect) -> float | Reason:
+        """Return 1 if the answer is kept, 0 if not (:mod:`medtest.tasks.ask.controls`)."""
+        if not isinstance(answer, AnswerOutput) or not isinstance(source, AnswerOutput):
+            raise TypeError(f"answers judges answers, not an answer of kind {answer.kind}")
+        ask = _ask(seed, answer)
+        facts = (_facts(ask, answer), _facts(ask, source))
+        return kept_answer(self._expected(ask, answer).rule, *facts, tolerance=self.settings.tolerance)
+
+    def kept_by_chance(self, *, item: str, seed: PreparedSeed, effect: Effect) -> float | None:
+        """Return 1 if the true answer to the other picture agrees with the case's own, else 0."""
+        pair = [next((ask for ask in case.asks if ask.item == item), None) for case in (effect.other, seed) if case]
+        truths = [truth_of(ask) for ask in pair if ask is not None]
+        other, own = truths if len(truths) == len(_PAIR) else _PAIR
+        if other is None or own is None:
+            return None
+        share = kept_answer(Rule.MUST_CHANGE, other, own, tolerance=self.settings.tolerance)
+        return None if isinstance(share, Reason) else share
+
+    def kept_again(self, row: Mapping[str, Any]) -> float | Reason | None:
+        """Return the same from a record's canonical values."""
+        kind, item = row["kind"], str(row["item"])
+        answer = None if not kind else recorded_answer(kind, row["state"], row["said"])
+        source = None if not kind else recorded_answer(kind, row["source_state"], row["source_said"])
+        if answer is None or source is None:
+            return None
+        question = Question(id=None, name=item, text="", kind=Kind(kind))
+        rule = self._expectation(str(row["relation"]), question, str(row["rule"] or "")).rule
+        return kept_answer(rule, answer, source, tolerance=self.settings.tolerance)
 
     def measure(self, answer: Output) -> dict[str, float | None]:
         """Return tokens, cost in US dollars, seconds and number of calls."""
@@ -267,12 +297,12 @@ class Answers(Oracle):
     def rejudged(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """Return a record's scores and texts under this matrix and tolerance, from its canonical values."""
         kind, relation = row["kind"], str(row["relation"])
-        reading = None if not kind else _recorded(kind, row["state"], row["said"])
+        reading = None if not kind else recorded_answer(kind, row["state"], row["said"])
         if reading is None:
             return {}
-        truth = _recorded_truth(kind, row["truth"])
-        source = _recorded(kind, row["source_state"], row["source_said"])
-        inserted = _inserted_of_text(str(row["inserted"] or ""))
+        truth = recorded_truth(kind, row["truth"])
+        source = recorded_answer(kind, row["source_state"], row["source_said"])
+        inserted = inserted_of_text(str(row["inserted"] or ""))
         question = Question(id=None, name=str(row["item"]), text="", kind=Kind(kind))
         invariant = Expectation(rule=Rule.INVARIANT)
         expected = invariant if relation == SOURCE else self._expectation(relation, question, str(row["rule"] or ""))
@@ -364,34 +394,3 @@ def _why(judged: Judged, reply: str) -> str:
     reason = (judged.by_source or judged.by_truth).reason
     broken = reply not in (ANSWERED, *REFUSALS)
     return reply if reason == "unparsed" and broken else reason
-
-
-def _inserted_text(inserted: Inserted | None) -> str:
-    """Return the inserted objects in the form of records, ``count@cells@names``; "" for none."""
-    if inserted is None:
-        return ""
-    return f"{inserted.count}@{';'.join(sorted(inserted.cells))}@{';'.join(sorted(inserted.names))}"
-
-
-def _inserted_of_text(text: str) -> Inserted | None:
-    if not text:
-        return None
-    count, cells, names = text.split("@", 2)
-    parts = [frozenset(part for part in text_part.split(";") if part) for text_part in (cells, names)]
-    return Inserted(count=int(count), cells=parts[0], names=parts[1])
-
-
-@lru_cache(maxsize=8192)
-def _recorded(kind: str, state: str | None, text: str | None) -> Answer | None:
-    """Return the answer, or truth, of a record's canonical columns; None if there is none."""
-    if state is None:
-        return None
-    value = read_value(Kind(kind), text or "") if state == State.VALUE else None
-    return Answer(kind=Kind(kind), state=State(state), value=value)
-
-
-def _recorded_truth(kind: str, text: str | None) -> Answer | None:
-    if text is None:
-        return None
-    state = State.NOT_RELEVANT if text == NOT_RELEVANT else State.VALUE if text else State.UNPARSED
-    return _recorded(kind, state.value, text)

@@ -26,8 +26,9 @@ from typing import Annotated, ClassVar
 import numpy as np
 from pydantic import Field
 
-from medtest.core.cases import Classes, Effect, LabelOutput, Output, PreparedSeed, Probability
+from medtest.core.cases import Classes, Effect, LabelOutput, Output, PreparedSeed, Probability, Reason, ReasonCode
 from medtest.core.oracles.base import Oracle
+from medtest.core.oracles.controls import NOTHING_TO_LOSE
 from medtest.core.oracles.moves import moved_mask
 from medtest.core.plugins import PartSettings
 from medtest.core.records import LABEL_FACTORS
@@ -77,6 +78,23 @@ class Labels(Oracle):
             columns["dice"], columns["iou"] = overlap(answer.mask.mask, moved_mask(seed.mask, effect))
         return columns
 
+    def kept(self, *, answer: Output, source: Output, seed: PreparedSeed, effect: Effect) -> float | Reason:
+        """Return the share of the labels given before that are still given."""
+        if not isinstance(answer, LabelOutput) or not isinstance(source, LabelOutput):
+            raise TypeError(f"labels judges labels, not an answer of kind {answer.kind}")
+        if set(source.labels) & set(_names(effect, "becomes")) and not answer.classes.multi:
+            return Reason(ReasonCode.SOURCE_WRONG, "the answer to the source is what it should become")
+        before = [name for name in source.labels if name not in _names(effect, "becomes")]
+        return still_given(before, answer.labels, nothing=_names(effect, "no_finding"))
+
+    def kept_by_chance(self, *, item: str, seed: PreparedSeed, effect: Effect) -> float | None:
+        """Return the share of the expected labels that the other case has as well."""
+        other = effect.other
+        if other is None or seed.labels is None or other.labels is None:
+            return None
+        share = still_given(seed.labels, other.labels, nothing=_names(effect, "no_finding"))
+        return None if isinstance(share, Reason) else share
+
     def describe(
         self, *, answer: Output | None, source: Output | None, seed: PreparedSeed, effect: Effect
     ) -> dict[str, str | None]:
@@ -87,6 +105,23 @@ class Labels(Oracle):
             "expected": _text(seed.labels),
             "probabilities": _probabilities(answer) if isinstance(answer, LabelOutput) else None,
         }
+
+
+def still_given(before: Sequence[str], after: Sequence[str], *, nothing: Sequence[str] = ()) -> float | Reason:
+    """Return the share of labels that are still given, or the reason if there were none.
+
+    Args:
+        before: Labels before.
+        after: Labels after.
+        nothing: Names of classes that mean "no finding".
+    """
+    findings = [name for name in before if name not in nothing]
+    return sum(name in after for name in findings) / len(findings) if findings else NOTHING_TO_LOSE
+
+
+def _names(effect: Effect, key: str) -> tuple[str, ...]:
+    names = effect.data.get(key)
+    return tuple(str(name) for name in names) if isinstance(names, list) else ()
 
 
 def given_to(probabilities: Probability | None, classes: Classes, labels: Sequence[str]) -> float | None:

@@ -21,6 +21,7 @@ from medtest.core.cases import SOURCE, Effect, Json, Output, PictureOutput, Prep
 from medtest.core.errors import Mistake
 from medtest.core.oracles import criteria
 from medtest.core.oracles.base import Oracle
+from medtest.core.oracles.controls import NOTHING_TO_LOSE
 from medtest.core.plugins import PartSettings
 from medtest.core.scenes import Scene, dumped
 from medtest.results.fidelity.settings import FigureSettings
@@ -135,6 +136,27 @@ class Scenes(Oracle):
             }
         columns["why"] = str(self._why(self._case(answer, source_picture, effect)))
         return columns
+
+    def kept(self, *, answer: Output, source: Output, seed: PreparedSeed, effect: Effect) -> float | Reason:
+        """Return the share of the things in the source's picture that are still drawn; none if a prompt is refused."""
+        if not isinstance(answer, PictureOutput) or not isinstance(source, PictureOutput):
+            raise TypeError(f"scenes judges pictures, not an answer of kind {answer.kind}")
+        return _still_drawn(answer.state, _look_of(answer), source.state, _look_of(source))
+
+    def kept_by_chance(self, *, item: str, seed: PreparedSeed, effect: Effect) -> float | None:
+        """Return the share of the things in the prompt that the other prompt names as well."""
+        if effect.other is None or effect.other.prompt is None or seed.prompt is None:
+            return None
+        names = seed.prompt.pool.names()
+        return (names & effect.other.prompt.pool.names()).total() / names.total() if names else None
+
+    def kept_again(self, row: Mapping[str, Any]) -> float | Reason | None:
+        """Return the share from the recorded scenes."""
+        if not row["answer_state"] or not row["source_state"]:
+            return None
+        looks = (_look(row[f"{side}scene"], row[f"{side}tells"]) for side in ("", "source_"))
+        after, before = looks
+        return _still_drawn(str(row["answer_state"]), after, str(row["source_state"]), before)
 
     def measure(self, answer: Output) -> dict[str, float | None]:
         """Return cost in US dollars, tokens, seconds and number of calls."""
@@ -262,6 +284,25 @@ class _Case:
     @property
     def withheld(self) -> bool:
         return self.state in WITHHELD
+
+
+def _still_drawn(state: str, after: SceneLook | None, source_state: str, before: SceneLook | None) -> float | Reason:
+    """Return the share of the things drawn before that are still drawn, or the reason if that is unknown."""
+    why = None
+    if source_state in WITHHELD:
+        why = ReasonCode.SOURCE_REFUSED
+    elif source_state != ANSWERED:
+        why = ReasonCode.NO_SOURCE_PICTURE
+    elif state not in (ANSWERED, *WITHHELD):
+        why = ReasonCode.NO_PICTURE
+    elif before is None or (after is None and state == ANSWERED):
+        why = ReasonCode.PICTURE_UNREAD
+    if why is not None:
+        return Reason(why, WHY[why])
+    if before is None or not before.names:
+        return NOTHING_TO_LOSE
+    still = 0 if after is None else (before.names & after.names).total()
+    return still / before.names.total()
 
 
 def _columns(judgement: JudgedPair | None, prefix: str) -> dict[str, float | None]:

@@ -25,8 +25,9 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.core.cases import Effect, Mask, MaskOutput, Output, PreparedSeed, Probability
+from medtest.core.cases import Effect, Mask, MaskOutput, Output, PreparedSeed, Probability, Reason
 from medtest.core.oracles.base import Oracle
+from medtest.core.oracles.controls import NOTHING_TO_LOSE
 from medtest.core.oracles.moves import moved_mask
 
 HIT_FRACTION = 0.1
@@ -165,6 +166,26 @@ class Masks(Oracle):
             columns |= self._against_truth(answer, seed, effect)
         return columns
 
+    def kept(self, *, answer: Output, source: Output, seed: PreparedSeed, effect: Effect) -> float | Reason:
+        """Return the share of the pixels marked before that are still marked.
+
+        If only the lesion was touched (``effect.data["within"]``), only its pixels count.
+        """
+        if not isinstance(answer, MaskOutput) or not isinstance(source, MaskOutput):
+            raise TypeError(f"masks judges masks, not an answer of kind {answer.kind}")
+        before = source.mask
+        if effect.data.get("within") and seed.mask is not None:
+            before = before & seed.mask
+        return still_marked(before, answer.mask)
+
+    def kept_by_chance(self, *, item: str, seed: PreparedSeed, effect: Effect) -> float | None:
+        """Return the share of the expected mask that the other case's expected mask covers."""
+        other = effect.other
+        if other is None or seed.mask is None or other.mask is None or other.mask.shape != seed.mask.shape:
+            return None
+        share = still_marked(seed.mask, other.mask)
+        return None if isinstance(share, Reason) else share
+
     def _against_truth(self, answer: MaskOutput, seed: PreparedSeed, effect: Effect) -> dict[str, float | None]:
         truth = _truth(seed, effect)
         shared_map = np.asarray(cv2.bitwise_and(_bytes(answer.mask), truth.mask), dtype=np.uint8)
@@ -178,6 +199,17 @@ class Masks(Oracle):
             "false_regions": float(_false_regions(_bytes(answer.mask), shared_map, predicted, shared)),
             **(_over_thresholds(answer, truth) if self.needs.keys() & set(self.recorded) else {}),
         }
+
+
+def still_marked(before: Mask, after: Mask) -> float | Reason:
+    """Return the share of the pixels of one mask that another one marks, or the reason if it marks none.
+
+    Args:
+        before: bool H×W.
+        after: bool H×W of the same shape.
+    """
+    marked = cv2.countNonZero(_bytes(before))
+    return cv2.countNonZero(_bytes(before & after)) / marked if marked else NOTHING_TO_LOSE
 
 
 def _over_thresholds(answer: MaskOutput, truth: _Truth) -> dict[str, float | None]:

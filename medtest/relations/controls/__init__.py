@@ -1,0 +1,1 @@
+"""Controls: relations that remove what an answer should rest on, and their shams."""

@@ -1,0 +1,222 @@
+"""Reliance on the evidence: systems that look, that always answer the same, and that copy the prior."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import medtest
+from medtest.core.cases import AnswerOutput, Json
+from medtest.report.charts.reliance import picture, reliance
+from medtest.results.cube.intervals import wilson_ends
+from medtest.results.rates.reliance import CONSISTENT, QUADRANTS, UNSURE, quadrant, warned
+from medtest.systems.answering.asking import Asked, Asking, AskingSystem
+from medtest.systems.base import SystemSettings
+
+LOOKS, BLIND = QUADRANTS[True, True], QUADRANTS[True, False]
+IMAGES = 16
+"""Fewest images for which an interval of no inconsistency lies above 80 %."""
+
+
+def table(home: Path, suite: str, system: Any, **changes: Any) -> pd.DataFrame:
+    result = medtest.run(suite, systems=system, home=home, track=False, workers=1, **changes)
+    (folder,) = result.folders.values()
+    return pd.read_csv(folder / "tables/reliance.csv", keep_default_na=False, na_values=[""])
+
+
+def overall(frame: pd.DataFrame) -> pd.Series:
+    return frame[(frame["control"] == "overall") & (frame["dataset"] == "all")].iloc[0]
+
+
+# -------------------------------------------------------------------------------------------------------------- masks
+
+
+def sees(image: Any) -> Any:
+    """Marks what is redder than the wall of the pictures drawn here."""
+    return (image[..., 0].astype(int) - image[..., 1] > 150).astype(np.float32)
+
+
+def test_the_same_mask_for_every_image_is_consistent_without_the_evidence(tmp_path: Path) -> None:
+    def always(image: Any) -> Any:
+        mask = np.zeros(image.shape[:2], np.float32)
+        mask[20:76, 20:76] = 1
+        return mask
+
+    frame = table(
+        tmp_path,
+        "polyp_seg_controls",
+        {"always": always},
+        relations=["contrast", "white_balance", "image_removed", "lesion_erased", "lesion_swapped", "tissue_erased"],
+        overrides=[f"seeds.phantoms.count={IMAGES}", "seeds.phantoms.polyps=1", "prepare.size=96"],
+    )
+    row = overall(frame)
+    assert row["kept_percent"] == row["sham_kept_percent"] == row["consistency_percent"] == 100
+    assert row["reliance_percent"] == 0 and row["quadrant"] == BLIND
+    shown = warned(frame)
+    assert set(shown["removed"]) == {"grey", "mean", "noise"} and (shown["excess_low"] > 20).all()
+    assert (frame["chance_from"].dropna() == "expected answers").all()
+    page = reliance(frame, "always")
+    assert page is not None and len(page["banners"]) == 3 and "100.0 % of 16 answers are kept" in page["banners"][0]
+    assert "<svg" in picture(frame) and picture(frame).count("<circle") == 2 * 7
+
+
+# ------------------------------------------------------------------------------------------------------------- labels
+
+
+def test_the_most_frequent_label_is_consistent_without_the_evidence(tmp_path: Path) -> None:
+    frame = table(
+        tmp_path,
+        "skin_controls",
+        {"prior": medtest.Model(lambda image: [0.3, 0.7], name="prior")},
+        relations=["contrast", "white_balance", "image_removed", "lesion_erased", "lesion_swapped", "tissue_erased"],
+        overrides=[f"seeds.phantoms.count={IMAGES}", "prepare.size=96", "prepare.resize=96"],
+    )
+    row = overall(frame)
+    assert row["consistency_percent"] == 100 and row["reliance_percent"] == 0 and row["quadrant"] == BLIND
+    assert not warned(frame).empty
+
+
+# ---------------------------------------------------------------------------------------------------------- questions
+
+
+class Talker(AskingSystem):
+    """Answers each question in one way, whatever the picture, or by how bright its middle is."""
+
+    Settings = SystemSettings
+    own_limits = True
+    says: Callable[[Asking, str], str]
+
+    def fingerprint(self) -> dict[str, Json]:
+        return {"says": type(self).__name__}
+
+    def keep_in(self, folder: Path, shared: Path, *, budget: Any, cache: str) -> None:
+        (folder / "ledger.sqlite").touch()
+
+    def open(self, *, device: str, threads: int) -> None:
+        """Nothing to open."""
+
+    def ask(self, calls: Iterable[Asking | None]) -> Iterator[Asked]:
+        for call in calls:
+            if call is not None:
+                outputs = tuple(
+                    AnswerOutput(address=address, text=type(self).says(call, ask.text), state="answered")
+                    for address, ask in zip(call.addresses, call.asks, strict=True)
+                )
+                yield Asked(number=call.number, outputs=outputs)
+
+
+PRIOR = {
+    "How many": "There is 1.",
+    "What color": "It is pink.",
+    "Where": "In the center.",
+    "Are there": "Yes, a polyp.",
+}
+
+
+class Parrot(Talker):
+    """Copies the most frequent answer to each question."""
+
+    @staticmethod
+    def says(call: Asking, question: str) -> str:
+        return next((text for start, text in PRIOR.items() if question.startswith(start)), "Yes.")
+
+
+def test_the_most_frequent_answer_is_consistent_without_the_evidence(tmp_path: Path) -> None:
+    frame = table(
+        tmp_path,
+        "medvqa_controls",
+        {"parrot": Parrot("parrot", SystemSettings())},
+        relations=["white_balance", "image_removed", "false_premise"],
+        overrides=[f"seeds.phantoms.count={IMAGES}", "seeds.phantoms.size=128", "prepare.size=128"],
+    )
+    row = overall(frame)
+    assert row["consistency_percent"] == 100 and row["quadrant"] == BLIND
+    grey = frame[(frame["removed"] == "grey") & (frame["dataset"] == "all")].iloc[0]
+    assert grey["kept_percent"] == 100 and grey["excess_low"] > 20
+    premise = frame[(frame["removed"] == "premise") & (frame["dataset"] == "all")].iloc[0]
+    assert premise["kept_percent"] == 100
+
+
+# -------------------------------------------------------------------------------------------- what ships with medtest
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("suite", "system", "changes"),
+    [
+        ("polyp_seg_controls", ["pranet"], {"overrides": ["prepare.size=256"], "limit": IMAGES}),
+        ("skin_controls", ["attnmel"], {"limit": 12}),
+        ("medvqa_controls", ["simlab"], {"limit": 3}),
+    ],
+)
+def test_what_ships_rests_on_the_evidence(
+    tmp_path: Path, suite: str, system: list[str], changes: dict[str, Any]
+) -> None:
+    frame = table(tmp_path, suite, system, **changes)
+    row = overall(frame)
+    assert row["reliance_percent"] > 50 and row["consistency_percent"] > 80
+    assert row["quadrant"] in (LOOKS, UNSURE)
+    assert warned(frame).empty
+
+
+@pytest.mark.slow
+def test_a_drawing_service_draws_what_the_prompt_says(tmp_path: Path) -> None:
+    frame = table(tmp_path, "t2i", ["simlab_images"], relations=["ss", "prompt_emptied"], limit=6)
+    row = overall(frame)
+    assert row["task"] == "depiction" and row["kept_percent"] < 50 < row["reliance_percent"]
+
+
+# ------------------------------------------------------------------------------------------------------------ figures
+
+
+def test_controls_enter_no_other_rate(tmp_path: Path) -> None:
+    result = medtest.run(
+        "polyp_seg_controls",
+        systems={"sees": sees},
+        home=tmp_path,
+        track=False,
+        workers=1,
+        relations=["contrast", "white_balance", "image_removed", "lesion_erased", "tissue_erased"],
+        overrides=["seeds.phantoms.count=2", "prepare.size=96"],
+    )
+    (folder,) = result.folders.values()
+    rates = pd.read_csv(folder / "tables/efr.csv")
+    assert set(rates["relation"]) == {"contrast", "white_balance", "unchanged", "overall", "overall_cells"}
+    for name in ("violations.csv", "worst.csv", "images.csv"):
+        file = folder / "tables" / name
+        assert not file.is_file() or "lesion_erased" not in file.read_text()
+    records = pd.read_parquet(folder / "records.parquet")
+    controls = records[records["group"] == "controls"]
+    judged = controls[controls["kept"].notna() & (controls["relation"] != "tissue_erased")]
+    assert ((judged["kept"] >= 0.5) == (judged["verdict"] == "FAIL")).all()
+    assert controls["dice"].isna().all() and records.loc[records["group"] != "controls", "kept"].isna().all()
+
+
+@pytest.mark.parametrize(
+    ("consistency", "reliant", "said"),
+    [
+        ((90, 100), (60, 90), LOOKS),
+        ((90, 100), (-5, 10), BLIND),
+        ((20, 70), (60, 90), QUADRANTS[False, True]),
+        ((20, 70), (0, 40), QUADRANTS[False, False]),
+        ((70, 90), (60, 90), UNSURE),
+        ((90, 100), (40, 60), UNSURE),
+        ((float("nan"), 1), (40, 60), ""),
+    ],
+)
+def test_quadrants_are_shown_only_by_intervals(
+    consistency: tuple[float, float], reliant: tuple[float, float], said: str
+) -> None:
+    row = dict(zip(("consistency_low", "consistency_high"), consistency, strict=True))
+    assert quadrant(row | dict(zip(("reliance_low", "reliance_high"), reliant, strict=True))) == said
+
+
+def test_sixteen_images_are_enough_for_the_border_of_consistency() -> None:
+    low, high = wilson_ends(16, 16)
+    assert pytest.approx(low) == 16 / (16 + 1.959963984540054**2) and high == 1  # Wilson's formula without a miss
+    assert low > CONSISTENT / 100 > wilson_ends(15, 15)[0]
