@@ -135,7 +135,7 @@ class LesionSwapped(ControlRelation):
         margin = max(3, round(WIDENED * seed.height))
         inside = ~widened(seed.frame, margin)
         beside = inside & ~widened(lesion, 2 * margin)
-        in_place = seed.kind == "label"
+        in_place = seed.classes is not None
         for case in strangers(seed, rng)[:_DONORS].tolist():
             other = other_case(seed, {"case": case})
             if not _is_donor(seed, other):
@@ -213,4 +213,4 @@ def _is_donor(seed: PreparedSeed, other: PreparedSeed) -> bool:
     """Return True if another case's lesion is known, not too large, and of another class if there are classes."""
     if other.mask is None or not other.mask.any() or too_large(other.mask, other.frame):
         return False
-    return seed.kind != "label" or (None not in (seed.labels, other.labels) and seed.labels != other.labels)
+    return seed.classes is None or (None not in (seed.labels, other.labels) and seed.labels != other.labels)
