@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from medtest.core.recent import Recent
 from medtest.simlab.answering.draws import Draws
 from medtest.simlab.answering.phrasing import STYLES, filled, phrase
-from medtest.simlab.answering.topics import PromptQuestion, Topic, questions_in, topic_of
+from medtest.simlab.answering.topics import PromptQuestion, questions_in, topic_of
 from medtest.simlab.defects import Defects, Utterance, number_of, with_defects
 from medtest.simlab.seeing.sight import NOT_RELEVANT, PictureTraits, Sight, answers
 
@@ -103,7 +103,7 @@ class Product:
             sha256: Hash of the picture.
             seed: Seed of the request.
         """
-        if question.topic in (None, Topic.ABSENT):
+        if question.topic is None:
             return Utterance((NOT_RELEVANT,))
         truth = self._truths.get(sha256, {}).get(question.topic)
         words = truth if truth is not None else answers(sight, question.topic)

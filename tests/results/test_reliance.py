@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +10,16 @@ import pandas as pd
 import pytest
 
 import medtest
-from medtest.core.cases import AnswerOutput, Json
+from medtest.language.questions.answers.parse import parse
+from medtest.language.questions.matrix import Rule
+from medtest.language.questions.values import Kind
 from medtest.report.charts.reliance import picture, reliance
 from medtest.results.cube.intervals import wilson_ends
-from medtest.results.rates.reliance import CONSISTENT, QUADRANTS, UNSURE, quadrant, warned
-from medtest.systems.answering.asking import Asked, Asking, AskingSystem
-from medtest.systems.base import SystemSettings
+from medtest.results.rates.reliance import CONSISTENT, QUADRANTS, UNSURE, quadrant, reliance_table, warned
+from medtest.results.records.records_io import Records
+from medtest.results.records.wanted import Wanted
+from medtest.suite.compose import load_suite
+from medtest.tasks.ask.controls import kept_answer
 
 LOOKS, BLIND = QUADRANTS[True, True], QUADRANTS[True, False]
 IMAGES = 16
@@ -84,62 +87,58 @@ def test_the_most_frequent_label_is_consistent_without_the_evidence(tmp_path: Pa
 # ---------------------------------------------------------------------------------------------------------- questions
 
 
-class Talker(AskingSystem):
-    """Answers each question in one way, whatever the picture, or by how bright its middle is."""
-
-    Settings = SystemSettings
-    own_limits = True
-    says: Callable[[Asking, str], str]
-
-    def fingerprint(self) -> dict[str, Json]:
-        return {"says": type(self).__name__}
-
-    def keep_in(self, folder: Path, shared: Path, *, budget: Any, cache: str) -> None:
-        (folder / "ledger.sqlite").touch()
-
-    def open(self, *, device: str, threads: int) -> None:
-        """Nothing to open."""
-
-    def ask(self, calls: Iterable[Asking | None]) -> Iterator[Asked]:
-        for call in calls:
-            if call is not None:
-                outputs = tuple(
-                    AnswerOutput(address=address, text=type(self).says(call, ask.text), state="answered")
-                    for address, ask in zip(call.addresses, call.asks, strict=True)
-                )
-                yield Asked(number=call.number, outputs=outputs)
-
-
-PRIOR = {
-    "How many": "There is 1.",
-    "What color": "It is pink.",
-    "Where": "In the center.",
-    "Are there": "Yes, a polyp.",
-}
+def asked(says: dict[str, tuple[str, str]], relation: str, removed: str, rule: Rule) -> list[dict[str, Any]]:
+    """Return records of one relation: every image is asked one question, first on the source, then on the follow-up."""
+    rows = []
+    for number in range(IMAGES):
+        before, after = (parse(text, Kind.COLOUR, 5) for text in says[f"{number % 2}"])
+        kept = kept_answer(rule, after, before)
+        assert isinstance(kept, float)
+        rows.append(
+            {
+                "system": "s",
+                "dataset": "phantoms",
+                "seed_id": f"i{number}",
+                "cluster": f"i{number}",
+                "item": "abnormality_colour",
+                "relation": relation,
+                "severity": 1,
+                "frame": 0,
+                "repeat": 0,
+                "group": "controls",
+                "removed": removed,
+                "kept": kept,
+                "kept_by_chance": float(number % 4 == 0),
+                "verdict": "FAIL" if kept else "PASS",
+                "self_agreement": None,
+                "agreement": None,
+            }
+        )
+    return rows
 
 
-class Parrot(Talker):
-    """Copies the most frequent answer to each question."""
-
-    @staticmethod
-    def says(call: Asking, question: str) -> str:
-        return next((text for start, text in PRIOR.items() if question.startswith(start)), "Yes.")
-
-
-def test_the_most_frequent_answer_is_consistent_without_the_evidence(tmp_path: Path) -> None:
-    frame = table(
-        tmp_path,
-        "medvqa_controls",
-        {"parrot": Parrot("parrot", SystemSettings())},
-        relations=["white_balance", "image_removed", "false_premise"],
-        overrides=[f"seeds.phantoms.count={IMAGES}", "seeds.phantoms.size=128", "prepare.size=128"],
-    )
-    row = overall(frame)
-    assert row["consistency_percent"] == 100 and row["quadrant"] == BLIND
-    grey = frame[(frame["removed"] == "grey") & (frame["dataset"] == "all")].iloc[0]
-    assert grey["kept_percent"] == 100 and grey["excess_low"] > 20
-    premise = frame[(frame["removed"] == "premise") & (frame["dataset"] == "all")].iloc[0]
-    assert premise["kept_percent"] == 100
+@pytest.mark.parametrize(
+    ("says", "said"),
+    [
+        ({"0": ("pink", "pink"), "1": ("pink", "pink")}, BLIND),
+        ({"0": ("pink", "not relevant"), "1": ("red", "white")}, LOOKS),
+    ],
+)
+def test_answers_from_the_question_alone_are_consistent_without_the_evidence(
+    says: dict[str, tuple[str, str]], said: str
+) -> None:
+    rows = asked(says, "image_removed", "grey", Rule.MUST_CHANGE)
+    harmless = [
+        row | {"relation": "blur", "group": "motion", "removed": None, "kept": None, "kept_by_chance": None}
+        | {"self_agreement": 1.0, "agreement": 1.0, "verdict": "PASS"}
+        for row in rows
+    ]  # fmt: skip
+    source = [row | {"relation": "source", "group": "source", "severity": 0} for row in harmless]
+    frame = pd.DataFrame([*source, *harmless, *rows]).assign(source_agreement=1.0)
+    result = reliance_table(Records.of(frame), Wanted.of(load_suite("medvqa_controls")))
+    row = overall(result)
+    assert row["consistency_percent"] == 100 and row["quadrant"] == said
+    assert warned(result).empty == (said == LOOKS)
 
 
 # -------------------------------------------------------------------------------------------- what ships with medtest

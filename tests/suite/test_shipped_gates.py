@@ -29,7 +29,11 @@ BOUNDED = {
     "liver",
     "polyp_evidence",
     "polyp_negatives",
-} | {name for name in SUITES if name.startswith("polyp_seg") and name != "polyp_seg_unlabelled"}
+} | {
+    name
+    for name in SUITES
+    if name.startswith("polyp_seg") and name not in ("polyp_seg_unlabelled", "polyp_seg_controls")
+}
 """Suites whose primary criterion is not against the source's own answer."""
 
 

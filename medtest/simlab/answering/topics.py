@@ -32,7 +32,6 @@ class Topic(StrEnum):
     TOOLS = "tools"
     SIZE = "size"
     POLYP_TYPE = "polyp_type"
-    ABSENT = "absent"
 
 
 COUNTS = frozenset({Topic.FINDING_COUNT, Topic.POLYP_COUNT, Topic.TOOL_COUNT})
