@@ -21,6 +21,7 @@ KEY = "max_source_failed_percent"
 BEYOND = {"liver": {"constant": 100}, "background_subtraction": {"constant": 100, "identity": 40}}
 """Controls that miss more sources than the default allows, with the bound that their YAML names."""
 SUITES = sorted(path.stem for path in (ROOT / "suites").glob("*.yaml"))
+AGAINST_SOURCE = ("polyp_seg_controls", "polyp_seg_unlabelled")
 BOUNDED = {
     "adversarial_polyp",
     "adversarial_transfer",
