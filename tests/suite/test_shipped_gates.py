@@ -28,6 +28,7 @@ BOUNDED = {
     "background_subtraction",
     "denoising",
     "liver",
+    "other_libraries",
     "polyp_evidence",
     "polyp_negatives",
 } | {
