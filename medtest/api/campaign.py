@@ -247,9 +247,11 @@ class Campaign:
                 return outcome
             await self._pause(reply, tally)
 
-    @staticmethod
-    def _failed(request: Request, key: str, tally: Tally, reason: str) -> Outcome:
-        return Outcome(address=request.address, key=key, state=CallState.ERROR, reason=reason, attempts=tally.sent)
+    def _failed(self, request: Request, key: str, tally: Tally, reason: str) -> Outcome:
+        cost = None if self.budget.price is None else tally.usd
+        return Outcome(
+            address=request.address, key=key, state=CallState.ERROR, reason=reason, attempts=tally.sent, cost_usd=cost
+        )
 
     def _expected(self, request: Request) -> Tokens:
         tokens = estimate(request, self.caller.parameters)
@@ -326,6 +328,7 @@ class Campaign:
             actual = self.budget.cost(reply.prompt_tokens, reply.completion_tokens, reply.pictures)
             billable = reply.maybe_billed
             cost = actual if actual is not None else (usd if billable else 0.0)
+            tally.usd += cost - before
             outcome = self._outcome(request, key, tally, reply, actual)
             self.ledger.answer(call, reply, cost_usd=cost, outcome=outcome)
         except asyncio.CancelledError:
@@ -361,7 +364,7 @@ class Campaign:
             address=request.address,
             key=key,
             state=reply.state,
-            cost_usd=cost,
+            cost_usd=None if cost is None else tally.usd,
             seconds=reply.seconds,
             attempts=tally.sent,
             **reply.answer(),

@@ -11,6 +11,7 @@ import pytest
 from api_parts import QUICK, asked, campaign, picture, questions
 from pydantic import BaseModel
 
+from medtest.api.budget import Budget, Price
 from medtest.api.calls.request import CallState, Outcome, Parameters, Request, Source
 from medtest.api.calls.retry import Retries
 from medtest.api.faulty.server import Faults, serving
@@ -104,15 +105,28 @@ def test_exhausted_retries_are_an_error_that_the_next_session_asks_again(tmp_pat
     rules = Retries(attempts=3, throttled=2, first_pause=0.01, longest_pause=0.02, call_seconds=10)
     with serving(Faults(retry_after="none", **{fault: 1.0})) as server:
         (got,) = asked(tmp_path, server.base_url, questions(1), retries=rules)
-        assert (got.state, got.attempts) == (CallState.ERROR, 3)
-        assert "3 calls" in got.reason
+        calls = 2 if fault == "wrong_type" else 3  # what came whole would come again, and be paid again
+        assert (got.state, got.attempts) == (CallState.ERROR, calls)
+        assert f"{calls} calls" in got.reason
         server.set(Faults())
         (again,) = asked(tmp_path, server.base_url, questions(1), retries=rules)
         assert (again.state, again.source) == (CallState.ANSWERED, Source.CALL)
     with Ledger(tmp_path / "ledger.sqlite") as ledger:
         totals = ledger.totals()
-    doubtful = 0 if fault in ("error", "too_many") else 3
-    assert (totals.calls, totals.doubtful, totals.billable) == (4, doubtful, doubtful + 1)
+    doubtful = 0 if fault in ("error", "too_many") else calls
+    assert (totals.calls, totals.doubtful, totals.billable) == (calls + 1, doubtful, doubtful + 1)
+
+
+def test_calls_that_end_in_an_error_are_paid(tmp_path: Path) -> None:
+    rules = Retries(attempts=6, first_pause=0.01, longest_pause=0.02, call_seconds=10)
+    price = Price(input=1000.0, output=1000.0)
+    with serving(Faults(wrong_type=1.0)) as server:
+        (got,) = asked(tmp_path, server.base_url, questions(1), retries=rules, budget=Budget(price=price))
+    with Ledger(tmp_path / "ledger.sqlite") as ledger:
+        totals = ledger.totals()
+    assert (got.state, got.attempts, totals.calls) == (CallState.ERROR, 2, 2)
+    assert got.cost_usd == pytest.approx(totals.cost_usd)
+    assert totals.cost_usd > 0
 
 
 def test_a_mix_of_faults_loses_and_doubles_nothing(tmp_path: Path) -> None:

@@ -134,7 +134,9 @@ class Caller:
             cause = error.__cause__ if isinstance(error, NotSent) and error.__cause__ is not None else error
             seconds = clock() - began
             if isinstance(error, TooLong):
-                return Reply(trouble=Trouble.BROKEN, seconds=seconds, reason=str(error), maybe_billed=True)
+                return Reply(
+                    trouble=Trouble.BROKEN, seconds=seconds, reason=str(error), maybe_billed=True, complete=True
+                )
             return replace(unsent(cause, seconds, allowed=self.call_seconds), task=task_ids[0])
 
     # ---------------------------------------------------------------------------------------------- reading replies
@@ -188,6 +190,7 @@ class Caller:
             seconds=seconds,
             reason=redact(why),
             maybe_billed=True,
+            complete=True,
         )
 
     def _without_prompt(self, text: str, request: Request) -> str:

@@ -31,6 +31,8 @@ class Trouble(StrEnum):
     """The server does not support structured output; plain words are requested."""
 
 
+_UNUSABLE = 2
+"""Number of whole but unusable replies (HTML, no JSON, too long), each paid, after which a request is given up."""
 _FINAL = frozenset({Trouble.REJECTED, Trouble.NO_CREDIT})
 
 
@@ -49,6 +51,7 @@ class Reply(AnswerFields):
         drawn: The received file of a picture; never shown, and not stored in this form.
         pictures: Number of pictures charged by the service.
         task: Id of a task that continues at the service: the next call polls it instead of starting one.
+        complete: Whether an unusable body arrived whole, so that the same request may get it again, at the same price.
     """
 
     trouble: Trouble = Trouble.NONE
@@ -61,6 +64,7 @@ class Reply(AnswerFields):
     drawn: bytes = field(default=b"", repr=False)
     pictures: int = 0
     task: str = ""
+    complete: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +72,8 @@ class Retries:
     """Retry policy: number of calls and length of pauses.
 
     Attributes:
-        attempts: Maximum number of calls per request, not counting refusals for too many (429).
+        attempts: Maximum number of calls per request, not counting refusals for too many (429). A reply that arrives
+            whole and is unusable is asked for once more at most.
         throttled: Maximum number of such refusals per request; the limiter makes them rare.
         first_pause: Seconds before the second call; doubles with each further one.
         longest_pause: Limit of our own pauses, seconds.
@@ -99,13 +104,25 @@ class Retries:
 
 @dataclass(slots=True)
 class Tally:
-    """Calls of one request so far."""
+    """Calls of one request so far.
+
+    Attributes:
+        sent: Number of calls.
+        failures: Number of those that failed, without refusals for too many.
+        unusable: Number of replies that arrived whole and were unusable.
+        throttled: Number of refusals for too many.
+        began: Time of the first call.
+        queued: Seconds of waiting for other calls.
+        usd: Cost of the calls that may be billed; those without a count at their expected price.
+    """
 
     sent: int = 0
     failures: int = 0
+    unusable: int = 0
     throttled: int = 0
     began: float = 0.0
     queued: float = 0.0
+    usd: float = 0.0
 
     def left(self, rules: Retries, now: float) -> float:
         """Return the seconds left for starting another call; the whole time before the first."""
@@ -122,7 +139,8 @@ class Tally:
             within = self.sent < rules.attempts + rules.throttled
         else:
             self.failures += 1
-            within = self.failures < rules.attempts
+            self.unusable += reply.complete and not reply.task
+            within = self.failures < rules.attempts and self.unusable < _UNUSABLE
         return within and self.left(rules, now) > 0
 
     def why(self, reply: Reply, rules: Retries, now: float) -> str:

@@ -263,7 +263,13 @@ class Asker:
             case_made = share.open.made(case % row)
             if isinstance(output, str):
                 reason = Reason(failure, output)
-                answer = SystemAnswer(output=None, verdict=Verdict.ERROR, reason=reason, elapsed_ms=milliseconds)
+                answer = SystemAnswer(
+                    output=None,
+                    verdict=Verdict.ERROR,
+                    reason=reason,
+                    elapsed_ms=milliseconds,
+                    spent=_spent(answered),
+                )
             else:
                 # Before anything is read from it: evidence must match the stored words.
                 words: Mapping[str, Any] = {
@@ -335,6 +341,13 @@ class Asker:
             answer = SystemAnswer(output=None, verdict=Verdict.ERROR, reason=reason)
             share.record(case, case_made, answer, share.sources.get(case // share.open.unit.row, lost_source))
         self._recorder.outbox.flush()
+
+
+def _spent(answered: Asked) -> Mapping[str, float | None]:
+    """Return the share of one case in what a failed call cost."""
+    if answered.failed_usd is None:
+        return {}
+    return {"cost_usd": answered.failed_usd / len(answered.outputs), "attempts": float(answered.attempts)}
 
 
 def _has(output: object, name: str) -> bool:

@@ -103,7 +103,7 @@ def finish(
         scores=scores,
         source_scores=source.scores,
         texts=texts,
-        measures=_measures(oracle, content),
+        measures=_measures(oracle, content) or {name: answer.spent.get(name) for name in oracle.measures},
         crafting=case.crafting,
         control=control,
     )

@@ -98,6 +98,7 @@ class SystemAnswer:
         classes: Number of classes scored by a classifier, if it differs from the requested number.
         texts: The reader's texts, as in a record.
         unread: An answer on which the reader failed: it is not judged, but its words and cost are recorded.
+        spent: What an ERROR cost, by the oracle's measures.
     """
 
     output: Output | None
@@ -107,6 +108,7 @@ class SystemAnswer:
     classes: int = 0
     texts: Mapping[str, str | None] = field(default_factory=dict)
     unread: Output | None = None
+    spent: Mapping[str, float | None] = field(default_factory=dict)
 
 
 class Parts:

@@ -78,11 +78,15 @@ class Asked:
         number: Number of the call.
         outputs: One per question, or one for the prompt; a string is the reason of an ERROR.
         seconds: Duration; None for cached answers.
+        failed_usd: Cost of calls that ended in an ERROR; None without a price.
+        attempts: Number of those calls.
     """
 
     number: int
     outputs: tuple[AnswerOutput | PictureOutput | str, ...]
     seconds: float | None = None
+    failed_usd: float | None = None
+    attempts: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

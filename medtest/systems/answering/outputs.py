@@ -26,7 +26,7 @@ def asked_of(call: Asking, outcome: Outcome, *, mode: str = "words") -> Asked:
     """
     seconds = outcome.seconds if outcome.source == Source.CALL else None
     if outcome.state == CallState.ERROR:
-        return Asked(number=call.number, outputs=(outcome.reason or "no answer",) * len(call.asks), seconds=seconds)
+        return failed_of(call, outcome)
     words = words_of(call.asks, outcome, together=call.together)
     share = 1.0 / len(call.asks)
     outputs = tuple(
@@ -46,6 +46,17 @@ def asked_of(call: Asking, outcome: Outcome, *, mode: str = "words") -> Asked:
         for address, (text, state) in zip(call.addresses, words, strict=True)
     )
     return Asked(number=call.number, outputs=outputs, seconds=seconds)
+
+
+def failed_of(call: Asking, outcome: Outcome) -> Asked:
+    """Return the result of a call without an answer: an ERROR for each of its cases, with what the calls cost."""
+    return Asked(
+        number=call.number,
+        outputs=(outcome.reason or "no answer",) * len(call.addresses),
+        seconds=outcome.seconds if outcome.source == Source.CALL else None,
+        failed_usd=outcome.cost_usd,
+        attempts=outcome.attempts,
+    )
 
 
 def words_of(asks: Sequence[Ask], outcome: Outcome, *, together: bool) -> list[tuple[str, CallState]]:

@@ -20,6 +20,7 @@ from medtest.core.plugins import TRUSTED
 from medtest.core.records import PICTURES
 from medtest.systems.answering.api_system import ApiSystem, EndpointSettings
 from medtest.systems.answering.asking import Asked, Asking
+from medtest.systems.answering.outputs import failed_of
 
 
 class PicturePrice(Price):
@@ -143,7 +144,7 @@ class DrawingService(ApiSystem):
         """Convert the outcome of a call: a picture by its hash, the reason why there is none, or an ERROR."""
         seconds = outcome.seconds if outcome.source == Source.CALL else None
         if outcome.state == CallState.ERROR:
-            return Asked(number=call.number, outputs=(outcome.reason or "no answer",), seconds=seconds)
+            return failed_of(call, outcome)
         output = PictureOutput(
             address=call.addresses[0],
             prompt=call.required_prompt,

@@ -110,12 +110,10 @@ def cost_table(records: Records) -> pd.DataFrame:
     """Return tokens, cost, latency and calls, in total, by relation and by question: :data:`COST_COLUMNS`.
 
     Tokens, dollars and attempts are sums over answers (each answer of a call with several questions has its share of
-    tokens and dollars). ``without_cost`` counts answers without a known price. Seconds are of whole calls, over answers
-    from a server rather than a cache.
+    tokens and dollars); dollars and attempts also over calls that ended in an ERROR. ``without_cost`` counts answers
+    without a known price. Seconds are of whole calls, over answers from a server rather than a cache.
 
     Args:
         records: Records of one system.
     """
-    return cost_rows(
-        [answered(frame) for frame in (records.sources, records.followups)], ("relation", "item"), COST_COLUMNS
-    )
+    return cost_rows([records.sources, records.followups], ("relation", "item"), COST_COLUMNS, answered)

@@ -118,10 +118,13 @@ def reader_of(stated_reader: Mapping[str, Any]) -> tuple[str, Card | None]:
         return name, None
 
 
+def _answered(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame[frame["answer_state"].notna()]
+
+
 def cost_table(records: Records) -> pd.DataFrame:
     """Return tokens, cost, latency and calls, in total and by relation, with exactly :data:`COST_COLUMNS`."""
-    frames = [frame[frame["answer_state"].notna()] for frame in (records.sources, records.followups)]
-    return cost_rows(frames, ("relation",), COST_COLUMNS)
+    return cost_rows([records.sources, records.followups], ("relation",), COST_COLUMNS, _answered)
 
 
 __all__ = ["DepictedCases", "DepictTables", "depict_tables"]
