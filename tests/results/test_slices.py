@@ -149,6 +149,15 @@ def test_slices_do_not_depend_on_the_order_of_the_records() -> None:
     pd.testing.assert_frame_equal(slices_of(shuffled).frame[names], slices_of(frame).frame[names])
 
 
+def test_controls_are_no_cases_of_a_slice() -> None:
+    frame, _ = slice_records(1, planted=True)
+    control = frame.assign(relation="image_removed", group="controls", verdict="FAIL", dice=0.0)
+    both = Records.of(pd.concat([frame, control[control["severity"] > 0]], ignore_index=True))
+    cases = counted_cases(both, PRIMARY, None)
+    assert len(cases.rows) == len(counted_cases(Records.of(frame), PRIMARY, None).rows)
+    assert set(both.followups["relation"].iloc[cases.rows.index]) == set(frame["relation"]) - {"source"}
+
+
 def test_the_half_that_confirms_decides() -> None:
     frame, inside = slice_records(1, planted=True)
     records = Records.of(frame)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.core.cases import UNCHANGED
 from medtest.core.oracles import criteria
 from medtest.results.columns import columns_in
 from medtest.results.cube.axes import Axes, Places, axes
@@ -110,7 +109,7 @@ def bins_of(values: Floats) -> tuple[NDArray[np.int64], int]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FactorCases:
-    """Cases in the denominator of the primary criterion, without ``unchanged``.
+    """Cases in the denominator of the primary criterion, without ``unchanged`` and controls.
 
     Attributes:
         rows: Their factor columns and severity; the index is their position among the follow-ups.
@@ -135,7 +134,7 @@ def counted_cases(records: Records, primary: Criterion, supplied: Axes | None) -
     """Return the cases whose factors are compared; ``supplied`` are the axes of the follow-ups, if they exist."""
     place = axes(records) if supplied is None else supplied
     state = status(records, score=primary.score, threshold=primary.threshold, against=primary.against)
-    selected = state.case & (records.followups["relation"] != UNCHANGED).to_numpy(dtype=bool)
+    selected = state.case & place.pooled[place.relation]
     needed = ["severity", *(factor.column for factor in all_factors(original_score(primary)))]
     rows = records.followups[[name for name in needed if name in records.followups.columns]].loc[selected]
     return FactorCases(
