@@ -75,6 +75,8 @@ class ReasonCode(StrEnum):
     TARGET_UNREACHABLE = "target_unreachable"
     FOLLOW_UP_NOT_STORED = "follow_up_not_stored"
     FOLLOW_UP_LOST = "follow_up_lost"
+    SEARCH_OVER = "search_over"
+    SEARCH_WAITS = "search_waits"
     NO_PREDICTION = "no_prediction"
     NO_SOURCE_PREDICTION = "no_source_prediction"
     SOURCE_FAILED = "source_failed"

@@ -149,6 +149,24 @@ another case is shown.
 """
 
 
+SEARCH_COLUMNS: tuple[tuple[str, pa.DataType], ...] = (
+    ("search", pa.string()),
+    ("queries", pa.float64()),
+    ("crafted_on", pa.string()),
+)
+"""Additional columns of suites with a search; two of them are also in :data:`CRAFTING_COLUMNS`.
+
+For a query of a search: its kind (:data:`medtest.relations.searching.queries.QUERIES`), its number within the search
+from 1, and the system whose answers chose it; null for every other case.
+"""
+
+
+def made_columns(*, crafts: bool, searches: bool) -> tuple[tuple[str, pa.DataType], ...]:
+    """Return the columns on how follow-ups were made on a system."""
+    crafting, searching = (CRAFTING_COLUMNS if crafts else ()), (SEARCH_COLUMNS if searches else ())
+    return tuple({**dict(crafting), **dict(searching)}.items())
+
+
 def addresses(columns: Mapping[str, Iterable[Any]]) -> list[str]:
     """Return the addresses of records.
 
@@ -173,6 +191,7 @@ def schema(
     factors: tuple[str, ...] = SEED_FACTORS,
     crafts: bool = False,
     controls: bool = False,
+    searches: bool = False,
 ) -> pa.Schema:
     """Return the Arrow schema of records with these score columns (float64) and texts, all nullable.
 
@@ -185,6 +204,7 @@ def schema(
         factors: Factor columns that belong to the seed.
         crafts: True to include :data:`CRAFTING_COLUMNS`, for suites with a relation that needs a system.
         controls: True to include :data:`CONTROL_COLUMNS`, for suites with a control.
+        searches: True to include :data:`SEARCH_COLUMNS`, for suites with a search.
     """
     names = [*scores, *(f"source_{s}" for s in scores), *(f"self_{s}" for s in self_scores)]
     fields = [pa.field(name, kind) for name, kind in FIXED_COLUMNS]
@@ -193,7 +213,7 @@ def schema(
     fields += [pa.field(name, pa.float64()) for name in measures]
     fields += [pa.field(name, kind) for name, kind in (CONTROL_COLUMNS if controls else ())]
     fields += [pa.field(name, pa.float64()) for name in (*factors, *CASE_FACTORS, *VISIBILITY_COLUMNS)]
-    fields += [pa.field(name, kind) for name, kind in (CRAFTING_COLUMNS if crafts else ())]
+    fields += [pa.field(name, kind) for name, kind in made_columns(crafts=crafts, searches=searches)]
     fields += [pa.field(f"stratum_{name}", pa.string()) for name in strata]
     return pa.schema(fields)
 

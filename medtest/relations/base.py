@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -96,6 +96,7 @@ class Relation(Part, ABC):
         sham: For a control of evidence: name of the relation that it is compared with.
         control: For group ``controls``: ``evidence`` if it removes what an answer rests on, ``sham`` if it removes as
             much of something else (:mod:`medtest.core.oracles.controls`); "" for every other relation.
+        searched: Search of this use in a suite: ``mildest``, ``worst``, or "" for none.
     """
 
     Settings: ClassVar[type[RelationSettings]] = RelationSettings
@@ -112,6 +113,7 @@ class Relation(Part, ABC):
     beside_attacks: ClassVar[bool] = False
     control: ClassVar[str] = ""
     sham: ClassVar[str] = UNCHANGED
+    searched: Literal["", "mildest", "worst"] = ""
 
     def __init__(self, settings: Any) -> None:
         self.settings = settings

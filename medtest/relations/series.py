@@ -7,6 +7,7 @@ colours and the luma of the result is kept. Everything else is not applicable.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import cv2
@@ -32,14 +33,28 @@ def follow_up(relation: Relation, seed: PreparedSeed, address: Address, suite_se
     Raises:
         NotApplicable: The relation does not apply to the seed or does not support its image.
     """
+    return on_any_image(relation, seed, lambda coloured: _make_follow_up(relation, coloured, address, suite_seed))
+
+
+def on_any_image(relation: Relation, seed: PreparedSeed, make: Callable[[PreparedSeed], FollowUp]) -> FollowUp:
+    """Make a follow-up of any seed by a function that takes the seeds a relation accepts.
+
+    Args:
+        relation: The relation.
+        seed: Any prepared seed.
+        make: Makes the follow-up; a grey seed is passed as three equal colours, and the luma of the result is kept.
+
+    Raises:
+        NotApplicable: The relation does not support the seed's image.
+    """
     image = seed.image
     if relation.any_image or not task_of(seed.kind).series:
-        return _make_follow_up(relation, seed, address, suite_seed)
+        return make(seed)
     if image.dtype != np.uint8 or seed.spec.axes not in ("yxc", "yx"):
         raise NotApplicable(f"it changes 8-bit pictures; this image is {image.dtype} with the axes {seed.spec.axes}")
     if seed.spec.axes == "yxc":
-        return _make_follow_up(relation, seed, address, suite_seed)
-    result = _make_follow_up(relation, seed.memo(_MEMO, lambda: _coloured(seed)), address, suite_seed)
+        return make(seed)
+    result = make(seed.memo(_MEMO, lambda: _coloured(seed)))
     return replace(result, image=cv2.cvtColor(result.image, cv2.COLOR_RGB2GRAY))
 
 

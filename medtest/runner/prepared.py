@@ -136,7 +136,7 @@ def prepare_run(suite: Suite, invocation: Invocation) -> PreparedRun:
         digests=digests,
         folders=folders,
         aside=aside,
-        schema=records_schema(suite.build_oracle(), strata, crafts=suite.crafts),
+        schema=records_schema(suite.build_oracle(), strata, crafts=suite.crafts, searches=suite.searches),
         strata=strata,
         notices=tuple(notices),
         classes={

@@ -16,6 +16,7 @@ from medtest.core.errors import Mistake, UserMistakes, typed_mistake
 from medtest.core.files.paths import TYPED_STORE
 from medtest.suite.checking.checks import check
 from medtest.suite.checking.judging import gates_of, oracle_plan
+from medtest.suite.checking.misfits.searching import budget_mistakes
 from medtest.suite.checking.systems import system_infos
 from medtest.suite.checking.validation import validate
 from medtest.suite.commandline.keys import Sources, check_keys, keep_chosen, key_of, take_out, to_only_system
@@ -274,6 +275,7 @@ def _check_for_run(
         mistakes.append(_unread_data(suite, options.data, suite_names(folders)))
     for system in suite.build_systems().values():
         mistakes.extend(system.check())
+    mistakes.extend(budget_mistakes(suite, options.budget))
     if judge is not None:
         mistakes.extend(judge.check())
 

@@ -33,7 +33,12 @@ def with_composed(suite: Suite) -> Suite:
 
     def family(plans: tuple[PartPlan, ...], uses: str) -> dict[str, Any]:
         return {
-            p.id: {uses: p.info.name, **_without_empty(asdict(p.trace)), **_without_empty(plain_settings(p))}
+            p.id: {
+                uses: p.info.name,
+                **({"search": p.search} if p.search else {}),
+                **_without_empty(asdict(p.trace)),
+                **_without_empty(plain_settings(p)),
+            }
             for p in plans
         }
 

@@ -19,6 +19,7 @@ from medtest.core.cases import Json
 from medtest.core.tasks.base import Task, task_of
 from medtest.relations.adversarial.gathering import feeding
 from medtest.relations.base import CraftedRelation, Relation
+from medtest.relations.searching.queries import REVISION as SEARCH_REVISION
 from medtest.seeds.base import SeedSource
 from medtest.suite.composed import counted_settings
 from medtest.suite.model import EACH, PartPlan, Suite, reader_entry
@@ -143,6 +144,8 @@ def relation_entry(
     fingerprint = getattr(relation, "fingerprint", None)
     if callable(fingerprint):
         entry["fingerprint"] = fingerprint()
+    if plan.search:
+        entry["search"] = {"for": plan.search, "revision": SEARCH_REVISION}
     if isinstance(relation, CraftedRelation):
         is_named = settings.pop("crafted_on") != EACH
         if crafter is not None:

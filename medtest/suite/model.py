@@ -54,6 +54,7 @@ class PartPlan:
         settings: Validated settings: defaults from YAML, the suite's, the command line's, in that order.
         shown: For a system: its name in records if that is not its own; not in any digest.
         trace: For a relation: its ties to a technical file; not in any digest.
+        search: For a relation: ``mildest`` or ``worst`` if its follow-ups are searched, else "".
     """
 
     id: str
@@ -61,6 +62,7 @@ class PartPlan:
     settings: Any
     shown: str = ""
     trace: Trace = Trace()
+    search: Literal["", "mildest", "worst"] = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,7 +204,12 @@ class Suite:
 
     def build_relations(self) -> dict[str, Relation]:
         """Build the relations by id, in the suite's order."""
-        return {p.id: calibrated(p.info.load()(p.settings)) for p in self.relations}
+        relations: dict[str, Relation] = {
+            plan.id: calibrated(plan.info.load()(plan.settings)) for plan in self.relations
+        }
+        for plan in self.relations:
+            relations[plan.id].searched = plan.search
+        return relations
 
     def build_systems(self) -> dict[str, System]:
         """Build the systems by id, in the suite's order, without loading them."""
@@ -228,6 +235,11 @@ class Suite:
     def controls(self) -> Mapping[str, str]:
         """Ids of its controls with their roles; records then say what each keeps of an answer."""
         return roles_of({plan.id: plan.info.name for plan in self.relations})
+
+    @property
+    def searches(self) -> bool:
+        """True if any relation is searched; records then describe the queries."""
+        return any(plan.search for plan in self.relations)
 
     @property
     def kind(self) -> str:

@@ -1,6 +1,7 @@
 """Plan: the cases of suite and seeds in a fixed order, divided into units (one seed each) and batches.
 
-A seed with several questions has all its cases once per question, one question after the other.
+A seed with several questions has all its cases once per question, one question after the other. Queries of a search
+follow all other cases; what they show depends on the answers to earlier ones.
 
 Batches are cut from the full plan: with the same weights outputs differ by about 1e-6 between batch sizes, so the
 unfinished cases must not decide which cases share a batch.
@@ -14,6 +15,7 @@ from typing import NamedTuple
 
 from medtest.core.cases import Address, SeedRef
 from medtest.relations.base import Relation
+from medtest.relations.searching.queries import queries_of
 from medtest.suite.model import Selection
 from medtest.suite.sharding import Shard
 
@@ -60,6 +62,10 @@ class Unit:
     batches: tuple[tuple[int, int], ...]
     row: int = 0
 
+    def batch_of(self, case: int) -> int:
+        """Return the number of the batch of a case."""
+        return next(number for number, (start, stop) in enumerate(self.batches) if start <= case < stop)
+
     def chosen(self, *, limit: int | None, only: Selection) -> list[int]:
         """Return the places of the cases chosen by a call; see :func:`is_chosen`."""
         return [
@@ -87,13 +93,21 @@ class Plan:
 
     def __init__(self, refs: Sequence[SeedRef], relations: Mapping[str, Relation], batch_size: int) -> None:
         self.refs = tuple(refs)
-        self.shape: tuple[Step, ...] = tuple(
+        planned = tuple(
             Step(relation_id, severity, repeat, frame)
             for relation_id, relation in relations.items()
             for severity in relation.severities()
             for repeat in range(relation.repeats())
             for frame in range(relation.frames())
         )
+        queries = tuple(
+            Step(relation_id, 0, repeat, frame)
+            for relation_id, relation in relations.items()
+            for repeat in range(relation.repeats())
+            for frame in range(len(queries_of(relation)))
+        )
+        self.shape: tuple[Step, ...] = (*planned, *queries)
+        self._queries = len(queries)
         self.batch_size = batch_size
 
     @property
@@ -117,7 +131,9 @@ class Plan:
         case_row = (ref.source, *(step.address(ref) for step in self.shape))
         cases = case_row if ref.items == ("",) else tuple(replace(case, item=i) for i in ref.items for case in case_row)
         step = self.batch_size
-        batches = tuple((start, min(start + step, len(cases))) for start in range(0, len(cases), step))
+        end = len(cases) - self._queries  # queries wait for one another, so that each is a batch
+        batches = tuple((start, min(start + step, end)) for start in range(0, end, step))
+        batches += tuple((start, start + 1) for start in range(end, len(cases)))
         return Unit(index=index, ref=ref, position=position, cases=cases, batches=batches, row=self.row)
 
     def units(self) -> Iterator[Unit]:

@@ -58,6 +58,16 @@ class TraceBlock(Block):
     acceptance: Prose | None = None
 
 
+class UseBlock(TraceBlock):
+    """Keys of a relation that stand beside the settings of its part.
+
+    Attributes:
+        search: Search between the levels: ``mildest`` looks for the mildest failing picture, ``worst`` for the worst.
+    """
+
+    search: Literal["mildest", "worst"] | None = None
+
+
 class Head(Block):
     """Head of a suite: name, version, description, and settings of the whole suite.
 

@@ -90,6 +90,7 @@ class System(Part, ABC):
         in_process: Whether the system is an object of the calling program and cannot be sent to another process.
         draws_calls: Whether the system pulls calls from a stream and answers in any order
             (:class:`medtest.systems.answering.asking.AskingSystem`); others receive batches.
+        finished: Whether its answers were made before the run, so that it has none to a new picture.
         file_format: Format of the system's file, for networks that exist in several formats; "" otherwise. It is
             appended to the system's name.
         probed: The most a probe of this system can provide: scores for networks that run, nothing for stored answers.
@@ -107,6 +108,7 @@ class System(Part, ABC):
     needs_device: ClassVar[bool] = False
     in_process: ClassVar[bool] = False
     draws_calls: ClassVar[bool] = False
+    finished: ClassVar[bool] = False
     file_format: ClassVar[str] = ""
     probed: ClassVar[Need] = Need.SCORES
 

@@ -18,6 +18,7 @@ from medtest.core.tasks.base import task_of
 from medtest.relations.adversarial.saving import pixels_of, saved
 from medtest.relations.base import CraftedRelation, CraftedSettings
 from medtest.relations.levels import Level, LeveledSettings, noise_seed, number
+from medtest.relations.searching.bisection import bracket, next_value, whole_between
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -298,9 +299,9 @@ class Attack(CraftedRelation, Generic[L]):
         import torch
 
         most = [math.floor(number(case.params, "epsilon")) for case in batch.cases]
-        low, high, spent = [0] * len(most), list(most), [0] * len(most)
+        spent = [0] * len(most)
         start = batch.goal.flipped(batch.clean, batch.clean).tolist()
-        flips: list[float | None] = [0.0 if flipped else None for flipped in start]
+        results: list[dict[float, bool | None]] = [{0.0: flipped} for flipped in start]
         tried = {row: most[row] for row, flipped in enumerate(start) if not flipped and most[row] > 0}
         while tried:
             rows = torch.tensor(sorted(tried))
@@ -312,14 +313,11 @@ class Attack(CraftedRelation, Generic[L]):
             tried = {}
             for row, epsilon, flipped, count in zip(rows.tolist(), at, hit.tolist(), result.queries, strict=True):
                 spent[row] += count + 1
-                if flipped:
-                    flips[row], high[row] = float(epsilon), epsilon
-                else:
-                    low[row] = epsilon
-                    if epsilon == most[row]:
-                        continue
-                if high[row] - low[row] > 1:
-                    tried[row] = (high[row] + low[row]) // 2
+                results[row][float(epsilon)] = flipped
+                middle = next_value(results[row], whole_between)
+                if middle is not None:
+                    tried[row] = int(middle)
+        flips = [bracket(result)[1] for result in results]
         return flips, spent
 
 

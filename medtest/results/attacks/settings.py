@@ -106,7 +106,7 @@ class Setting:
 
 def has_attacks(records: Records) -> bool:
     """Return True if the suite of these records has relations that need a system."""
-    return CRAFTED_ON in records.followups.columns
+    return "attack_reference" in records.followups.columns
 
 
 def settings_of(records: Records, place: Axes, relations: Mapping[str, str]) -> tuple[Setting, ...]:

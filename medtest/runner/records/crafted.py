@@ -123,8 +123,20 @@ class CraftedCases:
         conditions = {"source_sha256": seed.sha256, **({} if self.by_source else seed_key)}
         key = (folder, *conditions.values())
         if key not in self._rows:
-            self._rows[key] = {tuple(row[name] for name in _CASE): row for row in _rows_of(folder, conditions)}
+            self._rows[key] = {tuple(row[name] for name in _CASE): row for row in rows_of(folder, conditions, _COLUMNS)}
         return self._rows[key].get(tuple(getattr(address, name) for name in _CASE))
+
+    def row(self, system: int, seed: PreparedSeed, address: Address) -> Mapping[str, Any] | None:
+        """Return the record of a case in the folders of a system; None if no run has it.
+
+        Args:
+            system: The system's place in the suite.
+            seed: The prepared source case.
+            address: The case.
+        """
+        further = self.more.get((system, address.relation), ())
+        folders = dict.fromkeys((*self.folders[system : system + 1], *further))
+        return next(filter(None, (self._record(folder, seed, address) for folder in folders)), None)
 
     def find(self, system: int, seed: PreparedSeed, address: Address) -> FollowUp | str | None:
         """Return the follow-up shown to a system, the reason why there is none, or None if nothing is stored.
@@ -163,15 +175,23 @@ def _kept_case(folder: Path, row: Mapping[str, Any], seed: PreparedSeed) -> Kept
     return KeptCase(folder=folder, record=row, image=image)
 
 
-def _rows_of(folder: Path, conditions: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return records with the given column values, the newest of each case last; none from an unreadable file."""
+def rows_of(folder: Path, conditions: Mapping[str, str], columns: Sequence[str] | None) -> list[dict[str, Any]]:
+    """Return records with the given column values, the newest of each case last; none from an unreadable file.
+
+    Args:
+        folder: A system's folder.
+        conditions: Values by column.
+        columns: Columns to read, absent ones left out; None for all.
+    """
     records: list[dict[str, Any]] = []
     whole = folder / RECORDS
     for file in (*((whole,) if whole.is_file() else ()), *sorted((folder / SHARDS).glob("shard-*.parquet"))):
         try:
             with pq.ParquetFile(file) as opened:
+                present = opened.schema_arrow.names
+                names = present if columns is None else [name for name in columns if name in present]
                 for group in range(opened.num_row_groups):
-                    table = opened.read_row_group(group, columns=list(_COLUMNS))
+                    table = opened.read_row_group(group, columns=names)
                     for name, value in conditions.items():
                         table = table.filter(pc.equal(table[name], value))
                     records += table.to_pylist()

@@ -36,7 +36,7 @@ from medtest.suite.model import Criterion
 from medtest.suite.plan import Plan
 
 _VERDICT, _REASON = COLUMN["verdict"], COLUMN["reason_code"]
-_AGAIN = (Code.ERROR, Code.SOURCE_FAILED, Code.NONE)
+_AGAIN = (Code.ERROR, Code.SOURCE_FAILED, Code.WAITS, Code.NONE)
 
 
 class CasePlaces:

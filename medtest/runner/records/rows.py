@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +13,9 @@ from medtest.api.redact import visible
 from medtest.core.address import address_text
 from medtest.core.cases import Address, FollowUp, Reason, SeedRef, Verdict
 from medtest.core.oracles.base import Oracle
-from medtest.core.records import CASE_FACTORS, CONTROL_COLUMNS, CRAFTING_COLUMNS, FIXED_COLUMNS, REVISION, schema
+from medtest.core.records import CASE_FACTORS, CONTROL_COLUMNS, FIXED_COLUMNS, REVISION, made_columns, schema
+from medtest.relations.base import Relation
+from medtest.relations.searching.queries import query_at
 from medtest.runner.privacy.hidden_words import HiddenWords
 from medtest.runner.privacy.rules import Scrubber, ShownNames
 from medtest.runner.records.answers import KeptAnswer
@@ -27,8 +29,17 @@ def strata_of(refs: Sequence[SeedRef]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for ref in refs for name, _ in ref.strata))
 
 
-def records_schema(oracle: Oracle, strata: tuple[str, ...], *, crafts: bool = False) -> pa.Schema:
-    """Return the schema of a run's records; ``crafts``: True if any relation needs a system."""
+def records_schema(
+    oracle: Oracle, strata: tuple[str, ...], *, crafts: bool = False, searches: bool = False
+) -> pa.Schema:
+    """Return the schema of a run's records.
+
+    Args:
+        oracle: The oracle.
+        strata: Metadata columns that stratify tables.
+        crafts: True if any relation needs a system.
+        searches: True if any relation is searched.
+    """
     return schema(
         oracle.recorded,
         oracle.self_scores,
@@ -38,6 +49,7 @@ def records_schema(oracle: Oracle, strata: tuple[str, ...], *, crafts: bool = Fa
         factors=oracle.seed_factors,
         crafts=crafts,
         controls=bool(oracle.controls),
+        searches=searches,
     )
 
 
@@ -86,6 +98,7 @@ class RowMaker:
         names: Display of ids.
         scrub: Removes private texts.
         crafts: True if any relation needs a system.
+        searched: Relations that are searched, by id.
         words: Hiding rules for words of prompts.
     """
 
@@ -96,6 +109,7 @@ class RowMaker:
     names: ShownNames
     scrub: Scrubber
     crafts: bool = False
+    searched: Mapping[str, Relation] = field(default_factory=dict)
     words: HiddenWords = HiddenWords()
 
     def row(
@@ -148,10 +162,19 @@ class RowMaker:
             facts.get("visibility"),
             facts.get("source_visibility"),
             None if follow is None else _number(follow.params.get("scale_applied")),
-            *(case.crafting.get(name) for name, _ in (CRAFTING_COLUMNS if self.crafts else ())),
+            *self._made(system, address, case),
             # a column may repeat file names
             *(_kept(self.scrub.params(strata.get(name), ref)) for name in self.strata),
         )
+
+    def _made(self, system: str, address: Address, case: FinishedCase) -> Iterator[Any]:
+        """Yield the values of the columns on how a follow-up was made on a system."""
+        query = query_at(self.searched.get(address.relation), address)
+        values = case.crafting
+        if query is not None:
+            values = {**values, "search": query.name, "queries": float(query.number + 1), "crafted_on": system}
+        for name, _ in made_columns(crafts=self.crafts, searches=bool(self.searched)):
+            yield values.get(name)
 
     def judged_again(self, old: tuple[Any, ...], address: Address, ref: SeedRef, case: FinishedCase) -> tuple[Any, ...]:
         """Return a record with the oracle's new judgement; input and timing stay unchanged.

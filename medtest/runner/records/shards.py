@@ -57,10 +57,14 @@ class Code(IntEnum):
     """SKIP because the source case is an ERROR."""
     NONE = 5
     """No record yet."""
+    WAITS = 6
+    """SKIP because a search waits for an earlier query that is an ERROR."""
 
 
 def code_of(verdict: str, reason_code: str) -> Code:
     """Return the code of a record."""
+    if reason_code == ReasonCode.SEARCH_WAITS:
+        return Code.WAITS
     return Code.SOURCE_FAILED if reason_code == ReasonCode.SOURCE_FAILED else Code[verdict]
 
 

@@ -114,7 +114,7 @@ class _Again:
         systems = [system.record_name for system in suite.build_systems().values()]
         self._shown = [Answered(system=name, file=(folder / f"strip-{name}.png").resolve()) for name in systems]
         self._judged: dict[int, Sample] = {}
-        self._columns = records_schema(parts.oracle, (), crafts=suite.crafts).names
+        self._columns = records_schema(parts.oracle, (), crafts=suite.crafts, searches=suite.searches).names
         self._compared = score_columns(parts.oracle, suite.oracle.primary)
 
     def questions(self) -> Iterator[PoolTask]:

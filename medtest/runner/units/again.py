@@ -122,7 +122,7 @@ class _Again:
         if isinstance(self._parts.relations.get(address.relation), CraftedRelation):
             follow = FollowUp(image=self._seed.image, params={}, scale=0.0)
             return MadeCase(address=address, follow=follow, kind=self._seed.kind)
-        case = self._parts.make(self._seed, address)
+        case = self._parts.make(self._seed, address, self._task.system)
         if case.follow is None:
             raise MedtestError(f"{address.stem} cannot be made again: {case.reason.text}")
         return case

@@ -18,6 +18,7 @@ from medtest.runner.privacy.rules import ShownNames
 from medtest.runner.units.judging import SourceAnswer
 from medtest.runner.units.open_units import OpenUnit, Recorder, Share
 from medtest.runner.units.parts import MadeCase, SystemAnswer, describe, not_made
+from medtest.runner.units.searching.waiting import WaitingSearches
 from medtest.runner.units.seeing import ReadingStage
 from medtest.systems.answering.asking import Asked, Asking, AskingSystem
 
@@ -59,6 +60,7 @@ class Asker:
         self._calls: dict[int, tuple[Share, Asking, tuple[int, ...]]] = {}
         self._next = 0
         self._lock = threading.Condition(threading.Lock())
+        self._searches = WaitingSearches(recorder.searcher, self._lock)
         self._open: list[Share] = []
         self._dropped: set[int] = set()
         self._silent = 0.0
@@ -139,16 +141,24 @@ class Asker:
 
     def _stream(self) -> Iterator[Asking | None]:
         while not self._halted:
+            for share, case, number in self._searches.ready():
+                yield from self._calls_about(share, case, number, share.questions())
+            for share in self._searches.finished():
+                self._end_drawing(share)
             try:
-                share = self._shares.get(timeout=_WAIT_SECONDS)
+                next_share = self._shares.get(timeout=_WAIT_SECONDS)
             except queue.Empty:
                 yield None
                 continue
-            if share is None or self._closed:
-                self._ended = self._ended or share is None
-                self._shares.put(share)  # for :meth:`_give_up`, which ends with it
+            if next_share is None and self._searches and not self._closed:  # queries still wait for answers
+                self._shares.put(next_share)
+                yield None
+                continue
+            if next_share is None or self._closed:
+                self._ended = self._ended or next_share is None
+                self._shares.put(next_share)  # for :meth:`_give_up`, which ends with it
                 return
-            yield from self._calls_of(share)
+            yield from self._calls_of(next_share)
 
     # --------------------------------------------------------------------------------------------- from units to calls
 
@@ -161,23 +171,38 @@ class Asker:
                 self._shares.put(share)  # for :meth:`_give_up`, which may already have processed the open ones
                 return
             self._open.append(share)
-        count = len(opened.unit.cases) // row  # a prompt is one call, like a question
-        questions = [k for k in range(count) if any(todo[k * row : (k + 1) * row])]
-        if opened.seed.together and questions:
-            questions = list(range(count))  # another set of questions would be another call
+        everything = share.questions()  # a prompt is one call, like a question
+        questions = [k for k in everything if any(todo[k * row : (k + 1) * row])]
+        searches = share.searches is not None and any(map(share.requests, share.searches.by_query))
+        if questions and (opened.seed.together or searches):
+            questions = list(everything)  # another set of questions would be another call, or another search
         for number in range(row):
-            requested = [k for k in questions if number == 0 or todo[k * row + number] or opened.seed.together]
-            if not any(number == 0 or todo[k * row + number] for k in requested):
+            if self._searches.is_query(share, number):
+                continue
+            whole = opened.seed.together or self._searches.needs(share, number)
+            requested = [k for k in questions if number == 0 or todo[k * row + number] or whole]
+            if not any(number == 0 or todo[k * row + number] for k in requested) and not (
+                requested and self._searches.needs(share, number)
+            ):
                 continue
             case = opened.made(number)
-            if case.follow is None:
-                self._without_input(share, case, number, requested)
-                continue
-            requested = self._presumed(share, case, number, requested)
-            for group in (requested,) if opened.seed.together else [(k,) for k in requested]:
-                if self._halted:
-                    return
-                yield self._call(share, case, number, tuple(group))
+            if case.follow is not None:
+                requested = self._presumed(share, case, number, requested)
+            yield from self._calls_about(share, case, number, requested)
+        if not self._halted and not self._searches.begin(share):
+            self._end_drawing(share)
+
+    def _calls_about(self, share: Share, case: MadeCase, number: int, questions: Sequence[int]) -> Iterator[Asking]:
+        """Yield the calls about one follow-up."""
+        if case.follow is None:
+            self._without_input(share, case, number, questions)
+            return
+        for group in (questions,) if share.open.seed.together else [(k,) for k in questions]:
+            if self._halted:
+                return
+            yield self._call(share, case, number, tuple(group))
+
+    def _end_drawing(self, share: Share) -> None:
         share.drawn = True
         self._close_if_done(share)
 
@@ -211,6 +236,7 @@ class Asker:
             asks=asks,
             together=opened.seed.together,
             seed=answer_seed(self._recorder.parts.suite.seed, addresses[0]),
+            again=self._searches.again(share, number),
         )
         self._next += 1
         with self._lock:
@@ -260,7 +286,7 @@ class Asker:
         unread: list[Unread] = []
         milliseconds = None if answered.seconds is None else 1000.0 * answered.seconds / len(call.addresses)
         for case, output in zip(cases, answered.outputs, strict=True):
-            case_made = share.open.made(case % row)
+            case_made = share.made(case % row)
             if isinstance(output, str):
                 reason = Reason(failure, output)
                 answer = SystemAnswer(
@@ -337,7 +363,7 @@ class Asker:
     def _fail(self, share: Share, reason: Reason) -> None:
         lost_source = SourceAnswer(verdict=Verdict.ERROR, reason=reason)
         for case in sorted(share.left):
-            case_made = share.open.made(case % share.open.unit.row)
+            case_made = share.made(case % share.open.unit.row)
             answer = SystemAnswer(output=None, verdict=Verdict.ERROR, reason=reason)
             share.record(case, case_made, answer, share.sources.get(case // share.open.unit.row, lost_source))
         self._recorder.outbox.flush()

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from medtest.core.cases import Verdict
-from medtest.core.errors import UserMistakes
+from medtest.core.cases import Address, Verdict
+from medtest.core.errors import MedtestError, UserMistakes
 from medtest.runner.pool.messages import SHARED, UnitTask
 from medtest.runner.units.crafting import Crafter, with_distances
 from medtest.runner.units.open_units import OpenUnit, Recorder, Share
@@ -43,7 +43,7 @@ class UnitRunner:
         if opened is not None:
             shares = [Share(opened, system) for system in range(len(self._recorder.systems))]
             for batch in range(len(opened.unit.batches)):
-                self._batch(opened, batch, [share for share in shares if _is_needed(share, batch)])
+                self._batch(opened, batch, [share for share in shares if self._is_needed(share, batch)])
         self._recorder.outbox.flush(now=True)
 
     def _batch(self, opened: OpenUnit, batch: int, shares: Sequence[Share]) -> None:
@@ -74,13 +74,22 @@ class UnitRunner:
         self, opened: OpenUnit, share: Share, start: int, shared: Sequence[MadeCase | None]
     ) -> list[MadeCase]:
         """Return the batch for one system, including cases crafted on it or reused for it."""
-        crafter = self._crafter
-        if crafter is None:
-            return [case for case in shared if case is not None]
         return [
-            crafter.made(opened, share.system, index) if case is None else case
-            for index, case in enumerate(shared, start)
+            self._made_for(opened, share, index) if case is None else case for index, case in enumerate(shared, start)
         ]
+
+    def _made_for(self, opened: OpenUnit, share: Share, index: int) -> MadeCase:
+        """Return a case that is made for one system."""
+        searcher = self._recorder.searcher
+        if searcher is not None and searcher.searches(opened.unit.cases[index]):
+            given_up = opened.task.given_up.get((SHARED, opened.unit.batch_of(index)))
+            if given_up is not None:
+                return given_up_case(opened.unit.cases[index], given_up)
+            case = searcher.made(share, index)
+            return case if self._crafter is None else with_distances(opened.seed, case)
+        if self._crafter is None:
+            raise MedtestError(f"{opened.unit.cases[index]} needs a system, and none makes it")
+        return self._crafter.made(opened, share.system, index)
 
     def _make(self, opened: OpenUnit, batch: int) -> list[MadeCase | None]:
         """Make the cases shared by all systems; None marks crafted cases."""
@@ -90,7 +99,7 @@ class UnitRunner:
             self._recorder.outbox.begin(opened.task.index, (SHARED, batch))
         shared: list[MadeCase | None] = []
         for address in opened.unit.cases[start:stop]:
-            if self._crafter is not None and self._crafter.crafts(address):
+            if self._is_own(address):
                 shared.append(None)
             elif given_up is not None and not address.is_source:
                 shared.append(given_up_case(address, given_up))
@@ -98,6 +107,22 @@ class UnitRunner:
                 case = parts.make(opened.seed, address)
                 shared.append(case if self._crafter is None else with_distances(opened.seed, case))
         return shared
+
+    def _is_own(self, address: Address) -> bool:
+        """Return True if each system is shown a follow-up of its own."""
+        searcher = self._recorder.searcher
+        return (self._crafter is not None and self._crafter.crafts(address)) or (
+            searcher is not None and searcher.searches(address)
+        )
+
+    def _is_needed(self, share: Share, batch: int) -> bool:
+        """Return True if a batch has a case to record, the source, or a case on which an open search depends."""
+        start, stop = share.open.unit.batches[batch]
+        todo = share.open.task.todo[share.system]
+        if any(todo[start:stop]) or (batch == 0 and any(todo)):
+            return True
+        searcher = self._recorder.searcher
+        return searcher is not None and any(searcher.needed(share, case) for case in range(start, stop))
 
     def _check_first(self, share: Share, answered: list[SystemAnswer]) -> None:
         """End the run if all first answers of a classifier have another number of classes: later ones will too.
@@ -137,12 +162,6 @@ class UnitRunner:
             else:
                 answered.append(next(by_case))
         return answered
-
-
-def _is_needed(share: Share, batch: int) -> bool:
-    start, stop = share.open.unit.batches[batch]
-    todo = share.open.task.todo[share.system]
-    return any(todo[start:stop]) or (batch == 0 and any(todo))
 
 
 def _equals_source(case: MadeCase, opened: OpenUnit) -> bool:

@@ -20,6 +20,8 @@ from medtest.runner.records.rows import COLUMN, FinishedCase, RowMaker
 from medtest.runner.records.thumbnails import NAMED_BY
 from medtest.runner.units.judging import SourceAnswer, finish, source_failed
 from medtest.runner.units.parts import MadeCase, Parts, SystemAnswer, describe
+from medtest.runner.units.searching.outcomes import Outcome, outcome_of
+from medtest.runner.units.searching.searcher import Searcher, Searches
 from medtest.runner.units.showing import Thumbnails
 from medtest.suite.plan import Unit
 from medtest.systems.base import System
@@ -74,12 +76,14 @@ class Recorder:
         systems: The opened systems, in the suite's order.
         maker: Makes rows.
         outbox: Receives them.
+        searcher: Makes the queries of searches; None for a suite without any.
     """
 
     parts: Parts
     systems: Sequence[System]
     maker: RowMaker
     outbox: Outbox
+    searcher: Searcher | None = None
 
     def open(self, task: UnitTask, *, hung: str = _UNPREPARED) -> OpenUnit | None:
         """Prepare a unit's seed; if that fails, record an ERROR for all its cases and return None.
@@ -180,6 +184,8 @@ class Share:
         left: Unrecorded cases.
         drawn: True if every call was passed to the system.
         under_way: Number of calls without an answer.
+        searches: Searches of the unit; None without any.
+        outcomes: Outcomes of cases on which searches depend.
     """
 
     open: OpenUnit
@@ -189,8 +195,12 @@ class Share:
     left: set[int] = field(init=False)
     drawn: bool = False
     under_way: int = 0
+    searches: Searches | None = None
+    outcomes: dict[int, Outcome] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        searcher = self.open.recorder.searcher
+        self.searches = None if searcher is None else searcher.open(self.open.unit)
         self.left = {case for case, requested in enumerate(self.open.task.todo[self.system]) if requested}
 
     def take(self, case: int, case_made: MadeCase, answer: SystemAnswer, *, lost: bool = False) -> None:
@@ -216,16 +226,36 @@ class Share:
         else:
             self.record(case, case_made, answer, source)
 
+    def requests(self, number: int) -> bool:
+        """Return True if a case of any question must be recorded."""
+        return any(self.open.task.todo[self.system][number :: self.open.unit.row])
+
+    def questions(self) -> range:
+        """Return the numbers of all questions."""
+        return range(len(self.open.unit.cases) // self.open.unit.row)
+
+    def made(self, number: int) -> MadeCase:
+        """Return the case of one question: what this system is shown of a search, else what all systems are."""
+        if self.searches is not None and number in self.searches.made:
+            return self.searches.made[number]
+        return self.open.made(number)
+
     def record(self, case: int, case_made: MadeCase, answer: SystemAnswer, source: SourceAnswer) -> None:
         """Judge and record a case, unless that is done, or it was only answered for other cases."""
-        if case not in self.left:
+        searcher = self.open.recorder.searcher
+        is_watched = searcher is not None and searcher.watches(self.open.unit.cases[case])
+        if case not in self.left and not (is_watched and case not in self.outcomes):
             return
-        self.left.discard(case)
         # All questions share one image, which was made under the first question's address.
         address = self.open.unit.cases[case]
         own_case = case_made if case_made.address == address else replace(case_made, address=address)
         parts = self.open.recorder.parts
         finished = finish(parts.oracle, self.open.seed, source, own_case, answer)
+        if is_watched:
+            self.outcomes[case] = outcome_of(parts.oracle, finished.verdict, finished.reason.code, finished.scores)
+        if case not in self.left:
+            return
+        self.left.discard(case)
         stored = parts.keep(self.open.seed, answer.output)
         finished = finished if stored is None else replace(finished, answer=stored)
         self.open.record(self.system, case, finished, (own_case, answer.output or answer.unread))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -37,7 +38,8 @@ from medtest.core.tasks.base import SystemInput, Task, task_of
 from medtest.preparation import prepare
 from medtest.readers.base import BatchReader, KeptReader, Unreadable
 from medtest.relations.base import CraftedRelation, Relation
-from medtest.relations.series import follow_up
+from medtest.relations.searching.queries import query_at
+from medtest.relations.series import follow_up, on_any_image
 from medtest.runner.records.answers import KeptAnswer
 from medtest.runner.records.crafted import CraftedCases
 from medtest.runner.records.rows import params_text
@@ -258,19 +260,38 @@ class Parts:
         relation = self.relations[address.relation]
         if isinstance(relation, CraftedRelation):
             return self._stored_crafted(seed, address, system)
+        if query_at(relation, address) is not None:
+            return self._recorded_query(seed, address, system, relation)
+        stored = None if self._kept is None else self._kept.find(seed, address)
+        case = self.make_by(seed, address, lambda: stored or follow_up(relation, seed, address, self.suite.seed))
+        if stored is not None and case.follow is not None and relation.frames() > 1 and case.sha256 == seed.sha256:
+            # A stored first frame is a copy; a made one is the source image itself, which is not asked about again.
+            return replace(case, follow=replace(case.follow, image=seed.image))
+        return case
+
+    def make_by(self, seed: PreparedSeed, address: Address, make: Callable[[], FollowUp]) -> MadeCase:
+        """Make one case's image with a function; its exceptions become verdicts."""
         try:
-            stored = None if self._kept is None else self._kept.find(seed, address)
-            follow = stored or follow_up(relation, seed, address, self.suite.seed)
+            follow = make()
             check_follow_up(follow, seed)
             follow = with_facts(seed, follow)
         except Exception as error:  # noqa: BLE001 - a relation may come from a plug-in; its failure is a verdict
             return not_made(address, error)
         follow.image.setflags(write=False)  # all systems share it
         sha256 = seed.sha256 if follow.prompt is None and follow.image is seed.image else follow.sha256
-        if stored is not None and relation.frames() > 1 and sha256 == seed.sha256:
-            # A stored first frame is a copy; a made one is the source image itself, which is not asked about again.
-            follow = replace(follow, image=seed.image)
         return _made_case(seed, address, follow, sha256)
+
+    def _recorded_query(self, seed: PreparedSeed, address: Address, system: int, relation: Relation) -> MadeCase:
+        """Make the follow-up of a search's query from its record; nothing is searched again."""
+        row = None if self.crafted is None else self.crafted.row(system, seed, address)
+        if row is not None and row["followup_sha256"]:
+            params = json.loads(row["params"] or "{}")
+            return self.make_by(
+                seed, address, lambda: on_any_image(relation, seed, lambda coloured: relation.apply(coloured, params))
+            )
+        code = ReasonCode.NOT_APPLICABLE if row is not None else ReasonCode.FOLLOW_UP_NOT_STORED
+        text = "a search chose it from a system's answers, and no run recorded it" if row is None else row["reason"]
+        return MadeCase(address=address, follow=None, verdict=Verdict.SKIP, reason=Reason(code, text))
 
     def pixels(self, sha256: str) -> Image | None:
         """Return a picture drawn by a system, uint8 H×W×3; None if no run's folder holds it any more."""
@@ -280,8 +301,10 @@ class Parts:
         return None
 
     def owner(self, address: Address, system: int) -> int:
-        """Return the system that a case belongs to: its own if it is crafted, else the first for all."""
-        return system if isinstance(self.relations.get(address.relation), CraftedRelation) else 0
+        """Return the system that a case belongs to: its own if it is crafted or searched, else the first for all."""
+        relation = self.relations.get(address.relation)
+        own = isinstance(relation, CraftedRelation) or query_at(relation, address) is not None
+        return system if own else 0
 
     def _stored_crafted(self, seed: PreparedSeed, address: Address, system: int) -> MadeCase:
         crafted = None if self.crafted is None else self.crafted.find(system, seed, address)

@@ -25,6 +25,7 @@ from medtest.runner.units.crafting import Crafter
 from medtest.runner.units.execute import UnitRunner
 from medtest.runner.units.open_units import Outbox, Recorder
 from medtest.runner.units.parts import Parts, describe
+from medtest.runner.units.searching.searcher import Searcher
 from medtest.runner.units.seeing import ReadingStage
 from medtest.suite.digest import system_digest
 from medtest.systems.answering.asking import draws_calls
@@ -75,7 +76,9 @@ class Session:
         self._use_threads(device)
         crafts = job.suite.crafts
         outbox = Outbox(self.send, job.send_seconds)
-        recorder = Recorder(parts=self.parts, systems=self._systems, maker=self._maker(), outbox=outbox)
+        recorder = Recorder(
+            parts=self.parts, systems=self._systems, maker=self._maker(), outbox=outbox, searcher=self._searcher()
+        )
         asking = [system for system in self._systems if draws_calls(system)] if job.folders else []
         stage = self._stage(device) if asking else None
         self._asking = (
@@ -111,6 +114,7 @@ class Session:
             names=self.names,
             scrub=self.scrub,
             crafts=job.suite.crafts,
+            searched={name: relation for name, relation in self.parts.relations.items() if relation.searched},
             words=HiddenWords.of(job.suite, job.word_key),
         )
 
@@ -138,6 +142,12 @@ class Session:
             self.parts.crafted = CraftedCases([Path(folder) for folder in job.folders], self.names)
         self.parts.drawn = [PictureFiles(Path(folder) / PICTURES) for folder in job.folders]
         self.scrub = Scrubber(self.names, job.hide)
+
+    def _searcher(self) -> Searcher | None:
+        job = self._job
+        if not job.suite.searches:
+            return None
+        return Searcher(parts=self.parts, folders=[Path(folder) for folder in job.folders], names=self.names)
 
     def _crafter(self, device: str, outbox: Outbox) -> Crafter:
         """Return the crafter, after opening the crafting systems that are not under test."""

@@ -20,15 +20,18 @@ from medtest.suite.checking.judging import gates_of, oracle_plan
 from medtest.suite.checking.misfits.altering import altering
 from medtest.suite.checking.misfits.calibrating import check_calibrations
 from medtest.suite.checking.misfits.crafting import crafters_of
+from medtest.suite.checking.misfits.searching import check_searches
 from medtest.suite.checking.validation import validate
 from medtest.suite.composed import with_composed
 from medtest.suite.draft import Draft, settings_of
 from medtest.suite.model import TRACE, PartPlan, Prepare, Privacy, Suite, Trace
 from medtest.suite.reading.safety import Key, short
-from medtest.suite.schema import ExcludeBlock, Head, PrepareBlock, PrivacyBlock, TraceBlock
+from medtest.suite.schema import ExcludeBlock, Head, PrepareBlock, PrivacyBlock, UseBlock
 
 USES: Mapping[str, str] = {"seeds": "source", "relations": "relation", "systems": "use"}
 """The key that names the plug-in if the id differs."""
+_BESIDE = tuple(UseBlock.model_fields)
+"""Keys of a relation beside the settings of its part."""
 NOTHING = "nothing"
 """Placeholder for a missing part name in messages."""
 RESERVED: Mapping[str, tuple[str, ...]] = {
@@ -55,6 +58,7 @@ def check(draft: Draft) -> Suite | None:
     kind = _kinds_agree(draft, seeds, relations, systems)
     crafters = crafters_of(draft, relations, systems, kind)
     check_calibrations(draft, relations, kind)
+    check_searches(draft, relations, systems)
     oracle = oracle_plan(draft, kind or _named_kind(draft))
     gates = gates_of(draft, oracle, [plan.id for plan in relations])
     privacy = _privacy(draft)
@@ -147,24 +151,25 @@ def _plan(draft: Draft, family: Family, infos: Mapping[str, PartInfo], name: str
             fix = f"write {uses}: {short(settings['use'])} in place of use: {short(settings['use'])}"
         draft.wrong(place, found=used, allowed=", ".join(infos) or "none is installed", nearest=nearest, fix=fix)
         return None
-    ties = {k: v for k, v in settings.items() if k in TRACE and family == "relations"}
+    beside = {k: v for k, v in settings.items() if k in _BESIDE and family == "relations"}
     earlier = len(draft.mistakes)
-    validated = settings_of(draft, key, info, {k: v for k, v in settings.items() if k != uses and k not in ties})
+    validated = settings_of(draft, key, info, {k: v for k, v in settings.items() if k != uses and k not in beside})
     if family == "relations":
-        draft.mistakes[earlier:] = [_proposing_ties(mistake) for mistake in draft.mistakes[earlier:]]
-    trace = validate(TraceBlock, ties, at=key, origin=draft.origin, mistakes=draft.mistakes)
-    if validated is None or trace is None:
+        draft.mistakes[earlier:] = [_proposing_beside(mistake) for mistake in draft.mistakes[earlier:]]
+    use = validate(UseBlock, beside, at=key, origin=draft.origin, mistakes=draft.mistakes)
+    if validated is None or use is None:
         return None
-    return PartPlan(id=name, info=info, settings=validated, trace=Trace(**trace.model_dump()))
+    trace = Trace(**use.model_dump(include=set(TRACE)))
+    return PartPlan(id=name, info=info, settings=validated, trace=trace, search=use.search or "")
 
 
-def _proposing_ties(mistake: Mistake) -> Mistake:
-    """Add the ties of relations to what a mistake allows in place of an unknown key."""
+def _proposing_beside(mistake: Mistake) -> Mistake:
+    """Add the keys beside a relation's settings to what a mistake allows in place of an unknown key."""
     name = mistake.key.rpartition(".")[2]
     if mistake.found != f"the key {name}":
         return mistake
-    nearest = nearest_name(name, TRACE) or mistake.nearest
-    return replace(mistake, allowed=f"{mistake.allowed}, {', '.join(TRACE)}", nearest=nearest)
+    nearest = nearest_name(name, _BESIDE) or mistake.nearest
+    return replace(mistake, allowed=f"{mistake.allowed}, {', '.join(_BESIDE)}", nearest=nearest)
 
 
 def _with_floor(relations: list[PartPlan], draft: Draft) -> list[PartPlan]:

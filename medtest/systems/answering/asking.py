@@ -37,6 +37,7 @@ class Asking:
         seed: Seed of the answer's random numbers, 0 to 2³¹ - 1, derived from the suite's seed and the case's address:
             the same whenever the case is run again, different for each repeat.
         prompt: Prompt of a case whose input is one; such a case has no image, one address and no question.
+        again: Number of earlier calls of a search with this very input.
         source_prompt: Prompt of the source case, if the input is a prompt; systems with sessions may announce it as the
             earlier prompt.
     """
@@ -51,6 +52,7 @@ class Asking:
     seed: int = 0
     prompt: Prompt | None = None
     source_prompt: Prompt | None = None
+    again: int = 0
 
     @property
     def required_prompt(self) -> Prompt:
@@ -67,7 +69,7 @@ class Asking:
     def repeat(self) -> int:
         """Number of the repetition of this exact input: 0 for sources and follow-ups, 1, 2 … for ``unchanged``."""
         case = self.addresses[0]
-        return 0 if case.is_source else case.repeat + 1
+        return 0 if case.is_source else case.repeat + 1 + self.again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

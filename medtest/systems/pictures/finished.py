@@ -55,6 +55,7 @@ class FinishedPictures(LocalDrawing):
     first match wins. A case without a picture is an ERROR.
     """
 
+    finished: ClassVar[bool] = True
     Settings: ClassVar[type[FinishedPicturesSettings]] = FinishedPicturesSettings
     settings: FinishedPicturesSettings
 

@@ -32,7 +32,7 @@ from medtest.suite.schema import (
     PrimaryBlock,
     PrivacyBlock,
     ShownBlock,
-    TraceBlock,
+    UseBlock,
 )
 
 FILE = "medtest.schema.json"
@@ -80,7 +80,7 @@ class _SuiteSchema:
             "readers": _loadable(parts("readers")),
         }
         settings = [info.load().Settings for infos in self.infos.values() for info in infos.values()]
-        self.schemas = SettingsSchemas([*settings, Head, GateBlock, TraceBlock, *_BLOCKS.values(), *_ORACLE_BLOCKS])
+        self.schemas = SettingsSchemas([*settings, Head, GateBlock, UseBlock, *_BLOCKS.values(), *_ORACLE_BLOCKS])
         self.meanings = _meanings(folders)
         crafter = {"type": "object", "required": ["use"], "$ref": self._chosen("systems", changed=False)}
         for content in self.schemas.definitions.values():
@@ -173,8 +173,8 @@ class _SuiteSchema:
         return self.schemas.define(f"{family}.{name}", lambda: self.schemas.part(self.infos[family][name], beside))
 
     def _beside(self, family: Family, uses: Json) -> Json:
-        """Return the properties that stand beside a part's settings: its name, and ties of relations."""
-        return {**uses, **(self.schemas.block(TraceBlock)["properties"] if family == "relations" else {})}
+        """Return the properties that stand beside a part's settings: its name, and ties and search of relations."""
+        return {**uses, **(self.schemas.block(UseBlock)["properties"] if family == "relations" else {})}
 
     def _any(self, family: Family) -> str:
         """Return the reference to settings with the keys of every part of a family."""

@@ -53,6 +53,7 @@ class Predictions(System):
     :mod:`medtest.systems.adapters.folders.label_files`.
     """
 
+    finished: ClassVar[bool] = True
     Settings = PredictionsSettings
     settings: PredictionsSettings
     tasks: ClassVar[tuple[str, ...]] = ("mask", "label")
@@ -175,6 +176,7 @@ class Results(Algorithm):
     missing file makes its case SKIP.
     """
 
+    finished: ClassVar[bool] = True
     Settings: ClassVar[type[SystemSettings]] = ResultsSettings
     settings: ResultsSettings
     tasks: ClassVar[tuple[str, ...]] = ("image", "region")
