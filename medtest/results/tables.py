@@ -21,6 +21,7 @@ from medtest.results.installed import InstalledTables, installed_tables
 from medtest.results.published.paper import Paper, paper_of
 from medtest.results.rates import curves, efr, factors, images, pivot, slices
 from medtest.results.rates.reliance import reliance_table
+from medtest.results.rates.searched import SearchTables, search_tables
 from medtest.results.records.exclusion import Excluded, leave_out
 from medtest.results.records.judged import judged_records, make_columns
 from medtest.results.records.records_io import Records
@@ -125,6 +126,7 @@ class Tables:
         excluded: Follow-ups that people judged unfit, if the suite excludes them.
         reliance: Rates of controls; empty without any.
         attacks: Tables on attacks, if the suite has relations that need a system.
+        searched: Tables and pictures of searches.
         own: Tables and sections of the task.
         installed: Tables of other packages.
     """
@@ -151,6 +153,7 @@ class Tables:
     paper: Paper | None = None
     excluded: Excluded | None = None
     attacks: AttackTables = field(default_factory=AttackTables)
+    searched: SearchTables = field(default_factory=SearchTables)
     own: TaskResults = field(default_factory=TaskResults)
     installed: InstalledTables = field(default_factory=InstalledTables)
 
@@ -184,6 +187,7 @@ class Tables:
             **(self.paper.frames() if self.paper is not None else {}),
             **({"excluded.csv": self.excluded.table} if self.excluded is not None else {}),
             **self.attacks.named,
+            **self.searched.named,
             **self.own.frames(),
             **self.installed.frames,
         }
@@ -318,6 +322,7 @@ def tables_of(
         ),
         excluded=excluded,
         attacks=attack_tables(records, place, relations=wanted.relations, task=wanted.task, primary=primary),
+        searched=search_tables(records, order, primary),
         own=wanted.task.tables.results(
             records,
             Context(

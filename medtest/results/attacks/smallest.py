@@ -121,10 +121,7 @@ def _one(
     value: Floats, bound: float, place: Axes, rows: NDArray[np.int64]
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     flipped = ~np.isnan(value)
-    epsilon = np.where(flipped, value, bound)
-    curve = flipped_share(epsilon, flipped)
-    keys = place.dataset[rows] * (int(place.cluster.max(initial=0)) + 1) + place.cluster[rows]
-    clusters = len(np.unique(keys))
+    curve, low, high, clusters = flip_curve(value, np.full(len(value), bound), place, rows)
     row: dict[str, Any] = {
         "cases": len(rows),
         "clusters": clusters,
@@ -137,7 +134,6 @@ def _one(
     }
     if not curve.epsilon.size:
         return row, []
-    low, high = _band(curve, epsilon, flipped, place, rows, keys)
     if clusters > 1:
         # The ends are where the band crosses one half, as in Brookmeyer and Crowley.
         row["median_low"] = Flipped(epsilon=curve.epsilon, share=high).median
@@ -152,6 +148,28 @@ def _one(
         for at, share, a, b in zip(curve.epsilon, curve.share, low, high, strict=True)
     ]
     return row, points
+
+
+def flip_curve(
+    value: Floats, bound: Floats, place: Axes, rows: NDArray[np.int64]
+) -> tuple[Flipped, Floats, Floats, int]:
+    """Return the share flipped up to each value, the ends of its 95 % band, and the number of clusters.
+
+    Args:
+        value: float64 N; smallest value at which a case flips, NaN if it does not.
+        bound: float64 N; greatest value that was tried, where a case that does not flip is censored.
+        place: Axes of the records.
+        rows: int64 N; row of each case among the records.
+    """
+    flipped = ~np.isnan(value)
+    epsilon = np.where(flipped, value, bound)
+    curve = flipped_share(epsilon, flipped)
+    keys = place.dataset[rows] * (int(place.cluster.max(initial=0)) + 1) + place.cluster[rows]
+    clusters = len(np.unique(keys))
+    if not curve.epsilon.size:
+        return curve, np.empty(0), np.empty(0), clusters
+    low, high = _band(curve, epsilon, flipped, place, rows, keys)
+    return curve, low, high, clusters
 
 
 def _band(

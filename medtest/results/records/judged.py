@@ -10,7 +10,7 @@ import yaml
 from medtest.core.oracles.base import Oracle
 from medtest.core.records import ANSWER, CASE_FACTORS, FIXED_COLUMNS, KEY_COLUMNS, SEED_FACTORS, VISIBILITY_COLUMNS
 from medtest.results.records.exclusion import leave_out
-from medtest.results.records.records_io import REPEATED, Records, column_names
+from medtest.results.records.records_io import REPEATED, SEARCH, Records, column_names
 from medtest.results.records.rejudging import rejudged_records
 from medtest.results.records.wanted import Wanted
 from medtest.runner.records.case_set import CaseSet
@@ -30,6 +30,8 @@ def make_columns(folder: Path) -> list[str]:
     present = column_names(folder)
     unread = {"followup_sha256", ANSWER, "elapsed_ms", *_KEYS, *_FACTORS}
     unread |= set() if "crafted_on" in present or _calibrates(folder) else {"params"}
+    if SEARCH in present:  # identify the pictures of searches
+        unread -= {"followup_sha256", ANSWER}
     if "picture" in present:  # identifies the prompt if records have no text
         unread.discard("followup_sha256")
     needed = [name for name in present if name not in unread]

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 Floats: TypeAlias = NDArray[np.float64]
 
 RECORDS = "records.parquet"
+SEARCH = "search"
+"""Column that names the search of a query."""
 _RUN_FILE = "run.json"
 SHARDS = "records"
 REPEATED = (
@@ -99,6 +101,13 @@ def _is_source(relations: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.fill_null(pc.equal(relations.cast(pa.string()), SOURCE), False)
 
 
+def _is_query(table: pa.Table) -> pa.ChunkedArray | None:
+    """Return which records are queries of a search; None for a suite without any."""
+    if SEARCH not in table.column_names:
+        return None
+    return pc.not_equal(pc.fill_null(table.column(SEARCH).cast(pa.string()), ""), "")
+
+
 def _frame(table: pa.Table) -> pd.DataFrame:
     """Return a table as a frame, column by column; the table must not be used afterwards."""
     frame: pd.DataFrame = table.to_pandas(split_blocks=True, self_destruct=True)
@@ -146,6 +155,7 @@ class Records:
     Attributes:
         followups: One row for each follow-up case, in the order of the file.
         sources: One row for each source case.
+        searched: Queries of searches, in no rate: which pictures they show depends on the answers.
         classes: For classifiers, the classes of each data set if ``run.json`` lists them: labels alone do not name
             classes
             that were never answered or expected.
@@ -156,6 +166,7 @@ class Records:
     sources: pd.DataFrame
     classes: Mapping[str, Classes] = field(default_factory=dict)
     reader: Mapping[str, Any] = field(default_factory=dict)
+    searched: pd.DataFrame | None = None
 
     @classmethod
     def read(cls, folder: Path, columns: Iterable[str] | None = None, asked: CaseSet | None = None) -> Records:
@@ -172,7 +183,7 @@ class Records:
                 revisions of the oracle judged the records.
         """
         keys = () if asked is None else KEY_COLUMNS
-        names = None if columns is None else ["relation", *columns, *keys, REVISION]
+        names = None if columns is None else ["relation", *columns, *keys, REVISION, SEARCH]
         table = read_table(folder, names)
         if asked is not None:
             table = table.take(asked.rows(table))
@@ -185,11 +196,19 @@ class Records:
                 table = table.set_column(position, name, encoded)
         is_source = _is_source(table.column("relation"))
         sources = table.filter(is_source)
-        followups = table.filter(pc.invert(is_source))
+        is_query = _is_query(table)
+        queries = None if is_query is None else table.filter(is_query)
+        followups = table.filter(pc.invert(is_source if is_query is None else pc.or_(is_source, is_query)))
         del table  # a million records take hundreds of megabytes, so each copy is freed before the next is made
         frames = _frame(followups), _frame(sources)
         pa.default_memory_pool().release_unused()
-        return cls(followups=frames[0], sources=frames[1], classes=classes_in(folder), reader=reader_of(folder))
+        return cls(
+            followups=frames[0],
+            sources=frames[1],
+            classes=classes_in(folder),
+            reader=reader_of(folder),
+            searched=None if queries is None else _frame(queries),
+        )
 
     @classmethod
     def of(
@@ -200,11 +219,15 @@ class Records:
     ) -> Records:
         """Split a frame of records into follow-ups and sources."""
         is_source = (frame["relation"] == SOURCE).to_numpy()
+        is_query = np.zeros(len(frame), bool)
+        if SEARCH in frame.columns:
+            is_query = frame[SEARCH].fillna("").to_numpy() != ""
         return cls(
-            followups=frame.loc[~is_source].reset_index(drop=True),
+            followups=frame.loc[~is_source & ~is_query].reset_index(drop=True),
             sources=frame.loc[is_source].reset_index(drop=True),
             classes=classes or {},
             reader=reader or {},
+            searched=frame.loc[is_query].reset_index(drop=True) if SEARCH in frame.columns else None,
         )
 
     def parted(self) -> tuple[Records, Records]:

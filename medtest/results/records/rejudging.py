@@ -109,6 +109,7 @@ def rejudged_records(records: Records, oracle: Oracle, readings: Readings | None
         followups=_frame(records.followups, oracle, readings, sources),
         classes=records.classes,
         reader=records.reader if readings is None or readings.marks else readings.about,
+        searched=None if records.searched is None else _frame(records.searched, oracle, readings, sources),
     )
 
 

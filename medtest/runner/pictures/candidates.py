@@ -50,11 +50,15 @@ class Candidates:
         with pq.ParquetFile(self._path, read_dictionary=["relation", "verdict", "seed_id"]) as file:
             self._groups = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
             table = file.read(columns=columns, use_threads=False)
+            names = file.schema_arrow.names
+            searched = file.read(columns=["search"], use_threads=False)["search"] if "search" in names else None
             keys = None if asked is None else file.read(columns=list(KEY_COLUMNS), use_threads=False)
         looked_at = np.ones(table.num_rows, dtype=np.bool_)
         if asked is not None and keys is not None:
             looked_at = np.zeros(table.num_rows, dtype=np.bool_)
             looked_at[asked.rows(keys)] = True
+        if searched is not None:  # which pictures a search shows depends on the answers: they are no sample
+            looked_at &= searched.is_null().to_numpy()
         relation, self.relations = _codes(table["relation"])
         verdict, verdicts = _codes(table["verdict"])
         self._seed, _ = _codes(table["seed_id"])
