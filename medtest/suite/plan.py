@@ -53,6 +53,7 @@ class Unit:
         cases: Addresses, the source case first; without items if no questions are asked.
         batches: Half-open ranges into ``cases``.
         row: Number of cases of one question; of all cases without questions.
+        queries: Number of queries of searches at the end of each row.
     """
 
     index: int
@@ -61,15 +62,18 @@ class Unit:
     cases: tuple[Address, ...]
     batches: tuple[tuple[int, int], ...]
     row: int = 0
+    queries: int = 0
 
     def batch_of(self, case: int) -> int:
         """Return the number of the batch of a case."""
         return next(number for number, (start, stop) in enumerate(self.batches) if start <= case < stop)
 
     def chosen(self, *, limit: int | None, only: Selection) -> list[int]:
-        """Return the places of the cases chosen by a call; see :func:`is_chosen`."""
+        """Return the places of the cases chosen by a call that need no search; see :func:`is_chosen`."""
         return [
-            index for index, case in enumerate(self.cases) if is_chosen(case, self.position, limit=limit, only=only)
+            index
+            for index, case in enumerate(self.cases)
+            if index % self.row < self.row - self.queries and is_chosen(case, self.position, limit=limit, only=only)
         ]
 
 
@@ -89,11 +93,14 @@ class Plan:
         refs: All seeds, in order.
         relations: Relations by id, in the suite's order.
         batch_size: Images per batch.
+
+    Attributes:
+        planned: Follow-ups of every seed that do not depend on answers: all but the queries of searches.
     """
 
     def __init__(self, refs: Sequence[SeedRef], relations: Mapping[str, Relation], batch_size: int) -> None:
         self.refs = tuple(refs)
-        planned = tuple(
+        self.planned = tuple(
             Step(relation_id, severity, repeat, frame)
             for relation_id, relation in relations.items()
             for severity in relation.severities()
@@ -106,7 +113,7 @@ class Plan:
             for repeat in range(relation.repeats())
             for frame in range(len(queries_of(relation)))
         )
-        self.shape: tuple[Step, ...] = (*planned, *queries)
+        self.shape: tuple[Step, ...] = (*self.planned, *queries)
         self._queries = len(queries)
         self.batch_size = batch_size
 
@@ -134,7 +141,9 @@ class Plan:
         end = len(cases) - self._queries  # queries wait for one another, so that each is a batch
         batches = tuple((start, min(start + step, end)) for start in range(0, end, step))
         batches += tuple((start, start + 1) for start in range(end, len(cases)))
-        return Unit(index=index, ref=ref, position=position, cases=cases, batches=batches, row=self.row)
+        return Unit(
+            index=index, ref=ref, position=position, cases=cases, batches=batches, row=self.row, queries=self._queries
+        )
 
     def units(self) -> Iterator[Unit]:
         """Yield every unit in order."""

@@ -68,7 +68,7 @@ class ReaderSettings(SystemSettings):
     jitter: float = 0.0
     log: str = ""
     pause: float = 0.0
-    fault_once: str = ""
+    healed_by: str = ""
     fault_in: str = "_s0_f3_"
 
 
@@ -89,10 +89,8 @@ class StrengthReader(System):
             with Path(settings.log).open("a") as file:
                 file.writelines(f"{address}\n" for address in addresses)
         time.sleep(settings.pause)
-        if settings.fault_once and any(settings.fault_in in str(address) for address in addresses):
-            mark = Path(settings.fault_once)
-            if not mark.exists():
-                mark.touch()
+        if settings.healed_by and any(settings.fault_in in str(address) for address in addresses):
+            if not Path(settings.healed_by).exists():
                 raise ValueError("cannot do this one")
         return [self._one(image, address.is_source) for image, address in zip(images, addresses, strict=True)]
 
@@ -104,9 +102,11 @@ class StrengthReader(System):
         fails = fails and any(start <= strength <= end for start, end in self.settings.fails)
         answer = image.max(axis=2) > 128
         answer[:2] = False
-        return np.zeros_like(answer) if fails else cv2.morphologyEx(
-            answer.astype(np.uint8), cv2.MORPH_OPEN, np.ones((3, 3), np.uint8)
-        ).astype(bool)
+        return (
+            np.zeros_like(answer)
+            if fails
+            else cv2.morphologyEx(answer.astype(np.uint8), cv2.MORPH_OPEN, np.ones((3, 3), np.uint8)).astype(bool)
+        )
 
 
 def search_suite(

@@ -124,7 +124,7 @@ class Surveyor:
         plan = Plan([ref for _, ref in refs], self.parts.relations, invocation.batch_size)
         chosen = [seed.unit for seed in plan.chosen_seeds(limit=invocation.limit, only=invocation.only)]
         self.places = [SeedPlace(number, *refs[unit]) for number, unit in enumerate(chosen)]
-        self.shape = plan.shape
+        self.shape = plan.planned
 
     @property
     def hashed(self) -> dict[str, str]:

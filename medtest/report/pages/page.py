@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from medtest.core.cases import UNCHANGED
 from medtest.core.oracles.criteria import NO_THRESHOLD, criterion_name
 from medtest.core.version import __version__
+from medtest.report.attacks.searched import searches
 from medtest.report.attacks.section import attacks
 from medtest.report.charts.heat import EfrRows, beside, heat, interval, percent
 from medtest.report.charts.reliance import reliance
@@ -59,6 +60,7 @@ _SCRIPTS = tuple(f"scripts/{name}.js" for name in ("fold", "elements", "lens", "
 _RATES = (("matrix", "Rates"), ("errors", "Not judged"))
 _SHARED = {
     "attacks": ("attacks", "Attacks"),
+    "searches": ("searches", "Searches"),
     "curves": ("severity", "Severity"),
     "slices": ("slices", "Failing slices"),
     "factor_panels": ("factors", "Factors"),
@@ -156,6 +158,7 @@ def report_page(material: Material) -> dict[str, Any]:
         **gates(material),
         **attacks(material),
         "reliance": reliance(material.tables.reliance, material.system),
+        **searches(material),
         **sections.severity(material, rates),
         **sections.factors(material),
         **sections.slices(material),

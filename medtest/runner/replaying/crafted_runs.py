@@ -66,7 +66,7 @@ def crafting_system(suite: Suite, relation: str) -> PartPlan:
 
 
 def crafted_runs(suite: Suite, invocation: Invocation, parts: Parts, *, by_source: bool = False) -> CraftedCases | None:
-    """Return the location of a suite's crafted follow-ups; None for a suite without any.
+    """Return the location of a suite's crafted and searched follow-ups; None for a suite without any.
 
     Args:
         suite: The suite.
@@ -74,7 +74,7 @@ def crafted_runs(suite: Suite, invocation: Invocation, parts: Parts, *, by_sourc
         parts: The suite's parts.
         by_source: As in :class:`CraftedCases`.
     """
-    if not suite.crafts:
+    if not (suite.crafts or suite.searches):
         return None
     return CraftedCases(
         folders=run_folders(suite, invocation, parts.sources, parts.relations),

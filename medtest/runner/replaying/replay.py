@@ -13,8 +13,16 @@ from medtest.core.address import stem_text
 from medtest.core.cases import SOURCE, Address, Image, Mask, Params, PreparedSeed, Prompt, SeedRef
 from medtest.core.errors import MedtestError, Mistake, UserMistakes, nearest_name
 from medtest.core.tasks.base import task_of
+from medtest.relations.searching.queries import query_at
 from medtest.runner.privacy.rules import ShownNames
-from medtest.runner.replaying.crafted_runs import Crafted, crafted_again, crafted_of, refusal
+from medtest.runner.replaying.crafted_runs import (
+    Crafted,
+    crafted_again,
+    crafted_of,
+    crafted_runs,
+    crafting_system,
+    refusal,
+)
 from medtest.runner.units.parts import MadeCase, Parts
 from medtest.suite.model import Invocation, Suite
 
@@ -89,6 +97,9 @@ def replay_case(suite: Suite, invocation: Invocation, address: str | Address, *,
         )
         case = MadeCase(address=address_of, follow=crafted.follow, sha256=crafted.sha256)
     else:
+        if query_at(parts.relations.get(address_of.relation), address_of) is not None:
+            crafting_system(suite, address_of.relation)  # refuses several systems, each with a search of its own
+            parts.crafted = crafted_runs(suite, invocation, parts)
         case = parts.make(seed, address_of)
     if case.follow is None:
         raise refusal(case.reason.text, case.verdict, case.address)

@@ -120,7 +120,7 @@ def prepare_material(
     refs = labelled(parts, DATASET)
     known_by = [prints[f"{ref.dataset}/{ref.seed_id}"].native for _, ref in refs]
     trained, held = split([ref for _, ref in refs], known_by, held_out=recipe.validation.held_out, seed=recipe.seed)
-    shape = [case for case in Plan((), parts.relations, 1).shape if case[0] != "unchanged"]
+    shape = [case for case in Plan((), parts.relations, 1).planned if case[0] != "unchanged"]
     by_index = {int(index): refs[int(index)][1] for index in trained}
     held_refs = {int(index): refs[int(index)][1] for index in held}
     count = round(recipe.perturbed * len(trained))
