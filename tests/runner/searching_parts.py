@@ -89,9 +89,9 @@ class StrengthReader(System):
             with Path(settings.log).open("a") as file:
                 file.writelines(f"{address}\n" for address in addresses)
         time.sleep(settings.pause)
-        if settings.healed_by and any(settings.fault_in in str(address) for address in addresses):
-            if not Path(settings.healed_by).exists():
-                raise ValueError("cannot do this one")
+        is_hit = bool(settings.healed_by) and any(settings.fault_in in str(address) for address in addresses)
+        if is_hit and not Path(settings.healed_by).exists():
+            raise ValueError("cannot do this one")
         return [self._one(image, address.is_source) for image, address in zip(images, addresses, strict=True)]
 
     def _one(self, image: Image, is_source: bool) -> RawAnswer:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-from medtest.core.cases import Address, Reason, ReasonCode, Verdict
+from medtest.core.cases import Address, PreparedSeed, Reason, ReasonCode, Verdict
 from medtest.relations.base import Relation
 from medtest.relations.searching.queries import MILDEST
+from medtest.runner.pool.messages import UnitTask
 from medtest.runner.privacy.rules import ShownNames
 from medtest.runner.records.crafted import rows_of
 from medtest.runner.units.parts import MadeCase, Parts, not_made
@@ -17,10 +18,7 @@ from medtest.runner.units.searching.mildest import Mildest
 from medtest.runner.units.searching.outcomes import Outcome, recorded_outcome, together
 from medtest.runner.units.searching.query import Over, Search
 from medtest.runner.units.searching.worst import Worst
-
-if TYPE_CHECKING:
-    from medtest.runner.units.open_units import Share
-    from medtest.suite.plan import Unit
+from medtest.suite.plan import Unit
 
 _STEP = ("relation", "severity", "frame", "repeat", "item")
 
@@ -55,6 +53,29 @@ class Searches:
     by_query: dict[int, tuple[SearchOfShare, int]]
     earlier: Mapping[int, Outcome] | None = None
     made: dict[int, MadeCase] = field(default_factory=dict)
+
+
+class SearchedUnit(Protocol):
+    """Unit in progress (:class:`medtest.runner.units.open_units.OpenUnit`)."""
+
+    task: UnitTask
+    unit: Unit
+    seed: PreparedSeed
+
+
+class SearchingShare(Protocol):
+    """Share of one system in a unit in progress (:class:`medtest.runner.units.open_units.Share`)."""
+
+    @property
+    def open(self) -> SearchedUnit:
+        """The unit."""
+
+    system: int
+    searches: Searches | None
+    outcomes: dict[int, Outcome]
+
+    def requests(self, number: int) -> bool:
+        """Return True if a case of any question must be recorded."""
 
 
 @dataclass(kw_only=True)
@@ -98,7 +119,7 @@ class Searcher:
                 search.queries.append(number)
         return Searches(by_query)
 
-    def needed(self, share: Share, number: int) -> bool:
+    def needed(self, share: SearchingShare, number: int) -> bool:
         """Return True if a case must be answered because an unfinished query depends on it, and no record has it."""
         searches = share.searches
         if searches is None or not self.watches(share.open.unit.cases[number]):
@@ -113,7 +134,7 @@ class Searcher:
         ]
         return any(map(share.requests, later)) and self.outcome(share, number) is None
 
-    def outcome(self, share: Share, number: int) -> Outcome | None:
+    def outcome(self, share: SearchingShare, number: int) -> Outcome | None:
         """Return the outcome of a case over all its questions; None as long as one is missing."""
         outcomes = []
         for case in range(number, len(share.open.unit.cases), share.open.unit.row):
@@ -125,18 +146,18 @@ class Searcher:
             outcomes.append(outcome)
         return together(outcomes)
 
-    def ready(self, share: Share, number: int) -> bool:
+    def ready(self, share: SearchingShare, number: int) -> bool:
         """Return True if every outcome that a query depends on is there."""
         return all(outcome is not None for outcome in self._before(share, number))
 
-    def _before(self, share: Share, number: int) -> Iterator[Outcome | None]:
+    def _before(self, share: SearchingShare, number: int) -> Iterator[Outcome | None]:
         searches = share.searches
         assert searches is not None  # noqa: S101 - queries exist only with searches
         search, place = searches.by_query[number]
         for case in (*(search.levels.values() if search.relation.searched == MILDEST else ()), *search.queries[:place]):
             yield self.outcome(share, case)
 
-    def made(self, share: Share, number: int) -> MadeCase:
+    def made(self, share: SearchingShare, number: int) -> MadeCase:
         """Return what a query shows to the share's system; its dependencies have outcomes."""
         searches = share.searches
         assert searches is not None  # noqa: S101 - as above
@@ -144,7 +165,7 @@ class Searcher:
             searches.made[number] = self._made(share, searches, number)
         return searches.made[number]
 
-    def _made(self, share: Share, searches: Searches, number: int) -> MadeCase:
+    def _made(self, share: SearchingShare, searches: Searches, number: int) -> MadeCase:
         seed, address = share.open.seed, share.open.unit.cases[number]
         search, place = searches.by_query[number]
         before = [outcome for outcome in self._before(share, number) if outcome is not None]
@@ -163,7 +184,7 @@ class Searcher:
             return not_made(address, error)
         return self.parts.make_by(seed, address, lambda: shown.follow_up(seed))
 
-    def again(self, share: Share, number: int) -> int:
+    def again(self, share: SearchingShare, number: int) -> int:
         """Return how often the picture of a query was shown before."""
         searches = share.searches
         if searches is None or number not in searches.by_query:
@@ -171,7 +192,7 @@ class Searcher:
         search, place = searches.by_query[number]
         return 0 if search.search is None else search.search.again(place)
 
-    def _earlier(self, share: Share) -> Mapping[int, Outcome]:
+    def _earlier(self, share: SearchingShare) -> Mapping[int, Outcome]:
         """Return the outcomes in the system's records; read only if a part of a search is already there."""
         searches = share.searches
         if searches is None:
@@ -180,11 +201,11 @@ class Searcher:
             searches.earlier = self._read(share) if self._begun(share) else {}
         return searches.earlier
 
-    def _begun(self, share: Share) -> bool:
+    def _begun(self, share: SearchingShare) -> bool:
         todo, unit = share.open.task.todo[share.system], share.open.unit
         return any(not todo[case] for case, address in enumerate(unit.cases) if self.watches(address))
 
-    def _read(self, share: Share) -> dict[int, Outcome]:
+    def _read(self, share: SearchingShare) -> dict[int, Outcome]:
         unit, seed = share.open.unit, share.open.seed
         keys = {tuple(getattr(case, name) for name in _STEP): number for number, case in enumerate(unit.cases)}
         conditions = {

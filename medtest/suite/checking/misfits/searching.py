@@ -71,7 +71,7 @@ def budget_mistakes(suite: Suite, budget: BudgetBlock) -> list[Mistake]:
         Mistake(
             where=name,
             key="budget",
-            found=f"none, with a search of up to {calls} calls for each image",
+            found=f"none, with a search of up to {calls} calls for each image and question",
             allowed="budget.max_usd=NUMBER or budget.max_calls=NUMBER",
             fix="type one of them",
             needed="a budget (budget.max_usd or budget.max_calls)",
