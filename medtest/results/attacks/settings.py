@@ -106,7 +106,8 @@ class Setting:
 
 def has_attacks(records: Records) -> bool:
     """Return True if the suite of these records has relations that need a system."""
-    return "attack_reference" in records.followups.columns
+    columns = records.followups.columns
+    return CRAFTED_ON in columns and ("search" not in columns or "attack_reference" in columns)
 
 
 def settings_of(records: Records, place: Axes, relations: Mapping[str, str]) -> tuple[Setting, ...]:
