@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import cv2
 import numpy as np
 from pydantic import Field
+from question_parts import question_suite
 from runner_parts import Blobs, make_suite, plan_of
 
 from medtest.core.cases import Address, FollowUp, Image, Json, Params, PreparedSeed
@@ -70,6 +71,7 @@ class ReaderSettings(SystemSettings):
     pause: float = 0.0
     healed_by: str = ""
     fault_in: str = "_s0_f3_"
+    sources_fail: str = ""
 
 
 class StrengthReader(System):
@@ -92,6 +94,9 @@ class StrengthReader(System):
         is_hit = bool(settings.healed_by) and any(settings.fault_in in str(address) for address in addresses)
         if is_hit and not Path(settings.healed_by).exists():
             raise ValueError("cannot do this one")
+        lost = settings.sources_fail
+        if lost and any(lost in str(address) for address in addresses):
+            return [np.zeros(image.shape[:2], bool) for image in images]
         return [self._one(image, address.is_source) for image, address in zip(images, addresses, strict=True)]
 
     def _one(self, image: Image, is_source: bool) -> RawAnswer:
@@ -129,3 +134,20 @@ def search_suite(
         relations=(replace(plan_of("relations", "code", Code, **stated), search=search),),
         systems=tuple(plan_of("systems", name, StrengthReader, **own) for name, own in systems.items()),
     )
+
+
+class Darken(Code):
+    """Take light away, strength 1 all of it."""
+
+    group: ClassVar[str] = "lighting"
+
+    def apply(self, seed: PreparedSeed, params: Params) -> FollowUp:
+        image = (seed.image * (1.0 - number(params, "strength"))).astype(np.uint8)
+        return FollowUp(image=image, params=params, scale=number(params, "strength"))
+
+
+def asking_suite(search: Any = "mildest", *, seeds: int = 3, together: bool = False, **meter: Any) -> Suite:
+    """Return a suite whose system is asked three questions about each picture, in a stream."""
+    base = question_suite(seeds=seeds, together=together, systems={"meter": meter})
+    levels = {severity: {"strength": level} for severity, level in LEVELS.items()}
+    return replace(base, relations=(replace(plan_of("relations", "darken", Darken, levels=levels), search=search),))

@@ -14,7 +14,10 @@ from runner_helpers import assert_equal_records, go, records, wait_for
 from searching_parts import LEVELS, search_suite
 
 from medtest.relations.searching.queries import BUDGET, QUERIES
+from medtest.report.pages.material import Material
+from medtest.report.pages.page import report_html
 from medtest.results.rates.searched import AMBIGUOUS
+from medtest.results.records.wanted import Wanted
 from medtest.results.tables import make_tables
 from medtest.runner.replaying.replay import replay_case
 from medtest.runner.reporting.outcome import Limits, RunOutcome
@@ -246,3 +249,30 @@ def test_a_query_without_a_run_cannot_be_replayed(tmp_path: Path) -> None:
     suite = search_suite(seeds=1)
     with pytest.raises(UserMistakes, match="no run recorded it"):
         replay_case(suite, Invocation(home=tmp_path), "blobs/patient-0000/code_s0_f3_r0")
+
+
+def test_the_report_shows_both_sides_of_a_threshold_and_the_curve(tmp_path: Path) -> None:
+    suite = search_suite(seeds=4, fails=((0.53, 1.0),))
+    outcome = go(suite, tmp_path)
+    folder = outcome.systems[0].folder
+    tables = make_tables(folder, suite)
+    page = report_html(Material(folder=folder, wanted=Wanted.of(suite, "reader"), tables=tables))
+    start = page.index('<section id="searches">')
+    section = page[start : page.index("</section>", start)]
+    for words in ("mildest failing picture", "its passing neighbour", "share still passing", "medtest replay"):
+        assert words in section
+    assert section.count("data:image/webp;base64,") == 2
+    (pair,) = tables.searched.pairs
+    failing, passing = pair.records
+    assert passing is not None
+    assert (failing["verdict"], passing["verdict"]) == ("FAIL", "PASS")
+    assert 0 < failing["scale"] - passing["scale"] < 0.01
+
+
+def test_a_source_that_fails_counts_at_the_start_of_the_curve(tmp_path: Path) -> None:
+    suite = search_suite(seeds=4, sources_fail="patient-0001")
+    tables = make_tables(go(suite, tmp_path).systems[0].folder, suite).named()
+    row = tables["search_relations.csv"].iloc[-1]
+    assert (row["failed"], row["failing_sources"], row["skipped"]) == (3, 1, 0)
+    curve = tables["search_curve.csv"]
+    assert list(curve[curve["dataset"] == "all"]["passing_share"]) == [0.75, 0.0, 0.0]
