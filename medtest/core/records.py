@@ -156,8 +156,8 @@ SEARCH_COLUMNS: tuple[tuple[str, pa.DataType], ...] = (
 )
 """Additional columns of suites with a search; two of them are also in :data:`CRAFTING_COLUMNS`.
 
-For a query of a search: its kind (:data:`medtest.relations.searching.queries.QUERIES`), its number within the search
-from 1, and the system whose answers chose it; null for every other case.
+For a query of a search: its kind (:data:`medtest.relations.calibration.searching.queries.QUERIES`), its number within
+the search from 1, and the system whose answers chose it; null for every other case.
 """
 
 

@@ -19,7 +19,7 @@ from medtest.core.cases import Json
 from medtest.core.tasks.base import Task, task_of
 from medtest.relations.adversarial.gathering import feeding
 from medtest.relations.base import CraftedRelation, Relation
-from medtest.relations.searching.queries import REVISION as SEARCH_REVISION
+from medtest.relations.calibration.searching.queries import REVISION as SEARCH_REVISION
 from medtest.seeds.base import SeedSource
 from medtest.suite.composed import counted_settings
 from medtest.suite.model import EACH, PartPlan, Suite, reader_entry

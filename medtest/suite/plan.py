@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from medtest.core.cases import Address, SeedRef
 from medtest.relations.base import Relation
-from medtest.relations.searching.queries import queries_of
+from medtest.relations.calibration.searching.queries import queries_of
 from medtest.suite.model import Selection
 from medtest.suite.sharding import Shard
 

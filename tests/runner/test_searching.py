@@ -13,7 +13,7 @@ import pytest
 from runner_helpers import assert_equal_records, go, records, wait_for
 from searching_parts import LEVELS, search_suite
 
-from medtest.relations.searching.queries import BUDGET, QUERIES
+from medtest.relations.calibration.searching.queries import BUDGET, QUERIES
 from medtest.report.pages.material import Material
 from medtest.report.pages.page import report_html
 from medtest.results.rates.searched import AMBIGUOUS

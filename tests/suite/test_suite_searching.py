@@ -11,8 +11,8 @@ import yaml
 
 from medtest.core.errors import UserMistakes
 from medtest.relations.base import Relation
+from medtest.relations.calibration.searching.queries import unfit
 from medtest.relations.levels import Level, LeveledSettings
-from medtest.relations.searching.queries import unfit
 from medtest.suite.compose import load
 from medtest.suite.model import Suite
 

@@ -17,8 +17,8 @@ from medtest.core.probes import CraftCase, Need, Probe
 from medtest.core.tasks.base import task_of
 from medtest.relations.adversarial.saving import pixels_of, saved
 from medtest.relations.base import CraftedRelation, CraftedSettings
+from medtest.relations.calibration.searching.bisection import bracket, next_value, whole_between
 from medtest.relations.levels import Level, LeveledSettings, noise_seed, number
-from medtest.relations.searching.bisection import bracket, next_value, whole_between
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from medtest.core.errors import MedtestError
 from medtest.core.plugins import parts
 from medtest.core.records import ADDRESS
-from medtest.relations.searching.queries import MILDEST
+from medtest.relations.calibration.searching.queries import MILDEST
 from medtest.report.charts import figures
 from medtest.report.charts.heat import percent, rows_of
 from medtest.report.charts.svg import closed, open_svg

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from medtest.core.oracles.criteria import compared_columns, components
 from medtest.core.records import ADDRESS
-from medtest.relations.searching.bisection import bracket
-from medtest.relations.searching.queries import MILDEST, RANDOM, REPEATED, WORST
+from medtest.relations.calibration.searching.bisection import bracket
+from medtest.relations.calibration.searching.queries import MILDEST, RANDOM, REPEATED, WORST
 from medtest.results.attacks.smallest import Flipped, flip_curve
 from medtest.results.columns import columns_in
 from medtest.results.cube.axes import ALL, Axes, axes

@@ -15,7 +15,7 @@ from medtest.core.cases import Address, FollowUp, Reason, SeedRef, Verdict
 from medtest.core.oracles.base import Oracle
 from medtest.core.records import CASE_FACTORS, CONTROL_COLUMNS, FIXED_COLUMNS, REVISION, made_columns, schema
 from medtest.relations.base import Relation
-from medtest.relations.searching.queries import query_at
+from medtest.relations.calibration.searching.queries import query_at
 from medtest.runner.privacy.hidden_words import HiddenWords
 from medtest.runner.privacy.rules import Scrubber, ShownNames
 from medtest.runner.records.answers import KeptAnswer

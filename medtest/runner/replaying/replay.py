@@ -13,7 +13,7 @@ from medtest.core.address import stem_text
 from medtest.core.cases import SOURCE, Address, Image, Mask, Params, PreparedSeed, Prompt, SeedRef
 from medtest.core.errors import MedtestError, Mistake, UserMistakes, nearest_name
 from medtest.core.tasks.base import task_of
-from medtest.relations.searching.queries import query_at
+from medtest.relations.calibration.searching.queries import query_at
 from medtest.runner.privacy.rules import ShownNames
 from medtest.runner.replaying.crafted_runs import (
     Crafted,

@@ -38,7 +38,7 @@ from medtest.core.tasks.base import SystemInput, Task, task_of
 from medtest.preparation import prepare
 from medtest.readers.base import BatchReader, KeptReader, Unreadable
 from medtest.relations.base import CraftedRelation, Relation
-from medtest.relations.searching.queries import query_at
+from medtest.relations.calibration.searching.queries import query_at
 from medtest.relations.series import follow_up, on_any_image
 from medtest.runner.records.answers import KeptAnswer
 from medtest.runner.records.crafted import CraftedCases

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from medtest.core.cases import Address
 from medtest.relations.base import Relation
-from medtest.relations.searching.bisection import bracket, next_value
-from medtest.relations.searching.queries import BISECTIONS, QUERIES, REPEATED
-from medtest.relations.searching.strengths import Strengths
+from medtest.relations.calibration.searching.bisection import bracket, next_value
+from medtest.relations.calibration.searching.queries import BISECTIONS, QUERIES, REPEATED
+from medtest.relations.calibration.searching.strengths import Strengths
 from medtest.runner.units.searching.outcomes import Outcome
 from medtest.runner.units.searching.query import Over, Shown
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from medtest.core.cases import Address, PreparedSeed, Reason, ReasonCode, Verdict
 from medtest.relations.base import Relation
-from medtest.relations.searching.queries import MILDEST
+from medtest.relations.calibration.searching.queries import MILDEST
 from medtest.runner.pool.messages import UnitTask
 from medtest.runner.privacy.rules import ShownNames
 from medtest.runner.records.crafted import rows_of

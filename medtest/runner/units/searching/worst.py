@@ -11,9 +11,9 @@ import numpy as np
 from medtest.core.cases import Address, PreparedSeed, Verdict
 from medtest.core.errors import NotApplicable
 from medtest.relations.base import Relation
-from medtest.relations.searching.queries import RANDOM, query_at
-from medtest.relations.searching.steered import SteeredGenerator
-from medtest.relations.searching.strengths import Strengths
+from medtest.relations.calibration.searching.queries import RANDOM, query_at
+from medtest.relations.calibration.searching.steered import SteeredGenerator
+from medtest.relations.calibration.searching.strengths import Strengths
 from medtest.runner.units.searching.outcomes import Outcome
 from medtest.runner.units.searching.query import Shown
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from medtest.core.errors import MedtestError, Mistake
 from medtest.core.plugins import parts
 from medtest.relations.base import CraftedRelation
-from medtest.relations.searching.queries import QUERIES, WORST, unfit
+from medtest.relations.calibration.searching.queries import QUERIES, WORST, unfit
 from medtest.suite.draft import Draft
 from medtest.suite.model import PartPlan, Suite
 from medtest.systems.answering.asking import draws_calls

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from medtest.relations.base import Relation
-from medtest.relations.searching.queries import level_fields
+from medtest.relations.calibration.searching.queries import level_fields
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Strengths:
     """Strengths of a relation between its chosen levels.
 
     Args:
-        relation: The relation, of which :func:`~medtest.relations.searching.queries.unfit` says None.
+        relation: The relation, of which :func:`~medtest.relations.calibration.searching.queries.unfit` says None.
     """
 
     relation: Relation
