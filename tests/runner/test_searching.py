@@ -16,7 +16,7 @@ from searching_parts import LEVELS, search_suite
 from medtest.relations.calibration.searching.queries import BUDGET, QUERIES
 from medtest.report.pages.material import Material
 from medtest.report.pages.page import report_html
-from medtest.results.rates.searched import AMBIGUOUS
+from medtest.results.attacks.searched import AMBIGUOUS
 from medtest.results.records.wanted import Wanted
 from medtest.results.tables import make_tables
 from medtest.runner.replaying.replay import replay_case

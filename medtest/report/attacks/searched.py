@@ -22,7 +22,7 @@ from medtest.runner.records.thumbnails import MARKS, NAMED_BY, Marks, of_record
 
 if TYPE_CHECKING:
     from medtest.report.pages.material import Material
-    from medtest.results.rates.searched import Pair
+    from medtest.results.attacks.searched import Pair
 
 _EXPECTED, _ANSWERED = "#00e676", "#ff40b2"
 _TITLES = {
