@@ -167,7 +167,8 @@ def test_what_ships_rests_on_the_evidence(
 def test_a_drawing_service_draws_what_the_prompt_says(tmp_path: Path) -> None:
     frame = table(tmp_path, "t2i", ["simlab_images"], relations=["ss", "prompt_emptied"], limit=6)
     row = overall(frame)
-    assert row["task"] == "depiction" and row["kept_percent"] < 50 < row["reliance_percent"]
+    assert row["task"] == "depiction" and row["kept_percent"] == 0
+    assert row["reliance_percent"] == row["sham_kept_percent"] > 0
 
 
 # ------------------------------------------------------------------------------------------------------------ figures

@@ -123,6 +123,7 @@ class LesionSwapped(ControlRelation):
     """
 
     takes: ClassVar[frozenset[str]] = frozenset({"mask", "label"})
+    effects: ClassVar[frozenset[str]] = frozenset()
     sham: ClassVar[str] = "tissue_erased"
 
     def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:

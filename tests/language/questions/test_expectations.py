@@ -95,7 +95,16 @@ SHIPPED = sorted(
 
 OF_RELATIONS = {
     **dict.fromkeys(("contrast", "saturation", "corruption_brightness", "bias_field"), {"easy": "may change"}),
-    **dict.fromkeys(("unchanged", "specularity", "measured"), {}),
+    **dict.fromkeys(("unchanged", "specularity", "measured", "lesion_swapped"), {}),
+    "image_removed": {one.name: "must change" for one in official()},
+    "false_premise": {one.name: "must deny" for one in official()},
+    **dict.fromkeys(
+        ("lesion_erased", "tissue_erased"),
+        {
+            **{one.name: "must change" for one in official()},
+            **dict.fromkeys(("procedure", "easy", "all_removed"), "may change"),
+        },
+    ),
     **dict.fromkeys(("fgsm", "foolbox_attack", "gap", "pgd", "square", "strongest"), {}),
     "white_balance": {"abnormality_colour": "skip", "landmark_colour": "skip", "easy": "may change"},
     "instrument": {
