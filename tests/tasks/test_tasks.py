@@ -71,7 +71,7 @@ def test_every_seed_source_system_and_oracle_names_tasks_that_are_there() -> Non
     for name, info in parts("relations").items():
         crafted = issubclass(info.load(), CraftedRelation)  # made on a system's scores: of labels and masks alone
         of_tasks = crafted or info.load().control  # an oracle judges a control only if it says how
-            assert info.load().takes <= ({*known, PROMPT} if of_tasks else {PICTURE, PROMPT}), name
+        assert info.load().takes <= ({*known, PROMPT} if of_tasks else {PICTURE, PROMPT}), name
 
 
 ADDRESS = Address(dataset="d", seed_id="s", relation="moves", severity=5)
