@@ -11,7 +11,8 @@ import pytest
 from medtest.core.errors import UserMistakes
 from medtest.results.records.exclusion import leave_out
 from medtest.results.records.records_io import Records
-from medtest.suite.checking.exclusion import Exclusion, read_exclusion
+from medtest.suite.checking import exclusion
+from medtest.suite.checking.exclusion import BadListError, Exclusion, read_exclusion
 from medtest.suite.compose import load_suite
 
 SUITE = 'extends: polyp_seg\nversion: "1"\nexclude: {{study: {file}}}\n'
@@ -43,11 +44,11 @@ def _records() -> Records:
 
 
 def test_listed_follow_ups_leave_and_are_counted() -> None:
-    exclusion = Exclusion(
+    listed = Exclusion(
         file="flagged.csv",
         cases=frozenset({("blur", _sha(10)), ("text", _sha(10)), ("text", _sha(21)), ("x", _sha(5))}),
     )
-    kept, excluded = leave_out(_records(), exclusion)
+    kept, excluded = leave_out(_records(), listed)
     assert list(zip(kept.followups["relation"], kept.followups["severity"], strict=True)) == [("blur", 2), ("text", 1)]
     assert len(kept.sources) == 1
     assert (excluded.listed, excluded.found, excluded.cases) == (4, 2, 2)
@@ -120,6 +121,15 @@ def test_what_is_no_list(tmp_path: Path, content: bytes, reason: str) -> None:
     (tmp_path / "flagged.csv").write_bytes(content)
     with pytest.raises(UserMistakes, match=reason):
         load_suite("polyp_seg", [f"exclude.study={tmp_path / 'flagged.csv'}"])
+
+
+def test_the_largest_list_is_read_and_no_larger_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = _list(tmp_path / "flagged.csv", ("blur", 1))
+    monkeypatch.setattr(exclusion, "MAX_BYTES", file.stat().st_size)
+    assert len(read_exclusion(file).cases) == 1
+    monkeypatch.setattr(exclusion, "MAX_BYTES", file.stat().st_size - 1)
+    with pytest.raises(BadListError, match="larger than"):
+        read_exclusion(file)
 
 
 @pytest.mark.slow
