@@ -15,6 +15,7 @@ from medtest.core.cases import ID_PATTERN, SOURCE, UNCHANGED
 from medtest.core.errors import MedtestError, Mistake, nearest_name
 from medtest.core.plugins import Family, PartInfo, parts
 from medtest.core.tasks.base import noun, task_of
+from medtest.relations.base import Relation
 from medtest.suite.checking.exclusion import PLAIN_NAME, BadListError, Exclusion, find_list, read_exclusion
 from medtest.suite.checking.judging import gates_of, oracle_plan
 from medtest.suite.checking.misfits.altering import altering
@@ -228,14 +229,17 @@ def _kinds_agree(draft: Draft, seeds: list[PartPlan], relations: list[PartPlan],
             actual = f"a system that answers {' or '.join(map(noun, tasks))}"
             draft.wrong(("systems", plan.id), found=actual, allowed=f"one that answers {noun(kind)}", misfit=True)
     for plan in relations:
-        taken_inputs = plan.info.load().takes
+        relation = plan.info.load()
+        taken_inputs = relation.takes
         if not task_of(kind).fits(taken_inputs):
             inputs = {"picture": "images", "prompt": "prompts"}
             allowed = "relations of prompts" if task_of(kind).prompts else f"relations that suit {noun(kind)}"
             actual = f"a relation of {' or '.join(inputs.get(name, noun(name)) for name in sorted(taken_inputs))}"
             draft.wrong(("relations", plan.id), found=actual, allowed=allowed)
             continue
-        unfit = plan.info.load()(plan.settings).unfit_for(kind)
+        # Only a relation that may refuse a task is created, because creating some reads files.
+        refuses = relation.unfit_for is not Relation.unfit_for
+        unfit = relation(plan.settings).unfit_for(kind) if refuses else None
         if unfit is not None:
             setting, allowed = unfit
             draft.wrong(("relations", plan.id, setting), found=getattr(plan.settings, setting), allowed=allowed)

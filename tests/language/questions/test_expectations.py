@@ -131,6 +131,12 @@ OF_RELATIONS = {
             "size": "may change",
         },
     ),
+    # A transform of another library may do all that a transform can: move, resize, recolour, relight, hide.
+    "perturb": {
+        **dict.fromkeys(("abnormality_place", "instrument_place", "landmark_place"), "skip"),
+        **dict.fromkeys(("abnormality_colour", "landmark_colour"), "skip"),
+        **dict.fromkeys(("easy", "size"), "may change"),
+    },
 }
 """What differs from ``invariant``; all other relations blur or add noise: "easy to detect?" may change."""
 
