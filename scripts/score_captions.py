@@ -44,12 +44,19 @@ def main() -> int:
 
 
 def _score(path: Path, parser: CaptionParser) -> None:
-    found = score(labelled(path), parser)
-    entities, triples = found.entities, found.triples
-    print(f"{path.name}: {found.captions} captions, parser {parser.name}")
+    rows = labelled(path)
+    total = score(rows, parser)
+    entities, triples = total.entities, total.triples
+    print(f"{path.name}: {total.captions} captions, parser {parser.name}")
     print(f"  entities  F1 {entities.f1:.3f}  precision {entities.precision:.3f}  recall {entities.recall:.3f}")
     print(f"  triples   F1 {triples.f1:.3f}  precision {triples.precision:.3f}  recall {triples.recall:.3f}")
-    print(f"  captions wholly right: {found.whole}")
+    print(f"  captions wholly right: {total.whole}")
+    for style in dict.fromkeys(row["style"] for row in rows if "style" in row):
+        part = score([row for row in rows if row["style"] == style], parser)
+        print(
+            f"  {style:<14}entities F1 {part.entities.f1:.3f}  triples F1 {part.triples.f1:.3f}"
+            f"  wholly right {part.whole} of {part.captions}"
+        )
 
 
 def _count(path: Path, parser: CaptionParser) -> None:
