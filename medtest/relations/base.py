@@ -140,6 +140,10 @@ class Relation(Part, ABC):
         """Return the random generator of a case; all severities share it if the relation is :attr:`nested`."""
         return (replace(address, severity=0) if self.nested else address).generator(suite_seed)
 
+    def named_classes(self) -> list[tuple[str, str]]:
+        """Return the seeds' classes that the settings name: setting and class."""
+        return []
+
     def unfit_for(self, task: str) -> tuple[str, str] | None:
         """Return a setting that does not fit a suite's task, with its allowed values; None if all fit."""
         return None
@@ -262,10 +266,6 @@ class CraftedRelation(Relation):
             size: Side in pixels of the prepared images; None if they keep their own size.
             typed: Command-line words for suite, system and training images, ``suite=… model=… phantoms=…``.
         """
-        return ()
-
-    def leads_towards(self) -> Sequence[str]:
-        """Return the class names that its settings target; empty without target."""
         return ()
 
     def network_passes(self, severity: int) -> int:

@@ -22,8 +22,8 @@ from medtest.runner.reporting.frozen import Followed, followed_notices, followed
 from medtest.seeds.base import SeedSource
 from medtest.seeds.needed import check_needed
 from medtest.suite.checking.misfits.altering import altering_mistakes
-from medtest.suite.checking.misfits.classes import fitting_mistakes
-from medtest.suite.checking.misfits.crafting import missing_mistakes, target_mistakes
+from medtest.suite.checking.misfits.classes import fitting_mistakes, named_class_mistakes
+from medtest.suite.checking.misfits.crafting import missing_mistakes
 from medtest.suite.commandline.selection import check_selection, nothing_chosen
 from medtest.suite.digest import Digest, digest_of, run_digest
 from medtest.suite.model import Invocation, Selection, Suite
@@ -102,7 +102,7 @@ def prepare_run(suite: Suite, invocation: Invocation) -> PreparedRun:
     mistakes += fitting_mistakes(sources, systems)
     mistakes += missing_mistakes(suite, relations, systems)
     classes = {source.dataset: source.classes() for source in sources}
-    mistakes += target_mistakes(relations, classes)
+    mistakes += named_class_mistakes(relations, classes)
     mistakes += altering_mistakes(suite, classes)
     oracle = suite.build_oracle()
     mistakes += oracle.unknown_items({item for ref in refs for item in ref.items})

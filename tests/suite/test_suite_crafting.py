@@ -186,3 +186,10 @@ def test_a_target_that_is_no_class_of_the_seeds_is_a_mistake_of_the_plan(
     assert "relations.pgd.target" in text and target in text and "allowed: benign, melanoma" in text
     assert main([*typed, "relations.pgd.target=[melanoma]"], command="python run.py") == 0
     assert main([*typed, "relations.pgd.target=[random]"], command="python run.py") == 0
+
+
+def test_a_label_that_may_stay_under_a_control_is_one_of_the_classes(tmp_path: Path) -> None:
+    suite = load_suite("skin_controls", ["relations.lesion_erased.no_finding=[beningn]"])
+    with pytest.raises(UserMistakes) as caught:
+        outline(suite, Invocation(home=tmp_path))
+    assert "relations.lesion_erased.no_finding" in str(caught.value) and "did you mean: benign" in str(caught.value)

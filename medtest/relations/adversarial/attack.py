@@ -164,9 +164,9 @@ class Attack(CraftedRelation, Generic[L]):
             return "target", "nothing, where masks are answered"
         return None
 
-    def leads_towards(self) -> Sequence[str]:
+    def named_classes(self) -> list[tuple[str, str]]:
         """Return the target, unless it is drawn at random."""
-        return () if self.settings.target == ["random"] else self.settings.target
+        return [("target", name) for name in self.settings.target if self.settings.target != ["random"]]
 
     def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
         """Return the level, a noise seed and the target.

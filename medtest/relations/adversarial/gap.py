@@ -134,9 +134,9 @@ class GenerativePerturbation(CraftedRelation):
         files = {settings.folder: found_files(system, settings) for settings in self._generators()}
         return {"generators": {folder: [file_sha256(path) for path in paths] for folder, paths in files.items()}}
 
-    def leads_towards(self) -> Sequence[str]:
+    def named_classes(self) -> list[tuple[str, str]]:
         """Return the target."""
-        return self.settings.target
+        return [("target", name) for name in self.settings.target]
 
     def missing_on(self, system: str, name: str, *, size: int | None = None, typed: str = "") -> Sequence[Mistake]:
         """Return one mistake on generators not trained yet, with the command that trains the first."""

@@ -30,6 +30,10 @@ class ControlRelation(Relation):
     group: ClassVar[str] = CONTROLS
     control: ClassVar[str] = EVIDENCE
 
+    def named_classes(self) -> list[tuple[str, str]]:
+        """Return the labels that may stay."""
+        return [("no_finding", name) for name in getattr(self.settings, "no_finding", ())]
+
 
 def removal(what: str, other: PreparedSeed | None = None, **data: Any) -> Effect:
     """Return the effect of a control.

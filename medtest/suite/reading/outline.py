@@ -16,8 +16,8 @@ from medtest.relations.base import CraftedRelation, Relation
 from medtest.seeds.base import SeedSource
 from medtest.seeds.needed import check_needed
 from medtest.suite.checking.misfits.altering import altering_mistakes
-from medtest.suite.checking.misfits.classes import fitting_mistakes
-from medtest.suite.checking.misfits.crafting import missing_mistakes, target_mistakes
+from medtest.suite.checking.misfits.classes import fitting_mistakes, named_class_mistakes
+from medtest.suite.checking.misfits.crafting import missing_mistakes
 from medtest.suite.commandline.selection import check_selection, nothing_chosen
 from medtest.suite.model import Invocation, Suite
 from medtest.suite.plan import ChosenSeed, Plan, craft_batches
@@ -142,7 +142,7 @@ def outline(suite: Suite, invocation: Invocation) -> Outline:
     mistakes = fitting_mistakes(sources_of_seeds, systems_of_suite)
     mistakes += missing_mistakes(suite, relations, systems_of_suite)
     classes = {source.dataset: source.classes() for source in sources_of_seeds}
-    mistakes += target_mistakes(relations, classes)
+    mistakes += named_class_mistakes(relations, classes)
     mistakes += altering_mistakes(suite, classes)
     if mistakes:
         raise UserMistakes(mistakes)

@@ -1,11 +1,12 @@
-"""Systems whose classes differ from the seeds', detected before loading, in plans and runs."""
+"""Systems and relations whose classes differ from the seeds', detected before loading, in plans and runs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from medtest.core.cases import Classes
-from medtest.core.errors import Mistake
+from medtest.core.errors import Mistake, nearest_name
+from medtest.relations.base import Relation
 from medtest.seeds.base import SeedSource
 from medtest.systems.base import System
 
@@ -28,6 +29,31 @@ def fitting_mistakes(sources: Sequence[SeedSource], systems: Mapping[str, System
         for name, system in systems.items()
         for source in sources
         if (misfit := _misfit(source, system))
+    ]
+
+
+def named_class_mistakes(relations: Mapping[str, Relation], classes: Mapping[str, Classes | None]) -> list[Mistake]:
+    """Return mistakes for classes named by relations that no data set has, if all data sets name their classes.
+
+    Args:
+        relations: The suite's relations.
+        classes: Classes by data set; None if the seeds do not name them.
+    """
+    known = [classes_of_set.names for classes_of_set in classes.values() if classes_of_set is not None]
+    if len(known) < len(classes):
+        return []
+    names = list(dict.fromkeys(name for names_of_set in known for name in names_of_set))
+    return [
+        Mistake(
+            where="suite",
+            key=f"relations.{relation_id}.{setting}",
+            found=name,
+            allowed=", ".join(names),
+            nearest=nearest_name(name, names),
+        )
+        for relation_id, relation in relations.items()
+        for setting, name in relation.named_classes()
+        if name not in names
     ]
 
 

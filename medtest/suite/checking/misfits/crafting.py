@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from medtest.core.cases import Classes
 from medtest.core.errors import MedtestError, Mistake, nearest_name
 from medtest.core.plugins import PartInfo, parts
 from medtest.core.probes import Need
@@ -181,32 +180,6 @@ def missing_mistakes(suite: Suite, relations: Mapping[str, Relation], systems: M
                 )
                 mistakes += system.check() if name in crafters else ()
     return list(dict.fromkeys(mistakes))
-
-
-def target_mistakes(relations: Mapping[str, Relation], classes: Mapping[str, Classes | None]) -> list[Mistake]:
-    """Return mistakes for targets that are classes of no data set, if all data sets name their classes.
-
-    Args:
-        relations: The suite's relations.
-        classes: Classes by data set; None if the seeds do not name them.
-    """
-    class_names = [classes_of_set.names for classes_of_set in classes.values() if classes_of_set is not None]
-    if len(class_names) < len(classes):
-        return []
-    names = list(dict.fromkeys(name for names_of_set in class_names for name in names_of_set))
-    return [
-        Mistake(
-            where="suite",
-            key=f"relations.{name}.target",
-            found=target,
-            allowed=", ".join(names),
-            nearest=nearest_name(target, names),
-        )
-        for name, relation in relations.items()
-        if isinstance(relation, CraftedRelation)
-        for target in relation.leads_towards()
-        if target not in names
-    ]
 
 
 def _typed(suite: Suite, plan: PartPlan) -> str:
