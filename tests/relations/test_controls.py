@@ -11,13 +11,14 @@ import pytest
 from relation_files import assert_every_key_is_documented
 
 from medtest.core.cases import Ask, Image, PreparedSeed
-from medtest.core.errors import NotApplicable
+from medtest.core.errors import NotApplicable, UserMistakes
 from medtest.core.oracles.controls import EVIDENCE, SHAM, control_verdict
 from medtest.core.oracles.moves import moved_mask
 from medtest.core.plugins import parts
 from medtest.phantoms.colon import colon_rng, make_colon
 from medtest.relations.controls.erasing import LARGEST, erase, widened
 from medtest.relations.controls.premise import asks_about
+from medtest.suite.compose import load_suite
 from medtest.testing import check_relation, load_relation, synthetic_prompt, synthetic_seed
 
 PICTURES = ("image_removed", "lesion_erased", "lesion_swapped", "tissue_erased")
@@ -200,3 +201,11 @@ def test_a_false_premise_changes_no_pixel_and_is_drawn_from_the_settings() -> No
         made("false_premise", replace(seed, asks=()))
     with pytest.raises(ValueError, match="words of letters"):
         load_relation("false_premise", things=["<b>"])
+
+
+def test_a_gate_cannot_name_a_control() -> None:
+    gate = "+gates=[{score: dice, threshold: 0.25, relation: image_removed, max_percent: 10}]"
+    with pytest.raises(UserMistakes, match=r"gates\[0\]\.relation") as caught:
+        load_suite("polyp_seg_controls", [gate])
+    allowed = str(caught.value).split("allowed:")[1]
+    assert "contrast" in allowed and "overall" in allowed and "lesion_erased" not in allowed

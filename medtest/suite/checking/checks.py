@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from medtest.core.cases import ID_PATTERN, SOURCE, UNCHANGED
+from medtest.core.cases import CONTROLS, ID_PATTERN, SOURCE, UNCHANGED
 from medtest.core.errors import MedtestError, Mistake, nearest_name
 from medtest.core.plugins import Family, PartInfo, parts
 from medtest.core.tasks.base import noun, task_of
@@ -61,7 +61,7 @@ def check(draft: Draft) -> Suite | None:
     check_calibrations(draft, relations, kind)
     check_searches(draft, relations, systems)
     oracle = oracle_plan(draft, kind or _named_kind(draft))
-    gates = gates_of(draft, oracle, [plan.id for plan in relations])
+    gates = gates_of(draft, oracle, [plan.id for plan in relations if plan.info.load().group != CONTROLS])
     privacy = _privacy(draft)
     exclude = _exclude(draft)
     prepare = _prepare(draft, kind)
