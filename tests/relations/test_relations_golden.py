@@ -15,19 +15,23 @@ from medtest.relations.base import Relation
 from medtest.testing import SUITE_SEED, synthetic_seed
 
 GOLDEN: dict[str, tuple[int, str]] = {
-    "breathing": (1, "5af4f8e3aaa5e418"),
     "blur": (2, "fe2973b25f6f23f0"),
+    "breathing": (1, "5af4f8e3aaa5e418"),
     "bubbles": (3, "91ee1e080ff87e62"),
     "contrast": (2, "bc0b1f7aee2822c6"),
     "elastic": (1, "8301478bf3b9aee0"),
+    "image_removed": (1, "52f127e9409ea45c"),
     "lens_distortion": (1, "30d4f9a643141bb0"),
     "lens_drop": (2, "cf053547bc09f1bb"),
     "lens_fog": (2, "3823469c3ad69fdc"),
+    "lesion_erased": (1, "612243ea24e8aa87"),
+    "lesion_swapped": (1, "8945defdf8708074"),
     "saturation": (2, "1ad86ae0bcb1167d"),
     "smoke": (2, "a515a8cd46a33abc"),
     "specularity": (3, "bcbfd71ec4df92d3"),
     "streak": (1, "f379afaeb0c0464d"),
     "text": (1, "0c85b3b5baaa33d5"),
+    "tissue_erased": (1, "af02fc27ef8eccf2"),
     "unchanged": (1, "b891c7350b2b3179"),
     "white_balance": (2, "b49a6dea9d945aad"),
 }
@@ -69,4 +73,5 @@ def test_bytes_are_those_of_the_revision(name: str) -> None:
 def test_every_relation_of_this_module_is_guarded() -> None:
     pictures = {"unchanged", "saturation", "contrast", "white_balance", "specularity", "blur", "text"}
     nested = {"breathing", "bubbles", "elastic", "lens_distortion", "lens_drop", "lens_fog", "smoke", "streak"}
-    assert set(GOLDEN) == pictures | nested
+    controls = {"image_removed", "lesion_erased", "lesion_swapped", "tissue_erased"}
+    assert set(GOLDEN) == pictures | nested | controls
