@@ -103,7 +103,7 @@ class PictureChange:
         self._relation = self._built()
 
     def config(self) -> dict[str, Any]:
-        """Return what makes an equal change: plain data, keywords of this class."""
+        """Return the keywords that create an equal change, as plain data."""
         return {
             "relation": self.name,
             "severity": self.severity,

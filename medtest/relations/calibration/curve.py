@@ -20,8 +20,8 @@ _SIMILARITY = "medtest.relations.calibration.curve:similarity"
 
 
 @dataclass(kw_only=True)
-class Curve:
-    """Curve of one seed with fixed draws; what was measured is kept.
+class SimilarityCurve:
+    """Similarity over the parameter for one seed with fixed draws; measured values are cached.
 
     Attributes:
         positions: Parameters by position.

@@ -78,7 +78,7 @@ class Positions:
         return {name: self._value(name, position) for name in self.names}
 
     def shown(self, position: float) -> Value:
-        """Return what is recorded of a position: the value of the parameter, or the position."""
+        """Return the recorded form of a position: the value of the parameter, or the position."""
         if self.parameter == LEVEL:
             return round(position, 6)
         return self._value(self.parameter, position)

@@ -12,7 +12,7 @@ import numpy as np
 from medtest.core.cases import FollowUp, Json, Params, PreparedSeed
 from medtest.core.errors import NotApplicable
 from medtest.relations.base import Relation
-from medtest.relations.calibration.curve import Curve
+from medtest.relations.calibration.curve import SimilarityCurve
 from medtest.relations.calibration.positions import Positions
 from medtest.relations.calibration.settings import REVISION, Calibration
 
@@ -52,7 +52,7 @@ class Calibrated(Relation):
         return tuple(range(1, len(self.calibration.ssim) + 1))
 
     def unfit_for(self, task: str) -> tuple[str, str] | None:
-        """Return what does not fit a suite's task, as the relation itself says."""
+        """Return the setting that does not fit a suite's task, as the relation itself does."""
         return self.inner.unfit_for(task)
 
     def fingerprint(self) -> dict[str, Any]:
@@ -97,13 +97,13 @@ class Calibrated(Relation):
         }
         return replace(follow, params={**follow.params, CALIBRATED: solved}, scale=scale_of(target))
 
-    def _curve(self, seed: PreparedSeed, rng: np.random.Generator) -> Curve:
+    def _curve(self, seed: PreparedSeed, rng: np.random.Generator) -> SimilarityCurve:
         """Return the curve of a seed and its draws, which all targets share."""
         state: dict[str, Any] = dict(rng.bit_generator.state)
         key = json.dumps([state["state"], self.settings.model_dump(mode="json")], sort_keys=True, default=str)
         return seed.memo(
             f"{_MEMO}{type(self.inner).__qualname__}:{key}",
-            lambda: Curve(positions=self._positions, seed=seed, state=state),
+            lambda: SimilarityCurve(positions=self._positions, seed=seed, state=state),
         )
 
 

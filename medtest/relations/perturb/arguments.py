@@ -50,7 +50,7 @@ class ArgumentTypes:
 
 @cache
 def argument_types(library: TransformLibrary, kind: type) -> ArgumentTypes:
-    """Return what a suite may set of a class."""
+    """Return the arguments of a class that a suite may set."""
     validators: dict[str, TypeAdapter[Any] | None] = {}
     shown, closed, required = {}, {}, []
     for name, parameter in library.parameters(kind).items():

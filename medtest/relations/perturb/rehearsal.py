@@ -26,7 +26,7 @@ _POINTS = 1.5
 
 
 def rehearse(transform: Transform, stated: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what is wrong with a transform in some draws: one sentence a kind of mistake.
+    """Yield the problems of a transform in a few draws, one sentence for each kind.
 
     Args:
         transform: The transform.

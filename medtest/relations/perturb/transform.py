@@ -100,7 +100,7 @@ def transforms_of(library: TransformLibrary) -> tuple[Mapping[str, type], Mappin
 
 
 def _unsafe(library: TransformLibrary, kind: type) -> str:
-    """Return why a class cannot be made of plain data; "" if it can."""
+    """Return the reason why plain data cannot create a class; "" if they can."""
     from medtest.relations.perturb.arguments import argument_types
 
     known = argument_types(library, kind)

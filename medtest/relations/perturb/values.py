@@ -32,7 +32,7 @@ def pixels(channels: NDArray[Any]) -> NDArray[Any]:
 
 
 def as_picture(changed: NDArray[Any], like: Image) -> Image:
-    """Return what a library made as uint8 of a picture's shape: clipped, rounded, grey repeated.
+    """Convert the picture of a library to uint8 in a source's shape: clip, round, repeat grey.
 
     Args:
         changed: H×W×3, or H×W×1 or H×W if it is grey; uint8, or other numbers on the scale of 0 to 255.

@@ -22,7 +22,7 @@ from medtest.runner.records.thumbnails import MARKS, NAMED_BY, Marks, of_record
 
 if TYPE_CHECKING:
     from medtest.report.pages.material import Material
-    from medtest.results.attacks.searched import Pair
+    from medtest.results.attacks.searched import MildestPair
 
 _EXPECTED, _ANSWERED = "#00e676", "#ff40b2"
 _TITLES = {
@@ -156,7 +156,7 @@ def _pairs(material: Material) -> list[dict[str, Any]]:
     return [_pair(material, pair, pictures, store) for pair in shown]
 
 
-def _pair(material: Material, pair: Pair, pictures: ShownPictures, store: AnswerStore) -> dict[str, Any]:
+def _pair(material: Material, pair: MildestPair, pictures: ShownPictures, store: AnswerStore) -> dict[str, Any]:
     shown = []
     for title, record in zip(_TITLES[pair.search], pair.records, strict=True):
         if record is None:

@@ -41,7 +41,7 @@ AMBIGUOUS = (DIFFERS, STRONGER_PASSES)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Pair:
+class MildestPair:
     """Two follow-ups to be shown side by side.
 
     Attributes:
@@ -66,7 +66,7 @@ class SearchTables:
     """
 
     named: Mapping[str, pd.DataFrame] = field(default_factory=dict)
-    pairs: tuple[Pair, ...] = ()
+    pairs: tuple[MildestPair, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -296,7 +296,7 @@ def _curve(rows: Sequence[Mapping[str, Any]], place: Axes) -> tuple[dict[str, An
     ]
 
 
-def _pairs(rows: Sequence[Mapping[str, Any]], points: _Points) -> Iterator[Pair]:
+def _pairs(rows: Sequence[Mapping[str, Any]], points: _Points) -> Iterator[MildestPair]:
     """Yield the pictures of each relation: of the search with the mildest failing picture, or with the worst one."""
     for relation in dict.fromkeys(row["relation"] for row in rows):
         own = [row for row in rows if row["relation"] == relation and row["state"] == FAILS]
@@ -308,4 +308,4 @@ def _pairs(rows: Sequence[Mapping[str, Any]], points: _Points) -> Iterator[Pair]
             chosen = min(own, key=lambda row: np.nan_to_num(row["score"]))
         first, second = chosen["_shown"]
         records = points.rows[first], None if second is None else points.rows[second]
-        yield Pair(relation=relation, search=chosen["search"], records=records)
+        yield MildestPair(relation=relation, search=chosen["search"], records=records)

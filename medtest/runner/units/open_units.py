@@ -20,7 +20,7 @@ from medtest.runner.records.rows import COLUMN, FinishedCase, RowMaker
 from medtest.runner.records.thumbnails import NAMED_BY
 from medtest.runner.units.judging import SourceAnswer, finish, source_failed
 from medtest.runner.units.parts import MadeCase, Parts, SystemAnswer, describe
-from medtest.runner.units.searching.outcomes import Outcome, outcome_of
+from medtest.runner.units.searching.outcomes import QueryOutcome, outcome_of
 from medtest.runner.units.searching.searcher import Searcher, Searches
 from medtest.runner.units.showing import Thumbnails
 from medtest.suite.plan import Unit
@@ -196,7 +196,7 @@ class Share:
     drawn: bool = False
     under_way: int = 0
     searches: Searches | None = None
-    outcomes: dict[int, Outcome] = field(default_factory=dict)
+    outcomes: dict[int, QueryOutcome] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         searcher = self.open.recorder.searcher

@@ -10,8 +10,8 @@ from medtest.relations.base import Relation
 from medtest.relations.calibration.searching.bisection import bracket, next_value
 from medtest.relations.calibration.searching.queries import BISECTIONS, QUERIES, REPEATED
 from medtest.relations.calibration.searching.strengths import Strengths
-from medtest.runner.units.searching.outcomes import Outcome
-from medtest.runner.units.searching.query import Over, Shown
+from medtest.runner.units.searching.outcomes import QueryOutcome
+from medtest.runner.units.searching.query import Over, ShownQuery
 
 _NOTHING_BETWEEN = "nothing is left between the mildest failing picture and its passing neighbour"
 
@@ -24,7 +24,7 @@ class Mildest:
         levels: Outcome of each chosen level.
     """
 
-    def __init__(self, relation: Relation, levels: Mapping[int, Outcome]) -> None:
+    def __init__(self, relation: Relation, levels: Mapping[int, QueryOutcome]) -> None:
         self._strengths = Strengths(relation)
         self._levels = levels
         self._tried: dict[float, bool | None] = {
@@ -33,8 +33,8 @@ class Mildest:
         self._positions: list[float | None] = []
         self._repeats = True
 
-    def query(self, number: int, earlier: Sequence[Outcome], address: Address, suite_seed: int) -> Shown:
-        """Return what a query shows.
+    def query(self, number: int, earlier: Sequence[QueryOutcome], address: Address, suite_seed: int) -> ShownQuery:
+        """Return the change that a query shows.
 
         Args:
             number: The query's number among those of the search.
@@ -53,14 +53,14 @@ class Mildest:
             raise Over(self._why_over())
         relation, severity = self._strengths.relation_at(position)
         rng = relation.generator(replace(address, frame=0), suite_seed)
-        return Shown(relation, severity, rng)
+        return ShownQuery(relation, severity, rng)
 
     def again(self, number: int) -> int:
-        """Return how often a query's picture was shown before; 0 for a new one."""
+        """Count earlier showings of the same picture; 0 for a new one."""
         query = QUERIES[self._strengths.relation.searched][number]
         return query.number // 2 + 1 if query.name == REPEATED else 0
 
-    def _take(self, position: float | None, outcome: Outcome) -> None:
+    def _take(self, position: float | None, outcome: QueryOutcome) -> None:
         number = len(self._positions)
         self._positions.append(position)
         if position is None:

@@ -15,7 +15,7 @@ AGAIN = (ReasonCode.SOURCE_FAILED, ReasonCode.SEARCH_WAITS)
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class QueryOutcome:
     """Outcome of one follow-up.
 
     Attributes:
@@ -34,7 +34,7 @@ class Outcome:
         return {Verdict.FAIL: True, Verdict.PASS: False}.get(self.verdict)
 
 
-def outcome_of(oracle: Oracle, verdict: Verdict, code: ReasonCode | str, scores: Mapping[str, Any]) -> Outcome:
+def outcome_of(oracle: Oracle, verdict: Verdict, code: ReasonCode | str, scores: Mapping[str, Any]) -> QueryOutcome:
     """Return the outcome of a judged case.
 
     Args:
@@ -47,10 +47,10 @@ def outcome_of(oracle: Oracle, verdict: Verdict, code: ReasonCode | str, scores:
     names = [compared_columns(name, primary.against)[0] for name in components(primary.score)]
     numbers = [float(scores[name]) for name in names if isinstance(scores.get(name), int | float)]
     score = sum(numbers) / len(numbers) if numbers else None
-    return Outcome(verdict, score, verdict is Verdict.ERROR or code in AGAIN)
+    return QueryOutcome(verdict, score, verdict is Verdict.ERROR or code in AGAIN)
 
 
-def recorded_outcome(oracle: Oracle, row: Mapping[str, Any]) -> Outcome:
+def recorded_outcome(oracle: Oracle, row: Mapping[str, Any]) -> QueryOutcome:
     """Return the outcome of a record, judged by the oracle's present criterion."""
     verdict = Verdict(row["verdict"])
     if verdict in (Verdict.PASS, Verdict.FAIL):
@@ -58,13 +58,13 @@ def recorded_outcome(oracle: Oracle, row: Mapping[str, Any]) -> Outcome:
     return outcome_of(oracle, verdict, str(row["reason_code"]), row)
 
 
-def together(outcomes: Iterable[Outcome]) -> Outcome:
+def together(outcomes: Iterable[QueryOutcome]) -> QueryOutcome:
     """Return the outcome of a follow-up with several questions."""
     parts = list(outcomes)
     verdicts = {part.verdict for part in parts}
     order = (Verdict.FAIL, Verdict.PASS, Verdict.ERROR, Verdict.SKIP)
     scores = [part.score for part in parts if part.score is not None]
-    return Outcome(
+    return QueryOutcome(
         next(verdict for verdict in order if verdict in verdicts),
         sum(scores) / len(scores) if scores else None,
         any(part.open for part in parts),

@@ -1,4 +1,4 @@
-"""What one query of a search shows."""
+"""Query of a search: the change that it shows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from medtest.core.cases import Address, FollowUp, PreparedSeed
 from medtest.relations.base import Relation
 from medtest.relations.series import on_any_image
-from medtest.runner.units.searching.outcomes import Outcome
+from medtest.runner.units.searching.outcomes import QueryOutcome
 
 
 class Over(Exception):
@@ -19,7 +19,7 @@ class Over(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownQuery:
     """Follow-up that a query shows.
 
     Attributes:
@@ -46,12 +46,12 @@ class Shown:
 class Search(Protocol):
     """Search of one seed and relation."""
 
-    def query(self, number: int, earlier: Sequence[Outcome], address: Address, suite_seed: int) -> Shown:
-        """Return what a query shows; see :meth:`medtest.runner.units.searching.mildest.Mildest.query`.
+    def query(self, number: int, earlier: Sequence[QueryOutcome], address: Address, suite_seed: int) -> ShownQuery:
+        """Return the change that a query shows; see :meth:`medtest.runner.units.searching.mildest.Mildest.query`.
 
         Raises:
             Over: There is nothing left to show.
         """
 
     def again(self, number: int) -> int:
-        """Return how often a query's picture was shown before; 0 for a new one."""
+        """Count earlier showings of the same picture; 0 for a new one."""

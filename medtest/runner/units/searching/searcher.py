@@ -15,9 +15,9 @@ from medtest.runner.privacy.rules import ShownNames
 from medtest.runner.records.crafted import rows_of
 from medtest.runner.units.parts import MadeCase, Parts, not_made
 from medtest.runner.units.searching.mildest import Mildest
-from medtest.runner.units.searching.outcomes import Outcome, recorded_outcome, together
+from medtest.runner.units.searching.outcomes import QueryOutcome, recorded_outcome, together
 from medtest.runner.units.searching.query import Over, Search
-from medtest.runner.units.searching.worst import Worst
+from medtest.runner.units.searching.worst import WorstSearch
 from medtest.suite.plan import Unit
 
 _STEP = ("relation", "severity", "frame", "repeat", "item")
@@ -51,7 +51,7 @@ class Searches:
     """
 
     by_query: dict[int, tuple[SearchOfShare, int]]
-    earlier: Mapping[int, Outcome] | None = None
+    earlier: Mapping[int, QueryOutcome] | None = None
     made: dict[int, MadeCase] = field(default_factory=dict)
 
 
@@ -72,7 +72,7 @@ class SearchingShare(Protocol):
 
     system: int
     searches: Searches | None
-    outcomes: dict[int, Outcome]
+    outcomes: dict[int, QueryOutcome]
 
     def requests(self, number: int) -> bool:
         """Return True if a case of any question must be recorded."""
@@ -134,7 +134,7 @@ class Searcher:
         ]
         return any(map(share.requests, later)) and self.outcome(share, number) is None
 
-    def outcome(self, share: SearchingShare, number: int) -> Outcome | None:
+    def outcome(self, share: SearchingShare, number: int) -> QueryOutcome | None:
         """Return the outcome of a case over all its questions; None as long as one is missing."""
         outcomes = []
         for case in range(number, len(share.open.unit.cases), share.open.unit.row):
@@ -150,7 +150,7 @@ class Searcher:
         """Return True if every outcome that a query depends on is there."""
         return all(outcome is not None for outcome in self._before(share, number))
 
-    def _before(self, share: SearchingShare, number: int) -> Iterator[Outcome | None]:
+    def _before(self, share: SearchingShare, number: int) -> Iterator[QueryOutcome | None]:
         searches = share.searches
         assert searches is not None  # noqa: S101 - queries exist only with searches
         search, place = searches.by_query[number]
@@ -158,7 +158,7 @@ class Searcher:
             yield self.outcome(share, case)
 
     def made(self, share: SearchingShare, number: int) -> MadeCase:
-        """Return what a query shows to the share's system; its dependencies have outcomes."""
+        """Return the change that a query shows to the share's system; its dependencies have outcomes."""
         searches = share.searches
         assert searches is not None  # noqa: S101 - as above
         if number not in searches.made:
@@ -172,7 +172,7 @@ class Searcher:
         count = len(search.levels) if search.relation.searched == MILDEST else 0
         if search.search is None:
             levels = dict(zip(search.levels, before[:count], strict=True)) if count else {}
-            search.search = Mildest(search.relation, levels) if count else Worst(search.relation, seed)
+            search.search = Mildest(search.relation, levels) if count else WorstSearch(search.relation, seed)
         try:
             shown = search.search.query(place, before[count:], address, self.parts.suite.seed)
         except Over as over:
@@ -185,14 +185,14 @@ class Searcher:
         return self.parts.make_by(seed, address, lambda: shown.follow_up(seed))
 
     def again(self, share: SearchingShare, number: int) -> int:
-        """Return how often the picture of a query was shown before."""
+        """Count earlier showings of the picture of a query."""
         searches = share.searches
         if searches is None or number not in searches.by_query:
             return 0
         search, place = searches.by_query[number]
         return 0 if search.search is None else search.search.again(place)
 
-    def _earlier(self, share: SearchingShare) -> Mapping[int, Outcome]:
+    def _earlier(self, share: SearchingShare) -> Mapping[int, QueryOutcome]:
         """Return the outcomes in the system's records; read only if a part of a search is already there."""
         searches = share.searches
         if searches is None:
@@ -205,14 +205,14 @@ class Searcher:
         todo, unit = share.open.task.todo[share.system], share.open.unit
         return any(not todo[case] for case, address in enumerate(unit.cases) if self.watches(address))
 
-    def _read(self, share: SearchingShare) -> dict[int, Outcome]:
+    def _read(self, share: SearchingShare) -> dict[int, QueryOutcome]:
         unit, seed = share.open.unit, share.open.seed
         keys = {tuple(getattr(case, name) for name in _STEP): number for number, case in enumerate(unit.cases)}
         conditions = {
             "dataset": unit.ref.dataset,
             "seed_id": self.names.seed_id(unit.ref.dataset, unit.ref.seed_id),
         }
-        outcomes: dict[int, Outcome] = {}
+        outcomes: dict[int, QueryOutcome] = {}
         if share.system >= len(self.folders) or not seed.sha256:
             return outcomes
         for row in rows_of(self.folders[share.system], conditions, None):

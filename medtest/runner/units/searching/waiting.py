@@ -65,7 +65,7 @@ class WaitingSearches:
         return shares
 
     def again(self, share: Share, number: int) -> int:
-        """Return how often the picture of a case was shown before."""
+        """Count earlier showings of the picture of a case."""
         return 0 if self._searcher is None else self._searcher.again(share, number)
 
     def _step(self, share: Share, waiting: list[int]) -> tuple[int, MadeCase | None] | None:

@@ -14,8 +14,8 @@ from medtest.relations.base import Relation
 from medtest.relations.calibration.searching.queries import RANDOM, query_at
 from medtest.relations.calibration.searching.steered import SteeredGenerator
 from medtest.relations.calibration.searching.strengths import Strengths
-from medtest.runner.units.searching.outcomes import Outcome
-from medtest.runner.units.searching.query import Shown
+from medtest.runner.units.searching.outcomes import QueryOutcome
+from medtest.runner.units.searching.query import ShownQuery
 
 if TYPE_CHECKING:
     import optuna
@@ -24,7 +24,7 @@ _FAILS = 1e6
 """Weight of a violation: any failing answer is worse than any passing one."""
 
 
-class Worst:
+class WorstSearch:
     """Search for the worst follow-up of one seed.
 
     TPE: J. Bergstra et al., "Algorithms for hyper-parameter optimization", NeurIPS 2011, as in Optuna. It chooses the
@@ -42,14 +42,14 @@ class Worst:
         self._trials: list[optuna.Trial] = []
         self._told = 0
 
-    def query(self, number: int, earlier: Sequence[Outcome], address: Address, suite_seed: int) -> Shown:
-        """Return what a query shows; a search is never over before its budget."""
+    def query(self, number: int, earlier: Sequence[QueryOutcome], address: Address, suite_seed: int) -> ShownQuery:
+        """Return the change that a query shows; a search is never over before its budget."""
         query = query_at(self._relation, address)
         if query is not None and query.name == RANDOM:
             rng = self._relation.generator(address, suite_seed)
             position = float(rng.uniform(0.0, self._strengths.top))
             relation, severity = self._strengths.relation_at(position)
-            return Shown(relation, severity, rng)
+            return ShownQuery(relation, severity, rng)
         study = self._opened(address, suite_seed)
         while self._told < number:
             if len(self._trials) == self._told:  # a search that continues: the draws of this query, without its answer
@@ -70,22 +70,22 @@ class Worst:
             self._study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=seed))
         return self._study
 
-    def _asked(self, study: optuna.Study, address: Address, suite_seed: int) -> Shown:
+    def _asked(self, study: optuna.Study, address: Address, suite_seed: int) -> ShownQuery:
         trial = study.ask()
         self._trials.append(trial)
         position = trial.suggest_float("strength", 0.0, self._strengths.top)
         bits: Any = self._relation.generator(address, suite_seed).bit_generator
         rng: np.random.Generator = SteeredGenerator(bits, lambda name: trial.suggest_float(name, 0.0, 1.0))
         relation, severity = self._strengths.relation_at(position)
-        return Shown(relation, severity, rng)
+        return ShownQuery(relation, severity, rng)
 
-    def _drawn_again(self, shown: Shown) -> None:
+    def _drawn_again(self, shown: ShownQuery) -> None:
         try:
             shown.relation.sample(self._seed, shown.severity, shown.rng)
         except NotApplicable:
             return
 
-    def _tell(self, study: optuna.Study, outcome: Outcome) -> None:
+    def _tell(self, study: optuna.Study, outcome: QueryOutcome) -> None:
         from optuna.trial import TrialState
 
         trial, self._told = self._trials[self._told], self._told + 1

@@ -12,7 +12,7 @@ from medtest.core.tasks.base import task_of
 from medtest.phantoms.colon import colon_rng, make_colon
 from medtest.preparation import prepare
 from medtest.relations.base import CraftedRelation, Relation
-from medtest.relations.calibration.curve import Curve
+from medtest.relations.calibration.curve import SimilarityCurve
 from medtest.relations.calibration.positions import LEVEL, Positions, parameters
 from medtest.suite.draft import Draft
 from medtest.suite.model import PartPlan
@@ -72,13 +72,13 @@ def _unfit(plan: PartPlan) -> _Unfit | None:
 
 
 def _unfit_curve(relation: Relation, name: str) -> _Unfit | None:
-    """Return why the similarity does not tell the strength of a relation, as measured on phantoms."""
+    """Return the reason why the similarity does not measure the strength of a relation, as seen on phantoms."""
     positions = Positions.of(relation, relation.settings.calibrate.parameter)
     curves = []
     for seed in _phantoms():
         address = Address(dataset=seed.ref.dataset, seed_id=seed.ref.seed_id, relation=name)
         state: dict[str, Any] = dict(address.generator(0).bit_generator.state)
-        curve = Curve(positions=positions, seed=seed, state=state)
+        curve = SimilarityCurve(positions=positions, seed=seed, state=state)
         try:
             if not curve.measure_levels():
                 continue
@@ -98,7 +98,7 @@ def _unfit_curve(relation: Relation, name: str) -> _Unfit | None:
     return None
 
 
-def _measured(curve: Curve) -> str:
+def _measured(curve: SimilarityCurve) -> str:
     return f"measured on a phantom: SSIM {curve.words()}"
 
 
