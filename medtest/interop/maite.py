@@ -81,15 +81,16 @@ class RelationAugmentation:
         """Return a changed batch of the same length; the given one is not modified."""
         images, targets, metadata = batch
         changed = [
-            self._datum(image, target, known) for image, target, known in zip(images, targets, metadata, strict=True)
+            self._datum(image, target, details)
+            for image, target, details in zip(images, targets, metadata, strict=True)
         ]
         return [datum[0] for datum in changed], [datum[1] for datum in changed], [datum[2] for datum in changed]
 
-    def _datum(self, image: Any, target: Any, known: Mapping[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
+    def _datum(self, image: Any, target: Any, details: Mapping[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
         picture = np.ascontiguousarray(np.moveaxis(np.asarray(image), 0, -1))
         boxes = np.asarray(target.boxes, np.float64).reshape(-1, 4) if hasattr(target, "boxes") else None
         covered = None if boxes is None else covered_by(boxes, picture.shape[:2])
-        result = self._change.change(picture, str(known["id"]), covered=covered)
+        result = self._change.change(picture, str(details["id"]), covered=covered)
         applied = {
             **self._change.config(),
             "params": dict(result.params),
@@ -101,21 +102,21 @@ class RelationAugmentation:
         return (
             np.ascontiguousarray(np.moveaxis(result.image, -1, 0)),
             moved,
-            {**known, APPLIED: [*known.get(APPLIED, ()), applied]},
+            {**details, APPLIED: [*details.get(APPLIED, ()), applied]},
         )
 
 
 def _moved(target: Any, boxes: NDArray[np.float64], result: ChangedPicture) -> Any:
     if not result.effect.moves:
         return target
-    places, kept = result.boxes(boxes)
+    places, visible = result.boxes(boxes)
     values = {
         "boxes": places,
-        "labels": np.asarray(target.labels)[kept],
-        "scores": np.asarray(target.scores)[kept],
+        "labels": np.asarray(target.labels)[visible],
+        "scores": np.asarray(target.scores)[visible],
     }
     if not hasattr(target, "masks"):
         return MovedTarget(**values)
-    masks = [result.mask(mask) for mask in np.asarray(target.masks, np.bool_)[kept]]
+    masks = [result.mask(mask) for mask in np.asarray(target.masks, np.bool_)[visible]]
     shape = (0, *result.image.shape[:2])
     return MovedMasks(**values, masks=np.stack(masks) if masks else np.zeros(shape, np.bool_))

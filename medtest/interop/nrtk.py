@@ -52,17 +52,20 @@ class RelationPerturber(PerturbImage):  # type: ignore[misc]
         Raises:
             ValueError: The image has another shape, type or range.
         """
-        known = None if boxes is None else list(boxes)
-        rows = [[*box.min_vertex, *box.max_vertex] for box, _ in known or ()]
+        boxes_before = None if boxes is None else list(boxes)
+        rows = [[*box.min_vertex, *box.max_vertex] for box, _ in boxes_before or ()]
         corners = np.array(rows, np.float64).reshape(-1, 4)
-        covered = None if known is None else covered_by(corners, image.shape[:2])
+        covered = None if boxes_before is None else covered_by(corners, image.shape[:2])
         result = self._change.change(image, str(kwargs.get("id", "")), covered=covered)
-        if known is None or not result.effect.moves:
-            return result.image, deepcopy(known)
-        places, kept = result.boxes(corners)
+        if boxes_before is None or not result.effect.moves:
+            return result.image, deepcopy(boxes_before)
+        places, visible = result.boxes(corners)
         moved = [
-            (AxisAlignedBoundingBox(min_vertex=tuple(place[:2]), max_vertex=tuple(place[2:])), dict(known[index][1]))
-            for place, index in zip(places, kept, strict=True)
+            (
+                AxisAlignedBoundingBox(min_vertex=tuple(place[:2]), max_vertex=tuple(place[2:])),
+                dict(boxes_before[index][1]),
+            )
+            for place, index in zip(places, visible, strict=True)
         ]
         return result.image, moved
 

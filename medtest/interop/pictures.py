@@ -72,8 +72,8 @@ class ChangedPicture:
             low, high = points.min(axis=0), points.max(axis=0)
             moved.append(np.clip([*low, *high], 0, [width, height, width, height]))
         result = np.array(moved).reshape(-1, 4)
-        kept = np.flatnonzero((result[:, 2] > result[:, 0]) & (result[:, 3] > result[:, 1]))
-        return result[kept], kept
+        visible = np.flatnonzero((result[:, 2] > result[:, 0]) & (result[:, 3] > result[:, 1]))
+        return result[visible], visible
 
     def mask(self, mask: Mask) -> Mask:
         """Move a mask, bool H×W, along with the pixels."""

@@ -156,11 +156,11 @@ def _interpolated(severities: Sequence[int], stated: Sequence[float], position: 
         return stated[0] * max(0.0, position - severities[0] + 1)
     above = next((index for index, severity in enumerate(severities) if severity >= position), len(severities) - 1)
     above = max(above, 1)
-    (left, right), (low, high) = severities[above - 1 : above + 1], stated[above - 1 : above + 1]
-    if position == right:
+    (below, above_it), (low, high) = severities[above - 1 : above + 1], stated[above - 1 : above + 1]
+    if position == above_it:
         return high
-    step = right - left if position >= left else 1  # one whole step below the mildest level
-    return low + (high - low) * (position - left) / step
+    step = above_it - below if position >= below else 1  # one whole step below the mildest level
+    return low + (high - low) * (position - below) / step
 
 
 def _limits(relation: Relation, name: str, stated: Sequence[Value]) -> _Limits:

@@ -133,8 +133,8 @@ def _cloned(image: Image, layer: Floats, smooth: Floats, hole: Mask, frame: Mask
         window: Rows and columns around the hole.
     """
     height = image.shape[0]
-    known = _rim(hole, frame)[window]
-    gap = _continued(smooth - _rim_of(layer, known, height), known, hole[window])
+    valued = _rim(hole, frame)[window]
+    gap = _continued(smooth - _rim_of(layer, valued, height), valued, hole[window])
     filled = np.clip(layer + gap, 0.0, 255.0)
     keep = _softened(hole, frame, max(2, round(_FEATHER * height)))[window][..., None]
     done = image.copy()
@@ -184,23 +184,23 @@ def _blurred(image: Image, where: Mask, sigma: float) -> Floats:
     return np.where(weight[..., None] > 8, total * 255.0 / np.maximum(weight, 1.0)[..., None], image)
 
 
-def _continued(values: Floats, known: Mask, hole: Mask) -> Floats:
+def _continued(values: Floats, valued: Mask, hole: Mask) -> Floats:
     """Return values continued harmonically into a hole (Laplace's equation), coarse to fine.
 
     Args:
         values: float64 H×W×3.
-        known: bool H×W, where values are given.
+        valued: bool H×W, where values are given.
         hole: bool H×W, where they are sought; other pixels are left out.
     """
-    result = np.where(known[..., None], values, 0.0)
+    result = np.where(valued[..., None], values, 0.0)
     if min(hole.shape) > 24:
-        small_values, small_known, small_hole = _halved(result, known, hole)
+        small_values, small_known, small_hole = _halved(result, valued, hole)
         coarse = _continued(small_values, small_known, small_hole)
         rows, columns = (np.arange(side) // 2 for side in hole.shape)
         fine = coarse[np.minimum(rows, coarse.shape[0] - 1)][:, np.minimum(columns, coarse.shape[1] - 1)]
         sweeps = _SWEEPS
     else:
-        fine = np.broadcast_to(_mean_of(result, known), result.shape)
+        fine = np.broadcast_to(_mean_of(result, valued), result.shape)
         sweeps = 20 * _SWEEPS
     result = np.where(hole[..., None], fine, result)
     padded = np.pad(result, ((1, 1), (1, 1), (0, 0)))
@@ -208,7 +208,7 @@ def _continued(values: Floats, known: Mask, hole: Mask) -> Floats:
     at = np.flatnonzero(np.pad(hole, 1))
     beside = [at - width, at + width, at - 1, at + 1]
     flat = padded.reshape(-1, padded.shape[2])  # zero where nothing is known
-    valid = np.pad(known | hole, 1).reshape(-1).astype(np.float64)
+    valid = np.pad(valued | hole, 1).reshape(-1).astype(np.float64)
     count = np.maximum(valid[beside[0]] + valid[beside[1]] + valid[beside[2]] + valid[beside[3]], 1.0)[:, None]
     for _ in range(sweeps):
         flat[at] = (flat[beside[0]] + flat[beside[1]] + flat[beside[2]] + flat[beside[3]]) / count
@@ -221,10 +221,10 @@ def _mean_of(values: Floats, where: Mask) -> Floats:
     return np.asarray(chosen.sum(axis=0) / 64.0 / max(1, len(chosen)), np.float64)
 
 
-def _halved(values: Floats, known: Mask, hole: Mask) -> tuple[Floats, Mask, Mask]:
-    """Return values and masks at half the size; a pixel is known if any of its four is."""
+def _halved(values: Floats, valued: Mask, hole: Mask) -> tuple[Floats, Mask, Mask]:
+    """Return values and masks at half the size; a pixel has a value if any of its four is."""
     pad = tuple((0, side % 2) for side in hole.shape)
-    v, k, h = np.pad(values, (*pad, (0, 0))), np.pad(known, pad), np.pad(hole, pad)
+    v, k, h = np.pad(values, (*pad, (0, 0))), np.pad(valued, pad), np.pad(hole, pad)
     corners = [(slice(down, None, 2), slice(right, None, 2)) for down in (0, 1) for right in (0, 1)]
     weight = np.zeros(k[corners[0]].shape)
     total = np.zeros((*weight.shape, 3))
@@ -236,11 +236,11 @@ def _halved(values: Floats, known: Mask, hole: Mask) -> tuple[Floats, Mask, Mask
     return total / np.maximum(weight, 1.0)[..., None], weight > 0, inside & (weight == 0)
 
 
-def _rim_of(layer: Floats, known: Mask, height: int) -> Floats:
+def _rim_of(layer: Floats, valued: Mask, height: int) -> Floats:
     """Return the layer smoothed as the surroundings are, for the rim; it holds colours, or detail around 0."""
     half = np.clip(np.rint((layer + 128.0) / 1.5), 0, 255).astype(np.uint8)
     lower = cv2.GaussianBlur(half, (0, 0), max(1.0, 0.004 * height)).astype(np.float64) * 1.5 - 128.0
-    return np.where(known[..., None], lower, layer)
+    return np.where(valued[..., None], lower, layer)
 
 
 def _layer(
@@ -250,14 +250,14 @@ def _layer(
 
     It is the best matching part of the image, or if none covers the hole, the detail of the best ones.
     """
-    seen = widened(hole, _RIM)[window] & ~frame[window]
-    rows, columns = (values + start.start for values, start in zip(np.nonzero(seen), window, strict=True))
-    target = shade[seen]
-    inside = hole[window][seen]
+    rim = widened(hole, _RIM)[window] & ~frame[window]
+    rows, columns = (values + start.start for values, start in zip(np.nonzero(rim), window, strict=True))
+    target = shade[rim]
+    inside = hole[window][rim]
     step = max(1, len(rows) // _SAMPLED)
     picked = np.flatnonzero(inside)[::step]
-    ranked = sorted(_candidates(donor, tissue, rows, columns, target, picked, turn), key=lambda found: found[0])
-    layer = np.zeros((*seen.shape, 3))
+    ranked = sorted(_candidates(donor, tissue, rows, columns, target, picked, turn), key=lambda candidate: candidate[0])
+    layer = np.zeros((*rim.shape, 3))
     filled = np.zeros(len(rows), bool)
     texture = np.zeros((len(rows), 3))
     whole = [place for cost, place, covered in ranked if covered]
@@ -275,7 +275,7 @@ def _layer(
             fits[fits] = tissue[r[fits], c[fits]]
             texture[fits] = np.clip(donor[r[fits], c[fits]] - lower[r[fits], c[fits]], -_CONTRAST, _CONTRAST)
             filled |= fits
-    layer[seen] = texture
+    layer[rim] = texture
     return layer
 
 
@@ -290,7 +290,7 @@ def _candidates(
 ) -> Iterator[tuple[float, Place, bool]]:
     """Yield the cost of each place tissue may come from, and whether it covers all of the hole."""
     extent = max(int(np.ptp(rows)), int(np.ptp(columns))) + 2
-    wanted = np.rint(target[picked]).astype(np.int64)
+    target_shade = np.rint(target[picked]).astype(np.int64)
     for place in _places(extent, turn):
         r, c = _moved(rows[picked], columns[picked], place, rows, columns)
         fits = (r >= 0) & (r < tissue.shape[0]) & (c >= 0) & (c < tissue.shape[1])
@@ -298,7 +298,7 @@ def _candidates(
         count = int(np.count_nonzero(fits))
         if count < len(picked) // 4:
             continue
-        unlike = int(np.abs(donor[r[fits], c[fits]].astype(np.int64) - wanted[fits]).sum()) / (3 * count)
+        unlike = int(np.abs(donor[r[fits], c[fits]].astype(np.int64) - target_shade[fits]).sum()) / (3 * count)
         covers = count == len(picked) and _covers(tissue, rows, columns, place)
         yield unlike + 60.0 * (1.0 - count / len(picked)), place, covers
 

@@ -72,23 +72,23 @@ class FalsePremise(ControlRelation):
         return FollowUp(image=seed.image.copy(), params=dict(params), scale=1.0, effect=removal(PREMISE), asks=asks)
 
 
-def asks_about(thing: str, asks: tuple[Ask, ...]) -> dict[str, Ask]:
-    """Return the questions that presume a thing, about another one, by item.
+def asks_about(noun: str, asks: tuple[Ask, ...]) -> dict[str, Ask]:
+    """Return the questions that presume a noun, about another one, by item.
 
     Args:
-        thing: The other thing, in the singular.
+        noun: The other noun, in the singular.
         asks: The questions.
     """
     changed: dict[str, Ask] = {}
     for ask in asks:
         if _OPEN.match(ask.text) and _NOUN.search(ask.text):
-            changed[ask.item] = replace(ask, text=_NOUN.sub(lambda match: _named(thing, match), ask.text))
+            changed[ask.item] = replace(ask, text=_NOUN.sub(lambda match: _named(noun, match), ask.text))
     return changed
 
 
-def _named(thing: str, match: re.Match[str]) -> str:
+def _named(noun: str, match: re.Match[str]) -> str:
     if match["many"] is None:
-        return thing
-    if thing.endswith("sis"):
-        return f"{thing[:-2]}es"
-    return thing + ("es" if thing.endswith(("s", "x", "ch", "sh")) else "s")
+        return noun
+    if noun.endswith("sis"):
+        return f"{noun[:-2]}es"
+    return noun + ("es" if noun.endswith(("s", "x", "ch", "sh")) else "s")

@@ -62,10 +62,10 @@ class PromptEmptied(ControlRelation):
         """Return the prompt that is sent."""
         prompt_of(seed)
         if params["fill"] == "empty":
-            said, effect = Prompt(text=self.settings.words), removal(EMPTY)
+            prompt, effect = Prompt(text=self.settings.words), removal(EMPTY)
         else:
             other = other_case(seed, params)
             if other.prompt is None:
                 raise NotApplicable("the other case is an image")
-            said, effect = other.prompt, removal(OTHER_PROMPT, other)
-        return FollowUp(image=NO_IMAGE, prompt=said, params=dict(params), scale=1.0, effect=effect)
+            prompt, effect = other.prompt, removal(OTHER_PROMPT, other)
+        return FollowUp(image=NO_IMAGE, prompt=prompt, params=dict(params), scale=1.0, effect=effect)

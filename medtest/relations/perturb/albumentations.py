@@ -67,8 +67,8 @@ class AlbumentationsLibrary(TransformLibrary):
         abstract = (base.BasicTransform, base.DualTransform, base.ImageOnlyTransform, base.NoOp)
         for name in dir(albumentations):
             kind = getattr(albumentations, name)
-            wanted = isinstance(kind, type) and issubclass(kind, base.BasicTransform) and kind not in abstract
-            if wanted and not issubclass(kind, base.Transform3D):
+            is_transform = isinstance(kind, type) and issubclass(kind, base.BasicTransform) and kind not in abstract
+            if is_transform and not issubclass(kind, base.Transform3D):
                 yield kind
 
     def moves(self, kind: type) -> Moves:

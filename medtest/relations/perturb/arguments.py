@@ -78,37 +78,40 @@ def checked_arguments(
         kind: The class.
         stated: Plain data from a suite. Keys of mistakes are relative to it.
     """
-    known, values, wrong = argument_types(library, kind), library.default_arguments(kind), list[WrongSetting]()
+    arguments, values, wrong = argument_types(library, kind), library.default_arguments(kind), list[WrongSetting]()
     for name, value in stated.items():
-        problem = _problem(known, name, value)
+        problem = _problem(arguments, name, value)
         if problem is not None:
             wrong.append(problem)
             continue
-        validator = known.types[name]
+        validator = arguments.types[name]
         try:
             text = json.dumps(value, allow_nan=False)
             values[name] = value if validator is None else validator.validate_json(text, strict=True)
         except (ValidationError, ValueError):
-            wrong.append(WrongSetting(key=(name,), found=_shown(value), allowed=known.shown[name]))
-    for name in known.required:
-        if name not in stated and name not in known.closed:
-            wrong.append(WrongSetting(key=(name,), found="nothing", allowed=known.shown[name]))
+            wrong.append(WrongSetting(key=(name,), found=_shown(value), allowed=arguments.shown[name]))
+    for name in arguments.required:
+        if name not in stated and name not in arguments.closed:
+            wrong.append(WrongSetting(key=(name,), found="nothing", allowed=arguments.shown[name]))
     return values, wrong
 
 
-def _problem(known: ArgumentTypes, name: str, value: Any) -> WrongSetting | None:
-    if name in known.closed:
+def _problem(arguments: ArgumentTypes, name: str, value: Any) -> WrongSetting | None:
+    if name in arguments.closed:
         return WrongSetting(
-            key=(name,), found=f"the argument {name}, which a suite cannot set: {known.closed[name]}",
-            allowed=", ".join(known.types),
+            key=(name,), found=f"the argument {name}, which a suite cannot set: {arguments.closed[name]}",
+            allowed=", ".join(arguments.types),
         )  # fmt: skip
-    if name not in known.types:
-        nearest = nearest_name(name, known.types)
+    if name not in arguments.types:
+        nearest = nearest_name(name, arguments.types)
         return WrongSetting(
-            key=(name,), found=f"the argument {name}", allowed=", ".join(known.types) or "no arguments", nearest=nearest
+            key=(name,),
+            found=f"the argument {name}",
+            allowed=", ".join(arguments.types) or "no arguments",
+            nearest=nearest,
         )
     if not is_plain_data(value):
-        allowed = f"plain data ({known.shown[name]}): numbers below {_LARGEST:g}, short texts and lists; no code"
+        allowed = f"plain data ({arguments.shown[name]}): numbers below {_LARGEST:g}, short texts and lists; no code"
         return WrongSetting(key=(name,), found=_shown(value), allowed=allowed)
     return None
 

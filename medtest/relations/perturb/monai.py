@@ -54,15 +54,15 @@ class MonaiLibrary(TransformLibrary):
 
         for name in dir(transforms):
             kind = getattr(transforms, name)
-            wanted = isinstance(kind, type) and issubclass(kind, transforms.Transform) and not _is_abstract(kind)
-            if wanted and kind.__module__.removeprefix(_PACKAGE) in _MODULES:
+            is_transform = isinstance(kind, type) and issubclass(kind, transforms.Transform) and not _is_abstract(kind)
+            if is_transform and kind.__module__.removeprefix(_PACKAGE) in _MODULES:
                 yield kind
 
     def default_arguments(self, kind: type) -> dict[str, Any]:
         """Fill edges, which the library repeats or mirrors: no effect describes that. Histograms end at 1."""
-        known, stated = self.parameters(kind), super().default_arguments(kind)
-        if "padding_mode" in known:
-            stated["padding_mode"] = "constant" if known["padding_mode"].default == "edge" else "zeros"
+        parameters, stated = self.parameters(kind), super().default_arguments(kind)
+        if "padding_mode" in parameters:
+            stated["padding_mode"] = "constant" if parameters["padding_mode"].default == "edge" else "zeros"
         return {**stated, "max": 1} if kind.__name__ == "HistogramNormalize" else stated
 
     def moves(self, kind: type) -> Moves:

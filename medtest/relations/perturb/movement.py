@@ -96,12 +96,12 @@ def _matrix(after: NDArray[np.float64], before: NDArray[np.float64]) -> NDArray[
 
     It is fitted to old places from new ones, which are off by at most half a pixel.
     """
-    ones = np.column_stack([after, np.ones(len(after))])
-    affine, _, rank, _ = np.linalg.lstsq(ones, before, rcond=None)
-    if rank == 3 and np.abs(ones @ affine - before).max() < _EXACT:
+    homogeneous = np.column_stack([after, np.ones(len(after))])
+    affine, _, rank, _ = np.linalg.lstsq(homogeneous, before, rcond=None)
+    if rank == 3 and np.abs(homogeneous @ affine - before).max() < _EXACT:
         return _inverse(np.vstack([affine.T, [0.0, 0.0, 1.0]]), 6)
     perspective = _perspective(after, before)
-    mapped = ones @ perspective.T
+    mapped = homogeneous @ perspective.T
     if (mapped[:, 2] <= 1e-6).any() or np.abs(mapped[:, :2] / mapped[:, 2:] - before).max() >= _EXACT:
         return None
     return _inverse(perspective, 9)
@@ -113,8 +113,8 @@ def _perspective(after: NDArray[np.float64], before: NDArray[np.float64]) -> NDA
     chosen = slice(None, None, max(len(after) // 400, 1))
     x, y = after[chosen].T / size
     u, v = before[chosen].T / size
-    one, none = np.ones_like(x), np.zeros_like(x)
-    rows = [[x, y, one, none, none, none, -u * x, -u * y], [none, none, none, x, y, one, -v * x, -v * y]]
+    unit, zero = np.ones_like(x), np.zeros_like(x)
+    rows = [[x, y, unit, zero, zero, zero, -u * x, -u * y], [zero, zero, zero, x, y, unit, -v * x, -v * y]]
     system = np.concatenate([np.stack(row, axis=1) for row in rows])
     solved = np.linalg.lstsq(system, np.concatenate([u, v]), rcond=None)[0]
     scaled = np.append(solved, 1.0).reshape(3, 3)

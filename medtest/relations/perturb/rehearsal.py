@@ -35,14 +35,14 @@ def rehearse(transform: Transform, stated: Mapping[str, Any]) -> Iterator[str]:
     pattern = dot_pattern(SIDE, SIDE)
     mask = np.hypot(*(np.mgrid[0:SIDE, 0:SIDE] - 90.0)) < 40.0
     points = np.stack(np.meshgrid([60.0, 90.0, 120.0], [60.0, 90.0, 120.0]), axis=-1).reshape(-1, 2)
-    seen: set[str] = set()
+    kinds: set[str] = set()
     skipped: list[str] = []
     for seed in range(DRAWS):
         try:
-            asked = Companions()
+            companions = Companions()
             if transform.moves is Moves.WITH_MASKS:
-                asked = Companions(grid=coordinates(SIDE, SIDE), mask=mask, points=points)
-            changed, moved = transform.change(stated, seed, pattern, asked)
+                companions = Companions(grid=coordinates(SIDE, SIDE), mask=mask, points=points)
+            changed, moved = transform.change(stated, seed, pattern, companions)
             again, _ = transform.change(stated, seed, pattern, Companions())
             effect = Effect() if moved.grid is None else effect_of(moved.grid)
         except NotApplicable as error:
@@ -54,18 +54,18 @@ def rehearse(transform: Transform, stated: Mapping[str, Any]) -> Iterator[str]:
             wrong = [f"it fails on a picture: {' '.join(str(error).split()) or type(error).__name__}"]
         else:
             wrong = [] if np.array_equal(changed, again) else ["its random numbers cannot be seeded"]
-            wrong += _disagreements(transform, pattern, changed, effect, asked, moved)
+            wrong += _disagreements(transform, pattern, changed, effect, companions, moved)
         for sentence in wrong:
             kind = sentence.partition(":")[0]
-            if kind not in seen:
-                seen.add(kind)
+            if kind not in kinds:
+                kinds.add(kind)
                 yield sentence
     if len(skipped) == DRAWS:
         yield f"it suits no picture in {DRAWS} of {DRAWS} draws: {skipped[0]}"
 
 
 def _disagreements(
-    transform: Transform, pattern: Any, changed: Any, effect: Effect, asked: Companions, moved: Companions
+    transform: Transform, pattern: Any, changed: Any, effect: Effect, companions: Companions, moved: Companions
 ) -> Iterator[str]:
     if transform.moves is Moves.WITHOUT_MASKS:
         return
@@ -74,13 +74,13 @@ def _disagreements(
         yield "it mirrors the picture, which its library does not do to masks"
     elif shift.differs:
         yield f"it moves pixels, and its library does not move masks alike: {shift.distance or 0:.1f} px (median)"
-    if asked.mask is not None and moved.mask is not None and effect.moves:
-        expected = moved_mask(asked.mask, effect)
+    if companions.mask is not None and moved.mask is not None and effect.moves:
+        expected = moved_mask(companions.mask, effect)
         total = int(expected.sum()) + int(moved.mask.sum())
         agreement = 2.0 * int((expected & moved.mask).sum()) / max(total, 1)
         if total > 400 and agreement < _DICE:
             yield f"its masks move otherwise than its coordinates: Dice {agreement:.2f}"
-    if asked.points is not None and moved.points is not None and len(moved.points) == len(asked.points):
-        distance = np.hypot(*(moved.points - moved_points(asked.points, effect)).T)
+    if companions.points is not None and moved.points is not None and len(moved.points) == len(companions.points):
+        distance = np.hypot(*(moved.points - moved_points(companions.points, effect)).T)
         if float(np.median(distance)) > _POINTS:
             yield f"its points move otherwise than its masks: {float(np.median(distance)):.1f} px (median)"

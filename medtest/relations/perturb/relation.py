@@ -57,12 +57,12 @@ class PerturbSettings(RelationSettings):
             raise wrong_settings([error.wrong]) from error
         wrong: list[WrongSetting] = []
         for severity in self.severities:
-            found = list(transform.mistakes(self.arguments(severity)))
-            if not found:
-                problems = rehearse(transform, self.arguments(severity))
-                words = [f"another transform or other arguments: {sentence}" for sentence in problems]
-                found = [WrongSetting(key=(), found=self.transform, allowed=text) for text in words]
-            wrong += [self._placed(mistake, severity) for mistake in found]
+            problems = list(transform.mistakes(self.arguments(severity)))
+            if not problems:
+                sentences = rehearse(transform, self.arguments(severity))
+                words = [f"another transform or other arguments: {sentence}" for sentence in sentences]
+                problems = [WrongSetting(key=(), found=self.transform, allowed=text) for text in words]
+            wrong += [self._placed(mistake, severity) for mistake in problems]
         if wrong:
             raise wrong_settings(list(dict.fromkeys(wrong)))
         return self
@@ -144,11 +144,11 @@ class Perturb(Relation):
             LesionInvisible: The lesion falls below the floors of visibility.
             NotApplicable: The picture is moved so that no mask can follow.
         """
-        asked = Companions()
+        companions = Companions()
         if self.transform.moves is Moves.WITH_MASKS:
-            asked = Companions(grid=coordinates(seed.height, seed.width))
+            companions = Companions(grid=coordinates(seed.height, seed.width))
         arguments = cast(Mapping[str, Any], params["arguments"])
-        image, moved = self.transform.change(arguments, int(number(params, "seed")), seed.image, asked)
+        image, moved = self.transform.change(arguments, int(number(params, "seed")), seed.image, companions)
         effect = Effect() if moved.grid is None else effect_of(moved.grid)
         if not self.touches_frame:
             cv2.copyTo(seed.image, seed.frame.view(np.uint8), image)

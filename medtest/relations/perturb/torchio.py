@@ -44,10 +44,10 @@ class TorchIOLibrary(TransformLibrary):
         """Yield the transforms of intensity and space."""
         import torchio
 
-        wanted = (torchio.IntensityTransform, torchio.SpatialTransform, torchio.RandomAnisotropy, torchio.OneOf)
+        bases = (torchio.IntensityTransform, torchio.SpatialTransform, torchio.RandomAnisotropy, torchio.OneOf)
         for name in dir(torchio):
             kind = getattr(torchio, name)
-            if isinstance(kind, type) and issubclass(kind, wanted) and kind not in wanted[:2]:
+            if isinstance(kind, type) and issubclass(kind, bases) and kind not in bases[:2]:
                 yield kind
 
     def parameters(self, kind: type) -> Mapping[str, inspect.Parameter]:
@@ -69,12 +69,14 @@ class TorchIOLibrary(TransformLibrary):
         import torchio
 
         def changed(**images: Any) -> Any:
-            others = {"label_interpolation": "linear"} if "grid" in images and "label_interpolation" in known else {}
+            others = (
+                {"label_interpolation": "linear"} if "grid" in images and "label_interpolation" in parameters else {}
+            )
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(seed)
                 return kind(**{**arguments, **others})(torchio.Subject(images))
 
-        known, picture = self.parameters(kind), torchio.ScalarImage(tensor=_volume(as_floats(image)))
+        parameters, picture = self.parameters(kind), torchio.ScalarImage(tensor=_volume(as_floats(image)))
         grid, mask = companions.grid, companions.mask
         subject = changed(image=picture, **({} if grid is None else {"grid": torchio.LabelMap(tensor=_volume(grid))}))
         moved = None

@@ -37,8 +37,8 @@ class TorchvisionLibrary(TransformLibrary):
 
         for name in dir(v2):
             kind = getattr(v2, name)
-            wanted = isinstance(kind, type) and issubclass(kind, v2.Transform) and kind is not v2.Transform
-            if wanted and kind.__module__.removeprefix(_PACKAGE) in _MODULES:
+            is_transform = isinstance(kind, type) and issubclass(kind, v2.Transform) and kind is not v2.Transform
+            if is_transform and kind.__module__.removeprefix(_PACKAGE) in _MODULES:
                 yield kind
         yield from (v2.GaussianBlur, v2.GaussianNoise)
 
@@ -55,18 +55,18 @@ class TorchvisionLibrary(TransformLibrary):
         from torchvision import tv_tensors
 
         shape = image.shape[:2]
-        given: dict[str, Any] = {"image": tv_tensors.Image(_tensor(image))}
+        inputs: dict[str, Any] = {"image": tv_tensors.Image(_tensor(image))}
         if companions.grid is not None:
             # As a picture, linearly: classes of geometry do nothing to values, and masks would be off by half a pixel.
-            given["grid"] = tv_tensors.Image(_tensor(companions.grid))
+            inputs["grid"] = tv_tensors.Image(_tensor(companions.grid))
         if companions.mask is not None:
-            given["mask"] = tv_tensors.Mask(torch.from_numpy(companions.mask.view(np.uint8).copy()))
+            inputs["mask"] = tv_tensors.Mask(torch.from_numpy(companions.mask.view(np.uint8).copy()))
         if companions.points is not None:
             places = torch.from_numpy(companions.points)
-            given["points"] = tv_tensors.KeyPoints(places, canvas_size=shape)
+            inputs["points"] = tv_tensors.KeyPoints(places, canvas_size=shape)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            result = kind(**arguments)(given)
+            result = kind(**arguments)(inputs)
         return _array(result["image"]), Companions(
             grid=_array(result["grid"]) if "grid" in result else None,
             mask=result["mask"].numpy() > 0 if "mask" in result else None,

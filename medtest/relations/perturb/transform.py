@@ -103,8 +103,8 @@ def _unsafe(library: TransformLibrary, kind: type) -> str:
     """Return the reason why plain data cannot create a class; "" if they can."""
     from medtest.relations.perturb.arguments import argument_types
 
-    known = argument_types(library, kind)
-    blocked = [name for name in known.required if name in known.closed and name not in library.reserved]
+    arguments = argument_types(library, kind)
+    blocked = [name for name in arguments.required if name in arguments.closed and name not in library.reserved]
     return f"its argument {blocked[0]} cannot be plain data" if blocked else ""
 
 

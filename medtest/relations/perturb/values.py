@@ -45,8 +45,8 @@ def as_picture(changed: NDArray[Any], like: Image) -> Image:
     array = np.asarray(changed)
     array = array[..., None] if array.ndim == 2 else array
     if array.shape[:2] != like.shape[:2] or array.shape[2:] not in ((1,), (3,)):
-        size, wanted = ("×".join(map(str, shape)) for shape in (changed.shape, like.shape))
-        raise NotApplicable(f"it makes a picture of {size} from one of {wanted}")
+        size, source_size = ("×".join(map(str, shape)) for shape in (changed.shape, like.shape))
+        raise NotApplicable(f"it makes a picture of {size} from one of {source_size}")
     if array.dtype != np.uint8:
         rows = np.ascontiguousarray(array, np.float32).reshape(array.shape[0], -1)
         if not cv2.checkRange(rows)[0]:

@@ -274,11 +274,11 @@ def _curve(rows: Sequence[Mapping[str, Any]], place: Axes) -> tuple[dict[str, An
     bound = np.array([row["_top"] for row in judged])
     numbers: NDArray[np.int64] = np.array([row["_row"] for row in judged], dtype=np.int64)
     curve, low, high, clusters = flip_curve(value, bound, place, numbers)
-    known = clusters > 1
+    has_interval = clusters > 1
     median = {
         "median": curve.median,
-        "median_low": Flipped(epsilon=curve.epsilon, share=high).median if known else float("nan"),
-        "median_high": Flipped(epsilon=curve.epsilon, share=low).median if known else float("nan"),
+        "median_low": Flipped(epsilon=curve.epsilon, share=high).median if has_interval else float("nan"),
+        "median_high": Flipped(epsilon=curve.epsilon, share=low).median if has_interval else float("nan"),
     }
     points = [(0.0, 0.0, float("nan"), float("nan"))] if not curve.epsilon.size or curve.epsilon[0] > 0 else []
     points += list(zip(curve.epsilon, curve.share, low, high, strict=True))

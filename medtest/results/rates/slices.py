@@ -220,9 +220,9 @@ def _beside(half: _Half, combination: Combination, chosen: Sequence[Combination]
     """Return z of a slice within each chosen slice that contains it, or within all cases; without the other ones."""
     wider = [earlier for earlier in chosen if set(earlier) < set(combination)]
     others = [half.inside(earlier) for earlier in chosen if earlier not in wider]
-    left = ~np.any(others, axis=0) if others else np.ones(len(half.rows), dtype=np.bool_)
+    rest = ~np.any(others, axis=0) if others else np.ones(len(half.rows), dtype=np.bool_)
     inside = half.inside(combination)
-    return [half.z(inside, left & half.inside(earlier)) for earlier in wider] or [half.z(inside, left)]
+    return [half.z(inside, rest & half.inside(earlier)) for earlier in wider] or [half.z(inside, rest)]
 
 
 def _p_value(half: _Half, combination: Combination, chosen: Sequence[Combination]) -> float:
