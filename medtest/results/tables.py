@@ -7,8 +7,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from medtest.core.errors import OutputProblem
 from medtest.core.files.written import WrittenFiles
 from medtest.core.oracles import criteria
@@ -16,6 +14,7 @@ from medtest.core.oracles.base import Oracle
 from medtest.core.tasks.results import TaskResults
 from medtest.results.attacks.searched import SearchTables, search_tables
 from medtest.results.attacks.tables import AttackTables, attack_tables
+from medtest.results.counts import Counts, counts_of
 from medtest.results.cube.axes import Axes, axes
 from medtest.results.gating import gates
 from medtest.results.installed import InstalledTables, installed_tables
@@ -45,33 +44,6 @@ NO_QUALITY = (*images.COUNTED, "confidence")
 """Scores whose curves over severities do not measure quality."""
 SEED_FACTS = ("dataset", "seed_id", "cluster", "source_sha256", "verdict")
 """Columns of ``seeds.csv`` before the scores."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Counts:
-    """Counts of a folder's follow-ups and sources.
-
-    Attributes:
-        verdicts: Follow-ups by verdict, including ``unchanged``.
-        sources: Source cases.
-        source_errors: Source cases with an ERROR.
-        seeds: Source cases or, without those, seeds by data set.
-        reasons: The most frequent reasons of ERROR and SKIP: (verdict, reason code, reason, count), most frequent
-            first.
-        images: Seeds, each counted once even with several questions.
-    """
-
-    verdicts: Mapping[str, int]
-    sources: int
-    source_errors: int
-    seeds: Mapping[str, int]
-    reasons: tuple[tuple[str, str, str, int], ...] = ()
-    images: int = 0
-
-    @property
-    def cases(self) -> int:
-        """Number of cases, including sources."""
-        return sum(self.verdicts.values()) + self.sources
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -373,33 +345,6 @@ def seeds_table(records: Records) -> pd.DataFrame:
         if str(table[name].dtype) == "category":
             table[name] = table[name].astype(str)
     return table
-
-
-def counts_of(records: Records, most: int = 12) -> Counts:
-    """Return verdicts, seeds and the most frequent reasons."""
-    cases = records.followups
-    verdicts = dict.fromkeys(("PASS", "FAIL", "ERROR", "SKIP"), 0)
-    for name, count in cases["verdict"].astype(str).value_counts().items():
-        verdicts[str(name)] = int(count)
-    sources = records.sources
-    owner = sources if not sources.empty else cases.drop_duplicates(["dataset", "seed_id"])
-    seeds = {str(name): int(count) for name, count in owner["dataset"].astype(str).value_counts(sort=False).items()}
-    names = ["verdict", "reason_code", "reason"]
-    bad = cases.loc[cases["verdict"].isin(["ERROR", "SKIP"]).to_numpy(dtype=bool), names].astype(str)
-    numbers = bad.groupby(names, sort=False).size().reset_index(name="count")
-    numbers = numbers.sort_values("count", ascending=False, kind="stable").head(most)
-    reasons = tuple(
-        (str(row.verdict), str(row.reason_code), str(row.reason), int(str(row.count)))
-        for row in numbers.itertuples(index=False)
-    )
-    return Counts(
-        verdicts=verdicts,
-        sources=len(sources),
-        source_errors=int(np.count_nonzero(sources["verdict"].astype(str) == "ERROR")),
-        seeds=seeds,
-        reasons=reasons,
-        images=len(owner[["dataset", "seed_id"]].drop_duplicates()),
-    )
 
 
 def overall_row(rates: pd.DataFrame, *, score: str, threshold: float, against: str) -> pd.Series | None:

@@ -54,7 +54,7 @@ class WorstSearch:
         while self._told < number:
             if len(self._trials) == self._told:  # a search that continues: the draws of this query, without its answer
                 self._drawn_again(self._asked(study, replace(address, frame=self._told), suite_seed))
-            self._tell(study, earlier[self._told])
+            self._record(study, earlier[self._told])
         return self._asked(study, address, suite_seed)
 
     def again(self, number: int) -> int:
@@ -85,7 +85,7 @@ class WorstSearch:
         except NotApplicable:
             return
 
-    def _tell(self, study: optuna.Study, outcome: QueryOutcome) -> None:
+    def _record(self, study: optuna.Study, outcome: QueryOutcome) -> None:
         from optuna.trial import TrialState
 
         trial, self._told = self._trials[self._told], self._told + 1
