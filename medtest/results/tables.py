@@ -14,13 +14,13 @@ from medtest.core.oracles.base import Oracle
 from medtest.core.tasks.results import TaskResults
 from medtest.results.attacks.searched import SearchTables, search_tables
 from medtest.results.attacks.tables import AttackTables, attack_tables
-from medtest.results.counts import Counts, counts_of
 from medtest.results.cube.axes import Axes, axes
 from medtest.results.gating import gates
 from medtest.results.installed import InstalledTables, installed_tables
 from medtest.results.published.paper import Paper, paper_of
 from medtest.results.rates import curves, efr, factors, images, pivot, slices
 from medtest.results.rates.reliance import reliance_table
+from medtest.results.records.counts import Counts, counts_of
 from medtest.results.records.exclusion import Excluded, leave_out
 from medtest.results.records.judged import judged_records, make_columns
 from medtest.results.records.records_io import Records
