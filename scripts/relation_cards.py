@@ -1,4 +1,4 @@
-"""Draw the pictures of docs/relations.md: one strip per relation, source and severities 1–5 of a phantom.
+"""Draw the strips of docs/relations.md and docs/controls.md: source and severities of a phantom for each relation.
 
 Run it again after a relation's revision was raised: ``python scripts/relation_cards.py`` (``--noise`` for the scales of
 uncertainty alone).
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
@@ -16,7 +17,7 @@ import numpy as np
 from PIL import Image
 
 from medtest.cli.followups.sheet import draw_sheet
-from medtest.core.cases import Address, PreparedSeed
+from medtest.core.cases import CONTROLS, Address, Peers, PreparedSeed
 from medtest.core.errors import NotApplicable
 from medtest.core.plugins import parts
 from medtest.preparation import prepare
@@ -94,6 +95,13 @@ def main() -> None:
             strip(pictures, name, options.side).save(folder / f"{name}.jpg", quality=86)
     if options.noise:
         return
+    peers = Peers(refs, lambda ref: prepare(source.load(ref), size=suite.prepare.size))
+    for name, relation in load_suite("polyp_seg_controls").build_relations().items():
+        if relation.group == CONTROLS:
+            seeds = (replace(peers.case(number), peers=peers) for number in range(len(refs)))
+            strip(pictures_of(seeds, name, relation, suite.seed), name, options.side).save(
+                folder / f"{name}.jpg", quality=86
+            )
     nine = load_suite("polyp_seg").build_relations()
     sheet = draw_sheet(seed, nine, suite_seed=suite.seed, cell=150)
     Image.fromarray(sheet).save(options.out / "sheet.jpg", quality=84)

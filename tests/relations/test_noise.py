@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from medtest.core.cases import Address, ImageSpec, PreparedSeed, Seed, SeedRef, image_sha256
+from medtest.core.cases import CONTROLS, Address, ImageSpec, PreparedSeed, Seed, SeedRef, image_sha256
 from medtest.core.errors import NotApplicable
 from medtest.core.plugins import parts
 from medtest.preparation import prepare
@@ -320,7 +320,10 @@ def test_every_relation_has_a_card_and_a_picture() -> None:
     assert all(f"`{name}`" in pages for name in attacks)
     operators = [name for name in names if ".prompts." in parts("relations")[name].target]
     assert all(f"`{name}`" in (docs / "operators.md").read_text() for name in operators)
+    controls = {name for name in names if parts("relations")[name].load().group == CONTROLS}
+    assert all(f"`{name}`" in (docs / "controls.md").read_text() for name in controls)
     single = set(names) - set(perturbations) - set(attacks) - set(operators)
-    assert single <= set(cards)
+    assert single - controls <= set(cards)
+    without_picture = {"measured", "perturb", "false_premise", "prompt_emptied"}
     for name in single:
-        assert name in ("measured", "perturb") or (docs / "images" / "relations" / f"{name}.jpg").is_file()
+        assert name in without_picture or (docs / "images" / "relations" / f"{name}.jpg").is_file()

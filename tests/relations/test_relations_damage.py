@@ -18,7 +18,7 @@ from medtest.testing import SUITE_SEED
 NAMES = sorted(
     name
     for name, info in parts("relations").items()
-    if info.load().group not in {"library", "noise", "measured", "floor", "adversarial", "prompts"}
+    if info.load().group not in {"library", "noise", "measured", "floor", "adversarial", "prompts", "controls"}
     and ".corruptions." not in info.target
 )
 PHANTOMS = 10

@@ -167,8 +167,8 @@ def test_expectations_follow_the_part_and_may_be_overridden_by_id() -> None:
 
 
 def test_wrong_expectations_are_one_message() -> None:
-    with pytest.raises(ValidationError, match=r"blur\.txet: 'txet'.*did you mean text.*blur\.box: 'must change'"):
-        Answers.Settings(expectations={"blur": {"txet": "skip", "box": "must change"}})
+    with pytest.raises(ValidationError, match=r"blur\.txet: 'txet'.*did you mean text.*blur\.box: 'must vary'"):
+        Answers.Settings(expectations={"blur": {"txet": "skip", "box": "must vary"}})
     with pytest.raises(ValidationError):
         Answers.Settings(tolerance=3)
 
