@@ -60,7 +60,10 @@ def draw() -> str:
             continue
         group = "corruptions" if name.startswith("corruption_") else info.load().group
         entries[group].append(_entry(name, group))
-    sections = [f"## {GROUPS[group]}\n\n{_extra(group)}" + "\n".join(lines) for group, lines in entries.items()]
+    sections = [
+        f"## {GROUPS[group]}\n\n{_extra(group)}" + "\n".join(sorted(lines, key=lambda line: line.startswith("- ")))
+        for group, lines in entries.items()
+    ]
     return "\n".join([HEAD, *(f"{section}\n" for section in sections)])
 
 
@@ -74,7 +77,7 @@ def _entry(name: str, group: str) -> str:
     if not (PICTURES / f"{name}.jpg").exists():
         page = "generated-perturbations.md" if name == "gap" else PAGES.get(group, f"relations.md#{name}")
         return f"- [`{name}`]({page}): {summary}"
-    card = f"relations.md#{name}"
+    card = PAGES["controls"] if group == "controls" else f"relations.md#{name}"
     return f"[![{name}](images/relations/{name}.jpg)]({card})\n\n**[{name}]({card})**: {summary}\n"
 
 
