@@ -16,6 +16,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from safetensors.torch import load_file, save
 from torch import Tensor
@@ -63,7 +64,7 @@ def balanced(levels: Tensor, exact: Tensor) -> Tensor:
 
 
 def packed_tensor(value: Tensor, bits: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the upper eight bits of a tensor's integers, the lower bits (both int8), and the steps, float16 [rows]."""
+    """Return the upper eight bits of a tensor's integers, int8, rows of the lower bits (:data:`LOW`), and the steps."""
     most = 2 ** (bits - 1) - 1
     rows = value.reshape(len(value), -1)
     exact = rows.abs().amax(1) / most
@@ -73,9 +74,11 @@ def packed_tensor(value: Tensor, bits: int) -> tuple[Tensor, Tensor, Tensor]:
     exact = (value.flatten(2) if value.ndim > 2 else rows) / steps.float().reshape(-1, *[1] * (min(value.ndim, 3) - 1))
     levels = balanced(exact.round(), exact) if value.ndim > 2 else exact.round()
     levels = balanced(levels.flatten(1), exact.flatten(1)).clamp(-most, most).reshape(value.shape)
-    factor = 2.0 ** max(bits - 8, 0)
-    upper = torch.round(levels / factor).clamp(-128, 127)
-    return upper.to(torch.int8), (levels - upper * factor).to(torch.int8), steps
+    lower_bits = max(bits - 8, 0)
+    upper = torch.floor(levels / 2.0**lower_bits)
+    lower = (levels - upper * 2.0**lower_bits).flatten().to(torch.int64).numpy()
+    digits = (lower >> np.arange(lower_bits)[:, None] & 1).astype(np.uint8)
+    return upper.to(torch.int8), torch.from_numpy(np.packbits(digits, axis=1)), steps
 
 
 def pack(source: Path, target: Path, bits: int) -> None:

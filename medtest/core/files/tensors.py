@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+import numpy as np
+
 from medtest.core.errors import MedtestError
 from medtest.core.files import file_sha256
 from medtest.core.files.paths import package_folder
@@ -26,7 +28,7 @@ PACKED = "packed"
 STEP = "step:"
 """Prefix of a packed tensor's steps, float16 [rows]."""
 LOW = "low:"
-"""Prefix of the bits beyond the upper eight, int8, as the tensor itself."""
+"""Prefix of the bits beyond the upper eight, uint8 [bits, ⌈numbers / 8⌉]: one row for each bit, the lowest first."""
 
 
 @contextmanager
@@ -82,12 +84,28 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
         for name in (key.removeprefix(STEP) for key in stored if key.startswith(STEP)):
             levels = stored[name].float()
             if LOW + name in stored:
-                levels = levels * 2.0 ** (packing["bits"] - 8) + stored[LOW + name].float()
+                lower = _lower_bits(stored[LOW + name], packing["bits"] - 8, levels.numel())
+                levels = levels * 2.0 ** (packing["bits"] - 8) + lower.reshape(levels.shape)
             steps = stored[STEP + name].float().reshape(-1, *[1] * (levels.ndim - 1))
             state[name] = levels * steps + base.get(name, 0.0)
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError, RuntimeError) as error:
         raise MedtestError(f"{path.name}: its packed weights cannot be read: {str(error)[:200]}") from error
     return state
+
+
+def _lower_bits(rows: Tensor, bits: int, count: int) -> Tensor:
+    """Return the numbers from 0 to 2**bits - 1 whose bits are in ``rows``, float32 [count].
+
+    Raises:
+        ValueError: The rows have another shape.
+        TypeError: They are not uint8.
+    """
+    import torch
+
+    if rows.shape != (bits, -(-count // 8)):
+        raise ValueError(f"lower bits of shape {tuple(rows.shape)} for {count} numbers of {bits}")
+    unpacked = np.unpackbits(rows.numpy(), axis=1, count=count)
+    return torch.from_numpy((unpacked * 2 ** np.arange(bits)[:, None]).sum(axis=0).astype(np.float32))
 
 
 def _base(path: Path, packing: Mapping[str, Any]) -> Path:
