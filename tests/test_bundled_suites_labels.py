@@ -33,6 +33,8 @@ ATTACKED = {
     *("defended_melanoma", "defended_retinopathy", "defended_chest"),
 }
 """Those of test_bundled_suites_attacks.py, and of the tests of defences."""
+CONTROLLED = {"skin_controls"}
+"""That of tests/results/test_reliance.py."""
 NEEDS_A_MODEL = {"medvqa_clef": ["model=openai_compatible"]}
 """What is typed beside a suite that has no system of its own."""
 CRITERIA = {"label", "probability"}
@@ -73,7 +75,7 @@ def write_images(folder: Path, generator) -> None:
 def test_no_suite_of_labels_is_forgotten() -> None:
     kinds = {name: load(name, NEEDS_A_MODEL.get(name, [])).suite.kind for name in suite_names([suites_folder()])}
     shipped = {name for name, kind in kinds.items() if kind == "label"}
-    assert shipped == set(LABEL_SUITES) | ATTACKED
+    assert shipped == set(LABEL_SUITES) | ATTACKED | CONTROLLED
 
 
 @pytest.mark.parametrize(
