@@ -22,6 +22,7 @@ import io
 import os
 import stat
 import struct
+import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,6 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import (  # the plugins register the formats below and no others
     BmpImagePlugin,  # noqa: F401
+    ImageFile,
     ImageOps,
     JpegImagePlugin,  # noqa: F401
     MpoImagePlugin,  # noqa: F401
@@ -182,6 +184,35 @@ def webp_header(content: bytes) -> tuple[int, int, bool] | None:
     return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1, bool(bits >> 28 & 1)
 
 
+class _RefusingTruncated:
+    """Context in which Pillow refuses truncated files, whatever another library in this process has set.
+
+    WeasyPrint, for example, sets ``ImageFile.LOAD_TRUNCATED_IMAGES`` when it is imported, and Pillow then fills what is
+    missing with black. The setting is restored when the last thread leaves the context.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._before = False
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._inside:
+                self._before, ImageFile.LOAD_TRUNCATED_IMAGES = ImageFile.LOAD_TRUNCATED_IMAGES, False
+            self._inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                ImageFile.LOAD_TRUNCATED_IMAGES = self._before
+
+
+refusing_truncated = _RefusingTruncated()
+"""The context; reentrant."""
+
+
 @contextmanager
 def opened_picture(content: bytes, max_pixels: int, *, page: int | None = None) -> Iterator[Pillow.Image]:
     """Open a picture, check its size, and convert any decoder exception to one reason.
@@ -195,7 +226,10 @@ def opened_picture(content: bytes, max_pixels: int, *, page: int | None = None) 
         BadFileError: It is not a picture, damaged, over the limit, has too few pages, or holds several pictures.
     """
     try:
-        with Pillow.open(io.BytesIO(declared_rgb(content)), formats=FORMATS) as picture:
+        with (
+            refusing_truncated,
+            Pillow.open(io.BytesIO(declared_rgb(content)), formats=FORMATS) as picture,
+        ):
             _check_bound(picture.size, max_pixels)
             if page is None:
                 _check_single(picture)

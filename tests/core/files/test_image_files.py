@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image as Pillow
+from PIL import ImageFile
 
 from medtest.core.files.images import (
     BadFileError,
@@ -163,6 +164,15 @@ def test_bad_files_have_one_reason(content, reason, decode):
         decode(content)
     assert reason in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_truncated_files_are_refused_after_another_library_allowed_them(monkeypatch):
+    # WeasyPrint, which writes PDF reports, sets this for the whole process.
+    monkeypatch.setattr(ImageFile, "LOAD_TRUNCATED_IMAGES", True)
+    for kind in ("PNG", "JPEG"):
+        with pytest.raises(BadFileError, match="truncated"):
+            decode_rgb(encode(COLOURS, kind)[:600])
+    assert ImageFile.LOAD_TRUNCATED_IMAGES
 
 
 def test_size_is_told_without_decoding():
