@@ -12,12 +12,13 @@ from medtest.report.charts.figures import BLUE, VERMILION
 from medtest.report.charts.svg import FAINT, GRID, INK, closed, line, open_svg, text, upright
 
 _WIDTH, _PLOT = 430, 330
-_LEFT, _RIGHT, _TOP = 58, 14, 12
+_LEFT, _RIGHT, _TOP = 58, 20, 12
 _ROW, _COLUMN = 32, 210
 _SHADES = ("#e3f2ec", "#fbe6da")
 """Colours of the upper and lower quadrant on the right."""
 _LOWEST = -20.0
-_APART = 9.0
+_APART = 14.0
+"""Distance of two spots in the strip on the right."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +41,9 @@ class Spot:
 def quadrant_panel(
     title: str, spots: Sequence[Spot], *, names: tuple[str, str], borders: tuple[float, float], corners: Sequence[str]
 ) -> Markup:
-    """Return the picture; spots of one horizontal value stand side by side.
+    """Draw the main spot between both axes, and the others in a strip on the right that has the vertical axis alone.
+
+    The others share the main spot's horizontal value, so that between the axes they would cover each other.
 
     Args:
         title: Name for screen readers.
@@ -49,7 +52,9 @@ def quadrant_panel(
         borders: Border of the quadrants on each axis, in percent.
         corners: Names of the quadrants: upper left, lower left, upper right, lower right.
     """
-    right, foot = _WIDTH - _RIGHT, _PLOT
+    others = [spot for spot in spots if not spot.main]
+    strip = _APART * (len(others) + 1) if others else 0.0
+    right, foot = _WIDTH - _RIGHT - strip, _PLOT
     legend = foot + 52
     height = legend + 44 + _ROW * ((len(spots) + 1) // 2)
 
@@ -77,9 +82,15 @@ def quadrant_panel(
         parts.append(text(_LEFT + 18, legend + 18 * number, words, size=11))
     parts.append(text((_LEFT + right) / 2, foot + 32, names[0], anchor="middle", size=11, colour=INK))
     parts.append(upright(14, (_TOP + foot) / 2, names[1]))
+    if others:
+        middle = right + _RIGHT + strip / 2
+        parts.append(text(middle, foot + 32, "each alone", anchor="middle", size=11, colour=INK))
+        for value in (0, 20, 40, 60, 80, 100):
+            parts.append(line(right + _RIGHT, down(value), right + _RIGHT + strip, down(value), GRID))
+        parts.append(line(right + _RIGHT, y_border, right + _RIGHT + strip, y_border, FAINT, 1.5))
     for number, spot in enumerate(spots):
-        aside = 0.0 if spot.main else -_APART * (len(spots) - number)
-        parts += _spot(spot, number, across(spot.x[0]) + aside, across, down)
+        aside = right + _RIGHT + _APART * (1 + others.index(spot)) if not spot.main else across(spot.x[0])
+        parts += _spot(spot, number, aside, across, down)
         x, y = 16 + _COLUMN * (number % 2), legend + 46 + _ROW * (number // 2)
         parts.append(_mark(x, y - 4, spot, number))
         parts.append(text(x + 12, y, spot.name, size=11, bold=spot.main))
