@@ -27,7 +27,8 @@ class Headline:
     Attributes:
         name: Name of the run.
         simulated: Whether the system simulates a product.
-        metrics: Available values among ``efr``, ``efr_low``, ``efr_high``, ``floor`` (percent) and ``source_score``.
+        metrics: Available values among ``efr``, ``efr_low``, ``efr_high``, ``floor`` (percent) and ``source_score``; no
+            rate of fewer judged cases than the task's headlines need.
         tags: ``weakest_relation`` and ``gate``.
     """
 
@@ -42,11 +43,12 @@ def headline_of(material: Material, name: str) -> Headline:
     rates, primary = material.rates, criterion_keys(material)
     row = rates.get(relation=efr.OVERALL, **primary)
     floor = rates.get(relation=UNCHANGED, **primary)
+    least = max(1, material.wanted.task.report.least_judged)
     values: dict[str, float] = {}
-    if row is not None and int(row["cases"]):
+    if row is not None and int(row["cases"]) >= least:
         ends = (row["efr_percent"], row["ci_low"], row["ci_high"])
         values |= {key: float(value) for key, value in zip(HEADLINE, ends, strict=False)}
-    if floor is not None and int(floor["cases"]):
+    if floor is not None and int(floor["cases"]) >= least:
         values["floor"] = float(floor["efr_percent"])
     seeds, score = material.tables.seeds, sections.curve_score(material)
     if not seeds.empty and score in seeds.columns and seeds[score].notna().any():

@@ -111,8 +111,10 @@ def test_an_operator_that_fails_more_than_the_floor_is_named(tmp_path: Path) -> 
 
 @pytest.mark.parametrize(("seeds", "shown"), [(2, False), (4, True)])
 def test_an_error_rate_of_a_few_judged_prompts_is_no_headline(seeds: int, shown: bool, tmp_path: Path) -> None:
-    page = report_page(material_of(records(seeds, failing(0.5, steady=True)), tmp_path))
+    material = material_of(records(seeds, failing(0.5, steady=True)), tmp_path)
+    page = report_page(material)
     value = page["cards"][0]["value"]
+    assert ("efr" in headline_of(material, "run").metrics) == shown
     assert (value == "too few judged") != shown
     assert page["cards"][0]["name"].startswith("Error-finding rate (EFR) overall")
 
