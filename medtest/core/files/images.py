@@ -22,7 +22,6 @@ import io
 import os
 import stat
 import struct
-import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,7 +34,6 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import (  # the plugins register the formats below and no others
     BmpImagePlugin,  # noqa: F401
-    ImageFile,
     ImageOps,
     JpegImagePlugin,  # noqa: F401
     MpoImagePlugin,  # noqa: F401
@@ -49,6 +47,7 @@ from PIL import Image as Pillow
 from medtest.core.cases import Image
 from medtest.core.files.links import unreadable
 from medtest.core.files.tiffheader import declared_rgb, described
+from medtest.core.files.truncation import refusing_truncated
 
 FORMATS = ("PNG", "JPEG", "BMP", "DIB", "TIFF", "WEBP")
 """Pillow's names of the accepted formats."""
@@ -182,35 +181,6 @@ def webp_header(content: bytes) -> tuple[int, int, bool] | None:
         return None
     bits = int.from_bytes(content[21:25], "little")
     return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1, bool(bits >> 28 & 1)
-
-
-class _RefusingTruncated:
-    """Context in which Pillow refuses truncated files, whatever another library in this process has set.
-
-    WeasyPrint, for example, sets ``ImageFile.LOAD_TRUNCATED_IMAGES`` when it is imported, and Pillow then fills what is
-    missing with black. The setting is restored when the last thread leaves the context.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._inside = 0
-        self._before = False
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if not self._inside:
-                self._before, ImageFile.LOAD_TRUNCATED_IMAGES = ImageFile.LOAD_TRUNCATED_IMAGES, False
-            self._inside += 1
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._inside -= 1
-            if not self._inside:
-                ImageFile.LOAD_TRUNCATED_IMAGES = self._before
-
-
-refusing_truncated = _RefusingTruncated()
-"""The context; reentrant."""
 
 
 @contextmanager
