@@ -58,10 +58,14 @@ class Pool:
     Attributes:
         entities: Entities in the order of the prompt.
         triples: Relations between them, in the order of the prompt.
+        absent: Classes that the prompt excludes ("no dog"), in alphabetical order; none is an entity.
+        uncertain: Classes that may be in the picture or not ("possibly a dog"), in alphabetical order.
     """
 
     entities: tuple[Entity, ...] = ()
     triples: tuple[Triple, ...] = ()
+    absent: tuple[str, ...] = ()
+    uncertain: tuple[str, ...] = ()
 
     def named(self) -> tuple[NamedTriple, ...]:
         """Return the triples by the names of their entities."""
@@ -76,10 +80,15 @@ class Pool:
         return total
 
     def as_json(self) -> dict[str, Any]:
-        """Convert to JSON values: ``{"entities": [[name, count, [attribute, …]]], "triples": [[0, "on", 1]]}``."""
+        """Convert to JSON values: ``{"entities": [[name, count, [attribute, …]]], "triples": [[0, "on", 1]]}``.
+
+        ``absent`` and ``uncertain`` are lists of classes, there only if they name any.
+        """
+        further = {"absent": list(self.absent), "uncertain": list(self.uncertain)}
         return {
             "entities": [[entity.name, entity.count, list(entity.attributes)] for entity in self.entities],
             "triples": [[triple.subject, triple.predicate, triple.object] for triple in self.triples],
+            **{name: classes for name, classes in further.items() if classes},
         }
 
     @classmethod
@@ -99,11 +108,12 @@ class Pool:
             triples = tuple(
                 Triple(subject=int(a), predicate=str(predicate), object=int(b)) for a, predicate, b in value["triples"]
             )
-        except (TypeError, KeyError, ValueError) as error:
+            absent, uncertain = (tuple(map(str, value.get(name, ()))) for name in ("absent", "uncertain"))
+        except (AttributeError, TypeError, KeyError, ValueError) as error:
             raise ValueError(f"no pool of entities and triples ({error})") from None
         if any(not 0 <= end < len(entities) for triple in triples for end in (triple.subject, triple.object)):
             raise ValueError("a triple names an entity that the pool does not have")
-        return cls(entities=entities, triples=triples)
+        return cls(entities=entities, triples=triples, absent=absent, uncertain=uncertain)
 
 
 @dataclass(frozen=True, kw_only=True)
