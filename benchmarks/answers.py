@@ -23,7 +23,8 @@ from medtest.core.plugins import PartInfo, part
 from medtest.core.records import ADDRESS, ANSWER
 from medtest.core.tasks.base import task_of
 from medtest.runner.records.answers import AnswerWriter, KeptAnswer, packs_of
-from medtest.runner.units.parts import MadeCase, Parts, answers
+from medtest.runner.units.made_case import MadeCase
+from medtest.runner.units.parts import Parts, answers
 from medtest.runner.units.showing import Thumbnails
 from medtest.suite.model import Criterion, OraclePlan, PartPlan, Suite
 

@@ -14,7 +14,8 @@ from medtest.relations.base import CraftedRelation
 from medtest.runner.records.crafted import CraftedCases
 from medtest.runner.units.beside import beside
 from medtest.runner.units.crafting import Crafter
-from medtest.runner.units.parts import MadeCase, Parts
+from medtest.runner.units.made_case import MadeCase
+from medtest.runner.units.parts import Parts
 from medtest.suite.checking.misfits.inputs import check_images
 from medtest.suite.digest import system_digest
 from medtest.suite.plan import Unit, craft_batches

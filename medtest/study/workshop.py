@@ -25,7 +25,8 @@ from medtest.runner.followups.recipe import SuiteKeys
 from medtest.runner.followups.store import FOLDER
 from medtest.runner.privacy.rules import Scrubber, ShownNames
 from medtest.runner.replaying.crafted_runs import read_from_runs
-from medtest.runner.units.parts import MadeCase, Parts
+from medtest.runner.units.made_case import MadeCase
+from medtest.runner.units.parts import Parts
 from medtest.study.erase import outlines, png
 from medtest.study.model import Item, Phase
 from medtest.study.questions import REAL, Role, expected_choice

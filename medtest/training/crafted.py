@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from medtest.core.cases import ReasonCode
 from medtest.runner.replaying.crafted_runs import not_crafted
-from medtest.runner.units.parts import NOT_STORED, MadeCase, Parts
+from medtest.runner.units.made_case import MadeCase
+from medtest.runner.units.parts import NOT_STORED, Parts
 
 
 def check_crafted(parts: Parts, case: MadeCase) -> None:

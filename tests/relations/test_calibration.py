@@ -18,7 +18,7 @@ from medtest.relations.base import Relation
 from medtest.relations.calibration.positions import Positions, parameters
 from medtest.relations.calibration.relation import Calibrated
 from medtest.relations.levels import Level, LeveledSettings
-from medtest.runner.units.parts import not_made
+from medtest.runner.units.made_case import not_made
 from medtest.testing import SUITE_SEED, check_relation, load_relation, synthetic_seed
 
 TARGETS = [0.95, 0.8, 0.65]

@@ -8,7 +8,7 @@ import pytest
 from medtest.core.address import Address
 from medtest.core.cases import Classes, FollowUp, LabelOutput, PreparedSeed, SeedRef
 from medtest.runner.pictures.strips import PANEL, amplified, draw_strip
-from medtest.runner.units.parts import MadeCase, SystemAnswer
+from medtest.runner.units.made_case import MadeCase, SystemAnswer
 
 CLASSES = Classes(names=("benign", "melanoma"))
 

@@ -11,8 +11,9 @@ from medtest.core.cases import MaskOutput, Reason, ReasonCode
 from medtest.runner.pool.messages import SHARED, TaskResult, UnitTask
 from medtest.runner.privacy.rules import Scrubber, ShownNames
 from medtest.runner.records.rows import COLUMN, RowMaker
+from medtest.runner.units.made_case import SystemAnswer
 from medtest.runner.units.open_units import OpenUnit, Outbox, Recorder, Share
-from medtest.runner.units.parts import Parts, SystemAnswer
+from medtest.runner.units.parts import Parts
 
 
 def recorder(sent: list[Any]) -> Recorder:

@@ -40,7 +40,7 @@ from medtest.core.tasks.base import (
 from medtest.relations.base import CraftedRelation, Relation
 from medtest.runner.pictures.montage import MontageRow, draw_montage
 from medtest.runner.pictures.strips import PANEL, draw_strip
-from medtest.runner.units.parts import MadeCase, SystemAnswer
+from medtest.runner.units.made_case import MadeCase, SystemAnswer
 
 
 def test_every_bundled_task_is_found_by_the_name_that_its_class_states() -> None:

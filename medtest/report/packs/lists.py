@@ -18,7 +18,8 @@ from medtest.relations.base import CraftedRelation
 from medtest.report.packs.contents import no_pack
 from medtest.runner.privacy.hidden_words import HiddenWords
 from medtest.runner.privacy.rules import ShownNames, key_fingerprint
-from medtest.runner.units.parts import Parts, describe
+from medtest.runner.units.made_case import describe
+from medtest.runner.units.parts import Parts
 from medtest.suite.model import Invocation, Suite
 from medtest.suite.plan import Plan, Step
 

@@ -10,7 +10,8 @@ from medtest.core.oracles.moves import moved_mask
 from medtest.runner.followups.entry import Entry
 from medtest.runner.followups.recipe import SuiteKeys
 from medtest.runner.privacy.rules import Scrubber
-from medtest.runner.units.parts import MadeCase, Parts
+from medtest.runner.units.made_case import MadeCase
+from medtest.runner.units.parts import Parts
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

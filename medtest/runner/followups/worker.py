@@ -14,7 +14,8 @@ from medtest.runner.followups.maker import EntryMaker, LoadedSeed, expected_mask
 from medtest.runner.followups.recipe import SuiteKeys
 from medtest.runner.followups.store import FollowUpStore, names_of
 from medtest.runner.pool.messages import SHARED, Begin, Done, Failed, PoolTask, TaskResult
-from medtest.runner.units.parts import NOT_STORED, describe
+from medtest.runner.units.made_case import describe
+from medtest.runner.units.parts import NOT_STORED
 from medtest.runner.units.session import Session
 
 

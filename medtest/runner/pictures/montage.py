@@ -11,7 +11,7 @@ from PIL import ImageFont
 from medtest.core.cases import Effect, Image, Mask, PreparedSeed
 from medtest.core.tasks.base import FlatView, task_of
 from medtest.runner.pictures.panels import INK, Picture, canvas, fitted, outline, panel, paste
-from medtest.runner.units.parts import SystemAnswer
+from medtest.runner.units.made_case import SystemAnswer
 
 PANEL = 150
 """Height of a panel in pixels; its width follows the image."""

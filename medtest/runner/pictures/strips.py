@@ -32,7 +32,8 @@ from medtest.runner.pictures.panels import (
 )
 from medtest.runner.pictures.volume_cases import draw_volume, is_volume, shown_systems
 from medtest.runner.pool.messages import Montage, StripTask
-from medtest.runner.units.parts import MadeCase, Parts, SystemAnswer, answers, describe
+from medtest.runner.units.made_case import MadeCase, SystemAnswer, describe
+from medtest.runner.units.parts import Parts, answers
 from medtest.systems.answering.asking import draws_calls
 from medtest.systems.base import System
 

@@ -16,7 +16,7 @@ from medtest.runner.pictures.volume_figures import MOST_ANSWERS, draw_volume_fig
 from medtest.runner.pool.messages import VolumePicture
 from medtest.runner.records.case_set import CaseSet
 from medtest.runner.records.ledger import CasePlaces
-from medtest.runner.units.parts import MadeCase, SystemAnswer
+from medtest.runner.units.made_case import MadeCase, SystemAnswer
 from medtest.systems.base import System
 from medtest.systems.controls import Control
 

@@ -16,7 +16,8 @@ from medtest.core.errors import MedtestError, Mistake, OutputProblem, UserMistak
 from medtest.runner.folder import output_problems, writing, writing_text
 from medtest.runner.records.rows import params_text
 from medtest.runner.replaying.crafted_runs import crafted_facts, read_from_runs
-from medtest.runner.units.parts import NOT_STORED, MadeCase, Parts
+from medtest.runner.units.made_case import MadeCase
+from medtest.runner.units.parts import NOT_STORED, Parts
 from medtest.suite.digest import digest_of
 from medtest.suite.model import Invocation, Suite
 from medtest.suite.plan import Unit

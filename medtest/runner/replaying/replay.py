@@ -23,7 +23,8 @@ from medtest.runner.replaying.crafted_runs import (
     crafting_system,
     refusal,
 )
-from medtest.runner.units.parts import MadeCase, Parts
+from medtest.runner.units.made_case import MadeCase
+from medtest.runner.units.parts import Parts
 from medtest.suite.model import Invocation, Suite
 
 _ADDRESS = re.compile(

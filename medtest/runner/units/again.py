@@ -11,7 +11,7 @@ from medtest.relations.base import CraftedRelation
 from medtest.runner.pool.messages import Device, Done, JudgeTask, StoredCase, TaskResult
 from medtest.runner.records.rows import COLUMN
 from medtest.runner.units.judging import SourceAnswer, finish
-from medtest.runner.units.parts import MadeCase, SystemAnswer, describe
+from medtest.runner.units.made_case import MadeCase, SystemAnswer, describe
 from medtest.runner.units.session import Session
 from medtest.suite.plan import Unit
 

@@ -16,8 +16,8 @@ from medtest.core.errors import MedtestError, NotApplicable
 from medtest.runner.pool.messages import Spent
 from medtest.runner.privacy.rules import ShownNames
 from medtest.runner.units.judging import SourceAnswer
+from medtest.runner.units.made_case import MadeCase, SystemAnswer, describe, not_made
 from medtest.runner.units.open_units import OpenUnit, Recorder, Share
-from medtest.runner.units.parts import MadeCase, SystemAnswer, describe, not_made
 from medtest.runner.units.searching.waiting import WaitingSearches
 from medtest.runner.units.seeing import ReadingStage
 from medtest.systems.answering.asking import Asked, Asking, AskingSystem

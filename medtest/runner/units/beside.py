@@ -10,7 +10,7 @@ from medtest.relations.adversarial.gathering import feeding, scale_of
 from medtest.relations.base import Relation
 
 if TYPE_CHECKING:
-    from medtest.runner.units.parts import MadeCase
+    from medtest.runner.units.made_case import MadeCase
 
 
 def beside(

@@ -27,15 +27,8 @@ from medtest.relations.base import CraftedRelation
 from medtest.runner.pool.messages import SHARED, Place
 from medtest.runner.records.crafted import CraftedCases, keep
 from medtest.runner.units.beside import beside
-from medtest.runner.units.parts import (
-    MadeCase,
-    Parts,
-    SystemAnswer,
-    check_follow_up,
-    given_up_case,
-    not_made,
-    with_facts,
-)
+from medtest.runner.units.made_case import MadeCase, SystemAnswer, given_up_case, not_made
+from medtest.runner.units.parts import Parts, check_follow_up, with_facts
 from medtest.suite.plan import CraftBatch, craft_batches
 from medtest.systems.base import System
 

@@ -15,8 +15,9 @@ from medtest.core.cases import Address, Verdict
 from medtest.core.errors import MedtestError, UserMistakes
 from medtest.runner.pool.messages import SHARED, UnitTask
 from medtest.runner.units.crafting import Crafter, with_distances
+from medtest.runner.units.made_case import MadeCase, SystemAnswer, given_up_case
 from medtest.runner.units.open_units import OpenUnit, Recorder, Share
-from medtest.runner.units.parts import MadeCase, SystemAnswer, answers, given_up_case
+from medtest.runner.units.parts import answers
 from medtest.suite.checking.misfits.classes import other_classes
 
 

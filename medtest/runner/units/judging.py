@@ -10,7 +10,7 @@ from medtest.core.oracles.base import Oracle
 from medtest.core.oracles.controls import control_verdict
 from medtest.core.records import CHANCE, KEPT, REMOVED
 from medtest.runner.records.rows import FinishedCase
-from medtest.runner.units.parts import MadeCase, SystemAnswer, describe
+from medtest.runner.units.made_case import MadeCase, SystemAnswer, describe
 
 
 @dataclass(slots=True)

@@ -19,7 +19,8 @@ from medtest.runner.records.answers import KeptAnswer
 from medtest.runner.records.rows import COLUMN, FinishedCase, RowMaker
 from medtest.runner.records.thumbnails import NAMED_BY
 from medtest.runner.units.judging import SourceAnswer, finish, source_failed
-from medtest.runner.units.parts import MadeCase, Parts, SystemAnswer, describe
+from medtest.runner.units.made_case import MadeCase, SystemAnswer, describe
+from medtest.runner.units.parts import Parts
 from medtest.runner.units.searching.outcomes import QueryOutcome, outcome_of
 from medtest.runner.units.searching.searcher import Searcher, Searches
 from medtest.runner.units.showing import Thumbnails

@@ -5,22 +5,19 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from medtest.api.redact import reason_of, redact
 from medtest.core.cases import (
     Address,
-    Classes,
     FollowUp,
     Image,
-    ImageSpec,
     Output,
     Peers,
     PreparedSeed,
@@ -31,10 +28,10 @@ from medtest.core.cases import (
     Verdict,
     image_sha256,
 )
-from medtest.core.errors import BadOutput, LesionInvisible, NotApplicable, OtherClasses, TargetUnreachable
+from medtest.core.errors import BadOutput, OtherClasses
 from medtest.core.files.by_content import DamagedFile, PictureFiles
 from medtest.core.oracles.base import Oracle
-from medtest.core.tasks.base import SystemInput, Task, task_of
+from medtest.core.tasks.base import SystemInput, task_of
 from medtest.preparation import prepare
 from medtest.readers.base import BatchReader, KeptReader, Unreadable
 from medtest.relations.base import CraftedRelation, Relation
@@ -43,6 +40,7 @@ from medtest.relations.series import follow_up, on_any_image
 from medtest.runner.records.answers import KeptAnswer
 from medtest.runner.records.crafted import CraftedCases
 from medtest.runner.records.rows import params_text
+from medtest.runner.units.made_case import MadeCase, SystemAnswer, describe, not_made
 from medtest.seeds.base import SeedKey, SeedSource
 from medtest.seeds.needed import check_needed
 from medtest.suite.model import MAPS, KeptFollowUps, Selection, Suite
@@ -51,66 +49,6 @@ from medtest.systems.base import Missing, RawAnswer, System
 
 NOT_STORED = (ReasonCode.FOLLOW_UP_NOT_STORED, ReasonCode.FOLLOW_UP_LOST)
 """Reasons of crafted cases that a later run may have."""
-_SKIPPED = ((LesionInvisible, ReasonCode.LESION_INVISIBLE), (TargetUnreachable, ReasonCode.TARGET_UNREACHABLE))
-_MOST_REASON = 1000
-"""Maximum characters of an exception; records shorten it further and remove paths."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MadeCase:
-    """Image of a case, or the reason for its absence.
-
-    Attributes:
-        address: Its address.
-        follow: The follow-up (for the source case: the unchanged source image), or None.
-        sha256: SHA-256 of its image.
-        verdict: SKIP or ERROR if there is none, else PASS.
-        reason: Reason if there is none.
-        kind: Name of the task.
-        spec: Meaning of the image's numbers.
-        classes: For kind ``label``: the seed's classes.
-        crafting: Its columns of :data:`medtest.core.records.CRAFTING_COLUMNS`.
-    """
-
-    address: Address
-    follow: FollowUp | None
-    sha256: str = ""
-    verdict: Verdict = Verdict.PASS
-    reason: Reason = Reason()
-    kind: str = "mask"
-    spec: ImageSpec = ImageSpec()
-    classes: Classes | None = None
-    crafting: Mapping[str, float | str | None] = field(default_factory=dict)
-
-    @property
-    def task(self) -> Task:
-        """Task of the case."""
-        return task_of(self.kind)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SystemAnswer:
-    """Answer of a system to one image.
-
-    Attributes:
-        output: The checked answer, or None.
-        verdict: SKIP or ERROR if there is none, else PASS.
-        reason: Reason if there is none.
-        elapsed_ms: The image's share of the time of its batch.
-        classes: Number of classes scored by a classifier, if it differs from the requested number.
-        texts: The reader's texts, as in a record.
-        unread: An answer on which the reader failed: it is not judged, but its words and cost are recorded.
-        spent: What an ERROR cost, by the oracle's measures.
-    """
-
-    output: Output | None
-    verdict: Verdict = Verdict.PASS
-    reason: Reason = Reason()
-    elapsed_ms: float | None = None
-    classes: int = 0
-    texts: Mapping[str, str | None] = field(default_factory=dict)
-    unread: Output | None = None
-    spent: Mapping[str, float | None] = field(default_factory=dict)
 
 
 class Parts:
@@ -322,22 +260,6 @@ class Parts:
         return MadeCase(address=address, follow=None, verdict=Verdict.SKIP, reason=reason)
 
 
-def not_made(address: Address, error: Exception) -> MadeCase:
-    """Return the case of a follow-up that a relation did not make: SKIP if it does not apply, else ERROR."""
-    if isinstance(error, NotApplicable):
-        code = next((code for kind, code in _SKIPPED if isinstance(error, kind)), ReasonCode.NOT_APPLICABLE)
-        reason = Reason(code, str(error) or "the relation does not apply")
-        return MadeCase(address=address, follow=None, verdict=Verdict.SKIP, reason=reason)
-    reason = Reason(ReasonCode.RELATION_ERROR, f"relation: {describe(error)}")
-    return MadeCase(address=address, follow=None, verdict=Verdict.ERROR, reason=reason)
-
-
-def given_up_case(address: Address, given_up: Reason) -> MadeCase:
-    """Return the ERROR case of a follow-up whose relation hung or took its process down."""
-    reason = given_up._replace(text=f"relation: {given_up.text}")
-    return MadeCase(address=address, follow=None, verdict=Verdict.ERROR, reason=reason)
-
-
 def _read(answer: SystemAnswer, content: Any, facts: Any, reader: BatchReader[Any, Any]) -> SystemAnswer:
     if isinstance(facts, Unreadable):
         reason = Reason(ReasonCode.READER_ERROR, f"reader: {facts.reason}")
@@ -442,9 +364,3 @@ def _output(system: System, answer: RawAnswer, case: MadeCase) -> Output:
         raise BadOutput("answered a case that has no image")
     system_input = SystemInput(image=case.follow.image, spec=case.spec, classes=case.classes)
     return case.task.border.check(answer, system_input, system)
-
-
-def describe(error: BaseException) -> str:
-    """Format an exception as one line that may be shown and stored."""
-    text, name = reason_of(error, _MOST_REASON), redact(type(error).__name__)
-    return text if isinstance(error, BadOutput) or text == name else f"{name}: {text}"

@@ -22,7 +22,7 @@ from medtest.readers.base import KeptReader, Unreadable
 from medtest.runner.pool.messages import Device, Failed, Gone, Job, Ready
 from medtest.runner.pool.process_worker import ProcessWorker
 from medtest.runner.pool.worker import Worker, end_all
-from medtest.runner.units.parts import describe
+from medtest.runner.units.made_case import describe
 
 _POLL_SECONDS = 0.2
 _AHEAD = 2

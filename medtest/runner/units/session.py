@@ -23,8 +23,9 @@ from medtest.runner.records.rows import RowMaker
 from medtest.runner.units.asking import AskingRunner
 from medtest.runner.units.crafting import Crafter
 from medtest.runner.units.execute import UnitRunner
+from medtest.runner.units.made_case import describe
 from medtest.runner.units.open_units import Outbox, Recorder
-from medtest.runner.units.parts import Parts, describe
+from medtest.runner.units.parts import Parts
 from medtest.runner.units.searching.searcher import Searcher
 from medtest.runner.units.seeing import ReadingStage
 from medtest.suite.digest import system_digest

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from medtest.core.cases import Effect, Image, Output, PreparedSeed
 from medtest.runner.records.answers import KeptAnswer
 from medtest.runner.records.thumbnails import DRAWN, MARKS, PICTURE, Marks, encode, of_record, outlined, path_of
-from medtest.runner.units.parts import MadeCase, Parts
+from medtest.runner.units.made_case import MadeCase
+from medtest.runner.units.parts import Parts
 
 Region: TypeAlias = "NDArray[np.bool_] | None"
 _KEPT = 32

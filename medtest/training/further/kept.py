@@ -13,7 +13,8 @@ from medtest.runner.followups.entry import Entry
 from medtest.runner.followups.recipe import SuiteKeys
 from medtest.runner.followups.store import FollowUpStore
 from medtest.runner.privacy.rules import ShownNames
-from medtest.runner.units.parts import MadeCase, Parts
+from medtest.runner.units.made_case import MadeCase
+from medtest.runner.units.parts import Parts
 from medtest.training.crafted import check_crafted
 
 

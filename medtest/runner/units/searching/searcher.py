@@ -13,7 +13,8 @@ from medtest.relations.calibration.searching.queries import MILDEST
 from medtest.runner.pool.messages import UnitTask
 from medtest.runner.privacy.rules import ShownNames
 from medtest.runner.records.crafted import rows_of
-from medtest.runner.units.parts import MadeCase, Parts, not_made
+from medtest.runner.units.made_case import MadeCase, not_made
+from medtest.runner.units.parts import Parts
 from medtest.runner.units.searching.mildest import Mildest
 from medtest.runner.units.searching.outcomes import QueryOutcome, recorded_outcome, together
 from medtest.runner.units.searching.query import Over, Search

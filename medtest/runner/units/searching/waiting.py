@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from medtest.runner.units.parts import MadeCase
+from medtest.runner.units.made_case import MadeCase
 from medtest.runner.units.searching.searcher import Searcher
 
 if TYPE_CHECKING:
