@@ -17,6 +17,8 @@ from typing import Any, TypeAlias
 Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"
 NamedTriple: TypeAlias = tuple[str, str, str]
 """Name of the subject, predicate, name of the object."""
+Absence: TypeAlias = tuple[str, ...]
+"""What a prompt denies, by names: (class,), (class, attribute), or (subject, predicate, object)."""
 Box: TypeAlias = tuple[float, float, float, float]
 """Left, top, right, bottom as fractions of the picture's width and height, from its upper left corner."""
 

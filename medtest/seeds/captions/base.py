@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import unicodedata
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Sequence
@@ -19,6 +18,7 @@ from medtest.core.errors import Mistake
 from medtest.core.plugins import PartSettings, digest_name, wrong_at
 from medtest.core.scenes import Pool
 from medtest.language.captions.density import LEVELS, Draw, draw_by_density, draw_uniform, level
+from medtest.language.captions.reading.content import in_other_script
 from medtest.language.captions.render import Unsayable, render
 from medtest.seeds.base import Remarks, SeedFaults, SeedProblem, SeedSource
 
@@ -277,10 +277,3 @@ def _fix_for(left_out: Counter[str]) -> str:
         if any("min_triples" in why for why in left_out)
         else ("name another file")
     )
-
-
-def in_other_script(text: str) -> bool:
-    """Return True if fewer than half of a text's letters are Latin."""
-    letters = [sign for sign in text if sign.isalpha()]
-    latin = sum(unicodedata.name(sign, "").startswith(("LATIN", "FULLWIDTH LATIN")) for sign in letters)
-    return bool(letters) and 2 * latin < len(letters)

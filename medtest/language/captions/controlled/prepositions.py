@@ -81,6 +81,11 @@ def _phrases() -> dict[tuple[str, ...], str]:
     return predicates
 
 
+def prepositional_words() -> frozenset[str]:
+    """Return all words of prepositions."""
+    return frozenset(word for phrase in _phrases() for word in phrase)
+
+
 _LONGEST = 6
 
 

@@ -1,0 +1,65 @@
+"""Words of content that prompts use beside the controlled parser's lists, from ``content.yaml``."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from medtest.language.captions.controlled.lexicon import animate
+from medtest.language.captions.inflection import singular
+
+FILE = Path(__file__).with_name("content.yaml")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Content:
+    """Words of content.
+
+    Attributes:
+        beings: Persons and animals.
+        uncounted: Nouns that are not counted where no article, number or owner stands before them.
+        materials: Materials that are attributes before a noun.
+        garments: What persons "in" it wear: the word by its singular.
+        foreign: Frequent short words of other languages that are no English words.
+        contracted: English contractions.
+        measures: Patterns of sizes, grades and scores.
+    """
+
+    beings: frozenset[str]
+    uncounted: frozenset[str]
+    materials: frozenset[str]
+    garments: Mapping[str, str]
+    foreign: frozenset[str]
+    contracted: frozenset[str]
+    measures: tuple[re.Pattern[str], ...]
+
+
+@cache
+def content() -> Content:
+    """Return the words of content, cached."""
+    import yaml
+
+    listed = yaml.safe_load(FILE.read_text(encoding="utf-8"))
+    sets = {name: frozenset(text.split()) for name, text in listed.items() if name not in ("measures", "garments")}
+    garments = {singular(word): word for word in listed["garments"].split()}
+    return Content(
+        garments=garments, measures=tuple(re.compile(pattern, re.I) for pattern in listed["measures"]), **sets
+    )
+
+
+@cache
+def is_being(name: str) -> bool:
+    """Return True if a noun names persons or animals."""
+    last = name.rpartition(" ")[2]
+    return animate(name) or not content().beings.isdisjoint((last, singular(last)))
+
+
+def in_other_script(text: str) -> bool:
+    """Return True if fewer than half of a text's letters are Latin."""
+    letters = [sign for sign in text if sign.isalpha()]
+    latin = sum(unicodedata.name(sign, "").startswith(("LATIN", "FULLWIDTH LATIN")) for sign in letters)
+    return bool(letters) and 2 * latin < len(letters)

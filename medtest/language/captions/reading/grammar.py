@@ -1,0 +1,299 @@
+"""Reading of a clause with the controlled parser's rules, with passives, and with the doubts that arise on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from medtest.core.scenes import Pool
+from medtest.language.captions.controlled.lexicon import garment, lexicon
+from medtest.language.captions.controlled.phrases import Phrase, phrase
+from medtest.language.captions.controlled.reading import CaptionReading
+from medtest.language.captions.controlled.tags import OPENS_NOUN, Tag, Token
+from medtest.language.captions.controlled.verbs import TRANSITIVE, VERBS, ing_of
+from medtest.language.captions.controlled.whose import NounTraits
+from medtest.language.captions.inflection import PLURAL_ONLY, singular
+from medtest.language.captions.reading.content import is_being
+from medtest.language.captions.vocabulary import vg150
+
+_PASSIVE = "by "
+"""Beginning of the pending predicate of a passive, whose agent becomes the subject."""
+_VAGUE = frozenset(
+    (
+        *(
+            "one",
+            "ones",
+            "other",
+            "others",
+            "another",
+            "each",
+            "both",
+            "either",
+            "neither",
+            "none",
+            "or",
+            "nor",
+            "same",
+        ),
+        *("respectively", "it", "them", "him", "itself", "themselves", "where", "when", "if", "because", "so", "than"),
+        *("almost", "half", "pairs", "dozens", "instead", "except", "like", "as", "if", "which", "whose", "before"),
+        *("after", "until", "every", "all", "most", "few", "fewer", "more", "less", "only"),
+    )
+)
+"""Words that leave open what is meant, or whose meaning pools do not have."""
+
+_THINGS = frozenset(
+    ("tower", "stop", "light", "board", "box", "house", "park", "bench", "sign", "pole", "store", "shop", "hat")
+)
+"""Nouns that are hardly verbs after another noun."""
+_BEFORE_NOUNS = frozenset((Tag.HIS, Tag.ARTICLE, Tag.ADJECTIVE, Tag.PREPOSITION, Tag.NUMBER))
+_PARTS = frozenset(
+    (
+        *("stalk", "stalks", "head", "heads", "body", "cut", "cuts", "mass", "band", "string", "host", "line", "team"),
+        *("section", "sections", "portion", "patch", "patches", "load", "loads", "mound", "body"),
+    )
+)
+"""Words of a collection that are also a part of what follows "of" ("the stalk of a polyp")."""
+
+
+class PromptNoun(NounTraits):
+    """Noun being read, with further persons and animals."""
+
+    @property
+    def animate(self) -> bool:
+        """True for a person or an animal."""
+        return is_being(self.name)
+
+
+class ClauseReading(CaptionReading):
+    """Reader of one clause that keeps what it was unsure of.
+
+    Attributes:
+        doubts: Words or phrases with more than one reading.
+    """
+
+    def __init__(self, tokens: Sequence[Token]) -> None:
+        super().__init__(tokens)
+        self.doubts: list[str] = []
+        self._begun: dict[int, tuple[int, int]] = {}
+        self._start = 0
+
+    def pool(self) -> Pool:
+        """Return the pool, and collect doubts."""
+        for token in self.tokens:
+            if token.word in _VAGUE and token.tag is not Tag.NUMBER:
+                self.doubts.append(token.word)
+        self._check_acts()
+        read = super().pool()
+        self._check_nouns(read)
+        self._check_subjects(read)
+        return read
+
+    # --- passives ---------------------------------------------------------------------------------------------------
+
+    def _verb(self, token: Token) -> None:
+        following = self._following(self.at + 1)
+        if token.tag is Tag.PARTICIPLE and self._before() is Tag.COPULA and self._ends(following) and self.clause.cur:
+            for index in self.clause.cur:
+                self.nouns[index].attributes.append(token.word)  # "the kite is torn"
+            self.at += 1
+            return
+        if token.tag is not Tag.PARTICIPLE or following is None or self.tokens[following].word != "by":
+            self._check_verb(token)
+            super()._verb(token)
+            return
+        subjects = self._subjects(token)
+        state = self.clause
+        state.relative, state.joined, state.connected = None, False, False
+        agent = phrase(self.tokens, following + 1)
+        if agent is None or not agent.name or not subjects or _is_place(token, agent):
+            self.doubts.append(f"{token.word} by")
+            super()._verb(token)
+            return
+        self.at = following + 1
+        state.cur, state.pending = None, (_PASSIVE + (TRANSITIVE.get(token.base) or ing_of(token)), subjects)
+
+    def _place(self, index: int) -> None:
+        state = self.clause
+        if state.pending is None or not state.pending[0].startswith(_PASSIVE):
+            coordinated = state.joined and state.pending is None
+            of_passive = coordinated and state.last_role.startswith(_PASSIVE)
+            if of_passive:
+                self.doubts.append("and")
+            super()._place(index)
+            return
+        predicate, patients = state.pending
+        for patient in patients:
+            self._say([index], predicate.removeprefix(_PASSIVE), patient)
+        state.joined = state.connected = False
+        state.last, state.last_role, state.last_subjects, state.pending = [index], predicate, list(patients), None
+
+    # --- doubts -----------------------------------------------------------------------------------------------------
+
+    def _check_verb(self, token: Token) -> None:
+        """Doubt a second verb that shares an object or a place with the first ("sit and talk on a bench")."""
+        state = self.clause
+        if state.joined and state.pending is None and token.tag in (Tag.FINITE, Tag.BASE, Tag.ING):
+            back = self.tokens[self.at - 2] if self.at > 1 else None
+            if back is not None and back.tag in VERBS:
+                self.doubts.append(f"{back.word} and {token.word}")
+        open_role = state.last_role not in ("", "&") and not state.last_role.startswith(_PASSIVE)
+        if token.tag is Tag.ING and open_role and not state.relative:
+            lasts = [self.nouns[index] for index in state.last]
+            if len({noun.animate for noun in (*lasts, *(self.nouns[index] for index in state.main))}) == 1:
+                self.doubts.append(token.word)
+
+    def _preposition(self, token: Token) -> None:
+        state = self.clause
+        with_role = state.last_role not in ("", "&") and state.last != state.main
+        if token.base and state.pending is None and token.base != "of" and self._doubts_place(token, with_role):
+            self.doubts.append(token.word)
+        super()._preposition(token)
+
+    def _doubts_place(self, token: Token, named_last: bool) -> bool:
+        """Return True if the noun to which a phrase of place or possession belongs is not certain.
+
+        Args:
+            token: The preposition.
+            named_last: Whether an object was named last.
+        """
+        state = self.clause
+        if state.last_role.startswith(_PASSIVE):
+            return False  # what follows an agent tells of the agent
+        if len(state.last) > 1 and state.last_role not in ("", "&"):
+            return True
+        ahead = phrase(self.tokens, self.at + 1)
+        worn = token.word == "in" and ahead is not None and bool(ahead.name) and garment(ahead.name)
+        if named_last and (token.base == "with" or worn) and not self._only_being(state.last):
+            return True
+        return named_last and state.cur is None and self._verb_ahead(self.at + 1)
+
+    def _coordinate(self, index: int) -> None:
+        state = self.clause
+        if state.last_role not in ("", "&"):
+            self._check_list(index)
+        elif state.last_role == "" and state.cur is None and any(b in state.last for _, _, b in self.triples):
+            self.doubts.append("and")
+        super()._coordinate(index)
+
+    def _check_list(self, index: int) -> None:
+        """Doubt "and" after an object: the new noun may be another object, a subject, or the head of a clause."""
+        following = self._following(self.at)
+        tag = None if following is None else self.tokens[following].tag
+        if (
+            tag in VERBS
+            or tag in (Tag.PREPOSITION, Tag.COPULA, Tag.RELATIVE, Tag.AUXILIARY)
+            or self.clause.last_role == "of"
+        ):
+            self.doubts.append("and")
+
+    def _only_being(self, last: Sequence[int]) -> bool:
+        beings = [index for index, noun in enumerate(self.nouns) if noun.animate]
+        return len(last) == 1 and beings == list(last)
+
+    def _verb_ahead(self, at: int) -> bool:
+        return any(token.tag in (Tag.FINITE, Tag.COPULA) for token in self.tokens[at:])
+
+    def _phrase(self, group: Phrase) -> None:
+        self._start = self.at
+        super()._phrase(group)
+
+    def _new(self, group: Phrase) -> int:
+        self.nouns.append(PromptNoun(group.name, group.count, list(group.attributes)))
+        index = len(self.nouns) - 1
+        self._begun[index] = (self._start, group.end)
+        self._check_phrase(group)
+        return index
+
+    def _check_phrase(self, group: Phrase) -> None:
+        tokens = self.tokens[self._start : group.end]
+        for at, token in enumerate(tokens):
+            if token.tag is Tag.POSSESSIVE:
+                tokens = tokens[at + 1 :]  # the owner is a phrase of its own
+                break
+        nouns = [token.word for token in tokens if token.tag is Tag.NOUN]
+        if len(nouns) > 1 and vg150().class_of(group.name) is None and self._may_act(nouns, group.end):
+            self.doubts.append(" ".join(nouns))
+        measures = [token for token in tokens if token.word in lexicon()["collections"] and token.tag is Tag.NOUN]
+        vague = any(token.word in _PARTS for token in measures)
+        if measures and (vague or any(token.tag is Tag.NUMBER for token in tokens)):
+            self.doubts.append(" ".join(token.word for token in tokens))
+
+    def _may_act(self, nouns: Sequence[str], end: int) -> bool:
+        """Return True if the last of several nouns may be the verb of the one before: "a glove stand on"."""
+        following = self.tokens[end] if end < len(self.tokens) else None
+        if is_being(nouns[0]) and (following is None or following.tag is not Tag.POSSESSIVE):
+            return True
+        goes_on = following is not None and (following.tag is Tag.PREPOSITION or following.tag in OPENS_NOUN)
+        return bool(lexicon().verb(nouns[-1])) and goes_on and nouns[-1] not in _THINGS
+
+    def _check_acts(self) -> None:
+        """Doubt an -ing form where a noun is expected: "her knitting", "active bleeding"."""
+        for before, token in zip(self.tokens, self.tokens[1:], strict=False):
+            opens = before.tag in _BEFORE_NOUNS or before.word == "her"
+            if token.tag in (Tag.ING, Tag.ADVERB) and token.word.endswith("ing") and opens:
+                self.doubts.append(token.word)
+
+    def _ends(self, following: int | None) -> bool:
+        return following is None or self.tokens[following].tag is Tag.STOP
+
+    def _check_nouns(self, read: Pool) -> None:
+        """Doubt nouns that the pool lacks, other than those of pictures, collections, regions and times."""
+        lists = lexicon()
+        silent = lists["picture_words"] | lists["collections"] | lists["regions"] | lists["picture_starts"]
+        named = {word for entity in read.entities for word in entity.name.replace("'s", " 's").split()}
+        named |= {attribute for entity in read.entities for attribute in entity.attributes}
+        for token in self.tokens:
+            if token.tag is not Tag.NOUN or token.word in silent:
+                continue
+            if {token.word, singular(token.word)}.isdisjoint(named):
+                self.doubts.append(token.word)
+
+    def _check_subjects(self, read: Pool) -> None:
+        """Doubt a clause whose verb or preposition relates nothing, or that leaves a thing unrelated."""
+        related = {end for triple in read.triples for end in (triple.subject, triple.object)}
+        relates = any(token.tag in VERBS or (token.tag is Tag.PREPOSITION and token.base) for token in self.tokens)
+        apart = [entity.name for at, entity in enumerate(read.entities) if at not in related]
+        if relates and read.triples and apart:
+            self.doubts.append(apart[0])
+        prepositions = [token for token in self.tokens if token.tag is Tag.PREPOSITION and token.base]
+        if prepositions and not read.triples and len(read.entities) > 1:
+            self.doubts.append(prepositions[0].word)
+
+    def _following(self, at: int) -> int | None:
+        """Return the index of the next token that is no adverb."""
+        while at < len(self.tokens) and self.tokens[at].tag is Tag.ADVERB:
+            at += 1
+        return at if at < len(self.tokens) else None
+
+    def bare(self) -> list[int]:
+        """Return the entities that are named in the singular without article, number or owner ("castle")."""
+        opening = OPENS_NOUN - {Tag.NOUN, Tag.ADJECTIVE, Tag.MODIFIER}
+        found = []
+        for index, (start, end) in self._begun.items():
+            words = self.tokens[start:end]
+            name = self.nouns[index].name
+            heads = [token for token in words if token.tag is Tag.NOUN]
+            plain = not any(token.tag in opening or token.tag is Tag.POSSESSIVE for token in words)
+            if plain and self.nouns[index].count == 1 and heads and name.split()[-1] not in PLURAL_ONLY:
+                found.append(index)
+        return found
+
+
+def _is_place(token: Token, agent: Phrase) -> bool:
+    """Return True if "by" may tell where something is: "parked by a river", unless a being follows."""
+    postures = (
+        "sit",
+        "stand",
+        "lie",
+        "lay",
+        "park",
+        "seat",
+        "place",
+        "set",
+        "mount",
+        "locate",
+        "situate",
+        "hang",
+        "position",
+    )
+    return token.base in postures and not is_being(agent.name)

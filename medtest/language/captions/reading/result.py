@@ -1,0 +1,128 @@
+"""Result of reading a prompt, and the closed list of reasons that go with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+from medtest.core.scenes import Absence, Pool
+
+Measure: TypeAlias = tuple[int, str]
+"""Index of an entity, and the words of its size, grade or score ("5 mm", "Paris Is"), which are no count."""
+
+
+class Reason(StrEnum):
+    """Property of a prompt that its reading rests on, or that keeps it from being sent.
+
+    The first five are handled: the prompt is sent. Each of the others alone keeps a prompt from being sent
+    (:data:`REFUSING`).
+    """
+
+    COMMAND = "command"
+    STYLE_TAGS = "style_tags"
+    NEGATION = "negation"
+    MEASURES = "measures"
+    MISSPELT = "misspelt"
+    NOTHING_NAMED = "nothing_named"
+    OTHER_LANGUAGE = "other_language"
+    UNKNOWN_WORDS = "unknown_words"
+    NEGATION_UNCLEAR = "negation_unclear"
+    UNCLEAR = "unclear"
+
+
+MEANINGS: dict[Reason, str] = {
+    Reason.COMMAND: "begins with a command, which stays as it is",
+    Reason.STYLE_TAGS: "has words on how the picture is made or looks, which stay as they are",
+    Reason.NEGATION: "denies something, which is tested as absent",
+    Reason.MEASURES: "states a size, grade or score, which is no count",
+    Reason.MISSPELT: "has misspelt words, read as the nearest known word",
+    Reason.NOTHING_NAMED: "names nothing that could be seen",
+    Reason.OTHER_LANGUAGE: "is not English",
+    Reason.UNKNOWN_WORDS: "has words that are in no word list",
+    Reason.NEGATION_UNCLEAR: "denies something in a way that is not understood",
+    Reason.UNCLEAR: "has more than one reading",
+}
+"""Reasons in words, to follow "the prompt"."""
+REFUSING: frozenset[Reason] = frozenset(
+    {
+        Reason.NOTHING_NAMED,
+        Reason.OTHER_LANGUAGE,
+        Reason.UNKNOWN_WORDS,
+        Reason.NEGATION_UNCLEAR,
+        Reason.UNCLEAR,
+    }
+)
+"""Reasons for not sending a prompt."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PromptReading:
+    """Reading of a prompt.
+
+    Attributes:
+        text: The prompt, as its author wrote it.
+        pool: Entities and relations that the prompt asks for, without denied ones.
+        command: Words at the beginning that ask for a picture ("Draw", "Generate an image of"), verbatim; "" for none.
+        tags: Words on how the picture is made or looks ("8k", "oil painting"), verbatim, in the prompt's order.
+        absent: What the prompt denies, by names.
+        measures: Sizes, grades and scores of entities.
+        reasons: What the reading rests on, and why a prompt is not sent, without repeats.
+        details: The words behind a reason, by reason ("brwon: brown").
+    """
+
+    text: str
+    pool: Pool = Pool()
+    command: str = ""
+    tags: tuple[str, ...] = ()
+    absent: tuple[Absence, ...] = ()
+    measures: tuple[Measure, ...] = ()
+    reasons: tuple[Reason, ...] = ()
+    details: tuple[tuple[Reason, str], ...] = ()
+
+    @property
+    def confidence(self) -> str:
+        """``high``: plain English; ``medium``: some words needed handling; ``low``: not understood, and not sent."""
+        if not REFUSING.isdisjoint(self.reasons):
+            return "low"
+        return "medium" if self.reasons else "high"
+
+    @property
+    def is_understood(self) -> bool:
+        """True if the prompt may be sent."""
+        return self.confidence != "low"
+
+    def as_json(self) -> dict[str, Any]:
+        """Convert to JSON values, by attribute, with ``confidence``."""
+        return {
+            "text": self.text,
+            "pool": self.pool.as_json(),
+            "command": self.command,
+            "tags": list(self.tags),
+            "absent": [list(absence) for absence in self.absent],
+            "measures": [list(measure) for measure in self.measures],
+            "confidence": self.confidence,
+            "reasons": [str(reason) for reason in self.reasons],
+            "details": [[str(reason), words] for reason, words in self.details],
+        }
+
+    @classmethod
+    def of_json(cls, value: Any) -> PromptReading:
+        """Create a reading from the result of :meth:`as_json`.
+
+        Raises:
+            ValueError: The value has another form.
+        """
+        try:
+            return cls(
+                text=str(value["text"]),
+                pool=Pool.of_json(value["pool"]),
+                command=str(value.get("command", "")),
+                tags=tuple(map(str, value.get("tags", ()))),
+                absent=tuple(tuple(map(str, absence)) for absence in value.get("absent", ())),
+                measures=tuple((int(index), str(words)) for index, words in value.get("measures", ())),
+                reasons=tuple(map(Reason, value.get("reasons", ()))),
+                details=tuple((Reason(reason), str(words)) for reason, words in value.get("details", ())),
+            )
+        except (TypeError, KeyError, AttributeError) as error:
+            raise ValueError(f"no reading of a prompt ({error})") from None

@@ -1,0 +1,80 @@
+"""Readings of prompts: command, style tags, denials, sizes, passives, spelling, and refusals."""
+
+from __future__ import annotations
+
+import pytest
+
+from medtest.language.captions.reading.reader import read_prompt
+from medtest.language.captions.reading.result import MEANINGS, REFUSING, PromptReading, Reason
+
+
+def test_a_command_is_kept_and_is_no_thing() -> None:
+    reading = read_prompt("Draw a fox next to a tree.")
+    assert reading.command == "Draw"
+    assert reading.pool.named() == (("fox", "near", "tree"),)
+    assert (reading.confidence, reading.reasons) == ("medium", (Reason.COMMAND,))
+
+
+def test_style_tags_are_kept_and_are_no_things() -> None:
+    reading = read_prompt("two foxes in a basket, 8k, bokeh, photorealistic")
+    assert reading.tags == ("8k", "bokeh", "photorealistic")
+    assert [(entity.name, entity.count) for entity in reading.pool.entities] == [("fox", 2), ("basket", 1)]
+
+
+@pytest.mark.parametrize(
+    ("text", "absent", "triples"),
+    [
+        ("A man is not wearing a hat.", (("man", "wearing", "hat"),), ()),
+        ("A dog on a beach with no people.", (), None),
+        ("There are no cars on the street near the church.", (("car",),), (("street", "near", "church"),)),
+        ("The door is not red.", (("door", "red"),), ()),
+    ],
+)
+def test_what_is_denied_is_absent_from_the_pool(
+    text: str, absent: tuple[tuple[str, ...], ...], triples: tuple[tuple[str, str, str], ...] | None
+) -> None:
+    reading = read_prompt(text)
+    if triples is None:  # who is without people, the dog or the beach?
+        assert Reason.NEGATION_UNCLEAR in reading.reasons
+        return
+    assert (reading.absent, reading.pool.named()) == (absent, triples)
+    assert Reason.NEGATION in reading.reasons
+
+
+def test_the_agent_of_a_passive_acts() -> None:
+    reading = read_prompt("A boat is pulled by two horses.")
+    assert reading.pool.named() == (("horse", "pulling", "boat"),)
+
+
+def test_a_size_is_no_count() -> None:
+    reading = read_prompt("Colonoscopy image of a polyp, 5 mm, Paris Is")
+    assert [(entity.name, entity.count) for entity in reading.pool.entities] == [("polyp", 1)]
+    assert reading.measures == ((0, "5 mm"), (0, "Paris Is"))
+
+
+def test_a_misspelt_word_is_the_nearest_word() -> None:
+    reading = read_prompt("A brwon dog on a sofa.")
+    assert reading.pool.entities[0].attributes == ("brown",)
+    assert reading.reasons == (Reason.MISSPELT,)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("Ein alter Mann mit einem Hut", Reason.OTHER_LANGUAGE),
+        ("猫が窓のそばに座っている", Reason.OTHER_LANGUAGE),
+        ("A qwxzy next to a tree.", Reason.UNKNOWN_WORDS),
+        ("A man feeding a horse with a hat and a dog in a coat.", Reason.UNCLEAR),
+        ("Draw it.", Reason.NOTHING_NAMED),
+    ],
+)
+def test_what_is_not_understood_is_refused_with_a_reason(text: str, reason: Reason) -> None:
+    reading = read_prompt(text)
+    assert reason in reading.reasons
+    assert not reading.is_understood
+
+
+def test_readings_are_kept_as_json() -> None:
+    reading = read_prompt("Draw a boat without sails, 8k")
+    assert PromptReading.of_json(reading.as_json()) == reading
+    assert set(MEANINGS) == set(Reason) >= REFUSING
