@@ -37,6 +37,7 @@ BITS = {
     "chexnet-compact": 8,
     "chexnet-compact-standard": 7,
     "chexnet-compact-mpadvt": 6,
+    "chexnet_sides-compact": 8,
     "inceptionv3_dr-compact": 9,
     "inceptionv3_dr-compact-standard": 7,
     "inceptionv3_dr-compact-mpadvt": 8,

@@ -18,6 +18,7 @@ SYSTEMS: dict[str, str] = {
     "callable": "medtest.systems.adapters.callable:CallableSystem",
     "chat_images": "medtest.systems.pictures.services:ChatImages",
     "chexnet": "medtest.systems.classification.families:CheXNetSystem",
+    "chexnet_sides": "medtest.systems.classification.film_sides:CheXNetSidesSystem",
     "coherence_diffusion": "medtest.systems.restoration.coherence_diffusion:CoherenceDiffusion",
     "coherence_shock": "medtest.systems.restoration.shock:CoherenceShock",
     "command": "medtest.systems.adapters.command:Command",

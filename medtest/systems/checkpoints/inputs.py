@@ -68,6 +68,7 @@ INPUTS: Mapping[str, InputKind] = {
     "attnmel": ATTNMEL["isic2016"],
     "inceptionv3_dr": CIFAR10,
     "chexnet": IMAGENET,
+    "chexnet_sides": IMAGENET,
 }
 """Formats by family of medtest's networks."""
 
