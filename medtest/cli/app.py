@@ -370,6 +370,7 @@ def _command() -> Callable[..., object]:
     from medtest.cli.followups.store import app as followups
     from medtest.cli.models.readers import app as readers
     from medtest.cli.models.weights import app as weights
+    from medtest.cli.prompts.command import app as prompts
     from medtest.cli.run.schema import print_schema
     from medtest.cli.study import app as study
     from medtest.cli.training.commands import app as train
@@ -380,6 +381,7 @@ def _command() -> Callable[..., object]:
         ("readers", readers, MODELS, "Measure sensitivity and specificity of picture readers."),
         ("study", study, MAKE, "Make, serve and report a human study."),
         ("data", data, MAKE, "Inspect data sets and print commands that run on them."),
+        ("prompts", prompts, MAKE, "Export prompts to be drawn elsewhere, and import the pictures."),
         ("followups", followups, MAKE, "Make, verify and export stored follow-ups."),
         ("objects", objects, MAKE, "Build libraries of cut-out objects from images and masks."),
     ):

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from medtest.core.cases import UNCHANGED, ReasonCode
 from medtest.core.oracles.criteria import ALONE, NO_THRESHOLD, components
-from medtest.report.charts.heat import SUMS, EfrRows, beside, percent
+from medtest.report.charts.heat import SUMS, EfrRows, beside, percent, unjudged
 from medtest.report.pages.material import Material
 from medtest.report.pages.words import counted, criterion_keys, criterion_words, violations_of
 from medtest.results.gating.conditions import FAILED, NOT_SHOWN, PASSED, Condition, Verdict, what_helps
@@ -80,7 +80,7 @@ def _pairs(rates: Sequence[EfrRows], materials: Sequence[Material]) -> list[tupl
 def _cell(rates: EfrRows, relation: str, material: Material) -> str:
     row = rates.get(relation=relation, **criterion_keys(material))
     if row is None or not int(row["cases"]):
-        return "no case"
+        return unjudged(relation)
     return f"{row['efr_percent']:5.1f} [{row['ci_low']:4.1f}, {row['ci_high']:5.1f}]"
 
 

@@ -3,13 +3,32 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import ClassVar
+from dataclasses import replace
+from typing import Any, ClassVar
 
-from medtest.core.cases import NO_IMAGE, Effect, FollowUp, Params, PreparedSeed, Prompt
+import numpy as np
+from pydantic import Field
+
+from medtest.core.cases import NO_IMAGE, Address, Effect, FollowUp, Params, PreparedSeed, Prompt
 from medtest.core.errors import NotApplicable
 from medtest.core.scenes import difference
 from medtest.core.tasks.base import PROMPT
-from medtest.relations.base import Relation
+from medtest.relations.base import Relation, RelationSettings
+
+
+class PromptSettings(RelationSettings):
+    """Settings of relations for prompts.
+
+    Attributes:
+        pictures: Pictures of every changed prompt, each a case of its own that is compared with the source's picture.
+    """
+
+    pictures: int = Field(default=1, ge=1, le=100)
+
+    def counted(self) -> dict[str, Any]:
+        """Return the settings that enter digests, without the usual single picture."""
+        counted = super().counted()
+        return counted if self.pictures > 1 else {key: value for key, value in counted.items() if key != "pictures"}
 
 
 class PromptRelation(Relation):
@@ -18,12 +37,25 @@ class PromptRelation(Relation):
     It has no levels: its cases have severity 0.
     """
 
+    Settings: ClassVar[type[RelationSettings]] = PromptSettings
     group: ClassVar[str] = "prompts"
     takes: ClassVar[frozenset[str]] = frozenset({PROMPT})
 
     def severities(self) -> tuple[int, ...]:
         """Return ``(0,)``."""
         return (0,)
+
+    def pictures(self) -> int:
+        """Return the number of consecutive repeats that share one changed prompt."""
+        return int(getattr(self.settings, "pictures", 1))
+
+    def repeats(self) -> int:
+        """Return the number of cases for each prompt: draws of a change, times the pictures of each."""
+        return super().repeats() * self.pictures()
+
+    def generator(self, address: Address, suite_seed: int) -> np.random.Generator:
+        """Return the random generator of a case; the pictures of one changed prompt share it."""
+        return super().generator(replace(address, repeat=address.repeat // self.pictures()), suite_seed)
 
     @abstractmethod
     def change(self, prompt: Prompt, params: Params) -> Prompt:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 WARN = "\N{WARNING SIGN}"
 """Shown beside every rate of an attack that fails a check."""
+NOT_MEASURED = "not measured"
+"""Shown instead of a floor if no repeat of an unchanged input was judged."""
 SUMS = (efr.OVERALL, efr.OVERALL_CELLS)
 
 
@@ -126,12 +128,17 @@ def blank(empty: str = "", title: str = "", background: str = "#ffffff") -> dict
     return {"background": background, "colour": "#5c6370", "value": "", "empty": empty, "lines": [], "title": title}
 
 
+def unjudged(relation: str) -> str:
+    """Return the words shown instead of a relation's rate if none of its cases was judged."""
+    return NOT_MEASURED if relation == UNCHANGED else "no case"
+
+
 def cell(row: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the cell of a row of rates."""
     if row is None:
         return blank()
     if int(row["cases"]) == 0:
-        return blank("no case", beside(row), "#f5f7fa")
+        return blank(unjudged(str(row["relation"])), beside(row), "#f5f7fa")
     lines = [f"{row['violations']:,} of {row['cases']:,}", interval(row)]
     return filled(float(row["efr_percent"]), lines, title=beside(row), method=str(row["ci_method"]))
 
@@ -153,8 +160,10 @@ def beside(row: Mapping[str, Any]) -> str:
     ]
     if not parts:
         return "all judged"
-    over_all = f"EFR over all {int(row['generated']):,} cases: {percent(row['efr_generated_percent'])}"
-    return f"not judged: {', '.join(parts)} ({over_all})"
+    not_judged = f"not judged: {', '.join(parts)}"
+    if row["relation"] == UNCHANGED and not int(row["cases"]):
+        return not_judged  # a floor that is not measured is no rate of 0
+    return f"{not_judged} (EFR over all {int(row['generated']):,} cases: {percent(row['efr_generated_percent'])})"
 
 
 def heat(

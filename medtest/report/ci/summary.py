@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from medtest.api.redact import visible
 from medtest.core.cases import UNCHANGED
 from medtest.core.version import __version__
-from medtest.report.charts.heat import beside, interval, percent
+from medtest.report.charts.heat import beside, interval, percent, unjudged
 from medtest.report.ci.cells import Row, overall_row, rate_rows, relation_rows, standing
 from medtest.report.pages.gates import gates
 from medtest.report.pages.material import Material
@@ -137,7 +137,7 @@ def _relations(rows: Sequence[Row]) -> list[str]:
     table = [
         [
             escaped(row["relation"]) + (" (floor)" if row["relation"] == UNCHANGED else ""),
-            percent(row["efr_percent"]) if int(row["cases"]) else "no case",
+            percent(row["efr_percent"]) if int(row["cases"]) else unjudged(str(row["relation"])),
             interval(row) if int(row["cases"]) else "",
             f"{int(row['violations']):,} of {int(row['cases']):,}",
             *(rates.get((str(row["relation"]), level), "") for level in levels),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from medtest.core.cases import UNCHANGED
-from medtest.report.charts.heat import percent
+from medtest.report.charts.heat import NOT_MEASURED, percent
 from medtest.report.pages import sections
 from medtest.report.pages.gates import gates
 from medtest.report.pages.material import Material
@@ -17,6 +17,7 @@ from medtest.results.rates import efr
 
 _GATES = (FAILED, PASSED, "none")
 """Worst first."""
+FLOOR = "floor"
 _EFR = "EFR: error-finding rate, the percentage of judged cases that are violations."
 
 
@@ -29,7 +30,7 @@ class Headline:
         simulated: Whether the system simulates a product.
         metrics: Available values among ``efr``, ``efr_low``, ``efr_high``, ``floor`` (percent) and ``source_score``; no
             rate of fewer judged cases than the task's headlines need.
-        tags: ``weakest_relation`` and ``gate``.
+        tags: ``weakest_relation`` and ``gate``; ``floor`` if it is not measured.
     """
 
     name: str
@@ -49,7 +50,7 @@ def headline_of(material: Material, name: str) -> Headline:
         ends = (row["efr_percent"], row["ci_low"], row["ci_high"])
         values |= {key: float(value) for key, value in zip(HEADLINE, ends, strict=False)}
     if floor is not None and int(floor["cases"]) >= least:
-        values["floor"] = float(floor["efr_percent"])
+        values[FLOOR] = float(floor["efr_percent"])
     seeds, score = material.tables.seeds, sections.curve_score(material)
     if not seeds.empty and score in seeds.columns and seeds[score].notna().any():
         values["source_score"] = float(seeds[score].mean())
@@ -57,11 +58,12 @@ def headline_of(material: Material, name: str) -> Headline:
     gate = "none" if judged is None else PASSED if judged else FAILED
     worst = sections.weakest(material, rates)
     weakest = "none" if worst is None else f"{worst[0]}, {percent(worst[1]['efr_percent'])}"
+    unmeasured = {FLOOR: NOT_MEASURED} if floor is not None and not int(floor["cases"]) else {}
     return Headline(
         name=name,
         simulated=material.simulated,
         metrics={key: value for key, value in values.items() if value == value},
-        tags={WEAKEST: weakest, GATE: gate},
+        tags={WEAKEST: weakest, GATE: gate, **unmeasured},
     )
 
 
@@ -96,6 +98,12 @@ def _table(rows: Sequence[Headline]) -> str:
             name: f"{value:.3f}" if name == "source_score" else f"{value:.1f}" for name, value in row.metrics.items()
         }
         ends = f"{shown['efr_low']} to {shown['efr_high']}" if {"efr_low", "efr_high"} <= set(shown) else ""
-        cells = [row.name, shown.get("efr", ""), ends, shown.get("floor", ""), shown.get("source_score", "")]
+        cells = [
+            row.name,
+            shown.get("efr", ""),
+            ends,
+            shown.get(FLOOR, row.tags.get(FLOOR, "")),
+            shown.get("source_score", ""),
+        ]
         lines.append([*cells, row.tags[WEAKEST], row.tags[GATE]])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -15,7 +15,7 @@ from medtest.core.oracles.criteria import NO_THRESHOLD, criterion_name
 from medtest.core.version import __version__
 from medtest.report.attacks.searched import searches
 from medtest.report.attacks.section import attacks
-from medtest.report.charts.heat import EfrRows, beside, heat, interval, percent
+from medtest.report.charts.heat import NOT_MEASURED, EfrRows, beside, heat, interval, percent
 from medtest.report.charts.reliance import reliance
 from medtest.report.inside.section import inside
 from medtest.report.pages import sections
@@ -266,12 +266,13 @@ def _cards(material: Material, row: Mapping[str, Any] | None, rates: EfrRows) ->
         cards += sections.mean_cards(material)
     cards += material.tables.own.cards()
     floor = rates.get(relation=UNCHANGED, **criterion_keys(material))
-    if floor is not None and int(floor["cases"]):
+    if floor is not None:
+        measured = int(floor["cases"]) > 0
         cards.append(
             {
                 "name": f"Floor: unchanged {material.wanted.task.report.case_input}",
-                "value": percent(floor["efr_percent"]),
-                "lines": [violations_of(floor)],
+                "value": percent(floor["efr_percent"]) if measured else NOT_MEASURED,
+                "lines": [violations_of(floor) if measured else beside(floor)],
             }
         )
     return cards

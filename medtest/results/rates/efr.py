@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from medtest.core.cases import UNCHANGED
 from medtest.core.oracles import criteria
 from medtest.results.columns import columns_in
 from medtest.results.cube.axes import ALL, OVERALL, OVERALL_CELLS, Axes, axes
@@ -133,4 +134,7 @@ def _one_criterion(
         "efr_generated_percent": np.round(100 * violations / np.maximum(generated, 1), 4),
         **lost,
     }
-    return table(place.names(OVERALL, OVERALL_CELLS), columns, generated > 0)
+    frame = table(place.names(OVERALL, OVERALL_CELLS), columns, generated > 0)
+    unmeasured = (frame["relation"] == UNCHANGED) & (frame["cases"] == 0)  # a floor without a case is no rate of 0
+    frame.loc[unmeasured, "efr_generated_percent"] = np.nan
+    return frame

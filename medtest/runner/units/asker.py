@@ -21,6 +21,7 @@ from medtest.runner.units.open_units import OpenUnit, Recorder, Share
 from medtest.runner.units.searching.waiting import WaitingSearches
 from medtest.runner.units.seeing import ReadingStage
 from medtest.systems.answering.asking import Asked, Asking, AskingSystem
+from medtest.systems.base import Missing
 
 TOGETHER = "together"
 """Placeholder for the question in the label of a call that asks all of them."""
@@ -296,6 +297,9 @@ class Asker:
                     elapsed_ms=milliseconds,
                     spent=_spent(answered),
                 )
+            elif isinstance(output, Missing):
+                reason = Reason(ReasonCode.NO_PREDICTION, output.reason)
+                answer = SystemAnswer(output=None, verdict=Verdict.SKIP, reason=reason)
             else:
                 # Before anything is read from it: evidence must match the stored words.
                 words: Mapping[str, Any] = {

@@ -17,7 +17,7 @@ from medtest.core.cases import Address, AnswerOutput, Ask, Image, PictureOutput,
 from medtest.core.errors import MedtestError
 from medtest.core.probes import Need
 from medtest.core.records import SIMULATED, is_simulated
-from medtest.systems.base import RawAnswer, System
+from medtest.systems.base import Missing, RawAnswer, System
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,14 +78,14 @@ class Asked:
 
     Attributes:
         number: Number of the call.
-        outputs: One per question, or one for the prompt; a string is the reason of an ERROR.
+        outputs: One per question, or one for the prompt; a string gives the reason of an ERROR, ``Missing`` of a SKIP.
         seconds: Duration; None for cached answers.
         failed_usd: Cost of calls that ended in an ERROR; None without a price.
         attempts: Number of those calls.
     """
 
     number: int
-    outputs: tuple[AnswerOutput | PictureOutput | str, ...]
+    outputs: tuple[AnswerOutput | PictureOutput | Missing | str, ...]
     seconds: float | None = None
     failed_usd: float | None = None
     attempts: int = 0

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 from pydantic import Field
 
 from medtest.api.drawn.store import pixels_of
-from medtest.core.cases import Image, Json
+from medtest.core.cases import UNCHANGED, Address, Image, Json, Prompt
 from medtest.core.errors import MedtestError, Mistake
 from medtest.core.files.images import BadFileError, read_bytes
 from medtest.core.files.walk import files_below, named_below
@@ -21,14 +20,18 @@ from medtest.systems.adapters.folders.predictions import file_of
 from medtest.systems.answering.asking import Asking
 from medtest.systems.base import SystemSettings
 from medtest.systems.files import cached_sha256, file_mistakes, folder_mistakes, folder_sha256, user_path
-from medtest.systems.pictures.local import LocalDrawing
+from medtest.systems.pictures.local import LocalDrawing, NotDrawn
+from medtest.systems.pictures.picture_table import TABLE, PictureTable, words_sha256
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff")
 """File suffixes, in search order."""
 _SUFFIXES = (*SUFFIXES, *(suffix.upper() for suffix in SUFFIXES))
-_KEYS = ("address", "prompt")
-_MOST_TABLE = 256 * 2**20
+EXPORTED = "prompts.csv"
+"""Exported prompts, one row for each picture to be drawn."""
 NO_PICTURE = "no picture"
+ONE_PICTURE = "no further picture of this prompt was drawn"
+SAME_PICTURE = "its picture is the source's own, not one that was drawn again"
+OTHER_PROMPT = "the table's picture is of another prompt; export the prompts again"
 
 
 class FinishedPicturesSettings(SystemSettings):
@@ -36,8 +39,8 @@ class FinishedPicturesSettings(SystemSettings):
 
     Attributes:
         folder: Folder of the pictures.
-        table: CSV file with a column ``file`` (below the folder) and ``address``, ``prompt`` or both; "" finds files by
-            address only.
+        table: CSV file with a column ``file`` (below the folder) and ``address``, ``prompt`` or both; "" takes
+            ``pictures.csv`` of the folder, or without it finds files by address.
         kept_size: Longer side in pixels to which pictures are resized before they are stored; null keeps their size.
     """
 
@@ -51,8 +54,11 @@ class FinishedPictures(LocalDrawing):
 
     The picture of a source case is ``<dataset>/<seed_id>.png``, that of a follow-up case
     ``<dataset>/<seed_id>/<relation>_s<severity>_f<frame>_r<repeat>.png``; the folder may be omitted if there is only
-    one data set. A table overrides this: each row maps an address as shown in records, or a prompt, to a file; the
-    first match wins. A case without a picture is an ERROR.
+    one data set. A table overrides this (:class:`~medtest.systems.pictures.picture_table.PictureTable`): each row maps
+    an address as shown in records, or a prompt, to a file. A case without a picture is an ERROR.
+
+    A repeat of the unchanged prompt needs another picture than the source's: with the same one the rate of random
+    differences would be 0 by construction. Such a case is SKIP, and the floor counts as not measured.
     """
 
     finished: ClassVar[bool] = True
@@ -74,15 +80,19 @@ class FinishedPictures(LocalDrawing):
             mistakes += file_mistakes(own.table, where=self.name, key="table", suffixes=(".csv",))
         if mistakes:
             return mistakes
-        if own.table:
-            try:
-                _ = self._rows
-            except MedtestError as error:
-                allowed = "a CSV file with a column file, and address or prompt"
-                return [Mistake(where=self.name, key="table", found=str(error), allowed=allowed)]
-        elif not any(path.suffix in _SUFFIXES for path in files_below(user_path(own.folder))):
+        try:
+            table = self._table
+        except MedtestError as error:
+            allowed = "a CSV file with a column file, and address or prompt"
+            return [Mistake(where=self.name, key="table", found=str(error), allowed=allowed)]
+        if table is None and not any(path.suffix in _SUFFIXES for path in files_below(user_path(own.folder))):
             problem = f"{own.folder} (no picture found)"
             return [Mistake(where=self.name, key="folder", found=problem, allowed=", ".join(SUFFIXES))]
+        if table is None and (user_path(own.folder) / EXPORTED).is_file():
+            problem = f"{own.folder}, whose prompts are exported and whose pictures are not matched yet"
+            fix = f"medtest prompts import file={own.folder}"
+            allowed = f"a folder with {TABLE}"
+            return [Mistake(where=self.name, key="folder", found=problem, allowed=allowed, fix=fix)]
         return ()
 
     def fingerprint(self) -> dict[str, Json]:
@@ -90,28 +100,22 @@ class FinishedPictures(LocalDrawing):
         printed: dict[str, Json] = {
             "folder_sha256": folder_sha256(user_path(self.settings.folder), frozenset(_SUFFIXES))
         }
-        if self.settings.table:
-            printed["table_sha256"] = cached_sha256(user_path(self.settings.table))
+        if self._table_path is not None:
+            printed["table_sha256"] = cached_sha256(self._table_path)
         return printed
 
     @cached_property
-    def _rows(self) -> dict[tuple[str, str], str]:
-        """Files of the table by column and value; raises MedtestError if the table is invalid."""
-        path = user_path(self.settings.table)
-        try:
-            if path.stat().st_size > _MOST_TABLE:
-                raise MedtestError(f"{path.name} is larger than {_MOST_TABLE // 2**20} MB")
-            rows = list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8-sig"))))
-        except (OSError, UnicodeDecodeError, csv.Error) as error:
-            raise MedtestError(f"{path.name} cannot be read ({type(error).__name__})") from None
-        if not rows or "file" not in rows[0] or not any(key in rows[0] for key in _KEYS):
-            raise MedtestError(f"{path.name} lacks rows, or a column")
-        files: dict[tuple[str, str], str] = {}
-        for row in rows:
-            for key in _KEYS:
-                if row.get(key) and row["file"]:
-                    files.setdefault((key, row[key].strip()), row["file"].strip())
-        return files
+    def _table_path(self) -> Path | None:
+        """The table: the named one, or the one of ``medtest prompts import`` in the folder; None without one."""
+        if self.settings.table:
+            return user_path(self.settings.table)
+        beside = user_path(self.settings.folder) / TABLE
+        return beside if beside.is_file() else None
+
+    @cached_property
+    def _table(self) -> PictureTable | None:
+        """The table's rows; raises MedtestError if it is invalid."""
+        return None if self._table_path is None else PictureTable(self._table_path)
 
     # ------------------------------------------------------------------------------------------------------- the run
 
@@ -119,27 +123,42 @@ class FinishedPictures(LocalDrawing):
         """Return the case's picture.
 
         Raises:
-            LookupError: There is none.
+            LookupError: There is none, or that of another prompt.
+            NotDrawn: Fewer pictures of a prompt were drawn than the plan has cases.
             BadFileError: It cannot be read.
         """
-        path = self._file(call)
-        if path is None:
-            raise LookupError(NO_PICTURE)
+        path = self._file(call.addresses[0], call.required_prompt)
+        if call.addresses[0].relation != UNCHANGED:
+            if path is None:
+                raise LookupError(NO_PICTURE)
+            return self._pixels(path)
+        source = self._file(call.addresses[0].source(), call.required_prompt)
+        if path is None or path == source:
+            raise NotDrawn(ONE_PICTURE)
+        pixels = self._pixels(path)
+        if source is not None and np.array_equal(pixels, self._pixels(source)):
+            raise NotDrawn(SAME_PICTURE)
+        return pixels
+
+    def _pixels(self, path: Path) -> Image:
         try:
             return pixels_of(read_bytes(path).content, self.kept_size)
         except BadFileError as error:
             raise BadFileError(f"{path.name} {error}") from None
 
-    def _file(self, call: Asking) -> Path | None:
+    def _file(self, address: Address, prompt: Prompt) -> Path | None:
         folder = user_path(self.settings.folder)
-        if not self.settings.table:
-            return file_of(call.addresses[0], folder, _SUFFIXES)
-        keys = (("address", str(call.addresses[0])), ("prompt", call.required_prompt.text.strip()))
-        named = next((self._rows[key] for key in keys if key in self._rows), None)
-        if named is None:
+        if self._table is None:
+            return file_of(address, folder, _SUFFIXES)
+        entry = self._table.find(address, prompt.text)
+        if entry is None:
             return None
-        path = named_below(folder, named)
+        if not entry.file:
+            raise NotDrawn(ONE_PICTURE)
+        if entry.prompt_sha256 not in ("", words_sha256(prompt.text)):
+            raise LookupError(OTHER_PROMPT)
+        path = named_below(folder, entry.file)
         return path if path is not None and path.is_file() else None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_rows"}
+        return {name: value for name, value in self.__dict__.items() if name not in ("_table", "_table_path")}

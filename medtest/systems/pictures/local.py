@@ -15,12 +15,17 @@ from medtest.core.cases import Image, PictureOutput, image_sha256
 from medtest.core.errors import MedtestError, OutputProblem
 from medtest.core.records import PICTURES
 from medtest.systems.answering.asking import Asked, Asking, AskingSystem, BudgetLimits
+from medtest.systems.base import Missing
 
 BLANK = "the picture is of one colour"
 
 
 class Filtered(Exception):
     """A pipeline's own filter blocked a picture; the message names it."""
+
+
+class NotDrawn(Exception):
+    """No picture was drawn for a case, through no fault of the system: the case is SKIP with this message."""
 
 
 class LocalDrawing(AskingSystem):
@@ -60,6 +65,7 @@ class LocalDrawing(AskingSystem):
 
         Raises:
             Filtered: A filter blocked it.
+            NotDrawn: There is none, and the case is not to be judged.
             Exception: Any other failure, which becomes an ERROR of the case.
         """
 
@@ -84,6 +90,8 @@ class LocalDrawing(AskingSystem):
             picture = self._put(pixels)
         except Filtered as error:
             why = str(error)
+        except NotDrawn as error:
+            return Asked(number=call.number, outputs=(Missing(str(error)),), seconds=time.perf_counter() - began)
         except OutputProblem:
             raise
         except Exception as error:  # noqa: BLE001 - the system under test may raise anything

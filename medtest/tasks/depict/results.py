@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from medtest.core.tasks.results import TaskPage, TaskResults
-from medtest.report.charts.heat import percent, rows_of
+from medtest.report.charts.heat import NOT_MEASURED, percent, rows_of
 from medtest.report.pages.material import Material
 from medtest.report.pages.words import TOO_FEW, few_words
 from medtest.results.columns import seeds_of
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 LARGEST = "Largest net error rate"
 _NONE_ABOVE = f"no operator's net error rate, over at least {LEAST_JUDGED} pairs,"
+_NO_FLOOR = "no prompt has a second picture that was judged"
 TEMPLATE = Path(__file__).parent / "report" / "depictions.html.j2"
 
 
@@ -69,8 +70,10 @@ class DepictResults(TaskResults):
             lines.append(f"rate {percent(100 * row['rate'])} of {row['cases']:,} pairs, strict")
             lines.append(f"cannot tell {_count(row['cannot_tell'], row['cannot_tell_rate'])} further pairs")
             cards.append({"name": LARGEST, "value": f"{100 * row['net']:+.1f} points", "lines": lines})
-        elif not self.tables.net.empty:
+        elif self._measured():
             cards.append({"name": LARGEST, "value": "none shown", "lines": [f"{_NONE_ABOVE} is above its floor"]})
+        elif not self.tables.net.empty:
+            cards.append({"name": LARGEST, "value": NOT_MEASURED, "lines": [_NO_FLOOR]})
         for kind, words in (("entities", "Entities missed"), ("relations", "Relations missed")):
             missed = self._missed(kind)
             if missed and missed["said"] < LEAST_JUDGED:
@@ -103,7 +106,9 @@ class DepictResults(TaskResults):
                 f"[{100 * row['ci_low']:+.1f}, {100 * row['ci_high']:+.1f}] over repeated prompts; "
                 "tables/actesting_net.csv."
             )
-        elif not self.tables.net.empty:
+        elif not self.tables.net.empty and not self._measured():
+            lines.append(f"net error rates are {NOT_MEASURED}: {_NO_FLOOR}; tables/actesting_net.csv.")
+        elif self._measured():
             lines.append(f"{_NONE_ABOVE} is above that of repeated prompts; tables/actesting_net.csv.")
         missed = {kind: counts for kind in ("entities", "relations") if (counts := self._missed(kind))}
         if missed:
@@ -140,7 +145,8 @@ class DepictResults(TaskResults):
             if row["kind"] in ("entities", "relations") and row["cases"] >= LEAST_JUDGED:
                 values[f"error_{row['kind']}/{row['relation']}"] = float(row["rate"])
         for row in rows_of(self.tables.net, rule=STRICT):
-            if row["kind"] in ("entities", "relations") and row["cases"] >= LEAST_JUDGED:
+            enough = row["cases"] >= LEAST_JUDGED and row["unchanged_cases"]
+            if row["kind"] in ("entities", "relations") and enough:
                 values[f"net_{row['kind']}/{row['relation']}"] = float(row["net"])
         for row in rows_of(self.tables.misses, rule=STRICT):
             if row["said"] >= LEAST_JUDGED:
@@ -154,11 +160,15 @@ class DepictResults(TaskResults):
 
     def may_be_weakest(self, relation: str) -> bool:
         """Return False if an operator's net rate is not above 0, or rests on too few pairs."""
-        rows = rows_of(self.tables.net, rule=STRICT, kind=WHOLE)
+        rows = self._measured()
         return not rows or any(row["relation"] == relation for row in rows if _is_above(row))
 
+    def _measured(self) -> list[dict[Any, Any]]:
+        """Return the net rates of operators that have a floor."""
+        return [row for row in rows_of(self.tables.net, rule=STRICT, kind=WHOLE) if row["unchanged_cases"]]
+
     def _strongest(self) -> Mapping[Any, Any]:
-        rows = [row for row in rows_of(self.tables.net, rule=STRICT, kind=WHOLE) if _is_above(row)]
+        rows = [row for row in self._measured() if _is_above(row)]
         return max(rows, key=lambda row: float(row["net"]), default={})
 
     def _missed(self, kind: str) -> Mapping[Any, Any]:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from prompt_pools import pools, seed_of
 from relation_files import assert_every_key_is_documented
 
-from medtest.core.cases import FollowUp, PreparedSeed
+from medtest.core.cases import Address, FollowUp, PreparedSeed
 from medtest.core.errors import NotApplicable, UserMistakes
 from medtest.core.plugins import parts
 from medtest.core.scenes import Entity, Pool, difference, pool_of
@@ -331,3 +331,12 @@ def test_a_folder_that_is_not_there_is_a_mistake(tmp_path: Path) -> None:
     with pytest.raises(UserMistakes, match="1 mistake"):
         load_relation("ec", enrich=str(tmp_path / "none")).fingerprint()
     assert load_relation("ec").fingerprint() == {}
+
+
+def test_pictures_of_a_changed_prompt_share_its_change_and_one_is_the_digest_of_before() -> None:
+    several, alone = load_relation("ec", pictures=3, repeats=2), load_relation("ec")
+    cases = [Address(dataset="d", seed_id="s", relation="ec", repeat=repeat) for repeat in range(6)]
+    drawn = [several.generator(case, 7).integers(2**32) for case in cases]
+    assert several.repeats() == 6 and len(set(drawn[:3])) == len(set(drawn[3:])) == 1 and drawn[0] != drawn[3]
+    assert drawn[0] == alone.generator(cases[0], 7).integers(2**32)
+    assert "pictures" not in alone.settings.counted() and several.settings.counted()["pictures"] == 3

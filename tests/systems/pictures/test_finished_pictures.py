@@ -13,7 +13,9 @@ from exchanges import BLANK, PNG, SHA256, asked, call, drawn, output
 from medtest.core.cases import Address, image_sha256
 from medtest.core.files.by_content import PictureFiles, encode
 from medtest.core.records import PICTURES
+from medtest.systems.base import Missing
 from medtest.systems.pictures.finished import FinishedPictures
+from medtest.systems.pictures.picture_table import words_sha256
 
 
 def system(folder: Path, **settings: Any) -> FinishedPictures:
@@ -78,3 +80,48 @@ def test_mistakes_are_told_before_anything_runs(folder: Path, tmp_path: Path) ->
     assert system(folder, table="missing.csv").check()[0].key == "table"
     (tmp_path / "bad.csv").write_text("a,b\n1,2\n")
     assert "column" in system(folder, table=str(tmp_path / "bad.csv")).check()[0].found
+
+
+def repeated(number: int, repeat: int = 0) -> Address:
+    return Address(dataset="d", seed_id=f"s{number}", relation="unchanged", severity=0, frame=0, repeat=repeat)
+
+
+def test_the_same_picture_found_again_is_no_second_drawing(folder: Path, tmp_path: Path) -> None:
+    (folder / "d" / "s0").mkdir()
+    (folder / "d" / "s0" / "unchanged_s0_f0_r0.png").write_bytes(PNG)  # a copy of the source's
+    (folder / "d" / "s0" / "unchanged_s0_f0_r1.png").write_bytes(encode("images", drawn(1)))
+    calls = [replace(call(number), addresses=(repeated(0, number),)) for number in range(3)]
+    copied, second, missing = (output(answered) for answered in asked(system(folder), tmp_path, calls))
+    assert isinstance(copied, Missing) and "source's own" in copied.reason
+    assert second.picture == image_sha256(drawn(1))
+    assert isinstance(missing, Missing) and "no further picture" in missing.reason
+
+
+def test_several_rows_of_a_prompt_are_several_pictures_of_it(folder: Path, tmp_path: Path) -> None:
+    table = tmp_path / "table.csv"
+    table.write_text("prompt,file\na cat  and a dog,d/s0.png\na cat and a dog ,d/s1/ec_s0_f0_r0.png\na fox,d/s0.png\n")
+    made = system(folder, table=str(table))
+    calls = [call(0, "a cat and  a dog")]
+    calls += [replace(call(number, "a cat and a dog"), addresses=(repeated(0, number - 1),)) for number in (1, 2)]
+    calls += [replace(call(3, "a fox"), addresses=(repeated(0),))]
+    source, second, third, alone = (output(answered) for answered in asked(made, tmp_path, calls))
+    assert (source.picture, second.picture) == (SHA256, image_sha256(drawn(1)))
+    assert isinstance(third, Missing) and isinstance(alone, Missing)
+
+
+def test_a_table_of_an_import_says_which_words_were_drawn(folder: Path, tmp_path: Path) -> None:
+    address, further = call(0).addresses[0], replace(followup(0), repeat=1)
+    sha256 = words_sha256("a red dog on a table")
+    (folder / "pictures.csv").write_text(
+        f"address,file,prompt_sha256\n{address},d/s0.png,{sha256}\n{further},,{sha256}\n"
+    )
+    made = system(folder)
+    calls = [call(0), call(0, "a blue dog"), replace(call(1), addresses=(further,))]
+    calls = [replace(asking, number=number) for number, asking in enumerate(calls)]
+    right, other, missing = (output(answered) for answered in asked(made, tmp_path, calls))
+    assert right.picture == SHA256
+    assert "of another prompt" in other
+    assert isinstance(missing, Missing)
+    (folder / "pictures.csv").unlink()
+    (folder / "prompts.csv").write_text("id,file\n")
+    assert "medtest prompts import" in system(folder).check()[0].fix

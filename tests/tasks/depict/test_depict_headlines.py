@@ -10,7 +10,7 @@ import pytest
 from depict_records import NAMES, drawn, failing, records, right, without_last
 
 from medtest.core.scenes import Pool, Scene, Tells
-from medtest.report.mlflow.headline import headline_of
+from medtest.report.mlflow.headline import headline_of, summary
 from medtest.report.pages.material import Material
 from medtest.report.pages.page import report_page
 from medtest.report.pages.words import cluster_word, phantom_banner
@@ -107,6 +107,34 @@ def test_an_operator_that_fails_more_than_the_floor_is_named(tmp_path: Path) -> 
     material = material_of(made, tmp_path)
     assert next(card["weakest"] for card in report_page(material)["cards"] if card.get("weakest")) == "ec"
     assert headline_of(material, "run").tags["weakest_relation"] == "ec, 100 %"
+
+
+def test_a_floor_without_a_second_picture_is_not_measured(tmp_path: Path) -> None:
+    def draw(pool: Pool, rng: np.random.Generator, prompt: str) -> Scene:
+        return drawn(without_last(pool) if prompt.endswith(" ec") else pool)
+
+    made = records(30, draw)
+    repeats = made.followups["relation"] == "unchanged"
+    made.followups.loc[repeats, ["picture", "scene", "tells", "source_scene", "answer_state"]] = None
+    made.followups.loc[repeats, "verdict"] = "SKIP"
+    scores = [name for name in made.followups.columns if name.startswith(("self_", "whole"))]
+    made.followups.loc[repeats, scores] = np.nan
+    results = results_of(made)
+    net = results.tables.net
+    ec = net[(net["relation"] == "ec") & (net["rule"] == "strict") & (net["kind"] == "whole")].iloc[0]
+    assert (ec["rate"], ec["unchanged_cases"], ec["ci_method"]) == (1.0, 0, "not_measured")
+    assert np.isnan([ec["net"], ec["unchanged_rate"], ec["ci_low"], ec["p"]]).all()
+    assert card_of(results, "Largest net error rate")["value"] == "not measured"
+    assert any("net error rates are not measured" in line for line in results.lines())
+    assert not any(name.startswith("net_") for name in results.metrics())
+    material = material_of(made, tmp_path)
+    row = headline_of(material, "run")
+    assert "floor" not in row.metrics and row.tags["floor"] == "not measured"
+    assert "| not measured |" in summary([row, row]).tags["mlflow.note.content"]
+    floor = next(card for card in report_page(material)["cards"] if card["name"].startswith("Floor"))
+    assert floor["value"] == "not measured" and "0 %" not in " ".join(floor["lines"])
+    table = material.tables.efr[material.tables.efr["relation"] == "unchanged"]
+    assert len(table) and table[["efr_percent", "efr_generated_percent"]].isna().all(axis=None)
 
 
 @pytest.mark.parametrize(("seeds", "shown"), [(2, False), (4, True)])

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from medtest.report.charts.bars import bar_panel
 from medtest.report.charts.figures import BLUE, GREEN, ORANGE, PURPLE, SERIES, VERMILION, Bar
-from medtest.report.charts.heat import percent, rows_of
+from medtest.report.charts.heat import NOT_MEASURED, percent, rows_of
 from medtest.report.pages.words import p_words
 from medtest.results.cube.axes import ALL, OVERALL
 from medtest.results.published import published_actesting as published
@@ -160,8 +160,8 @@ def _net(tables: DepictTables) -> list[dict[str, Any]]:
                 "kind": _WORDS[str(row["kind"])],
                 "cases": f"{row['cases']:,}",
                 "rate": f"{100 * row['rate']:.1f}",
-                "floor": f"{100 * row['unchanged_rate']:.1f}",
-                "net": _range(row, "net", signed=True),
+                "floor": f"{100 * row['unchanged_rate']:.1f}" if row["unchanged_cases"] else NOT_MEASURED,
+                "net": _range(row, "net", signed=True) or NOT_MEASURED,
                 "p": p_words(row["p_holm"]),
                 "smallest": "" if row["smallest_net"] != row["smallest_net"] else f"{100 * row['smallest_net']:.1f}",
                 "truth": "" if row["truth_rate"] != row["truth_rate"] else f"{100 * row['truth_rate']:.1f}",

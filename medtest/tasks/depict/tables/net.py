@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 NET_COLUMNS = columns_in(__file__, "actesting_net")
 PAIRED_SCORE, NEWCOMBE = "paired_score", "newcombe"
+NOT_MEASURED = "not_measured"
+"""``ci_method`` of a rate without a floor, and so without a net rate: no repeat of its prompts was judged."""
 
 
 def net_table(cases: DepictedCases) -> pd.DataFrame:
@@ -43,17 +45,17 @@ def net_table(cases: DepictedCases) -> pd.DataFrame:
     ``cannot_tell`` counts the operator's pairs whose change the reader cannot detect, as in the table of error rates.
 
     Args:
-        cases: Cases of one system; the table is empty if no prompt was repeated.
+        cases: Cases of one system; if no repeat was judged, net rates are NaN and ``ci_method`` says so.
     """
     import pandas as pd
 
     repeats = np.flatnonzero(cases.of(UNCHANGED))
     rows: list[dict[str, Any]] = []
-    for number, name in enumerate(cases.relations) if repeats.size else ():
+    for number, name in enumerate(cases.relations):
         members = np.flatnonzero((cases.relation == number) & cases.paired)
         if not cases.pooled[number] or not members.size:
             continue
-        floor = repeats[np.isin(cases.seed[repeats], cases.seed[members])]
+        floor = repeats[np.isin(cases.seed[repeats], cases.seed[members]) & cases.paired[repeats]]
         shapes = _shapes(cases, members, floor)
         untold = int((~cases.told[members]).sum())
         share = {"cannot_tell": untold, "cannot_tell_rate": _round(untold / members.size)}
@@ -82,7 +84,9 @@ def _shapes(cases: DepictedCases, members: Integers, floor: Integers) -> Integer
 
 
 def _row(cases: DepictedCases, members: Integers, wrong: Floats, floor: Integers, floors: Floats) -> dict[str, Any]:
-    """Return the figures of an operator under a rule; empty if either side has no case."""
+    """Return the figures of an operator under a rule; empty if it has no case, without a net if no repeat has one."""
+    if np.isnan(floors).all():
+        return _without_floor(cases, members, wrong)
     seeds = cases.seed[floor][~np.isnan(floors)]
     usable = ~np.isnan(wrong) & np.isin(cases.seed[members], seeds)
     members, wrong = members[usable], wrong[usable]
@@ -106,6 +110,22 @@ def _row(cases: DepictedCases, members: Integers, wrong: Floats, floor: Integers
         "ci_method": method,
         "p": clustered(net),
         "smallest_net": _round(smallest_difference(len(net), float(np.mean(net != 0)))),
+    }
+
+
+def _without_floor(cases: DepictedCases, members: Integers, wrong: Floats) -> dict[str, Any]:
+    """Return the rate of an operator whose prompts have no judged repeat."""
+    judged = ~np.isnan(wrong)
+    if not judged.any():
+        return {}
+    rate = np.average(wrong[judged], weights=cases.weight[members][judged])
+    unknown = dict.fromkeys(("unchanged_rate", "net", "ci_low", "ci_high", "p", "smallest_net"), math.nan)
+    return {
+        "cases": int(judged.sum()),
+        "rate": _round(float(rate)),
+        "unchanged_cases": 0,
+        "ci_method": NOT_MEASURED,
+        **unknown,
     }
 
 
