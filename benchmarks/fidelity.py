@@ -1,7 +1,10 @@
-"""Seconds and memory of figures of pictures from kept features: ``python benchmarks/fidelity.py``.
+"""Seconds and memory of figures of pictures, and of embedding them: ``python benchmarks/fidelity.py``.
 
-Features are drawn from a seed and kept as a run keeps them; each number of pictures is measured in a process of its
-own. Memory is what the process holds at most beyond its imports: it does not grow with the number of pictures.
+First files are embedded by Inception-v3 with random weights, which takes as long as with published ones: decoding,
+resizing and the start of the process are included. The line ends with what runs on the machine in all.
+
+For the figures, features are drawn from a seed and kept as a run keeps them; each number of pictures is measured in a
+process of its own. Memory is what the process holds at most beyond its imports: it does not grow with their number.
 """
 
 from __future__ import annotations
@@ -19,6 +22,8 @@ from benchmarks._sizes import options
 SIZES = (10_000, 40_000)
 DIMENSION, CLASSES = 2048, 1008
 HASHED = 100_000
+FILES = 200
+SIDE = 512
 
 
 def main() -> None:
@@ -28,7 +33,10 @@ def main() -> None:
     parser.add_argument("--dimension", type=int, default=DIMENSION)
     parser.add_argument("--classes", type=int, default=CLASSES)
     parser.add_argument("--hashed", type=int, default=HASHED)
-    given = options(parser, pictures=[300], dimension=16, classes=8, hashed=500)
+    parser.add_argument("--files", type=int, default=FILES, help="pictures to embed")
+    given = options(parser, pictures=[300], dimension=16, classes=8, hashed=500, files=3)
+    with tempfile.TemporaryDirectory() as folder:
+        _print_embedding(Path(folder), given.files)
     heads = ("pictures", "FID", "KID", "IS", "peak MB", "duplicates")
     print("  ".join(f"{head:>10}" for head in heads) + f"   (seconds; {given.dimension} features)")
     for size in given.pictures:
@@ -40,6 +48,41 @@ def main() -> None:
         times = "  ".join(f"{found[name]:>10.1f}" for name in ("fid", "kid", "is", "memory", "duplicates"))
         print(f"{size:>10,}  {times}")
     print(f"duplicates: hashes of {given.hashed:,} pictures, a tenth of them copies, grouped")
+
+
+def _print_embedding(folder: Path, count: int) -> None:
+    import os
+
+    from medtest.readers.embeddings.work import EmbeddingJob, by_content
+    from medtest.results.fidelity.embedding import embed
+
+    paths = _write_files(folder, count)
+    net = {"net": "inception", "place": str(folder / "inception.pth")}
+    cores = len(os.sched_getaffinity(0))
+    store = str(folder / "features.sqlite")
+    began = time.perf_counter()
+    embedding = embed(EmbeddingJob(store=store, nets=[net], pictures=by_content(paths), device="cpu", cores=cores))
+    seconds = time.perf_counter() - began
+    if embedding.embedded != count:
+        raise RuntimeError(f"{embedding.embedded} of {count} pictures were embedded")
+    load = f", {os.getloadavg()[0]:.1f} processes on average" if hasattr(os, "getloadavg") else ""
+    print(f"{count:,} PNG files of {SIDE}×{SIDE} by Inception-v3 on {cores} cores: {seconds:.0f} s{load}")
+
+
+def _write_files(folder: Path, count: int) -> list[Path]:
+    import cv2
+    import numpy as np
+    import torch
+
+    from medtest.readers.embeddings.inception import _network
+
+    torch.save(_network().state_dict(), folder / "inception.pth")
+    rng = np.random.default_rng(3)
+    paths = [folder / f"{number:05d}.png" for number in range(count)]
+    for path in paths:
+        coarse = rng.integers(0, 256, (16, 16, 3), np.uint8)
+        cv2.imwrite(str(path), cv2.resize(coarse, (SIDE, SIDE), interpolation=cv2.INTER_CUBIC))
+    return paths
 
 
 def _measure(folder: Path, pictures: int, dimension: int, classes: int, hashed: int) -> None:

@@ -86,7 +86,7 @@ class Embedder(ABC):
 
     @abstractmethod
     def embed(self, images: Sequence[Image]) -> Embedded:
-        """Return the features and scores of pictures.
+        """Return the features and scores of pictures; called by several threads at once.
 
         Args:
             images: uint8 H×W×3 RGB, of any sizes, at most ``at_once``.

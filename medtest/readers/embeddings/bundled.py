@@ -9,6 +9,7 @@ photographs have no known meaning.
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -36,7 +37,7 @@ class BundledEmbedding(Embedder):
 
     def __init__(self) -> None:
         self._network: Any = None
-        self._features: list[Any] = []
+        self._features: dict[int, Any] = {}
         self._device = "cpu"
         self._side = 0
 
@@ -67,7 +68,7 @@ class BundledEmbedding(Embedder):
         torch.set_num_threads(max(1, threads))
         self._device, self._side = device, SIDE
         network, _ = load_scene_net(self._file)
-        network.stages[-1].register_forward_hook(lambda module, inputs, out: self._features.append(out.mean((2, 3))))
+        network.stages[-1].register_forward_hook(self._keep)
         self._network = network.to(device)
 
     def embed(self, images: Sequence[Image]) -> Embedded:
@@ -81,5 +82,8 @@ class BundledEmbedding(Embedder):
             inputs = pixels.permute(0, 3, 1, 2).float().div(255).contiguous(memory_format=torch.channels_last)
             maps = self._network(inputs)
             scores = torch.stack([level.heat.amax((2, 3)) for level in maps]).amax(0)
-        features = self._features.pop()
+        features = self._features.pop(threading.get_ident())
         return Embedded(features.float().cpu().numpy(), scores.float().cpu().numpy())
+
+    def _keep(self, module: Any, inputs: Any, maps: Any) -> None:
+        self._features[threading.get_ident()] = maps.mean((2, 3))

@@ -2,11 +2,15 @@
 
 Features are stored as they are computed, so that an interrupted call resumes where it stopped. Every picture is decoded
 once for all networks, and its perceptual hash is stored as well.
+
+Each core embeds batches of its own in a thread whose operators are not parallel. Threads inside operators wait for each
+other after every layer, actively: on two cores that other processes use too, they took more than three times as long.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -49,7 +53,7 @@ class EmbeddingJob:
         folder: Folder of the pictures without a path, named by content; None if all have a path.
         texts: Texts by the names under which their features are stored; networks without text support skip them.
         device: ``cpu``, ``cuda:N``, or ``auto`` for a graphics card if available.
-        cores: Intra-op threads.
+        cores: Number of batches embedded at once on the processor.
 
     ``session`` and ``threads`` are required by :class:`medtest.runner.pool.process_worker.ProcessWorker`.
     """
@@ -132,7 +136,7 @@ class EmbeddingSession:
         self._networks = [embedder_of(net) for net in self._job.nets]
         try:
             for network in self._networks:
-                network.open(device=_device(self._job.device), threads=self._job.cores)
+                network.open(device=_device(self._job.device), threads=1)
         except MedtestError as error:
             self._send(Embedding(problem=str(error)))
             return False
@@ -153,27 +157,57 @@ def _embed(job: EmbeddingJob, networks: Sequence[Embedder], progress: Callable[[
     keys = [net_key(network.fingerprint()) for network in networks]
     failed: dict[str, str] = {}
     embedded_count = pictures = 0
-    size = min((network.at_once for network in networks), default=16)
-    with FeatureFile(Path(job.store)) as store:
+    cores = job.cores if _device(job.device) == "cpu" else 1
+    share = max(1, -(-len(job.pictures) // cores))
+    size = min([share, *(network.at_once for network in networks)])
+    with FeatureFile(Path(job.store)) as store, ThreadPoolExecutor(cores, initializer=_one_thread) as threads:
         for network, key in zip(networks, keys, strict=True):
             if _reads_texts(network):
                 embedded_count += _texts(network, key, job.texts, store)
-        for some in _runs(job.pictures, size):
-            names, images = [], []
-            for picture in some:
-                try:
-                    images.append(_pixels(picture, job.folder))
-                    names.append(picture.name)
-                except (MedtestError, BadFileError, OSError, ValueError) as error:
-                    failed[picture.name] = str(error)[:_SAID]
-            if images:
-                for network, key in zip(networks, keys, strict=True):
-                    embedded = network.embed(images)
-                    store.keep(key, dict(zip(names, zip(embedded.features, embedded.scores, strict=True), strict=True)))
-                store.keep(HASH, {name: _hash(image) for name, image in zip(names, images, strict=True)})
-            pictures += len(some)
+        batches = threads.map(lambda some: _batch(some, job.folder, networks), _runs(job.pictures, size))
+        for batch in batches:
+            for key, rows in zip((*keys, HASH), batch.rows, strict=True):
+                store.keep(key, dict(zip(batch.names, rows, strict=True)))
+            failed |= batch.failed
+            pictures += len(batch.names) + len(batch.failed)
             progress(f"{pictures:,} of {len(job.pictures):,} pictures are embedded")
     return Embedding(embedded_count + pictures - len(failed), failed)
+
+
+def _one_thread() -> None:
+    import torch
+
+    torch.set_num_threads(1)  # a setting of the calling thread as well as of the process
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """Embedded pictures.
+
+    Attributes:
+        names: Names of the pictures that could be read.
+        rows: Features and scores of each of them, by network, followed by their hashes.
+        failed: The others, with the reason.
+    """
+
+    names: Sequence[str]
+    rows: Sequence[Sequence[tuple[Rows, Rows]]]
+    failed: Mapping[str, str]
+
+
+def _batch(some: Sequence[PictureJob], folder: str | None, networks: Sequence[Embedder]) -> _Batch:
+    names, images, failed = [], [], {}
+    for picture in some:
+        try:
+            images.append(_pixels(picture, folder))
+            names.append(picture.name)
+        except (MedtestError, BadFileError, OSError, ValueError) as error:
+            failed[picture.name] = str(error)[:_SAID]
+    if not images:
+        return _Batch((), [()] * (len(networks) + 1), failed)
+    embedded = [network.embed(images) for network in networks]
+    rows = [list(zip(batch.features, batch.scores, strict=True)) for batch in embedded]
+    return _Batch(names, [*rows, [_hash(image) for image in images]], failed)
 
 
 def _device(chosen: str) -> str:
