@@ -12,13 +12,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"
 NamedTriple: TypeAlias = tuple[str, str, str]
 """Name of the subject, predicate, name of the object."""
 Absence: TypeAlias = tuple[str, ...]
 """What a prompt denies, by names: (class,), (class, attribute), or (subject, predicate, object)."""
+SIDES: Final = ("left", "right", "bilateral")
+"""Attributes for the patient's sides of a finding; image right of a film is the patient's left."""
 Box: TypeAlias = tuple[float, float, float, float]
 """Left, top, right, bottom as fractions of the picture's width and height, from its upper left corner."""
 
@@ -162,12 +164,14 @@ class Tells:
         predicates: Relations that it detects; None for every relation.
         attributes: Attributes that it detects; None for every attribute, empty for none.
         counts: True if it can count.
+        unsided: Classes of which it cannot tell :data:`SIDES`, although it tells them of others.
     """
 
     classes: frozenset[str] | None = None
     predicates: frozenset[str] | None = None
     attributes: frozenset[str] | None = None
     counts: bool = True
+    unsided: frozenset[str] = frozenset()
 
     def names(self, name: str) -> bool:
         """Return True if it can detect a class."""
@@ -178,16 +182,18 @@ class Tells:
         detectable = self.predicates is None or triple[1] in self.predicates
         return detectable and self.names(triple[0]) and self.names(triple[2])
 
-    def describes(self, attribute: str) -> bool:
-        """Return True if it can detect an attribute."""
-        return self.attributes is None or attribute in self.attributes
+    def describes(self, attribute: str, name: str = "") -> bool:
+        """Return True if it can detect an attribute, of a class if one is named."""
+        confused = attribute in SIDES and name in self.unsided
+        return not confused and (self.attributes is None or attribute in self.attributes)
 
     def as_json(self) -> dict[str, Any]:
-        """Convert to JSON values; null means everything."""
+        """Convert to JSON values; null means everything, and ``unsided`` is there only if it names any."""
         sets = {"classes": self.classes, "predicates": self.predicates, "attributes": self.attributes}
         return {
             **{name: None if names is None else sorted(names) for name, names in sets.items()},
             "counts": self.counts,
+            **({"unsided": sorted(self.unsided)} if self.unsided else {}),
         }
 
     @classmethod
@@ -195,7 +201,8 @@ class Tells:
         """Create an instance from the result of :meth:`as_json`."""
         sets = {name: value.get(name) for name in ("classes", "predicates", "attributes")}
         detectable = {name: None if names is None else frozenset(map(str, names)) for name, names in sets.items()}
-        return cls(**detectable, counts=bool(value.get("counts", True)))
+        unsided = frozenset(map(str, value.get("unsided", ())))
+        return cls(**detectable, counts=bool(value.get("counts", True)), unsided=unsided)
 
 
 @dataclass(frozen=True, kw_only=True)

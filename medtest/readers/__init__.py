@@ -6,6 +6,8 @@ READERS: dict[str, str] = {
     "detector": "medtest.readers.pictures.detectors.detector:Detector",
     "detr": "medtest.readers.pictures.detectors.huggingface:ClassDetector",
     "judge": "medtest.readers.judge:Judge",
+    "labels": "medtest.readers.pictures.findings.labels:Labels",
+    "masks": "medtest.readers.pictures.findings.masks:Masks",
     "scene_graph": "medtest.readers.pictures.scene_graph:SceneGraph",
     "segments": "medtest.readers.pictures.segments:Segments",
     "typed_answers": "medtest.readers.typed:TypedAnswers",

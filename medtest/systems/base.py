@@ -36,7 +36,7 @@ class LabelAnswer:
     """Answer of a classifier that also segments.
 
     Attributes:
-        scores: Same as the answer of a classifier without a mask, see :mod:`medtest.tasks.classify.border`.
+        scores: Same as the answer of a classifier without a mask, see :mod:`medtest.systems.classification.answers`.
         mask: Same as the answer of a segmenter, see :mod:`medtest.core.tasks.border`; None if there is none.
     """
 
@@ -47,7 +47,7 @@ class LabelAnswer:
 RawAnswer: TypeAlias = "NDArray[Any] | LabelAnswer | Missing | int | str | list[str] | list[int] | dict[str, float]"
 """For segmentation: h×w of any size, bool (a mask), float (probability in [0, 1]) or uint8 (probability × 255).
 
-For series see :mod:`medtest.core.tasks.series_border`, for labels :mod:`medtest.tasks.classify.border`.
+For series see :mod:`medtest.core.tasks.series_border`, for labels :mod:`medtest.systems.classification.answers`.
 """
 
 ANSWER_FORMS: tuple[str, ...] = ("probabilities", "logits", "labels")
@@ -189,8 +189,9 @@ class System(Part, ABC):
             addresses: Addresses of the cases, for systems that read answers from files. A network must not use them.
 
         Returns:
-            One answer per image (a map, or a form that :mod:`medtest.tasks.classify.border` accepts for labels). If an
-            exception is raised, each case of the batch is retried once on its own and becomes an ERROR if it fails.
+            One answer per image (a map, or a form that :mod:`medtest.systems.classification.answers` accepts for
+            labels). If an exception is raised, each case of the batch is retried once on its own and becomes an ERROR
+            if it fails.
         """
 
     def process(

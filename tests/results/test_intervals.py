@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -100,3 +101,37 @@ def test_resampled_sums_are_exact_so_that_no_processor_rounds_them_otherwise() -
     assert np.array_equal(made, np.array(expected).astype(np.float32))
     counts = rng.integers(0, 50, (clusters, 3)).astype(np.float32)
     assert np.array_equal(resampler.sums(counts), weights.astype(np.int64) @ counts.astype(np.int64))
+
+
+@pytest.mark.parametrize(
+    ("share", "cases", "sensitivity", "specificity", "ends"),
+    [
+        (4060 / 11284, 11284, (178, 179), (358, 359), (0.349, 0.372)),
+        (51 / 2971, 2971, (32, 33), (20, 20), (0.0, 0.053)),
+        (0.06, 11862, (8, 10), (12, 12), (0.0, 0.147)),
+        (259 / 509, 509, (84, 127), (96, 109), (0.58, 0.87)),
+        (51 / 509, 509, (23, 41), (187, 195), (0.037, 0.195)),
+    ],
+)
+def test_corrected_shares_have_the_published_intervals(
+    share: float, cases: int, sensitivity: tuple[int, int], specificity: tuple[int, int], ends: tuple[float, float]
+) -> None:
+    """Examples 1 to 4 of Lang and Reiczigel (2014), as the R package asht lists them with prevSeSp."""
+    (detected, positives), (rejected, negatives) = sensitivity, specificity
+    measured = {"sensitivity": detected / positives, "specificity": rejected / negatives}
+    estimate, low, high = intervals.corrected_share(share, cases, positives=positives, negatives=negatives, **measured)
+    places = 2 if ends == (0.58, 0.87) else 3
+    assert (round(low, places), round(high, places)) == ends
+    expected = (share + measured["specificity"] - 1) / (measured["sensitivity"] + measured["specificity"] - 1)
+    assert estimate == pytest.approx(expected)
+
+
+def test_a_test_no_better_than_chance_corrects_nothing() -> None:
+    values = intervals.corrected_share(0.5, 100, sensitivity=0.4, positives=50, specificity=0.6, negatives=50)
+    assert all(math.isnan(value) for value in values)
+
+
+def test_effective_cases_are_the_cases_of_a_wald_interval_and_fewer_for_a_wider_one() -> None:
+    half = intervals.Z95 * math.sqrt(0.3 * 0.7 / 200)
+    assert intervals.effective_cases(0.3, 0.3 - half, 0.3 + half, 1000) == pytest.approx(200)
+    assert intervals.effective_cases(0.3, 0.3 - half, 0.3 + half, 150) == 150

@@ -14,7 +14,7 @@ from medtest.core.cases import Address, Classes
 from medtest.core.errors import BadOutput, MedtestError
 from medtest.core.plugins import part
 from medtest.systems.base import Missing, System
-from medtest.tasks.classify.border import check_label
+from medtest.systems.classification.answers import check_label
 
 NAMES = ("normal", "vascular", "inflammatory")
 THREE = Classes(names=NAMES)

@@ -13,7 +13,7 @@ from medtest.core.cases import Classes
 from medtest.core.errors import BadOutput
 from medtest.phantoms.classes import CAPSULE, CHEST, DERMOSCOPY, FUNDUS
 from medtest.systems.base import LabelAnswer
-from medtest.tasks.classify.border import check_label, classes_misfit
+from medtest.systems.classification.answers import check_label, classes_misfit
 
 THREE = Classes(names=("normal", "vascular", "inflammatory"))
 TURNED = Classes(names=("inflammatory", "normal", "vascular"))

@@ -19,7 +19,7 @@ from medtest.core.errors import MedtestError
 from medtest.core.plugins import part
 from medtest.suite.compose import load
 from medtest.systems.adapters.libraries.label_names import LabelSettings, naming, naming_mistakes, real_names
-from medtest.tasks.classify.border import check_label, classes_misfit
+from medtest.systems.classification.answers import check_label, classes_misfit
 
 sys.path.insert(0, str(Path(__file__).parent / "classification"))
 from classifier_parts import asked, noise

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from medtest.core.scenes import Scene, SeenEntity
+from medtest.core.scenes import SIDES, Scene, SeenEntity, alphabetical
 from medtest.readers.pictures.labelled import LabelledPicture, LabelledPictures
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _APART: Final = 0x63617264
 """First number of these pictures' random streams, which no training uses."""
 POLYP: Final = "polyp"
+_PARIS: Final = {"ip": "Paris Ip", "is": "Paris Is", "iia": "Paris IIa"}
 
 
 def scene_pictures(count: int, seed: int) -> LabelledPictures:
@@ -53,33 +54,72 @@ def _scene(seed: int, index: int) -> LabelledPicture:
 
 
 def question_pictures(count: int, seed: int) -> LabelledPictures:
-    """Return pictures of the seeds ``question_phantoms``, with the single class polyp.
+    """Return pictures of the seeds ``question_phantoms``: polyps with their attributes, diseases, instruments.
 
     Args:
-        count: Number of pictures; one shows a polyp if the true answers to the question on findings name one.
+        count: Number of pictures.
         seed: Seed of the draws.
     """
-    pictures = []
-    for index in range(count):
-        pictures.append(
-            LabelledPicture(
-                name=f"question phantom {index}",
-                pixels=partial(_question_pixels, index, seed),
-                truth=Scene(entities=(SeenEntity(name=POLYP),) if _has_polyp(index, seed) else ()),
-            )
+    from medtest.language.orders.contents import PARIS, SIZES
+    from medtest.phantoms.questions.plan import COLOURS, DISEASES, INSTRUMENTS
+
+    pictures = [
+        LabelledPicture(
+            name=f"question phantom {index}",
+            pixels=partial(_question_pixels, index, seed),
+            truth=Scene(entities=_endoscopic_findings(index, seed)),
         )
+        for index in range(count)
+    ]
     return LabelledPictures(
-        pictures=pictures, classes=frozenset({POLYP}), data=f"{count:,} drawn question phantoms, seed {seed}"
+        pictures=pictures,
+        classes=frozenset({POLYP, *DISEASES, *INSTRUMENTS}),
+        attributes=frozenset((*SIZES, *COLOURS, *PARIS)),
+        data=f"{count:,} drawn question phantoms, seed {seed}",
     )
 
 
-def _has_polyp(index: int, seed: int) -> bool:
+def _endoscopic_findings(index: int, seed: int) -> tuple[SeenEntity, ...]:
     from medtest.phantoms.questions.generator import plan
 
-    return bool(plan(index, seed).polyps)
+    scene = plan(index, seed)
+    polyps = [
+        SeenEntity(name=POLYP, attributes=alphabetical((polyp.size, polyp.colour, _PARIS[polyp.type])))
+        for polyp in scene.polyps
+    ]
+    others = (*((scene.disease,) if scene.disease else ()), *(tool.kind for tool in scene.instruments))
+    return (*polyps, *(SeenEntity(name=name) for name in others))
 
 
 def _question_pixels(index: int, seed: int) -> Image:
     from medtest.phantoms.questions.generator import make
 
     return make(index, seed).image
+
+
+def film_pictures(count: int, seed: int) -> LabelledPictures:
+    """Return chest phantoms with their findings, and the patient's side of those that have one.
+
+    Args:
+        count: Number of films.
+        seed: Seed of the draws.
+    """
+    from medtest.phantoms.chest import NAMES
+
+    return LabelledPictures(
+        pictures=[_film(_APART + seed, index) for index in range(count)],
+        classes=frozenset(NAMES),
+        attributes=frozenset(SIDES),
+        data=f"{count:,} drawn chest films, seed {seed}",
+    )
+
+
+def _film(suite_seed: int, index: int) -> LabelledPicture:
+    from medtest.phantoms.chest import make
+    from medtest.phantoms.chest.sides import sides_of
+    from medtest.readers.pictures.findings.labels import attributes_of_sides
+
+    film = make(index, suite_seed)
+    sides = sides_of(film.facts)
+    entities = tuple(SeenEntity(name=name, attributes=attributes_of_sides(sides.get(name, ()))) for name in film.labels)
+    return LabelledPicture(name=f"film {index}", pixels=lambda: film.image, truth=Scene(entities=entities))

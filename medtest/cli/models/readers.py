@@ -21,9 +21,14 @@ if TYPE_CHECKING:
     from medtest.readers.pictures.labelled import LabelledPictures
 
 app = typer.Typer(cls=GroupedCommands, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
-_OWN = ("reader", "data", "scenes", "questions", "limit", "seed", "card", "device", "threads")
-_SOURCES = ("data", "scenes", "questions")
-_MOST = {"scenes": 100_000, "questions": 100_000, "limit": 10_000_000, "seed": 2**31 - 1, "threads": 1024}
+_OWN = ("reader", "data", "scenes", "questions", "films", "limit", "seed", "card", "device", "threads")
+_SOURCES = ("data", "scenes", "questions", "films")
+_MOST = {
+    **dict.fromkeys(("scenes", "questions", "films"), 100_000),
+    "limit": 10_000_000,
+    "seed": 2**31 - 1,
+    "threads": 1024,
+}
 
 
 @app.callback()
@@ -36,8 +41,9 @@ def card_command(
     tokens: Annotated[
         list[str],
         typer.Argument(
-            help="reader=NAME and data=FOLDER (COCO labels), scenes=N (drawn) or questions=N (drawn, polyps); "
-            "then path=FILE and other settings of the reader, card=FILE, limit=N, seed=N, device=cuda:0"
+            help="reader=NAME and data=FOLDER (COCO labels), scenes=N (drawn), questions=N (drawn endoscopy) or "
+            "films=N (drawn chest films); then path=FILE and other settings of the reader, card=FILE, limit=N, seed=N, "
+            "device=cuda:0"
         ),
     ],
 ) -> None:
@@ -78,7 +84,7 @@ def _sorted(tokens: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
         raise mistake("reader", "nothing", "reader=NAME", fix="medtest list readers")
     named = [key for key in _SOURCES if key in own]
     if len(named) != 1:
-        raise mistake("data", " and ".join(named) or "nothing", "one of data=FOLDER, scenes=N, questions=N")
+        raise mistake("data", " and ".join(named) or "nothing", "one of data=FOLDER, scenes=N, questions=N, films=N")
     return own, {key: value for key, value in values.items() if key not in _OWN}
 
 
@@ -141,11 +147,11 @@ def _labelled(own: Mapping[str, str]) -> LabelledPictures:
         if not place.exists():
             raise mistake("data", own["data"], "an existing folder or file of labels")
         return coco_pictures(place, limit=limit)
-    from medtest.cli.data.labelled import question_pictures, scene_pictures
+    from medtest.cli.data.labelled import film_pictures, question_pictures, scene_pictures
 
-    if "scenes" in own:
-        return scene_pictures(min(int(own["scenes"]), limit or int(own["scenes"])), seed)
-    return question_pictures(min(int(own["questions"]), limit or int(own["questions"])), seed)
+    drawn = {"scenes": scene_pictures, "questions": question_pictures, "films": film_pictures}
+    name = next(key for key in drawn if key in own)
+    return drawn[name](min(int(own[name]), limit or int(own[name])), seed)
 
 
 def _make_card(reader: PictureReader, labelled: LabelledPictures, own: Mapping[str, str], out: Console) -> Card:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from medtest.core.scenes import Entity, Pool, alphabetical
+from medtest.core.scenes import SIDES, Entity, Pool, alphabetical
 from medtest.language.orders.findings import is_whole
 from medtest.language.orders.order import Finding, Order
 from medtest.language.orders.vocabulary import vocabulary
 
 SIZES: tuple[str, ...] = ("<5mm", "5-10mm", "11-20mm", ">20mm")
 """Classes of size, as in the questions of MEDVQA-GI."""
-SIDES: tuple[str, ...] = ("left", "right", "bilateral")
-"""Attributes for the patient's sides."""
 PARIS: tuple[str, ...] = ("Paris Ip", "Paris Is", "Paris IIa")
 """Attributes for Paris types."""
 

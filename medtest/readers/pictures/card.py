@@ -7,6 +7,9 @@ removed from what the reader tells (:class:`medtest.core.scenes.Tells`), for pre
 name for which the card has no pictures with it, or none without it, because there is no evidence that the reader can
 tell it. If the card does not measure a kind at all (a card of photographs with boxes has no attributes), nothing is
 removed.
+
+Sides of findings have rows of their own, by finding: of the pictures that show it on one side and in which the reader
+sees it on one side, ``present`` are those with the patient's left and ``seen`` those that are read as left.
 """
 
 from __future__ import annotations
@@ -21,13 +24,14 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from medtest.core.errors import MedtestError
-from medtest.core.scenes import NamedTriple, Scene, Tells, dumped
+from medtest.core.scenes import SIDES, NamedTriple, Scene, Tells, dumped
 
-Kind: TypeAlias = Literal["class", "predicate", "attribute"]
+Kind: TypeAlias = Literal["class", "predicate", "attribute", "side"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 LEAST_SUM: Final = 1.5
 """Minimum sum of sensitivity and specificity of a name that a reader can tell."""
 SUFFIX: Final = ".card.json"
+LEFT, RIGHT, BILATERAL = SIDES
 _FORMAT: Final = 1
 _MOST_BYTES: Final = 8 << 20
 _MOST_ROWS: Final = 20_000
@@ -42,10 +46,10 @@ class CardRow:
     """A card's counts for one name.
 
     Attributes:
-        kind: ``class``, ``predicate`` or ``attribute``.
+        kind: ``class``, ``predicate``, ``attribute`` or ``side``.
         name: The name as used in pools.
         present: Pictures with it (for a predicate: pairs of classes of a picture that have the relation; for an
-            attribute: classes of a picture that have it).
+            attribute: classes of a picture that have it; for a side: pictures with it on the left alone).
         seen: Number of these in which the reader sees it.
         absent: Pictures (pairs, classes) without it.
         spurious: Number of these in which the reader sees it nevertheless.
@@ -125,6 +129,9 @@ class Card:
         Args:
             tells: What it tells without a card.
         """
+        sided = self.of_kind("side")
+        reliable_sides = {row.name for row in sided if row.reliable}
+        unsided = {row.name for row in (*self.of_kind("class"), *sided)} - reliable_sides if sided else set()
         sets: dict[Kind, frozenset[str] | None] = {
             "class": tells.classes,
             "predicate": tells.predicates,
@@ -142,6 +149,7 @@ class Card:
             predicates=restricted_sets["predicate"],
             attributes=restricted_sets["attribute"],
             counts=tells.counts,
+            unsided=tells.unsided | unsided,
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -255,6 +263,10 @@ class CardCounts:
                 self._add("class", name, (), name in present, name in seen_names)
         named = sorted(present.keys() - left_out)
         self._relations(named, set(truth.named()), set(detected.named()), tells, asked_relations)
+        for name in named:
+            true, read = (_sides_of(scene, name) for scene in (truth, detected))
+            if len(true) == len(read) == 1 and tells.names(name) and tells.describes(LEFT, name):
+                self._add("side", name, (), true == {LEFT}, read == {LEFT})
         has, sees = _attribute_pairs(truth), _attribute_pairs(detected)
         for attribute in self.attributes:
             if tells.describes(attribute):
@@ -308,3 +320,9 @@ class CardCounts:
 
 def _attribute_pairs(scene: Scene) -> set[tuple[str, str]]:
     return {(entity.name, attribute) for entity in scene.entities for attribute in entity.attributes}
+
+
+def _sides_of(scene: Scene, name: str) -> frozenset[str]:
+    """Return the patient's sides on which a scene has a class."""
+    values = {attribute for entity in scene.entities if entity.name == name for attribute in entity.attributes}
+    return frozenset((LEFT, RIGHT)) if BILATERAL in values else frozenset(values & {LEFT, RIGHT})

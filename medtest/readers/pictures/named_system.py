@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Final
 
+import numpy as np
 from pydantic import Field, ValidationError
 
-from medtest.core.cases import Json
-from medtest.core.errors import Mistake, UserMistakes, nearest_name
+from medtest.core.cases import Address, Image, Json
+from medtest.core.errors import BadOutput, MedtestError, Mistake, UserMistakes, nearest_name
 from medtest.core.plugins import TRUSTED, PartInfo, PartSettings, digest_name, is_trusted, parts
 from medtest.readers.pictures.base import PictureReader, PictureSettings
-from medtest.systems.base import System
+from medtest.systems.base import Missing, System
+
+_ADDRESS: Final = Address(dataset="pictures", seed_id="picture")
 
 
 class SystemReaderSettings(PictureSettings):
@@ -65,6 +68,24 @@ class SystemReader(PictureReader):
     def notice(self) -> str:
         """Return the system's notice, and what is known about the reader's accuracy."""
         return " ".join(text for text in (self.create_system().notice(), super().notice()) if text)
+
+    def _predicted(self, images: Sequence[Image]) -> list[Any]:
+        """Return the opened system's raw answer to each picture.
+
+        Raises:
+            MedtestError: The reader is not open.
+            BadOutput: It gave another number of answers, or none for a picture.
+        """
+        if self._system is None:
+            raise MedtestError(f"{self.name} is not open")
+        shown = [np.ascontiguousarray(image) for image in images]
+        answers = list(self._system.predict(shown, [_ADDRESS] * len(shown)))
+        if len(answers) != len(shown):
+            raise BadOutput(f"gave {len(answers)} answers to {len(shown)} pictures")
+        for answer in answers:
+            if isinstance(answer, Missing):
+                raise BadOutput(f"gave no answer: {answer.reason}")
+        return answers
 
     def close(self) -> None:
         """Release the system."""

@@ -18,6 +18,7 @@ from medtest.language.captions.vocabulary import vg150
 from medtest.language.questions.answers.parse import parse
 from medtest.language.questions.answers.values.answer import Answer, State
 from medtest.language.questions.values import NO, YES, Kind, Names, Ranges
+from medtest.readers.pictures.findings import wording
 
 MOST_SEEN: Final = 20
 """Maximum number of objects per class in a scene, even if a larger number is answered."""
@@ -30,9 +31,9 @@ class PoolQuestions:
     """The questions about a picture.
 
     Attributes:
-        classes: Classes to ask for, in alphabetical order.
+        classes: Classes to ask for, excluded ones among them, in alphabetical order.
         counted: Classes whose number is asked for.
-        attributes: Pairs of class and attribute.
+        attributes: Pairs of class and attribute; a finding of an order with a side is asked for both.
         triples: Relations.
     """
 
@@ -49,13 +50,12 @@ def questions_of(pools: Sequence[Pool]) -> PoolQuestions:
         pools: Pools of a case and its source, so that removed objects are asked for too.
     """
     entities = [entity for pool in pools for entity in pool.entities]
-    vocabulary = vg150()
+    excluded = {name for pool in pools for name in pool.absent}
+    named = {(entity.name, attribute) for entity in entities for attribute in entity.attributes}
     return PoolQuestions(
-        classes=tuple(sorted({entity.name for entity in entities})),
-        counted=frozenset(
-            entity.name for entity in entities if entity.count is not None and vocabulary.counted(entity.name)
-        ),
-        attributes=tuple(sorted({(entity.name, attribute) for entity in entities for attribute in entity.attributes})),
+        classes=tuple(sorted({entity.name for entity in entities} | excluded)),
+        counted=frozenset(entity.name for entity in entities if entity.count is not None and _counted(entity.name)),
+        attributes=tuple(sorted(wording.with_sides(named))),
         triples=tuple(sorted({triple for pool in pools for triple in pool.named()})),
     )
 
@@ -66,7 +66,7 @@ def questions_of(pools: Sequence[Pool]) -> PoolQuestions:
 def presence(questions: PoolQuestions) -> Iterator[tuple[str, Ask]]:
     """Yield the first questions: whether each class is present."""
     for number, name in enumerate(questions.classes):
-        verb = "Are" if name in PLURAL_ONLY else "Is"
+        verb = _is(name).capitalize()
         yield name, Ask(item=f"there_{number}", text=f"{verb} there {_any_of(name)} in the picture?", kind=Kind.YES_NO)
 
 
@@ -80,19 +80,18 @@ def following(questions: PoolQuestions, present: frozenset[str]) -> Iterator[tup
         questions: The questions about the picture.
         present: The present classes.
     """
-    vocabulary = vg150()
     for name in (class_name for class_name in questions.classes if class_name in present):
         number = questions.classes.index(name)
         if name in questions.counted:
-            text = f"How many {vocabulary.plural(name)} are in the picture?"
+            text = f"How many {wording.plurals_of(name) or vg150().plural(name)} are in the picture?"
             yield (name,), Ask(item=f"many_{number}", text=text, kind=Kind.COUNT)
         attributes = [attribute for class_name, attribute in questions.attributes if class_name == name]
         if any(colour_of(attribute) for attribute in attributes):
-            text = f"What colour {_is(name)} the {name} in the picture?"
+            text = f"What colour {_is(name)} the {wording.noun_of(name)} in the picture?"
             yield (name, "colour"), Ask(item=f"colour_{number}", text=text, kind=Kind.COLOUR)
         for place, attribute in enumerate(attributes):
             if colour_of(attribute) is None:
-                text = f"{_is(name).capitalize()} the {name} in the picture {attribute}?"
+                text = f"{_is(name).capitalize()} the {wording.noun_of(name)} in the picture {wording.like(attribute)}?"
                 yield (name, attribute), Ask(item=f"like_{number}_{place}", text=text, kind=Kind.YES_NO)
     for number, triple in enumerate(questions.triples):
         if {triple[0], triple[2]} <= present:
@@ -106,13 +105,18 @@ def colour_of(attribute: str) -> str | None:
 
 
 def _any_of(name: str) -> str:
-    if name in PLURAL_ONLY or not vg150().counted(name):
-        return f"any {name}"
-    return f"{article(name)} {name}"
+    if (finding := wording.any_of(name)) is not None:
+        return finding
+    return f"any {name}" if name in PLURAL_ONLY or not vg150().counted(name) else f"{article(name)} {name}"
 
 
 def _is(name: str) -> str:
-    return "are" if name in PLURAL_ONLY else "is"
+    return "are" if name in PLURAL_ONLY or wording.is_plural(name) else "is"
+
+
+def _counted(name: str) -> bool:
+    of_finding = wording.counted(name)
+    return vg150().counted(name) if of_finding is None else of_finding
 
 
 def _related(triple: NamedTriple) -> str:

@@ -7,23 +7,21 @@ A network that segments polyps well if there are some may still mark polyps in p
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import cv2
 import numpy as np
 from pydantic import Field
 
-from medtest.core.cases import Address, Image
-from medtest.core.errors import BadOutput, MedtestError
+from medtest.core.cases import Image
 from medtest.core.scenes import Box, Scene, SeenEntity, Tells
 from medtest.core.tasks.border import check_mask
 from medtest.readers.pictures.base import PictureContent
 from medtest.readers.pictures.named_system import SystemReader, SystemReaderSettings
 from medtest.readers.pictures.spatial import PREDICATES, triples_of
-from medtest.systems.base import Missing
 
 _MOST_PLACES: Final = 100
-_ADDRESS: Final = Address(dataset="pictures", seed_id="picture")
 
 
 class SegmentsSettings(SystemReaderSettings):
@@ -41,6 +39,21 @@ class SegmentsSettings(SystemReaderSettings):
     least: float = Field(default=0.0, ge=0, le=1)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Region:
+    """Connected region of a mask.
+
+    Attributes:
+        area: Its pixels.
+        centre: Horizontal position of its centroid in pixels, from the picture's left edge.
+        width: Width of the picture in pixels.
+    """
+
+    area: int
+    centre: float
+    width: int
+
+
 class Segments(SystemReader):
     """Detects one class with a segmentation system: one entity per connected region of the mask.
 
@@ -53,12 +66,20 @@ class Segments(SystemReader):
 
     def __init__(self, name: str, settings: Any) -> None:
         super().__init__(name, settings)
-        self._tells = Tells(
+        self._tells = self._make_tells()
+
+    def _make_tells(self) -> Tells:
+        """Return what it tells."""
+        return Tells(
             classes=frozenset({self.settings.finding}),
             predicates=frozenset(PREDICATES),
             attributes=frozenset(),
             counts=False,
         )
+
+    def _attributes(self, region: Region) -> tuple[str, ...]:
+        """Return the attributes of a region, in alphabetical order."""
+        return ()
 
     def open(self, *, device: str, threads: int) -> None:
         """Load the system.
@@ -76,21 +97,13 @@ class Segments(SystemReader):
             MedtestError: The reader is not open.
             BadOutput: The system gives no map for a picture.
         """
-        if self._system is None:
-            raise MedtestError(f"{self.name} is not open")
-        shown = [np.ascontiguousarray(image) for image in images]
-        answers = list(self._system.predict(shown, [_ADDRESS] * len(shown)))
-        if len(answers) != len(shown):
-            raise BadOutput(f"gave {len(answers)} maps of {len(shown)} pictures")
-        return [self._scene(image, answer) for image, answer in zip(shown, answers, strict=True)]
+        return [self._scene(image, answer) for image, answer in zip(images, self._predicted(images), strict=True)]
 
     def _scene(self, image: Image, answer: Any) -> Scene:
-        if isinstance(answer, Missing):
-            raise BadOutput(f"gave no map: {answer.reason}")
         height, width = image.shape[:2]
         probability = np.asarray(check_mask(answer, (height, width)).probability, np.float32)
         marked = (probability > self.settings.threshold).astype(np.uint8)
-        count, pieces, measured, _ = cv2.connectedComponentsWithStats(marked, connectivity=8)
+        count, pieces, measured, centroids = cv2.connectedComponentsWithStats(marked, connectivity=8)
         least = self.settings.least * height * width
         selected = [piece for piece in range(1, count) if measured[piece, cv2.CC_STAT_AREA] >= max(least, 1)]
         selected = sorted(selected, key=lambda piece: -int(measured[piece, cv2.CC_STAT_AREA]))[:_MOST_PLACES]
@@ -99,6 +112,8 @@ class Segments(SystemReader):
             left, top, wide, high = (int(measured[piece, place]) for place in range(4))
             box: Box = (left / width, top / height, (left + wide) / width, (top + high) / height)
             score = float(probability[pieces == piece].max())
-            entities.append(SeenEntity(name=self.settings.finding, box=box, score=score))
+            area, centre = int(measured[piece, cv2.CC_STAT_AREA]), float(centroids[piece, 0]) + 0.5
+            attributes = self._attributes(Region(area=area, centre=centre, width=width))
+            entities.append(SeenEntity(name=self.settings.finding, box=box, score=score, attributes=attributes))
         triples = triples_of(entities, width / height)
         return Scene(entities=tuple(entities), triples=triples, tells=self._tells)

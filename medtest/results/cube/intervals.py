@@ -155,3 +155,52 @@ def smallest_upper_bound(cases: int) -> float:
     if cases <= 0:
         return 100.0
     return float(100 * wilson(0, cases)[1])
+
+
+def corrected_share(
+    share: float, cases: float, *, sensitivity: float, positives: float, specificity: float, negatives: float
+) -> tuple[float, float, float]:
+    """Return a share corrected for the errors of the test that measured it, and its 95 % interval, clipped to [0, 1].
+
+    The estimate is Rogan and Gladen's, ``(share + Sp - 1) / (Se + Sp - 1)`` (American Journal of Epidemiology 107,
+    1978, 71-76). The interval includes the uncertainty of sensitivity and specificity (Z. Lang and J. Reiczigel,
+    Preventive Veterinary Medicine 113, 2014, 13-22, equations 6, 7, 16 and 17; equation 4 with ``(1 - P)²``, as the
+    delta method gives it).
+
+    Args:
+        share: Measured share, in [0, 1].
+        cases: Number of independent cases, above 0.
+        sensitivity: Measured sensitivity of the test.
+        positives: Number of positive cases that it was measured on.
+        specificity: Measured specificity.
+        negatives: Number of negative cases that it was measured on.
+
+    Returns:
+        Estimate, lower and upper end; NaN each if the test is no better than chance.
+    """
+    if sensitivity + specificity <= 1 or cases <= 0:
+        return math.nan, math.nan, math.nan
+    estimate = (share + specificity - 1) / (sensitivity + specificity - 1)
+    squared = Z95**2
+    n, apparent = cases + squared, (cases * share + squared / 2) / (cases + squared)
+    n_se, se = positives + 2, (positives * sensitivity + 1) / (positives + 2)
+    n_sp, sp = negatives + 2, (negatives * specificity + 1) / (negatives + 2)
+    if se + sp <= 1:
+        return math.nan, math.nan, math.nan
+    middle = (apparent + sp - 1) / (se + sp - 1)
+    of_se, of_sp = se * (1 - se) / n_se, sp * (1 - sp) / n_sp
+    shift = 2 * squared * (middle * of_se - (1 - middle) * of_sp)
+    variance = apparent * (1 - apparent) / n + middle**2 * of_se + (1 - middle) ** 2 * of_sp
+    half = Z95 * math.sqrt(variance) / (se + sp - 1)
+    low, high = middle + shift - half, middle + shift + half
+    clipped = [min(max(value, 0.0), 1.0) for value in (estimate, low, high)]
+    return clipped[0], clipped[1], clipped[2]
+
+
+def effective_cases(rate: float, low: float, high: float, cases: float) -> float:
+    """Return the number of independent cases whose rate varies as much as one with a given interval, at most ``cases``.
+
+    It is ``rate · (1 - rate)`` over the variance, which is that of a normal distribution with the interval's width.
+    """
+    variance = ((high - low) / (2 * Z95)) ** 2
+    return cases if variance <= 0 else min(cases, max(rate * (1 - rate) / variance, 1.0))

@@ -48,8 +48,8 @@ class CallableSystem(System):
     """Function, or a class without required arguments whose instances are called.
 
     It is called with one uint8 RGB image, H×W×3 (a copy), or with a batch of them, and returns an answer as described
-    in :mod:`medtest.core.tasks.border`, or for labels in :mod:`medtest.tasks.classify.border` (see ``gives`` and
-    ``classes``). A class is instantiated once per worker, which is the place to load weights; if its ``__init__``
+    in :mod:`medtest.core.tasks.border`, or for labels in :mod:`medtest.systems.classification.answers` (see ``gives``
+    and ``classes``). A class is instantiated once per worker, which is the place to load weights; if its ``__init__``
     accepts ``device``, it receives ``"cpu"`` or ``"cuda:N"``. An exception becomes the ERROR of that case; a call that
     never returns is stopped by the runner's time limit. In a series it receives the image unchanged (grey, 16 bit,
     floats, volumes) and returns an image or a region; if it accepts ``spec``, it receives the image's

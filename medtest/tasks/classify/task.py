@@ -29,7 +29,7 @@ from medtest.core.tasks.base import (
 from medtest.core.tasks.border import CUT
 from medtest.core.tasks.results import Graded, TaskResults
 from medtest.preparation.factors import picture_factors
-from medtest.tasks.classify.border import check_label, classes_misfit
+from medtest.systems.classification.answers import check_label, classes_misfit
 from medtest.tasks.classify.words import FLIPS, browsed_labels, expected_words, label_words
 from medtest.tasks.segment.kept import mask_arrays, mask_of
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class LabelBorder(Border):
-    """Checks of scores and labels, see :mod:`medtest.tasks.classify.border`."""
+    """Checks of scores and labels, see :mod:`medtest.systems.classification.answers`."""
 
     def factors(self, seed: PreparedSeed) -> dict[str, float | None]:
         """Return light, sharpness, saliency, lesion size if known, visible area."""

@@ -256,3 +256,29 @@ def test_its_card_is_made_of_what_is_there_and_what_is_not() -> None:
     assert not dog.reliable
     assert card.of_kind("predicate") == ()  # of classes that it cannot tell
     assert card.reader == reader.print_without_card
+
+
+def test_findings_are_asked_for_in_clinical_words_and_on_both_sides() -> None:
+    pool = Pool(
+        entities=(
+            Entity(name="effusion", count=None, attributes=("left",)),
+            Entity(name="polyp", count=2, attributes=("5-10mm", "Paris Ip", "red")),
+        ),
+        absent=("edema", "hemorrhoids"),
+    )
+    answers = {
+        "Is there a pleural effusion in the picture?": "Yes",
+        "Is there a polyp in the picture?": "Yes",
+        "Is there any pulmonary edema in the picture?": "No",
+        "Are there any hemorrhoids in the picture?": "No",
+        "Is the pleural effusion in the picture on the patient's left side?": "No",
+        "Is the pleural effusion in the picture on the patient's right side?": "Yes",
+        "How many polyps are in the picture?": "2",
+        "What colour is the polyp in the picture?": "red",
+        "Is the polyp in the picture from 5 to 10 mm large?": "Yes",
+        "Is the polyp in the picture of type Paris Ip?": "No",
+    }
+    scene = _scene(answers, pool)
+    assert scene.names() == {"effusion": 1, "polyp": 2}
+    assert [entity.attributes for entity in scene.entities[:2]] == [("right",), ("5-10mm", "red")]
+    assert scene.tells.classes == {"edema", "effusion", "hemorrhoids", "polyp"}

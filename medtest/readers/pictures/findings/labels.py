@@ -1,0 +1,150 @@
+"""A classification system as a reader: the findings whose labels are true.
+
+A class is a finding of the vocabulary of orders (:mod:`medtest.language.orders`) under any of its names, in any case,
+with blanks or underscores; ``left`` or ``right`` before or after it is the patient's side.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from pydantic import Field
+
+from medtest.core.cases import Classes, Image
+from medtest.core.errors import MedtestError, Mistake
+from medtest.core.scenes import SIDES, Scene, SeenEntity, Tells
+from medtest.language.orders import vocabulary
+from medtest.readers.pictures.base import PictureContent
+from medtest.readers.pictures.named_system import SystemReader, SystemReaderSettings
+from medtest.systems.base import System
+from medtest.systems.classification.answers import check_label
+
+LEFT, RIGHT, BILATERAL = SIDES
+
+
+class LabelsSettings(SystemReaderSettings):
+    """Settings of :class:`Labels`.
+
+    Attributes:
+        threshold: Probability above which a finding is in the picture; of exclusive classes the most probable one is.
+        names: Findings of classes with other names, such as ``{Effusion_L: left effusion}``; "" leaves a class out.
+    """
+
+    system: str = "chexnet_sides"
+    threshold: float = Field(default=0.5, ge=0, lt=1)
+    names: dict[str, str] = Field(default={}, max_length=1000)
+
+
+class Labels(SystemReader):
+    """Detects the findings that a classification system knows: one entity each, with its side if the classes have one.
+
+    It does not count. Findings on both sides are ``bilateral``.
+    """
+
+    Settings = LabelsSettings
+    settings: LabelsSettings
+    system_task = "label"
+    _classes: Classes
+    _meanings: Mapping[str, tuple[str, str]]
+
+    def check(self) -> list[Mistake]:
+        """Return the mistakes in the name of the system or its settings; it must name findings."""
+        system, mistakes = self.find_system(), super().check()
+        if not isinstance(system, System) or mistakes:
+            return mistakes
+        classes = system.classes
+        if classes is None:
+            found = f"{self.settings.system}, which does not name its classes"
+            return [Mistake(where=self.name, key="system", found=found, allowed="a classifier with named classes")]
+        if not meanings(classes.names, self.settings.names):
+            found = f"{', '.join(classes.names[:8])}: none is a finding of orders"
+            fix = "names={CLASS: FINDING, …} says what they are"
+            return [Mistake(where=self.name, key="names", found=found, fix=fix)]
+        return []
+
+    def open(self, *, device: str, threads: int) -> None:
+        """Load the system.
+
+        Raises:
+            MedtestError: It cannot be loaded, or does not name its classes.
+        """
+        self._system = self.create_system()
+        self._system.open(device=device, threads=threads)
+        if self._system.classes is None:
+            raise MedtestError(f"{self.name}: {self.settings.system} does not name its classes")
+        self._classes = self._system.classes
+        self._meanings = meanings(self._classes.names, self.settings.names)
+
+    @property
+    def tells(self) -> Tells:
+        """Findings and sides that the opened system can tell."""
+        has_sides = any(side for _, side in self._meanings.values())
+        return Tells(
+            classes=frozenset(name for name, _ in self._meanings.values()),
+            predicates=frozenset(),
+            attributes=frozenset(SIDES if has_sides else ()),
+            counts=False,
+        )
+
+    def look(self, images: Sequence[Image], contents: Sequence[PictureContent]) -> list[Scene]:
+        """Return the findings whose labels are true.
+
+        Raises:
+            MedtestError: The reader is not open.
+            BadOutput: The system gives no valid answer for a picture.
+        """
+        return [self._scene(answer) for answer in self._predicted(images)]
+
+    def _scene(self, answer: Any) -> Scene:
+        assert self._system is not None  # noqa: S101 - look checks it
+        output = check_label(answer, expected=self._classes, own=self._classes, form=self._system.answer_form)
+        scores = dict.fromkeys(output.labels, 1.0)
+        if output.probabilities is not None:
+            shares = dict(zip(self._classes.names, output.probabilities.tolist(), strict=True))
+            true = [name for name, share in shares.items() if share > self.settings.threshold]
+            scores = {name: shares[name] for name in (true if self._classes.multi else output.labels)}
+        sides: defaultdict[str, set[str]] = defaultdict(set)
+        best: defaultdict[str, float] = defaultdict(float)
+        for label, score in scores.items():
+            if label in self._meanings:
+                name, side = self._meanings[label]
+                sides[name].add(side)
+                best[name] = max(best[name], score)
+        entities = [
+            SeenEntity(name=name, score=best[name], attributes=attributes_of_sides(its))
+            for name, its in sorted(sides.items())
+        ]
+        return Scene(entities=tuple(entities), tells=self.tells)
+
+
+def attributes_of_sides(sides: Collection[str]) -> tuple[str, ...]:
+    """Return the attribute for the patient's sides on which a finding is; none without a side."""
+    sided = tuple(side for side in (LEFT, RIGHT) if side in sides)
+    return (BILATERAL,) if len(sided) == 2 or BILATERAL in sides else sided
+
+
+def meanings(classes: Sequence[str], names: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """Return finding and side by class, without classes that are no findings.
+
+    Args:
+        classes: Names of classes.
+        names: Findings of classes with other names.
+    """
+    found = {name: finding_of_class(names.get(name, name)) for name in classes}
+    return {name: meaning for name, meaning in found.items() if meaning is not None}
+
+
+def finding_of_class(label: str) -> tuple[str, str] | None:
+    """Return the finding that a class names, and the side or ""; None for no finding of orders."""
+    words = label.replace("_", " ").casefold().split()
+    side = ""
+    for place in (0, -1):
+        if len(words) > 1 and words[place] in (LEFT, RIGHT, BILATERAL):
+            side = words.pop(place)
+    phrase = " ".join(words)
+    for name, finding in vocabulary().findings.items():
+        if phrase in {noun.replace("_", " ").casefold() for noun in (name, *finding.nouns)}:
+            return name, side
+    return None
