@@ -21,6 +21,8 @@ Absence: TypeAlias = tuple[str, ...]
 """What a prompt denies, by names: (class,), (class, attribute), or (subject, predicate, object)."""
 SIDES: Final = ("left", "right", "bilateral")
 """Attributes for the patient's sides of a finding; image right of a film is the patient's left."""
+NamedAttribute: TypeAlias = tuple[str, str]
+"""Name of an entity, attribute."""
 Box: TypeAlias = tuple[float, float, float, float]
 """Left, top, right, bottom as fractions of the picture's width and height, from its upper left corner."""
 
@@ -81,6 +83,14 @@ class Pool:
         total: Counter[str] = Counter()
         for entity in self.entities:
             total[entity.name] += 1 if entity.count is None else entity.count
+        return total
+
+    def attributes(self) -> Counter[NamedAttribute]:
+        """Return the number of times each attribute of a class is named, counted as :meth:`names` counts classes."""
+        total: Counter[NamedAttribute] = Counter()
+        for entity in self.entities:
+            for attribute in entity.attributes:
+                total[entity.name, attribute] += 1 if entity.count is None else entity.count
         return total
 
     def as_json(self) -> dict[str, Any]:
@@ -277,9 +287,15 @@ def difference(before: Pool, after: Pool) -> dict[str, Any]:
         JSON values: ``pool`` (the follow-up's, as :meth:`Pool.as_json`); ``removed`` and ``added``, each with
         ``entities`` (names, repeated as often as removed or added) and ``triples`` (by name), as multisets. If
         uncounted entities of a class disappeared and the class is now counted, ``removed`` also has ``uncounted`` with
-        those classes, because the number removed is unknown.
+        those classes, because the number removed is unknown. Classes that are named as often as before, with other
+        attributes, are in ``attributes`` of both, as class and attribute.
     """
     names, triples = (before.names(), after.names()), (Counter(before.named()), Counter(after.named()))
+    attributes = [
+        Counter({key: count for key, count in pool.attributes().items() if names[0][key[0]] == names[1][key[0]]})
+        for pool in (before, after)
+    ]
+    gone, new = (_pairs(attributes[k] - attributes[1 - k]) for k in (0, 1))
     uncounted_names = [{entity.name for entity in pool.entities if entity.count is None} for pool in (before, after)]
     uncounted = sorted((uncounted_names[0] - uncounted_names[1]) & (names[0] - names[1]).keys() & names[1].keys())
     return {
@@ -288,8 +304,13 @@ def difference(before: Pool, after: Pool) -> dict[str, Any]:
             "entities": _listed(names[0] - names[1]),
             "triples": _triples(triples[0] - triples[1]),
             **({"uncounted": uncounted} if uncounted else {}),
+            **({"attributes": gone} if gone else {}),
         },
-        "added": {"entities": _listed(names[1] - names[0]), "triples": _triples(triples[1] - triples[0])},
+        "added": {
+            "entities": _listed(names[1] - names[0]),
+            "triples": _triples(triples[1] - triples[0]),
+            **({"attributes": new} if new else {}),
+        },
     }
 
 
@@ -304,6 +325,10 @@ def _listed(names: Counter[str]) -> list[str]:
 
 def _triples(triples: Counter[NamedTriple]) -> list[list[str]]:
     return [list(triple) for triple in sorted(triples.elements())]
+
+
+def _pairs(attributes: Counter[NamedAttribute]) -> list[list[str]]:
+    return [list(pair) for pair in sorted(attributes.elements())]
 
 
 def alphabetical(attributes: Iterable[str]) -> tuple[str, ...]:

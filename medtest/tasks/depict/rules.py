@@ -3,9 +3,10 @@
 Three rules compare the picture of a changed prompt with the source's own (ACTesting, section 3.2, and its code):
 
 - ``strict``: classes are multisets, and the prompt's change must be visible in the pair. Removed objects were in the
-  source's picture and are gone, by the number removed if others of the class stay; added objects have appeared;
-  everything else is as in the source, including relations renamed by an exchange of classes. Only relations in prompts
-  are compared: of any two other objects one is always left of the other.
+  source's picture and are gone, by the number removed if others of the class stay; added objects have appeared; the
+  same holds for exchanged attributes; everything else is as in the source, including relations renamed by an exchange
+  of classes. Only relations in prompts are compared: of any two other objects one is always left of the other. Classes
+  that the prompt calls uncertain are not compared.
 - ``paper``: equations 7 to 14 literally, over sets of classes and sets of predicates; SS: equal sets (section 5.2). The
   paper defines no relation for EC combined with another operator: here the equation of the other applies after the
   exchanged class is left out.
@@ -15,7 +16,7 @@ Three rules compare the picture of a changed prompt with the source's own (ACTes
   source's), and ER_R checks that the removed class is gone.
 
 Against ``truth`` a picture is compared with its own prompt's pool under every rule: each class in it is present, as
-often as stated, with the stated attributes and relations, and removed objects are absent.
+often as stated, with the stated attributes and relations, and removed or excluded objects are absent.
 
 Anything that a reader cannot detect (:class:`medtest.core.scenes.Tells`) is excluded on both sides. If a change
 concerns it, the effect is unknown and the case is not judged.
@@ -29,6 +30,7 @@ from dataclasses import dataclass, field
 
 from medtest.core.scenes import NamedTriple
 from medtest.tasks.depict.told import (
+    attributes_untold,
     change_told,
     entities_told,
     predicates_untold,
@@ -150,6 +152,9 @@ def against_truth(after: SceneLook, prompt: Said, change: PoolChange = NO_CHANGE
     for name in change.removed:
         if tells.names(name) and not prompt.names[name]:
             errors.check(after.names[name] == 0, ENTITIES, (name,), "was removed from the prompt and is in the picture")
+    for name in sorted(prompt.absent - change.removed.keys()):
+        if tells.names(name):
+            errors.check(after.names[name] == 0, ENTITIES, (name,), "is excluded by the prompt and is in the picture")
     for triple in prompt.triples:
         if tells.relates(triple):
             errors.check(triple in after.triples, RELATIONS, triple, "is not in the picture")
@@ -162,6 +167,8 @@ def against_truth(after: SceneLook, prompt: Said, change: PoolChange = NO_CHANGE
             number, required = after.names[name], prompt.names[name]
             errors.check(number == required, COUNTS, (name,), f"is there {_times(number)}, not {_times(required)}")
     untold = {RELATIONS} if predicates_untold(change, tells) else set()
+    if attributes_untold(change, tells):
+        untold |= {ATTRIBUTES}
     if any(not tells.names(name) for name in (*change.removed, *change.added)):
         untold |= {ENTITIES}
     return errors.judgement(told=not untold, unknown=untold)
@@ -209,7 +216,7 @@ def _strict(source: SceneLook, followup: SceneLook, prompt: Said, change: PoolCh
         if followup.tells.names(name):
             _changed(errors, name, source, followup, prompt, change)
     errors.judged.add(ENTITIES)
-    for name in (source.names.keys() | followup.names.keys()) - touched:
+    for name in (source.names.keys() | followup.names.keys()) - touched - prompt.uncertain:
         if not detectable(name):
             continue
         was, is_ = source.names[name], followup.names[name]
@@ -218,16 +225,37 @@ def _strict(source: SceneLook, followup: SceneLook, prompt: Said, change: PoolCh
         if was and is_ and name in prompt.stated and source.tells.counts and followup.tells.counts:
             errors.check(was == is_, COUNTS, (name,), f"is there {_times(is_)}, in the source {_times(was)}")
     untold = _relations(errors, source, followup, prompt, change)
+    _exchanged_attributes(errors, source, followup, prompt, change)
     for name, attribute in prompt.attributes:
         comparable = detectable(name) and source.tells.describes(attribute) and followup.tells.describes(attribute)
-        if comparable and name not in touched and source.names[name] and followup.names[name]:
+        compared = comparable and (name, attribute) not in change.gained
+        if compared and name not in touched and source.names[name] and followup.names[name]:
             was, is_ = source.attributes[name, attribute] > 0, followup.attributes[name, attribute] > 0
             words = "came without being asked for" if is_ else "is gone"
             errors.check(was == is_, ATTRIBUTES, (attribute, name), words)
     unknown = set(untold)
+    if attributes_untold(change, source.tells) or attributes_untold(change, followup.tells):
+        unknown |= {ATTRIBUTES}
     if not entities_told(source, followup, prompt, change):
         unknown |= {ENTITIES}
     return errors.judgement(told=change_told(source, followup, prompt, change), unknown=unknown)
+
+
+def _exchanged_attributes(
+    errors: _Found, source: SceneLook, followup: SceneLook, prompt: Said, change: PoolChange
+) -> None:
+    """Check attributes that the prompt's change took away or brought."""
+    if attributes_untold(change, source.tells) or attributes_untold(change, followup.tells):
+        return
+    for name, attribute in change.lost:
+        words = "was to be removed and is not in the source's picture"
+        errors.check(source.attributes[name, attribute] > 0, ATTRIBUTES, (attribute, name), words)
+        if not prompt.attributes[name, attribute]:
+            words = "was removed from the prompt and is in the picture"
+            errors.check(not followup.attributes[name, attribute], ATTRIBUTES, (attribute, name), words)
+    for name, attribute in change.gained:
+        words = "was added and is not in the picture"
+        errors.check(followup.attributes[name, attribute] > 0, ATTRIBUTES, (attribute, name), words)
 
 
 def _changed(errors: _Found, name: str, before: SceneLook, after: SceneLook, prompt: Said, change: PoolChange) -> None:

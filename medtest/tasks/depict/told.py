@@ -53,7 +53,9 @@ def change_told(before: SceneLook, after: SceneLook, prompt: Said, change: PoolC
 def _what_is_told(before: Tells, after: Tells, prompt: Said, change: PoolChange) -> tuple[bool, bool]:
     """Return whether a change of classes can be detected, and whether the whole change can; cached across rules."""
     entities = _entities_of(before, after, prompt, change)
-    return entities, entities and not any(predicates_untold(change, tells) for tells in (before, after))
+    readers = (before, after)
+    untold = any(predicates_untold(change, tells) or attributes_untold(change, tells) for tells in readers)
+    return entities, entities and not untold
 
 
 def _entities_of(before: Tells, after: Tells, prompt: Said, change: PoolChange) -> bool:
@@ -68,6 +70,11 @@ def _entities_of(before: Tells, after: Tells, prompt: Said, change: PoolChange) 
         prompt.names[name] - change.added[name] + change.removed[name] > 0 and prompt.names[name] > 0
         for name in change.removed.keys() | change.added.keys()
     )
+
+
+def attributes_untold(change: PoolChange, tells: Tells) -> bool:
+    """Return True if a change concerns an attribute that a reader cannot detect."""
+    return any(not (tells.names(name) and tells.describes(value)) for name, value in change.lost | change.gained)
 
 
 def predicates_untold(change: PoolChange, tells: Tells) -> bool:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
 
-from medtest.core.scenes import NamedTriple, Pool, Scene, Tells
+from medtest.core.scenes import NamedAttribute, NamedTriple, Pool, Scene, Tells
 
 SAME, EXCHANGE, REMOVAL, ADDITION = "same", "exchange", "removal", "addition"
 EXCHANGE_REMOVAL, EXCHANGE_ADDITION = "exchange and removal", "exchange and addition"
@@ -89,23 +89,30 @@ class Said:
         stated: Classes whose numbers are all stated.
         triples: Relations, by names.
         attributes: Number of objects of a class stated with an attribute.
+        absent: Classes that must not be there.
+        uncertain: Classes that may be there or not.
     """
 
     names: Counter[str]
     stated: frozenset[str]
     triples: Counter[NamedTriple]
-    attributes: Counter[tuple[str, str]]
+    attributes: Counter[NamedAttribute]
+    absent: frozenset[str] = frozenset()
+    uncertain: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, pool: Pool) -> Said:
         """Return the view of a pool."""
-        attributes: Counter[tuple[str, str]] = Counter()
-        for entity in pool.entities:
-            for attribute in entity.attributes:
-                attributes[entity.name, attribute] += 1 if entity.count is None else entity.count
         vague = {entity.name for entity in pool.entities if entity.count is None}
         names = pool.names()
-        return cls(names=names, stated=frozenset(names) - vague, triples=Counter(pool.named()), attributes=attributes)
+        return cls(
+            names=names,
+            stated=frozenset(names) - vague,
+            triples=Counter(pool.named()),
+            attributes=pool.attributes(),
+            absent=frozenset(pool.absent),
+            uncertain=frozenset(pool.uncertain),
+        )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -118,6 +125,8 @@ class PoolChange:
         gone: Removed relations, by names.
         new: Added relations.
         uncounted: Classes of which objects without a number were removed and whose numbers are now all stated.
+        lost: Attributes that classes of unchanged number no longer have.
+        gained: Attributes that they have instead.
     """
 
     removed: Counter[str]
@@ -125,6 +134,8 @@ class PoolChange:
     gone: Counter[NamedTriple]
     new: Counter[NamedTriple]
     uncounted: frozenset[str] = frozenset()
+    lost: Counter[NamedAttribute] = field(default_factory=Counter)
+    gained: Counter[NamedAttribute] = field(default_factory=Counter)
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> PoolChange:
@@ -136,6 +147,8 @@ class PoolChange:
             gone=_triples(removed.get("triples", ())),
             new=_triples(added.get("triples", ())),
             uncounted=frozenset(removed.get("uncounted", ())),
+            lost=_attributes(removed.get("attributes", ())),
+            gained=_attributes(added.get("attributes", ())),
         )
 
     @cached_property
@@ -175,6 +188,10 @@ class PoolChange:
 
 def _triples(triples: Iterable[Iterable[str]]) -> Counter[NamedTriple]:
     return Counter((str(subject), str(predicate), str(two)) for subject, predicate, two in triples)
+
+
+def _attributes(pairs: Iterable[Iterable[str]]) -> Counter[NamedAttribute]:
+    return Counter((str(name), str(attribute)) for name, attribute in pairs)
 
 
 NO_CHANGE = PoolChange.of({})

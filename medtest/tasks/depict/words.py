@@ -102,6 +102,11 @@ def change_words(change: PoolChange) -> str:
         parts += [f"{sign} {_listed(names)}" for sign, names in (("-", removed), ("+", added)) if names]
     parts += [f"- {_triples(gone)}"] if gone else []
     parts += [f"+ {_triples(new)}"] if new else []
+    changed = [", ".join(f"{value} {name}" for name, value in sorted(side)) for side in (change.lost, change.gained)]
+    if all(changed):
+        parts.append(f"{changed[0]} becomes {changed[1]}")
+    else:
+        parts += [f"{sign} {words}" for sign, words in zip("-+", changed, strict=True) if words]
     return "; ".join(parts)
 
 

@@ -1,0 +1,102 @@
+"""Rules on attributes that a prompt exchanges, and on classes that it excludes or calls uncertain."""
+
+from __future__ import annotations
+
+import pytest
+
+from medtest.core.scenes import Entity, Pool, Scene, SeenEntity, Tells, difference
+from medtest.tasks.depict.rules import ATTRIBUTES, ENTITIES, STRICT, JudgedPair, against_source, against_truth
+from medtest.tasks.depict.views import NO_CHANGE, PoolChange, Said, SceneLook
+
+
+ALL = Tells()
+
+
+def pool(*entities: tuple[str, int | None, str], **more: tuple[str, ...]) -> Pool:
+    """Return a pool of classes with a number and one attribute each."""
+    made = tuple(
+        Entity(name=name, count=count, attributes=(value,) if value else ()) for name, count, value in entities
+    )
+    return Pool(entities=made, **more)
+
+
+def seen(*things: tuple[str, str], tells: Tells = ALL) -> SceneLook:
+    """Return a scene of things with one attribute each."""
+    return SceneLook.of(
+        Scene(
+            entities=tuple(SeenEntity(name=n, attributes=(value,) if value else ()) for n, value in things), tells=tells
+        )
+    )
+
+
+LEFT, RIGHT = pool(("effusion", None, "left")), pool(("effusion", None, "right"))
+SIDE = PoolChange.of(difference(LEFT, RIGHT))
+
+
+def judged(before: SceneLook, after: SceneLook) -> JudgedPair:
+    """Return the judgement of a pair whose prompt moved an effusion from the left to the right."""
+    return against_source(STRICT, before, after, Said.of(RIGHT), SIDE)
+
+
+def test_an_exchanged_attribute_is_in_the_difference() -> None:
+    change = difference(LEFT, RIGHT)
+    assert change["removed"] == {"entities": [], "triples": [], "attributes": [["effusion", "left"]]}
+    assert change["added"] == {"entities": [], "triples": [], "attributes": [["effusion", "right"]]}
+
+
+def test_a_class_with_another_number_has_no_exchanged_attributes() -> None:
+    change = difference(pool(("polyp", 1, "red")), pool(("polyp", 2, "red")))
+    assert "attributes" not in change["added"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "right"),
+    [
+        ("left", "right", True),
+        ("left", "left", False),  # the side stayed
+        ("right", "left", False),  # both are swapped
+        ("right", "right", False),
+        ("left", "bilateral", False),
+    ],
+)
+def test_an_exchanged_side_must_be_seen_in_both_pictures(before: str, after: str, right: bool) -> None:
+    pair = judged(seen(("effusion", before)), seen(("effusion", after)))
+    assert pair.right[ATTRIBUTES] is right
+    assert pair.right[ENTITIES] is True
+
+
+def test_a_finding_that_was_not_drawn_cannot_change_sides() -> None:
+    assert judged(seen(), seen()).right[ATTRIBUTES] is False
+
+
+def test_a_reader_that_tells_no_sides_judges_no_change_of_sides() -> None:
+    blind = Tells(attributes=frozenset())
+    pair = judged(seen(("effusion", ""), tells=blind), seen(("effusion", ""), tells=blind))
+    assert not pair.told
+    assert pair.whole is None
+    assert pair.right[ATTRIBUTES] is None
+
+
+def test_what_is_excluded_must_not_be_in_the_picture() -> None:
+    said = Said.of(pool(("mass", 1, ""), absent=("effusion",), uncertain=("edema",)))
+    assert against_truth(seen(("mass", "")), said, NO_CHANGE).whole is True
+    assert against_truth(seen(("mass", ""), ("edema", "")), said, NO_CHANGE).whole is True
+    assert against_truth(seen(("mass", ""), ("effusion", "")), said, NO_CHANGE).right[ENTITIES] is False
+
+
+def test_what_is_uncertain_may_come_and_go() -> None:
+    said = Said.of(pool(("mass", 1, ""), uncertain=("edema",)))
+    pair = against_source(STRICT, seen(("mass", "")), seen(("mass", ""), ("edema", "")), said, NO_CHANGE)
+    assert pair.whole is True
+    pair = against_source(STRICT, seen(("mass", "")), seen(("mass", ""), ("hernia", "")), said, NO_CHANGE)
+    assert pair.right[ENTITIES] is False
+
+
+def test_a_negated_finding_must_have_gone() -> None:
+    before = pool(("effusion", None, "left"), ("mass", 1, ""))
+    after = pool(("mass", 1, ""), absent=("effusion",))
+    change = PoolChange.of(difference(before, after))
+    both, one = seen(("effusion", "left"), ("mass", "")), seen(("mass", ""))
+    assert against_source(STRICT, both, one, Said.of(after), change).whole is True
+    assert against_source(STRICT, both, both, Said.of(after), change).right[ENTITIES] is False
+    assert against_source(STRICT, one, one, Said.of(after), change).right[ENTITIES] is False
