@@ -1,11 +1,13 @@
 """Metamorphic relations; the table names the file and class of each."""
 
 RELATIONS: dict[str, str] = {
+    "attribute": "medtest.relations.prompts.orders.attribute:AttributeChange",
     "bias_field": "medtest.relations.noise.imaging:BiasField",
     "blood": "medtest.relations.objects.covering:Blood",
     "blur": "medtest.relations.clinical.motion:Blur",
     "breathing": "medtest.relations.clinical.warps:Breathing",
     "bubbles": "medtest.relations.clinical.bubbles:Bubbles",
+    "bystander": "medtest.relations.prompts.orders.bystander:Bystander",
     "contrast": "medtest.relations.clinical.lighting:Contrast",
     "corruption_brightness": "medtest.relations.corruptions.brightness:Brightness",
     "corruption_gaussian_blur": "medtest.relations.corruptions.blur:CorruptionGaussianBlur",
@@ -21,6 +23,7 @@ RELATIONS: dict[str, str] = {
     "corruption_tilt": "medtest.relations.corruptions.geometric:Tilt",
     "corruption_translate": "medtest.relations.corruptions.geometric:Translate",
     "corruption_zoom_blur": "medtest.relations.corruptions.blur:ZoomBlur",
+    "count": "medtest.relations.prompts.orders.count:CountChange",
     "ec": "medtest.relations.prompts.operators:EntityChanging",
     "ec_er_a": "medtest.relations.prompts.operators:ChangingAndAddition",
     "ec_er_r": "medtest.relations.prompts.operators:ChangingAndRemoval",
@@ -43,6 +46,8 @@ RELATIONS: dict[str, str] = {
     "lesion_erased": "medtest.relations.controls.lesions:LesionErased",
     "lesion_swapped": "medtest.relations.controls.lesions:LesionSwapped",
     "measured": "medtest.relations.unchanged:Measured",
+    "negation": "medtest.relations.prompts.orders.negation:Negation",
+    "paraphrase": "medtest.relations.prompts.orders.paraphrase:Paraphrase",
     "perturb": "medtest.relations.perturb.relation:Perturb",
     "pgd": "medtest.relations.adversarial.pgd:Pgd",
     "poisson_noise": "medtest.relations.noise.counting:PoissonNoise",
@@ -50,6 +55,7 @@ RELATIONS: dict[str, str] = {
     "rician_noise": "medtest.relations.noise.additive:RicianNoise",
     "salt_pepper_noise": "medtest.relations.noise.counting:SaltPepperNoise",
     "saturation": "medtest.relations.clinical.lighting:Saturation",
+    "side": "medtest.relations.prompts.orders.side:SideSwap",
     "smoke": "medtest.relations.clinical.veil:Smoke",
     "speckle_noise": "medtest.relations.noise.counting:SpeckleNoise",
     "specularity": "medtest.relations.clinical.specularity:Specularity",

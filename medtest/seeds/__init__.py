@@ -10,6 +10,8 @@ SEEDS: dict[str, str] = {
     "label_folder": "medtest.seeds.labels.folder:LabelFolder",
     "label_phantoms": "medtest.seeds.made.label_phantoms:LabelPhantoms",
     "liver_volumes": "medtest.seeds.volumes.liver_volumes:LiverVolumes",
+    "order_phantoms": "medtest.seeds.made.order_phantoms:OrderPhantoms",
+    "orders": "medtest.seeds.captions.orders:Orders",
     "phantoms": "medtest.seeds.made.phantoms:Phantoms",
     "question_phantoms": "medtest.seeds.made.question_phantoms:QuestionPhantoms",
     "questions": "medtest.seeds.questions.folder:QuestionFolder",

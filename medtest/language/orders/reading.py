@@ -141,16 +141,22 @@ def _only(heads: Sequence[Phrase], kind: Kind, what: str) -> Any:
 
 def _chunks(phrases: Sequence[Phrase]) -> list[_Chunk]:
     chunks = [_Chunk(".")]
-    for phrase in phrases:
+    for at, phrase in enumerate(phrases):
         if phrase.kind in (Kind.JOINT, Kind.BREAK):
             joint = "with" if phrase.kind is Kind.BREAK else str(phrase.value)
             if chunks[-1].phrases:
                 chunks.append(_Chunk(joint))
             else:  # ", and", "but with": the stronger separator counts
                 chunks[-1].joint = _stronger(chunks[-1].joint, joint)
-        else:
+        elif phrase.kind not in (Kind.ARTICLE, Kind.FILLER) or not _is_of_head(phrases[at + 1 : at + 3]):
             chunks[-1].phrases.append(phrase)
     return [chunk for chunk in chunks if chunk.phrases]
+
+
+def _is_of_head(following: Sequence[Phrase]) -> bool:
+    """Return True if an article before these phrases belongs to picture or patient ("in a colonoscopy image")."""
+    kinds = [phrase.kind for phrase in following if phrase.kind is not Kind.ARTICLE]
+    return bool(kinds) and kinds[0] in _OF_HEADS
 
 
 def _stronger(joint: str, other: str) -> str:

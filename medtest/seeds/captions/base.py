@@ -185,7 +185,7 @@ class PromptSource(SeedSource):
                 # A sample cannot tell whether it would contain an unusable row, so such a row keeps no place.
                 if settings.sample is None:
                     candidates.append((candidate, ""))
-            elif not candidate.pool.entities:
+            elif not self._names_something(candidate.pool):
                 left_out[OTHER_SCRIPT if in_other_script(candidate.text) else "nothing named"] += 1
             elif len(candidate.pool.triples) < settings.min_triples:
                 left_out[f"fewer relations than min_triples, {settings.min_triples}"] += 1
@@ -217,6 +217,10 @@ class PromptSource(SeedSource):
         """Return the prompt's wording; None if no template can word its pool, which follow-ups need."""
         wording = self._by_templates(candidate.pool)
         return candidate.text if wording and self.settings.words == "own" and candidate.text else wording
+
+    def _names_something(self, pool: Pool) -> bool:
+        """Return True if there is something to draw."""
+        return bool(pool.entities)
 
     def _by_templates(self, pool: Pool) -> str | None:
         """Return the template wording of a pool (cached, because rendering is slow); None if no template fits."""

@@ -8,6 +8,7 @@ from medtest.core.cases import PreparedSeed, Prompt, Seed, SeedRef
 from medtest.core.scenes import Entity, Pool, alphabetical, pool_of
 from medtest.language.captions.render import Unsayable, render
 from medtest.language.captions.vocabulary import vg150
+from medtest.language.orders import made, order_pool, read_order
 from medtest.preparation.prepare import prepare
 
 NAMES = vg150().names
@@ -42,3 +43,9 @@ def seed_of(pool: Pool, text: str = "", seed_id: str = "s") -> PreparedSeed:
     """A prepared seed that says a pool, by templates where no words are given."""
     prompt = Prompt(text=text or render(pool), pool=pool)
     return prepare(Seed(ref=SeedRef(dataset="d", seed_id=seed_id), kind="depiction", prompt=prompt), size=None)
+
+
+def ordered_seed(order: int | str) -> PreparedSeed:
+    """A prepared seed that orders a medical picture: a made one by number, or a text."""
+    text = made.make(order, 5).text if isinstance(order, int) else order
+    return seed_of(order_pool(read_order(text).order), text)

@@ -8,7 +8,6 @@ from medtest.core.scenes import Entity, Pool, Scene, SeenEntity, Tells, differen
 from medtest.tasks.depict.rules import ATTRIBUTES, ENTITIES, STRICT, JudgedPair, against_source, against_truth
 from medtest.tasks.depict.views import NO_CHANGE, PoolChange, Said, SceneLook
 
-
 ALL = Tells()
 
 

@@ -1,0 +1,1 @@
+"""Relations for prompts in controlled clinical English: a finding changes, or everything but the findings."""

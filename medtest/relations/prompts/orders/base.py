@@ -1,0 +1,169 @@
+"""Base class of relations for orders: they change a prompt's own words, and only those that the change concerns.
+
+The prompt is read (:func:`medtest.language.orders.read_order`), some of its words are replaced, and the result is read
+again: it must say exactly the changed order, or the case is not applicable. The effect is the difference of the pools.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from medtest.core.cases import Params, PreparedSeed, Prompt
+from medtest.core.errors import NotApplicable
+from medtest.language.orders import Finding, NotControlled, Order, OrderReading, order_pool, read_order
+from medtest.language.orders.vocabulary import FindingWords, vocabulary
+from medtest.relations.base import RelationSettings
+from medtest.relations.prompts.base import PromptRelation, prompt_of
+
+
+class OrderRelationSettings(RelationSettings):
+    """Settings shared by relations for orders.
+
+    Attributes:
+        severities: Only 0 exists.
+    """
+
+    known_severities: ClassVar[tuple[int, ...]] = (0,)
+
+    severities: list[int] = [0]
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Replacement of the characters from ``start`` to ``end`` of a text."""
+
+    start: int
+    end: int
+    text: str
+
+
+class OrderRelation(PromptRelation):
+    """Relation for orders; a subclass draws a change, words it and states the changed order."""
+
+    Settings: ClassVar[type[RelationSettings]] = OrderRelationSettings
+
+    def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
+        """Draw the change and check that the changed prompt says it.
+
+        Raises:
+            NotApplicable: The prompt is no order in controlled English, or holds nothing that can change.
+        """
+        prompt = prompt_of(seed)
+        params = self.draw(reading_of(prompt), rng)
+        self.change(prompt, params)
+        return params
+
+    def change(self, prompt: Prompt, params: Params) -> Prompt:
+        """Return the prompt in the changed words, with the pool of the changed order.
+
+        Raises:
+            NotApplicable: The changed words say something else than the changed order.
+        """
+        reading = reading_of(prompt)
+        text = edited(reading.text, self.edits(reading, params))
+        try:
+            order = read_order(text).order
+        except NotControlled as error:
+            raise NotApplicable(f"the changed prompt would not be clear: it {error}") from None
+        if order != self.changed(reading.order, params):
+            raise NotApplicable("the changed prompt would say something else as well")
+        return Prompt(text=text, pool=order_pool(order))
+
+    @abstractmethod
+    def draw(self, reading: OrderReading, rng: np.random.Generator) -> dict[str, Any]:
+        """Draw the change, as JSON values.
+
+        Raises:
+            NotApplicable: The order holds nothing that can change.
+        """
+
+    @abstractmethod
+    def edits(self, reading: OrderReading, params: Params) -> Sequence[Edit]:
+        """Return the replacements of words, which do not overlap."""
+
+    @abstractmethod
+    def changed(self, order: Order, params: Params) -> Order:
+        """Return the changed order."""
+
+
+class FindingRelation(OrderRelation):
+    """Relation that changes one ordered finding of equally likely ones; the effect is a difference of pools."""
+
+    lacks: ClassVar[str] = ""
+    """Reason why no finding can change, in a phrase."""
+
+    def draw(self, reading: OrderReading, rng: np.random.Generator) -> dict[str, Any]:
+        """Draw the finding, ``{"finding": index}``, and the rest of the change.
+
+        Raises:
+            NotApplicable: No finding can change.
+        """
+        if reading.order.contradictions:
+            raise NotApplicable("the prompt contradicts itself")
+        able = [at for at, finding in enumerate(reading.order.findings) if self.applies(finding, words_of(finding))]
+        able = [at for at in able if reading.items[at].alone]
+        if not able:
+            raise NotApplicable(self.lacks)
+        at = able[int(rng.integers(len(able)))]
+        return {"finding": at, **self.options(reading.order.findings[at], rng)}
+
+    def changed(self, order: Order, params: Params) -> Order:
+        """Return the order with the changed finding."""
+        return with_finding(order, place(params), lambda finding: self.exchanged(finding, params))
+
+    @abstractmethod
+    def applies(self, finding: Finding, words: FindingWords) -> bool:
+        """Return True if a finding can change."""
+
+    def options(self, finding: Finding, rng: np.random.Generator) -> dict[str, Any]:
+        """Draw the rest of the change; nothing by default."""
+        return {}
+
+    @abstractmethod
+    def exchanged(self, finding: Finding, params: Params) -> Finding:
+        """Return the changed finding."""
+
+
+def reading_of(prompt: Prompt) -> OrderReading:
+    """Return a prompt as it is read.
+
+    Raises:
+        NotApplicable: It is not in controlled clinical English.
+    """
+    try:
+        return read_order(prompt.text)
+    except NotControlled as error:
+        raise NotApplicable(f"the prompt is not in controlled clinical English: it {error}") from None
+
+
+def edited(text: str, edits: Sequence[Edit]) -> str:
+    """Return a text with the replacements made."""
+    for edit in sorted(edits, key=lambda edit: edit.start, reverse=True):
+        text = text[: edit.start] + edit.text + text[edit.end :]
+    return text
+
+
+def like(word: str, old: str, start: int) -> str:
+    """Return new words for old ones at a position, with a capital letter where the old ones begin the text with one."""
+    return word[:1].upper() + word[1:] if start == 0 and old[:1].isupper() else word
+
+
+def place(params: Params) -> int:
+    """Return the index of the drawn finding."""
+    return int(params["finding"])  # type: ignore[arg-type]
+
+
+def words_of(finding: Finding) -> FindingWords:
+    """Return the vocabulary's entry of a finding."""
+    return vocabulary().findings[finding.name]
+
+
+def with_finding(order: Order, index: int, change: Callable[[Finding], Finding]) -> Order:
+    """Return the order with one finding changed."""
+    findings = [change(finding) if at == index else finding for at, finding in enumerate(order.findings)]
+    return replace(order, findings=tuple(findings))

@@ -1,0 +1,39 @@
+"""Side: a finding moves to the patient's other side."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import ClassVar
+
+from medtest.core.cases import Params
+from medtest.language.orders import Finding, OrderReading
+from medtest.language.orders.lexicon import Kind
+from medtest.language.orders.vocabulary import FindingWords
+from medtest.relations.prompts.orders.base import Edit, FindingRelation, place
+
+_OTHER = {"left": "right", "right": "left", "Left": "Right", "Right": "Left", "L": "R", "R": "L"}
+_WORD = re.compile(r"\b(?:[lL]eft|[rR]ight|[LR])\b")
+
+
+class SideSwap(FindingRelation):
+    """One ordered finding with a left or right side moves to the other; midline and bilateral ones are SKIP."""
+
+    lacks: ClassVar[str] = "no ordered finding is on one side alone"
+
+    def applies(self, finding: Finding, words: FindingWords) -> bool:
+        """Return True for an ordered finding on the left or the right."""
+        return finding.presence == "ordered" and finding.side in ("left", "right")
+
+    def exchanged(self, finding: Finding, params: Params) -> Finding:
+        """Return the finding on the other side."""
+        return replace(finding, side="left" if finding.side == "right" else "right")
+
+    def edits(self, reading: OrderReading, params: Params) -> Sequence[Edit]:
+        """Return the replacement of every word for the side."""
+        phrases = [phrase for phrase in reading.items[place(params)].phrases if phrase.kind is Kind.SIDE]
+        return [
+            Edit(phrase.start, phrase.end, _WORD.sub(lambda match: _OTHER[match.group()], phrase.text))
+            for phrase in phrases
+        ]

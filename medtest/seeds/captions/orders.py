@@ -1,0 +1,102 @@
+"""Orders of medical pictures: prompts in controlled clinical English, asked in their own words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import PurePosixPath
+from typing import ClassVar, Literal
+
+from medtest.core.plugins import PartSettings
+from medtest.core.scenes import Pool
+from medtest.language.orders import NotControlled, order_pool, read_order
+from medtest.language.orders.order import REASONS
+from medtest.seeds.base import SeedProblem
+from medtest.seeds.captions.base import Candidate, Prompts, PromptSeedSettings, PromptSource
+from medtest.seeds.captions.files import BadRow, read
+from medtest.seeds.captions.source import FiledPrompts, FiledSettings
+from medtest.seeds.folders.files import distinct_ids
+from medtest.seeds.folders.layout import shown
+
+MODALITY, CASE = "modality", "case"
+"""Strata of every order: the kind of picture, and ``plain``, ``negated``, ``uncertain``, ``normal`` or
+``contradictory``."""
+
+
+class OrderSeedSettings(PromptSeedSettings):
+    """Settings of sources of orders.
+
+    Attributes:
+        words: ``own``: orders keep their own words, of which operators change only those that they concern.
+    """
+
+    words: Literal["own"] = "own"
+
+
+class OrderSource(PromptSource):
+    """Base class of sources of orders."""
+
+    Settings: ClassVar[type[PartSettings]] = OrderSeedSettings
+
+    def _candidate(self, seed_id: str, text: str, cluster: str = "") -> Candidate:
+        """Return an order as a candidate.
+
+        Raises:
+            NotControlled: The text is not in controlled clinical English.
+        """
+        order = read_order(text).order
+        strata = ((MODALITY, order.modality), (CASE, order.kind))
+        return Candidate(seed_id=seed_id, text=text, pool=order_pool(order), cluster=cluster, strata=strata)
+
+    def _words(self, candidate: Candidate) -> str | None:
+        """Return the order's own words."""
+        return candidate.text
+
+    def _names_something(self, pool: Pool) -> bool:
+        """Return True for every order; one that only excludes or doubts findings is drawn as well."""
+        return True
+
+
+class FiledOrderSettings(FiledSettings):
+    """Settings of :class:`Orders`.
+
+    Attributes:
+        words: ``own``, as in :class:`OrderSeedSettings`.
+        unread: Prompts that are not in controlled English: ``skip`` leaves them out and counts them by reason, ``stop``
+            reports them.
+    """
+
+    words: Literal["own"] = "own"
+    unread: Literal["skip", "stop"] = "skip"
+
+
+class Orders(OrderSource, FiledPrompts):
+    """Orders from a file of prompts: text, CSV, a list, or JSON."""
+
+    Settings: ClassVar[type[PartSettings]] = FiledOrderSettings
+    holds: ClassVar[str] = "your file of orders"
+
+    settings: FiledOrderSettings
+
+    def _look(self, listing: Prompts) -> None:
+        path = self._file()
+        where = shown(PurePosixPath(path.name))
+        rows, bad = read(path, where)
+        for broken in bad:
+            self._keep_place(broken.image or f"line-{broken.number:06d}", broken, where, listing)
+        names = distinct_ids([row.image or f"line-{row.number:06d}" for row in rows])
+        unread: Counter[str] = Counter()
+        for name, row in zip(names, rows, strict=True):
+            try:
+                listing.candidates.append(self._candidate(name, row.text, cluster=row.image))
+            except NotControlled as error:
+                unread[error.code] += 1
+                place = f"row {row.number}"
+                if self.settings.unread == "stop":
+                    broken = BadRow(place=place, reason=f"it {error}", image=row.image, number=row.number)
+                    self._keep_place(name, broken, where, listing)
+                else:
+                    listing.problems.append(SeedProblem(file=f"{where}, {place}", reason=f"it {error}"))
+        listing.notices += [
+            f"{count:,} of {len(rows):,} prompts are not sent: each {REASONS[code]}."
+            for code, count in sorted(unread.items())
+        ]
