@@ -159,7 +159,7 @@ def against_truth(after: SceneLook, prompt: Said, change: PoolChange = NO_CHANGE
         if tells.relates(triple):
             errors.check(triple in after.triples, RELATIONS, triple, "is not in the picture")
     for (name, attribute), count in prompt.attributes.items():
-        if tells.names(name) and tells.describes(attribute) and after.names[name]:
+        if tells.names(name) and tells.describes(attribute, name) and after.names[name]:
             detected, required = after.attributes[name, attribute], min(count, after.names[name])
             errors.check(detected >= required, ATTRIBUTES, (attribute, name), "is not in the picture")
     for name in prompt.stated if tells.counts else ():
@@ -227,7 +227,9 @@ def _strict(source: SceneLook, followup: SceneLook, prompt: Said, change: PoolCh
     untold = _relations(errors, source, followup, prompt, change)
     _exchanged_attributes(errors, source, followup, prompt, change)
     for name, attribute in prompt.attributes:
-        comparable = detectable(name) and source.tells.describes(attribute) and followup.tells.describes(attribute)
+        comparable = (
+            detectable(name) and source.tells.describes(attribute, name) and followup.tells.describes(attribute, name)
+        )
         compared = comparable and (name, attribute) not in change.gained
         if compared and name not in touched and source.names[name] and followup.names[name]:
             was, is_ = source.attributes[name, attribute] > 0, followup.attributes[name, attribute] > 0

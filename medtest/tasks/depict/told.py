@@ -74,7 +74,7 @@ def _entities_of(before: Tells, after: Tells, prompt: Said, change: PoolChange) 
 
 def attributes_untold(change: PoolChange, tells: Tells) -> bool:
     """Return True if a change concerns an attribute that a reader cannot detect."""
-    return any(not (tells.names(name) and tells.describes(value)) for name, value in change.lost | change.gained)
+    return any(not (tells.names(name) and tells.describes(value, name)) for name, value in change.lost | change.gained)
 
 
 def predicates_untold(change: PoolChange, tells: Tells) -> bool:
