@@ -24,6 +24,8 @@ from medtest.relations.calibration.settings import Calibration
 
 PUBLISHED_SEVERITY = 0
 """Severity of a case whose parameters are drawn from published ranges."""
+BY_SEVERITY = "severity"
+"""``scale_unit`` where no number of the levels grows with the severity, so that the scale is the severity itself."""
 
 
 class RelationSettings(PartSettings):
@@ -135,6 +137,10 @@ class Relation(Part, ABC):
     def fingerprint(self) -> dict[str, Any]:
         """Return values for the run's digest besides settings and revision (such as file digests), as JSON values."""
         return {}
+
+    def scale_of(self, level: Any) -> float:
+        """Return the scale of a level of the settings, which may be a number."""
+        return float(getattr(level, "scale", level))
 
     def generator(self, address: Address, suite_seed: int) -> np.random.Generator:
         """Return the random generator of a case; all severities share it if the relation is :attr:`nested`."""

@@ -13,7 +13,8 @@ import pytest
 from runner_helpers import assert_equal_records, go, records, wait_for
 from searching_parts import LEVELS, search_suite
 
-from medtest.relations.calibration.searching.queries import BUDGET, QUERIES
+from medtest.relations.calibration.searching.queries import BUDGET, QUERIES, unfit
+from medtest.relations.calibration.searching.strengths import Strengths
 from medtest.report.pages.material import Material
 from medtest.report.pages.page import report_html
 from medtest.results.attacks.searched import AMBIGUOUS
@@ -21,9 +22,15 @@ from medtest.results.records.wanted import Wanted
 from medtest.results.tables import make_tables
 from medtest.runner.replaying.replay import replay_case
 from medtest.runner.reporting.outcome import Limits, RunOutcome
+from medtest.suite.compose import load
 from medtest.suite.model import Invocation, Selection, Suite
+from medtest.testing import load_relation, synthetic_seed
 
 SCALE = LEVELS[5]
+BLUR: dict[str, Any] = {
+    "params": {"kernel_size": 13},
+    "levels": {1: {"sigma": 1}, 3: {"sigma": 2.0}, 5: {"sigma": 4.0}},
+}
 
 
 def searched(suite: Suite, outcome: RunOutcome, number: int = 0) -> pd.DataFrame:
@@ -275,3 +282,29 @@ def test_a_source_that_fails_counts_at_the_start_of_the_curve(tmp_path: Path) ->
     assert (row["failed"], row["failing_sources"], row["skipped"]) == (3, 1, 0)
     curve = tables["search_curve.csv"]
     assert list(curve[curve["dataset"] == "all"]["passing_share"]) == [0.75, 0.0, 0.0]
+
+
+@pytest.mark.slow
+def test_a_first_look_at_the_shipped_suite_shows_a_mildest_failing_picture(tmp_path: Path) -> None:
+    suite = load(
+        "polyp_seg_search",
+        ("~relations.streak", "~relations.feces", "~relations.lens_distortion", "model=pranet"),
+        for_run=True,
+    ).suite
+    outcome = go(suite, tmp_path, limit=2, workers=2)
+    (pair,) = make_tables(outcome.systems[0].folder, suite).searched.pairs
+    failing, passing = pair.records
+    assert passing is not None
+    assert (pair.relation, failing["verdict"], passing["verdict"]) == ("smoke", "FAIL", "PASS")
+    assert 0 < failing["scale"] - passing["scale"] < 0.01
+
+
+def test_transforms_of_other_libraries_are_searched_between_their_arguments() -> None:
+    levels = {1: {"sigma": 1}, 3: {"sigma": 2.0}, 5: {"sigma": 4.0}}
+    blur = load_relation("perturb", transform="torchvision.GaussianBlur", params={"kernel_size": 13}, levels=levels)
+    assert unfit(blur) is None
+    strengths = Strengths(blur)
+    between, severity = strengths.relation_at(1.25)
+    params = between.sample(synthetic_seed(0), severity, np.random.default_rng(0))
+    assert params["arguments"] == {"kernel_size": 13, "sigma": 2.5} and params["scale"] == 2.5
+    assert params["seed"] == blur.sample(synthetic_seed(0), 5, np.random.default_rng(0))["seed"]

@@ -39,6 +39,11 @@ def message(folder: Path, relations: dict[str, Any], *overrides: str, **more: An
     return str(mistake)
 
 
+def transform(mild: dict[str, Any], strong: dict[str, Any]) -> dict[str, Any]:
+    levels = {1: mild, 3: strong}
+    return {"relation": "perturb", "transform": "torchvision.ColorJitter", "levels": levels, "search": "mildest"}
+
+
 @pytest.mark.parametrize(
     ("relations", "words"),
     [
@@ -49,6 +54,10 @@ def message(folder: Path, relations: dict[str, Any], *overrides: str, **more: An
         ({"smoke": {"search": "deepest"}}, ("relations.smoke.search", "mildest, worst")),
         ({"smoke": {"serch": "mildest"}}, ("relations.smoke.serch", "search")),
         ({"specularity": {"search": "worst", "mode": "published"}}, ("relations.specularity.mode", "levels")),
+        ({"jitter": transform({"brightness": [0.9, 1.1]}, {"brightness": [0.5, 1.5]})}, ("1.brightness", "a number")),
+        ({"jitter": transform({"hue": 0.2}, {"hue": 0.1})}, ("relations.jitter.levels", "grows")),
+        ({"jitter": transform({"hue": 0.2}, {"saturation": 0.3})}, ("relations.jitter.levels.3", "those of level 1")),
+        ({"smoke": {"search": "mildest", "calibrate": {"ssim": [0.9]}}}, ("mildest, with calibrate", "one of the two")),
     ],
 )
 def test_what_cannot_be_searched_gets_one_message(

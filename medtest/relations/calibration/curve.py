@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +11,9 @@ import numpy as np
 from medtest.core.cases import FollowUp, PreparedSeed
 from medtest.core.errors import NotApplicable, TargetUnreachable
 from medtest.preparation.similarity import FieldSimilarity
-from medtest.relations.calibration.positions import LEVEL, Positions, Value
+from medtest.relations.calibration.interpolation import Value
+from medtest.relations.calibration.positions import LEVEL, Positions
+from medtest.relations.calibration.searching.bisection import bracket, next_value
 from medtest.relations.calibration.settings import TOLERANCE
 
 _STEPS = 14
@@ -69,21 +71,17 @@ class SimilarityCurve:
             NotApplicable: The similarity does not fall steadily on the way to the target.
         """
         self.visited.clear()
-        mild, strong = self._bracket(target)
-        best = min((mild, strong), key=lambda position: self._distance(position, target))
+        tried = {position: self._reaches(position, target) for position in self._bracket(target)}
+        best = self._nearest(tried, target)
         for _ in range(_STEPS):
-            if self._distance(best, target) <= tolerance / 2:
+            middle = next_value(tried, self.positions.between)
+            if middle is None or self._distance(best, target) <= tolerance / 2:
                 break
-            middle = round((mild + strong) / 2, 9)
-            if self.positions.values(middle) in (self.positions.values(mild), self.positions.values(strong)):
-                break
-            value = self.similarity(middle)
-            if value is not None and self._distance(middle, target) < self._distance(best, target):
-                best = middle
-            mild, strong = (middle, strong) if value is not None and value > target else (mild, middle)
+            tried[middle] = self._reaches(middle, target)
+            best = self._nearest((best, middle), target)
         self._check_falling(best)
         if self._distance(best, target) > tolerance:
-            raise self._unreachable(target, beyond=strong)
+            raise self._unreachable(target, beyond=bracket(tried)[1] or max(tried))
         return best
 
     def words(self) -> str:
@@ -134,6 +132,15 @@ class SimilarityCurve:
         if mild is not None:
             return mild, mild
         raise self._unreachable(target, beyond=None)
+
+    def _reaches(self, position: float, target: float) -> bool:
+        """Return True if the similarity is not above a target, or if there is no follow-up."""
+        value = self.similarity(position)
+        return value is None or value <= target
+
+    def _nearest(self, positions: Iterable[float], target: float) -> float:
+        """Return the position whose similarity is nearest to a target, the first of equal ones."""
+        return min(positions, key=lambda position: self._distance(position, target))
 
     def _distance(self, position: float, target: float) -> float:
         value = self.similarity(position)

@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from medtest.relations.base import Relation
+from medtest.relations.calibration.interpolation import Limits, Value, interpolated, is_numeric, level_fields
 
 LEVEL = "level"
 """Name of the position itself, of which all numbers of the levels are functions."""
@@ -23,9 +24,7 @@ _BEYOND = (1, 3, 7, 15, 31, 63)
 _NEAR = 1e-3
 """Distance from a bound that is excluded, as share of the mildest value."""
 
-Value: TypeAlias = float | list[float]
 Values: TypeAlias = Mapping[str, Value]
-_Limits: TypeAlias = tuple[float, float]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +45,7 @@ class Positions:
     names: tuple[str, ...]
     severities: tuple[int, ...]
     stated: tuple[Values, ...]
-    limits: Mapping[str, _Limits]
+    limits: Mapping[str, Limits]
 
     @classmethod
     def of(cls, relation: Relation, parameter: str | None) -> Self:
@@ -101,25 +100,20 @@ class Positions:
         tuned: Relation = type(self.relation)(changed)
         return tuned
 
-    def _value(self, name: str, position: float) -> Value:
-        stated = [level[name] for level in self.stated]
-        first = stated[0]
-        if isinstance(first, list):
-            columns = zip(*stated, strict=True)
-            return [self._number(name, list(column), position) for column in columns]
-        return self._number(name, [value for value in stated if not isinstance(value, list)], position)
+    def between(self, low: float, high: float, fraction: float) -> float | None:
+        """Return the position between two, None if the values there are those of one of them."""
+        middle = round(low + (high - low) * fraction, 9)
+        return None if self.values(middle) in (self.values(low), self.values(high)) else middle
 
-    def _number(self, name: str, stated: Sequence[float], position: float) -> float:
-        whole = all(isinstance(value, int) for value in stated)
-        low, high = self.limits[name]
-        value = min(max(_interpolated(self.severities, stated, position), low), high)
-        return round(value) if whole else round(value, 9)
+    def _value(self, name: str, position: float) -> Value:
+        value = interpolated(self.severities, [level[name] for level in self.stated], position, self.limits[name])
+        return [round(number, 9) for number in value] if isinstance(value, list) else round(value, 9)
 
 
 def parameters(relation: Relation) -> tuple[str, ...]:
     """Return the names of the numbers that every level of a relation has; empty without levels."""
     _, levels = _levels(relation)
-    return tuple(name for name in (levels or [{}])[0] if all(_is_numeric(level.get(name)) for level in levels))
+    return tuple(name for name in (levels or [{}])[0] if all(is_numeric(level.get(name)) for level in levels))
 
 
 def _changing(relation: Relation) -> tuple[str, ...]:
@@ -139,31 +133,12 @@ def _levels(relation: Relation) -> tuple[tuple[int, ...], list[dict[str, Any]]]:
     shared = getattr(settings, "params", {})  # of transforms of other libraries
     rows = []
     for severity in severities:
-        level = levels[severity]
-        own = level.model_dump() if isinstance(level, BaseModel) else dict(level) if isinstance(level, Mapping) else {}
+        own = {name: value for name, value in level_fields(levels[severity]).items() if name}
         rows.append({**(shared if isinstance(shared, Mapping) else {}), **own})
     return severities, rows
 
 
-def _is_numeric(value: Any) -> bool:
-    if isinstance(value, list | tuple):
-        return bool(value) and all(_is_numeric(item) for item in value)
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _interpolated(severities: Sequence[int], stated: Sequence[float], position: float) -> float:
-    if len(severities) == 1:
-        return stated[0] * max(0.0, position - severities[0] + 1)
-    above = next((index for index, severity in enumerate(severities) if severity >= position), len(severities) - 1)
-    above = max(above, 1)
-    (below, above_it), (low, high) = severities[above - 1 : above + 1], stated[above - 1 : above + 1]
-    if position == above_it:
-        return high
-    step = above_it - below if position >= below else 1  # one whole step below the mildest level
-    return low + (high - low) * (position - below) / step
-
-
-def _limits(relation: Relation, name: str, stated: Sequence[Value]) -> _Limits:
+def _limits(relation: Relation, name: str, stated: Sequence[Value]) -> Limits:
     """Return the bounds of a number: those of its field, and 0 for numbers that are positive at every level."""
     numbers = [number for value in stated for number in (value if isinstance(value, list | tuple) else [value])]
     near = _NEAR * abs(numbers[0])

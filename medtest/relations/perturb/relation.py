@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any, ClassVar, Self, cast
 
 import cv2
@@ -14,7 +15,7 @@ from medtest.core.errors import LesionInvisible
 from medtest.core.plugins import WrongSetting, wrong_settings
 from medtest.core.tasks.base import task_of
 from medtest.preparation.visibility import is_below_floors, source_visibility, visibility
-from medtest.relations.base import Relation, RelationSettings
+from medtest.relations.base import BY_SEVERITY, Relation, RelationSettings
 from medtest.relations.levels import number
 from medtest.relations.perturb.library import Companions, Moves
 from medtest.relations.perturb.movement import coordinates, effect_of
@@ -103,7 +104,7 @@ class Perturb(Relation):
     def __init__(self, settings: PerturbSettings) -> None:
         super().__init__(settings)
         self.transform = transform_of(settings.transform)
-        self.scale_unit, self._scales = _scales(settings.levels)  # type: ignore[misc]
+        self.scale_unit = growing_argument(settings.levels) or BY_SEVERITY  # type: ignore[misc]
         self.touches_frame = self.transform.moves is not Moves.NEVER  # type: ignore[misc]
         self.tells_places = self.transform.moves is not Moves.WITHOUT_MASKS  # type: ignore[misc]
 
@@ -123,8 +124,16 @@ class Perturb(Relation):
             "transform": self.settings.transform,
             "arguments": self.settings.arguments(severity),
             "seed": int(rng.integers(2**31)),
-            "scale": self._scales[severity],
+            "scale": self._scale(severity),
         }
+
+    def scale_of(self, level: Mapping[str, Any]) -> float:
+        """Return the argument that grows with the severity."""
+        return float(level[self.scale_unit])
+
+    def _scale(self, severity: int) -> float:
+        by_severity = self.scale_unit == BY_SEVERITY
+        return float(severity) if by_severity else self.scale_of(self.settings.levels[severity])
 
     def varied(self, params: Params, argument: str, value: float) -> dict[str, Any]:
         """Return the parameters of a case with one numeric argument of the class changed, and the same draws.
@@ -158,22 +167,16 @@ class Perturb(Relation):
         return FollowUp(image=image, params=params, scale=number(params, "scale"), effect=effect)
 
 
-def _scales(levels: Mapping[int, Mapping[str, Any]]) -> tuple[str, dict[int, float]]:
-    """Return unit and scale of each severity: the one argument that grows with it, else the severity itself."""
-    ordered = sorted(levels)
-    names = [name for name in levels[ordered[0]] if all(_is_number(levels[each].get(name)) for each in ordered)]
+def growing_argument(levels: Mapping[int, Mapping[str, Any]]) -> str:
+    """Return the one number above 0 that grows with the severity; "" if there is none, or several."""
+    ordered = [levels[severity] for severity in sorted(levels)]
+    names = [name for name in ordered[0] if all(_is_number(level.get(name)) for level in ordered)]
     growing = [
         name
         for name in names
-        if all(
-            0 < float(levels[low][name]) < float(levels[high][name])
-            for low, high in zip(ordered, ordered[1:], strict=False)
-        )
-        and float(levels[ordered[0]][name]) > 0
+        if ordered[0][name] > 0 and all(low[name] < high[name] for low, high in pairwise(ordered))
     ]
-    if len(growing) == 1:
-        return growing[0], {severity: float(levels[severity][growing[0]]) for severity in ordered}
-    return "severity", {severity: float(severity) for severity in ordered}
+    return growing[0] if len(growing) == 1 else ""
 
 
 def _is_number(value: Any) -> bool:

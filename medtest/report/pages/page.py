@@ -70,7 +70,7 @@ _SHARED = {
     "published": ("published", "Published figures"),
 }
 """Sections of every task by the template value they show; omitted if that is empty."""
-_OPEN = ("cases", "gates", "reliance", "matrix")
+_OPEN = ("cases", "gates", "reliance", "matrix", "searches")
 """Sections that are not folded, beside the first ones of a task."""
 _SECTION = re.compile(r'<section id="([a-z-]+)"><h2>(.*?)</h2>(.*?)</section>', re.DOTALL)
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from medtest.core.cases import Address
-from medtest.relations.base import CraftedRelation, Relation
+from medtest.relations.base import BY_SEVERITY, CraftedRelation, Relation
+from medtest.relations.calibration.interpolation import is_numeric, level_fields
 
 SearchName: TypeAlias = Literal["mildest", "worst"]
 MILDEST: Final = "mildest"
@@ -87,7 +88,7 @@ def unfit(relation: Relation) -> Unfit | None:
     fields = {severity: level_fields(level) for severity, level in levels.items()}
     for severity, values in fields.items():
         for name, value in values.items():
-            if isinstance(value, bool) or not isinstance(value, int | float):
+            if isinstance(value, list | tuple) or not is_numeric(value):
                 place = f"levels.{severity}.{name}" if name else f"levels.{severity}"
                 return Unfit(place, f"{value!r}", "a number, since a search looks between levels")
     first, *others = fields.items()
@@ -95,10 +96,6 @@ def unfit(relation: Relation) -> Unfit | None:
         if set(values) != set(first[1]):
             actual, expected = ", ".join(sorted(values)), ", ".join(sorted(first[1]))
             return Unfit(f"levels.{severity}", f"the fields {actual}", f"those of level {first[0]}: {expected}")
+    if relation.scale_unit == BY_SEVERITY:
+        return Unfit("levels", "levels in which no single number above 0 grows", "one that grows: it is the scale")
     return None
-
-
-def level_fields(level: Any) -> dict[str, Any]:
-    """Return the values of a level by field; a level that is a number has one without a name."""
-    dump = getattr(level, "model_dump", None)
-    return dict(dump()) if callable(dump) else {"": level}

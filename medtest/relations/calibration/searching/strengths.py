@@ -11,8 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic import BaseModel
+
 from medtest.relations.base import Relation
-from medtest.relations.calibration.searching.queries import level_fields
+from medtest.relations.calibration.interpolation import Value, interpolated, level_fields
 
 
 @dataclass(frozen=True)
@@ -39,27 +41,23 @@ class Strengths:
         middle = low + (high - low) * fraction
         return None if self.fields(middle) in (self.fields(low), self.fields(high)) else middle
 
-    def fields(self, position: float) -> dict[str, float]:
+    def fields(self, position: float) -> dict[str, Value]:
         """Return the numbers of the level at a position."""
         severities = self.relation.severities()
-        levels = self.relation.settings.levels
-        below = min(int(position), len(severities) - 1)
-        low = level_fields(levels[severities[below]])
-        share = position - below
-        if share <= 0.0:
-            return low
-        high = level_fields(levels[severities[below + 1]])
-        return {name: _number(low[name], high[name], share) for name in low}
+        levels = [level_fields(self.relation.settings.levels[severity]) for severity in severities]
+        places = range(len(severities))
+        return {name: interpolated(places, [level[name] for level in levels], position) for name in levels[0]}
 
     def scale(self, position: float) -> float:
         """Return the scale of the level at a position."""
-        level = self._level(position)
-        return float(getattr(level, "scale", level))
+        return self.relation.scale_of(self._level(position))
 
     def _level(self, position: float) -> Any:
         fields = self.fields(position)
         like = next(iter(self.relation.settings.levels.values()))
-        return like.model_copy(update=fields) if hasattr(like, "model_copy") else fields[""]
+        if isinstance(like, BaseModel):
+            return like.model_copy(update=fields)
+        return fields if isinstance(like, Mapping) else fields[""]
 
     def relation_at(self, position: float) -> tuple[Relation, int]:
         """Return the relation with the level at a position among its own, and that level's severity.
@@ -75,7 +73,7 @@ class Strengths:
         last = severities[below]
         inner = [severity for severity in sorted(levels) if last < severity < severities[below + 1]]
         scale = self.scale(position)
-        weaker = [severity for severity in inner if float(getattr(levels[severity], "scale", levels[severity])) < scale]
+        weaker = [severity for severity in inner if self.relation.scale_of(levels[severity]) < scale]
         last = weaker[-1] if weaker else last
         order = sorted(levels)
         at = order.index(last) + 1
@@ -84,8 +82,3 @@ class Strengths:
         moved = copy.copy(self.relation)
         moved.settings = self.relation.settings.model_copy(update={"levels": dict(enumerate(sequence, start=1))})
         return moved, at + 1
-
-
-def _number(low: float, high: float, share: float) -> float:
-    value = low + (high - low) * share
-    return round(value) if isinstance(low, int) and isinstance(high, int) else float(value)
