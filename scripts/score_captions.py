@@ -2,9 +2,12 @@
 
     python scripts/score_captions.py --labels tests/data/captions/development.json
     python scripts/score_captions.py --parser spacy --labels tests/data/captions/development.json
+    python scripts/score_captions.py --prompts tests/data/captions/written.json
     python scripts/score_captions.py --count captions_val2017.json
 
-``--count`` takes a JSON object of image ids with lists of captions.
+``--prompts`` scores readings of prompts: how many are sent, and how many of those mean what their author wrote; with
+``--parser`` the content of prompts is read by that parser. ``--count`` takes a JSON object of image ids with lists of
+captions.
 """
 
 from __future__ import annotations
@@ -20,7 +23,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from medtest.core.errors import MedtestError
 from medtest.core.scenes import Pool, Triple
 from medtest.language.captions.parsers import CaptionParser, parser_of
-from medtest.language.captions.scoring import labelled, score
+from medtest.language.captions.scoring import is_held_out, labelled, score, score_readings
+from medtest.results.cube.intervals import wilson_ends
 
 
 def main() -> int:
@@ -29,6 +33,7 @@ def main() -> int:
     options.add_argument("--parser", default="controlled")
     options.add_argument("--model", default=None, help="pipeline or folder of the parser, where it takes one")
     options.add_argument("--labels", type=Path, nargs="*", default=[])
+    options.add_argument("--prompts", type=Path, default=None)
     options.add_argument("--count", type=Path, default=None)
     given = options.parse_args()
     try:
@@ -38,6 +43,8 @@ def main() -> int:
         return 2
     for path in given.labels:
         _score(path, parser)
+    if given.prompts is not None:
+        _score_readings(given.prompts, None if given.parser == "controlled" else parser)
     if given.count is not None:
         _count(given.count, parser)
     return 0
@@ -57,6 +64,21 @@ def _score(path: Path, parser: CaptionParser) -> None:
             f"  {style:<14}entities F1 {part.entities.f1:.3f}  triples F1 {part.triples.f1:.3f}"
             f"  wholly right {part.whole} of {part.captions}"
         )
+
+
+def _score_readings(path: Path, parser: CaptionParser | None) -> None:
+    rows = labelled(path)
+    print(f"{path.name}: {len(rows)} prompts, content by {'controlled' if parser is None else parser.name}")
+    parts = {
+        style: [row for row in rows if row["style"] == style] for style in dict.fromkeys(row["style"] for row in rows)
+    }
+    held_out = [row for row in rows if is_held_out(row["caption"])]
+    parts |= {"all": rows, "rules' half": [row for row in rows if row not in held_out], "held out": held_out}
+    for name, part in parts.items():
+        score_of_part = score_readings(part, parser)
+        sent, right = score_of_part.sent, score_of_part.right
+        share = f", {right / sent:.3f} of them, 95 % from {wilson_ends(right, sent)[0]:.3f}" if sent else ""
+        print(f"  {name:<14}{sent:>4} of {len(part):>3} sent, {right:>3} right{share}")
 
 
 def _count(path: Path, parser: CaptionParser) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -9,8 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from medtest.core.scenes import NamedTriple
+from medtest.core.scenes import Absence, NamedTriple
 from medtest.language.captions.parsers import CaptionParser
+from medtest.language.captions.reading.reader import read_prompt
+from medtest.language.captions.reading.result import PromptReading
 
 _One = TypeVar("_One", bound=Hashable)
 
@@ -82,6 +85,72 @@ def score(rows: Sequence[Mapping[str, Any]], parser: CaptionParser) -> ParserSco
         entities, triples = entities + entity_rates, triples + related
         perfect += all(rates.right == rates.found == rates.there for rates in (entity_rates, related))
     return ParserScore(captions=len(rows), entities=entities, triples=triples, whole=perfect)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadingScore:
+    """Score of readings of prompts.
+
+    Attributes:
+        prompts: Number of prompts.
+        sent: Number of prompts that were understood, and would be sent.
+        right: Number of those whose entities with counts and attributes, triples and absences are all as labelled.
+    """
+
+    prompts: int = 0
+    sent: int = 0
+    right: int = 0
+
+    def __add__(self, other: ReadingScore) -> ReadingScore:
+        return ReadingScore(
+            prompts=self.prompts + other.prompts, sent=self.sent + other.sent, right=self.right + other.right
+        )
+
+
+def score_readings(rows: Sequence[Mapping[str, Any]], parser: CaptionParser | None = None) -> ReadingScore:
+    """Return the score of readings of labelled prompts.
+
+    Args:
+        rows: Rows of a file of labelled prompts, with ``absent``.
+        parser: Parser of the content; None for that of :func:`~medtest.language.captions.reading.reader.read_prompt`.
+    """
+    total = ReadingScore()
+    for row in rows:
+        reading = read_prompt(row["caption"], parser)
+        right = reading.is_understood and means(reading, row)
+        total += ReadingScore(prompts=1, sent=int(reading.is_understood), right=int(right))
+    return total
+
+
+def means(reading: PromptReading, row: Mapping[str, Any]) -> bool:
+    """Return True if a reading's entities (names, counts, attributes), triples and absences are all as labelled."""
+    entities = Counter((entity.name, entity.count, frozenset(entity.attributes)) for entity in reading.pool.entities)
+    there = Counter((entity["name"], entity["count"], frozenset(entity["attributes"])) for entity in row["entities"])
+    triples = Counter(reading.pool.named()) == Counter(_triples(row))
+    return entities == there and triples and Counter(reading.absent) == Counter(_absences(row))
+
+
+def is_held_out(caption: str) -> bool:
+    """Return True for the half of the prompts on which no rule was written: an odd first byte of their SHA-256."""
+    return hashlib.sha256(caption.encode()).digest()[0] % 2 == 1
+
+
+def _absences(row: Mapping[str, Any]) -> list[Absence]:
+    names = _names(row)
+
+    def name(end: int | Mapping[str, Any]) -> str:
+        return names[end] if isinstance(end, int) else str(end["name"])
+
+    absences: list[Absence] = []
+    for denied in row.get("absent", ()):
+        if "entity" in denied:
+            absences.append((denied["entity"]["name"],))
+        elif "attribute" in denied:
+            absences.append((name(denied["attribute"][0]), denied["attribute"][1]))
+        else:
+            subject, predicate, target = denied["triple"]
+            absences.append((name(subject), predicate, name(target)))
+    return absences
 
 
 def labelled(path: Path) -> list[dict[str, Any]]:

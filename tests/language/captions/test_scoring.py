@@ -11,7 +11,16 @@ import pytest
 
 from medtest.core.scenes import Entity, Pool, pool_of
 from medtest.language.captions.parsers import CaptionParser, parser_of
-from medtest.language.captions.scoring import ParserRates, compared, labelled, score
+from medtest.language.captions.scoring import (
+    ParserRates,
+    ReadingScore,
+    compared,
+    is_held_out,
+    labelled,
+    score,
+    score_readings,
+)
+from medtest.results.cube.intervals import wilson_ends
 
 ROOT = Path(__file__).parents[3]
 DEVELOPMENT = ROOT / "tests" / "data" / "captions" / "development.json"
@@ -76,3 +85,21 @@ def test_controlled_reaches_its_targets_on_the_untouched_captions():
     assert found.entities.f1 >= 0.90
     assert found.triples.precision >= 0.75
     assert found.triples.recall >= 0.65
+
+
+def test_prompts_that_are_sent_mean_what_their_author_wrote() -> None:
+    """Figures of docs/captions.md; the labels are older than the rules, see tests/data/captions/README.md."""
+    rows = labelled(DEVELOPMENT.with_name("written.json"))
+    scores: dict[tuple[str, bool], ReadingScore] = {}
+    for style in {row["style"] for row in rows}:
+        for half in (False, True):
+            part = [row for row in rows if row["style"] == style and is_held_out(row["caption"]) is half]
+            scores[style, half] = score_readings(part)
+    total = sum(scores.values(), ReadingScore())
+    assert (total.prompts, total.sent, total.right) == (220, 121, 116)
+    assert wilson_ends(total.right, total.sent)[0] >= 0.90
+    for style in {style for style, _ in scores} - {"other"}:
+        assert scores[style, False].sent + scores[style, True].sent >= 0.3 * 20, style
+    assert scores["other", False].sent + scores["other", True].sent == 0
+    held_out = sum((score for (_, half), score in scores.items() if half), ReadingScore())
+    assert (held_out.sent, held_out.right) == (51, 46)

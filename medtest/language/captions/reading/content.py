@@ -24,6 +24,10 @@ class Content:
         uncounted: Nouns that are not counted where no article, number or owner stands before them.
         materials: Materials that are attributes before a noun.
         garments: What persons "in" it wear: the word by its singular.
+        adjectives: Attributes before a noun.
+        clinical: Words that make a prompt one of medicine.
+        clinical_names: Names of several words, joined by "_", that are one thing in prompts of medicine.
+        vague: Heads of names that cannot be seen, or that tell how a picture looks.
         foreign: Frequent short words of other languages that are no English words.
         contracted: English contractions.
         measures: Patterns of sizes, grades and scores.
@@ -32,6 +36,10 @@ class Content:
     beings: frozenset[str]
     uncounted: frozenset[str]
     materials: frozenset[str]
+    adjectives: frozenset[str]
+    clinical: frozenset[str]
+    clinical_names: frozenset[str]
+    vague: frozenset[str]
     garments: Mapping[str, str]
     foreign: frozenset[str]
     contracted: frozenset[str]
@@ -63,3 +71,11 @@ def in_other_script(text: str) -> bool:
     letters = [sign for sign in text if sign.isalpha()]
     latin = sum(unicodedata.name(sign, "").startswith(("LATIN", "FULLWIDTH LATIN")) for sign in letters)
     return bool(letters) and 2 * latin < len(letters)
+
+
+def describes(word: str) -> bool:
+    """Return True if a word before a noun is its material or another attribute."""
+    lists = content()
+    return (
+        word in lists.materials or word in lists.adjectives or word.endswith(("-sided", "-grade", "-shaped", "-walled"))
+    )

@@ -45,6 +45,10 @@ _THINGS = frozenset(
     ("tower", "stop", "light", "board", "box", "house", "park", "bench", "sign", "pole", "store", "shop", "hat")
 )
 """Nouns that are hardly verbs after another noun."""
+_WITHIN = frozenset(
+    (Tag.ADJECTIVE, Tag.MODIFIER, Tag.ADVERB, Tag.AND, Tag.COMMA, Tag.NUMBER, Tag.QUANTITY, Tag.ORDINAL)
+)
+_SIDES = frozenset(("left", "right", "center", "centre", "middle", "top", "bottom", "back", "front"))
 _BEFORE_NOUNS = frozenset((Tag.HIS, Tag.ARTICLE, Tag.ADJECTIVE, Tag.PREPOSITION, Tag.NUMBER))
 _PARTS = frozenset(
     (
@@ -83,6 +87,7 @@ class ClauseReading(CaptionReading):
             if token.word in _VAGUE and token.tag is not Tag.NUMBER:
                 self.doubts.append(token.word)
         self._check_acts()
+        self._check_articles()
         read = super().pool()
         self._check_nouns(read)
         self._check_subjects(read)
@@ -103,9 +108,10 @@ class ClauseReading(CaptionReading):
             return
         subjects = self._subjects(token)
         state = self.clause
-        state.relative, state.joined, state.connected = None, False, False
         agent = phrase(self.tokens, following + 1)
-        if agent is None or not agent.name or not subjects or _is_place(token, agent):
+        unsure = state.last_role not in ("", "&") and self._before() is Tag.NOUN  # "a toilet in a room surrounded by"
+        state.relative, state.joined, state.connected = None, False, False
+        if agent is None or not agent.name or not subjects or unsure or _is_place(token, agent):
             self.doubts.append(f"{token.word} by")
             super()._verb(token)
             return
@@ -138,8 +144,9 @@ class ClauseReading(CaptionReading):
                 self.doubts.append(f"{back.word} and {token.word}")
         open_role = state.last_role not in ("", "&") and not state.last_role.startswith(_PASSIVE)
         if token.tag is Tag.ING and open_role and not state.relative:
-            lasts = [self.nouns[index] for index in state.last]
-            if len({noun.animate for noun in (*lasts, *(self.nouns[index] for index in state.main))}) == 1:
+            candidates = [self.nouns[index] for index in (*state.last, *state.main)]
+            beings = sum(noun.animate for noun in candidates)
+            if not beings or beings == len(candidates) or any(noun.vehicle for noun in candidates):
                 self.doubts.append(token.word)
 
     def _preposition(self, token: Token) -> None:
@@ -163,9 +170,13 @@ class ClauseReading(CaptionReading):
             return True
         ahead = phrase(self.tokens, self.at + 1)
         worn = token.word == "in" and ahead is not None and bool(ahead.name) and garment(ahead.name)
+        if state.last_role in ("with", "has"):
+            return True
         if named_last and (token.base == "with" or worn) and not self._only_being(state.last):
             return True
-        return named_last and state.cur is None and self._verb_ahead(self.at + 1)
+        if named_last and token.base in ("to", "for"):
+            return True
+        return named_last and state.cur is None  # "a boat on a lake near a house"
 
     def _coordinate(self, index: int) -> None:
         state = self.clause
@@ -190,9 +201,6 @@ class ClauseReading(CaptionReading):
         beings = [index for index, noun in enumerate(self.nouns) if noun.animate]
         return len(last) == 1 and beings == list(last)
 
-    def _verb_ahead(self, at: int) -> bool:
-        return any(token.tag in (Tag.FINITE, Tag.COPULA) for token in self.tokens[at:])
-
     def _phrase(self, group: Phrase) -> None:
         self._start = self.at
         super()._phrase(group)
@@ -213,6 +221,10 @@ class ClauseReading(CaptionReading):
         nouns = [token.word for token in tokens if token.tag is Tag.NOUN]
         if len(nouns) > 1 and vg150().class_of(group.name) is None and self._may_act(nouns, group.end):
             self.doubts.append(" ".join(nouns))
+        heads = [token.word for token in tokens if token.tag is Tag.NOUN]
+        following = self.tokens[group.end].word if group.end < len(self.tokens) else ""
+        if heads and heads[-1] in lexicon()["always_collections"] and following != "of":
+            self.doubts.append(heads[-1])  # "a large group is sitting"
         measures = [token for token in tokens if token.word in lexicon()["collections"] and token.tag is Tag.NOUN]
         vague = any(token.word in _PARTS for token in measures)
         if measures and (vague or any(token.tag is Tag.NUMBER for token in tokens)):
@@ -233,12 +245,29 @@ class ClauseReading(CaptionReading):
             if token.tag in (Tag.ING, Tag.ADVERB) and token.word.endswith("ing") and opens:
                 self.doubts.append(token.word)
 
+    def _check_articles(self) -> None:
+        """Doubt an article without a noun ("near a well", where "well" is read as an adverb)."""
+        for at, token in enumerate(self.tokens):
+            if token.tag is not Tag.ARTICLE:
+                continue
+            end = at + 1
+            while end < len(self.tokens) and self.tokens[end].tag in _WITHIN:
+                end += 1
+            if end >= len(self.tokens) or self.tokens[end].tag is not Tag.NOUN:
+                self.doubts.append(" ".join(word.word for word in self.tokens[at : end + 1]))
+
     def _ends(self, following: int | None) -> bool:
         return following is None or self.tokens[following].tag is Tag.STOP
 
     def _check_nouns(self, read: Pool) -> None:
         """Doubt nouns that the pool lacks, other than those of pictures, collections, regions and times."""
         lists = lexicon()
+        for before, token in zip(self.tokens, self.tokens[1:], strict=False):
+            if token.word in lists["regions"] and token.tag is Tag.NOUN and before.tag in (Tag.ADJECTIVE, Tag.MODIFIER):
+                self.doubts.append(token.word)  # "a truck with a blue interior"
+        for entity in read.entities:
+            if entity.name.split()[0] in _SIDES and " " in entity.name or "/" in entity.name:
+                self.doubts.append(entity.name)
         silent = lists["picture_words"] | lists["collections"] | lists["regions"] | lists["picture_starts"]
         named = {word for entity in read.entities for word in entity.name.replace("'s", " 's").split()}
         named |= {attribute for entity in read.entities for attribute in entity.attributes}
@@ -254,6 +283,9 @@ class ClauseReading(CaptionReading):
         relates = any(token.tag in VERBS or (token.tag is Tag.PREPOSITION and token.base) for token in self.tokens)
         apart = [entity.name for at, entity in enumerate(read.entities) if at not in related]
         if relates and read.triples and apart:
+            self.doubts.append(apart[0])
+        acts = any(token.tag in (Tag.PARTICIPLE, Tag.FINITE, Tag.ING) for token in self.tokens)
+        if acts and not read.triples and len(read.entities) > 1:
             self.doubts.append(apart[0])
         prepositions = [token for token in self.tokens if token.tag is Tag.PREPOSITION and token.base]
         if prepositions and not read.triples and len(read.entities) > 1:

@@ -7,11 +7,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from medtest.core.scenes import Absence, Entity, Pool, Triple, alphabetical
-from medtest.language.captions.controlled.lexicon import lexicon, mass
+from medtest.language.captions.controlled.lexicon import known_noun, lexicon, mass
 from medtest.language.captions.controlled.tagging import Tagger
 from medtest.language.captions.controlled.tokens import plain, words
+from medtest.language.captions.inflection import singular
 from medtest.language.captions.parsers import CaptionParser
-from medtest.language.captions.reading.content import content, in_other_script, is_being
+from medtest.language.captions.reading.content import content, describes, in_other_script, is_being
 from medtest.language.captions.reading.grammar import ClauseReading
 from medtest.language.captions.reading.negation import Denials, without_denials
 from medtest.language.captions.reading.result import Measure, PromptReading, Reason
@@ -68,6 +69,7 @@ class _Reader:
         self.text = text
         self.parser = parser
         self.found = _Found()
+        self.medical = not content().clinical.isdisjoint(text.lower().replace(",", " ").replace(".", " ").split())
 
     def reading(self) -> PromptReading:
         surface = surface_of(plain_quotes(self.text[:LONGEST]))
@@ -105,6 +107,7 @@ class _Reader:
             for match in pattern.finditer(part):
                 sizes.append(match.group().strip())
             part = pattern.sub(" ", part)
+        part = re.sub(r"\bin situ\b", " ", part, flags=re.I)
         for size in sizes:
             self.found.add(Reason.MEASURES, size)
         return " ".join(part.split()), sizes
@@ -118,7 +121,8 @@ class _Reader:
             base = re.sub(r"['\u2019]s?$", "", word)
             if is_known(base) or is_known(base.replace("'", "")) or base in content().contracted:
                 return match.group()
-            right = correction(base)
+            proper = match.group()[0].isupper() and match.start() > 0 and not part.isupper()
+            right = "" if proper or self.medical else correction(base)
             if right:
                 self.found.add(Reason.MISSPELT, f"{match.group()}: {right}")
                 return right + word[len(base) :]
@@ -165,7 +169,13 @@ class _Reader:
         for text, sizes in texts:
             denials = self._denials(text, listed=whole)
             absent += denials.absent
-            pool = self._clause(denials.text, listed=whole) if denials.text.strip(" .") else Pool()
+            pool = (
+                self._clause(denials.text, listed=whole, telegraphic=whole or bool(surface.tags))
+                if denials.text.strip(" .")
+                else Pool()
+            )
+            if whole and not pool.entities and not denials.denies and not _tells_when(denials.text):
+                self.found.add(Reason.UNCLEAR, text)
             total = _joined_pools(total, pool)
             if total.entities and sizes:
                 at = len(total.entities) - max(len(pool.entities), 1)
@@ -177,18 +187,24 @@ class _Reader:
     def _denials(self, text: str, *, listed: bool) -> Denials:
         def read(some: str) -> tuple[Pool, bool]:
             quiet = _Reader(some, self.parser)
-            pool = quiet._clause(some, listed=listed)
+            pool = quiet._clause(some, listed=listed, telegraphic=listed)
             return pool, Reason.UNCLEAR not in quiet.found.reasons
 
-        denials = without_denials(text, read)
+        denials = without_denials(text, read, listed=listed)
         if denials.unclear:
             self.found.add(Reason.NEGATION_UNCLEAR, denials.unclear)
         elif denials.denies:
             self.found.add(Reason.NEGATION)
         return denials
 
-    def _clause(self, text: str, *, listed: bool) -> Pool:
-        """Return the pool of a clause, recording doubts."""
+    def _clause(self, text: str, *, listed: bool, telegraphic: bool = False) -> Pool:
+        """Return the pool of a clause, recording doubts.
+
+        Args:
+            text: The clause.
+            listed: Whether it is one of a list of things.
+            telegraphic: Whether a noun may stand without an article.
+        """
         reading = ClauseReading(Tagger(words(text)).tags())
         pool = reading.pool()
         if self.parser is not None:
@@ -205,10 +221,25 @@ class _Reader:
             last = entity.name.split()[-1]
             if entity.name in bare and (last in content().uncounted or at in made_of):
                 entity = replace(entity, count=None)
-            elif entity.name in bare and not listed and not mass(entity.name):
+            elif entity.name in bare and not telegraphic and not mass(entity.name):
                 self.found.add(Reason.UNCLEAR, entity.name)
-            entities.append(_with_material(entity))
+            entity = _described(entity)
+            last = entity.name.split()[-1]
+            if not is_known(last):
+                self.found.add(Reason.UNCLEAR, last)
+            if {last, singular(last)} & content().vague or last in content().adjectives and not known_noun(last):
+                self.found.add(Reason.UNCLEAR, last)
+            if self.medical and " " in entity.name and entity.name.replace(" ", "_") not in content().clinical_names:
+                self.found.add(Reason.UNCLEAR, entity.name)
+            entities.append(entity)
         return replace(pool, entities=tuple(entities))
+
+
+def _tells_when(text: str) -> bool:
+    """Return True if a part names no thing by right: a time, an event, the picture itself, or nothing at all."""
+    lists = lexicon()
+    spelt = [word.lower() for word in _WORD.findall(text)]
+    return not spelt or spelt[-1] in lists["events"] | lists["picture_words"]
 
 
 def plain_quotes(text: str) -> str:
@@ -216,11 +247,16 @@ def plain_quotes(text: str) -> str:
     return text.replace("\u2019", "'").replace("\u2018", "'")
 
 
-def _with_material(entity: Entity) -> Entity:
-    first, _, rest = entity.name.partition(" ")
-    if not rest or first not in content().materials or vg150().class_of(entity.name) is not None:
-        return entity
-    return replace(entity, name=rest, attributes=alphabetical((*entity.attributes, first)))
+def _described(entity: Entity) -> Entity:
+    """Return an entity whose name has no leading attributes ("sessile polyp")."""
+    name, attributes = entity.name, list(entity.attributes)
+    while " " in name and describes(name.split()[0]) and vg150().class_of(name) is None:
+        first, _, name = name.partition(" ")
+        attributes.append(first)
+    if "neon" in attributes and name in ("sign", "light", "tube"):
+        name = f"neon {name}"  # it is no colour and no material there
+        attributes.remove("neon")
+    return replace(entity, name=name, attributes=alphabetical(attributes))
 
 
 def _dressed(pool: Pool) -> Pool:

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-from medtest.language.captions.controlled.lexicon import known_noun, lexicon
+from medtest.language.captions.controlled.lexicon import ed, ing, known_noun, lexicon
 from medtest.language.captions.controlled.prepositions import prepositional_words
 from medtest.language.captions.inflection import IRREGULAR, plural, singular
+from medtest.language.captions.reading.content import content
 from medtest.language.captions.vocabulary import vg150
 
 WORDS = Path(__file__).with_name("words.txt")
@@ -17,8 +18,8 @@ _SHORTEST = 3
 """Shortest word that is corrected; shorter ones have too many neighbours."""
 _CLEARLY = 4
 """Times by which the rank of the nearest word must be better than that of the next."""
-_COMMON = 1_200
-"""Rank up to which a word may be meant by one with two wrong letters."""
+_COMMON = 1_000
+"""Rank up to which a word may be meant by a misspelt one; of rarer words, the misspelt one may be a word itself."""
 _JOINED: Mapping[str, str] = {
     **dict.fromkeys(("infront", "infrontof"), "in front"),
     "ontop": "on top",
@@ -38,6 +39,8 @@ def ranks() -> Mapping[str, int]:
     further += [word for phrase in lists.skip_phrases for word in phrase]
     further += [part for name in lists.lists for word in sorted(lists[name]) for part in word.split("_")]
     further += [part for name in vg150().names for word in vg150().synonyms(name) for part in word.split()]
+    words = content()
+    further += sorted(words.adjectives | words.beings | words.uncounted | words.materials | words.clinical)
     known: dict[str, int] = {}
     for word in (*listed, *further):
         known.setdefault(word, len(known) + 1)
@@ -55,7 +58,26 @@ def is_known(word: str) -> bool:
     known = ranks()
     if word in _regular_plurals():
         return False
-    return word in known or singular(word) in known or known_noun(word) or (word.endswith("ly") and word[:-2] in known)
+    return word in known or singular(word) in known or known_noun(word) or _is_derived(word)
+
+
+def _is_derived(word: str) -> bool:
+    """Return True for a form of a known word: "browned", "dipping", "slowly"."""
+    for ending in ("ing", "ed", "er", "ly", "ish", "less", "ful"):
+        stem = word.removesuffix(ending)
+        if stem == word or len(stem) < _SHORTEST:
+            continue
+        doubled = stem[:-1] if stem[-1] == stem[-2] else stem
+        for base in {stem, doubled, stem + "e"} & ranks().keys():
+            if base not in lexicon()["copulas"] and word in _derived(base, ending):
+                return True
+    return False
+
+
+def _derived(base: str, ending: str) -> tuple[str, ...]:
+    if ending in ("ing", "ed"):
+        return ing(base), ed(base)
+    return (f"{ed(base)[:-1]}r",) if ending == "er" else (base + ending,)
 
 
 @cache
@@ -71,11 +93,11 @@ def correction(word: str) -> str:
         return ""
     if word in _regular_plurals():
         return _regular_plurals()[word]
-    near = _neighbours(word) & ranks().keys()
-    if not near and len(word) >= 7:
-        near = {second for first in _neighbours(word) for second in _neighbours(first)} & ranks().keys()
-        near = {known for known in near if ranks()[known] <= _COMMON}
-    near = {known for known in near if len(known) >= _SHORTEST and known[0] == word[0]} or near
+    near = {known for known in _neighbours(word) & ranks().keys() if ranks()[known] <= _COMMON}
+    if not near and not _neighbours(word) & ranks().keys() and len(word) >= 7:
+        near = {known for known in _common() if abs(len(known) - len(word)) <= 2 and _distance(word, known) == 2}
+    near = {known for known in near if len(known) >= _SHORTEST and known[0] == word[0]}
+    near = {known for known in near if known.endswith("s") == word.endswith("s")} or near
     ordered = sorted(near, key=lambda known: ranks()[known])
     if not ordered or len(ordered[0]) < _SHORTEST:
         return ""
@@ -88,6 +110,25 @@ def _regular_plurals() -> Mapping[str, str]:
     """Return the irregular plurals by the plural that a writer could mean by rule ("leafs": "leaves")."""
     wrong = {one + "s": many for one, many in IRREGULAR.items() if one + "s" != many}
     return {word: many for word, many in wrong.items() if word not in ("dies", "lifes", "selfs", "halfs")}
+
+
+@cache
+def _common() -> tuple[str, ...]:
+    return tuple(word for word, rank in ranks().items() if rank <= _COMMON)
+
+
+def _distance(word: str, other: str) -> int:
+    """Return the number of letters left out, added, exchanged or swapped with the next between two words."""
+    rows = [list(range(len(other) + 1))]
+    for at, letter in enumerate(word, 1):
+        row = [at]
+        for to, sign in enumerate(other, 1):
+            best = min(rows[-1][to] + 1, row[-1] + 1, rows[-1][to - 1] + (letter != sign))
+            if at > 1 and to > 1 and letter == other[to - 2] and sign == word[at - 2]:
+                best = min(best, rows[-2][to - 2] + 1)
+            row.append(best)
+        rows.append(row)
+    return rows[-1][-1]
 
 
 @cache

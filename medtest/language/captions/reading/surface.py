@@ -7,9 +7,14 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from medtest.language.captions.controlled.lexicon import known_noun, lexicon
+from medtest.language.captions.controlled.prepositions import continues
+from medtest.language.captions.controlled.tokens import STOP
+
 FILE = Path(__file__).with_name("surface.yaml")
 _ASKING = r"(?:please\s+)?(?:(?:can|could|would|will)\s+you\s+(?:please\s+)?)?(?:please\s+)?"
 _WISH = r"(?:i\s+(?:want|need|would\s+like|wish\s+for)|i'd\s+like)(?:\s+you\s+to\s+(?:{verbs}))?(?:\s+to\s+see)?"
+_ARTICLES = ("a", "an", "the")
 _OPENS = r"(?:an?|the|one|two|three|four|five|six|seven|eight|nine|ten|some|several|many|my|his|her|their|our|\d+)"
 _LINKS = r"(?:of|showing|with|depicting|that\s+shows|which\s+shows|where|featuring)"
 _RATIO = re.compile(
@@ -18,6 +23,12 @@ _RATIO = re.compile(
     re.I,
 )
 """Parameters of services, ratios, and settings of cameras."""
+
+
+_CONTINUES = frozenset(
+    ("and", "or", "but", "not", "nor", "while", "with", "in", "on", "at", "by", "who", "which", "that", "near")
+)
+"""Words that continue the part before a comma."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,16 +110,26 @@ def _kind_of_picture(command: str, lists: _Lists) -> list[str]:
 
 def _is_list(parts: list[str], has_tags: bool) -> bool:
     """Return True if the parts are separate things: no "and" opens one, and none continues the part before it."""
-    continues = re.compile(r"(?:and|or|but|not|nor|while|with|in|on|at|by|who|which|that|\w+ing|\w+ed)\b", re.I)
-    if len(parts) < 2:
-        return False
-    if any(continues.match(part) for part in parts[1:]):
+    if len(parts) < 2 or any(_continues(part.lower().split()) for part in parts[1:]):
         return False
     return has_tags or not any(re.search(r"\b(?:and|or)\b", part) for part in parts)
 
 
+def _continues(words: list[str]) -> bool:
+    """Return True if a part tells of the part before it: "and a dog", "wearing a hat", but not "flying cars"."""
+    if not words or words[0] in _CONTINUES:
+        return True
+    if known_noun(words[0]) or {"VG", "VN"}.isdisjoint(lexicon().verb(words[0])):
+        return False
+    opens = lexicon()["articles"] | lexicon()["definite"] | lexicon()["possessives"]
+    following = words[1] if len(words) > 1 else STOP
+    return following in opens or following in lexicon().numbers or not continues(following)
+
+
 def _is_tag(part: str, lists: _Lists) -> bool:
     words = part.split()
+    if {"and", "or", "with"} & set(words) and part not in lists.tags:
+        return False
     if words[-1] in ("view", "projection") and all(word in lists.modality_words for word in words[:-1]):
         return True
     if part in lists.tags or _RATIO.fullmatch(part) or part.startswith(lists.tag_starts):
@@ -125,10 +146,11 @@ def _without_modality(text: str, lists: _Lists) -> tuple[str, list[str], list[st
     first = re.split(r"[,;:]", text, maxsplit=1)[0]
     words = first.split()
     size = 0
-    while size < len(words) and words[size].lower().strip(".") in lists.modalities | lists.modality_words:
+    known = lists.modalities | lists.modality_words
+    while size < len(words) and (
+        words[size].lower().strip(".") in known or (not size and words[0].lower() in _ARTICLES)
+    ):
         size += 1
-    while size and words[size - 1].lower() in ("of", "and", "a", "an", "the"):
-        size -= 1
     named = [word.lower().strip(".") for word in words[:size]]
     if lists.modalities.isdisjoint(named):
         return text, [], []
@@ -137,7 +159,7 @@ def _without_modality(text: str, lists: _Lists) -> tuple[str, list[str], list[st
     if following and link is None:
         return text, [], []
     regions = [word for word in named if word in lists.body_regions]
-    tag = [word for word in words[:size] if word.lower() not in (*lists.body_regions, "a", "an", "the")]
+    tag = [word for word in words[:size] if word.lower() not in (*lists.body_regions, *_ARTICLES)]
     rest = following[link.end() :] if link else following
     return (rest + text[len(first) :]).lstrip(" ,;:"), regions, [" ".join(tag)]
 
