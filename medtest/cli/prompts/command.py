@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from medtest.cli.prompts.geneval import geneval
 from medtest.cli.terminal import GroupedCommands, console, say
 from medtest.cli.typed import ConfigDirs, Tokens, mistake, own_keys, split_tokens
 from medtest.core.cases import UNCHANGED
@@ -30,6 +31,9 @@ _IMPORT = ("file", "pictures", "table")
 @app.callback()
 def prompts() -> None:
     """Export the prompts of a suite, to be drawn anywhere, and import the pictures."""
+
+
+app.command("geneval")(geneval)
 
 
 @app.command("export")

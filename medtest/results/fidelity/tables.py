@@ -14,7 +14,7 @@ from medtest.results.fidelity.cases import DrawnCases
 from medtest.results.fidelity.duplicates.tables import duplicate_tables
 from medtest.results.fidelity.embedded import EmbeddedRun, embedded_run
 from medtest.results.fidelity.figures import fidelity_table
-from medtest.results.fidelity.geneval_table import geneval_table
+from medtest.results.fidelity.geneval.table import geneval_table
 from medtest.results.fidelity.sections import sections
 from medtest.results.fidelity.settings import FigureSettings
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from medtest.core.scenes import Entity, Pool, Scene, SeenEntity, Tells, pool_of
-from medtest.results.fidelity.geneval import GenEvalRule, shown
+from medtest.results.fidelity.geneval.rule import GenEvalRule, shown
 
 LEFT, MIDDLE, RIGHT = (0.0, 0.4, 0.2, 0.6), (0.4, 0.4, 0.6, 0.6), (0.8, 0.4, 1.0, 0.6)
 

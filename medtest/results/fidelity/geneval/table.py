@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +14,7 @@ from medtest.results.cube.axes import ALL, OVERALL
 from medtest.results.cube.rates import MEAN, decimals, rates, table
 from medtest.results.fidelity.cases import PICTURE, TAG, DrawnCases
 from medtest.results.fidelity.embedded import EmbeddedRun
-from medtest.results.fidelity.geneval import TAGS, GenEvalRule, ShownPicture, shown
+from medtest.results.fidelity.geneval.rule import TAGS, GenEvalRule, ShownPicture, shown
 from medtest.results.fidelity.measures.shares import places_of
 from medtest.results.fidelity.settings import FigureSettings
 
@@ -43,11 +44,11 @@ def geneval_table(cases: DrawnCases, settings: FigureSettings, embedded: Embedde
     rows = np.flatnonzero(np.isin(cases.texts(TAG).astype(str), tags) & (cases.texts("verdict") != "ERROR"))
     if not rows.size:
         return pd.DataFrame(columns=list(COLUMNS))
-    rule = GenEvalRule(score=settings.geneval_score, counting_score=settings.geneval_counting_score)
+    rule = rule_of(settings)
     drawn = cases.drawn[rows]
     names = dict.fromkeys(str(name) for name in cases.texts(PICTURE)[rows[drawn]])
     aspects = {} if embedded is None else embedded.aspects(list(names))
-    results = [_shown(cases, int(row), rule, aspects) for row in rows]
+    results = [judged(cases, int(row), str(cases.texts(TAG)[row]), rule, aspects) for row in rows]
     judgeable = np.array([result.correct is not None for result in results])
     correct = np.array([bool(result.correct) for result in results])
     relations = cases.relations
@@ -83,13 +84,38 @@ def geneval_table(cases: DrawnCases, settings: FigureSettings, embedded: Embedde
     return frame.reset_index(drop=True)[list(COLUMNS)]
 
 
-def _shown(cases: DrawnCases, row: int, rule: GenEvalRule, aspects: dict[str, float]) -> ShownPicture:
+def rule_of(settings: FigureSettings) -> GenEvalRule:
+    """Return the rule with the thresholds of the settings."""
+    return GenEvalRule(score=settings.geneval_score, counting_score=settings.geneval_counting_score)
+
+
+def judged(cases: DrawnCases, row: int, tag: str, rule: GenEvalRule, aspects: Mapping[str, float]) -> ShownPicture:
+    """Judge the picture of a case by its own pool.
+
+    Args:
+        cases: Cases of one system.
+        row: Index of the case.
+        tag: Kind of the prompt, one of :data:`TAGS`.
+        rule: Parameters of the rule.
+        aspects: Width / height by the names of pictures; pictures without one are assumed to be square.
+    """
     if not cases.drawn[row]:
-        return ShownPicture(False, "no picture")
-    texts = {name: str(cases.texts(name)[row]) for name in ("pool", "scene", "tells", TAG, PICTURE)}
-    if not texts["pool"] or not texts["scene"]:
-        return ShownPicture(None, "no reader has seen it" if texts["pool"] else "its prompt is unknown")
-    tells = Tells.of_json(json.loads(texts["tells"])) if texts["tells"] else Tells()
-    scene = Scene.of_json(json.loads(texts["scene"]), tells)
-    pool = Pool.of_json(json.loads(texts["pool"]))
-    return shown(scene, pool, texts[TAG], rule=rule, aspect=aspects.get(texts[PICTURE], 1.0))
+        return ShownPicture(False, ("no picture",))
+    scene, pool = scene_of(cases, row), pool_of_case(cases, row)
+    if pool is None:
+        return ShownPicture(None, ("its prompt is unknown",))
+    if scene is None:
+        return ShownPicture(None, ("no reader has seen it",))
+    return shown(scene, pool, tag, rule=rule, aspect=aspects.get(str(cases.texts(PICTURE)[row]), 1.0))
+
+
+def scene_of(cases: DrawnCases, row: int) -> Scene | None:
+    """Return the scene that the reader detected in the picture of a case; None without one."""
+    scene, tells = (str(cases.texts(name)[row]) for name in ("scene", "tells"))
+    return Scene.of_json(json.loads(scene), Tells.of_json(json.loads(tells)) if tells else Tells()) if scene else None
+
+
+def pool_of_case(cases: DrawnCases, row: int) -> Pool | None:
+    """Return the pool of a case's own prompt; None if the record has none."""
+    text = str(cases.texts("pool")[row])
+    return Pool.of_json(json.loads(text)) if text else None

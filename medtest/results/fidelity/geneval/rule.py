@@ -8,6 +8,7 @@ highest reader scores. GenEval's reader is Mask2Former, with CLIP for colours; f
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Final
 
@@ -42,11 +43,17 @@ class ShownPicture:
 
     Attributes:
         correct: None if the reader cannot judge the picture, or the rule does not cover the prompt.
-        why: First reason why the picture is wrong or cannot be judged; "" if it is correct.
+        reasons: Why the picture is wrong, as GenEval's ``reason`` says it, or why it cannot be judged; empty if it is
+            correct.
     """
 
     correct: bool | None
-    why: str = ""
+    reasons: tuple[str, ...] = ()
+
+    @property
+    def why(self) -> str:
+        """The first reason, "" without one."""
+        return self.reasons[0] if self.reasons else ""
 
 
 def shown(
@@ -63,25 +70,33 @@ def shown(
     """
     untold = _untold(scene, pool, tag)
     if untold:
-        return ShownPicture(None, untold)
+        return ShownPicture(None, (untold,))
     least = rule.counting_score if tag == EXACT else rule.score
     detected = [_found(scene, entity.name, least, rule.most) for entity in pool.entities]
     groups: list[list[SeenEntity] | None] = []
-    wrong = []
+    reasons = []
     for entity, objects in zip(pool.entities, detected, strict=True):
-        why = _wrong(entity, objects, exact=tag == EXACT)
-        wrong += [why] if why else []
-        groups.append(None if why and not why.startswith("more") else objects[: _count(entity)])
+        missing = _missing(entity, objects)
+        reasons += [missing] if missing else []
+        groups.append(None if missing else objects[: _count(entity)])
     for triple in pool.triples:
-        ends = groups[triple.subject], groups[triple.object]
+        subjects, targets = groups[triple.subject], groups[triple.object]
         predicate = _SAME.get(triple.predicate, triple.predicate)
-        if ends[0] is None or ends[1] is None:
-            continue  # missing objects are reported above
-        pairs = ((subject_box, two) for subject_box in ends[0] for two in ends[1])
-        if not all(_is_positioned(first, predicate, second, aspect) for first, second in pairs):
-            subject, target = pool.entities[triple.subject].name, pool.entities[triple.object].name
-            wrong.append(f"{subject} not {predicate} {target}")
-    return ShownPicture(not wrong, wrong[0] if wrong else "")
+        subject = pool.entities[triple.subject].name
+        if subjects is None:
+            continue  # its absence is reported above
+        if targets is None:
+            reasons.append(f"no target for {subject} to be {predicate}")
+            continue
+        pairs = ((first, second) for first in subjects for second in targets)
+        places = (_places(first, second, aspect) for first, second in pairs)
+        other = next((place for place in places if predicate not in place), None)
+        if other is not None:
+            reasons.append(f"expected {subject} {predicate} target, found {' and '.join(sorted(other))} target")
+    for entity, objects in zip(pool.entities, detected, strict=True):
+        if tag == EXACT and len(objects) > _count(entity):
+            reasons.append(f"expected {entity.name}<{_count(entity) + 1}, found {len(objects)}")
+    return ShownPicture(not reasons, tuple(reasons))
 
 
 def _untold(scene: Scene, pool: Pool, tag: str) -> str:
@@ -113,21 +128,20 @@ def _found(scene: Scene, name: str, least: float, most: int) -> list[SeenEntity]
     return sorted(objects, key=lambda entity: -entity.score)[:most]
 
 
-def _wrong(entity: Entity, objects: list[SeenEntity], *, exact: bool) -> str:
-    """Return an error in the objects of one entity, or ""."""
+def _missing(entity: Entity, objects: list[SeenEntity]) -> str:
+    """Return what an entity lacks, or ""."""
     count = _count(entity)
     if len(objects) < count:
-        return f"{len(objects)} of {count} {entity.name}"
+        return f"expected {entity.name}>={count}, found {len(objects)}"
     for attribute in entity.attributes:
-        right = sum(attribute in candidate.attributes for candidate in objects[:count])
-        if right < count:
-            return f"{right} of {count} {entity.name} {attribute}"
-    return f"more than {count} {entity.name}" if exact and len(objects) > count else ""
+        seen = Counter(word for candidate in objects[:count] for word in candidate.attributes)
+        if seen[attribute] < count:
+            others = ", ".join(f"{number} {word}" for word, number in sorted(seen.items()))
+            return f"expected {attribute} {entity.name}>={count}, found {seen[attribute]} {attribute}; and {others}"
+    return ""
 
 
-def _is_positioned(subject: SeenEntity, predicate: str, two: SeenEntity, aspect: float) -> bool:
-    return (
-        subject.box is not None
-        and two.box is not None
-        and predicate in relative_positions(subject.box, two.box, aspect)
-    )
+def _places(subject: SeenEntity, target: SeenEntity, aspect: float) -> frozenset[str]:
+    if subject.box is None or target.box is None:
+        return frozenset()
+    return relative_positions(subject.box, target.box, aspect)
