@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from medtest.core.cases import Reason
-from medtest.core.errors import SEVERITY_ORDER, ExitCode, MedtestError
+from medtest.core.errors import SEVERITY_ORDER, ExitCode, MedtestError, Mistake
 from medtest.core.files.by_content import forget_pictures
 from medtest.core.portable import processor_notices
 from medtest.core.records import PICTURES
@@ -51,6 +51,7 @@ def run_suite(
     hold: ExitStack | None = None,
     announce: Callable[[str], None] | None = None,
     judged: str = "",
+    read_by: str = "",
 ) -> RunOutcome:
     """Run the chosen unfinished cases of a suite, for all its systems at once.
 
@@ -64,12 +65,13 @@ def run_suite(
         announce: Receives, before anything is run, the notices of each system (which service it asks, and where images
             go) and a warning if this processor may give different bytes; the outcome's notices repeat them.
         judged: Digest of the call's judgement, if that is not the suite's own oracle; it enters the view's digest.
+        read_by: Reader of the folders' records if the call cannot open it; "" if it can.
 
     Returns:
         The outcome of each system. Interrupted runs return too, with ``interrupted`` set and their shards complete.
 
     Raises:
-        UserMistakes: Seeds or systems are unusable.
+        UserMistakes: Seeds or systems are unusable, or cases remain that only the reader ``read_by`` may read.
         FolderInUse: Another process runs this suite on this system.
         OutputProblem: The folder cannot be written; finished cases are kept.
         MedtestError: The systems cannot be loaded.
@@ -83,6 +85,8 @@ def run_suite(
             run = _Run(prepared, invocation, bounds, display, judged or oracle_digest(suite).value)
             run.lock(stack)
             run.open()
+            if read_by:
+                run.require_reader(read_by)
             run.announce(announce)
             run.execute()
             return run.outcome(time.monotonic() - started)
@@ -170,6 +174,21 @@ class _Run:
             asked=requested,
             view="" if requested is None else requested.view(self.judged),
         )
+
+    def require_reader(self, name: str) -> None:
+        """Refuse a run with cases to be read by a reader that the call does not name.
+
+        Raises:
+            UserMistakes: There are such cases.
+        """
+        if any(ledger.needs_reader for ledger in self.ledgers):
+            raise Mistake(
+                where="command line",
+                key="oracles.reader",
+                found="unfinished cases of a run whose other pictures another reader has read",
+                allowed=f"the reader of its records, {name}",
+                fix=f"type oracles.reader.use={name} with its settings, or fresh=true",
+            ).as_error()
 
     def announce(self, announce: Callable[[str], None] | None) -> None:
         """Pass on notices of systems and reader before any of them receives an image."""

@@ -136,6 +136,7 @@ def execute(
     from medtest.runner.privacy.hidden_words import check_reader, hidden_words
     from medtest.runner.reporting.progress import choose_progress
     from medtest.runner.run import run_suite
+    from medtest.session.own_reader import with_own_reader
 
     suite = loaded.suite
     check_reference(suite, invocation)
@@ -143,6 +144,7 @@ def execute(
         from medtest.report.compared.gating import check_paired
 
         check_paired(suite.gates, invocation.home)
+    loaded, read_by = with_own_reader(loaded, invocation)
     if loaded.view:
         _check_items(suite, invocation)
     if loaded.reader is not None:
@@ -153,7 +155,13 @@ def execute(
         locks.callback(shown.close)
         try:
             outcome = run_suite(
-                loaded.own, invocation, progress=shown, hold=locks, announce=announce, judged=loaded.view
+                loaded.own,
+                invocation,
+                progress=shown,
+                hold=locks,
+                announce=announce,
+                judged=loaded.view,
+                read_by=read_by,
             )
             if not suite.crafts:  # crafting does not count towards the time of a case
                 _keep_timing(invocation, outcome)

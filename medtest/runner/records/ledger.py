@@ -173,6 +173,11 @@ class RecordLedger:
             rows=limits.shard_rows,
         )
 
+    @property
+    def needs_reader(self) -> bool:
+        """True if a case is unfinished, or a record must be read or judged again."""
+        return bool(self.to_do) or any(part.primary != self._primary or not part.fits for part in self._old)
+
     def todo(self, unit: int) -> bytes:
         """Return one byte per case of a unit, 1 if it must still be run."""
         return self._todo[unit * self._width : (unit + 1) * self._width].tobytes()

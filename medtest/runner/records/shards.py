@@ -8,6 +8,7 @@ newest counts.
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -214,6 +215,21 @@ def columns_there(folder: Path) -> frozenset[str]:
         except (pa.ArrowException, OSError):
             continue
     return frozenset(columns)
+
+
+def judging_in(folder: Path) -> dict[str, Any]:
+    """Return criterion, oracle's settings and reader of a folder's newest records; empty if no file states them."""
+    newest_written, judging = "", dict[str, Any]()
+    for path in (folder / RECORDS, *sorted((folder / SHARDS).glob("shard-*.parquet"))):
+        try:
+            metadata = (pq.read_schema(path).metadata or {}) if path.is_file() else {}
+            content = json.loads(metadata.get(PRIMARY, b"null"))
+        except (pa.ArrowException, OSError, ValueError):
+            continue
+        written = metadata.get(WRITTEN, b"").decode(errors="replace")
+        if isinstance(content, dict) and written >= newest_written:
+            newest_written, judging = written, content
+    return judging
 
 
 def merge(
