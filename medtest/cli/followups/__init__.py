@@ -1,1 +1,1 @@
-"""Commands on follow-ups: sheets, exports, the store, libraries of cut-outs."""
+"""Commands on follow-ups: sheets, exports, prompts, the store, libraries of cut-outs."""

@@ -1,1 +1,0 @@
-"""Commands on prompts: export to be drawn elsewhere, import of the pictures."""
