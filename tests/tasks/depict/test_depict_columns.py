@@ -28,7 +28,11 @@ def test_every_column_of_records_is_described() -> None:
 
 
 @pytest.mark.parametrize(
-    "table", ["actesting", "actesting_net", "actesting_miss", "refusals", "depiction_classes", "depiction_costs"]
+    "table",
+    [
+        *("actesting", "actesting_net", "actesting_miss", "refusals"),
+        *("depiction_questions", "depiction_classes", "depiction_costs"),
+    ],
 )
 def test_every_column_of_tables_is_described(table: str) -> None:
     columns = columns_in(tables.__file__ or "", table)

@@ -70,8 +70,8 @@ def _rows(
     judged, against = ~np.isnan(wrong), "source" if rule else TRUTH
     readable = cases.paired if against == "source" else cases.seen
     records = []
-    for number, name in _names(cases):
-        members = _members(cases, number)
+    for number, name in shown_relations(cases):
+        members = members_of(cases, number)
         if against == "source" and name == SOURCE:
             continue
         judged_count, untold = int((judged & members).sum()), int((readable & members & ~cases.told).sum())
@@ -85,7 +85,7 @@ def _rows(
             "kind": kind,
             "cases": judged_count,
             "errors": int(wrong[judged & members].sum()),
-            **_interval(measured, number, column, "rate"),
+            **interval(measured, number, column, "rate"),
             "cannot_tell": untold,
             "cannot_tell_rate": round(untold / looked_at, 6),
         }
@@ -116,8 +116,8 @@ def miss_table(cases: DepictedCases, correction: Correction | None = None) -> pd
             miss_rates = made_rates(
                 cases, [counts[:, stated_at] - counts[:, detected_at]], [counts[:, stated_at]], independent=False
             )
-            for number, name in _names(cases):
-                members = _members(cases, number)
+            for number, name in shown_relations(cases):
+                members = members_of(cases, number)
                 stated_count, untold = (int(counts[members, column].sum()) for column in (stated_at, hidden))
                 if not stated_count:
                     continue
@@ -127,7 +127,7 @@ def miss_table(cases: DepictedCases, correction: Correction | None = None) -> pd
                     "kind": kind,
                     "said": stated_count,
                     "seen": int(counts[members, detected_at].sum()),
-                    **_interval(miss_rates, number, 0, "miss"),
+                    **interval(miss_rates, number, 0, "miss"),
                     "cannot_tell": untold,
                     "cannot_tell_rate": round(untold / (stated_count + untold), 6),
                 }
@@ -158,16 +158,19 @@ def made_rates(cases: DepictedCases, part: Sequence[Any], whole: Sequence[Any], 
     )
 
 
-def _names(cases: DepictedCases) -> list[tuple[int, str]]:
+def shown_relations(cases: DepictedCases) -> list[tuple[int, str]]:
+    """Return index and name of the relations, with all operators together last."""
     names = list(enumerate(cases.relations))
     return [*names, (len(names), OVERALL)] if cases.pooled.sum() > 1 else names
 
 
-def _members(cases: DepictedCases, number: int) -> Any:
+def members_of(cases: DepictedCases, number: int) -> Any:
+    """Return a mask of the cases of a relation by its index, or of all operators."""
     return cases.pooled[cases.relation] if number == len(cases.relations) else cases.relation == number
 
 
-def _interval(measured: Rates, number: int, column: int, name: str) -> dict[str, Any]:
+def interval(measured: Rates, number: int, column: int, name: str) -> dict[str, Any]:
+    """Return a rate with its interval as columns of a row."""
     at = (0, number, column)
     return {
         name: float(decimals(measured.rate[at])),

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from medtest.results.columns import columns_in
-from medtest.results.cube.axes import OVERALL
 from medtest.results.cube.rates import decimals
 from medtest.tasks.depict.oracle import ANSWERED, FILTERED, REFUSED
 from medtest.tasks.depict.tables.cases import DepictedCases
-from medtest.tasks.depict.tables.errors import made_rates
+from medtest.tasks.depict.tables.errors import made_rates, members_of, shown_relations
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,9 +32,8 @@ def refusal_table(cases: DepictedCases) -> pd.DataFrame:
     drawn = np.asarray(replied & (cases.state == ANSWERED), np.bool_)
     refusal_rates = made_rates(cases, [withheld], [replied])
     rows: list[dict[str, Any]] = []
-    names = [*enumerate(cases.relations), *([(len(cases.relations), OVERALL)] if cases.pooled.sum() > 1 else [])]
-    for number, name in names:
-        members = cases.pooled[cases.relation] if number == len(cases.relations) else cases.relation == number
+    for number, name in shown_relations(cases):
+        members = members_of(cases, number)
         calls, pictures, readable = members & (replied | cases.error), members & drawn, members & cases.seen
         untold = int((readable & ~cases.told).sum())
         rewritten = int((pictures & cases.rewritten).sum())

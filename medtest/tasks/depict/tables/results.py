@@ -16,6 +16,7 @@ from medtest.tasks.depict.tables.classes import class_table
 from medtest.tasks.depict.tables.correction import Correction
 from medtest.tasks.depict.tables.errors import error_table, miss_table
 from medtest.tasks.depict.tables.net import net_table
+from medtest.tasks.depict.tables.questions import question_table
 from medtest.tasks.depict.tables.refusals import refusal_table
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class DepictTables:
         net: Error rates net of repeats.
         misses: Miss rates (equations 19 and 20).
         refusals: Outcomes of the calls.
+        questions: Questions of prompts, without those about things that are missing.
         classes: Classes and predicates by miss rate.
         costs: Tokens, dollars, seconds.
         weighted: True if rates are weighted by the weights of drawn prompts.
@@ -47,6 +49,7 @@ class DepictTables:
     net: pd.DataFrame
     misses: pd.DataFrame
     refusals: pd.DataFrame
+    questions: pd.DataFrame
     classes: pd.DataFrame
     costs: pd.DataFrame
     weighted: bool = False
@@ -66,6 +69,7 @@ class DepictTables:
             "actesting_net.csv": self.net,
             "actesting_miss.csv": self.misses,
             "refusals.csv": self.refusals,
+            "depiction_questions.csv": self.questions,
             "depiction_classes.csv": self.classes,
             "depiction_costs.csv": self.costs,
         }
@@ -100,6 +104,7 @@ def depict_tables(records: Records, *, phantom: bool = False) -> DepictTables | 
         net=net_table(cases),
         misses=miss_table(cases, correction),
         refusals=refusal_table(cases),
+        questions=question_table(cases),
         classes=class_table(cases, card),
         costs=cost_table(records),
         weighted=cases.weighted,

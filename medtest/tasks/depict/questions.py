@@ -1,0 +1,69 @@
+"""Questions that a prompt asks about its picture, and which of them depend on others.
+
+After DSG (J. Cho et al., Davidsonian Scene Graph, ICLR 2024, section 3): whether a thing is red, there twice, or on
+another thing is a question only if the things are there. DSG's published scores count such questions as wrong if the
+thing is missing; here they are not asked, so that one missing thing is one error. ACTesting's figures
+(:mod:`medtest.tasks.depict.rules`) know no dependencies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from medtest.tasks.depict.rules import ATTRIBUTES, COUNTS, ENTITIES, RELATIONS
+from medtest.tasks.depict.views import Said, SceneLook
+
+ABSENT: Final = "absent"
+QUESTION_KINDS: Final = (ENTITIES, ATTRIBUTES, COUNTS, RELATIONS, ABSENT)
+"""Kinds of questions; ``absent`` asks whether what the prompt excludes is not there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptQuestion:
+    """A question about one picture.
+
+    Attributes:
+        kind: One of :data:`QUESTION_KINDS`.
+        what: Names: a class, an attribute with its class, or a triple.
+        right: Whether the picture shows it; None if the question is not asked or cannot be told.
+        depends_on: The missing class because of which it is not asked; "" for none.
+    """
+
+    kind: str
+    what: tuple[str, ...]
+    right: bool | None
+    depends_on: str = ""
+
+
+def questions_about(after: SceneLook, prompt: Said) -> Iterator[PromptQuestion]:
+    """Yield all questions of a prompt about its picture.
+
+    Args:
+        after: Scene of the picture.
+        prompt: Content of the prompt.
+    """
+    tells = after.tells
+    for name in prompt.names:
+        yield _question(ENTITIES, (name,), (), after, told=tells.names(name), right=after.names[name] > 0)
+    for (name, attribute), count in prompt.attributes.items():
+        detected, required = after.attributes[name, attribute], min(count, after.names[name])
+        told = tells.describes(attribute, name)
+        yield _question(ATTRIBUTES, (attribute, name), (name,), after, told=told, right=detected >= required)
+    for name in sorted(prompt.stated):
+        right = after.names[name] == prompt.names[name]
+        yield _question(COUNTS, (name,), (name,), after, told=tells.counts, right=right)
+    for triple in prompt.triples:
+        ends = (triple[0], triple[2])
+        yield _question(RELATIONS, triple, ends, after, told=tells.relates(triple), right=triple in after.triples)
+    for name in sorted(prompt.absent):
+        yield _question(ABSENT, (name,), (), after, told=tells.names(name), right=not after.names[name])
+
+
+def _question(
+    kind: str, what: tuple[str, ...], needs: Sequence[str], after: SceneLook, *, told: bool, right: bool
+) -> PromptQuestion:
+    missing = next((name for name in needs if after.tells.names(name) and not after.names[name]), "")
+    answerable = told and not missing and all(after.tells.names(name) for name in needs)
+    return PromptQuestion(kind=kind, what=what, right=right if answerable else None, depends_on=missing)
