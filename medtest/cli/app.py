@@ -367,7 +367,7 @@ def _command() -> Callable[..., object]:
     """Return the command with all command groups, whose modules import nothing heavy."""
     from medtest.cli.data.command import app as data
     from medtest.cli.followups.objects import app as objects
-    from medtest.cli.followups.prompts import app as prompts
+    from medtest.cli.followups.prompts.command import app as prompts
     from medtest.cli.followups.store import app as followups
     from medtest.cli.models.readers import app as readers
     from medtest.cli.models.weights import app as weights

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from medtest.cli.prompts.geneval import geneval
+from medtest.cli.followups.prompts.geneval import geneval
 from medtest.cli.terminal import GroupedCommands, console, say
 from medtest.cli.typed import ConfigDirs, Tokens, mistake, own_keys, split_tokens
 from medtest.core.cases import UNCHANGED
