@@ -15,9 +15,9 @@ PYTEST ?= $(BIN)/python -m pytest -q -n auto --dist loadfile
 # What tests run under, and installs do not: TESTENV="env HOME=… TMPDIR=…".
 TESTENV ?=
 SLOW   ?= slow
-# COVERAGE=1, as in .ci/run, counts lines and branches too and prints a table of rooms; it takes longer.
+# COVERAGE=1, as in .ci/run, counts lines and branches too and prints a table of rooms.
 COVERAGE ?=
-COUNTED := --cov=medtest --cov-branch --cov-report=json:.coverage.json
+COUNTS := .coverage_counts
 
 .PHONY: help demo test slow s3 lint docs ui server bench install clean
 help:
@@ -56,8 +56,9 @@ demo: $(STAMP)
 test slow: export OMP_NUM_THREADS ?= 1
 
 test: $(TESTS)
-	$(TESTENV) $(PYTEST) $(if $(COVERAGE),$(COUNTED))
-	$(if $(COVERAGE),$(BIN)/python scripts/coverage_by_room.py .coverage.json)
+	$(if $(COVERAGE),rm -rf $(COUNTS))
+	$(TESTENV) $(if $(COVERAGE),COUNT_LINES="$(CURDIR)/$(COUNTS)") $(PYTEST)
+	$(if $(COVERAGE),$(BIN)/python scripts/coverage_by_room.py $(COUNTS))
 
 slow: $(TESTS)
 	$(TESTENV) $(PYTEST) -m "$(SLOW)"

@@ -8,14 +8,17 @@ from collections.abc import Callable, Mapping
 from difflib import unified_diff
 from pathlib import Path
 
+import line_counter
 import psutil
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 from s3_server import bucket  # noqa: F401 - a fixture
 
-from medtest.cli.bootstrap import quiet_libraries
-from medtest.report.tracking.store import configure
+line_counter.start()  # before anything of the package is imported
+
+from medtest.cli.bootstrap import quiet_libraries  # noqa: E402
+from medtest.report.tracking.store import configure  # noqa: E402
 
 # Commands and MLflow set variables of the environment. All tests have them from the start: where one is new, workers
 # need another fork server, which imports everything once more.
@@ -58,6 +61,12 @@ def pytest_collection_finish() -> None:
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
     gc.enable()
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Write which lines were run, in processes that ran tests."""
+    if not session.config.pluginmanager.hasplugin("dsession"):
+        line_counter.write()
 
 
 Expected = Callable[[Path, Mapping[str, str]], None]
