@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,12 @@ if TYPE_CHECKING:
 
 PICTURE = "picture"
 TAG = "stratum_tag"
-_TEXTS = ("dataset", "seed_id", "cluster", "relation", "verdict", PICTURE, "prompt", "pool", "scene", "tells", TAG)
+MODALITY = "stratum_modality"
+"""Column with the kind of picture that an order asks for; other prompts have none."""
+_TEXTS = (
+    *("dataset", "seed_id", "cluster", "relation", "verdict", PICTURE, "prompt", "pool", "scene", "tells"),
+    *(TAG, MODALITY),
+)
 EVERY, VIOLATED, HELD = "all", "violated", "held"
 """Subsets of cases: all, FAIL, or PASS under the suite's primary criterion."""
 
@@ -120,6 +126,18 @@ class DrawnCases:
         if finding != EVERY:
             mask = mask & (self.texts("verdict") == {VIOLATED: "FAIL", HELD: "PASS"}[finding])
         return np.asarray(mask, dtype=bool)
+
+    @cached_property
+    def ordering(self) -> Mapping[str, NDArray[np.bool_]]:
+        """For each finding that orders of medical pictures name, in alphabetical order, a mask of the cases with it."""
+        named: dict[str, list[int]] = {}
+        for row in np.flatnonzero((self.texts(MODALITY) != "") & (self.texts("pool") != "")).tolist():
+            for name in {str(entity[0]) for entity in json.loads(self.texts("pool")[row])["entities"]}:
+                named.setdefault(name, []).append(row)
+        masks = {name: np.zeros(len(self), np.bool_) for name in sorted(named)}
+        for name, rows in named.items():
+            masks[name][rows] = True
+        return masks
 
     def findings(self, relation: str) -> Sequence[str]:
         """Return the findings that the cases of a relation can have."""

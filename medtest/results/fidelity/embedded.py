@@ -39,6 +39,7 @@ class EmbeddedRun:
         rows: int64 N; index of each case's picture among the embedded ones, -1 if it was not embedded.
         pictures: Names of the embedded pictures, without repeats.
         real: Names of the reference pictures; empty if the sources are the reference.
+        real_folders: Folder of each reference picture, the first below the folder of all; "" for none.
         training: Names of the training pictures, with their files relative to the folder.
         labelled: Names of pictures with known classes, with their classes.
         notices: Notices for the report, one line each.
@@ -50,6 +51,7 @@ class EmbeddedRun:
     rows: Integers
     pictures: Sequence[str]
     real: Sequence[str] = ()
+    real_folders: Mapping[str, str] = field(default_factory=dict)
     training: Mapping[str, str] = field(default_factory=dict)
     labelled: Mapping[str, int] = field(default_factory=dict)
     notices: list[str] = field(default_factory=list)
@@ -83,6 +85,11 @@ class EmbeddedRun:
         """Return the features, or scores, of pictures of other folders, or of texts, by name."""
         return KeptFeatures(self.store, net or self.net, names, scores=scores)
 
+    def real_of(self, finding: str) -> list[str]:
+        """Return the reference pictures in a folder named like a finding, in any case, with blanks, - or _."""
+        folded = _folded(finding)
+        return [name for name in self.real if _folded(self.real_folders.get(name, "")) == folded]
+
     def hashes(self, names: Sequence[str]) -> list[bytes]:
         """Return the perceptual hashes of pictures."""
         values = self.store.read(HASH, names)
@@ -91,6 +98,10 @@ class EmbeddedRun:
     def aspects(self, names: Sequence[str]) -> dict[str, float]:
         """Return width / height of the pictures whose size is known."""
         return {name: float(row[1][0]) for name, row in self.store.read(HASH, list(names)).items()}
+
+
+def _folded(name: str) -> str:
+    return " ".join(name.replace("_", " ").replace("-", " ").casefold().split())
 
 
 def text_name(text: str) -> str:
@@ -162,6 +173,7 @@ def embedded_run(
         rows=np.array(rows, dtype=np.int64),
         pictures=embedded_names,
         real=[picture.name for picture in files["real"] if picture.name not in bad],
+        real_folders=_folders(files["real"], settings.folder("real")),
         training={
             picture.name: str(Path(picture.path or "").relative_to(root))
             for picture in files["training"]
@@ -174,6 +186,12 @@ def embedded_run(
         },
         notices=notices,
     )
+
+
+def _folders(pictures: Sequence[PictureJob], root: Path | None) -> dict[str, str]:
+    """Return the first folder below the root of each picture; "" for pictures in the root."""
+    parts = {} if root is None else {p.name: Path(p.path or "").relative_to(root).parts for p in pictures}
+    return {name: its[0] if len(its) > 1 else "" for name, its in parts.items()}
 
 
 def _captions(cases: DrawnCases) -> list[str]:

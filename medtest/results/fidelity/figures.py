@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.core.cases import SOURCE
+from medtest.core.cases import SOURCE, UNCHANGED
 from medtest.core.errors import MedtestError
 from medtest.readers.embeddings.choice import embedder_of
 from medtest.results.columns import columns_in
+from medtest.results.cube.axes import ALL
 from medtest.results.cube.rates import decimals
 from medtest.results.fidelity.cases import DrawnCases
 from medtest.results.fidelity.embedded import EmbeddedRun, text_name
@@ -39,6 +40,8 @@ COLUMNS = columns_in(__file__, "fidelity")
 STRUCTURAL = "RP-struct"
 SOURCES, REAL = "sources", "real"
 _NO_NET = "structure"
+LEAST_ORDERED = 20
+"""Smallest number of pictures for the figures of a finding."""
 _SPLIT_FROM = 100
 """Smallest number of pictures for which scores are means over splits; splits of fewer would be nearly empty."""
 
@@ -59,7 +62,7 @@ def fidelity_table(cases: DrawnCases, settings: FigureSettings, embedded: Embedd
     rows = [] if embedded is None or not embedded.pictures else list(_distances(cases, settings, embedded))
     rows += _precision(cases, settings, embedded)
     table = pd.DataFrame(rows, columns=list(COLUMNS))
-    order = {name: n for n, name in enumerate(cases.relations)}
+    order = {name: n for n, name in enumerate((*cases.relations, ALL))}
     sets = {name: n for n, name in enumerate(cases.groups)}
     key = {"dataset": sets, "relation": order}
     return table.sort_values(
@@ -71,7 +74,6 @@ def fidelity_table(cases: DrawnCases, settings: FigureSettings, embedded: Embedd
 
 
 def _distances(cases: DrawnCases, settings: FigureSettings, embedded: EmbeddedRun) -> Iterator[dict[str, Any]]:
-    names = settings.embedder.figures
     temperature = _temperature(settings, embedded)
     real = embedded.others(embedded.real) if embedded.real else None
     available = embedded.rows >= 0
@@ -84,30 +86,69 @@ def _distances(cases: DrawnCases, settings: FigureSettings, embedded: EmbeddedRu
             compared = reference if real is not None or relation != SOURCE else None
             for finding in cases.findings(relation):
                 selected = np.flatnonzero(cases.chosen(group, relation, finding) & available)
-                if not selected.size:
-                    continue
-                clusters_of_drawn, drawn = list(cases.clusters[selected]), embedded.of(selected)
-                estimates: list[tuple[str, Estimate]] = []
-                if compared is not None:
-                    estimates.append((names.frechet, frechet(drawn, compared, clusters_of_drawn)))
-                    kernel = kernel_distance(
-                        drawn, compared.features, clusters=clusters_of_drawn, reference_clusters=list(compared.clusters)
-                    )
-                    estimates.append((names.kernel, kernel))
-                scores = embedded.of(selected, scores=True)
-                splits = SPLITS if scores.count >= _SPLIT_FROM else 1
-                score = inception_score(scores, temperature=temperature, splits=splits, clusters=clusters_of_drawn)
-                estimates.append((names.score, score))
-                for name, estimate in estimates:
-                    to = compared if name != names.score else None
-                    yield {
-                        **_row(group, relation, finding, name, estimate),
-                        "reference": "" if to is None else SOURCES if real is None else REAL,
-                        "reference_pictures": None if to is None else to.features.count,
-                        "net": settings.embedder.name,
-                        "dimension": scores.dimension if to is None else drawn.dimension,
-                        "temperature": temperature if to is None else None,
-                    }
+                for row in _set_rows(cases, settings, embedded, selected, compared, temperature):
+                    to_real = REAL if row["reference"] and real is not None else row["reference"]
+                    yield {**row, "dataset": group, "relation": relation, "finding": finding, "reference": to_real}
+        yield from _ordered_distances(cases, settings, embedded, group, temperature)
+
+
+def _ordered_distances(
+    cases: DrawnCases, settings: FigureSettings, embedded: EmbeddedRun, group: str, temperature: float
+) -> Iterator[dict[str, Any]]:
+    """Yield the figures of the pictures that order each finding, over all changed prompts together.
+
+    The reference are real pictures in a folder of the finding's name, else the pictures of source prompts that order
+    it. Findings with fewer than :data:`LEAST_ORDERED` pictures on either side have none.
+    """
+    available = embedded.rows >= 0
+    followup = ~np.isin(cases.texts("relation"), (SOURCE, UNCHANGED))
+    inside = available if group == ALL else available & (cases.texts("dataset") == group)
+    for finding, ordering in cases.ordering.items():
+        selected = np.flatnonzero(inside & ordering & followup)
+        base = np.flatnonzero(inside & ordering & (cases.texts("relation") == SOURCE))
+        real = embedded.real_of(finding)
+        features = embedded.others(real) if real else embedded.of(base)
+        if min(len(selected), features.count) < LEAST_ORDERED:
+            continue
+        reference = FrechetReference(features, None if real else list(cases.clusters[base]))
+        for row in _set_rows(cases, settings, embedded, selected, reference, temperature):
+            to_real = REAL if row["reference"] and real else row["reference"]
+            yield {**row, "dataset": group, "relation": ALL, "finding": finding, "reference": to_real}
+
+
+def _set_rows(
+    cases: DrawnCases,
+    settings: FigureSettings,
+    embedded: EmbeddedRun,
+    selected: Integers,
+    compared: FrechetReference | None,
+    temperature: float,
+) -> Iterator[dict[str, Any]]:
+    """Yield the figures of one set of pictures: distances to a reference if there is one, and the score."""
+    if not selected.size:
+        return
+    names = settings.embedder.figures
+    clusters_of_drawn, drawn = list(cases.clusters[selected]), embedded.of(selected)
+    estimates: list[tuple[str, Estimate]] = []
+    if compared is not None:
+        estimates.append((names.frechet, frechet(drawn, compared, clusters_of_drawn)))
+        kernel = kernel_distance(
+            drawn, compared.features, clusters=clusters_of_drawn, reference_clusters=list(compared.clusters)
+        )
+        estimates.append((names.kernel, kernel))
+    scores = embedded.of(selected, scores=True)
+    splits = SPLITS if scores.count >= _SPLIT_FROM else 1
+    score = inception_score(scores, temperature=temperature, splits=splits, clusters=clusters_of_drawn)
+    for name, estimate in (*estimates, (names.score, score)):
+        to = compared if name != names.score else None
+        yield {
+            **_row(name, estimate),
+            "reference": "" if to is None else SOURCES,
+            "reference_pictures": None if to is None else to.features.count,
+            "net": settings.embedder.name,
+            "dimension": scores.dimension if to is None else drawn.dimension,
+            "temperature": temperature if to is None else None,
+        }
 
 
 def _temperature(settings: FigureSettings, embedded: EmbeddedRun) -> float:
@@ -127,11 +168,8 @@ def _temperature(settings: FigureSettings, embedded: EmbeddedRun) -> float:
     return settings.embedder.temperature or 1.0
 
 
-def _row(group: str, relation: str, finding: str, figure: str, estimate: Estimate) -> dict[str, Any]:
+def _row(figure: str, estimate: Estimate) -> dict[str, Any]:
     return {
-        "dataset": group,
-        "relation": relation,
-        "finding": finding,
         "figure": figure,
         "value": _rounded(estimate.value),
         "ci_low": _rounded(estimate.low),

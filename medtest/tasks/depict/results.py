@@ -15,6 +15,7 @@ from medtest.results.cube.axes import ALL, OVERALL
 from medtest.results.fidelity.tables import PictureTables
 from medtest.results.rates.costs import cost_metrics
 from medtest.tasks.depict.oracle import WHOLE
+from medtest.tasks.depict.report.ordered import ordered_section
 from medtest.tasks.depict.report.page import depict_page, reader_words, shown
 from medtest.tasks.depict.rules import LEAST_JUDGED, STRICT
 from medtest.tasks.depict.tables.results import DepictTables
@@ -52,8 +53,9 @@ class DepictResults(TaskResults):
 
     def page(self, material: Material) -> TaskPage:
         """Return error rates with published ones, rates net of repeats, misses, refusals, classes and costs."""
-        values = depict_page(self.tables)
-        first = [("error-rates", "Error rates")]
+        values = {**depict_page(self.tables), "ordered": ordered_section(self.tables, material.folder)}
+        first = [("ordered", "Ordered and seen")] if values["ordered"] else []
+        first += [("error-rates", "Error rates")]
         first += [("net", "Net")] if values["net"] else []
         first += [("misses", "Missed"), ("refusals", "Refusals"), ("reader", "The reader")]
         last = [("cost", "Cost")] if values["costs"] else []

@@ -125,7 +125,7 @@ class PictureTaskTables(TaskTables):
     """Tables of errors, misses, refusals, and figures of the pictures."""
 
     names: ClassVar[tuple[str, ...]] = (
-        *("actesting*", "refusals", "depiction_*", "fidelity", "geneval", "duplicates", "duplicate_shares"),
+        *("actesting*", "refusals", "depiction_*", "findings", "fidelity", "geneval", "duplicates", "duplicate_shares"),
     )
 
     def results(self, records: Any, context: Any) -> TaskResults:

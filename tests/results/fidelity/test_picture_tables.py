@@ -195,3 +195,40 @@ def test_no_record_is_no_table(tmp_path: Path) -> None:
     tables = picture_tables(empty, FigureSettings(), folder=tmp_path)
     assert all(frame.empty for frame in tables.frames.values())
     assert tables.sections() == []
+
+
+@needs_weights
+@pytest.mark.slow
+def test_orders_have_figures_of_each_finding_with_enough_pictures(
+    made: tuple[Path, Records, PictureTables], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Against source prompts that order it, or against real pictures in a folder of its name."""
+    from PIL import Image as Pillow
+
+    monkeypatch.setattr("medtest.results.fidelity.figures.LEAST_ORDERED", 7)
+    folder, found, before = made
+    assert "all" not in set(before.frames["fidelity.csv"]["relation"])  # their prompts are no orders
+    orders = Records.of(pd.concat([found.sources, found.followups]).assign(stratum_modality="chest film"))
+    (tmp_path / "Dog").mkdir()
+    for number in range(300, 309):
+        Pillow.fromarray(picture(number)).save(tmp_path / "Dog" / f"{number}.png")
+    named = {
+        relation: {
+            name: sum(f'["{name}",' in text for text in frame.loc[frame["relation"] == relation, "pool"])
+            for name in ("dog", "cat", "bench", "tree", "car", "kite")
+        }
+        for relation, frame in (("source", found.sources), ("ec", found.followups))
+    }
+    enough = {name for name, count in named["ec"].items() if min(count, named["source"][name]) >= 7}
+    frame = picture_tables(orders, FigureSettings(device="cpu"), folder=folder, shared=folder / "shared").frames[
+        "fidelity.csv"
+    ]
+    rows = frame[(frame["relation"] == "all") & (frame["figure"] == "FD-embed")].set_index("finding")
+    assert enough and set(rows.index) == enough
+    for name in enough:
+        counts = (rows.loc[name, "pictures"], rows.loc[name, "reference_pictures"], rows.loc[name, "reference"])
+        assert counts == (named["ec"][name], named["source"][name], "sources")
+    settings = FigureSettings(device="cpu", real=str(tmp_path))
+    frame = picture_tables(orders, settings, folder=folder, shared=folder / "shared").frames["fidelity.csv"]
+    dog = _cell(frame, relation="all", figure="FD-embed", finding="dog")
+    assert (dog["reference"], dog["reference_pictures"]) == ("real", 9)

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 Texts: TypeAlias = NDArray[np.object_]
 WEIGHT = "stratum_weight"
 """Column with the weight of a drawn prompt, if prompts were drawn by density."""
+MODALITY = "stratum_modality"
+"""Column with the kind of picture that an order asks for; other prompts have none."""
 ALL_KINDS: tuple[str, ...] = (WHOLE, *KINDS)
 MISS_RULES = RULES
 
@@ -58,6 +60,7 @@ class DepictedCases:
         tells: Texts of what readers can detect.
         source_scene: For follow-ups the scene of the source.
         source_tells: For follow-ups what the source's reader can detect.
+        orders: bool N; True if the prompt is an order of a medical picture.
     """
 
     relations: tuple[str, ...]
@@ -83,6 +86,7 @@ class DepictedCases:
     tells: Texts
     source_scene: Texts
     source_tells: Texts
+    orders: NDArray[np.bool_]
 
     @property
     def weighted(self) -> bool:
@@ -193,13 +197,14 @@ def cases_of(records: Records) -> DepictedCases:
         tells=text["tells"],
         source_scene=text["source_scene"],
         source_tells=text["source_tells"],
+        orders=np.asarray(text[MODALITY] != "", dtype=np.bool_),
         **judgements,
     )
 
 
 _NAMES = (
     *("dataset", "seed_id", "item", "cluster", "relation", "verdict", "prompt", "pool", "effect", "answer_state"),
-    *("revised_prompt", "scene", "tells", "source_scene", "source_tells", "source_state"),
+    *("revised_prompt", "scene", "tells", "source_scene", "source_tells", "source_state", MODALITY),
 )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,9 @@ from medtest.tasks.depict.tables.cases import DepictedCases, cases_of, has_depic
 from medtest.tasks.depict.tables.classes import class_table
 from medtest.tasks.depict.tables.correction import Correction
 from medtest.tasks.depict.tables.errors import error_table, miss_table
+from medtest.tasks.depict.tables.findings import findings_table
 from medtest.tasks.depict.tables.net import net_table
+from medtest.tasks.depict.tables.ordered import OrderedPicture, ordered_pictures
 from medtest.tasks.depict.tables.questions import question_table
 from medtest.tasks.depict.tables.refusals import refusal_table
 
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 COST_COLUMNS = columns_in(__file__, "depiction_costs")
+MOST_ORDERED = 24
+"""Largest number of pictures of orders in the report."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -37,6 +41,8 @@ class DepictTables:
         refusals: Outcomes of the calls.
         questions: Questions of prompts, without those about things that are missing.
         classes: Classes and predicates by miss rate.
+        findings: Findings of orders; empty for other prompts.
+        ordered: Pictures of orders for the report, those with most differences first.
         costs: Tokens, dollars, seconds.
         weighted: True if rates are weighted by the weights of drawn prompts.
         reader: Name of the reader of the pictures, or "".
@@ -52,6 +58,8 @@ class DepictTables:
     questions: pd.DataFrame
     classes: pd.DataFrame
     costs: pd.DataFrame
+    findings: pd.DataFrame
+    ordered: Sequence[OrderedPicture] = ()
     weighted: bool = False
     reader: str = ""
     card: Card | None = None
@@ -73,6 +81,8 @@ class DepictTables:
             "depiction_classes.csv": self.classes,
             "depiction_costs.csv": self.costs,
         }
+        if not self.findings.empty:
+            tables["findings.csv"] = self.findings
         subject = "simulated" if self.simulated else "real"
         last = {
             "weights": "density" if self.weighted else "",
@@ -107,6 +117,8 @@ def depict_tables(records: Records, *, phantom: bool = False) -> DepictTables | 
         questions=question_table(cases),
         classes=class_table(cases, card),
         costs=cost_table(records),
+        findings=findings_table(cases, card),
+        ordered=ordered_pictures(records, MOST_ORDERED) if cases.orders.any() else (),
         weighted=cases.weighted,
         reader=reader,
         card=card,

@@ -1,0 +1,129 @@
+"""Ordered findings beside seen ones, picture by picture, for the report of orders of medical pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from medtest.core.scenes import SIDES
+from medtest.results.records.records_io import Records
+from medtest.tasks.depict.oracle import ANSWERED
+from medtest.tasks.depict.tables.cases import MODALITY
+from medtest.tasks.depict.tables.findings import sides_of
+from medtest.tasks.depict.views import Said, SceneLook, look_of, said_of
+
+AS_ORDERED, MISSED, DRAWN, WRONG_SIDE = "as ordered", "missed", "drawn though negated", "wrong side"
+OTHERWISE, UNTOLD, OPEN = "not as ordered", "cannot tell", "open"
+WRONG: Final = (MISSED, DRAWN, WRONG_SIDE, OTHERWISE)
+"""Verdicts on a finding that differs from its order, worst first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderedFinding:
+    """One finding of a prompt beside what is seen of it.
+
+    Attributes:
+        ordered: The order, such as "left effusion" or "no edema".
+        seen: What the reader sees.
+        verdict: One of :data:`AS_ORDERED`, :data:`WRONG`, :data:`UNTOLD`, or :data:`OPEN` for an uncertain finding.
+    """
+
+    ordered: str
+    seen: str
+    verdict: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderedPicture:
+    """One picture of an order.
+
+    Attributes:
+        address: Address of its case.
+        relation: Relation of its case.
+        prompt: Words that were sent; "" if they are not kept.
+        picture: SHA-256 of its pixels.
+        findings: The findings that its prompt orders, excludes or calls uncertain.
+        unasked: Findings that are seen and that the prompt does not name.
+    """
+
+    address: str
+    relation: str
+    prompt: str
+    picture: str
+    findings: tuple[OrderedFinding, ...]
+    unasked: tuple[str, ...]
+
+    @property
+    def wrong(self) -> int:
+        """Number of findings that differ from their order."""
+        return sum(finding.verdict in WRONG for finding in self.findings)
+
+
+def ordered_pictures(records: Records, most: int) -> list[OrderedPicture]:
+    """Return pictures of orders, those with most differences first, then in the order of the records.
+
+    Args:
+        records: Records of one system.
+        most: Largest number of pictures.
+    """
+    pictures: list[OrderedPicture] = []
+    for frame in (records.sources, records.followups):
+        if MODALITY in frame.columns and "scene" in frame.columns:
+            drawn = frame[(frame["answer_state"] == ANSWERED) & frame[MODALITY].notna() & frame["scene"].notna()]
+            pictures += [_picture(record) for record in drawn.to_dict("records") if record["scene"]]
+    pictures.sort(key=lambda picture: -picture.wrong)
+    return pictures[:most]
+
+
+def _picture(record: Mapping[Any, Any]) -> OrderedPicture:
+    said, look = said_of(str(record["pool"])), look_of(str(record["scene"]), str(record.get("tells") or ""))
+    named = {*said.names, *said.absent, *said.uncertain}
+    return OrderedPicture(
+        address=str(record.get("address") or ""),
+        relation=str(record["relation"]),
+        prompt=str(record.get("prompt") or ""),
+        picture=str(record.get("picture") or ""),
+        findings=tuple(_findings(said, look)),
+        unasked=tuple(sorted(_seen(look, name) for name in look.names if name not in named)),
+    )
+
+
+def _findings(said: Said, look: SceneLook) -> Iterator[OrderedFinding]:
+    for name in said.names:
+        attributes = [attribute for finding, attribute in said.attributes if finding == name]
+        number = said.names[name] if name in said.stated and said.names[name] > 1 else None
+        told = look.tells.names(name)
+        verdict = _verdict(name, attributes, said, look) if told else UNTOLD
+        yield OrderedFinding(ordered=_words(name, attributes, number), seen=_seen(look, name), verdict=verdict)
+    for name in sorted(said.absent):
+        verdict = UNTOLD if not look.tells.names(name) else DRAWN if look.names[name] else AS_ORDERED
+        yield OrderedFinding(ordered=f"no {_words(name)}", seen=_seen(look, name), verdict=verdict)
+    for name in sorted(said.uncertain):
+        yield OrderedFinding(ordered=f"possibly {_words(name)}", seen=_seen(look, name), verdict=OPEN)
+
+
+def _verdict(name: str, attributes: Iterable[str], said: Said, look: SceneLook) -> str:
+    """Return the verdict on an ordered finding whose presence the reader can tell."""
+    if not look.names[name]:
+        return MISSED
+    told = [attribute for attribute in attributes if look.tells.describes(attribute, name)]
+    lacking = [attribute for attribute in told if not look.attributes[name, attribute]]
+    sides = sides_of(look, name)
+    if sides and any(attribute in SIDES[:2] and {attribute} == set(SIDES[:2]) - sides for attribute in lacking):
+        return WRONG_SIDE
+    other_number = look.tells.counts and name in said.stated and look.names[name] != said.names[name]
+    return OTHERWISE if lacking or other_number else AS_ORDERED
+
+
+def _seen(look: SceneLook, name: str) -> str:
+    if not look.tells.names(name):
+        return UNTOLD
+    count = look.names[name]
+    attributes = sorted(attribute for finding, attribute in look.attributes if finding == name)
+    return _words(name, attributes, count if count > 1 else None) if count else "not seen"
+
+
+def _words(name: str, attributes: Iterable[str] = (), number: int | None = None) -> str:
+    parts = (*(() if number is None else (str(number),)), *attributes, name.replace("_", " "))
+    return " ".join(parts)
