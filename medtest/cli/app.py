@@ -381,7 +381,7 @@ def _command() -> Callable[..., object]:
         ("readers", readers, MODELS, "Measure sensitivity and specificity of picture readers."),
         ("study", study, MAKE, "Make, serve and report a human study."),
         ("data", data, MAKE, "Inspect data sets and print commands that run on them."),
-        ("prompts", prompts, MAKE, "Export prompts to be drawn elsewhere, and import the pictures."),
+        ("prompts", prompts, MAKE, "Review prompts, have them drawn elsewhere, and import the pictures."),
         ("followups", followups, MAKE, "Make, verify and export stored follow-ups."),
         ("objects", objects, MAKE, "Build libraries of cut-out objects from images and masks."),
     ):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
+from types import MappingProxyType
 from typing import ClassVar, Literal, TypeAlias
 
 from pydantic import Field, field_validator
@@ -12,6 +13,7 @@ from medtest.core.errors import MedtestError, Mistake, UserMistakes
 from medtest.core.plugins import TRUSTED, PartSettings
 from medtest.core.scenes import Pool
 from medtest.language.captions.parsers import CaptionParser, NoParser, parser_of
+from medtest.language.captions.reviewed import ENDING, Review, read_reviews, reviewed_file
 from medtest.language.captions.vocabulary import vg150
 from medtest.language.questions.question_files import short
 from medtest.seeds.base import SeedProblem
@@ -86,7 +88,8 @@ class FiledPrompts(PromptSource):
         root, key = data_root(self.root, self.holds), f"seeds.{self.dataset}.file"
         if self.settings.file:
             return table_below(root, self.settings.file, key)
-        names = sorted(path.name for path in root.iterdir() if path.suffix.lower() in self.suffixes and path.is_file())
+        files = [path for path in root.iterdir() if path.suffix.lower() in self.suffixes and path.is_file()]
+        names = sorted(path.name for path in files if not path.name.endswith(ENDING))
         if len(names) == 1:
             return table_below(root, names[0], key)
         some = ", ".join(shown(PurePosixPath(name)) for name in names[:6]) + (" and others" if len(names) > 6 else "")
@@ -123,11 +126,16 @@ class Captions(FiledPrompts):
     holds: ClassVar[str] = "your file of captions"
 
     settings: CaptionSettings
+    _reviews: Mapping[str, Review] = MappingProxyType({})
 
     def _look(self, listing: Prompts) -> None:
         path = self._file()
         where = shown(PurePosixPath(path.name))
         rows, bad = read(path, where)
+        self._reviews = read_reviews(reviewed_file(path))
+        reviewed = sum(row.text in self._reviews for row in rows)
+        if reviewed:
+            listing.notices.append(f"{reviewed:,} of {len(rows):,} prompts have a reviewed pool, which is used.")
         by_image: dict[str, list[CaptionRow]] = {}
         for caption in rows:
             by_image.setdefault(_image_of(caption), []).append(caption)
@@ -206,8 +214,10 @@ class Captions(FiledPrompts):
             raise
         except Exception:  # noqa: BLE001 - an external parser may fail on any caption; find which
             pools = [self._parse_single(row, parser, unread) for row in rows]
-        for pool in pools:
-            yield None if pool is None else in_classes(pool, allowed, vocabulary)
+        for row, pool in zip(rows, pools, strict=True):
+            review = self._reviews.get(row.text)
+            known = pool if review is None else review.reading.pool
+            yield None if known is None else in_classes(known, allowed, vocabulary)
 
     def _parse_single(self, row: CaptionRow, parser: CaptionParser, unread: list[BadRow]) -> Pool | None:
         try:

@@ -6,11 +6,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from socket import AF_INET, AF_INET6, create_server, socket
+from typing import TYPE_CHECKING
 
 from medtest.core.errors import Mistake
 from medtest.study.server.guard import Site
 from medtest.study.server.web import build_app
 from medtest.study.store import StudyStore
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
 
 _CONCURRENCY = 512
 _KEEP_ALIVE_SECONDS = 30
@@ -75,10 +79,20 @@ def serve(store: StudyStore, site: Site, listener: socket) -> None:
         site: Address of the study.
         listener: From :func:`listening`.
     """
+    serve_app(build_app(store, site), listener)
+
+
+def serve_app(app: ASGIApp, listener: socket) -> None:
+    """Serve an application until Ctrl-C or SIGTERM.
+
+    Args:
+        app: The application.
+        listener: From :func:`listening`.
+    """
     import uvicorn
 
     config = uvicorn.Config(
-        build_app(store, site),
+        app,
         lifespan="off",
         ws="none",
         log_level="warning",

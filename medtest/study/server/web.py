@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
-from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -15,7 +12,8 @@ from medtest.core.errors import OutputProblem
 from medtest.study.model import MAX_COMMENT, PHASES, Item, NewAnswer, Phase, Place, SavedAnswer
 from medtest.study.questions import ARTEFACTS, GUIDELINES, LEVEL_WORDS, QUESTIONS, TITLES, StudyKind, marks_of
 from medtest.study.results.ratings import is_expected
-from medtest.study.server.guard import MAX_BODY, Guard, Site
+from medtest.study.server.guard import Guard, Site
+from medtest.study.server.pages import Refused, SitePages, template
 from medtest.study.store import StudyStore
 
 if TYPE_CHECKING:
@@ -23,17 +21,6 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import ASGIApp
 
-HERE = Path(__file__).parents[1]
-STATIC = {
-    "study.js": "text/javascript; charset=utf-8",
-    "panes.js": "text/javascript; charset=utf-8",
-    "answers.js": "text/javascript; charset=utf-8",
-    "study.css": "text/css; charset=utf-8",
-    "icon.svg": "image/svg+xml",
-}
-"""The only static files that are served, with their media types."""
-
-SEAL = "x-study-seal"
 MAX_POSITION = 10_000_000
 _KEY = re.compile(r"[0-9a-f]{32}")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
@@ -55,15 +42,6 @@ class PostedAnswer(BaseModel):
         0  # a page may stay open overnight; the store caps the value at an hour
     )
     request: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{8,64}$")]
-
-
-class Refused(Exception):
-    """Error response to a request."""
-
-    def __init__(self, status: int, words: str) -> None:
-        super().__init__(words)
-        self.status = status
-        self.words = words
 
 
 def build_app(store: StudyStore, site: Site) -> ASGIApp:
@@ -88,24 +66,10 @@ def build_app(store: StudyStore, site: Site) -> ASGIApp:
         Route("/static/{name}", pages.static),
         Route("/health", pages.health),
     ]
-    handlers: dict[Any, Any] = {Refused: pages.refused, OutputProblem: pages.broken, 404: pages.unknown}
-    return Guard(Starlette(routes=routes, exception_handlers=handlers), site)
+    return Guard(Starlette(routes=routes, exception_handlers=pages.handlers), site)
 
 
-@cache
-def _file(name: str) -> bytes:
-    return (HERE / "static" / name).read_bytes()
-
-
-@cache
-def _template(name: str) -> Any:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    loader = FileSystemLoader(HERE / "templates")
-    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined).get_template(name)
-
-
-class Pages:
+class Pages(SitePages):
     """Request handlers. Those that use the database are plain functions, which Starlette runs in threads.
 
     Args:
@@ -114,8 +78,8 @@ class Pages:
     """
 
     def __init__(self, store: StudyStore, site: Site) -> None:
+        super().__init__(site)
         self._store = store
-        self._site = site
         self._items: dict[int, Item] = {item.id: item for item in store.items()}
         self._cookie = f"study_{store.meta['secret'][:8]}"  # separates two studies on one machine
 
@@ -127,17 +91,6 @@ class Pages:
         if annotator is None:
             raise Refused(401, "Open the link that you were given; it lets you in and takes you back to your place.")
         return annotator, token
-
-    def _check_same_site(self, request: Request, seal: str) -> None:
-        """Check that an answer comes from the study's own page, by its origin and a token known only to that page."""
-        import hmac
-
-        origin = request.headers.get("origin")
-        fetched = request.headers.get("sec-fetch-site")
-        if (origin is not None and origin.lower() not in self._site.origins) or fetched not in (None, "same-origin"):
-            raise Refused(403, "Answers are accepted only from the study's own page.")
-        if not hmac.compare_digest(request.headers.get(SEAL, "").encode(), seal.encode()):
-            raise Refused(403, "Another link was opened in this browser meanwhile; open your own link again.")
 
     def enter(self, request: Request) -> Response:
         """Sign an annotator in by a link: the token moves from the address bar into a cookie."""
@@ -157,7 +110,7 @@ class Pages:
         from starlette.responses import JSONResponse
 
         annotator, token = self._who(request)
-        self._check_same_site(request, self._store.seal(annotator, token))
+        self.check_same_site(request, self._store.seal(annotator, token))
         answer = JSONResponse({"left": True})
         answer.delete_cookie(self._cookie, httponly=True, samesite="lax", secure=self._site.secure)
         return answer
@@ -171,7 +124,7 @@ class Pages:
         self._who(request)
         kind = self._store.kind
         return HTMLResponse(
-            _template("page.html.j2").render(
+            template("page.html.j2").render(
                 kind=kind.value,
                 pairs=kind.compares,
                 title=TITLES[kind],
@@ -183,15 +136,6 @@ class Pages:
                 phantom=bool(self._store.meta.get("phantom")),
             )
         )
-
-    def static(self, request: Request) -> Response:
-        """Return a static file by name."""
-        from starlette.responses import Response
-
-        name = request.path_params["name"]
-        if name not in STATIC:
-            raise Refused(404, "There is no such page.")
-        return Response(_file(name), media_type=STATIC[name])
 
     def image(self, request: Request) -> Response:
         """Return an image of this annotator's list by its opaque id."""
@@ -206,12 +150,6 @@ class Pages:
             return Response(path.read_bytes(), media_type="image/png")
         except OSError as error:
             raise OutputProblem(f"an image of the study cannot be read: {error.strerror}") from error
-
-    def health(self, _: Request) -> Response:
-        """Return a health response."""
-        from starlette.responses import PlainTextResponse
-
-        return PlainTextResponse("ok")
 
     # --- the study ------------------------------------------------------------------------------------------------
 
@@ -283,18 +221,13 @@ class Pages:
         """Save an answer and confirm it once it is on disk."""
         from starlette.concurrency import run_in_threadpool
 
-        body = bytearray()
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > MAX_BODY:
-                raise Refused(413, "That is more than an answer can hold.")
-        return await run_in_threadpool(self._save, request, bytes(body))
+        return await run_in_threadpool(self._save, request, await self.body(request))
 
     def _save(self, request: Request, body: bytes) -> Response:
         from starlette.responses import JSONResponse
 
         annotator, token = self._who(request)
-        self._check_same_site(request, self._store.seal(annotator, token))
+        self.check_same_site(request, self._store.seal(annotator, token))
         if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
             raise Refused(415, "Answers are JSON.")
         posted = _posted(body, self._store.kind)
@@ -318,26 +251,6 @@ class Pages:
         if posted.phase == "training":
             content["feedback"] = feedback(self._items[place.item], saved)
         return JSONResponse(content)
-
-    # --- errors ---------------------------------------------------------------------------------------------------
-
-    def refused(self, request: Request, error: Exception) -> Response:
-        """Return an error response, as JSON for the script and as a page for people."""
-        from starlette.responses import HTMLResponse, JSONResponse
-
-        status = error.status if isinstance(error, Refused) else 500
-        words = error.words if isinstance(error, Refused) else "Something went wrong on the server."
-        if urlsplit(str(request.url)).path.startswith(("/api/", "/leave")):
-            return JSONResponse({"error": words}, status_code=status)
-        return HTMLResponse(_template("refused.html.j2").render(status=status, words=words), status_code=status)
-
-    def broken(self, request: Request, _: Exception) -> Response:
-        """Return the response to a failure of the disk or the database; nothing was confirmed as saved."""
-        return self.refused(request, Refused(503, "The server could not save or read just now; try again."))
-
-    def unknown(self, request: Request, _: Exception) -> Response:
-        """Return the response to an unknown address."""
-        return self.refused(request, Refused(404, "There is no such page."))
 
 
 def _shown(answer: SavedAnswer) -> dict[str, Any]:

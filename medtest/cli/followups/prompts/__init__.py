@@ -1,1 +1,1 @@
-"""Commands on prompts: export to be drawn elsewhere, import of the pictures, GenEval's layout."""
+"""Commands on prompts: review, export to be drawn elsewhere, import of the pictures, GenEval's layout."""

@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 
 from medtest.cli.followups.prompts.geneval import geneval
+from medtest.cli.followups.prompts.review import review
 from medtest.cli.terminal import GroupedCommands, console, say
 from medtest.cli.typed import ConfigDirs, Tokens, mistake, own_keys, split_tokens
 from medtest.core.cases import UNCHANGED
@@ -30,10 +31,11 @@ _IMPORT = ("file", "pictures", "table")
 
 @app.callback()
 def prompts() -> None:
-    """Export the prompts of a suite, to be drawn anywhere, and import the pictures."""
+    """Check how prompts are read, export them to be drawn anywhere, and import the pictures."""
 
 
 app.command("geneval")(geneval)
+app.command("review")(review)
 
 
 @app.command("export")
