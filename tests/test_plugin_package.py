@@ -15,7 +15,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from jsonschema import Draft202012Validator
 
 ROOT = Path(__file__).parents[1]
 SUITE = """\
@@ -149,6 +148,8 @@ def test_foreign_parts_are_listed(site: Path, tmp_path: Path) -> None:
 
 
 def test_the_schema_of_suites_names_foreign_parts(site: Path, tmp_path: Path) -> None:
+    from jsonschema import Draft202012Validator  # parses a grammar when it is imported, which takes seconds
+
     validator = Draft202012Validator(json.loads(_run(site, tmp_path, "schema").stdout))
     suite = json.loads(json.dumps(yaml.safe_load(SUITE)))
     assert [error.message for error in validator.iter_errors(suite)] == []

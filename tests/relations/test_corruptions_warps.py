@@ -7,8 +7,6 @@ import pytest
 from corruption_parts import built, frame_of, frame_params, level_of, seed_of, sequence_of, smooth_picture
 from PIL import Image
 from scipy.ndimage import map_coordinates
-from torchvision.transforms import InterpolationMode
-from torchvision.transforms import functional as transforms
 
 from medtest.core.oracles.moves import move_mask
 from medtest.relations.corruptions.base import Corruption
@@ -105,6 +103,9 @@ def test_corners_go_where_geometry_says_and_the_mask_with_them(name: str) -> Non
 
 @pytest.mark.parametrize(("name", "value"), [("rotate", -7.0), ("rotate", 12.0), ("shear", 10.0), ("shear", -4.0)])
 def test_torchvision_agrees(name: str, value: float) -> None:
+    from torchvision.transforms import InterpolationMode  # imports torch's compiler, which takes seconds
+    from torchvision.transforms import functional as transforms
+
     image = smooth_picture(144, 180)
     relation = built(name)
     made = relation.apply(seed_of(image), {"degrees": value, "scale": 1.0}).image
@@ -119,6 +120,9 @@ def test_torchvision_agrees(name: str, value: float) -> None:
 
 
 def test_torchvision_agrees_on_scale_and_shift() -> None:
+    from torchvision.transforms import InterpolationMode  # imports torch's compiler, which takes seconds
+    from torchvision.transforms import functional as transforms
+
     image = smooth_picture(144, 180)
     for factor in (0.6, 1.35):
         made = built("scale").apply(seed_of(image), {"factor": factor, "scale": 1.0}).image

@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pytest
-import statsmodels.api as sm
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -123,11 +122,13 @@ def test_few_clusters_that_differ_count_once_each() -> None:
 
 
 def test_clustering_is_that_of_statsmodels_and_the_one_that_was_set() -> None:
+    from statsmodels.regression.linear_model import OLS  # takes a second to import
+
     rng = np.random.default_rng(3)
     sizes = rng.integers(2, 30, 60)
     cluster = np.repeat(np.arange(60), sizes)
     value = (rng.random(len(cluster)) < np.repeat(rng.beta(1, 4, 60), sizes)).astype(float)
-    fitted = sm.OLS(value, np.ones(len(value)))
+    fitted = OLS(value, np.ones(len(value)))
     robust = fitted.fit(cov_type="cluster", cov_kwds={"groups": cluster, "use_correction": False}).bse[0] ** 2
     wider = 60 / 59 * robust / (value.var() / len(value))
     assert clustering_of(value, cluster) == pytest.approx((wider - 1) / ((sizes**2).sum() / sizes.sum() - 1))

@@ -8,11 +8,10 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
-from jsonschema import Draft202012Validator
 from suite_parts import add, refused
 
 from medtest.core.files.paths import suites_folder
@@ -21,6 +20,9 @@ from medtest.suite.checking.editors import suites
 from medtest.suite.checking.editors.suites import FILE, schema_text
 from medtest.suite.compose import load_suite
 from medtest.suite.reading.library import suite_names
+
+if TYPE_CHECKING:
+    from jsonschema.protocols import Validator
 
 SHIPPED = [suites_folder() / f"{name}.yaml" for name in suite_names([suites_folder()])]
 OMITTED = object()
@@ -162,10 +164,17 @@ def _changed(place: str, value: Any) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def validator() -> Draft202012Validator:
+def make_validator() -> type[Validator]:
+    from jsonschema import Draft202012Validator  # parses a grammar when it is imported, which takes seconds
+
+    return Draft202012Validator
+
+
+@pytest.fixture(scope="module")
+def validator(make_validator: type[Validator]) -> Validator:
     schema = json.loads(schema_text())
-    Draft202012Validator.check_schema(schema)
-    return Draft202012Validator(schema)
+    make_validator.check_schema(schema)
+    return make_validator(schema)
 
 
 def test_the_schema_that_ships_is_made_of_the_parts_that_ship(request: pytest.FixtureRequest) -> None:
@@ -177,7 +186,7 @@ def test_the_schema_that_ships_is_made_of_the_parts_that_ship(request: pytest.Fi
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
-def test_every_shipped_suite_fits_and_names_the_schema(path: Path, validator: Draft202012Validator) -> None:
+def test_every_shipped_suite_fits_and_names_the_schema(path: Path, validator: Validator) -> None:
     text = path.read_text(encoding="utf-8")
     problems = [
         f"{error.json_path}: {error.message[:200]}" for error in validator.iter_errors(_plain(yaml.safe_load(text)))
@@ -190,28 +199,26 @@ def test_every_shipped_suite_fits_and_names_the_schema(path: Path, validator: Dr
 
 @pytest.mark.parametrize(("place", "value"), MISTAKES, ids=lambda item: item if isinstance(item, str) else "")
 def test_mistakes_are_refused_by_the_schema_and_by_the_check(
-    place: str, value: Any, validator: Draft202012Validator, team: Path
+    place: str, value: Any, validator: Validator, team: Path
 ) -> None:
     content = _changed(place, value)
     assert not validator.is_valid(_plain(content))
     assert refused(add(team, "stated", yaml.safe_dump(content))).mistakes
 
 
-def test_sixty_mistakes_are_tried() -> None:
+def test_sixty_mistakes_are_tried(make_validator: type[Validator]) -> None:
     assert len(MISTAKES) >= 60
-    assert Draft202012Validator(json.loads(schema_text())).is_valid(_plain(STATED))
+    assert make_validator(json.loads(schema_text())).is_valid(_plain(STATED))
 
 
 @pytest.mark.parametrize(("place", "value"), ALLOWED, ids=lambda item: item if isinstance(item, str) else "")
-def test_whatever_the_check_allows_the_schema_allows(
-    place: str, value: Any, validator: Draft202012Validator, team: Path
-) -> None:
+def test_whatever_the_check_allows_the_schema_allows(place: str, value: Any, validator: Validator, team: Path) -> None:
     content = _changed(place, value)
     load_suite(add(team, "stated", yaml.safe_dump(content)), ["model=pranet"])
     assert [error.message for error in validator.iter_errors(_plain(content))] == []
 
 
-def test_a_suite_that_extends_another_states_the_differences(validator: Draft202012Validator) -> None:
+def test_a_suite_that_extends_another_states_the_differences(validator: Validator) -> None:
     def fits(**content: Any) -> bool:
         return validator.is_valid(_plain({"extends": "robust_benchmark_chest", **content}))
 
@@ -243,7 +250,9 @@ def test_every_setting_is_explained() -> None:
     assert blur["properties"]["severities"]["default"] == [1, 2, 3, 4, 5]
 
 
-def test_parts_of_other_packages_and_teams_are_named(monkeypatch: pytest.MonkeyPatch, team: Path) -> None:
+def test_parts_of_other_packages_and_teams_are_named(
+    monkeypatch: pytest.MonkeyPatch, team: Path, make_validator: type[Validator]
+) -> None:
     foreign = replace(parts("relations")["contrast"], name="vignette", origin="other")
     original = suites.parts
     monkeypatch.setattr(
@@ -252,7 +261,7 @@ def test_parts_of_other_packages_and_teams_are_named(monkeypatch: pytest.MonkeyP
     (team / "model").mkdir()
     (team / "model" / "ours.yaml").write_text("use: pranet\nsummary: Our network.\n", encoding="utf-8")
     add(team, "parent", "extends: polyp_seg\nrelations: {shade: {relation: vignette}}\n")
-    validator = Draft202012Validator(json.loads(schema_text(suite_dirs=[team], config_dirs=[team])))
+    validator = make_validator(json.loads(schema_text(suite_dirs=[team], config_dirs=[team])))
     content = {**STATED, "relations": {"vignette": {}}, "systems": {"ours": {}}}
     assert validator.is_valid(_plain(content))
     assert not validator.is_valid(_plain({**content, "relations": {"vignete": {}}}))
