@@ -11,7 +11,7 @@ from asgi_browser import PORT, AppBrowser
 
 from medtest.core.errors import UserMistakes
 from medtest.language.captions.reading.reader import read_prompt
-from medtest.language.captions.reviewed import MARK, read_reviews, reviewed_file, under_review, write_review
+from medtest.language.captions.reading.reviewed import MARK, read_reviews, reviewed_file, under_review, write_review
 from medtest.seeds.captions.source import Captions, CaptionSettings
 from medtest.study.server.guard import HEADERS, site_of
 from medtest.study.server.review import build_review

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from medtest.language.captions.reading.reader import read_prompt
-from medtest.language.captions.reviewed import read_reviews
+from medtest.language.captions.reading.reviewed import read_reviews
 from medtest.study.server.guard import site_of
 from medtest.study.server.review import build_review
 

@@ -13,7 +13,7 @@ from medtest.core.errors import MedtestError, Mistake, UserMistakes
 from medtest.core.plugins import TRUSTED, PartSettings
 from medtest.core.scenes import Pool
 from medtest.language.captions.parsers import CaptionParser, NoParser, parser_of
-from medtest.language.captions.reviewed import ENDING, Review, read_reviews, reviewed_file
+from medtest.language.captions.reading.reviewed import ENDING, Review, read_reviews, reviewed_file
 from medtest.language.captions.vocabulary import vg150
 from medtest.language.questions.question_files import short
 from medtest.seeds.base import SeedProblem

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from medtest.core.errors import UserMistakes
 from medtest.core.scenes import Entity, Pool, Triple, alphabetical
 from medtest.language.captions.reading.result import MEANINGS, PromptReading
-from medtest.language.captions.reviewed import Review, Verdict, read_reviews, reviewed_reading, write_review
+from medtest.language.captions.reading.reviewed import Review, Verdict, read_reviews, reviewed_reading, write_review
 from medtest.study.server.guard import Guard, Site
 from medtest.study.server.pages import Refused, SitePages, template
 

@@ -34,7 +34,7 @@ def review(
 ) -> None:
     """Check how prompts are read: medtest prompts review prompts.txt (a local page; runs use what you accept)."""
     from medtest.language.captions.reading.reader import read_prompt
-    from medtest.language.captions.reviewed import read_reviews, reviewed_file
+    from medtest.language.captions.reading.reviewed import read_reviews, reviewed_file
     from medtest.seeds.captions.files import read
     from medtest.study.server.guard import site_of
     from medtest.study.server.review import build_review
