@@ -43,7 +43,7 @@ def records(work: Path, suite: str) -> pd.DataFrame:
 def test_no_suite_of_questions_is_forgotten() -> None:
     typed = {"medvqa_clef": ["model=openai_compatible"]}
     kinds = {name: load(name, typed.get(name, [])).suite.kind for name in suite_names([suites_folder()])}
-    assert {name for name, kind in kinds.items() if kind == "answer"} == {"medvqa", "medvqa_clef"}
+    assert {name for name, kind in kinds.items() if kind == "answer"} == {"medvqa", "medvqa_clef", "medvqa_controls"}
 
 
 def test_made_pictures_are_asked_and_judged_by_what_was_drawn(work: Path) -> None:

@@ -17,7 +17,7 @@ import cv2
 import numpy as np
 from corruption_parts import VARIANTS, seed_of, smooth_picture
 
-from medtest.core.cases import Address, ImageSpec, PreparedSeed, Seed, SeedRef
+from medtest.core.cases import Address, ImageSpec, Peers, PreparedSeed, Seed, SeedRef
 from medtest.core.errors import NotApplicable
 from medtest.core.plugins import PartInfo, parts
 from medtest.phantoms import capsule, chest, fundus, questions, skin
@@ -59,6 +59,8 @@ def _add(found: Any, made: Any) -> None:
     if isinstance(made, np.ndarray):
         found.update(f"{made.dtype}{made.shape}".encode())
         found.update(np.ascontiguousarray(made).tobytes())
+    elif isinstance(made, Peers):  # loads other cases, which are cases of their own here
+        _add(found, made.refs)
     elif is_dataclass(made):
         for one in fields(made):
             if not one.name.startswith("_"):
