@@ -3,8 +3,8 @@
 ``python benchmarks/perturb.py [--passes N] [--size N]`` prints a line for each transform: the library's construction
 of an object and its call on arrays in its own layout (with coordinates, where it moves pixels); a follow-up; the
 overhead, which is conversion, clipping, effect and black frame; the field of a warp (its folds and SHA-256) and the
-lesion's visibility, which medtest's own relations need, too. Processor time of one core, best of several passes. The
-target is an overhead of at most 1 ms.
+lesion's visibility, which medtest's own relations need, too. Processor time of one core, median of several passes. The
+target is an overhead of at most 1 ms. Memory is allocated as in workers.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import sys
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -31,6 +32,8 @@ from medtest.relations.perturb.arguments import checked_arguments
 from medtest.relations.perturb.library import Moves, library_of
 from medtest.relations.perturb.movement import coordinates
 from medtest.relations.perturb.relation import Perturb
+from medtest.relations.perturb.values import seeded_torch
+from medtest.runner.pool.allocator import keeping_memory
 from medtest.testing import load_relation
 
 TARGET = 1.0
@@ -97,10 +100,14 @@ def _measure(name: str, seed: PreparedSeed, passes: int) -> tuple[float, float, 
     field = 0.0
     if made.effect.displacements is not None:
         values = np.asarray(made.effect.displacements, np.float32)
-        field = _best(lambda _: warp_effect(values), drawn)
-    visible = _best(lambda _: visibility(seed, made.image, made.effect), drawn)
-    library = _best(lambda params: native(int(params["seed"])), drawn)
-    return library, _best(lambda params: _follow_up(relation, seed, params), drawn), field, visible
+        field = _median(lambda _: warp_effect(values), drawn)
+    visible = _median(lambda _: visibility(seed, made.image, made.effect), drawn)
+    work = (lambda params: native(int(params["seed"])), lambda params: _follow_up(relation, seed, params))
+    pairs = [[_milliseconds(each, params) for each in work] for params in [drawn[0], *drawn]][1:]
+    # The difference of each pair, since other programs disturb both alike.
+    library = float(np.median([pair[0] for pair in pairs]))
+    whole = library + float(np.median([follow_up - bare for bare, follow_up in pairs]))
+    return library, whole, field, visible
 
 
 def _follow_up(relation: Perturb, seed: PreparedSeed, params: Mapping[str, Any]) -> None:
@@ -108,14 +115,15 @@ def _follow_up(relation: Perturb, seed: PreparedSeed, params: Mapping[str, Any])
         relation.apply(seed, params)
 
 
-def _best(work: Callable[[Mapping[str, Any]], Any], drawn: list[dict[str, Any]]) -> float:
-    """Return milliseconds of the fastest of several passes."""
-    times = []
-    for params in [drawn[0], *drawn]:
-        start = time.process_time()
-        work(params)
-        times.append(time.process_time() - start)
-    return 1000.0 * min(times[1:])
+def _median(work: Callable[[Mapping[str, Any]], Any], drawn: list[dict[str, Any]]) -> float:
+    """Return the median of the milliseconds of several passes."""
+    return float(np.median([_milliseconds(work, params) for params in [drawn[0], *drawn]][1:]))
+
+
+def _milliseconds(work: Callable[[Mapping[str, Any]], Any], params: Mapping[str, Any]) -> float:
+    start = time.process_time()
+    work(params)
+    return 1000.0 * (time.process_time() - start)
 
 
 def _albumentations(kind: type, arguments: Mapping[str, Any], image: Any, grid: Any) -> Callable[[int], Any]:
@@ -134,8 +142,7 @@ def _torchvision(kind: type, arguments: Mapping[str, Any], image: Any, grid: Any
     tensors = {name: tv_tensors.Image(torch.from_numpy(_channels_first(each))) for name, each in pictures.items()}
 
     def work(seed: int) -> Any:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+        with seeded_torch(seed):
             return kind(**arguments)(tensors)
 
     return work
@@ -164,8 +171,7 @@ def _torchio(kind: type, arguments: Mapping[str, Any], image: Any, grid: Any) ->
         others = {}
         if places is not None:
             images["grid"], others = torchio.LabelMap(tensor=places), {"label_interpolation": "linear"}
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+        with seeded_torch(seed):
             return kind(**{**arguments, **others})(torchio.Subject(images))["image"].data.numpy()
 
     return work
@@ -189,4 +195,7 @@ NATIVE: dict[str, Callable[..., Callable[[int], Any]]] = {
 }
 
 if __name__ == "__main__":
+    memory = keeping_memory(os.environ)
+    if memory:  # the allocator of workers, which is set when a process starts
+        os.execve(sys.executable, [*sys.orig_argv], {**os.environ, **memory})  # noqa: S606 - this script again
     main()

@@ -96,14 +96,13 @@ def warp_points(points: ArrayLike, field: Displacements) -> NDArray[np.float64]:
     """
     targets = np.asarray(points, dtype=np.float64)
     flat = targets.reshape(-1, 2)
-    wide = np.asarray(field, dtype=np.float64)
-    moved = flat - _sampled(wide, flat)
+    moved = flat - _sampled(field, flat)
     for _ in range(_STEPS):
-        missing = moved + _sampled(wide, moved) - flat
+        missing = moved + _sampled(field, moved) - flat
         if (np.abs(missing) < 1e-3).all():
             break
-        across = _sampled(wide, moved + (0.5, 0.0)) - _sampled(wide, moved - (0.5, 0.0))
-        down = _sampled(wide, moved + (0.0, 0.5)) - _sampled(wide, moved - (0.0, 0.5))
+        across = _sampled(field, moved + (0.5, 0.0)) - _sampled(field, moved - (0.5, 0.0))
+        down = _sampled(field, moved + (0.0, 0.5)) - _sampled(field, moved - (0.0, 0.5))
         determinant = np.maximum((1.0 + across[:, 0]) * (1.0 + down[:, 1]) - across[:, 1] * down[:, 0], 0.05)
         right = ((1.0 + down[:, 1]) * missing[:, 0] - down[:, 0] * missing[:, 1]) / determinant
         below = ((1.0 + across[:, 0]) * missing[:, 1] - across[:, 1] * missing[:, 0]) / determinant
@@ -118,13 +117,16 @@ def _places(field: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np
     return np.asarray(columns, dtype=np.float32), np.asarray(rows, dtype=np.float32)
 
 
-def _sampled(field: NDArray[np.float64], points: NDArray[np.float64]) -> NDArray[np.float64]:
+def _sampled(field: Displacements, points: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the field between its pixels, bilinearly; N×2."""
     height, width = field.shape[:2]
     x, y = np.clip(points[:, 0], 0, width - 1), np.clip(points[:, 1], 0, height - 1)
     left, top = np.minimum(x.astype(np.int64), max(width - 2, 0)), np.minimum(y.astype(np.int64), max(height - 2, 0))
     right, bottom = np.minimum(left + 1, width - 1), np.minimum(top + 1, height - 1)
     u, v = (x - left)[:, None], (y - top)[:, None]
-    upper = field[top, left] * (1.0 - u) + field[top, right] * u
-    lower = field[bottom, left] * (1.0 - u) + field[bottom, right] * u
+    # The few numbers that are needed are widened, not the whole field.
+    corners = [
+        field[places].astype(np.float64) for places in ((top, left), (top, right), (bottom, left), (bottom, right))
+    ]
+    upper, lower = (corners[row] * (1.0 - u) + corners[row + 1] * u for row in (0, 2))
     return np.asarray(upper * (1.0 - v) + lower * v)

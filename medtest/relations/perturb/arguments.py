@@ -20,7 +20,7 @@ from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
 
 from medtest.core.errors import nearest_name
 from medtest.core.plugins import WrongSetting
-from medtest.relations.perturb.library import TransformLibrary
+from medtest.relations.perturb.library import TransformLibrary, parameters_of
 
 _PLAIN = (bool, int, float, str, types.NoneType)
 _OPAQUE = ("Callable", "Path", "ndarray", "Tensor", "Array", "dtype", "DType", "device", "Device", "Module", "type[")
@@ -53,7 +53,7 @@ def argument_types(library: TransformLibrary, kind: type) -> ArgumentTypes:
     """Return the arguments of a class that a suite may set."""
     validators: dict[str, TypeAdapter[Any] | None] = {}
     shown, closed, required = {}, {}, []
-    for name, parameter in library.parameters(kind).items():
+    for name, parameter in parameters_of(library, kind).items():
         if name in library.reserved:
             closed[name] = "medtest sets it"
             continue

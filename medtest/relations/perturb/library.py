@@ -94,7 +94,7 @@ class TransformLibrary(ABC):
     def default_arguments(self, kind: type) -> dict[str, Any]:
         """Return the arguments of a class that replace the library's defaults."""
         stated = {self.chance: 1.0, **self.defaults}
-        return {name: value for name, value in stated.items() if name in self.parameters(kind)}
+        return {name: value for name, value in stated.items() if name in parameters_of(self, kind)}
 
     @abstractmethod
     def moves(self, kind: type) -> Moves:
@@ -130,6 +130,12 @@ class TransformLibrary(ABC):
             except PackageNotFoundError:
                 continue
         return installed
+
+
+@cache
+def parameters_of(library: TransformLibrary, kind: type) -> Mapping[str, inspect.Parameter]:
+    """Return :meth:`TransformLibrary.parameters`, which takes longer than many a change of a picture."""
+    return library.parameters(kind)
 
 
 @cache

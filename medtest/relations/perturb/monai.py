@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.core.cases import Image
-from medtest.relations.perturb.library import Companions, Moves, TransformLibrary
-from medtest.relations.perturb.values import as_floats, pixels, planes
+from medtest.relations.perturb.library import Companions, Moves, TransformLibrary, parameters_of
+from medtest.relations.perturb.values import float_planes, pixels, planes, share_levels
 
 _SIZE = "it changes the size of the picture"
 _SPACE = "it places volumes in a patient's space"
@@ -60,7 +60,7 @@ class MonaiLibrary(TransformLibrary):
 
     def default_arguments(self, kind: type) -> dict[str, Any]:
         """Fill edges, which the library repeats or mirrors: no effect describes that. Histograms end at 1."""
-        parameters, stated = self.parameters(kind), super().default_arguments(kind)
+        parameters, stated = parameters_of(self, kind), super().default_arguments(kind)
         if "padding_mode" in parameters:
             stated["padding_mode"] = "constant" if parameters["padding_mode"].default == "edge" else "zeros"
         return {**stated, "max": 1} if kind.__name__ == "HistogramNormalize" else stated
@@ -75,21 +75,21 @@ class MonaiLibrary(TransformLibrary):
     ) -> tuple[NDArray[Any], Companions]:
         """Change arrays of channels first, each by an object of its own with the same seed."""
 
-        def changed(array: NDArray[np.float32], **others: Any) -> NDArray[Any]:
+        def changed(channels: NDArray[np.float32], **others: Any) -> NDArray[Any]:
             transform = kind(**{**arguments, **others})
             if hasattr(transform, "set_random_state"):
                 transform.set_random_state(seed=seed)
-            result = transform(planes(array))
+            result = transform(channels)
             result = result[0] if isinstance(result, tuple) else result  # Affine returns its matrix, too
-            return pixels(np.asarray(getattr(result, "array", result)))
+            return np.asarray(getattr(result, "array", result))
 
-        modes = {"mode"} & set(self.parameters(kind))
+        modes = {"mode"} & set(parameters_of(self, kind))
         grid, mask = companions.grid, companions.mask
-        return changed(as_floats(image)) * np.float32(255.0), Companions(
-            grid=None if grid is None else changed(grid, **dict.fromkeys(modes, "bilinear")),
+        return pixels(share_levels(changed(float_planes(image)))), Companions(
+            grid=None if grid is None else pixels(changed(planes(grid), **dict.fromkeys(modes, "bilinear"))),
             mask=None
             if mask is None
-            else changed(mask.astype(np.float32)[..., None], **dict.fromkeys(modes, "nearest"))[..., 0] > 0.5,
+            else changed(mask.astype(np.float32)[None], **dict.fromkeys(modes, "nearest"))[0] > 0.5,
         )
 
 

@@ -60,7 +60,7 @@ def effect_of(moved: Grid) -> Effect:
     rows, columns = _sampled(height), _sampled(width)
     places = moved[np.ix_(rows, columns)].reshape(-1, 3)
     grid = coordinates(height, width)[np.ix_(rows, columns)].reshape(-1, 3)
-    inside = _inside(places, moved.shape[:2])
+    inside = _inside(*places.T, moved.shape[:2])
     if np.count_nonzero(inside) < max(_SHARE * inside.size, 6):
         raise NotApplicable("it moves the picture out of its frame")
     after, before = grid[inside].astype(np.float64), places[inside].astype(np.float64)
@@ -82,9 +82,10 @@ def _still(moved: Grid) -> bool:
     return not ((cv2.max(across, down) >= _STILL) & (mixed < _MIXED)).any()
 
 
-def _inside(places: NDArray[np.float32], size: tuple[int, ...]) -> Mask:
-    """Return True for places (…×3) that come from the source, away from its edge."""
-    columns, rows, shares = places[..., 0], places[..., 1], places[..., 2]
+def _inside(
+    columns: NDArray[np.float32], rows: NDArray[np.float32], shares: NDArray[np.float32], size: tuple[int, ...]
+) -> Mask:
+    """Return True for places that come from the source, away from its edge."""
     inside = np.abs(shares - 1.0) < _MIXED
     inside &= (columns > _EDGE) & (columns < size[1] - 1 - _EDGE)
     inside &= (rows > _EDGE) & (rows < size[0] - 1 - _EDGE)
@@ -130,15 +131,18 @@ def _inverse(matrix: NDArray[np.float64], decimals: int) -> NDArray[np.float64] 
 
 def _warp(moved: Grid) -> Effect:
     """Return the effect of a field; pixels from outside are displaced like the nearest of the inside."""
-    inside = _inside(moved, moved.shape[:2])
-    columns, rows, _ = cv2.split(cv2.subtract(moved, coordinates(*moved.shape[:2])))
-    field = _extended(np.asarray(cv2.merge([columns, rows]), np.float32), inside)
+    height, width = moved.shape[:2]
+    columns, rows, shares = cv2.split(moved)
+    inside = _inside(columns, rows, shares, (height, width))
+    across = columns - np.arange(width, dtype=np.float32)
+    down = rows - np.arange(height, dtype=np.float32)[:, None]
+    outside = np.flatnonzero(~inside)
+    field = _extended(np.asarray(cv2.merge([across, down]), np.float32), inside, outside)
     if not folds(field):
         with contextlib.suppress(ValueError):
             return warp_effect(field)
     # Distortions by cells repeat a row or a column where cells meet.
     even = np.asarray(cv2.GaussianBlur(field, (0, 0), _SEAM), np.float32)
-    outside = np.flatnonzero(~inside)
     change = cv2.absdiff(even, field).reshape(-1, 2)
     change[outside] = 0.0
     if change.max() > _LARGEST_SEAM:
@@ -151,12 +155,11 @@ def _warp(moved: Grid) -> Effect:
         raise NotApplicable(_FOLDED) from None
 
 
-def _extended(field: NDArray[np.float32], inside: Mask) -> NDArray[np.float32]:
-    """Return a field continued outwards from the nearest pixels of the inside."""
-    outside = np.flatnonzero(~inside)
+def _extended(field: NDArray[np.float32], inside: Mask, outside: NDArray[np.int64]) -> NDArray[np.float32]:
+    """Return a field continued outwards from the nearest pixels of the inside; ``outside`` are the other pixels."""
     if outside.size == 0:
         return field
-    far = np.ascontiguousarray(~inside).view(np.uint8)
+    far = (~inside).view(np.uint8)
     _, labels = cv2.distanceTransformWithLabels(far, cv2.DIST_L2, cv2.DIST_MASK_5, labelType=cv2.DIST_LABEL_PIXEL)
     # Labels number the pixels of the inside, in their order, from 1.
     nearest = np.flatnonzero(inside)[labels.reshape(-1)[outside] - 1]

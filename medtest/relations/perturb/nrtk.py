@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from numpy.typing import NDArray
 
 from medtest.core.cases import Image
-from medtest.relations.perturb.library import NO_COMPANIONS, Companions, Moves, TransformLibrary
+from medtest.relations.perturb.library import NO_COMPANIONS, Companions, Moves, TransformLibrary, parameters_of
 
 _PACKAGE = "nrtk.impls.perturb_image"
 _MODULES = ("", ".environment", ".geometric.random", ".optical", ".optical.otf")
@@ -54,7 +54,7 @@ class NrtkLibrary(TransformLibrary):
         self, kind: type, arguments: Mapping[str, Any], seed: int, image: Image, companions: Companions
     ) -> tuple[NDArray[Any], Companions]:
         """Perturb a picture."""
-        seeded = {"seed": seed} if "seed" in self.parameters(kind) else {}
+        seeded = {"seed": seed} if "seed" in parameters_of(self, kind) else {}
         changed, _ = kind(**arguments, **seeded)(image=image)
         return changed, NO_COMPANIONS
 

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.core.cases import Image
-from medtest.relations.perturb.library import Companions, Moves, TransformLibrary
-from medtest.relations.perturb.values import as_floats, pixels, planes
+from medtest.relations.perturb.library import Companions, Moves, TransformLibrary, parameters_of
+from medtest.relations.perturb.values import float_planes, pixels, planes, seeded_torch, share_levels
 
 _SIZE = "it changes the size of the picture"
 _SPACE = "it places volumes in a patient's space"
@@ -65,35 +65,45 @@ class TorchIOLibrary(TransformLibrary):
         self, kind: type, arguments: Mapping[str, Any], seed: int, image: Image, companions: Companions
     ) -> tuple[NDArray[Any], Companions]:
         """Change a subject of a picture and label maps."""
-        import torch
         import torchio
 
         def changed(**images: Any) -> Any:
             others = (
                 {"label_interpolation": "linear"} if "grid" in images and "label_interpolation" in parameters else {}
             )
-            with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(seed)
+            with seeded_torch(seed):
                 return kind(**{**arguments, **others})(torchio.Subject(images))
 
-        parameters, picture = self.parameters(kind), torchio.ScalarImage(tensor=_volume(as_floats(image)))
+        parameters, picture = parameters_of(self, kind), torchio.ScalarImage(tensor=_volume(float_planes(image)))
         grid, mask = companions.grid, companions.mask
-        subject = changed(image=picture, **({} if grid is None else {"grid": torchio.LabelMap(tensor=_volume(grid))}))
+        subject = changed(
+            image=picture, **({} if grid is None else {"grid": torchio.LabelMap(tensor=_volume(planes(grid)))})
+        )
         moved = None
         if mask is not None:
-            labels = torchio.LabelMap(tensor=_volume(mask.astype(np.float32)[..., None]))
-            moved = _slice(changed(image=picture, mask=labels)["mask"])[..., 0] > 0.5
-        return _slice(subject["image"]) * np.float32(255.0), Companions(
-            grid=None if grid is None else _slice(subject["grid"]), mask=moved
+            labels = torchio.LabelMap(tensor=_volume(mask.astype(np.float32)[None]))
+            moved = _turned(_slice(changed(image=picture, mask=labels)["mask"]))[..., 0] > 0.5
+        return _turned(share_levels(_slice(subject["image"]))), Companions(
+            grid=None if grid is None else _turned(_slice(subject["grid"])), mask=moved
         )
 
 
-def _volume(array: NDArray[np.float32]) -> Any:
-    """Return channels × columns × rows × 1, the library's order."""
+def _volume(channels: NDArray[np.float32]) -> Any:
+    """Return C×H×W as channels × columns × rows × 1, the library's order."""
     import torch
 
-    return torch.from_numpy(np.stack([cv2.transpose(plane) for plane in planes(array)])[..., None])
+    count, height, width = channels.shape
+    turned = np.empty((count, width, height, 1), np.float32)
+    for channel, plane in zip(channels, turned, strict=True):
+        cv2.transpose(channel, plane[..., 0])
+    return torch.from_numpy(turned)
 
 
 def _slice(image: Any) -> NDArray[Any]:
-    return pixels(np.stack([cv2.transpose(plane) for plane in image.data.numpy()[..., 0]]))
+    return np.asarray(image.data.numpy()[..., 0])
+
+
+def _turned(channels: NDArray[Any]) -> NDArray[Any]:
+    """Return channels × columns × rows as H×W×C."""
+    merged = pixels(channels)
+    return np.asarray(cv2.transpose(merged)).reshape(*merged.shape[1::-1], -1)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from medtest.core.cases import Image
 from medtest.relations.perturb.library import Companions, Moves, TransformLibrary
-from medtest.relations.perturb.values import pixels, planes
+from medtest.relations.perturb.values import pixels, planes, seeded_torch
 
 _SIZE = "it changes the size of the picture"
 _CONTENTS = "it needs other transforms, pictures, tensors or code"
@@ -64,8 +64,7 @@ class TorchvisionLibrary(TransformLibrary):
         if companions.points is not None:
             places = torch.from_numpy(companions.points)
             inputs["points"] = tv_tensors.KeyPoints(places, canvas_size=shape)
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+        with seeded_torch(seed):
             result = kind(**arguments)(inputs)
         return _array(result["image"]), Companions(
             grid=_array(result["grid"]) if "grid" in result else None,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import cv2
@@ -11,10 +13,13 @@ from numpy.typing import NDArray
 from medtest.core.cases import Image
 from medtest.core.errors import BadOutput, NotApplicable
 
+_WHITE = np.float32(255.0)
+_SHARE = np.float32(1.0 / 255.0)
 
-def as_floats(image: Image) -> NDArray[np.float32]:
-    """Return a picture as float32 from 0 to 1."""
-    return np.multiply(image, np.float32(1.0 / 255.0), dtype=np.float32)
+
+def float_planes(image: Image) -> NDArray[np.float32]:
+    """Return a picture, uint8 H×W×C, as float32 C×H×W from 0 to 1."""
+    return np.multiply(planes(image), _SHARE, dtype=np.float32)
 
 
 def planes(array: NDArray[Any]) -> NDArray[Any]:
@@ -24,11 +29,46 @@ def planes(array: NDArray[Any]) -> NDArray[Any]:
     return result
 
 
+@contextmanager
+def seeded_torch(seed: int) -> Iterator[None]:
+    """Seed torch's generator of this machine, and put it back afterwards.
+
+    ``torch.manual_seed`` would also note the seed, with the whole stack, for every kind of device: more than a
+    millisecond.
+    """
+    import torch
+
+    state = torch.default_generator.get_state()
+    torch.default_generator.manual_seed(seed)
+    try:
+        yield
+    finally:
+        torch.default_generator.set_state(state)
+
+
 def pixels(channels: NDArray[Any]) -> NDArray[Any]:
     """Return C×H×W as H×W×C, contiguous."""
     return np.asarray(cv2.merge([np.ascontiguousarray(channel) for channel in channels])).reshape(
         *channels.shape[1:], channels.shape[0]
     )
+
+
+def levels(values: NDArray[Any]) -> NDArray[np.uint8]:
+    """Return numbers on the scale of 0 to 255 as uint8 of their shape, rounded and clipped.
+
+    Raises:
+        BadOutput: A number is not finite.
+    """
+    rows = np.ascontiguousarray(values, np.float32).reshape(values.shape[0], -1)
+    if not np.isfinite(rows).all():
+        raise BadOutput("made numbers that are not finite")
+    # Rounded and clipped in one pass.
+    return np.asarray(cv2.add(rows, 0.0, dtype=cv2.CV_8U)).reshape(values.shape)  # type: ignore[call-overload]
+
+
+def share_levels(shares: NDArray[Any]) -> NDArray[np.uint8]:
+    """Return numbers from 0 to 1 as :func:`levels` does."""
+    return levels(shares * _WHITE)
 
 
 def as_picture(changed: NDArray[Any], like: Image) -> Image:
@@ -47,12 +87,7 @@ def as_picture(changed: NDArray[Any], like: Image) -> Image:
     if array.shape[:2] != like.shape[:2] or array.shape[2:] not in ((1,), (3,)):
         size, source_size = ("×".join(map(str, shape)) for shape in (changed.shape, like.shape))
         raise NotApplicable(f"it makes a picture of {size} from one of {source_size}")
-    if array.dtype != np.uint8:
-        rows = np.ascontiguousarray(array, np.float32).reshape(array.shape[0], -1)
-        if not cv2.checkRange(rows)[0]:
-            raise BadOutput("made numbers that are not finite")
-        # Rounded and clipped in one pass.
-        array = np.asarray(cv2.add(rows, 0.0, dtype=cv2.CV_8U)).reshape(array.shape)  # type: ignore[call-overload]
+    array = array if array.dtype == np.uint8 else levels(array)
     array = np.repeat(array, 3, axis=2) if array.shape[2] == 1 else array
     picture = np.ascontiguousarray(array, dtype=np.uint8)
     return picture.copy() if np.may_share_memory(picture, like) else picture
