@@ -66,12 +66,15 @@ class Pool:
         triples: Relations between them, in the order of the prompt.
         absent: Classes that the prompt excludes ("no dog"), in alphabetical order; none is an entity.
         uncertain: Classes that may be in the picture or not ("possibly a dog"), in alphabetical order.
+        denied: Attributes and relations that the prompt denies ("the car is not blue"): (class, attribute), or
+            (subject, predicate, object).
     """
 
     entities: tuple[Entity, ...] = ()
     triples: tuple[Triple, ...] = ()
     absent: tuple[str, ...] = ()
     uncertain: tuple[str, ...] = ()
+    denied: tuple[Absence, ...] = ()
 
     def named(self) -> tuple[NamedTriple, ...]:
         """Return the triples by the names of their entities."""
@@ -96,13 +99,18 @@ class Pool:
     def as_json(self) -> dict[str, Any]:
         """Convert to JSON values: ``{"entities": [[name, count, [attribute, …]]], "triples": [[0, "on", 1]]}``.
 
-        ``absent`` and ``uncertain`` are lists of classes, there only if they name any.
+        ``absent`` and ``uncertain`` are lists of classes, ``denied`` is one of lists of names; each is there only if it
+        is not empty.
         """
-        further = {"absent": list(self.absent), "uncertain": list(self.uncertain)}
+        further = {
+            "absent": list(self.absent),
+            "uncertain": list(self.uncertain),
+            "denied": [list(absence) for absence in self.denied],
+        }
         return {
             "entities": [[entity.name, entity.count, list(entity.attributes)] for entity in self.entities],
             "triples": [[triple.subject, triple.predicate, triple.object] for triple in self.triples],
-            **{name: classes for name, classes in further.items() if classes},
+            **{name: listed for name, listed in further.items() if listed},
         }
 
     @classmethod
@@ -123,11 +131,14 @@ class Pool:
                 Triple(subject=int(a), predicate=str(predicate), object=int(b)) for a, predicate, b in value["triples"]
             )
             absent, uncertain = (tuple(map(str, value.get(name, ()))) for name in ("absent", "uncertain"))
+            denied = tuple(tuple(map(str, absence)) for absence in value.get("denied", ()))
         except (AttributeError, TypeError, KeyError, ValueError) as error:
             raise ValueError(f"no pool of entities and triples ({error})") from None
         if any(not 0 <= end < len(entities) for triple in triples for end in (triple.subject, triple.object)):
             raise ValueError("a triple names an entity that the pool does not have")
-        return cls(entities=entities, triples=triples, absent=absent, uncertain=uncertain)
+        if any(len(absence) not in (2, 3) for absence in denied):
+            raise ValueError("a denial is neither of an attribute nor of a relation")
+        return cls(entities=entities, triples=triples, absent=absent, uncertain=uncertain, denied=denied)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,10 +148,12 @@ class Prompt:
     Attributes:
         text: The words.
         pool: Their content.
+        own: True if the words are their author's: an operator then changes one phrase of them alone.
     """
 
     text: str
     pool: Pool = field(default_factory=Pool)
+    own: bool = False
 
     @cached_property
     def sha256(self) -> str:

@@ -158,6 +158,7 @@ def of_a_kind(name: str, other: str) -> bool:
 
 
 def unrelated(names: Iterable[str], pool: Pool) -> list[str]:
-    """Return the classes unrelated to all of a pool's."""
+    """Return the classes unrelated to all of a pool's, and to those that it denies."""
     present = {entity.name for entity in pool.entities}
+    present |= {*pool.absent, *(name for absence in pool.denied for name in absence[::2])}
     return [name for name in names if not any(related(name, other) for other in present)]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal, TypeAlias
 
-from medtest.core.scenes import Entity, Pool, Triple
+from medtest.core.scenes import Absence, Entity, Pool, Triple
 from medtest.language.captions.vocabulary import Vocabulary
 
 Allowed: TypeAlias = Literal["any", "known", "vg150"]
@@ -38,4 +39,18 @@ def in_classes(pool: Pool, allowed: Allowed, vocabulary: Vocabulary) -> Pool:
         for triple in pool.triples
         if triple.subject in place and triple.object in place and triple.predicate != "and"
     )
-    return Pool(entities=tuple(entities), triples=triples)
+    present = {entity.name for entity in entities}
+    absent = {vocabulary.class_of(name) or name for name in pool.absent}
+    return replace(
+        pool,
+        entities=tuple(entities),
+        triples=triples,
+        absent=tuple(sorted(absent - present)),
+        denied=tuple(dict.fromkeys(_in_classes(absence, vocabulary) for absence in pool.denied)),
+    )
+
+
+def _in_classes(absence: Absence, vocabulary: Vocabulary) -> Absence:
+    """Return what a pool denies, in terms of classes."""
+    names = (0, 2) if len(absence) == 3 else (0,)
+    return tuple(vocabulary.class_of(word) or word if at in names else word for at, word in enumerate(absence))

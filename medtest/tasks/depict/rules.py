@@ -29,6 +29,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from medtest.core.scenes import NamedTriple
+from medtest.tasks.depict.denied import denied
 from medtest.tasks.depict.told import (
     attributes_untold,
     change_told,
@@ -130,9 +131,8 @@ def against_source(
         after: Scene of the follow-up's picture.
         prompt: Pool of the follow-up.
         change: Change of the source's pool.
-        shape: Metamorphic relation to apply, if not that of the change: on pairs of one prompt this gives the floor of
-            the
-            relation.
+        shape: Metamorphic relation to apply, if not that of the change: on pairs of one prompt this gives the
+            relation's floor.
     """
     return _PAIRS[rule](before, after, prompt, change, shape or change.shape)
 
@@ -155,6 +155,9 @@ def against_truth(after: SceneLook, prompt: Said, change: PoolChange = NO_CHANGE
     for name in sorted(prompt.absent - change.removed.keys()):
         if tells.names(name):
             errors.check(after.names[name] == 0, ENTITIES, (name,), "is excluded by the prompt and is in the picture")
+    for what, is_there in denied(after, prompt):
+        kind = ATTRIBUTES if len(what) == 2 else RELATIONS
+        errors.check(not is_there, kind, what, "is denied by the prompt and is in the picture")
     for triple in prompt.triples:
         if tells.relates(triple):
             errors.check(triple in after.triples, RELATIONS, triple, "is not in the picture")

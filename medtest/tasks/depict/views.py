@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
 
-from medtest.core.scenes import NamedAttribute, NamedTriple, Pool, Scene, Tells
+from medtest.core.scenes import Absence, NamedAttribute, NamedTriple, Pool, Scene, Tells
 
 SAME, EXCHANGE, REMOVAL, ADDITION = "same", "exchange", "removal", "addition"
 EXCHANGE_REMOVAL, EXCHANGE_ADDITION = "exchange and removal", "exchange and addition"
@@ -91,6 +91,7 @@ class Said:
         attributes: Number of objects of a class stated with an attribute.
         absent: Classes that must not be there.
         uncertain: Classes that may be there or not.
+        denied: Attributes and relations that must not be there.
     """
 
     names: Counter[str]
@@ -99,6 +100,7 @@ class Said:
     attributes: Counter[NamedAttribute]
     absent: frozenset[str] = frozenset()
     uncertain: frozenset[str] = frozenset()
+    denied: tuple[Absence, ...] = ()
 
     @classmethod
     def of(cls, pool: Pool) -> Said:
@@ -112,6 +114,7 @@ class Said:
             attributes=pool.attributes(),
             absent=frozenset(pool.absent),
             uncertain=frozenset(pool.uncertain),
+            denied=pool.denied,
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -316,3 +317,19 @@ def test_a_pair_of_one_prompt_has_the_floor_of_every_relation(pair: tuple[Pool, 
     shape = PoolChange.of(difference(source, follow)).shape
     floor = against_source(rule, scene, scene, said, PoolChange.of({}), shape)
     assert floor.right["entities"] is True and floor.right["relations"] is True
+
+
+@pytest.mark.parametrize(
+    ("denied", "kind", "there"),
+    [
+        (("dog", "on", "table"), "relations", False),
+        (("dog", "on", "sofa"), "relations", True),
+        (("dog", "black"), "attributes", False),
+        (("dog", "brown"), "attributes", True),
+    ],
+)
+def test_what_a_prompt_denies_must_not_be_in_its_picture(denied: tuple[str, ...], kind: str, there: bool) -> None:
+    picture = SceneLook.of(drawn(SOURCE))
+    judged = against_truth(picture, Said.of(replace(SOURCE, denied=(denied,))))
+    assert judged.right[kind] is not there
+    assert [error.kind for error in judged.broken] == ([kind] if there else [])

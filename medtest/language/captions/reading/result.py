@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, TypeAlias
 
@@ -92,6 +92,22 @@ class PromptReading:
         """True if the prompt may be sent."""
         return self.confidence != "low"
 
+    @property
+    def content(self) -> Pool:
+        """The pool with what the prompt denies.
+
+        A thing that something is not "with", "has" not or is not "wearing" is absent if the prompt names it nowhere
+        else: a beach without people has none in its picture.
+        """
+        names = {entity.name for entity in self.pool.entities}
+        absent = {absence[-1] for absence in self.absent if _denies_a_thing(absence)} - names
+        denied = tuple(absence for absence in self.absent if not (_denies_a_thing(absence) and absence[-1] in absent))
+        return replace(
+            self.pool,
+            absent=tuple(sorted(absent)),
+            denied=tuple(absence for absence in denied if len(absence) > 1),
+        )
+
     def as_json(self) -> dict[str, Any]:
         """Convert to JSON values, by attribute, with ``confidence``."""
         return {
@@ -126,3 +142,7 @@ class PromptReading:
             )
         except (TypeError, KeyError, AttributeError) as error:
             raise ValueError(f"no reading of a prompt ({error})") from None
+
+
+def _denies_a_thing(absence: Absence) -> bool:
+    return len(absence) == 1 or (len(absence) == 3 and absence[1] in ("with", "has", "wearing"))
