@@ -10,10 +10,12 @@ import numpy as np
 from medtest.core.errors import NotApplicable
 from medtest.core.scenes import Pool, Triple
 from medtest.language.captions.vocabulary import vg150
-from medtest.relations.prompts.worlds import World, of_a_kind, parts, postures, related, unrelated
+from medtest.relations.prompts.worlds import World, is_odd, of_a_kind, parts, postures, related, unrelated
 
 
-def draw_exchange(pool: Pool, world: World, rng: np.random.Generator, *, plausible: bool) -> dict[str, Any]:
+def draw_exchange(
+    pool: Pool, world: World, rng: np.random.Generator, *, plausible: bool, careful: bool = False
+) -> dict[str, Any]:
     """Draw an entity and another class for it.
 
     Entities are equally likely. Among the classes that the pool has room for, those with attested triples are
@@ -24,6 +26,8 @@ def draw_exchange(pool: Pool, world: World, rng: np.random.Generator, *, plausib
         world: Classes and attested triples.
         rng: The case's random generator.
         plausible: Whether to prefer attested classes.
+        careful: Whether the new class must be of the same kind, or attested in all triples of an entity without
+            attributes, so that no tower has a beard and no horse is wooden.
 
     Returns:
         Parameters ``entity`` (its index), ``name`` (the new class) and ``attested``, the evidence for the new class:
@@ -47,18 +51,55 @@ def draw_exchange(pool: Pool, world: World, rng: np.random.Generator, *, plausib
     if not changeable:
         raise NotApplicable("no entity of the prompt has a class that can be exchanged")
     at, names = changeable[int(rng.integers(len(changeable)))]
-    attested, chosen = _plausible(pool, world, at, names) if plausible else ("no", names)
+    if careful:
+        names = [name for name in names if _fits(pool, world, at, name)]
+    attested, chosen = _plausible(pool, world, at, names) if plausible and names else ("no", names)
+    if not chosen:
+        raise NotApplicable(f"no other class is plausible for {pool.entities[at].name!r} in this prompt")
     return {"entity": at, "name": chosen[int(rng.integers(len(chosen)))], "attested": attested}
+
+
+def _acts_again(pool: Pool, at: int, predicate: str, *, is_subject: bool) -> bool:
+    """Return True if a relation adds an action or a place to an entity that has one.
+
+    Args:
+        pool: The pool.
+        at: Index of the entity.
+        predicate: Predicate of the new relation.
+        is_subject: Whether the new thing is the subject.
+    """
+    acts = predicate.endswith("ing") and predicate not in postures()
+    if is_subject:
+        return acts and any(triple.object == at and triple.predicate.endswith("ing") for triple in pool.triples)
+    does = any(triple.subject == at and triple.predicate.endswith("ing") for triple in pool.triples)
+    return does and predicate not in ("wearing", "near", "with", "has", "behind", "in front of")
+
+
+def _fits(pool: Pool, world: World, at: int, name: str) -> bool:
+    """Return True if a class may stand for an entity in a prompt that a person wrote."""
+    entity = pool.entities[at]
+    if is_odd(entity.name, name, entity.attributes):
+        return False
+    if of_a_kind(name, entity.name):
+        return True
+    held = [triple for triple in pool.triples if at in (triple.subject, triple.object)]
+    denies = any(absence[0] == entity.name for absence in pool.denied)
+    plain = not entity.attributes and not denies and not pool.absent
+    return plain and bool(held) and all(_is_attested(pool, world, at, name, triple) for triple in held)
+
+
+def _is_attested(pool: Pool, world: World, at: int, name: str, triple: Triple) -> bool:
+    """Return True if a triple is attested with another class for an entity."""
+    ends = [name if end == at else pool.entities[end].name for end in (triple.subject, triple.object)]
+    return (ends[0], triple.predicate, ends[1]) in world.attested
 
 
 def _plausible(pool: Pool, world: World, at: int, names: list[str]) -> tuple[str, list[str]]:
     """Return the most plausible replacements of an entity, and the kind of evidence for them."""
     held = [triple for triple in pool.triples if at in (triple.subject, triple.object)]
-    ends = [entity.name for entity in pool.entities]
 
     def is_attested(name: str, triple: Triple) -> bool:
-        subject = name if triple.subject == at else ends[triple.subject]
-        return (subject, triple.predicate, name if triple.object == at else ends[triple.object]) in world.attested
+        return _is_attested(pool, world, at, name, triple)
 
     def is_usual(name: str, triple: Triple) -> bool:
         side = world.subjects if triple.subject == at else world.objects
@@ -68,11 +109,13 @@ def _plausible(pool: Pool, world: World, at: int, names: list[str]) -> tuple[str
         plausible = [name for name in names if all(test(name, triple) for triple in held)]
         if plausible:
             return attested, plausible
-    plausible = [name for name in names if of_a_kind(name, ends[at])]
+    plausible = [name for name in names if of_a_kind(name, pool.entities[at].name)]
     return ("kind", plausible) if plausible else ("no", names)
 
 
-def draw_addition(pool: Pool, world: World, rng: np.random.Generator, *, never: Sequence[str] = ()) -> dict[str, Any]:
+def draw_addition(
+    pool: Pool, world: World, rng: np.random.Generator, *, never: Sequence[str] = (), careful: bool = False
+) -> dict[str, Any]:
     """Draw an attested triple between an existing entity and a new class.
 
     Entities with any attested triple are equally likely, and so are the triples of one entity. An entity that is
@@ -83,6 +126,7 @@ def draw_addition(pool: Pool, world: World, rng: np.random.Generator, *, never: 
         world: Classes and attested triples.
         rng: The case's random generator.
         never: Further classes to which the new one must not be related.
+        careful: Whether a thing that already does something, or to which something is done, gets no second action.
 
     Returns:
         Parameters ``anchor`` (index of the existing entity), ``predicate``, ``name`` (class of the new entity) and
@@ -106,6 +150,7 @@ def draw_addition(pool: Pool, world: World, rng: np.random.Generator, *, never: 
             if triple[2 if is_subject else 0] == own
             and (triple[0] if is_subject else triple[2]) in free
             and (is_subject or at not in posed or triple[1] not in postures())
+            and not (careful and _acts_again(pool, at, triple[1], is_subject=is_subject))
         ]
         if of_it:
             options.append(of_it)

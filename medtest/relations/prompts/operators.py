@@ -21,12 +21,14 @@ from medtest.core.scenes import Entity, Pool
 from medtest.language.captions.vocabulary import vg150
 from medtest.relations.base import RelationSettings
 from medtest.relations.levels import number
-from medtest.relations.prompts import wording
+from medtest.relations.prompts import own, wording
 from medtest.relations.prompts.base import PromptRelation, PromptSettings, prompt_of
 from medtest.relations.prompts.draws import draw_addition, draw_exchange
 from medtest.relations.prompts.pools import only_held_by, renamed, with_one_more, without
 from medtest.relations.prompts.worlds import World, WorldName, world_of
 
+_MOST_DRAWS = 8
+"""Most draws of a change of own words, of which the first that fits them is taken."""
 TEXT = "text"
 """Parameter with the follow-up's words if a model added some."""
 
@@ -87,18 +89,31 @@ class PoolOperator(PromptRelation):
             NotApplicable: The operator does not apply, or no template can word the changed pool.
         """
         prompt = prompt_of(seed)
-        params = self.draw(prompt.pool, rng)
-        changed = self.change(prompt, params)
+        params, changed = self._drawn(prompt, rng)
         folder = self.settings.enrich
         if folder:  # a model's arithmetic differs between machines, so its words are stored and replayed
             model = wording.enricher(folder)
             params[TEXT] = model.enrich(changed.text, seed=int(rng.integers(2**31)), words=self.settings.enrich_words)
         return params
 
+    def _drawn(self, prompt: Prompt, rng: np.random.Generator) -> tuple[dict[str, Any], Prompt]:
+        """Return drawn parameters and the changed prompt; of own words, the first of several draws that fits."""
+        for remaining in range(_MOST_DRAWS - 1 if prompt.own else 0, -1, -1):
+            params = self.draw(prompt.pool, rng, careful=prompt.own)
+            try:
+                return params, self.change(prompt, params)
+            except NotApplicable:
+                if not remaining:
+                    raise
+        raise AssertionError("unreachable")
+
     def change(self, prompt: Prompt, params: Params) -> Prompt:
-        """Return the changed pool worded by templates, or with the stored words of a model."""
+        """Return the changed pool worded by templates, in own words, or with the stored words of a model."""
         pool = self.changed(prompt.pool, params)
         stored = params.get(TEXT)
+        if prompt.own:
+            text = self.own_words(prompt, params, pool) if stored is None else str(stored)
+            return Prompt(text=text, pool=pool, own=True)
         return Prompt(text=wording.said(pool, prompt) if stored is None else str(stored), pool=pool)
 
     def fingerprint(self) -> dict[str, Any]:
@@ -119,8 +134,13 @@ class PoolOperator(PromptRelation):
         return {"enrich": {path.name: file_sha256(path) for path in files}}
 
     @abstractmethod
-    def draw(self, pool: Pool, rng: np.random.Generator) -> dict[str, Any]:
+    def draw(self, pool: Pool, rng: np.random.Generator, *, careful: bool = False) -> dict[str, Any]:
         """Draw the change, as JSON values.
+
+        Args:
+            pool: The pool.
+            rng: The case's generator.
+            careful: Whether classes must fit attributes and relations, as in prompts that a person wrote.
 
         Raises:
             NotApplicable: The operator does not apply.
@@ -129,6 +149,19 @@ class PoolOperator(PromptRelation):
     @abstractmethod
     def changed(self, pool: Pool, params: Params) -> Pool:
         """Return the changed pool."""
+
+    @abstractmethod
+    def own_words(self, prompt: Prompt, params: Params, pool: Pool) -> str:
+        """Return the prompt's own words with the changed phrase.
+
+        Args:
+            prompt: The source prompt.
+            params: Drawn parameters.
+            pool: The changed pool.
+
+        Raises:
+            NotApplicable: No text is read as the changed pool.
+        """
 
 
 class EntityChanging(PoolOperator):
@@ -140,19 +173,23 @@ class EntityChanging(PoolOperator):
 
     Settings: ClassVar[type[RelationSettings]] = NewEntitySettings
 
-    def draw(self, pool: Pool, rng: np.random.Generator) -> dict[str, Any]:
+    def draw(self, pool: Pool, rng: np.random.Generator, *, careful: bool = False) -> dict[str, Any]:
         """Draw an entity and its new class: ``{"entity": index, "name": class, "attested": …}``."""
-        return draw_exchange(pool, self.settings.chosen(), rng, plausible=self.settings.plausible)
+        return draw_exchange(pool, self.settings.chosen(), rng, plausible=self.settings.plausible, careful=careful)
 
     def changed(self, pool: Pool, params: Params) -> Pool:
         """Return the pool with the entity renamed."""
         return _exchanged(pool, params)
 
+    def own_words(self, prompt: Prompt, params: Params, pool: Pool) -> str:
+        """Return the words with another noun."""
+        return _exchanged_in(prompt, params).text
+
 
 class TripleRemoval(PoolOperator):
     """ER_R: remove one triple and the entities held only by it; needs two triples or more."""
 
-    def draw(self, pool: Pool, rng: np.random.Generator) -> dict[str, Any]:
+    def draw(self, pool: Pool, rng: np.random.Generator, *, careful: bool = False) -> dict[str, Any]:
         """Draw a triple: ``{"triple": index}``."""
         return {"triple": draw_removal(pool, rng)}
 
@@ -160,19 +197,27 @@ class TripleRemoval(PoolOperator):
         """Return the pool without the triple."""
         return without(pool, int(number(params, "triple")))
 
+    def own_words(self, prompt: Prompt, params: Params, pool: Pool) -> str:
+        """Return the words without a phrase."""
+        return own.shortened(prompt, pool)
+
 
 class TripleAddition(PoolOperator):
     """ER_A: add one triple with one new entity, such that (subject, predicate, object) is attested."""
 
     Settings: ClassVar[type[RelationSettings]] = NewEntitySettings
 
-    def draw(self, pool: Pool, rng: np.random.Generator) -> dict[str, Any]:
+    def draw(self, pool: Pool, rng: np.random.Generator, *, careful: bool = False) -> dict[str, Any]:
         """Draw the addition: ``{"anchor": index, "predicate": …, "name": class, "subject": whether it is that}``."""
-        return draw_addition(pool, self.settings.chosen(), rng)
+        return draw_addition(pool, self.settings.chosen(), rng, careful=careful)
 
     def changed(self, pool: Pool, params: Params) -> Pool:
         """Return the pool with the new triple."""
         return _add_entity(pool, params)
+
+    def own_words(self, prompt: Prompt, params: Params, pool: Pool) -> str:
+        """Return the words with a further phrase."""
+        return own.extended(prompt, pool)
 
 
 class ChangingAndRemoval(PoolOperator):
@@ -180,11 +225,11 @@ class ChangingAndRemoval(PoolOperator):
 
     Settings: ClassVar[type[RelationSettings]] = NewEntitySettings
 
-    def draw(self, pool: Pool, rng: np.random.Generator) -> dict[str, Any]:
+    def draw(self, pool: Pool, rng: np.random.Generator, *, careful: bool = False) -> dict[str, Any]:
         """Draw both: ``{"ec": …, "er_r": …}``, the triple by its index in the source's pool."""
         if len(pool.triples) < 2:
             raise NotApplicable(_TOO_FEW)
-        exchange = draw_exchange(pool, self.settings.chosen(), rng, plausible=self.settings.plausible)
+        exchange = draw_exchange(pool, self.settings.chosen(), rng, plausible=self.settings.plausible, careful=careful)
         return {"ec": exchange, "er_r": {"triple": draw_removal(pool, rng, keep=exchange["entity"])}}
 
     def changed(self, pool: Pool, params: Params) -> Pool:
@@ -192,22 +237,33 @@ class ChangingAndRemoval(PoolOperator):
         removed: Any = params["er_r"]
         return without(_exchanged(pool, params["ec"]), removed["triple"])
 
+    def own_words(self, prompt: Prompt, params: Params, pool: Pool) -> str:
+        """Return the words with another noun and without a phrase."""
+        return own.shortened(_exchanged_in(prompt, params["ec"]), pool)
+
 
 class ChangingAndAddition(PoolOperator):
     """EC+ER_A: change the class of one entity and add a triple with a new entity unrelated to the old class."""
 
     Settings: ClassVar[type[RelationSettings]] = NewEntitySettings
 
-    def draw(self, pool: Pool, rng: np.random.Generator) -> dict[str, Any]:
+    def draw(self, pool: Pool, rng: np.random.Generator, *, careful: bool = False) -> dict[str, Any]:
         """Draw both: ``{"ec": …, "er_a": …}``."""
         world = self.settings.chosen()
-        exchange = draw_exchange(pool, world, rng, plausible=self.settings.plausible)
+        exchange = draw_exchange(pool, world, rng, plausible=self.settings.plausible, careful=careful)
         replaced = pool.entities[exchange["entity"]].name
-        return {"ec": exchange, "er_a": draw_addition(_exchanged(pool, exchange), world, rng, never=(replaced,))}
+        return {
+            "ec": exchange,
+            "er_a": draw_addition(_exchanged(pool, exchange), world, rng, never=(replaced,), careful=careful),
+        }
 
     def changed(self, pool: Pool, params: Params) -> Pool:
         """Return the pool after both changes."""
         return _add_entity(_exchanged(pool, params["ec"]), params["er_a"])
+
+    def own_words(self, prompt: Prompt, params: Params, pool: Pool) -> str:
+        """Return the words with another noun and a further phrase."""
+        return own.extended(_exchanged_in(prompt, params["ec"]), pool)
 
 
 # ---------------------------------------------------------------------------------------------------------- synonyms
@@ -250,7 +306,7 @@ class SynonymSubstitution(PromptRelation):
         """Return the prompt in other words with the same pool."""
         pairs: Any = params["words"]
         words = {str(name): str(word) for name, word in pairs}
-        return Prompt(text=wording.reworded(prompt, words), pool=prompt.pool)
+        return Prompt(text=wording.reworded(prompt, words), pool=prompt.pool, own=prompt.own)
 
 
 def _others(prompt: Prompt, name: str) -> tuple[str, ...]:
@@ -288,6 +344,13 @@ def draw_removal(pool: Pool, rng: np.random.Generator, *, keep: int | None = Non
 
 def _exchanged(pool: Pool, params: Any) -> Pool:
     return renamed(pool, int(params["entity"]), str(params["name"]))
+
+
+def _exchanged_in(prompt: Prompt, params: Any) -> Prompt:
+    """Return a prompt in its own words with another noun."""
+    pool = _exchanged(prompt.pool, params)
+    text = own.exchanged(prompt, pool, int(params["entity"]), str(params["name"]))
+    return Prompt(text=text, pool=pool, own=True)
 
 
 def _add_entity(pool: Pool, params: Any) -> Pool:

@@ -162,3 +162,20 @@ def unrelated(names: Iterable[str], pool: Pool) -> list[str]:
     present = {entity.name for entity in pool.entities}
     present |= {*pool.absent, *(name for absence in pool.denied for name in absence[::2])}
     return [name for name in names if not any(related(name, other) for other in present)]
+
+
+def is_odd(old: str, new: str, attributes: Iterable[str]) -> bool:
+    """Return True if a class of another size or age would read oddly for an entity: a horse on a wire, an old child.
+
+    Args:
+        old: Class of the entity.
+        new: Class to stand for it.
+        attributes: Attributes of the entity.
+    """
+    vocabulary = vg150()
+    large, children = _word_set("large"), _word_set("children")
+    if vocabulary.is_a(old, "animal") and (old in large) is not (new in large):
+        return True
+    if "old" in attributes or "elderly" in attributes:
+        return new in children
+    return "little" in attributes and old in children and new not in children

@@ -19,7 +19,9 @@ from medtest.core.plugins import PartSettings, digest_name, wrong_at
 from medtest.core.scenes import Pool
 from medtest.language.captions.density import LEVELS, Draw, draw_by_density, draw_uniform, level
 from medtest.language.captions.reading.content import in_other_script
+from medtest.language.captions.reading.result import Reason
 from medtest.language.captions.render import Unsayable, render
+from medtest.language.questions.question_files import short
 from medtest.seeds.base import Remarks, SeedFaults, SeedProblem, SeedSource
 
 DENSITY = "density"
@@ -29,6 +31,16 @@ WEIGHT = "weight"
 UNUSABLE = "unusable"
 """Locator key of an unusable row that only keeps its place."""
 OTHER_SCRIPT = "words in another script; prompts are read as English"
+
+
+REFUSALS: dict[str, str] = {
+    Reason.NOTHING_NAMED: "nothing named",
+    Reason.OTHER_LANGUAGE: "words of another language; prompts are read as English",
+    Reason.UNKNOWN_WORDS: "words that are in no list",
+    Reason.NEGATION_UNCLEAR: "a denial that is not understood",
+    Reason.UNCLEAR: "more than one reading",
+}
+"""Reasons for which prompts are not understood and not sent, as messages say them."""
 
 
 class PromptSeedSettings(PartSettings):
@@ -69,6 +81,9 @@ class Candidate:
         cluster: Resampling unit of intervals; the id if "".
         strata: Columns that stratify tables.
         wrong: Problem of an unusable row, which only keeps its place; None for a usable one.
+        own: True if follow-ups change one phrase of its words alone, instead of being worded by templates.
+        refusal: Why it is not understood, a key of :data:`REFUSALS`; "" if it is.
+        unread: The words that were not understood.
     """
 
     seed_id: str
@@ -77,6 +92,9 @@ class Candidate:
     cluster: str = ""
     strata: tuple[tuple[str, str], ...] = ()
     wrong: SeedProblem | None = None
+    own: bool = False
+    refusal: str = ""
+    unread: str = ""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -140,7 +158,7 @@ class PromptSource(SeedSource):
         content = json.loads(ref.locator)
         if UNUSABLE in content:
             raise Mistake(where=ref.seed_id, found=content[UNUSABLE]).as_error()
-        prompt = Prompt(text=content["text"], pool=Pool.of_json(content["pool"]))
+        prompt = Prompt(text=content["text"], pool=Pool.of_json(content["pool"]), own=bool(content.get("own")))
         return Seed(ref=ref, kind=self.task, prompt=prompt)
 
     def digest(self) -> str:
@@ -179,12 +197,17 @@ class PromptSource(SeedSource):
     def _drawn(self, prompts: Prompts) -> tuple[SeedRef, ...]:
         settings = self.settings
         left_out: Counter[str] = Counter()
+        examples: dict[str, str] = {}
         candidates: list[tuple[Candidate, str]] = []
         for candidate in prompts.candidates:
             if candidate.wrong is not None:
                 # A sample cannot tell whether it would contain an unusable row, so such a row keeps no place.
                 if settings.sample is None:
                     candidates.append((candidate, ""))
+            elif candidate.refusal:
+                why = f"{REFUSALS[candidate.refusal]} ({candidate.refusal})"
+                left_out[why] += 1
+                examples.setdefault(why, _example(candidate))
             elif not self._names_something(candidate.pool):
                 left_out[OTHER_SCRIPT if in_other_script(candidate.text) else "nothing named"] += 1
             elif len(candidate.pool.triples) < settings.min_triples:
@@ -194,7 +217,8 @@ class PromptSource(SeedSource):
             else:
                 candidates.append((candidate, text))
         prompts.notices += [
-            f"{count:,} of {len(prompts.candidates):,} prompts are left out: {why}." for why, count in left_out.items()
+            f"{count:,} of {len(prompts.candidates):,} prompts are left out: {why}{examples.get(why, '')}."
+            for why, count in left_out.items()
         ]
         if not any(candidate.wrong is None for candidate, _ in candidates):
             wrong = [candidate.wrong for candidate in prompts.candidates if candidate.wrong is not None]
@@ -214,7 +238,9 @@ class PromptSource(SeedSource):
         )
 
     def _words(self, candidate: Candidate) -> str | None:
-        """Return the prompt's wording; None if no template can word its pool, which follow-ups need."""
+        """Return the prompt's wording; None if no template can word its pool, which follow-ups in templates need."""
+        if candidate.own:
+            return candidate.text
         wording = self._by_templates(candidate.pool)
         return candidate.text if wording and self.settings.words == "own" and candidate.text else wording
 
@@ -259,7 +285,10 @@ class PromptSource(SeedSource):
             seed_id=candidate.seed_id,
             cluster=candidate.cluster,
             strata=strata,
-            locator=json.dumps({"text": text, "pool": candidate.pool.as_json()}, ensure_ascii=False),
+            locator=json.dumps(
+                {"text": text, "pool": candidate.pool.as_json(), **({"own": True} if candidate.own else {})},
+                ensure_ascii=False,
+            ),
         )
 
     def _no_prompts_mistake(self, left_out: Counter[str]) -> Exception:
@@ -273,7 +302,16 @@ class PromptSource(SeedSource):
         ).as_error()
 
 
+def _example(candidate: Candidate) -> str:
+    """Return the text of a prompt that is not understood, shortened, with the words behind the reason."""
+    words = f" ({candidate.unread})" if candidate.unread else ""
+    return f", as in {short(candidate.text)}{words}"
+
+
 def _fix_for(left_out: Counter[str]) -> str:
+    refusals = [f"{words} ({reason})" for reason, words in REFUSALS.items()]
+    if any(why in refusals for why in left_out):
+        return "say them in plain English, one thing at a time (docs/captions.md tells what is understood)"
     if set(left_out) == {OTHER_SCRIPT}:
         return "name a file of English prompts"
     return (

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
-from typing import ClassVar, Literal, TypeAlias
+from typing import ClassVar, Literal, TypeVar
 
 from pydantic import Field, field_validator
 
@@ -13,7 +14,9 @@ from medtest.core.errors import MedtestError, Mistake, UserMistakes
 from medtest.core.plugins import TRUSTED, PartSettings
 from medtest.core.scenes import Pool
 from medtest.language.captions.parsers import CaptionParser, NoParser, parser_of
-from medtest.language.captions.reading.reviewed import ENDING, Review, read_reviews, reviewed_file
+from medtest.language.captions.reading.reader import read_prompt
+from medtest.language.captions.reading.result import REFUSING, PromptReading
+from medtest.language.captions.reading.reviewed import ENDING, Review, read_reviews, reviewed_file, under_review
 from medtest.language.captions.vocabulary import vg150
 from medtest.language.questions.question_files import short
 from medtest.seeds.base import SeedProblem
@@ -27,9 +30,26 @@ from medtest.seeds.folders.settings import inside
 SUFFIXES = (".json", ".jsonl", ".csv", ".tsv", ".txt")
 ASKED = "language_model"
 """Name of the parser that calls a language model over an API."""
-Parsed: TypeAlias = tuple[CaptionRow, Pool]
+_Read = TypeVar("_Read")
 MOST_SHOWN = 10
 """Most rows of one file that a report names."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadCaption:
+    """Caption with its pool.
+
+    Attributes:
+        row: The caption.
+        pool: Its content in terms of classes; empty if it is refused.
+        refusal: Why it is not understood, as a key of :data:`~medtest.seeds.captions.base.REFUSALS`; "" if it is.
+        words: The words that were not understood.
+    """
+
+    row: CaptionRow
+    pool: Pool
+    refusal: str = ""
+    words: str = ""
 
 
 class FiledSettings(PromptSeedSettings):
@@ -52,8 +72,10 @@ class CaptionSettings(FiledSettings):
     Attributes:
         parser: Name of the parser that reads pools: ``controlled``, ``spacy``, ``stanza``, ``language_model``.
         parser_options: Its settings (a pipeline's name or folder, a server's address); trusted suites only.
-        caption: Captions taken of each image: ``first`` with at least ``min_triples`` relations and a pool that
-            templates can word, ``longest``, ``relations`` (the one with most), or ``all``.
+        words: ``own``: captions keep their words, and follow-ups differ in the changed phrase alone; captions that are
+            not understood are left out and counted by reason. ``template``: as for other sources.
+        caption: Captions taken of each image: the ``first`` with at least ``min_triples`` relations that can be used,
+            ``longest``, ``relations`` (the one with most), or ``all``.
         classes: Entities that pools keep: ``any``; ``known``: those with a class in medtest; ``vg150``: those
             of Visual Genome's 150. Relations of dropped entities are dropped.
     """
@@ -62,6 +84,7 @@ class CaptionSettings(FiledSettings):
     parser_options: dict[str, str | int | bool | None] = Field(default={}, json_schema_extra=TRUSTED)
     caption: Literal["first", "longest", "relations", "all"] = "first"
     classes: Allowed = "any"
+    words: Literal["template", "own"] = "own"
     min_triples: int = Field(default=2, ge=0, le=20)
 
 
@@ -137,8 +160,8 @@ class Captions(FiledPrompts):
         if reviewed:
             listing.notices.append(f"{reviewed:,} of {len(rows):,} prompts have a reviewed pool, which is used.")
         by_image: dict[str, list[CaptionRow]] = {}
-        for caption in rows:
-            by_image.setdefault(_image_of(caption), []).append(caption)
+        for row in rows:
+            by_image.setdefault(_image_of(row), []).append(row)
         unread: list[BadRow] = []
         chosen = self._candidate_captions(by_image, unread)
         wrong: dict[str, list[BadRow]] = {}
@@ -156,9 +179,18 @@ class Captions(FiledPrompts):
                 listing.loose += [SeedProblem(file=where, key=row.place, reason=row.reason) for row in others]
                 continue
             several = len(chosen[image]) > 1
-            for number, (row, pool) in enumerate(chosen[image], 1):
-                seed_id = f"{ids[image]}-{number}" if several else ids[image]
-                listing.candidates.append(Candidate(seed_id=seed_id, text=row.text, pool=pool, cluster=ids[image]))
+            for number, caption in enumerate(chosen[image], 1):
+                listing.candidates.append(
+                    Candidate(
+                        seed_id=f"{ids[image]}-{number}" if several else ids[image],
+                        text=caption.row.text,
+                        pool=caption.pool,
+                        cluster=ids[image],
+                        own=self.settings.words == "own",
+                        refusal=caption.refusal,
+                        unread=caption.words,
+                    )
+                )
 
     def _parser(self) -> CaptionParser:
         settings, key = self.settings, f"seeds.{self.dataset}.parser"
@@ -178,7 +210,7 @@ class Captions(FiledPrompts):
 
     def _candidate_captions(
         self, by_image: Mapping[str, Sequence[CaptionRow]], unread: list[BadRow]
-    ) -> dict[str, list[Parsed]]:
+    ) -> dict[str, list[ReadCaption]]:
         """Return the candidate captions of each image, parsing as few as possible and recording failures.
 
         Each round parses one caption per image, because some parsers work in batches.
@@ -187,41 +219,59 @@ class Captions(FiledPrompts):
         waiting = {image: list(rows) for image, rows in by_image.items()}
         if settings.caption == "longest":
             waiting = {image: [max(rows, key=lambda row: len(row.text))] for image, rows in waiting.items()}
-        chosen: dict[str, list[Parsed]] = {image: [] for image in waiting}
+        chosen: dict[str, list[ReadCaption]] = {image: [] for image in waiting}
         while waiting:
-            now = [(image, rows.pop(0)) for image, rows in waiting.items()]
-            for (image, row), pool in zip(now, self._parsed([row for _, row in now], parser, unread), strict=True):
-                if pool is None:
+            now = {image: rows.pop(0) for image, rows in waiting.items()}
+            for image, caption in zip(now, self._read([*now.values()], parser, unread), strict=True):
+                if caption is None:
                     continue
-                chosen[image].append((row, pool))
-                if settings.caption == "first" and self._is_suitable(pool):
-                    chosen[image] = [(row, pool)]
+                chosen[image].append(caption)
+                if settings.caption == "first" and self._is_suitable(caption):
+                    chosen[image] = [caption]
                     waiting[image].clear()
             waiting = {image: rows for image, rows in waiting.items() if rows}
         if settings.caption == "all":
             return chosen
-        return {image: [max(pairs, key=_relations)] if pairs else [] for image, pairs in chosen.items()}
+        return {image: [max(captions, key=_usefulness)] if captions else [] for image, captions in chosen.items()}
 
-    def _is_suitable(self, pool: Pool) -> bool:
-        return len(pool.triples) >= self.settings.min_triples and self._by_templates(pool) is not None
+    def _is_suitable(self, caption: ReadCaption) -> bool:
+        if caption.refusal or len(caption.pool.triples) < self.settings.min_triples:
+            return False
+        return self.settings.words == "own" or self._by_templates(caption.pool) is not None
 
-    def _parsed(self, rows: Sequence[CaptionRow], parser: CaptionParser, unread: list[BadRow]) -> Iterator[Pool | None]:
-        """Yield the pools of captions in terms of classes; None if the parser failed."""
+    def _read(
+        self, rows: Sequence[CaptionRow], parser: CaptionParser, unread: list[BadRow]
+    ) -> Iterator[ReadCaption | None]:
+        """Yield captions with their content in terms of classes; None if the parser failed."""
         vocabulary, allowed = vg150(), self.settings.classes
+        if self.settings.words == "own":
+            for row in rows:
+                reading = self._reading(row, parser, unread)
+                if reading is None or reading.is_understood:
+                    content = None if reading is None else in_classes(reading.content, allowed, vocabulary)
+                    yield None if content is None else ReadCaption(row, content)
+                else:
+                    yield ReadCaption(row, Pool(), *_refusal_of(reading))
+            return
         try:
             pools: list[Pool | None] = [*parser.parse_all(row.text for row in rows)]
         except MedtestError:
             raise
         except Exception:  # noqa: BLE001 - an external parser may fail on any caption; find which
-            pools = [self._parse_single(row, parser, unread) for row in rows]
+            pools = [self._tried(row, parser.parse, unread) for row in rows]
         for row, pool in zip(rows, pools, strict=True):
             review = self._reviews.get(row.text)
             known = pool if review is None else review.reading.pool
-            yield None if known is None else in_classes(known, allowed, vocabulary)
+            yield None if known is None else ReadCaption(row, in_classes(known, allowed, vocabulary))
 
-    def _parse_single(self, row: CaptionRow, parser: CaptionParser, unread: list[BadRow]) -> Pool | None:
+    def _reading(self, row: CaptionRow, parser: CaptionParser, unread: list[BadRow]) -> PromptReading | None:
+        own_rules = self.settings.parser == CaptionSettings().parser
+        reading = self._tried(row, lambda text: read_prompt(text, None if own_rules else parser), unread)
+        return None if reading is None else under_review(reading, self._reviews)
+
+    def _tried(self, row: CaptionRow, parse: Callable[[str], _Read], unread: list[BadRow]) -> _Read | None:
         try:
-            return parser.parse(row.text)
+            return parse(row.text)
         except MedtestError:
             raise
         except Exception as error:  # noqa: BLE001 - as above
@@ -235,5 +285,11 @@ def _image_of(row: CaptionRow | BadRow) -> str:
     return row.image or f"line-{row.number:06d}"
 
 
-def _relations(pair: Parsed) -> int:
-    return len(pair[1].triples)
+def _usefulness(caption: ReadCaption) -> tuple[bool, int]:
+    return not caption.refusal, len(caption.pool.triples)
+
+
+def _refusal_of(reading: PromptReading) -> tuple[str, str]:
+    """Return the first reason for which a prompt is not sent, and the words behind it."""
+    reason = next(reason for reason in reading.reasons if reason in REFUSING)
+    return str(reason), next((words for why, words in reading.details if why is reason), "")

@@ -18,7 +18,7 @@ from medtest.core.scenes import Pool
 from medtest.language.captions.density import level
 from medtest.language.captions.parsers import PARSERS, CaptionParser, parser_of
 from medtest.language.captions.render import render
-from medtest.seeds.captions.base import PromptSource
+from medtest.seeds.captions.base import REFUSALS, PromptSource
 
 
 def rows_of(captions: dict[str, list[str]]) -> list[tuple[str, str]]:
@@ -101,15 +101,15 @@ def test_which_caption_of_an_image(caption: str, ids: dict[str, str], tmp_path: 
 
 def test_sources_are_said_as_follow_ups_are_and_hold_classes(tmp_path: Path) -> None:
     (tmp_path / "one.txt").write_text("A lady next to two old sofas and a zorb.", encoding="utf-8")
-    made = source("captions", tmp_path, min_triples=1)
+    made = source("captions", tmp_path, words="template", min_triples=1)
     prompt = made.load(made.refs()[0]).prompt
     assert prompt.text == render(prompt.pool) and Pool.of_json(prompt.pool.as_json()) == prompt.pool
     assert {"woman": 1, "couch": 2}.items() <= dict(prompt.pool.names()).items()
     assert ("woman", "near", "couch") in prompt.pool.named()
     assert [value for name, value in made.refs()[0].strata if name == "density"] == [str(level(prompt.pool))]
-    known = source("captions", tmp_path, min_triples=1, classes="known")
+    known = source("captions", tmp_path, words="template", min_triples=1, classes="known")
     assert set(known.load(known.refs()[0]).prompt.pool.names()) == {"woman", "couch"}
-    split = source("captions", tmp_path, min_triples=0, classes="vg150")
+    split = source("captions", tmp_path, words="template", min_triples=0, classes="vg150")
     assert set(split.load(split.refs()[0]).prompt.pool.names()) == {"woman"}
 
 
@@ -166,7 +166,7 @@ def test_prompts_of_another_script_are_told_as_such(tmp_path: Path) -> None:
     (tmp_path / "words.txt").write_text(
         "犬がソファの上にいる。\nA dog on a bed.\n!!!\nكلب على السرير\n", encoding="utf-8"
     )
-    made = source("captions", tmp_path, min_triples=1)
+    made = source("captions", tmp_path, words="template", min_triples=1)
     assert len(made.refs()) == 1
     assert set(made.notices()) == {
         "2 of 4 prompts are left out: words in another script; prompts are read as English.",
@@ -174,16 +174,15 @@ def test_prompts_of_another_script_are_told_as_such(tmp_path: Path) -> None:
     }
     (tmp_path / "words.txt").write_text("Собака сидит на диване.\n", encoding="utf-8")
     with pytest.raises(UserMistakes) as caught:
-        source("captions", tmp_path).refs()
+        source("captions", tmp_path, words="template").refs()
     told = str(caught.value)
     assert "1 with words in another script" in told and "English" in told and "lower min_triples" not in told
 
 
 def test_accents_are_no_holes_in_words(tmp_path: Path) -> None:
     (tmp_path / "one.txt").write_text("A man at a café table near a cre\u0300che and a ｄｏｇ.", encoding="utf-8")
-    prompt = (
-        source("captions", tmp_path, min_triples=0).load(source("captions", tmp_path, min_triples=0).refs()[0]).prompt
-    )
+    made = source("captions", tmp_path, words="template", min_triples=0)
+    prompt = made.load(made.refs()[0]).prompt
     assert {"cafe table", "creche", "dog"} < set(prompt.pool.names()) and "caf " not in prompt.text
 
 
@@ -290,3 +289,35 @@ def test_parsers_that_are_none(given: dict[str, Any], told: str, tmp_path: Path)
     with pytest.raises(UserMistakes) as caught:
         source("captions", tmp_path, **given).refs()
     assert told in str(caught.value)
+
+
+def test_prompts_that_are_not_understood_are_left_out_and_counted_by_reason(tmp_path: Path) -> None:
+    lines = [
+        "Draw a fox next to a tree, 8k, bokeh",
+        "A man without a hat on a horse near a dog without a collar",
+        "Ein alter Mann mit einem Hut",
+        "A qwxzy on a table",
+    ]
+    (tmp_path / "prompts.txt").write_text("\n".join(lines), encoding="utf-8")
+    made = source("captions", tmp_path, min_triples=1)
+    (ref,) = made.refs()
+    prompt = made.load(ref).prompt
+    assert (prompt.text, prompt.own) == (lines[0], True)
+    assert prompt.pool.named() == (("fox", "near", "tree"),)
+    notices = " ".join(made.notices())
+    for reason in ("negation_unclear", "other_language", "unknown_words"):
+        assert f"1 of 4 prompts are left out: {REFUSALS[reason]} ({reason}), as in " in notices
+
+
+def test_a_file_of_which_nothing_is_understood_is_one_message(tmp_path: Path) -> None:
+    (tmp_path / "prompts.txt").write_text("Ein alter Mann mit einem Hut\n", encoding="utf-8")
+    with pytest.raises(UserMistakes) as caught:
+        source("captions", tmp_path, min_triples=1).refs()
+    assert "1 with words of another language" in str(caught.value) and "plain English" in str(caught.value)
+
+
+def test_what_a_prompt_denies_is_in_its_seed(tmp_path: Path) -> None:
+    (tmp_path / "prompts.txt").write_text("A dog on a bed without pillows\nThe car near a house is not blue.\n")
+    made = source("captions", tmp_path, min_triples=0)
+    pools = [made.load(ref).prompt.pool for ref in made.refs()]
+    assert [(pool.absent, pool.denied) for pool in pools] == [((), (("car", "blue"),))]

@@ -143,7 +143,7 @@ class ClauseReading(CaptionReading):
             if back is not None and back.tag in VERBS:
                 self.doubts.append(f"{back.word} and {token.word}")
         open_role = state.last_role not in ("", "&") and not state.last_role.startswith(_PASSIVE)
-        if token.tag is Tag.ING and open_role and not state.relative:
+        if token.tag is Tag.ING and open_role and not state.relative and not state.joined:
             candidates = [self.nouns[index] for index in (*state.last, *state.main)]
             beings = sum(noun.animate for noun in candidates)
             if not beings or beings == len(candidates) or any(noun.vehicle for noun in candidates):
