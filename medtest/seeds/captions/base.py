@@ -311,7 +311,7 @@ def _example(candidate: Candidate) -> str:
 def _fix_for(left_out: Counter[str]) -> str:
     refusals = [f"{words} ({reason})" for reason, words in REFUSALS.items()]
     if any(why in refusals for why in left_out):
-        return "say them in plain English, one thing at a time (docs/captions.md tells what is understood)"
+        return "correct how they are read (medtest prompts review FILE), or say them in plainer English"
     if set(left_out) == {OTHER_SCRIPT}:
         return "name a file of English prompts"
     return (

@@ -313,7 +313,7 @@ def test_a_file_of_which_nothing_is_understood_is_one_message(tmp_path: Path) ->
     (tmp_path / "prompts.txt").write_text("Ein alter Mann mit einem Hut\n", encoding="utf-8")
     with pytest.raises(UserMistakes) as caught:
         source("captions", tmp_path, min_triples=1).refs()
-    assert "1 with words of another language" in str(caught.value) and "plain English" in str(caught.value)
+    assert "1 with words of another language" in str(caught.value) and "medtest prompts review" in str(caught.value)
 
 
 def test_what_a_prompt_denies_is_in_its_seed(tmp_path: Path) -> None:

@@ -100,6 +100,7 @@ _PEOPLE = re.compile(
 _ABSENT: tuple[re.Pattern[str], ...] = (
     re.compile(rf"^(?:there\s(?:is|are)\s)?no\s(?P<n>{_NOUN})\s(?:is\s|are\s)?{_PLACES}\s(?=\w)", re.I),
     re.compile(rf"(?:^|[,.]\s*)(?:there\s(?:is|are)\s)?no\s(?P<n>{_NOUN}){_STOPS}", re.I),
+    re.compile(rf",?\sbut\sno\s(?P<n>{_NOUN}){_STOPS}", re.I),
     re.compile(rf"\s(?:and|but)\sthere\s(?:is|are)\sno\s(?P<n>{_NOUN}){_STOPS}", re.I),
 )
 
