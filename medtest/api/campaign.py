@@ -17,6 +17,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import aclosing
+from dataclasses import replace
 from functools import partial
 
 from medtest.api.budget import Budget, Reservation, Tokens, estimate
@@ -192,6 +193,7 @@ class Campaign:
                 stored = Outcome.from_json(line, address=request.address, key=key, source=Source.SHARED)
                 break
         if stored is not None:
+            stored = self._with_paid(stored)
             self.ledger.keep(stored)
             return stored
         self._flying[key] = asyncio.get_running_loop().create_future()
@@ -219,12 +221,15 @@ class Campaign:
     async def _calls(self, request: Request, key: str) -> Outcome:
         tokens = self._expected(request)
         usd = self.budget.expected(tokens)
-        tally = Tally()
+        paid = self.ledger.paid_before(request.address, key)
+        tally = Tally(usd=paid.usd, earlier=paid.calls)
         reply = Reply()
         while True:
             if self.stopping.given:
                 raise GivenUp
             task = self.ledger.open_task(request.address, key) if self.caller.wire.asynchronous else None
+            if task is not None and tally.sent == 0:
+                tally.usd += task.usd  # an earlier session began it
             try:
                 reservation, permit = await self._acquire(tokens, None if task else usd, tally)
             except TimeoutError:
@@ -247,10 +252,18 @@ class Campaign:
                 return outcome
             await self._pause(reply, tally)
 
+    def _with_paid(self, stored: Outcome) -> Outcome:
+        """Return a stored answer with the cost of the calls that earlier sessions made for it in vain."""
+        paid = self.ledger.paid_before(stored.address, stored.key)
+        if self.budget.price is None or not paid.usd:
+            return stored
+        return replace(stored, cost_usd=(stored.cost_usd or 0.0) + paid.usd)
+
     def _failed(self, request: Request, key: str, tally: Tally, reason: str) -> Outcome:
         cost = None if self.budget.price is None else tally.usd
+        calls = tally.earlier + tally.sent
         return Outcome(
-            address=request.address, key=key, state=CallState.ERROR, reason=reason, attempts=tally.sent, cost_usd=cost
+            address=request.address, key=key, state=CallState.ERROR, reason=reason, attempts=calls, cost_usd=cost
         )
 
     def _expected(self, request: Request) -> Tokens:
@@ -366,7 +379,7 @@ class Campaign:
             state=reply.state,
             cost_usd=None if cost is None else tally.usd,
             seconds=reply.seconds,
-            attempts=tally.sent,
+            attempts=tally.earlier + tally.sent,
             **reply.answer(),
         )
 

@@ -18,7 +18,7 @@ from medtest.api.budget import (
     planned_cost,
     price_for,
 )
-from medtest.api.calls.request import Outcome, Parameters, Picture, Request
+from medtest.api.calls.request import CallState, Outcome, Parameters, Picture, Request
 from medtest.api.faulty.server import Faults, serving
 from medtest.api.store.ledger import Ledger
 from medtest.core.errors import ExitCode, UserMistakes
@@ -146,3 +146,23 @@ def test_max_usd_is_never_passed(tmp_path: Path) -> None:
                 list(made.iterate(questions(500)))
             assert 0.5 * most < budget.spent_usd <= most
             assert made.ledger.totals().cost_usd == pytest.approx(budget.spent_usd)
+
+
+def test_what_earlier_sessions_paid_for_is_in_the_cost_of_a_request(tmp_path: Path) -> None:
+    """Every call is billed for the prompt, also a page of HTML with status 200 in a session that came to an ERROR."""
+    with serving(Faults(wrong_type=1.0)) as server:
+        failed = asked(tmp_path, server.base_url, questions(3), budget=Budget(price=DOLLAR))
+        assert all(outcome.state == CallState.ERROR and outcome.cost_usd for outcome in failed)
+        server.set(Faults())
+        answered = asked(tmp_path, server.base_url, questions(3), budget=Budget(price=DOLLAR))
+    assert all(outcome.state == CallState.ANSWERED for outcome in answered)
+    before = {outcome.address: outcome for outcome in failed}
+    for outcome in answered:
+        earlier = before[outcome.address]
+        assert outcome.cost_usd is not None and earlier.cost_usd is not None
+        assert outcome.cost_usd > earlier.cost_usd
+        assert outcome.attempts == earlier.attempts + 1
+    with Ledger(tmp_path / "ledger.sqlite") as ledger:
+        totals = ledger.totals()
+    assert sum(outcome.cost_usd or 0.0 for outcome in answered) == pytest.approx(totals.cost_usd)
+    assert sum(outcome.attempts for outcome in answered) == totals.calls == 9

@@ -221,7 +221,8 @@ class Outcome(AnswerFields):
         address: The request's address.
         key: The request's content key.
         state: State of the answer.
-        cost_usd: Price of the request's calls, also of those that failed and may be billed; None without a price, or
+        cost_usd: Price of the request's calls, also of those that failed and may be billed, in earlier sessions of the
+            run too; None without a price, or
             without a count of the answer.
         seconds: Duration of the call that answered.
         attempts: Number of calls sent, including this one.

@@ -113,7 +113,8 @@ class Tally:
         throttled: Number of refusals for too many.
         began: Time of the first call.
         queued: Seconds of waiting for other calls.
-        usd: Cost of the calls that may be billed; those without a count at their expected price.
+        usd: Cost of the calls that may be billed, earlier sessions' too; those without a count at their expected price.
+        earlier: Number of calls of earlier sessions.
     """
 
     sent: int = 0
@@ -123,6 +124,7 @@ class Tally:
     began: float = 0.0
     queued: float = 0.0
     usd: float = 0.0
+    earlier: int = 0
 
     def left(self, rules: Retries, now: float) -> float:
         """Return the seconds left for starting another call; the whole time before the first."""

@@ -40,6 +40,8 @@ CREATE TABLE IF NOT EXISTS tasks (
 _SETTLE = """UPDATE calls SET answered_at=?, status='answered', http=?, trouble=?, prompt_tokens=?, completion_tokens=?,
     cost_usd=?, maybe_billed=?, reason=? WHERE id=?"""
 _ROWS = "SELECT address, key, state, source, outcome, sha256 FROM outcomes"
+_PAID = """SELECT address, key, COUNT(*), SUM(cost_usd) FROM calls WHERE session < ? AND status = 'answered'
+    AND id NOT IN (SELECT call FROM tasks) GROUP BY address, key"""
 _LOSE = "UPDATE calls SET status='lost', maybe_billed=1, answered_at=? WHERE"
 
 
@@ -88,6 +90,19 @@ class OpenTask:
     usd: float
 
 
+@dataclass(frozen=True, slots=True)
+class Paid:
+    """Calls of one request in earlier sessions.
+
+    Attributes:
+        calls: Calls sent.
+        usd: Their cost in the ledger's sums.
+    """
+
+    calls: int = 0
+    usd: float = 0.0
+
+
 def doubtful_words(path: Path, name: str) -> str:
     """Return a remark on calls that may be billed without an answer; "" for none, or if the ledger is unreadable.
 
@@ -127,6 +142,7 @@ class Ledger(SqliteFile):
     """
 
     def __init__(self, path: Path, *, wait: float = 0.0) -> None:
+        self._paid: dict[tuple[str, str], Paid] | None = None
         self._lock = FileLock(f"{path}.lock", thread_local=False)  # released by whichever thread closes it
         advice = "answers so far are kept; repair the file or its disk, then run the same command again"
         try:
@@ -175,6 +191,18 @@ class Ledger(SqliteFile):
                 (self.session, address, key, attempt, time.time(), expected_usd),
             )
         return int(entered.lastrowid or 0)
+
+    def paid_before(self, address: str, key: str) -> Paid:
+        """Return the calls of earlier sessions for this address and content that were answered, errors included.
+
+        They came to an ERROR, or brought a picture that is lost. Calls that were in flight when a session ended, and
+        tasks that continue, are not among them.
+        """
+        if self._paid is None:
+            with self._using():
+                rows = self._db.execute(_PAID, (self.session,)).fetchall()
+            self._paid = {(row[0], row[1]): Paid(int(row[2]), float(row[3])) for row in rows}
+        return self._paid.get((address, key), Paid())
 
     def begin_task(self, call: int, address: str, key: str, task: str) -> None:
         """Record the id of a task that a call has started, before it is polled.
