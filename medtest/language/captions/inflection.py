@@ -56,6 +56,8 @@ PLURAL_ONLY = _words("""
     sunglasses surroundings suspenders sweatpants sweats tights tongs trousers tweezers utensils woods
 """)
 """Words without a singular."""
+_MEN = _words("abdomen acumen albumen cyclamen hymen lumen omen ramen regimen semen specimen stamen yemen")
+"""Singulars in -men."""
 _ENDS_IN_S = _words("""
     abs abyss access actress address albatross asbestos asparagus atlas bass bias bliss bonus boss brass bus
     business bypass cactus campus canvas census chess chorus christmas circus citrus class compass cosmos crocus
@@ -127,7 +129,7 @@ def _singular(word: str) -> str:
     if word in _BACK:
         return _BACK[word]
     for ending in _COMPOUNDING:
-        if word.endswith(IRREGULAR[ending]):
+        if word.endswith(IRREGULAR[ending]) and word not in _MEN:
             return word[: -len(IRREGULAR[ending])] + ending
     if not word.endswith("s") or word.endswith(("ss", "us", "is")):
         return word

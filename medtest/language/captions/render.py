@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from medtest.core.scenes import Entity, Pool, Triple
-from medtest.language.captions.controlled.lexicon import garment
+from medtest.language.captions.controlled.lexicon import garment, mass
 from medtest.language.captions.controlled.parser import ControlledParser
 from medtest.language.captions.inflection import PLURAL_ONLY, article
 from medtest.language.captions.vocabulary import vg150
@@ -240,7 +240,9 @@ def _many(entity: Entity) -> bool:
     """Return True if an entity takes the plural: more than one, or countable without a number."""
     if entity.name.split()[-1] in PLURAL_ONLY:
         return True
-    return entity.count != 1 if entity.count is not None else vg150().counted(entity.name)
+    if entity.count is not None:
+        return entity.count != 1
+    return vg150().counted(entity.name) and not mass(entity.name)
 
 
 def _is_participle(attribute: str) -> bool:

@@ -79,7 +79,7 @@ def _first(prompt: Prompt, pool: Pool, texts: Iterator[str], problem: str) -> st
             continue
         if _change(_facts(source.content), _facts(reading.content)) == wanted:
             return text
-    raise NotApplicable(f"the prompt's own words cannot be changed: {problem}")
+    raise NotApplicable(f"the own words of the prompt cannot be changed: {problem}")
 
 
 _ENDS_OPEN = frozenset((Tag.COPULA, Tag.ARTICLE, Tag.THE, Tag.PREPOSITION, Tag.AND, Tag.AUXILIARY, Tag.TO, Tag.HIS))

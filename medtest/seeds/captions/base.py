@@ -21,7 +21,6 @@ from medtest.language.captions.density import LEVELS, Draw, draw_by_density, dra
 from medtest.language.captions.reading.content import in_other_script
 from medtest.language.captions.reading.result import Reason
 from medtest.language.captions.render import Unsayable, render
-from medtest.language.questions.question_files import short
 from medtest.seeds.base import Remarks, SeedFaults, SeedProblem, SeedSource
 
 DENSITY = "density"
@@ -83,7 +82,6 @@ class Candidate:
         wrong: Problem of an unusable row, which only keeps its place; None for a usable one.
         own: True if follow-ups change one phrase of its words alone, instead of being worded by templates.
         refusal: Why it is not understood, a key of :data:`REFUSALS`; "" if it is.
-        unread: The words that were not understood.
     """
 
     seed_id: str
@@ -94,7 +92,6 @@ class Candidate:
     wrong: SeedProblem | None = None
     own: bool = False
     refusal: str = ""
-    unread: str = ""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -197,7 +194,6 @@ class PromptSource(SeedSource):
     def _drawn(self, prompts: Prompts) -> tuple[SeedRef, ...]:
         settings = self.settings
         left_out: Counter[str] = Counter()
-        examples: dict[str, str] = {}
         candidates: list[tuple[Candidate, str]] = []
         for candidate in prompts.candidates:
             if candidate.wrong is not None:
@@ -207,7 +203,6 @@ class PromptSource(SeedSource):
             elif candidate.refusal:
                 why = f"{REFUSALS[candidate.refusal]} ({candidate.refusal})"
                 left_out[why] += 1
-                examples.setdefault(why, _example(candidate))
             elif not self._names_something(candidate.pool):
                 left_out[OTHER_SCRIPT if in_other_script(candidate.text) else "nothing named"] += 1
             elif len(candidate.pool.triples) < settings.min_triples:
@@ -217,9 +212,10 @@ class PromptSource(SeedSource):
             else:
                 candidates.append((candidate, text))
         prompts.notices += [
-            f"{count:,} of {len(prompts.candidates):,} prompts are left out: {why}{examples.get(why, '')}."
-            for why, count in left_out.items()
+            f"{count:,} of {len(prompts.candidates):,} prompts are left out: {why}." for why, count in left_out.items()
         ]
+        if any(candidate.refusal for candidate in prompts.candidates):
+            prompts.notices.append("Look at what is not understood, and correct it: medtest prompts review FILE.")
         if not any(candidate.wrong is None for candidate, _ in candidates):
             wrong = [candidate.wrong for candidate in prompts.candidates if candidate.wrong is not None]
             raise (
@@ -300,12 +296,6 @@ class PromptSource(SeedSource):
             allowed="prompts with entities and relations",
             fix=_fix_for(left_out),
         ).as_error()
-
-
-def _example(candidate: Candidate) -> str:
-    """Return the text of a prompt that is not understood, shortened, with the words behind the reason."""
-    words = f" ({candidate.unread})" if candidate.unread else ""
-    return f", as in {short(candidate.text)}{words}"
 
 
 def _fix_for(left_out: Counter[str]) -> str:

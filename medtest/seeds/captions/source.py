@@ -43,13 +43,11 @@ class ReadCaption:
         row: The caption.
         pool: Its content in terms of classes; empty if it is refused.
         refusal: Why it is not understood, as a key of :data:`~medtest.seeds.captions.base.REFUSALS`; "" if it is.
-        words: The words that were not understood.
     """
 
     row: CaptionRow
     pool: Pool
     refusal: str = ""
-    words: str = ""
 
 
 class FiledSettings(PromptSeedSettings):
@@ -188,7 +186,6 @@ class Captions(FiledPrompts):
                         cluster=ids[image],
                         own=self.settings.words == "own",
                         refusal=caption.refusal,
-                        unread=caption.words,
                     )
                 )
 
@@ -251,7 +248,7 @@ class Captions(FiledPrompts):
                     content = None if reading is None else in_classes(reading.content, allowed, vocabulary)
                     yield None if content is None else ReadCaption(row, content)
                 else:
-                    yield ReadCaption(row, Pool(), *_refusal_of(reading))
+                    yield ReadCaption(row, Pool(), _refusal_of(reading))
             return
         try:
             pools: list[Pool | None] = [*parser.parse_all(row.text for row in rows)]
@@ -289,7 +286,6 @@ def _usefulness(caption: ReadCaption) -> tuple[bool, int]:
     return not caption.refusal, len(caption.pool.triples)
 
 
-def _refusal_of(reading: PromptReading) -> tuple[str, str]:
-    """Return the first reason for which a prompt is not sent, and the words behind it."""
-    reason = next(reason for reason in reading.reasons if reason in REFUSING)
-    return str(reason), next((words for why, words in reading.details if why is reason), "")
+def _refusal_of(reading: PromptReading) -> str:
+    """Return the first reason for which a prompt is not sent."""
+    return str(next(reason for reason in reading.reasons if reason in REFUSING))

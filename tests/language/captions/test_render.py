@@ -104,3 +104,8 @@ def test_an_empty_pool_has_no_words():
 def test_what_cannot_be_said_is_refused_with_the_reason(entities, triples, why):
     with pytest.raises(Unsayable, match=why):
         render(pool_of(entities, triples))
+
+
+def test_what_is_not_counted_is_no_plural() -> None:
+    pool = pool_of([Entity(name="man"), Entity(name="milk", count=None), Entity(name="abdomen")], [(0, "holding", 1)])
+    assert render(pool) == "A man holding milk. There is an abdomen."

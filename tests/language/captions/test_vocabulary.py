@@ -89,7 +89,8 @@ def test_attested_triples_name_classes_and_predicates_of_pools():
 PAIRS = """box boxes|bus buses|glass glasses|watch watches|knife knives|woman women|policeman policemen|lens lenses|
 horse horses|tomato tomatoes|cookie cookies|berry berries|vase vases|fire hydrant fire hydrants|sheep sheep|jeans jeans|
 axe axes|prize prizes|human humans|suitcase suitcases|dress dresses|brush brushes|monkey monkeys|person people|
-toothbrush toothbrushes|church churches|headache headaches|shoe shoes|photo photos|piano pianos|mouse mice"""
+toothbrush toothbrushes|church churches|headache headaches|shoe shoes|photo photos|piano pianos|mouse mice|
+abdomen abdomens|specimen specimens"""
 
 
 @pytest.mark.parametrize("pair", PAIRS.split("|"))

@@ -306,7 +306,8 @@ def test_prompts_that_are_not_understood_are_left_out_and_counted_by_reason(tmp_
     assert prompt.pool.named() == (("fox", "near", "tree"),)
     notices = " ".join(made.notices())
     for reason in ("negation_unclear", "other_language", "unknown_words"):
-        assert f"1 of 4 prompts are left out: {REFUSALS[reason]} ({reason}), as in " in notices
+        assert f"1 of 4 prompts are left out: {REFUSALS[reason]} ({reason})." in notices
+    assert "alter Mann" not in notices, "notices are in reports, also where prompts are private"
 
 
 def test_a_file_of_which_nothing_is_understood_is_one_message(tmp_path: Path) -> None:
