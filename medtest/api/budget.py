@@ -54,6 +54,32 @@ def estimate(request: Request, parameters: Parameters) -> Tokens:
     return wire_of(parameters.api).tokens(request, parameters)
 
 
+class LearnedTokens:
+    """Maximum tokens of requests, raised where the server counts more than estimated; never lowered below that.
+
+    Args:
+        parameters: Model and generation parameters.
+    """
+
+    def __init__(self, parameters: Parameters) -> None:
+        self._parameters = parameters
+        self._prompt_factor = 1.0
+        self._longest = 0
+
+    def expected(self, request: Request) -> Tokens:
+        """Return the maximum tokens of a request."""
+        tokens = estimate(request, self._parameters)
+        prompt = int(tokens.prompt * self._prompt_factor) + 1
+        return Tokens(prompt, max(tokens.completion, self._longest * request.count), tokens.pictures)
+
+    def learn(self, request: Request, prompt_tokens: int | None, completion_tokens: int | None) -> None:
+        """Take in the numbers that the server counted; None if it counted none."""
+        if prompt_tokens:
+            estimated = estimate(request, self._parameters).prompt
+            self._prompt_factor = max(self._prompt_factor, prompt_tokens / estimated)
+        self._longest = max(self._longest, (completion_tokens or 0) // request.count)
+
+
 @dataclass(frozen=True, slots=True)
 class PlannedCost:
     """Cost of a plan.

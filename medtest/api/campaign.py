@@ -20,8 +20,9 @@ from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
 
-from medtest.api.budget import Budget, Reservation, Tokens, estimate
+from medtest.api.budget import Budget, LearnedTokens, Reservation, Tokens
 from medtest.api.calls.client import Caller
+from medtest.api.calls.outcomes import answered, failed, spares_of
 from medtest.api.calls.request import CallState, Outcome, Request, Source, content_key
 from medtest.api.calls.retry import Reply, Retries, Tally, Trouble
 from medtest.api.door import Door
@@ -34,6 +35,7 @@ from medtest.api.progress import CampaignProgress
 from medtest.api.stops import CampaignStopped, ServerClosed
 from medtest.api.store.cache import Cache, CacheMode, Memory
 from medtest.api.store.ledger import Ledger, OpenTask
+from medtest.api.store.several import Several
 
 
 class Campaign:
@@ -67,6 +69,8 @@ class Campaign:
         self.caller, self.ledger, self.pictures = caller, ledger, pictures
         self.cache = cache or Cache(None)
         self._memory = Memory(ledger, self.cache, pictures)
+        self._key = partial(content_key, caller.endpoint.provider, caller.parameters)
+        self._several = Several(ledger, self.cache, self._memory, self._key)
         self.budget = budget or Budget()
         self.limiter = limiter or RateLimiter()
         self.retries = retries or Retries()
@@ -76,10 +80,9 @@ class Campaign:
         self._states: Counter[str] = Counter()
         self._sources: Counter[str] = Counter()
         self._retried = self._pausing = 0
-        self._prompt_factor = 1.0
+        self._tokens = LearnedTokens(caller.parameters)
         self._door = Door(caller.endpoint.base_url, clock=_now)
         self._active = 0
-        self._longest = 0
         self._scouting = asyncio.Lock()
         self._scouted = False
 
@@ -172,10 +175,11 @@ class Campaign:
             CampaignStopped: As :meth:`medtest.api.door.Door.observe`.
             GivenUp: The campaign was stopped before there was an outcome.
         """
-        key = content_key(self.caller.endpoint.provider, self.caller.parameters, request)
+        key = self._key(request)
         self._active += 1
         try:
-            outcome = await self._memory.of_run(request.address, key) or await self._ask_once(request, key)
+            stored = await self._memory.of_run(request.address, key) or await self._several.spare(request, key)
+            outcome = stored or await self._ask_once(request, key)
         finally:
             self._active -= 1
         self._states[str(outcome.state)] += 1
@@ -193,7 +197,7 @@ class Campaign:
                 stored = Outcome.from_json(line, address=request.address, key=key, source=Source.SHARED)
                 break
         if stored is not None:
-            stored = self._with_paid(stored)
+            stored = self._memory.with_paid(stored, priced=self.budget.price is not None)
             self.ledger.keep(stored)
             return stored
         self._flying[key] = asyncio.get_running_loop().create_future()
@@ -219,14 +223,18 @@ class Campaign:
         return await self._calls(request, key)
 
     async def _calls(self, request: Request, key: str) -> Outcome:
-        tokens = self._expected(request)
-        usd = self.budget.expected(tokens)
+        with self._several.promised(request, key) as others:
+            return await self._until_answered(request, key, others)
+
+    async def _until_answered(self, request: Request, key: str, others: tuple[str, ...]) -> Outcome:
         paid = self.ledger.paid_before(request.address, key)
-        tally = Tally(usd=paid.usd, earlier=paid.calls)
-        reply = Reply()
+        tally, reply = Tally(usd=paid.usd, earlier=paid.calls), Reply()
         while True:
             if self.stopping.given:
                 raise GivenUp
+            request = replace(request, count=1 + len(others))
+            tokens = self._tokens.expected(request)
+            usd = self.budget.expected(tokens)
             task = self.ledger.open_task(request.address, key) if self.caller.wire.asynchronous else None
             if task is not None and tally.sent == 0:
                 tally.usd += task.usd  # an earlier session began it
@@ -241,35 +249,21 @@ class Campaign:
             tally.sent += 1
             sent_at = self._door.now()
             worth = (usd if task is None else task.usd, task)
-            outcome, reply = await self._send(request, key, tally, worth, reservation, permit)
+            outcome, reply = await self._send(request, key, others, tally, worth, reservation, permit)
             try:
                 self._door.observe(request.address, reply, outcome, sent_at=sent_at)
             except CampaignStopped:
                 self.stop()
                 raise
             if outcome is not None:
+                self._several.declined |= tally.declined and outcome.state == CallState.ANSWERED
                 await self._memory.keep(outcome)
                 return outcome
+            others = () if reply.more or reply.trouble == Trouble.NO_SEVERAL else others
             await self._pause(reply, tally)
 
-    def _with_paid(self, stored: Outcome) -> Outcome:
-        """Return a stored answer with the cost of the calls that earlier sessions made for it in vain."""
-        paid = self.ledger.paid_before(stored.address, stored.key)
-        if self.budget.price is None or not paid.usd:
-            return stored
-        return replace(stored, cost_usd=(stored.cost_usd or 0.0) + paid.usd)
-
     def _failed(self, request: Request, key: str, tally: Tally, reason: str) -> Outcome:
-        cost = None if self.budget.price is None else tally.usd
-        calls = tally.earlier + tally.sent
-        return Outcome(
-            address=request.address, key=key, state=CallState.ERROR, reason=reason, attempts=calls, cost_usd=cost
-        )
-
-    def _expected(self, request: Request) -> Tokens:
-        tokens = estimate(request, self.caller.parameters)
-        prompt = int(tokens.prompt * self._prompt_factor) + 1
-        return Tokens(prompt, max(tokens.completion, self._longest), tokens.pictures)
+        return failed(request, key, tally, reason, priced=self.budget.price is not None)
 
     async def _acquire(self, tokens: Tokens, usd: float | None, tally: Tally) -> tuple[Reservation, Permit]:
         """Wait for budget and limiter; a call without further cost (None) does not wait for the budget.
@@ -321,6 +315,7 @@ class Campaign:
         self,
         request: Request,
         key: str,
+        others: tuple[str, ...],
         tally: Tally,
         worth: tuple[float, OpenTask | None],
         reservation: Reservation,
@@ -341,9 +336,11 @@ class Campaign:
             actual = self.budget.cost(reply.prompt_tokens, reply.completion_tokens, reply.pictures)
             billable = reply.maybe_billed
             cost = actual if actual is not None else (usd if billable else 0.0)
-            tally.usd += cost - before
+            part = (cost - before) / (1 + len(reply.more))
+            spares = spares_of(reply, others, None if actual is None else part)
+            tally.usd += cost - before - part * len(spares)
             outcome = self._outcome(request, key, tally, reply, actual)
-            self.ledger.answer(call, reply, cost_usd=cost, outcome=outcome)
+            self.ledger.answer(call, reply, cost_usd=cost, outcome=outcome, spares=spares)
         except asyncio.CancelledError:
             if call:
                 self.ledger.lose(call)
@@ -355,7 +352,7 @@ class Campaign:
             late = reply.trouble == Trouble.TIMEOUT and not reply.unreached
             own, allowed = reply.seconds or None, self.caller.call_seconds
             self.limiter.leave(permit, status=status, headers=reply.headers, late=late, seconds=own, allowed=allowed)
-        self._learn_tokens(request, reply)
+        self._tokens.learn(request, reply.prompt_tokens, reply.completion_tokens)
         return outcome, reply
 
     async def _reply_to(self, request: Request, key: str, call: int, task: OpenTask | None) -> Reply:
@@ -365,7 +362,7 @@ class Campaign:
             reply = await self.caller.call(request, task="" if task is None else task.task, begun=begin)
         else:
             reply = await self.caller.call(request)
-        return await self.pictures.keep(reply) if reply.drawn and self.pictures is not None else reply
+        return reply if self.pictures is None else await self.pictures.keep(reply)
 
     def _outcome(self, request: Request, key: str, tally: Tally, reply: Reply, cost: float | None) -> Outcome | None:
         if reply.state is None:
@@ -373,22 +370,7 @@ class Campaign:
             if tally.again(reply, self.retries, now):
                 return None
             return self._failed(request, key, tally, tally.why(reply, self.retries, now))
-        return Outcome(
-            address=request.address,
-            key=key,
-            state=reply.state,
-            cost_usd=None if cost is None else tally.usd,
-            seconds=reply.seconds,
-            attempts=tally.earlier + tally.sent,
-            **reply.answer(),
-        )
-
-    def _learn_tokens(self, request: Request, reply: Reply) -> None:
-        """Raise the token estimate if the server counts more; it is never lowered below our own."""
-        if reply.prompt_tokens:
-            estimated = estimate(request, self.caller.parameters).prompt
-            self._prompt_factor = max(self._prompt_factor, reply.prompt_tokens / estimated)
-        self._longest = max(self._longest, reply.completion_tokens or 0)
+        return answered(request, key, reply.state, tally, reply, priced=cost is not None)
 
     async def _pause(self, reply: Reply, tally: Tally) -> None:
         """Wait before another call, unless the limiter does.
@@ -397,7 +379,7 @@ class Campaign:
             ServerClosed: The server asks for a longer pause than the question may last.
             GivenUp: The campaign was stopped in the meantime.
         """
-        if reply.trouble == Trouble.NO_SCHEMA:
+        if reply.trouble in (Trouble.NO_SCHEMA, Trouble.NO_SEVERAL):
             return
         wall = time.time()
         stated = retry_after(reply.headers, wall)

@@ -34,6 +34,8 @@ _MOST_READ = 20_000
 """Characters of an error that are processed."""
 _POLL_GROWTH, _POLL_MOST = 1.5, 5.0
 """Growth of the pauses between polls of a task, and their limit relative to the first pause."""
+_UNFIT = frozenset({400, 404, 413, 415, 422, 501})
+"""Statuses by which a server may reject a field of a request, or its value."""
 _NO_TASK = frozenset({404, 410})
 
 Begun = Callable[[str], None]
@@ -166,12 +168,20 @@ class Caller:
             why = reason_of(error) if isinstance(error, NotAnAnswer) else f"the body is truncated or not JSON ({kind})"
             return self._broken(received, self._without_prompt(why, request), seconds), None
         self._schema_answered = self._schema_answered or (request.answer_model is not None and not plain)
+        more = tuple(self._replied(received, request, other, plain, seconds) for other in content.more)
+        reply = self._replied(received, request, content, plain, seconds)
+        pictures = reply.pictures + sum(other.pictures for other in more)
+        return replace(reply, more=more, pictures=pictures), content
+
+    def _replied(
+        self, received: Received, request: Request, content: ReplyContent, plain: bool, seconds: float
+    ) -> Reply:
         # A server may repeat what it was sent, and ledger, cache and records store its words.
         answer = redacted(content.answer()) | {"plain": plain, "model": redact(content.model)[:MOST_SHOWN]}
         answer["reason"] = self._without_prompt(answer["reason"], request)
-        reply = Reply(
+        return Reply(
             status=received.status,
-            headers=headers,
+            headers=received.headers,
             state=content.state,
             seconds=seconds,
             maybe_billed=True,
@@ -179,7 +189,6 @@ class Caller:
             pictures=int(bool(content.drawn or content.url)),
             **answer,
         )
-        return reply, content
 
     @staticmethod
     def _broken(received: Received, why: str, seconds: float) -> Reply:
@@ -200,7 +209,12 @@ class Caller:
     # ------------------------------------------------------------------------------------------- pictures and tasks
 
     async def _with_picture(self, request: Request, reply: Reply, content: ReplyContent, began: float) -> Reply:
-        """Return the reply with its picture, fetched if only its URL came."""
+        """Return the reply with its pictures, fetched if only their URLs came; further ones that fail are left out."""
+        done = await self._fetched(reply, content, began)
+        more = [await self._fetched(other, part, began) for other, part in zip(reply.more, content.more, strict=True)]
+        return replace(done, more=tuple(other for other in more if other.state is not None))
+
+    async def _fetched(self, reply: Reply, content: ReplyContent, began: float) -> Reply:
         if not content.url:
             return reply
         clock = asyncio.get_running_loop().time
@@ -279,6 +293,8 @@ class Caller:
         if structured and status in (400, 404, 415, 422, 501) and any(word in words for word in _SCHEMA_WORDS):
             self.takes_schema = False
             return Reply(trouble=Trouble.NO_SCHEMA, **common)
+        if request.count > 1 and status in _UNFIT:
+            return Reply(trouble=Trouble.NO_SEVERAL, **common)
         if plain and request.words_do and not self._schema_answered:
             self.takes_schema = True  # the schema was not the cause
         return Reply(trouble=Trouble.REJECTED, **common)

@@ -92,6 +92,10 @@ class Request:
         repeat: Number of the repetition, from 0: part of the content key, so that repeats are sent instead of cached.
         seed: The generation's seed, or None for the parameters' own.
         answer_model: Schema of a structured answer, or None for text.
+        repeats: Numbers of all repetitions of this content that the run asks for, its own among them, if one call may
+            answer several; empty otherwise. Not part of the content.
+        most_together: Largest number of answers of one call.
+        count: Answers that this call asks for.
         words_do: Whether plain words are accepted without the schema, because some servers accept schemas but ignore
             them. It does not change the request.
     """
@@ -104,6 +108,9 @@ class Request:
     seed: int | None = None
     answer_model: type[BaseModel] | None = None
     words_do: bool = False
+    repeats: tuple[int, ...] = ()
+    most_together: int = 1
+    count: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,6 +29,8 @@ class Trouble(StrEnum):
     """A success by its status, but the body is truncated or no JSON."""
     NO_SCHEMA = "no_schema"
     """The server does not support structured output; plain words are requested."""
+    NO_SEVERAL = "no_several"
+    """The server rejects a request for several answers; a single one is requested."""
 
 
 _UNUSABLE = 2
@@ -51,6 +53,7 @@ class Reply(AnswerFields):
         drawn: The received file of a picture; never shown, and not stored in this form.
         pictures: Number of pictures charged by the service.
         task: Id of a task that continues at the service: the next call polls it instead of starting one.
+        more: Replies of the same call to further repeats of the request.
         complete: Whether an unusable body arrived whole, so that the same request may get it again, at the same price.
     """
 
@@ -65,6 +68,7 @@ class Reply(AnswerFields):
     pictures: int = 0
     task: str = ""
     complete: bool = False
+    more: tuple[Reply, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +119,7 @@ class Tally:
         queued: Seconds of waiting for other calls.
         usd: Cost of the calls that may be billed, earlier sessions' too; those without a count at their expected price.
         earlier: Number of calls of earlier sessions.
+        declined: Whether the server rejected a call for several answers.
     """
 
     sent: int = 0
@@ -125,6 +130,7 @@ class Tally:
     queued: float = 0.0
     usd: float = 0.0
     earlier: int = 0
+    declined: bool = False
 
     def left(self, rules: Retries, now: float) -> float:
         """Return the seconds left for starting another call; the whole time before the first."""
@@ -137,7 +143,8 @@ class Tally:
         if reply.trouble == Trouble.THROTTLED:
             self.throttled += 1
             within = self.throttled <= rules.throttled
-        elif reply.trouble == Trouble.NO_SCHEMA:
+        elif reply.trouble in (Trouble.NO_SCHEMA, Trouble.NO_SEVERAL):
+            self.declined |= reply.trouble == Trouble.NO_SEVERAL
             within = self.sent < rules.attempts + rules.throttled
         else:
             self.failures += 1

@@ -55,17 +55,20 @@ class KeptPictures:
             self._helpers.close()
 
     async def keep(self, reply: Reply) -> Reply:
-        """Store a reply's picture, and return the reply with its name in place of the received file.
+        """Store a reply's pictures, if there are any, and return the reply with names in place of the received files.
 
         Unreadable files are MALFORMED; a picture of one colour counts as moderation and is not stored.
 
         Raises:
             OutputProblem: The folder cannot be written.
         """
+        more = tuple([await self.keep(other) for other in reply.more])
+        if not reply.drawn:
+            return replace(reply, more=more)
         loop = asyncio.get_running_loop()
         stored = await loop.run_in_executor(self._pool, self._keep, reply.drawn)
         reason = stored.reason or reply.reason
-        return replace(reply, drawn=b"", picture=stored.picture, state=stored.state, reason=reason)
+        return replace(reply, drawn=b"", picture=stored.picture, state=stored.state, reason=reason, more=more)
 
     def _keep(self, content: bytes) -> KeptPicture:
         stored = None if self._helpers is None else self._helpers.keep(content)

@@ -8,6 +8,7 @@ a length stop or a malformed answer is never reused.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from medtest.api.calls.request import CallState, Outcome, Source
@@ -65,16 +66,22 @@ class Memory:
 
     async def of_run(self, address: str, key: str) -> Outcome | None:
         """Return the outcome in this run's ledger."""
-        return await self._with_picture(self._ledger.outcome(address, key))
+        return await self.with_picture(self._ledger.outcome(address, key))
 
     async def of_all(self, address: str, key: str) -> Outcome | None:
         """Return the outcome in the cache."""
-        return await self._with_picture(self._cache.get(key, address))
+        return await self.with_picture(self._cache.get(key, address))
 
-    async def _with_picture(self, outcome: Outcome | None) -> Outcome | None:
+    async def with_picture(self, outcome: Outcome | None) -> Outcome | None:
+        """Return an outcome if it has no picture, or its picture is stored undamaged."""
         if outcome is None or not outcome.picture:
             return outcome
         return outcome if self._pictures is not None and await self._pictures.here(outcome) else None
+
+    def with_paid(self, stored: Outcome, *, priced: bool) -> Outcome:
+        """Return a stored answer with the cost of the calls that earlier sessions made for it in vain."""
+        paid = self._ledger.paid_before(stored.address, stored.key)
+        return replace(stored, cost_usd=(stored.cost_usd or 0.0) + paid.usd) if priced and paid.usd else stored
 
     async def keep(self, outcome: Outcome) -> None:
         """Store an answer in the cache, after its picture; other outcomes are ignored."""

@@ -12,8 +12,8 @@ missing, but the file stays intact.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -36,6 +36,9 @@ CREATE TABLE IF NOT EXISTS outcomes (
 CREATE TABLE IF NOT EXISTS tasks (
     address TEXT NOT NULL, key TEXT NOT NULL, task TEXT NOT NULL, call INTEGER NOT NULL, begun_at REAL NOT NULL,
     PRIMARY KEY (address, key)) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS outcomes_key ON outcomes (key);
+CREATE TABLE IF NOT EXISTS spares (
+    key TEXT PRIMARY KEY, state TEXT NOT NULL, source TEXT NOT NULL, outcome TEXT NOT NULL, sha256 TEXT) WITHOUT ROWID;
 """
 _SETTLE = """UPDATE calls SET answered_at=?, status='answered', http=?, trouble=?, prompt_tokens=?, completion_tokens=?,
     cost_usd=?, maybe_billed=?, reason=? WHERE id=?"""
@@ -227,8 +230,16 @@ class Ledger(SqliteFile):
             ).fetchone()
         return None if row is None else OpenTask(str(row[0]), int(row[1]), float(row[2]))
 
-    def answer(self, call: int, reply: Reply, *, cost_usd: float, outcome: Outcome | None = None) -> None:
-        """Record a reply, together with the request's final outcome if there is one: both or neither.
+    def answer(
+        self,
+        call: int,
+        reply: Reply,
+        *,
+        cost_usd: float,
+        outcome: Outcome | None = None,
+        spares: Sequence[Outcome] = (),
+    ) -> None:
+        """Record a reply, together with the request's final outcome and spares if there are any: all or nothing.
 
         An ERROR is recorded as a call but not as an outcome: the next session sends the request again. A task that the
         call started has ended, unless the reply states that it continues.
@@ -244,6 +255,8 @@ class Ledger(SqliteFile):
                     self._db.execute("DELETE FROM tasks WHERE call=?", (call,))
                 if outcome is not None:
                     self._put(outcome)
+                for spare in spares:
+                    self._put_spare(spare)
                 self._db.execute("COMMIT")
             except BaseException:
                 if self._db.in_transaction:  # SQLite ends some by itself
@@ -287,6 +300,40 @@ class Ledger(SqliteFile):
             "INSERT OR REPLACE INTO outcomes (address, key, state, source, outcome, sha256) VALUES (?, ?, ?, ?, ?, ?)",
             (*row, outcome_sha256(*row)),
         )
+
+    def _put_spare(self, spare: Outcome) -> None:
+        row = (spare.key, str(spare.state), str(spare.source), spare.to_json())
+        self._db.execute("INSERT OR REPLACE INTO spares VALUES (?, ?, ?, ?, ?)", (*row, outcome_sha256("", *row)))
+
+    def take_spare(self, address: str, key: str) -> Outcome | None:
+        """Return the undamaged answer that waits for this content, now stored as this address's own; None without one.
+
+        Raises:
+            OutputProblem: It cannot be stored.
+        """
+        with self._using():
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                columns = "'', key, state, source, outcome, sha256"
+                row = self._db.execute(f"SELECT {columns} FROM spares WHERE key=?", (key,)).fetchone()  # noqa: S608
+                outcome = None if row is None else _outcome(row)
+                if row is not None:
+                    self._db.execute("DELETE FROM spares WHERE key=?", (key,))
+                if outcome is not None:
+                    outcome = replace(outcome, address=address, source=Source.SHARED)
+                    self._put(outcome)
+                self._db.execute("COMMIT")
+            except BaseException:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+                raise
+        return outcome
+
+    def holds(self, key: str) -> bool:
+        """Return True if any address has an outcome for this content, or an answer waits for one."""
+        query = "SELECT 1 FROM outcomes WHERE key=? UNION ALL SELECT 1 FROM spares WHERE key=? LIMIT 1"
+        with self._using():
+            return self._db.execute(query, (key, key)).fetchone() is not None
 
     def outcome(self, address: str, key: str) -> Outcome | None:
         """Return the undamaged outcome stored for this address and content, or None."""

@@ -41,12 +41,14 @@ class ReplyContent(AnswerFields):
         drawn: The file of a picture.
         url: Temporary URL of the picture.
         task: Id of an unfinished task.
+        more: Contents of the answers to further repeats, if several were asked for.
     """
 
     state: CallState
     drawn: bytes = field(default=b"", repr=False)
     url: str = field(default="", repr=False)
     task: str = ""
+    more: tuple[ReplyContent, ...] = ()
 
 
 def read_body(body: Any, *, api: str, answer_model: type[BaseModel] | None, plain: bool) -> ReplyContent:

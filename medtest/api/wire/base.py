@@ -63,6 +63,7 @@ class Wire(ABC):
         draws: Whether it answers with a picture.
         asynchronous: Whether it answers with a task's id, which is polled until the task is done.
         takes_seed: Whether its requests have a field for a seed.
+        takes_several: Whether a call can ask for several answers.
         most_bytes: Longest body of a reply.
         filtered_statuses: HTTP statuses that may indicate moderation.
     """
@@ -70,6 +71,7 @@ class Wire(ABC):
     draws: ClassVar[bool] = False
     asynchronous: ClassVar[bool] = False
     takes_seed: ClassVar[bool] = True
+    takes_several: ClassVar[bool] = False
     most_bytes: ClassVar[int] = 64 * MIB
     filtered_statuses: ClassVar[frozenset[int]] = frozenset({400, 403})
 

@@ -49,8 +49,9 @@ class DrawingWire(Wire):
     filtered_statuses: ClassVar[frozenset[int]] = frozenset({400, 403, 422, 451, 500, 502})
 
     def tokens(self, request: Request, parameters: Parameters) -> Tokens:
-        """Return the prompt's tokens, the maximum of a picture if those are charged, and one picture."""
-        return Tokens(asked_tokens(request, parameters), parameters.max_tokens or 0, pictures=1)
+        """Return the prompt's tokens, the maximum of the pictures if those are charged, and their number."""
+        most = (parameters.max_tokens or 0) * request.count
+        return Tokens(asked_tokens(request, parameters), most, pictures=request.count)
 
     def filtered(self, status: int, code: str, words: str) -> bool:
         """Return True if an error indicates moderation: 400s by code or words, 500s by words that name a policy."""

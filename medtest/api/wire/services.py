@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from medtest.api.calls.request import CallState, Parameters, Request
@@ -34,24 +36,38 @@ from medtest.api.wire.drawing import (
 class ImagesWire(DrawingWire):
     """``/images/generations``."""
 
+    takes_several: ClassVar[bool] = True
+
     def sending(self, request: Request, parameters: Parameters, *, plain: bool = False) -> Sending:
-        """Return a request for one picture."""
-        body = {"model": parameters.model, "prompt": request.prompt, "n": 1, **options_of(request, parameters)}
+        """Return a request for one or several pictures."""
+        asked = {"model": parameters.model, "prompt": request.prompt, "n": request.count}
+        body = {**asked, **options_of(request, parameters)}
         return Sending(path="/images/generations", body=body | dict(parameters.extra))
 
     def read(self, received: Received, request: Request, parameters: Parameters, *, plain: bool) -> ReplyContent:
-        """Return the first picture, as bytes or as a temporary URL."""
+        """Return the first picture, as bytes or as a temporary URL, and those of further repeats."""
         body = mapping(decoded(received.content), "the body")
         data, common = body.get("data"), model_and_usage(body)
         if not isinstance(data, list):
             raise NotAnAnswer("the body has no data" + stated_error(body))
         if not data:
             return nothing("the service answered with an empty list", **common)
-        first = mapping(data[0], "the picture")
-        common["revised_prompt"] = words(first.get("revised_prompt"))
-        if text := words(first.get("b64_json")):
-            return coded_picture(text, **common)
-        return picture_at(words(first.get("url")), **common)
+        first = _entry(mapping(data[0], "the picture"), **common)
+        return replace(first, more=tuple(_entries(data[1 : request.count])))
+
+
+def _entries(entries: Sequence[Any]) -> Iterator[ReplyContent]:
+    """Yield the pictures of further repeats; what is none is left out, and asked for again."""
+    for entry in entries:
+        with suppress(NotAnAnswer, ValueError):
+            yield _entry(mapping(entry, "the picture"))
+
+
+def _entry(entry: Mapping[str, Any], **common: Any) -> ReplyContent:
+    common["revised_prompt"] = words(entry.get("revised_prompt"))
+    if text := words(entry.get("b64_json")):
+        return coded_picture(text, **common)
+    return picture_at(words(entry.get("url")), **common)
 
 
 _FILTERED = frozenset(

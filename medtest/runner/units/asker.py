@@ -238,6 +238,7 @@ class Asker:
             together=opened.seed.together,
             seed=answer_seed(self._recorder.parts.suite.seed, addresses[0]),
             again=self._searches.again(share, number),
+            repeats=() if case_made.follow.prompt is None else share.repeats(number),
         )
         self._next += 1
         with self._lock:

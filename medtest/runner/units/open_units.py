@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from medtest.core.cases import Output, PreparedSeed, Reason, ReasonCode, Verdict
+from medtest.core.cases import SOURCE, UNCHANGED, Address, Output, PreparedSeed, Reason, ReasonCode, Verdict
 from medtest.core.errors import MedtestError
 from medtest.preparation import seed_factors
 from medtest.runner.pool.messages import SHARED, Begin, Message, Place, Row, TaskResult, UnitTask
@@ -230,6 +230,26 @@ class Share:
     def requests(self, number: int) -> bool:
         """Return True if a case of any question must be recorded."""
         return any(self.open.task.todo[self.system][number :: self.open.unit.row])
+
+    def repeats(self, number: int) -> tuple[int, ...]:
+        """Return the numbers of all repetitions of a case's prompt that this task asks for, its own among them.
+
+        They are those of :attr:`medtest.systems.answering.asking.Asking.repeat`.
+        """
+        cases, todo = self.open.unit.cases, self.open.task.todo[self.system]
+        return tuple(
+            0 if case.is_source else case.repeat + 1
+            for at, case in enumerate(cases)
+            if (at in (0, number) or todo[at]) and self._prompt_of(case) == self._prompt_of(cases[number])
+        )
+
+    def _prompt_of(self, address: Address) -> tuple[str, int, int, int]:
+        """Return what the cases of one prompt have in common: those of the source, or of one changed prompt."""
+        if address.is_source or address.relation == UNCHANGED:
+            return SOURCE, 0, 0, 0
+        pictures = getattr(self.open.recorder.parts.relations.get(address.relation), "pictures", None)
+        group = address.repeat // (pictures() if callable(pictures) else 1)
+        return address.relation, address.severity, address.frame, group
 
     def questions(self) -> range:
         """Return the numbers of all questions."""

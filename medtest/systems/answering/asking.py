@@ -38,6 +38,7 @@ class Asking:
             the same whenever the case is run again, different for each repeat.
         prompt: Prompt of a case whose input is one; such a case has no image, one address and no question.
         again: Number of earlier calls of a search with this very input.
+        repeats: For prompts, numbers of the repetitions of this input that the run asks for, its own among them.
         source_prompt: Prompt of the source case, if the input is a prompt; systems with sessions may announce it as the
             earlier prompt.
     """
@@ -53,6 +54,7 @@ class Asking:
     prompt: Prompt | None = None
     source_prompt: Prompt | None = None
     again: int = 0
+    repeats: tuple[int, ...] = ()
 
     @property
     def required_prompt(self) -> Prompt:

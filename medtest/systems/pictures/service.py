@@ -41,6 +41,8 @@ class DrawingSettings(EndpointSettings):
             for each call.
         poll_seconds: First pause between two polls of a task, for asynchronous services; each further pause is half as
             long again, up to five times the first.
+        pictures_per_call: Most pictures of one prompt that a call asks for, if its kind of endpoint offers that and
+            repeats of the prompt are open; with a seed each picture has its own call.
         prices: Prices by model name.
     """
 
@@ -48,6 +50,7 @@ class DrawingSettings(EndpointSettings):
     kept_size: int | None = Field(default=None, ge=16, le=4096)
     picture_tokens: int | None = Field(default=None, ge=1, le=1_000_000, json_schema_extra=TRUSTED)
     poll_seconds: float = Field(default=3.0, ge=0.01, le=60.0, json_schema_extra=TRUSTED)
+    pictures_per_call: int = Field(default=4, ge=1, le=10, json_schema_extra=TRUSTED)
     prices: Mapping[str, PicturePrice] = Field(default={}, json_schema_extra=TRUSTED)
     call_seconds: float = Field(default=300.0, gt=0, le=3600, json_schema_extra=TRUSTED)
     max_in_flight: int = Field(default=16, ge=1, le=1024, json_schema_extra=TRUSTED)
@@ -129,9 +132,17 @@ class DrawingService(ApiSystem):
 
     def request(self, call: Asking) -> Request:
         """Return the request of a call."""
-        own = self.settings
-        seed = call.seed if own.seed == "case" and wire_of(self.wire_name()).takes_seed else None
-        return Request(address=call.label, prompt=self.words(call), repeat=call.repeat, seed=seed)
+        own, wire = self.settings, wire_of(self.wire_name())
+        seed = call.seed if own.seed == "case" and wire.takes_seed else None
+        several = wire.takes_several and not self._takes_seed()
+        return Request(
+            address=call.label,
+            prompt=self.words(call),
+            repeat=call.repeat,
+            seed=seed,
+            repeats=call.repeats if several else (),
+            most_together=own.pictures_per_call if several else 1,
+        )
 
     def drawn(self, folder: Path, shared: Path) -> KeptPictures:
         """Return the picture store: in the run folder, and next to the cache if it is used."""
