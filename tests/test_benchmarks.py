@@ -27,7 +27,7 @@ SCRIPTS: dict[str, list[str]] = {
 ELSEWHERE = {
     *("attested_triples", "score_captions", "compare_commits", "defended_weights", "map_picture"),
     *("recompute_actesting", "remake_digests", "pack_weights", "coverage_by_room", "mutants"),
-    *("relation_gallery", "site_hook", "film_sides"),
+    *("relation_gallery", "site_hook", "finding_heads"),
 }
 """Scripts with tests of their own, or whose every step is a command that has them and which take hours."""
 

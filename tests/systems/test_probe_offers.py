@@ -117,7 +117,16 @@ def test_what_each_system_offers() -> None:
     offers = {(system.name, system.kind): system.offers() for system in _all_systems()}
     gradients = {name for (name, _), need in offers.items() if need is Need.GRADIENTS}
     assert gradients == {
-        *("agdn", "attnmel", "chexnet", "chexnet_sides", "dsinet", "inceptionv3_dr"),
+        *(
+            "agdn",
+            "attnmel",
+            "chexnet",
+            "chexnet_sides",
+            "capsule_findings",
+            "endoscopy_findings",
+            "dsinet",
+            "inceptionv3_dr",
+        ),
         *("pranet", "sanet", "ssformer", "ssformer_l", "ssformer_s", "tganet"),
         *("huggingface", "monai", "smp", "timm", "torchscript", "torchvision"),
         *("resnet50", "resnet101", "resnet152", "vgg19"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -123,3 +123,28 @@ def _film(suite_seed: int, index: int) -> LabelledPicture:
     sides = sides_of(film.facts)
     entities = tuple(SeenEntity(name=name, attributes=attributes_of_sides(sides.get(name, ()))) for name in film.labels)
     return LabelledPicture(name=f"film {index}", pixels=lambda: film.image, truth=Scene(entities=entities))
+
+
+def capsule_pictures(count: int, seed: int) -> LabelledPictures:
+    """Return capsule phantoms with their lesions.
+
+    Args:
+        count: Number of frames.
+        seed: Seed of the draws.
+    """
+    from medtest.systems.classification.heads import CAPSULE_FINDINGS
+
+    return LabelledPictures(
+        pictures=[_capsule_frame(_APART + seed, index) for index in range(count)],
+        classes=frozenset(CAPSULE_FINDINGS.names),
+        data=f"{count:,} drawn capsule frames, seed {seed}",
+    )
+
+
+def _capsule_frame(suite_seed: int, index: int) -> LabelledPicture:
+    from medtest.phantoms.capsule import make
+
+    frame = make(index, suite_seed)
+    lesions: Any = frame.facts["lesions"]
+    entities = tuple(SeenEntity(name=lesion["kind"].replace("erosions", "erosion")) for lesion in lesions)
+    return LabelledPicture(name=f"frame {index}", pixels=lambda: frame.image, truth=Scene(entities=entities))

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from medtest.readers.pictures.labelled import LabelledPictures
 
 app = typer.Typer(cls=GroupedCommands, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
-_OWN = ("reader", "data", "scenes", "questions", "films", "limit", "seed", "card", "device", "threads")
-_SOURCES = ("data", "scenes", "questions", "films")
+_OWN = ("reader", "data", "scenes", "questions", "films", "capsules", "limit", "seed", "card", "device", "threads")
+_SOURCES = ("data", "scenes", "questions", "films", "capsules")
 _MOST = {
-    **dict.fromkeys(("scenes", "questions", "films"), 100_000),
+    **dict.fromkeys(("scenes", "questions", "films", "capsules"), 100_000),
     "limit": 10_000_000,
     "seed": 2**31 - 1,
     "threads": 1024,
@@ -41,9 +41,9 @@ def card_command(
     tokens: Annotated[
         list[str],
         typer.Argument(
-            help="reader=NAME and data=FOLDER (COCO labels), scenes=N (drawn), questions=N (drawn endoscopy) or "
-            "films=N (drawn chest films); then path=FILE and other settings of the reader, card=FILE, limit=N, seed=N, "
-            "device=cuda:0"
+            help="reader=NAME and data=FOLDER (COCO labels), scenes=N (drawn), questions=N (drawn endoscopy), films=N "
+            "(drawn chest films) or capsules=N (drawn capsule frames); then path=FILE and other settings of the "
+            "reader, card=FILE, limit=N, seed=N, device=cuda:0"
         ),
     ],
 ) -> None:
@@ -84,7 +84,9 @@ def _sorted(tokens: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
         raise mistake("reader", "nothing", "reader=NAME", fix="medtest list readers")
     named = [key for key in _SOURCES if key in own]
     if len(named) != 1:
-        raise mistake("data", " and ".join(named) or "nothing", "one of data=FOLDER, scenes=N, questions=N, films=N")
+        raise mistake(
+            "data", " and ".join(named) or "nothing", "one of data=FOLDER, scenes=N, questions=N, films=N, capsules=N"
+        )
     return own, {key: value for key, value in values.items() if key not in _OWN}
 
 
@@ -147,9 +149,14 @@ def _labelled(own: Mapping[str, str]) -> LabelledPictures:
         if not place.exists():
             raise mistake("data", own["data"], "an existing folder or file of labels")
         return coco_pictures(place, limit=limit)
-    from medtest.cli.data.labelled import film_pictures, question_pictures, scene_pictures
+    from medtest.cli.data.labelled import capsule_pictures, film_pictures, question_pictures, scene_pictures
 
-    drawn = {"scenes": scene_pictures, "questions": question_pictures, "films": film_pictures}
+    drawn = {
+        "scenes": scene_pictures,
+        "questions": question_pictures,
+        "films": film_pictures,
+        "capsules": capsule_pictures,
+    }
     name = next(key for key in drawn if key in own)
     return drawn[name](min(int(own[name]), limit or int(own[name])), seed)
 

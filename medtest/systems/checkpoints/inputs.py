@@ -69,6 +69,8 @@ INPUTS: Mapping[str, InputKind] = {
     "inceptionv3_dr": CIFAR10,
     "chexnet": IMAGENET,
     "chexnet_sides": IMAGENET,
+    "capsule_findings": PLAIN,
+    "endoscopy_findings": IMAGENET,
 }
 """Formats by family of medtest's networks."""
 

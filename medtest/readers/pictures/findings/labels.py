@@ -1,25 +1,31 @@
 """A classification system as a reader: the findings whose labels are true.
 
 A class is a finding of the vocabulary of orders (:mod:`medtest.language.orders`) under any of its names, in any case,
-with blanks or underscores; ``left`` or ``right`` before or after it is the patient's side.
+with blanks or underscores, and may name an attribute of it: the patient's side (``left effusion``), a colour, a size or
+a Paris type (``red polyp``).
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from pydantic import Field
 
 from medtest.core.cases import Classes, Image
 from medtest.core.errors import MedtestError, Mistake
-from medtest.core.scenes import SIDES, Scene, SeenEntity, Tells
+from medtest.core.scenes import SIDES, Scene, SeenEntity, Tells, alphabetical
 from medtest.language.orders import vocabulary
+from medtest.language.orders.contents import PARIS, SIZES
 from medtest.readers.pictures.base import PictureContent
+from medtest.readers.pictures.card import SUFFIX
 from medtest.readers.pictures.named_system import SystemReader, SystemReaderSettings
 from medtest.systems.base import System
 from medtest.systems.classification.answers import check_label
+from medtest.systems.classification.heads import HeadSystem
 
 LEFT, RIGHT, BILATERAL = SIDES
 
@@ -38,7 +44,7 @@ class LabelsSettings(SystemReaderSettings):
 
 
 class Labels(SystemReader):
-    """Detects the findings that a classification system knows: one entity each, with its side if the classes have one.
+    """Detects the findings that a classification system knows: one entity each, with the attributes in its classes.
 
     It does not count. Findings on both sides are ``bilateral``.
     """
@@ -64,6 +70,11 @@ class Labels(SystemReader):
             return [Mistake(where=self.name, key="names", found=found, fix=fix)]
         return []
 
+    def card_beside(self) -> Path | None:
+        """Return the path of the card of a system that ships, beside its weights; None for other systems."""
+        system = self.find_system()
+        return system.compact_weights.with_suffix(SUFFIX) if isinstance(system, HeadSystem) else None
+
     def open(self, *, device: str, threads: int) -> None:
         """Load the system.
 
@@ -80,11 +91,11 @@ class Labels(SystemReader):
     @property
     def tells(self) -> Tells:
         """Findings and sides that the opened system can tell."""
-        has_sides = any(side for _, side in self._meanings.values())
+        named = {attribute for _, attribute in self._meanings.values()} - {""}
         return Tells(
             classes=frozenset(name for name, _ in self._meanings.values()),
             predicates=frozenset(),
-            attributes=frozenset(SIDES if has_sides else ()),
+            attributes=frozenset(named | set(SIDES if named & set(SIDES) else ())),
             counts=False,
         )
 
@@ -105,17 +116,19 @@ class Labels(SystemReader):
             shares = dict(zip(self._classes.names, output.probabilities.tolist(), strict=True))
             true = [name for name, share in shares.items() if share > self.settings.threshold]
             scores = {name: shares[name] for name in (true if self._classes.multi else output.labels)}
-        sides: defaultdict[str, set[str]] = defaultdict(set)
-        best: defaultdict[str, float] = defaultdict(float)
+        seen: defaultdict[str, dict[str, float]] = defaultdict(dict)
         for label, score in scores.items():
             if label in self._meanings:
-                name, side = self._meanings[label]
-                sides[name].add(side)
-                best[name] = max(best[name], score)
-        entities = [
-            SeenEntity(name=name, score=best[name], attributes=attributes_of_sides(its))
-            for name, its in sorted(sides.items())
-        ]
+                name, attribute = self._meanings[label]
+                seen[name][attribute] = score
+        plain = {name for name, attribute in self._meanings.values() if not attribute}
+        entities = []
+        for name, its in sorted(seen.items()):
+            if name in plain and "" not in its:
+                continue  # the finding's own class decides whether it is there
+            others = [attribute for attribute in its if attribute and attribute not in SIDES]
+            attributes = alphabetical((*others, *attributes_of_sides(its)))
+            entities.append(SeenEntity(name=name, score=its.get("", max(its.values())), attributes=attributes))
         return Scene(entities=tuple(entities), tells=self.tells)
 
 
@@ -126,7 +139,7 @@ def attributes_of_sides(sides: Collection[str]) -> tuple[str, ...]:
 
 
 def meanings(classes: Sequence[str], names: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    """Return finding and side by class, without classes that are no findings.
+    """Return finding and attribute by class, without classes that are no findings.
 
     Args:
         classes: Names of classes.
@@ -137,14 +150,29 @@ def meanings(classes: Sequence[str], names: Mapping[str, str]) -> dict[str, tupl
 
 
 def finding_of_class(label: str) -> tuple[str, str] | None:
-    """Return the finding that a class names, and the side or ""; None for no finding of orders."""
-    words = label.replace("_", " ").casefold().split()
-    side = ""
-    for place in (0, -1):
-        if len(words) > 1 and words[place] in (LEFT, RIGHT, BILATERAL):
-            side = words.pop(place)
-    phrase = " ".join(words)
-    for name, finding in vocabulary().findings.items():
-        if phrase in {noun.replace("_", " ").casefold() for noun in (name, *finding.nouns)}:
-            return name, side
+    """Return the finding that a class names, and its attribute or ""; None for no finding of orders.
+
+    An attribute is a side, a colour, a size or a Paris type before the finding, or a side after it.
+    """
+    phrase = _folded(label)
+    if (name := _names().get(phrase)) is not None:
+        return name, ""
+    for attribute in (*SIDES, *SIZES, *PARIS, *vocabulary().lists["colours"]):
+        folded = _folded(attribute)
+        rest = phrase.removeprefix(f"{folded} ")
+        if rest == phrase and attribute in SIDES:
+            rest = phrase.removesuffix(f" {folded}")
+        if rest != phrase and (name := _names().get(rest)) is not None:
+            return name, attribute
     return None
+
+
+def _folded(label: str) -> str:
+    return " ".join(label.replace("_", " ").casefold().split())
+
+
+@cache
+def _names() -> dict[str, str]:
+    """Return the finding of each of its names, folded."""
+    findings = vocabulary().findings
+    return {_folded(noun): name for name, words in findings.items() for noun in (name, *words.nouns)}

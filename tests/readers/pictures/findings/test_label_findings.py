@@ -17,6 +17,7 @@ from medtest.readers.pictures.card import Card, CardCounts, CardRow
 from medtest.readers.pictures.findings.labels import Labels, LabelsSettings, finding_of_class
 from medtest.readers.pictures.labelled import make_card
 from medtest.systems.base import System
+from medtest.systems.classification.heads import CAPSULE_FINDINGS, ENDOSCOPY_FINDINGS
 
 
 @pytest.mark.parametrize(
@@ -26,6 +27,9 @@ from medtest.systems.base import System
         ("Pleural_Thickening", ("pleural_thickening", "")),
         ("Left Pleural Effusion", ("effusion", "left")),
         ("PTX right", ("pneumothorax", "right")),
+        ("Paris IIa polyp", ("polyp", "Paris IIa")),
+        ("5-10mm polyp", ("polyp", "5-10mm")),
+        ("red_polyp", ("polyp", "red")),
         ("short-segment barretts", ("short-segment barretts", "")),
         ("No Finding", None),
         ("left", None),
@@ -35,8 +39,25 @@ def test_a_class_names_a_finding_and_a_side(label: str, meaning: tuple[str, str]
     assert finding_of_class(label) == meaning
 
 
-def test_every_class_of_the_film_reader_is_a_finding() -> None:
-    assert all(finding_of_class(name) for name in CHEST_SIDES.names)
+def test_every_class_of_systems_that_ship_is_a_finding() -> None:
+    for classes in (CHEST_SIDES, CAPSULE_FINDINGS, ENDOSCOPY_FINDINGS):
+        assert all(finding_of_class(name) for name in classes.names)
+
+
+def test_attributes_count_where_the_finding_itself_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    classes = Classes(names=("polyp", "red polyp", "Paris Ip polyp"), multi=True)
+    scene = _read(monkeypatch, classes, [0.8, 0.9, 0.1])
+    assert [(entity.name, entity.attributes, round(entity.score, 2)) for entity in scene.entities] == [
+        ("polyp", ("red",), 0.8)
+    ]
+    assert scene.tells.attributes == {"red", "Paris Ip"}
+    assert _read(monkeypatch, classes, [0.4, 0.9, 0.1]).entities == ()
+
+
+@pytest.mark.parametrize("system", ["chexnet_sides", "capsule_findings", "endoscopy_findings"])
+def test_systems_that_ship_have_a_card_of_their_own(system: str) -> None:
+    card = Labels("labels", LabelsSettings(system=system)).card
+    assert card is not None and card.of_kind("class")
 
 
 def _read(monkeypatch: pytest.MonkeyPatch, classes: Classes, scores: Sequence[float], **settings: Any) -> Scene:

@@ -1,4 +1,4 @@
-"""The head for the patient's sides: its pooling by arithmetic, its sides on unseen films, and refusals."""
+"""Heads on compact networks: pooling by arithmetic, sides and lesions on unseen phantoms, and refusals."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from medtest.cli.data.labelled import capsule_pictures
 from medtest.core.errors import MedtestError
 from medtest.phantoms.chest import make
 from medtest.phantoms.chest.anatomy import build_chest, draw_build
@@ -17,9 +18,8 @@ from medtest.phantoms.chest.plan import Planned
 from medtest.phantoms.chest.sides import CHEST_SIDES, SIDED, sides_of
 from medtest.phantoms.drawing import plane
 from medtest.phantoms.labelled import stream
-from medtest.systems.classification.film_sides import CheXNetSidesSystem, with_head
-from medtest.systems.classification.networks.chexnet import CheXNet
-from medtest.systems.classification.networks.chexnet_sides import pooled_halves
+from medtest.systems.classification.heads import CAPSULE_FINDINGS, CapsuleFindingsSystem, CheXNetSidesSystem, load_head
+from medtest.systems.classification.networks.heads import PooledHead, pooled_halves
 
 
 @pytest.mark.parametrize("width", [6, 7])
@@ -63,13 +63,50 @@ def test_sides_are_right_on_unseen_films() -> None:
 
 def test_a_head_of_another_network_is_refused() -> None:
     system = CheXNetSidesSystem("chexnet_sides", CheXNetSidesSystem.Settings())
-    with pytest.raises(MedtestError, match="features of another CheXNet"):
-        with_head(CheXNet(), system.compact_weights, "0" * 64)
-    with pytest.raises(MedtestError, match="no head for sides"):
-        with_head(CheXNet(), system.film_weights, "0" * 64)
+    network, _ = system.trunk_with_head()
+    with pytest.raises(MedtestError, match="features of another network"):
+        load_head(network, system.compact_weights, "0" * 64)
+    with pytest.raises(MedtestError, match="not the weights of a head"):
+        load_head(network, system.trunk_weights, "0" * 64)
 
 
 def test_other_weights_are_a_mistake(tmp_path: Path) -> None:
     settings = CheXNetSidesSystem.Settings(checkpoint=str(tmp_path / "a.pth"))
     (mistake,) = CheXNetSidesSystem("chexnet_sides", settings).check()
     assert mistake.key == "checkpoint"
+
+
+def test_a_pooled_head_is_linear_in_standardised_means_and_maxima() -> None:
+    backbone = torch.nn.Conv2d(3, 4, 3)
+    network = PooledHead(_Maps(backbone), 2, maxima=True)
+    network.head.mean.fill_(0.5)
+    network.head.deviation.fill_(2.0)
+    x = torch.rand(2, 3, 8, 8)
+    maps = backbone(x)
+    pooled = torch.cat([maps.mean((2, 3)), maps.amax((2, 3))], 1)
+    expected = ((pooled - 0.5) / 2.0) @ network.head.weight.T + network.head.bias
+    assert torch.allclose(network(x), torch.sigmoid(expected), atol=1e-6)
+    assert PooledHead(_Maps(backbone), 2, maxima=False).head.in_features == 4
+
+
+class _Maps(torch.nn.Module):
+    def __init__(self, layer: torch.nn.Module) -> None:
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x: torch.Tensor) -> list[torch.Tensor]:
+        return [self.layer(x)]
+
+
+@pytest.mark.slow
+def test_lesions_are_read_on_unseen_frames() -> None:
+    system = CapsuleFindingsSystem("capsule_findings", CapsuleFindingsSystem.Settings())
+    system.open(device="cpu", threads=1)
+    frames = capsule_pictures(60, 77)
+    scores = np.array(system.predict([picture.pixels() for picture in frames.pictures], []))
+    right = [
+        (scores[at, column] > 0.5) == (name in picture.truth.names())
+        for at, picture in enumerate(frames.pictures)
+        for column, name in enumerate(CAPSULE_FINDINGS.names)
+    ]
+    assert np.mean(right) > 0.85

@@ -1,0 +1,172 @@
+"""Systems that read findings by a head on the features of a compact network, trained on phantoms.
+
+The head's weights are a small file; those of the network that it reads stay as they are. There are no published weights
+of these systems.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from medtest.core.cases import Classes, Json
+from medtest.core.errors import MedtestError, Mistake
+from medtest.core.files import file_sha256
+from medtest.core.files.paths import package_folder
+from medtest.core.files.tensors import described, read_tensors
+from medtest.phantoms.chest.sides import CHEST_SIDES, SIDED, UNSIDED
+from medtest.phantoms.questions.plan import COLOURS, DISEASES, INSTRUMENTS, SIZES
+from medtest.systems.classification.families import CheXNetSystem
+from medtest.systems.classification.network import ClassificationNetwork
+from medtest.systems.files import cached_sha256
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from medtest.systems.checkpoints.weights import WeightsInfo
+
+FORMAT: Final = "medtest-head-1"
+CAPSULE_FINDINGS: Final = Classes(names=("bleeding", "angiectasia", "ulcer", "erosion", "erythema"), multi=True)
+"""Lesions of capsule phantoms."""
+PARIS: Final = ("Paris Ip", "Paris Is", "Paris IIa")
+ENDOSCOPY_FINDINGS: Final = Classes(
+    names=(
+        *("polyp", *DISEASES, *INSTRUMENTS),
+        *(f"{attribute} polyp" for attribute in (*COLOURS, *SIZES, *PARIS)),
+    ),
+    multi=True,
+)
+"""Findings and instruments of question phantoms, and the colours, sizes and Paris types of their polyps."""
+
+
+class HeadSystem(ClassificationNetwork):
+    """Base class of networks with a head on the features of a compact network.
+
+    Attributes:
+        trunk: Family of the compact network.
+    """
+
+    published = ()
+    answer_form = "probabilities"
+    trunk: ClassVar[str]
+
+    def notice(self) -> str:
+        """Return nothing: only the compact network exists."""
+        return ""
+
+    def check(self) -> Sequence[Mistake]:
+        """Return a mistake if other weights are named."""
+        own = self.settings
+        named = {"checkpoint": own.checkpoint, "weights": None if own.weights == "compact" else own.weights}
+        fix = "leave it out: the network ships with medtest and has no other weights"
+        return [Mistake(where=self.name, key=key, found=str(value), fix=fix) for key, value in named.items() if value]
+
+    @property
+    def trunk_weights(self) -> Path:
+        """File of the network whose features the head reads."""
+        return package_folder() / "weights" / f"{self.trunk}-compact.safetensors"
+
+    def fingerprint(self) -> dict[str, Json]:
+        """Return the SHA-256 of the weights of head and network."""
+        return {**super().fingerprint(), "trunk_sha256": cached_sha256(self.trunk_weights)}
+
+    @abstractmethod
+    def with_head(self, trunk: Any) -> nn.Module:
+        """Return the compact network with a new head, named ``head``."""
+
+    def trunk_with_head(self) -> tuple[nn.Module, WeightsInfo]:
+        """Return the compact network with a new head, and the network's description."""
+        from medtest.systems.checkpoints.weights import load_network
+
+        trunk, info = load_network(self.trunk_weights)
+        return self.with_head(trunk), info
+
+    def _load(self) -> tuple[nn.Module, WeightsInfo | None]:
+        network, info = self.trunk_with_head()
+        load_head(network, self.compact_weights, file_sha256(self.trunk_weights))
+        return network, info
+
+    def label_logits(self, pixels: Tensor, *, multi: bool) -> Tensor:
+        """Return the sigmoid's inputs."""
+        from medtest.systems.pytorch.torch_system import exactly
+
+        return exactly(self.forward(self.normalised(pixels), self.network.logits))  # type: ignore[arg-type]
+
+
+def load_head(network: nn.Module, path: Path, trunk_sha256: str) -> None:
+    """Load the weights of a network's head.
+
+    Args:
+        network: A network with a ``head``.
+        path: Weights of the head.
+        trunk_sha256: SHA-256 of the file of the network below it.
+
+    Raises:
+        MedtestError: The file holds no head, or one for another network.
+    """
+    with described(path, FORMAT, "these are not the weights of a head") as facts:
+        if facts["trunk_sha256"] != trunk_sha256:
+            raise MedtestError(f"{path.name}: it was trained on the features of another network")
+    try:
+        network.head.load_state_dict(read_tensors(path))  # type: ignore[union-attr, operator]
+    except RuntimeError as error:
+        raise MedtestError(f"{path.name}: its weights do not fit the network: {str(error)[:200]}") from error
+
+
+class CheXNetSidesSystem(HeadSystem, CheXNetSystem):
+    """Finding by side in a chest film: a head on the compact CheXNet.
+
+    Official input as of :class:`~medtest.systems.classification.families.CheXNetSystem`, one crop. Answer:
+    22 probabilities, of which several may hold: six findings without a side, and eight on the patient's left and right
+    (:data:`~medtest.phantoms.chest.sides.CHEST_SIDES`).
+    """
+
+    family = "chexnet_sides"
+    trunk = "chexnet"
+    own_classes = CHEST_SIDES
+
+    def with_head(self, trunk: Any) -> nn.Module:
+        """Return CheXNet with a head that reads each half of the film."""
+        from medtest.systems.classification.networks.heads import CheXNetSides
+
+        return CheXNetSides(trunk, len(UNSIDED), len(SIDED))
+
+
+class CapsuleFindingsSystem(HeadSystem):
+    """Lesions in a capsule frame: a head on the compact DSI-Net's backbone.
+
+    Official input: resized to 256×256 by PIL's antialiased bilinear filter, divided by 255. Answer: probabilities of
+    :data:`CAPSULE_FINDINGS`, of which several may hold.
+    """
+
+    family = "capsule_findings"
+    trunk = "dsinet"
+    own_classes = CAPSULE_FINDINGS
+    published_size = 256
+
+    def with_head(self, trunk: Any) -> nn.Module:
+        """Return DSI-Net's backbone with a head."""
+        from medtest.systems.classification.networks.heads import PooledHead
+
+        return PooledHead(trunk.backbone, len(CAPSULE_FINDINGS.names), maxima=True)
+
+
+class EndoscopyFindingsSystem(HeadSystem):
+    """Findings and instruments in an endoscopic picture: a head on the compact PraNet's encoder.
+
+    Official input: resized to the encoder's side by PIL's antialiased bilinear filter; mean and standard deviation of
+    ImageNet. Answer: probabilities of :data:`ENDOSCOPY_FINDINGS`, of which several may hold.
+    """
+
+    family = "endoscopy_findings"
+    trunk = "pranet"
+    own_classes = ENDOSCOPY_FINDINGS
+    published_size = 352
+
+    def with_head(self, trunk: Any) -> nn.Module:
+        """Return PraNet's encoder with a head."""
+        from medtest.systems.classification.networks.heads import PooledHead
+
+        return PooledHead(trunk.resnet, len(ENDOSCOPY_FINDINGS.names), maxima=False)
