@@ -26,8 +26,8 @@ def draw_exchange(
         world: Classes and attested triples.
         rng: The case's random generator.
         plausible: Whether to prefer attested classes.
-        careful: Whether the new class must be of the same kind, or attested in all triples of an entity without
-            attributes, so that no tower has a beard and no horse is wooden.
+        careful: Whether the new class must be of the same kind, or attested in the only triple of a prompt
+            without attributes of the entity, so that no tower has a beard and no horse is wooden.
 
     Returns:
         Parameters ``entity`` (its index), ``name`` (the new class) and ``attested``, the evidence for the new class:
@@ -85,7 +85,8 @@ def _fits(pool: Pool, world: World, at: int, name: str) -> bool:
     held = [triple for triple in pool.triples if at in (triple.subject, triple.object)]
     denies = any(absence[0] == entity.name for absence in pool.denied)
     plain = not entity.attributes and not denies and not pool.absent
-    return plain and bool(held) and all(_is_attested(pool, world, at, name, triple) for triple in held)
+    alone = len(pool.triples) == 1  # "a man on a surfboard riding a bike": beside others a likely relation is odd
+    return plain and alone and all(_is_attested(pool, world, at, name, triple) for triple in held)
 
 
 def _is_attested(pool: Pool, world: World, at: int, name: str, triple: Triple) -> bool:

@@ -83,6 +83,12 @@ def _first(prompt: Prompt, pool: Pool, texts: Iterator[str], problem: str) -> st
 
 
 _ENDS_OPEN = frozenset((Tag.COPULA, Tag.ARTICLE, Tag.THE, Tag.PREPOSITION, Tag.AND, Tag.AUXILIARY, Tag.TO, Tag.HIS))
+_DANGLES = re.compile(
+    r"\b(?:in front|on top|next|filled|covered|full|made|topped|surrounded|on the side)\s*(?:[.,!?]|$)"
+    r"|\b(?:while|when|that|which|who)\s+\w+\s*(?:[.,!?]|$)|\b(?:couple|group|pair|bunch|row) of (?:an?|the)\b",
+    re.I,
+)
+"""Ends of a phrase of which a part was taken out."""
 _ONE = re.compile(
     r"(?:^|[.!?]\s+|\s(?:of|draw|paint|show|generate|create)\s+)an?\s(?:(?!\band\b)[^,.])*?\s(?:are|were|have)\s", re.I
 )
@@ -94,7 +100,9 @@ def _is_grammatical(text: str) -> bool:
     ends = [before for before, token in zip(tokens, tokens[1:], strict=False) if token.tag is Tag.STOP]
     if tokens and tokens[-1].tag is not Tag.STOP:
         ends.append(tokens[-1])
-    return not any(token.tag in _ENDS_OPEN for token in ends) and not _ONE.search(text) and not _disagrees(tokens)
+    if any(token.tag in _ENDS_OPEN for token in ends) or _DANGLES.search(text) or _ONE.search(text):
+        return False
+    return not _disagrees(tokens)
 
 
 def _disagrees(tokens: list[Token]) -> bool:
@@ -149,15 +157,17 @@ def _facts(pool: Pool) -> Facts:
         (names[triple.subject], merged.get(triple.predicate, triple.predicate), names[triple.object])
         for triple in pool.triples
     )
-    denied = {(of_class(name),) for name in pool.absent}
+    denied: set[Absence] = {(of_class(name),) for name in pool.absent}
     denied |= {(of_class(what[0]), what[1], *map(of_class, what[2:])) for what in pool.denied}
     return entities, triples, frozenset(denied)
 
 
 def _change(before: Facts, after: Facts) -> tuple[object, ...]:
-    return tuple(part for old, new in zip(before[:2], after[:2], strict=True) for part in (new - old, old - new)) + (
-        after[2] - before[2],
-        before[2] - after[2],
+    (entities, triples, denied), (new_entities, new_triples, new_denied) = before, after
+    return (
+        *(new_entities - entities, entities - new_entities),
+        *(new_triples - triples, triples - new_triples),
+        *(new_denied - denied, denied - new_denied),
     )
 
 
@@ -200,9 +210,9 @@ def _put(text: str, places: list[tuple[re.Match[str], bool]], name: str) -> str:
         new = vg150().plural(name) if is_plural else name
         if not is_plural and name in inflection.PLURAL_ONLY and before:
             new = f"pair of {name}"
-        if old[0].isupper() and not old.isupper():
+        if old[0].isupper() and (len(old) == 1 or not old.isupper()):
             new = new[0].upper() + new[1:]
-        elif old.isupper() and len(old) > 1:
+        elif text.isupper():
             new = new.upper()
         text = text[: match.start()] + _article_before(before, new) + new + text[match.end() :]
     return text
