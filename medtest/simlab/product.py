@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from medtest.core.recent import Recent
 from medtest.simlab.answering.draws import Draws
 from medtest.simlab.answering.phrasing import STYLES, filled, phrase
-from medtest.simlab.answering.topics import PromptQuestion, questions_in, topic_of
+from medtest.simlab.answering.topics import PromptQuestion, Topic, questions_in, topic_of
 from medtest.simlab.defects import Defects, Utterance, number_of, with_defects
-from medtest.simlab.seeing.sight import NOT_RELEVANT, PictureTraits, Sight, answers
+from medtest.simlab.seeing.sight import NONE, NOT_RELEVANT, PictureTraits, Sight, answers
 
 Picture = NDArray[np.uint8]
 Truth = Mapping[str, Sequence[str]]
@@ -105,6 +105,8 @@ class Product:
         """
         if question.topic is None:
             return Utterance((NOT_RELEVANT,))
+        if question.topic == Topic.UNKNOWN_THING:
+            return Utterance((NONE,))
         truth = self._truths.get(sha256, {}).get(question.topic)
         words = truth if truth is not None else answers(sight, question.topic)
         return self._defective(words, question, sight.traits, sha256, seed)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import unquote
 
 import numpy as np
@@ -16,6 +18,7 @@ from medtest.report.mlflow.metrics import child_of
 from medtest.report.pages.browser.data import browser_of
 from medtest.report.pages.material import Material
 from medtest.report.pages.page import report_html
+from medtest.report.tracking.artifacts import file_tags, staged
 from medtest.results.rates.slices import MISSING
 from medtest.results.records.wanted import Wanted
 from medtest.results.tables import make_tables
@@ -83,6 +86,24 @@ def test_the_table_is_written_and_goes_to_mlflow(folder: Path, tmp_path: Path) -
     bare = Material(folder=folder, wanted=WANTED, tables=without)
     assert "Failing slices" not in page_of(bare)
     assert "tables/slices.json" not in child_of(bare, tmp_path, run_id=None, ended_well=True).tables
+
+
+def test_a_table_that_is_gone_is_empty_in_mlflow(folder: Path, tmp_path: Path) -> None:
+    tables = make_tables(folder, WANTED)
+    without = replace(tables, slices=replace(tables.slices, frame=tables.slices.frame.iloc[:0], worst=()))
+    before, after = (
+        child_of(Material(folder=folder, wanted=WANTED, tables=made), tmp_path, run_id=None, ended_well=True)
+        for made in (tables, without)
+    )
+    mine = {"mlflow.loggedArtifacts": json.dumps([{"path": "notes.json", "type": "table"}])}
+    held = file_tags(before, mine)
+    run = SimpleNamespace(info=SimpleNamespace(run_id="r", start_time=0), data=SimpleNamespace(tags=held))
+    with staged(after, run) as files:
+        shown = {f"{place}/{path.name}": json.loads(path.read_text()) for path, place in files if place == "tables"}
+    assert shown["tables/slices.json"] == {"columns": [], "data": []}
+    assert shown["tables/efr.json"]["data"]
+    paths = {entry["path"] for entry in json.loads(file_tags(after, held)["mlflow.loggedArtifacts"])}
+    assert paths >= {"notes.json", "tables/efr.json"} and "tables/slices.json" not in paths
 
 
 def test_without_the_extra_report_and_console_say_how_to_get_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

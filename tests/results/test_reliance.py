@@ -165,7 +165,7 @@ def test_what_ships_rests_on_the_evidence(
 
 @pytest.mark.slow
 def test_a_drawing_service_draws_what_the_prompt_says(tmp_path: Path) -> None:
-    frame = table(tmp_path, "t2i", ["simlab_images"], relations=["ss", "prompt_emptied"], limit=6)
+    frame = table(tmp_path, "t2i_controls", ["simlab_images"], limit=6)
     row = overall(frame)
     assert row["task"] == "depiction" and row["kept_percent"] == 0
     assert row["reliance_percent"] == row["sham_kept_percent"] > 0

@@ -11,8 +11,11 @@ import pytest
 from scipy.stats import binomtest
 
 from medtest.core.cases import Ask
+from medtest.language.questions.answers.parse import parse
 from medtest.language.questions.answers.values.answer import State
 from medtest.language.questions.questions import official
+from medtest.language.questions.values import Kind
+from medtest.relations.controls.premise import asks_about
 from medtest.simlab.answering.draws import Draws
 from medtest.simlab.answering.phrasing import REFUSALS, STYLES, phrase
 from medtest.simlab.answering.topics import Topic, topic_of
@@ -20,6 +23,7 @@ from medtest.simlab.defects import Defects, others
 from medtest.simlab.product import Product, Settings, picture_sha256
 from medtest.simlab.seeing.sight import PictureTraits, Sight, Thing, answers
 from medtest.systems.answering.shapes import shape_of, shape_of_all
+from medtest.tasks.ask.controls import affirms
 
 PICTURE = np.zeros((32, 32, 3), np.uint8)
 SEEN = Sight(
@@ -67,7 +71,7 @@ def test_every_style_says_what_is_meant(question) -> None:
         assert question.parse(refusal).state == State.REFUSAL
 
 
-@pytest.mark.parametrize("topic", list(Topic))
+@pytest.mark.parametrize("topic", [topic for topic in Topic if topic != Topic.UNKNOWN_THING])
 def test_another_answer_shares_nothing_with_the_first(topic: Topic) -> None:
     question = next(one for one in official() if topic_of(one.text) == topic)
     for words in LISTS.get(question.name) or WORDS[question.kind.value]:
@@ -196,3 +200,13 @@ def test_draws_are_even() -> None:
     assert abs(found.mean() - 0.5) < 0.02
     assert {Draws(0, k).one_of("y", "abc") for k in range(50)} == set("abc")
     assert phrase(product().say, None, Draws(0)).startswith("I do not understand")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_things_that_the_product_does_not_know_are_denied_in_words_that_the_reader_reads(style: str) -> None:
+    changed = asks_about("hip prosthesis", ASKS)
+    assert len(changed) >= 8
+    for ask in changed.values():
+        answer = product(styles=(style,)).answer(PICTURE, ask.text)
+        read = parse(answer, Kind(ask.kind), ask.id)
+        assert read.state != State.UNPARSED and not affirms(read), (ask.text, answer)

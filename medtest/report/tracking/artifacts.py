@@ -26,6 +26,8 @@ ARCHIVE = "files.zip"
 """Artifact that holds :attr:`medtest.report.tracking.Child.archived`."""
 _LOGGED_TABLES, _LOGGED_IMAGES = "mlflow.loggedArtifacts", "mlflow.loggedImages"
 """Tags that announce tables and pictures to MLflow's pages."""
+_TABLES = "tables/"
+"""Artifact folder of :attr:`medtest.report.tracking.Child.tables`."""
 _IMAGES = "images"
 _THUMBNAIL = 256
 _ZIP_TIME = (1980, 1, 1, 0, 0, 0)
@@ -79,11 +81,22 @@ def file_tags(child: Child, held: Mapping[str, str]) -> dict[str, str]:
         child: The child run.
         held: Tags of the run.
     """
-    logged = json.loads(held.get(_LOGGED_TABLES) or "[]")
+    gone = _gone(child, held)
+    logged = [entry for entry in _logged(held) if entry.get("path") not in gone]
     paths = {entry.get("path") for entry in logged}
     tables = logged + [{"path": name, "type": "table"} for name in child.tables if name not in paths]
-    tags = {_LOGGED_TABLES: json.dumps(tables)} if tables else {}
+    tags = {_LOGGED_TABLES: json.dumps(tables)} if tables or gone else {}
     return tags | ({_LOGGED_IMAGES: "True"} if child.pictures else {})
+
+
+def _logged(held: Mapping[str, str]) -> list[dict[str, Any]]:
+    return list(json.loads(held.get(_LOGGED_TABLES) or "[]"))
+
+
+def _gone(child: Child, held: Mapping[str, str]) -> set[str]:
+    """Return the tables of an earlier upload that the child no longer has."""
+    paths = {str(entry.get("path")) for entry in _logged(held)}
+    return {path for path in paths if path.startswith(_TABLES) and path not in child.tables}
 
 
 @contextlib.contextmanager
@@ -99,7 +112,9 @@ def staged(child: Child, run: Any) -> Iterator[list[tuple[Path, str]]]:
     with tempfile.TemporaryDirectory(prefix="medtest-") as name:
         folder = Path(name)
         files = [(path, place) for path, place in child.artifacts if path.is_file()]
-        files += [_table(folder, name, table) for name, table in child.tables.items()]
+        files += [_table(folder, name, _content(table)) for name, table in child.tables.items()]
+        # An artifact cannot be removed from every kind of store: a table that is gone becomes an empty one.
+        files += [_table(folder, name, {"columns": [], "data": []}) for name in sorted(_gone(child, run.data.tags))]
         files += _pictures(folder, child.pictures, run)
         archived = [(path, place) for path, place in child.archived if path.is_file()]
         if archived:
@@ -126,10 +141,13 @@ def send_files(client: MlflowClient, run: Any, files: Sequence[tuple[Path, str]]
         store.log_artifact(str(path), place or None)
 
 
-def _table(folder: Path, name: str, table: pd.DataFrame) -> tuple[Path, str]:
-    """Write a table in the format of MLflow's ``log_table``, which would append to an existing one."""
+def _content(table: pd.DataFrame) -> dict[str, Any]:
     plain = table.astype(object).where(table.notna(), None)
-    content = {"columns": [str(column) for column in plain.columns], "data": plain.to_numpy().tolist()}
+    return {"columns": [str(column) for column in plain.columns], "data": plain.to_numpy().tolist()}
+
+
+def _table(folder: Path, name: str, content: Mapping[str, Any]) -> tuple[Path, str]:
+    """Write a table in the format of MLflow's ``log_table``, which would append to an existing one."""
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(content, default=str), encoding="utf-8")

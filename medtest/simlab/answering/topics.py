@@ -32,6 +32,8 @@ class Topic(StrEnum):
     TOOLS = "tools"
     SIZE = "size"
     POLYP_TYPE = "polyp_type"
+    UNKNOWN_THING = "unknown_thing"
+    """Place, number, colour, size or type of a thing that the product does not know, which it therefore denies."""
 
 
 COUNTS = frozenset({Topic.FINDING_COUNT, Topic.POLYP_COUNT, Topic.TOOL_COUNT})
@@ -44,6 +46,8 @@ ABOUT_TOOLS = frozenset({Topic.TOOL_COUNT, Topic.TOOL_PLACE, Topic.TOOLS})
 WORDS = yaml.safe_load(Path(__file__).with_name("words.yaml").read_text(encoding="utf-8"))
 """The product's vocabulary, ``words.yaml``."""
 _RULES = [(Topic(topic), [re.compile(word) for word in words]) for topic, *words in WORDS["rules"]]
+_PRESUMES = re.compile(WORDS["presumes"])
+_SIZE_OF_OTHER = re.compile(WORDS["size_of_other"])
 _SENTENCE = re.compile(r"[^.?!\n]*\?")
 _LISTED = re.compile(
     r"^\s*(?:[-*]\s+)?(?:(?P<number>\d{1,3})[.):]\s+)?(?:[*`\"']{0,2}(?P<name>[A-Za-z_]\w{0,60})[*`\"']{0,2}:\s+)?"
@@ -77,6 +81,14 @@ def topic_of(text: str) -> Topic | None:
     return None
 
 
+def _asked(text: str) -> Topic | None:
+    """Return the topic of a question that was asked, which may presume an unknown thing."""
+    low, topic = " ".join(text.lower().split()), topic_of(text)
+    if topic == Topic.SIZE and _SIZE_OF_OTHER.search(low):
+        return Topic.UNKNOWN_THING
+    return Topic.UNKNOWN_THING if topic is None and _PRESUMES.search(low) else topic
+
+
 @lru_cache(maxsize=4096)
 def questions_in(prompt: str) -> tuple[PromptQuestion, ...]:
     """Return the questions of a prompt in order, each with its list entry.
@@ -92,8 +104,8 @@ def questions_in(prompt: str) -> tuple[PromptQuestion, ...]:
         listed = _LISTED.match(line)
         key = (listed["name"] or listed["number"] or "") if listed is not None else ""
         sentences = [listed["text"]] if listed is not None and key else _SENTENCE.findall(line)
-        questions += [PromptQuestion(key, sentence.strip(), topic_of(sentence)) for sentence in sentences]
+        questions += [PromptQuestion(key, sentence.strip(), _asked(sentence)) for sentence in sentences]
     understood = [question for question in questions if question.topic is not None]
     if understood or questions:
         return tuple(understood or questions[-1:])
-    return (PromptQuestion("", shown.strip(), topic_of(shown)),)
+    return (PromptQuestion("", shown.strip(), _asked(shown)),)
