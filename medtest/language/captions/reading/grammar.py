@@ -36,6 +36,7 @@ _VAGUE = frozenset(
         ),
         *("respectively", "it", "them", "him", "itself", "themselves", "where", "when", "if", "because", "so", "than"),
         *("almost", "half", "pairs", "dozens", "instead", "except", "like", "as", "if", "which", "whose", "before"),
+        *("someone", "somebody", "something", "anyone", "everyone", "everything", "including", "includes", "include"),
         *("after", "until", "every", "all", "most", "few", "fewer", "more", "less", "only"),
     )
 )
@@ -45,10 +46,13 @@ _THINGS = frozenset(
     ("tower", "stop", "light", "board", "box", "house", "park", "bench", "sign", "pole", "store", "shop", "hat")
 )
 """Nouns that are hardly verbs after another noun."""
+_JOINED = frozenset(("covered", "colored", "coloured", "filled", "topped", "lined", "shaped"))
+"""Participles that belong to the noun before them, as in "a snow covered mountain"."""
 _WITHIN = frozenset(
     (Tag.ADJECTIVE, Tag.MODIFIER, Tag.ADVERB, Tag.AND, Tag.COMMA, Tag.NUMBER, Tag.QUANTITY, Tag.ORDINAL)
 )
 _SIDES = frozenset(("left", "right", "center", "centre", "middle", "top", "bottom", "back", "front"))
+_BEFORE_OF = frozenset((Tag.NOUN, Tag.PARTICIPLE, Tag.ADJECTIVE, Tag.QUANTITY, Tag.NUMBER, Tag.COPULA))
 _BEFORE_NOUNS = frozenset((Tag.HIS, Tag.ARTICLE, Tag.ADJECTIVE, Tag.PREPOSITION, Tag.NUMBER))
 _PARTS = frozenset(
     (
@@ -57,6 +61,44 @@ _PARTS = frozenset(
     )
 )
 """Words of a collection that are also a part of what follows "of" ("the stalk of a polyp")."""
+
+
+_POSTURES = frozenset(
+    ("sit", "stand", "lie", "lay", "park", "seat", "place", "set", "mount", "locate", "situate", "hang")
+)
+_DONE_BY_THINGS = frozenset(
+    (
+        *(
+            "surround",
+            "cover",
+            "light",
+            "illuminate",
+            "pull",
+            "cross",
+            "hit",
+            "strike",
+            "follow",
+            "frame",
+            "support",
+            "tow",
+        ),
+        *(
+            "border",
+            "flank",
+            "fill",
+            "decorate",
+            "hold",
+            "crush",
+            "shade",
+            "block",
+            "power",
+            "separate",
+            "hide",
+            "carry",
+        ),
+    )
+)
+"""What things can do, so that "by" names an agent."""
 
 
 class PromptNoun(NounTraits):
@@ -154,6 +196,8 @@ class ClauseReading(CaptionReading):
         with_role = state.last_role not in ("", "&") and state.last != state.main
         if token.base and state.pending is None and token.base != "of" and self._doubts_place(token, with_role):
             self.doubts.append(token.word)
+        if token.base == "of" and self.at and self.tokens[self.at - 1].tag not in _BEFORE_OF:
+            self.doubts.append("of")
         super()._preposition(token)
 
     def _doubts_place(self, token: Token, named_last: bool) -> bool:
@@ -225,6 +269,10 @@ class ClauseReading(CaptionReading):
         following = self.tokens[group.end].word if group.end < len(self.tokens) else ""
         if heads and heads[-1] in lexicon()["always_collections"] and following != "of":
             self.doubts.append(heads[-1])  # "a large group is sitting"
+        if any(
+            token.word in _JOINED and at and tokens[at - 1].tag is not Tag.ADVERB for at, token in enumerate(tokens)
+        ):
+            self.doubts.append(group.name)  # "a snow covered mountain"
         measures = [token for token in tokens if token.word in lexicon()["collections"] and token.tag is Tag.NOUN]
         vague = any(token.word in _PARTS for token in measures)
         if measures and (vague or any(token.tag is Tag.NUMBER for token in tokens)):
@@ -312,20 +360,7 @@ class ClauseReading(CaptionReading):
 
 
 def _is_place(token: Token, agent: Phrase) -> bool:
-    """Return True if "by" may tell where something is: "parked by a river", unless a being follows."""
-    postures = (
-        "sit",
-        "stand",
-        "lie",
-        "lay",
-        "park",
-        "seat",
-        "place",
-        "set",
-        "mount",
-        "locate",
-        "situate",
-        "hang",
-        "position",
-    )
-    return token.base in postures and not is_being(agent.name)
+    """Return True if "by" may tell where something is: "perched by a river", unless a being or a vehicle follows."""
+    if is_being(agent.name) or PromptNoun(agent.name, None, []).vehicle:
+        return token.base in _POSTURES and not is_being(agent.name)
+    return token.base not in _DONE_BY_THINGS

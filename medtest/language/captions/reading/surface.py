@@ -110,7 +110,11 @@ def _kind_of_picture(command: str, lists: _Lists) -> list[str]:
 
 def _is_list(parts: list[str], has_tags: bool) -> bool:
     """Return True if the parts are separate things: no "and" opens one, and none continues the part before it."""
-    if len(parts) < 2 or any(_continues(part.lower().split()) for part in parts[1:]):
+    if (
+        len(parts) < 2
+        or any(map(_is_unfinished, parts[:-1]))
+        or any(_continues(part.lower().split()) for part in parts[1:])
+    ):
         return False
     return has_tags or not any(re.search(r"\b(?:and|or)\b", part) for part in parts)
 
@@ -124,6 +128,14 @@ def _continues(words: list[str]) -> bool:
     opens = lexicon()["articles"] | lexicon()["definite"] | lexicon()["possessives"]
     following = words[1] if len(words) > 1 else STOP
     return following in opens or following in lexicon().numbers or not continues(following)
+
+
+def _is_unfinished(part: str) -> bool:
+    """Return True if a noun must follow a part: "a dirty", before "rundown kitchen"."""
+    last = part.lower().split()[-1]
+    lists = lexicon()
+    opens = lists["articles"] | lists["possessives"] | lists["definite"] | lists["adjectives"] | lists["colours"]
+    return last in opens and not known_noun(last)
 
 
 def _is_tag(part: str, lists: _Lists) -> bool:
