@@ -127,9 +127,10 @@ def test_a_file_of_the_user_is_never_overwritten(target: Path) -> None:
         read_reviews(target)
 
 
-def test_a_run_reads_reviewed_prompts_first_and_says_how_many(target: Path) -> None:
+@pytest.mark.parametrize("words", ["own", "template"])
+def test_a_run_reads_reviewed_prompts_first_and_says_how_many(target: Path, words: Any) -> None:
     def seeds() -> tuple[dict[str, Any], tuple[str, ...], str]:
-        settings = CaptionSettings(min_triples=0, words="template")
+        settings = CaptionSettings(min_triples=0, words=words)
         source = Captions(dataset="d", settings=settings, root=target.parent, suite_seed=1)
         pools = {}
         for ref in source.places():

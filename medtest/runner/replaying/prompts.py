@@ -76,8 +76,10 @@ def prompts_of(suite: Suite, invocation: Invocation, most: int) -> ExportedPromp
     drawn: Counter[str] = Counter()
     for unit in parts.plan(refs).units():
         chosen = unit.chosen(limit=invocation.limit, only=invocation.only)
-        seed = parts.prepared(refs[unit.index][0], unit.ref) if chosen else None
-        for index in chosen if seed is not None else ():
+        if not chosen:
+            continue
+        seed = parts.prepared(refs[unit.index][0], unit.ref)
+        for index in chosen:
             case = parts.make(seed, unit.cases[index])
             first = _first(parts, case.address)
             if case.follow is None or case.follow.prompt is None:

@@ -135,6 +135,5 @@ def under_review(reading: PromptReading, reviews: Mapping[str, Review]) -> Promp
     review = reviews.get(reading.text)
     if review is None:
         return reading
-    kept = {"command": reading.command, "tags": reading.tags}
     measures = reading.measures if review.reading.pool.entities == reading.pool.entities else ()
-    return replace(review.reading, measures=measures, **kept)
+    return replace(review.reading, measures=measures, command=reading.command, tags=reading.tags)
