@@ -209,10 +209,7 @@ class Campaign:
         return outcome
 
     async def _call(self, request: Request, key: str) -> Outcome:
-        """Call until there is an outcome; under a budget in dollars the first request is sent alone.
-
-        Servers count pictures by their own rules: the first answer corrects the estimate for later reservations.
-        """
+        """Call until there is an outcome; under a budget in dollars first alone, whose answer corrects the estimate."""
         if self.budget.max_usd is not None and not self._scouted:
             async with self._scouting:
                 if not self._scouted:
@@ -241,11 +238,9 @@ class Campaign:
             try:
                 reservation, permit = await self._acquire(tokens, None if task else usd, tally)
             except TimeoutError:
-                return self._failed(request, key, tally, tally.why(reply, self.retries, _now()))
-            if tally.sent == 0:
-                tally.began = _now()
-            else:
-                self._retried += 1
+                return self._failed(request, key, tally, reply)
+            tally.began = tally.began if tally.sent else _now()
+            self._retried += tally.sent > 0
             tally.sent += 1
             sent_at = self._door.now()
             worth = (usd if task is None else task.usd, task)
@@ -262,8 +257,9 @@ class Campaign:
             others = () if reply.more or reply.trouble == Trouble.NO_SEVERAL else others
             await self._pause(reply, tally)
 
-    def _failed(self, request: Request, key: str, tally: Tally, reason: str) -> Outcome:
-        return failed(request, key, tally, reason, priced=self.budget.price is not None)
+    def _failed(self, request: Request, key: str, tally: Tally, reply: Reply) -> Outcome:
+        why = tally.why(reply, self.retries, _now())
+        return failed(request, key, tally, why, priced=self.budget.price is not None)
 
     async def _acquire(self, tokens: Tokens, usd: float | None, tally: Tally) -> tuple[Reservation, Permit]:
         """Wait for budget and limiter; a call without further cost (None) does not wait for the budget.
@@ -284,10 +280,12 @@ class Campaign:
 
     async def _reserve_and_enter(self, tokens: Tokens, usd: float | None, tally: Tally) -> tuple[Reservation, Permit]:
         reservation = self.budget.counted() if usd is None else await self.budget.reserve(usd)
-        patience = self._patience(tally)
         try:
             permit = await self.limiter.enter(
-                tokens.prompt + tokens.completion, again=tally.sent > 0, patience=patience, stop=self.stopping
+                tokens.prompt + tokens.completion,
+                again=tally.sent > 0,
+                patience=self._patience(tally),
+                stop=self.stopping,
             )
         except BaseException as error:
             self.budget.settle(reservation, 0.0, billable=False)
@@ -366,10 +364,7 @@ class Campaign:
 
     def _outcome(self, request: Request, key: str, tally: Tally, reply: Reply, cost: float | None) -> Outcome | None:
         if reply.state is None:
-            now = _now()
-            if tally.again(reply, self.retries, now):
-                return None
-            return self._failed(request, key, tally, tally.why(reply, self.retries, now))
+            return None if tally.again(reply, self.retries, _now()) else self._failed(request, key, tally, reply)
         return answered(request, key, reply.state, tally, reply, priced=cost is not None)
 
     async def _pause(self, reply: Reply, tally: Tally) -> None:

@@ -41,6 +41,8 @@ class DiffusersSettings(SystemSettings):
         width: Width in pixels; null leaves it to the pipeline.
         height: Height in pixels; null leaves it to the pipeline.
         negative_prompt: Content to exclude from the picture; null is not passed.
+        pictures_per_call: Most pictures of one prompt, its source and repeats, that the pipeline draws together: faster
+            on a graphics card, but rounding may differ from single pictures.
         precision: Number type for computation; ``own`` is the type of the files.
     """
 
@@ -51,6 +53,7 @@ class DiffusersSettings(SystemSettings):
     width: int | None = Field(default=None, ge=8, le=4096)
     height: int | None = Field(default=None, ge=8, le=4096)
     negative_prompt: str | None = Field(default=None, max_length=10_000)
+    pictures_per_call: int = Field(default=1, ge=1, le=64, json_schema_extra=TRUSTED)
     precision: Literal["own", "float32", "bfloat16", "float16"] = "own"
 
 
@@ -115,16 +118,28 @@ class Diffusers(LocalDrawing):
         self._pipeline.to(device)
         self._device = device
 
+    @property
+    def at_once(self) -> int:
+        """Most pictures of one prompt that are drawn together."""
+        return self.settings.pictures_per_call
+
     def draw(self, call: Asking) -> Image:
         """Return the pipeline's picture.
 
         Raises:
             Filtered: The safety checker blocked it.
         """
+        (picture,) = self.draw_together([call])
+        if isinstance(picture, Filtered):
+            raise picture
+        return picture
+
+    def draw_together(self, calls: Sequence[Asking]) -> Sequence[Image | Filtered]:
+        """Return the pipeline's pictures of one prompt, each by its seed; Filtered where the checker blocked one."""
         import torch
 
         own = self.settings
-        seed = call.seed if own.seed == "case" else int(own.seed)
+        seeds = [call.seed if own.seed == "case" else int(own.seed) for call in calls]
         options = {
             "num_inference_steps": own.steps,
             "guidance_scale": own.guidance,
@@ -133,17 +148,18 @@ class Diffusers(LocalDrawing):
             "negative_prompt": own.negative_prompt,
         }
         # A CPU generator yields the same numbers on every device.
-        generator = torch.Generator("cpu").manual_seed(seed)
+        generators = [torch.Generator("cpu").manual_seed(seed) for seed in seeds]
         with torch.inference_mode():
             result = self._pipeline(
-                prompt=call.required_prompt.text,
-                generator=generator,
+                prompt=calls[0].required_prompt.text,
+                num_images_per_prompt=len(calls),
+                generator=generators,
                 output_type="np",
                 **{name: value for name, value in options.items() if value is not None},
             )
-        if any(getattr(result, "nsfw_content_detected", None) or ()):
-            raise Filtered("the pipeline's safety checker rejected the picture")
-        return to_pixels(result.images[0])
+        flags = getattr(result, "nsfw_content_detected", None) or [False] * len(calls)
+        rejected = Filtered("the pipeline's safety checker rejected the picture")
+        return [rejected if flag else to_pixels(image) for flag, image in zip(flags, result.images, strict=True)]
 
     def close(self) -> None:
         """Release the pipeline."""

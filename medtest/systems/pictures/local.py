@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar
 
@@ -38,6 +39,11 @@ class LocalDrawing(AskingSystem):
     _drawn = 0
 
     @property
+    def at_once(self) -> int:
+        """Most pictures of one prompt that are drawn together."""
+        return 1
+
+    @property
     def kept_size(self) -> int | None:
         """Longer side to which pictures are resized before they are stored; None keeps their size."""
         return None
@@ -56,6 +62,13 @@ class LocalDrawing(AskingSystem):
             raise MedtestError(f"{self.record_name} has no folder for its pictures")
         self._store = KeptPictures(self._folder / PICTURES, size=self.kept_size, threads=1)
 
+    def draw_together(self, calls: Sequence[Asking]) -> Sequence[Image | Filtered]:
+        """Return the pictures of calls with the same prompt, each by its own seed; see :meth:`draw`.
+
+        Only systems with :attr:`at_once` above 1 are asked for several.
+        """
+        return [self.draw(call) for call in calls]
+
     @abstractmethod
     def draw(self, call: Asking) -> Image:
         """Return the picture of a prompt.
@@ -70,21 +83,44 @@ class LocalDrawing(AskingSystem):
         """
 
     def ask(self, calls: Iterable[Asking | None]) -> Iterator[Asked]:
-        """Answer a stream of calls, one by one.
+        """Answer a stream of calls, one by one, or neighbours with the same prompt together.
 
         Raises:
             OutputProblem: A picture cannot be stored.
         """
+        together: list[Asking] = []
         for call in calls:
-            if call is not None:
-                yield self._asked(call)
-                self._drawn += 1
+            if together and (call is None or not self._joins(call, together)):
+                yield from self._all(together)
+                together = []
+            if call is not None and self.at_once == 1:
+                yield from self._all([call])
+            elif call is not None:
+                together.append(call)
+        yield from self._all(together)
 
-    def _asked(self, call: Asking) -> Asked:
-        began = time.perf_counter()
+    def _joins(self, call: Asking, together: Sequence[Asking]) -> bool:
+        return len(together) < self.at_once and call.required_prompt.text == together[0].required_prompt.text
+
+    def _all(self, calls: Sequence[Asking]) -> Iterator[Asked]:
+        drawn: Sequence[Image | Filtered | None] = [None] * len(calls)
+        seconds = 0.0
+        if len(calls) > 1:
+            began = time.perf_counter()
+            with suppress(Exception):  # which of them fails shows when they are drawn one by one
+                drawn = self.draw_together(calls)
+            seconds = (time.perf_counter() - began) / len(calls)
+        for call, picture in zip(calls, drawn, strict=True):
+            yield self._asked(call, picture, seconds)
+            self._drawn += 1
+
+    def _asked(self, call: Asking, drawn: Image | Filtered | None = None, spent: float = 0.0) -> Asked:
+        began = time.perf_counter() - spent
         why, picture = "", ""
         try:
-            pixels = self.draw(call)
+            if isinstance(drawn, Filtered):
+                raise drawn
+            pixels = self.draw(call) if drawn is None else drawn
             if is_blank(pixels):
                 raise Filtered(BLANK)
             picture = self._put(pixels)

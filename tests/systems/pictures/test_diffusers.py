@@ -51,6 +51,22 @@ def test_the_case_decides_the_picture(folder: Path, tmp_path: Path) -> None:
     assert fixed == [same]
 
 
+@pytest.mark.slow
+def test_pictures_of_one_prompt_are_drawn_together_each_by_its_seed(folder: Path, tmp_path: Path) -> None:
+    calls = [call(number, "a red dog", seed=number) for number in range(3)] + [call(3, "two cars", seed=1)]
+    single = [output(one) for one in asked(system(folder), tmp_path, calls)]
+    made, files = system(folder, pictures_per_call=2), PictureFiles(tmp_path / "run" / PICTURES)
+    drawn: list[int] = []
+    draw = made.draw_together
+    made.draw_together = lambda some: drawn.append(len(some)) or draw(some)  # type: ignore[func-returns-value, method-assign]
+    together = [output(one) for one in asked(made, tmp_path, calls)]
+    assert drawn == [2, 1, 1]
+    for one, two in zip(single, together, strict=True):
+        pixels = [files.read("images", answer.picture).astype(int) for answer in (one, two)]
+        assert np.abs(pixels[0] - pixels[1]).max() <= 1  # rounding
+    assert len({answer.picture for answer in together}) == 4
+
+
 def test_what_is_in_the_folder_counts(folder: Path, tmp_path: Path) -> None:
     other = shutil.copytree(folder, tmp_path / "other")
     assert system(folder).fingerprint() == system(other).fingerprint()
