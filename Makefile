@@ -19,6 +19,9 @@ SLOW   ?= slow
 COVERAGE ?=
 COUNTS := .coverage_counts
 
+# Tests start many processes, each of which would compile what it imports: uv installs no compiled code.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help demo test slow s3 lint docs ui server bench install clean
 help:
 	@echo "make demo   set up, run suite polyp_seg on two bundled networks, print the EFR table and where the report lies"
