@@ -9,6 +9,7 @@ from typing import Any
 
 from medtest.api.faulty.faults import Faults
 from medtest.simlab.defects import Defects
+from medtest.simlab.drawing.clinical.defects import ClinicalDefects
 from medtest.simlab.drawing.defects import DrawingDefects
 
 MODEL = "simlab-simulated"
@@ -36,6 +37,7 @@ class Config:
         seed: Seed of the product's draws.
         defects: Defects of its answers.
         drawing: Defects of its pictures.
+        clinical: Defects of its medical pictures.
         styles: Styles of its answers.
         reader: ``pixels`` looks at pictures; ``truth`` uses the answers sent to :data:`TRUTH_DOOR`, and looks
             otherwise.
@@ -50,6 +52,7 @@ class Config:
     seed: int = 0
     defects: Defects = field(default_factory=Defects)
     drawing: DrawingDefects = field(default_factory=DrawingDefects)
+    clinical: ClinicalDefects = field(default_factory=ClinicalDefects)
     styles: tuple[str, ...] = ()
     reader: str = "pixels"
     ocr: str = "auto"
@@ -68,8 +71,11 @@ class Config:
         """Return the configuration from :meth:`to_json`."""
         values = json.loads(line)
         values["defects"], values["faults"] = Defects(**values["defects"]), Faults(**values["faults"])
-        drawing: dict[str, Any] = {
-            name: tuple(v) if isinstance(v, list) else v for name, v in values["drawing"].items()
-        }
-        values["drawing"] = DrawingDefects(**drawing)
+        values["drawing"] = DrawingDefects(**_with_tuples(values["drawing"]))
+        values["clinical"] = ClinicalDefects(**_with_tuples(values["clinical"]))
         return cls(**{**values, "styles": tuple(values["styles"])})
+
+
+def _with_tuples(values: dict[str, Any]) -> dict[str, Any]:
+    """Return JSON values with tuples for lists."""
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}

@@ -144,7 +144,7 @@ def product_of(config: Config) -> Product:
 def server_of(config: Config) -> FaultServer:
     """Return the server of a configuration, not started."""
     desk = Desk(product_of(config), tells=config.reader == "truth")
-    drawing = DrawingDesk(Artist(config.seed, config.drawing))
+    drawing = DrawingDesk(Artist(config.seed, config.drawing, clinical=config.clinical))
     doors = {TRUTH_DOOR: desk.learn, SESSION_DOOR: drawing.session}
     if config.tells_drawn:
         doors[DRAWN_DOOR] = drawing.truth

@@ -53,6 +53,7 @@ SYSTEMS: dict[str, str] = {
     "sanet": "medtest.systems.segmentation.families:SANetSystem",
     "shape_prior": "medtest.systems.segmentation.volumes.shape_prior:ShapePrior",
     "simlab": "medtest.systems.answering.simlab:Simlab",
+    "simlab_clinical": "medtest.systems.pictures.simlab_clinical:SimlabClinical",
     "simlab_images": "medtest.systems.pictures.simlab_images:SimlabImages",
     "smoothed_median": "medtest.systems.restoration.local_histogram:SmoothedMedian",
     "smoothed_shock": "medtest.systems.restoration.local_histogram:SmoothedShock",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from medtest.core.cases import Json
 from medtest.phantoms.capsule.contents import draw_contents
-from medtest.phantoms.capsule.lesions import KINDS, paint, plan_lesions, villi
+from medtest.phantoms.capsule.lesions import KINDS, Lesion, paint, plan_lesions, villi
 from medtest.phantoms.capsule.wall import make_wall
 from medtest.phantoms.classes import CAPSULE
 from medtest.phantoms.colon.camera import develop
@@ -61,7 +61,8 @@ def make(index: int, suite_seed: int, *, size: int = SIZE) -> LabelledPhantom:
     check_request(index, size)
     label = balanced(suite_seed, WHAT, index, NAMES)
     with portable_opencv():
-        return _render(partial(stream, suite_seed, WHAT, index), size, label)
+        part = partial(stream, suite_seed, WHAT, index)
+        return render(part, size, lambda light: plan_lesions(part("plan"), label, light))
 
 
 def _field(frame: str, size: int) -> Field:
@@ -74,14 +75,23 @@ def _field(frame: str, size: int) -> Field:
     return canvas.field()
 
 
-def _render(part: Callable[[str], np.random.Generator], size: int, label: str) -> LabelledPhantom:
+def render(
+    part: Callable[[str], np.random.Generator], size: int, plan: Callable[[Field], Sequence[Lesion]]
+) -> LabelledPhantom:
+    """Draw a frame.
+
+    Args:
+        part: Returns the random stream of a part of the picture.
+        size: Pixels a side.
+        plan: Returns the lesions on a wall with this light, float32 h×w.
+    """
     shot = part("shot")
     dark = shot.random() < 0.12
     exposure = float(shot.uniform(0.3, 0.55)) if dark else 2.0 ** float(shot.normal(0.0, 0.28))
     blur = float(shot.uniform(0.6, 1.6)) if shot.random() < 0.25 else 0.0
     frame = "round" if shot.random() < 0.6 else "octagonal"
     wall = make_wall(part("wall"))
-    lesions = plan_lesions(part("plan"), label, wall.light)
+    lesions = [*plan(wall.light)]
     shape = (size, size)
     where = plane(size)
     pixels = size / 320.0

@@ -78,10 +78,26 @@ def plan_lesions(rng: np.random.Generator, label: str, light: Field) -> list[Les
         return []
     kind = pick(rng, dict(kinds))
     low, high = COUNTS[kind]
+    contrast = float(rng.uniform(0.45, 1.0))
+    return place_lesions(rng, kind, int(rng.integers(low, high + 1)), contrast, light)
+
+
+def place_lesions(
+    rng: np.random.Generator, kind: str, count: int, contrast: float, light: Field, first: int = 0
+) -> list[Lesion]:
+    """Draw positions and shapes of some lesions of one kind.
+
+    Args:
+        rng: The stream of the plan.
+        kind: One of :data:`RADII`'s kinds.
+        count: How many.
+        contrast: Their mean contrast, 0 to 1.
+        light: float32 h×w, illumination, about 1 on average.
+        first: Number of the first lesion.
+    """
     lesions: list[Lesion] = []
     centre: tuple[float, float] | None = None
-    contrast = float(rng.uniform(0.45, 1.0))
-    for number in range(int(rng.integers(low, high + 1))):
+    for number in range(first, first + count):
         small, large = RADII[kind]
         radius = small * (large / small) ** float(rng.random())
         reach = 0.8 - min(0.4, radius)

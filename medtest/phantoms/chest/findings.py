@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -37,18 +38,28 @@ class Drawn:
     traces: dict[str, Json] = field(default_factory=dict)
 
 
+def nothing_drawn(chest: Chest) -> Drawn:
+    """Return the additions to a healthy chest: none."""
+    shape = chest.where.shape
+    return Drawn(added=np.zeros(shape, np.float32), air=np.ones(shape, np.float32), markings=np.ones(shape, np.float32))
+
+
 def draw_findings(part: Callable[[str], np.random.Generator], chest: Chest, plan: dict[str, Planned]) -> Drawn:
     """Draw every planned finding, each from its own random stream."""
-    shape = chest.where.shape
-    drawn = Drawn(
-        added=np.zeros(shape, np.float32), air=np.ones(shape, np.float32), markings=np.ones(shape, np.float32)
-    )
+    drawn = nothing_drawn(chest)
+    add_findings(part, chest, plan, drawn)
+    return drawn
+
+
+def add_findings(
+    part: Callable[[str], np.random.Generator], chest: Chest, plan: dict[str, Planned], drawn: Drawn
+) -> None:
+    """Draw every planned finding beside those that are drawn already."""
     for name, planned in plan.items():
         if name in _DRAW:
             trace = _DRAW[name](part(name), chest, planned, drawn)
             if trace is not None:
                 drawn.traces[name] = {"strength": round(planned.strength, 3), **trace}
-    return drawn
 
 
 def _side(planned: Planned, *, paired: bool = False) -> str:
@@ -135,9 +146,29 @@ def _nodule(rng: np.random.Generator, chest: Chest, planned: Planned, drawn: Dra
 
 
 def _opacity(rng: np.random.Generator, chest: Chest, side: int, radius_cm: float, dense: float, drawn: Drawn) -> None:
-    """Draw a round opacity of a radius in centimetres and add it to the list."""
+    """Draw a round opacity of a radius in centimetres at a random position and add it to the list."""
+    paint_opacity(rng, chest, side, radius_cm, dense, drawn, _spot(rng, side, radius_cm * CM))
+
+
+def add_opacity(rng: np.random.Generator, chest: Chest, side: int, millimetres: float, drawn: Drawn) -> None:
+    """Draw a round opacity of a diameter, apart from those that are drawn already if there is room."""
+    radius = 0.05 * millimetres * CM
+    spots = [_spot(rng, side, radius) for _ in range(40)]
+    centres: list[Any] = [opacity["centre"] for opacity in drawn.round_opacities]  # type: ignore[index, call-overload]
+
+    def room(spot: Point) -> float:
+        return min((float(np.hypot(spot[0] - x, spot[1] - y)) for x, y in centres), default=1.0)
+
+    dense = 0.24 + 0.06 * float(rng.random())
+    paint_opacity(rng, chest, side, 0.05 * millimetres, dense, drawn, max(spots, key=room))
+
+
+def paint_opacity(
+    rng: np.random.Generator, chest: Chest, side: int, radius_cm: float, dense: float, drawn: Drawn, spot: Point
+) -> None:
+    """Draw a round opacity of a radius in centimetres at a position and add it to the list."""
     radius = radius_cm * CM
-    x, y = _spot(rng, side, radius)
+    x, y = spot
     near = chest.where.around(x, y, radius * 2.0)
     shape = blob(near, x, y, radius, stretch=float(rng.uniform(0.9, 1.1)), weights=ripples(rng, 5, 0.03))
     alpha = smoothstep(shape, -0.12, 0.35)

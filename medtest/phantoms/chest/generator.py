@@ -11,10 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.core.cases import Json
-from medtest.phantoms.chest.anatomy import attenuation, build_chest, draw_bones, draw_build, draw_markings
+from medtest.phantoms.chest.anatomy import (
+    Build,
+    Chest,
+    attenuation,
+    build_chest,
+    draw_bones,
+    draw_build,
+    draw_markings,
+)
 from medtest.phantoms.chest.devices import draw_devices
-from medtest.phantoms.chest.findings import draw_findings
-from medtest.phantoms.chest.plan import apply_plan, plan_findings
+from medtest.phantoms.chest.findings import Drawn, draw_findings
+from medtest.phantoms.chest.plan import Planned, apply_plan, plan_findings
 from medtest.phantoms.classes import CHEST, CHEST_PREVALENCE
 from medtest.phantoms.drawing import blurred, grain, plane, portable_opencv, to_bytes
 from medtest.phantoms.fields import Field, as_field
@@ -66,12 +74,28 @@ def make(index: int, suite_seed: int, *, size: int = SIZE) -> LabelledPhantom:
 
 
 def _render(part: Callable[[str], np.random.Generator], size: int) -> LabelledPhantom:
-
     plan = plan_findings(part("findings"), CHEST_PREVALENCE)
-    build = apply_plan(part("build"), draw_build(part("patient")), plan)
+    return render(part, size, apply_plan(part("build"), draw_build(part("patient")), plan), partial(_drawn, part, plan))
+
+
+def _drawn(part: Callable[[str], np.random.Generator], plan: dict[str, Planned], chest: Chest) -> Drawn:
+    return draw_findings(part, chest, plan)
+
+
+def render(
+    part: Callable[[str], np.random.Generator], size: int, build: Build, draw: Callable[[Chest], Drawn]
+) -> LabelledPhantom:
+    """Draw a radiograph of a patient.
+
+    Args:
+        part: Returns the random stream of a part of the picture.
+        size: Pixels a side.
+        build: The patient's build, changed by the findings.
+        draw: Draws the findings on the patient.
+    """
     where = plane(size, zoom=build.zoom, shift=build.shift)
     chest = build_chest(where, build)
-    drawn = draw_findings(part, chest, plan)
+    drawn = draw(chest)
     total = attenuation(part("tissue"), chest, drawn.air)
     draw_bones(part("bones"), total, chest)
     markings = draw_markings(part("markings"), chest)

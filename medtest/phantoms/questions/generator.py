@@ -69,7 +69,7 @@ def make(index: int, suite_seed: int, *, size: int = SIZE) -> QuestionPhantom:
     """
     check_request(index, size)
     with portable_opencv():
-        return _render(partial(stream, suite_seed, WHAT, index), size, plan(index, suite_seed))
+        return render(partial(stream, suite_seed, WHAT, index), size, plan(index, suite_seed))
 
 
 def plan(index: int, suite_seed: int) -> QuestionScene:
@@ -79,8 +79,8 @@ def plan(index: int, suite_seed: int) -> QuestionScene:
     return scene_of(stream(suite_seed, WHAT, index, "plan"), SCENES[int(order[place])], redraw=block > 0)
 
 
-def _render(part: Callable[[str], np.random.Generator], size: int, scene: QuestionScene) -> QuestionPhantom:
-
+def render(part: Callable[[str], np.random.Generator], size: int, scene: QuestionScene) -> QuestionPhantom:
+    """Draw a scene, each part of it from its own random stream."""
     work = make_wall(part("wall"), scene)
     polyps = draw_findings(part("findings"), work, scene)
     field_ = field_of_view(part("frame"), size)

@@ -146,7 +146,7 @@ SCENES: tuple[QuestionScene, ...] = tuple(
 )
 """Scenes of the first twenty pictures."""
 
-_LANDMARK_COLOURS: dict[str, tuple[str, ...]] = {
+LANDMARK_COLOURS: dict[str, tuple[str, ...]] = {
     "cecum": ("yellow", "pink"),
     "ileum": ("yellow", "pink"),
     "pylorus": ("red", "pink"),
@@ -176,7 +176,7 @@ def _redraw_details(rng: np.random.Generator, scene: QuestionScene) -> QuestionS
     text, box = bool(rng.random() < 0.45), bool(rng.random() < 0.3)
     landmark_cell, colour = scene.landmark_cell, scene.landmark_colour
     if colour and not scene.disease:  # lining grown over a z-line is red, so the line is not
-        colour = _pick(rng, _LANDMARK_COLOURS[scene.region])
+        colour = _pick(rng, LANDMARK_COLOURS[scene.region])
     if scene.region in ("cecum", "pylorus"):
         landmark_cell = _pick(rng, [cell for cell in CELLS if not (box and cell == BOX_CELL)])
     free = [cell for cell in CELLS if cell not in _blocked_cells(scene, landmark_cell, box=box)]

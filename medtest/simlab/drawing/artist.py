@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 from medtest.core.recent import Recent
 from medtest.phantoms.scenes import Placed, draw_scene
 from medtest.simlab.answering.draws import Draws
+from medtest.simlab.drawing.clinical.artist import ClinicalDrawing, drawn_order, paint_order
+from medtest.simlab.drawing.clinical.defects import ClinicalDefects, clinical_slips
+from medtest.simlab.drawing.clinical.reading import ClinicalPrompt, understood_order
 from medtest.simlab.drawing.defects import DrawingDefects, Slips, embellishment, erring, slips
 from medtest.simlab.drawing.layout import SceneLayout, laid_out
 from medtest.simlab.drawing.reading import understood
@@ -112,13 +115,21 @@ class Artist:
         seed: Seed of all draws.
         defects: Defects of the product.
         kept: Cache of layouts, which several artists may share, as they depend only on prompt, request seed and slips.
+        clinical: Defects of its medical pictures, which it draws for prompts that name such a picture.
     """
 
-    def __init__(self, seed: int = 0, defects: DrawingDefects | None = None, kept: Drawings | None = None) -> None:
+    def __init__(
+        self,
+        seed: int = 0,
+        defects: DrawingDefects | None = None,
+        kept: Drawings | None = None,
+        clinical: ClinicalDefects | None = None,
+    ) -> None:
         self.seed, self.defects = seed, defects or DrawingDefects()
+        self.clinical = clinical or ClinicalDefects()
         self.kept = kept or Drawings()
 
-    def draw(self, prompt: str, *, seed: int = 0, earlier: str = "") -> Drawing:
+    def draw(self, prompt: str, *, seed: int = 0, earlier: str = "") -> Drawing | ClinicalDrawing:
         """Return the drawing of a prompt.
 
         Args:
@@ -126,6 +137,18 @@ class Artist:
             seed: Seed of the request.
             earlier: The previous prompt of the session; "" for none.
         """
+        order = understood_order(prompt)
+        if order is not None:
+            return self.draw_order(order, prompt, seed)
+        return self.draw_scene(prompt, seed=seed, earlier=earlier)
+
+    def draw_order(self, order: ClinicalPrompt, prompt: str, seed: int) -> ClinicalDrawing:
+        """Return the drawing of a prompt for a medical picture."""
+        steady, fresh = Draws(self.seed, "clinical", prompt), Draws(self.seed, "clinical", prompt, seed)
+        return drawn_order(order, prompt, seed, clinical_slips(self.clinical, steady=steady, fresh=fresh))
+
+    def draw_scene(self, prompt: str, *, seed: int = 0, earlier: str = "") -> Drawing:
+        """Return the drawing of a prompt for a scene; arguments as for :meth:`draw`."""
         steady = Draws(self.seed, "drawing", prompt)
         fresh = Draws(self.seed, "drawing", prompt, seed)
         drawn_slips = slips(self.defects, understood(prompt), steady=steady, fresh=fresh)
@@ -153,7 +176,7 @@ class Artist:
         layout = laid_out(drawn_wishes, Random(key))  # noqa: S311 - not security-relevant
         return Drawing(layout=layout, slips=drawn_slips, revised=revised, paint=key, asked=wishes)
 
-    def paint(self, drawing: Drawing, size: int) -> Picture:
+    def paint(self, drawing: Drawing | ClinicalDrawing, size: int) -> Picture:
         """Return a drawing's pixels, uint8 ``size``×``size``×3 RGB.
 
         Raises:
@@ -161,6 +184,8 @@ class Artist:
         """
         if drawing.refused:
             raise ValueError("nothing was drawn")
+        if isinstance(drawing, ClinicalDrawing):
+            return paint_order(drawing, size)
         if drawing.blank:
             return np.full((size, size, 3), 255, np.uint8)
         placed = [Placed(name=thing.name, colour=thing.colour, box=thing.box) for thing in drawing.layout.things]

@@ -19,6 +19,7 @@ from medtest.api.faulty.answers import BadRequest
 from medtest.core.recent import Recent
 from medtest.simlab.config import MODEL
 from medtest.simlab.drawing.artist import Artist, Drawing, Picture
+from medtest.simlab.drawing.clinical.artist import ClinicalDrawing
 
 SIZES: Mapping[str, int] = {f"{side}x{side}": side for side in (128, 256, 384, 512, 768, 1024)}
 AUTO = 512
@@ -87,7 +88,7 @@ class DrawingDesk:
             },
         }
 
-    def _picture(self, drawing: Drawing, size: int, form: str, *, coded: bool) -> dict[str, Any]:
+    def _picture(self, drawing: Drawing | ClinicalDrawing, size: int, form: str, *, coded: bool) -> dict[str, Any]:
         more = {"revised_prompt": drawing.revised} if drawing.revised else {}
         if drawing.refused:
             return {"b64_json": ""} | more
@@ -140,7 +141,7 @@ class DrawingDesk:
             BadRequest: It is malformed.
         """
         prompt, seed, earlier = _parsed_request(content, earlier=False)
-        drawing = self.artist.draw(prompt, seed=seed, earlier=earlier)
+        drawing = self.artist.draw_scene(prompt, seed=seed, earlier=earlier)
         shown = drawing.truth()
         return {"things": shown.things, "sides": shown.sides, "slips": drawing.slips.names, "refused": drawing.refused}
 

@@ -112,7 +112,13 @@ class SimlabImagesSettings(OpenAIImagesSettings):
 
 
 class SimlabImages(SimulatedServer, OpenAIImages):
-    """Simulated image generator behind a real server, which runs from :meth:`open` to :meth:`close`."""
+    """Simulated image generator behind a real server, which runs from :meth:`open` to :meth:`close`.
+
+    Attributes:
+        remembers: Whether the product may keep what a session's earlier prompt asked for.
+    """
+
+    remembers: ClassVar[bool] = True
 
     tasks: ClassVar[tuple[str, ...]] = OpenAIImages.tasks
     Settings: ClassVar[type[SimlabImagesSettings]] = SimlabImagesSettings
@@ -146,6 +152,11 @@ class SimlabImages(SimulatedServer, OpenAIImages):
         """Return the request of a call; announces the earlier prompt if the product keeps session state."""
         request: Request = super().request(call)
         before: Any = call.source_prompt
-        if self.settings.defects.removed_kept and before is not None and before.text != request.prompt:
+        if (
+            self.remembers
+            and self.settings.defects.removed_kept
+            and before is not None
+            and before.text != request.prompt
+        ):
             self.put(SESSION_DOOR, {"prompt": request.prompt, "seed": request.seed or 0, "earlier": before.text})
         return request

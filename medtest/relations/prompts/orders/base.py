@@ -105,8 +105,7 @@ class FindingRelation(OrderRelation):
         """
         if reading.order.contradictions:
             raise NotApplicable("the prompt contradicts itself")
-        able = [at for at, finding in enumerate(reading.order.findings) if self.applies(finding, words_of(finding))]
-        able = [at for at in able if reading.items[at].alone]
+        able = self.able(reading)
         if not able:
             raise NotApplicable(self.lacks)
         at = able[int(rng.integers(len(able)))]
@@ -115,6 +114,11 @@ class FindingRelation(OrderRelation):
     def changed(self, order: Order, params: Params) -> Order:
         """Return the order with the changed finding."""
         return with_finding(order, place(params), lambda finding: self.exchanged(finding, params))
+
+    def able(self, reading: OrderReading) -> list[int]:
+        """Return the indices of the findings that can change."""
+        findings = enumerate(reading.order.findings)
+        return [at for at, finding in findings if reading.items[at].alone and self.applies(finding, words_of(finding))]
 
     @abstractmethod
     def applies(self, finding: Finding, words: FindingWords) -> bool:

@@ -18,9 +18,15 @@ _AND = re.compile(r"\s*,?\s*(?:and\s+)?(?:with\s+)?")
 
 
 class Negation(FindingRelation):
-    """One ordered finding becomes "no …", without its attributes; one that is negated as a whole becomes ordered."""
+    """One ordered finding becomes "no …", without its attributes; without any, a negated one becomes ordered."""
 
     lacks: ClassVar[str] = "no finding is ordered or negated by itself"
+
+    def able(self, reading: OrderReading) -> list[int]:
+        """Return the ordered findings; without any, those that are negated as a whole."""
+        able = super().able(reading)
+        ordered = [at for at in able if reading.order.findings[at].presence == "ordered"]
+        return ordered or able
 
     def applies(self, finding: Finding, words: FindingWords) -> bool:
         """Return True for an ordered finding, and for a negation of a whole class."""
