@@ -24,11 +24,11 @@ DISEASES = {
 }
 """Diseases of a region; they are not drawn beside polyps."""
 TOOLS = ("biopsy forceps", "polyp snare", "injection needle", "metal clip", "tube")
-_REGIONS = ("colon", "colon", "colon", "stomach", "pylorus", "oesophagus")
+_REGIONS = ("colon", "colon", "colon", "colon", "stomach", "pylorus", "oesophagus")
 _SIZES = (4.0, 8.0)
 _MOST = 3
 _CASES = (("plain", 0.76), ("uncertain", 0.1), ("normal", 0.08), ("contradictory", 0.06))
-_NO_SIDE = ("one", "pair")
+_SIDED = ("one", "pair")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +94,10 @@ def _order(rng: np.random.Generator, modality: str) -> Order:
         others = [name for name in ("polyp", *DISEASES.get(region, ()), *TOOLS) if name not in names]
     else:
         size = 1 if modality == "capsule" else int(rng.integers(1, 3))
+        sided = [name for name in sorted(words.findings) if words.findings[name].sides in _SIDED]
         names = [str(name) for name in rng.choice(sorted(words.findings), size=size, replace=False)]
+        if sided and rng.random() < 0.6:
+            names = list(dict.fromkeys((_one_of(rng, sided), *names)))[:size]
         others = [name for name in sorted(words.findings) if name not in names]
     findings = [_ordered(rng, words.findings[name]) for name in names]
     if rng.random() < 0.5:
@@ -105,19 +108,20 @@ def _order(rng: np.random.Generator, modality: str) -> Order:
 def _endoscopic(rng: np.random.Generator, region: str) -> list[str]:
     chance = float(rng.random())
     diseases = DISEASES.get(region, ())
-    main = _one_of(rng, diseases) if diseases and (region == "oesophagus" or chance < 0.2) else "polyp"
+    main = _one_of(rng, diseases) if diseases and (region == "oesophagus" or chance < 0.15) else "polyp"
     return [main, _one_of(rng, TOOLS)] if rng.random() < 0.3 else [main]
 
 
 def _ordered(rng: np.random.Generator, words: FindingWords) -> Finding:
     """Return an ordered finding; sizes are stated for single ones alone, because several large ones have no room."""
-    count = int(rng.integers(1, _MOST + 1)) if words.counted else None
+    several = int(rng.integers(2, _MOST + 1)) if rng.random() < 0.35 else 1
+    count = several if words.counted else None
     sides = ("left", "right", "bilateral") if words.sides == "pair" else ("left", "right")
     return Finding(
         name=words.name,
-        side=sides[int(rng.integers(len(sides)))] if words.sides in _NO_SIDE and rng.random() < 0.85 else None,  # type: ignore[arg-type]
+        side=sides[int(rng.integers(len(sides)))] if words.sides in _SIDED and rng.random() < 0.85 else None,  # type: ignore[arg-type]
         count=count,
-        size_mm=_SIZES[int(rng.integers(2))] if words.typed and count == 1 and rng.random() < 0.7 else None,
+        size_mm=_SIZES[int(rng.integers(2))] if words.typed and count == 1 else None,
         paris=_one_of(rng, tuple(vocabulary().paris)) if words.typed and rng.random() < 0.5 else "",
         colour=_one_of(rng, vocabulary().lists["colours"]) if words.coloured and rng.random() < 0.7 else "",
     )

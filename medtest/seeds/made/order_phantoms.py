@@ -20,14 +20,14 @@ class OrderPhantomSettings(OrderSeedSettings):
     Attributes:
         count: Number of prompts, 1 to 100,000, before sampling.
         start: Number of the first, so that two data sets of one suite share none.
-        modalities: Kinds of pictures, in turn.
+        modalities: Kinds of pictures, in turn; one may be named several times.
         special: Whether some orders are uncertain, normal or contradictory.
     """
 
     count: int = Field(default=24, ge=1, le=100_000)
     start: int = Field(default=0, ge=0, le=10_000_000)
     modalities: list[Literal["chest film", "endoscopy", "capsule"]] = Field(
-        default=["chest film", "endoscopy", "capsule"], min_length=1, max_length=3
+        default=["chest film", "endoscopy", "chest film", "endoscopy", "capsule"], min_length=1, max_length=12
     )
     special: bool = True
 

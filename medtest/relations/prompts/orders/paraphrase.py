@@ -18,18 +18,18 @@ from medtest.language.orders.writing import size_words
 from medtest.relations.base import RelationSettings
 from medtest.relations.prompts.orders.base import Edit, OrderRelation, OrderRelationSettings, like
 
-How = Literal["synonym", "abbreviation", "unit", "order"]
+How = Literal["synonym", "abbreviation", "picture", "unit", "order"]
 
 
 class ParaphraseSettings(OrderRelationSettings):
     """Settings of ``paraphrase``.
 
     Attributes:
-        among: Ways: ``synonym`` and ``abbreviation`` (of a finding or the kind of picture), ``unit`` (mm for
-            cm and the reverse), ``order`` (two neighbouring findings change places).
+        among: Ways: ``synonym`` and ``abbreviation`` (of a finding), ``picture`` (another phrase for the kind of
+            picture), ``unit`` (mm for cm and the reverse), ``order`` (two neighbouring findings change places).
     """
 
-    among: list[How] = Field(default=["synonym", "abbreviation", "unit", "order"], min_length=1)
+    among: list[How] = Field(default=["synonym", "abbreviation", "picture", "unit", "order"], min_length=1)
 
 
 class Paraphrase(OrderRelation):
@@ -87,7 +87,7 @@ def _article(reading: OrderReading, phrase: Phrase, text: str) -> list[Edit]:
 
 
 def _nouns(reading: OrderReading, *, short: bool) -> list[dict[str, Any]]:
-    """Return other nouns for findings, and other phrases for the kind of picture: abbreviations, or words in full."""
+    """Return other nouns for findings: abbreviations, or words in full."""
     words, options = vocabulary(), []
     for item, finding in zip(reading.items, reading.order.findings, strict=True):
         entry = words.findings[finding.name]
@@ -97,17 +97,19 @@ def _nouns(reading: OrderReading, *, short: bool) -> list[dict[str, Any]]:
                 plural = phrase.value.plural
                 texts = [entry.plural(noun) if plural else noun for noun in nouns]
                 options += [{"start": phrase.start, "text": like(text, phrase.text, phrase.start)} for text in texts]
-    picture = reading.head(Kind.MODALITY)
-    if picture is not None:
-        modality = words.modalities[reading.order.modality]
-        phrases = modality.phrases(reading.order.region)
-        chosen = [phrase for phrase in phrases if (phrase in modality.abbreviations) is short]
-        options += [
-            {"start": picture.start, "text": like(phrase, picture.text, picture.start)}
-            for phrase in chosen
-            if phrase.lower() != picture.text.lower()
-        ]
     return options
+
+
+def _pictures(reading: OrderReading) -> list[dict[str, Any]]:
+    """Return other phrases for the kind of picture."""
+    picture = reading.head(Kind.MODALITY)
+    if picture is None:
+        return []
+    return [
+        {"start": picture.start, "text": like(phrase, picture.text, picture.start)}
+        for phrase in vocabulary().modalities[reading.order.modality].phrases(reading.order.region)
+        if phrase.lower() != picture.text.lower()
+    ]
 
 
 def _units(reading: OrderReading) -> list[dict[str, Any]]:
@@ -132,6 +134,7 @@ def _neighbours(reading: OrderReading) -> list[dict[str, Any]]:
 _OPTIONS = {
     "synonym": lambda reading: _nouns(reading, short=False),
     "abbreviation": lambda reading: _nouns(reading, short=True),
+    "picture": _pictures,
     "unit": _units,
     "order": _neighbours,
 }

@@ -1,0 +1,326 @@
+"""Do the operators on orders find the defects of the simulated product, and nothing where it has none?
+
+``python benchmarks/orders.py [--campaigns N] [--prompts N] [--rate R] [--workers N] [--write FILE]`` runs campaigns on
+records, without HTTP and without pixels: made orders, every operator's follow-up and every prompt asked again, the
+product's own drawing of each, and a reader that errs. It misses findings, sees others, mistakes sides, numbers, sizes,
+types and colours, each picture anew, at the rates of :data:`READER`. The shipped tables give net rates, their
+p-values and Holm's correction over all of a campaign's rates.
+
+With all defects off a campaign is sound if no net rate differs from 0 after Holm's correction: 93 of 100 must be. With
+a defect at the rate R its operator must find it in 80 of 100: a net rate above 0 after the correction, or, for
+refusals, a share of refused follow-ups whose 95 % interval lies above 0. The benchmark ends with 1 otherwise.
+``--write`` puts the table between the marks of a page.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cache
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import numpy as np
+import pandas as pd
+
+from benchmarks._sizes import options
+from medtest.core.cases import SOURCE, UNCHANGED, Address, PreparedSeed, Prompt
+from medtest.core.errors import NotApplicable
+from medtest.core.plugins import part
+from medtest.core.portable import key_generator
+from medtest.core.scenes import Scene, SeenEntity, alphabetical, difference, dumped
+from medtest.language.orders import vocabulary
+from medtest.language.orders.contents import PARIS, SIZES, size_class
+from medtest.preparation.prepare import prepare
+from medtest.results.cube.intervals import wilson_ends
+from medtest.results.records.records_io import Records
+from medtest.runner.units.asker import answer_seed
+from medtest.simlab.drawing.artist import Artist
+from medtest.simlab.drawing.clinical.artist import ClinicalDrawing, Shown
+from medtest.simlab.drawing.clinical.defects import CLINICAL, ClinicalDefects
+from medtest.tasks.depict.rules import STRICT
+from medtest.tasks.depict.tables.cases import cases_of
+from medtest.tasks.depict.tables.net import net_table
+
+SUITE_SEED = 29
+LEVEL = 0.05
+SOUND, FOUND = 0.93, 0.80
+"""Least share of sound campaigns without a finding, and of campaigns that find a defect."""
+READER = {"missed": 0.03, "imagined": 0.003, "side": 0.02, "attribute": 0.02, "count": 0.02}
+"""Rates at which the reader errs: by ordered finding, by class of the kind of picture, and by what it says of one."""
+FINDS: dict[str, str] = {
+    "sides_swapped": "side",
+    "negated_drawn": "negation",
+    "findings_dropped": "paraphrase",
+    "counts_ignored": "count",
+    "sizes_ignored": "size",
+    "synonyms_missed": "paraphrase",
+    "anatomy_refused": "bystander",
+    "bystanders_leaked": "bystander",
+}
+"""Operator that shall find a defect."""
+OPERATORS: dict[str, dict[str, Any]] = {
+    **{name: {} for name in ("side", "negation", "count", "attribute", "paraphrase", "bystander")},
+    "size": {"use": "attribute", "among": ["size"]},
+}
+"""Operators with their settings, as the suite ``t2i_medical`` has them."""
+MARKS = ("<!-- made by benchmarks/orders.py -->", "<!-- end of orders -->")
+_SIDES = {"left": "right", "right": "left", "bilateral": "left"}
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A prompt as the product is asked it.
+
+    Attributes:
+        address: Its address.
+        prompt: Its words and pool.
+        effect: The change of the source's pool as a record's text; "" for sources and repeats.
+        seed: Seed of the request.
+    """
+
+    address: Address
+    prompt: Prompt
+    effect: str
+    seed: int
+
+
+@cache
+def cases(prompts: int) -> tuple[Case, ...]:
+    """Return the cases of some made orders: sources, follow-ups of every operator, repeats."""
+    info = part("seeds", "order_phantoms")
+    settings = info.load().Settings(**{**info.defaults, "count": prompts})
+    source = info.load()(dataset="orders", settings=settings, root=None, suite_seed=SUITE_SEED)
+    found: list[Case] = []
+    for ref in source.refs():
+        seed = prepare(source.load(ref), size=None)
+        found += _cases_of(seed)
+    return tuple(found)
+
+
+def _cases_of(seed: PreparedSeed) -> Iterator[Case]:
+    own = seed.prompt
+    if own is None:
+        raise SystemExit("a made order has no prompt")
+    at = Address(dataset="orders", seed_id=seed.ref.seed_id)
+    yield Case(at, own, "", answer_seed(SUITE_SEED, at))
+    again = replace(at, relation=UNCHANGED)
+    yield Case(again, own, "", answer_seed(SUITE_SEED, again))
+    for operator, own_settings in OPERATORS.items():
+        info = part("relations", str(own_settings.get("use", operator)))
+        settings = {key: value for key, value in own_settings.items() if key != "use"}
+        relation = info.load()(info.load().Settings(**{**info.defaults, **settings}))
+        to = replace(at, relation=operator)
+        try:
+            follow = relation.follow_up(seed, 0, to.generator(SUITE_SEED))
+        except NotApplicable:
+            continue
+        change = difference(own.pool, follow.prompt.pool)
+        yield Case(
+            to, follow.prompt, dumped({key: change[key] for key in ("removed", "added")}), answer_seed(SUITE_SEED, to)
+        )
+
+
+# ---------------------------------------------------------------------------------------------------------- the reader
+
+
+def seen(drawing: ClinicalDrawing, rng: np.random.Generator, rates: dict[str, float]) -> Scene:
+    """Return what a reader that errs sees in a picture."""
+    by_name: dict[str, list[Shown]] = {}
+    for shown in drawing.shown:
+        by_name.setdefault(shown.name, []).append(shown)
+    entities: list[SeenEntity] = []
+    for name in vocabulary().modalities[_MODALITY[drawing.prompt.picture]].findings:
+        instances = by_name.get(name, [])
+        if not instances:
+            if rng.random() < rates["imagined"]:
+                entities.append(SeenEntity(name=name))
+            continue
+        if rng.random() < rates["missed"]:
+            continue
+        if vocabulary().findings[name].counted and rng.random() < rates["count"]:
+            instances = instances[1:] if len(instances) > 1 else instances * 2
+        entities += [SeenEntity(name=name, attributes=_attributes(shown, rng, rates)) for shown in instances]
+    return Scene(entities=tuple(entities))
+
+
+_MODALITY = {"film": "chest film", "scope": "endoscopy", "capsule": "capsule"}
+
+
+def _attributes(shown: Shown, rng: np.random.Generator, rates: dict[str, float]) -> tuple[str, ...]:
+    """Return side, size, type and colour as they are read, each mistaken at its rate."""
+    told = []
+    if shown.side:
+        told.append(_SIDES[shown.side] if rng.random() < rates["side"] else shown.side)
+    colours = vocabulary().lists["colours"]
+    own = (
+        (SIZES, None if shown.millimetres is None else size_class(shown.millimetres)),
+        (PARIS, next((paris for paris in PARIS if paris.lower() == f"paris {shown.type}"), None)),
+        (colours, shown.colour or None),
+    )
+    for values, value in own:
+        if value is not None:
+            mistaken = rng.random() < rates["attribute"]
+            told.append(values[(values.index(value) + 1) % len(values)] if mistaken else value)
+    return alphabetical(told)
+
+
+# ----------------------------------------------------------------------------------------------------------- campaigns
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a campaign finds.
+
+    Attributes:
+        nets: Net rates above 0 after Holm's correction, by operator.
+        other: Whether a net rate is below 0 after the correction.
+        refused: Follow-ups that were refused although the source was drawn, and all follow-ups, by operator.
+        mean: Net rate over all kinds of error, by operator.
+    """
+
+    nets: frozenset[str]
+    other: bool
+    refused: dict[str, tuple[int, int]]
+    mean: dict[str, float]
+
+
+def campaign(number: int, defects: ClinicalDefects, prompts: int, rates: dict[str, float] | None = None) -> Outcome:
+    """Run one campaign; products and readers of other numbers draw other random numbers."""
+    artist, reader = Artist(number, clinical=defects), READER if rates is None else rates
+    rows: list[dict[str, Any]] = []
+    source: dict[str, Any] = {}
+    for case in cases(prompts):
+        drawing = artist.draw(case.prompt.text, seed=case.seed)
+        if not isinstance(drawing, ClinicalDrawing):
+            raise SystemExit(f"the product does not understand {case.prompt.text!r}")
+        rng = key_generator([number, "reader", case.address.seed_id, case.address.relation])
+        row = _row(case, drawing, rng, reader)
+        source = row if case.address.is_source else source
+        before = ("scene", "tells", "state")
+        told = {f"source_{key}": source["answer_state" if key == "state" else key] for key in before}
+        rows.append(row if case.address.is_source else {**row, **told})
+    frame = pd.DataFrame(rows)
+    own = frame["relation"] == SOURCE
+    table = net_table(cases_of(Records(followups=frame[~own], sources=frame[own])))
+    table = table[table["rule"] == STRICT]
+    significant = table[table["p_holm"] < LEVEL]
+    above = significant[significant["net"] > 0]
+    whole = table[table["kind"] == "whole"]
+    return Outcome(
+        nets=frozenset(above["relation"]),
+        other=bool((significant["net"] < 0).any()),
+        refused=_refusals(frame[~own]),
+        mean=dict(zip(whole["relation"], whole["net"], strict=True)),
+    )
+
+
+def _row(case: Case, drawing: ClinicalDrawing, rng: np.random.Generator, rates: dict[str, float]) -> dict[str, Any]:
+    scene = None if drawing.refused else seen(drawing, rng, rates)
+    return {
+        "dataset": "orders",
+        "seed_id": case.address.seed_id,
+        "cluster": case.address.seed_id,
+        "item": "",
+        "relation": case.address.relation,
+        "verdict": "PASS",
+        "prompt": case.prompt.text,
+        "revised_prompt": "",
+        "pool": dumped(case.prompt.pool.as_json()),
+        "effect": case.effect,
+        "answer_state": "answered" if scene is not None else "refusal",
+        "scene": "" if scene is None else dumped(scene.as_json()),
+        "tells": "" if scene is None else dumped(scene.tells.as_json()),
+    }
+
+
+def _refusals(frame: pd.DataFrame) -> dict[str, tuple[int, int]]:
+    drawn = frame[frame["source_state"] == "answered"]
+    counts = drawn.groupby("relation")["answer_state"].agg([lambda states: int((states == "refusal").sum()), "size"])
+    return {str(name): (int(row.iloc[0]), int(row.iloc[1])) for name, row in counts.iterrows()}
+
+
+def finds(outcome: Outcome, defect: str) -> bool:
+    """Return whether a campaign finds a defect with its operator."""
+    operator = FINDS[defect]
+    if defect != "anatomy_refused":
+        return operator in outcome.nets
+    refused, whole = outcome.refused[operator]
+    return refused > 0 and wilson_ends(refused, whole)[0] > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Campaigns of one defect ("" for none): how many meet what is expected, and the mean net of its operator."""
+
+    defect: str
+    right: int
+    campaigns: int
+    net: float
+
+    @property
+    def accepted(self) -> bool:
+        """Whether enough of them do."""
+        return self.right >= (FOUND if self.defect else SOUND) * self.campaigns
+
+
+def line_of(job: tuple[str, float, int, int]) -> Line:
+    """Run the campaigns of one defect."""
+    defect, rate, campaigns, prompts = job
+    defects = ClinicalDefects(**({defect: rate} if defect else {}))  # type: ignore[arg-type]
+    outcomes = [campaign(number, defects, prompts) for number in range(campaigns)]
+    if not defect:
+        sound = sum(not outcome.nets and not outcome.other for outcome in outcomes)
+        furthest = max((np.mean([outcome.mean[name] for outcome in outcomes]) for name in outcomes[0].mean), key=abs)
+        return Line("", sound, campaigns, float(furthest))
+    found = sum(finds(outcome, defect) for outcome in outcomes)
+    if defect == "anatomy_refused":
+        shares = [outcome.refused[FINDS[defect]] for outcome in outcomes]
+        return Line(defect, found, campaigns, sum(a for a, _ in shares) / sum(b for _, b in shares))
+    return Line(defect, found, campaigns, float(np.mean([outcome.mean[FINDS[defect]] for outcome in outcomes])))
+
+
+def table(lines: Sequence[Line]) -> list[str]:
+    """Return the lines of a table in Markdown."""
+    rows = ["| defect | operator | campaigns | mean net |", "|---|---|---|---|"]
+    for line in lines:
+        operator = f"`{FINDS[line.defect]}`" if line.defect else "all: no net rate differs from 0"
+        share = f"{line.right} of {line.campaigns}{'' if line.accepted else ' **too few**'}"
+        name = f"`{line.defect}`" if line.defect else "none"
+        rows.append(f"| {name} | {operator} | {share} | {100 * line.net:.1f} % |")
+    return rows
+
+
+def main() -> int:
+    """Run, print, and return the exit code."""
+    parser = argparse.ArgumentParser(description="Operators on orders against the simulated product's defects.")
+    parser.add_argument("--campaigns", type=int, default=100)
+    parser.add_argument("--prompts", type=int, default=240)
+    parser.add_argument("--rate", type=float, default=0.3)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--write", type=Path, help="a page with the marks")
+    asked = options(parser, campaigns=2, prompts=45, workers=1)
+    began = time.perf_counter()
+    cases(asked.prompts)  # the workers, which are forked, find them made
+    jobs = [(defect, asked.rate, asked.campaigns, asked.prompts) for defect in ("", *CLINICAL)]
+    with ProcessPoolExecutor(asked.workers, get_context("fork")) as pool:
+        lines = list(pool.map(line_of, jobs))
+    text = "\n".join(table(lines))
+    sys.stdout.write(f"{text}\n{time.perf_counter() - began:.0f} s\n")
+    if asked.write:
+        page = asked.write.read_text(encoding="utf-8")
+        first, last = (page.index(mark) for mark in MARKS)
+        asked.write.write_text(f"{page[:first]}{MARKS[0]}\n\n{text}\n\n{page[last:]}", encoding="utf-8")
+    return 0 if all(line.accepted for line in lines) else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
