@@ -3,8 +3,8 @@
 ``python benchmarks/orders.py [--campaigns N] [--prompts N] [--rate R] [--workers N] [--write FILE]`` runs campaigns on
 records, without HTTP and without pixels: made orders, every operator's follow-up and every prompt asked again, the
 product's own drawing of each, and a reader that errs. It misses findings, sees others, mistakes sides, numbers, sizes,
-types and colours, each picture anew, at the rates of :data:`READER`. The shipped tables give net rates, their
-p-values and Holm's correction over all of a campaign's rates.
+types and colours, each picture anew, at the rates of :data:`READER`. Net rates under the rule ``strict``, by operator
+and kind of error, have McNemar's exact test and Holm's correction over all of a campaign's rates, as in the tables.
 
 With all defects off a campaign is sound if no net rate differs from 0 after Holm's correction: 93 of 100 must be. With
 a defect at the rate R its operator must find it in 80 of 100: a net rate above 0 after the correction, or, for
@@ -29,26 +29,26 @@ from typing import Any
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
-import pandas as pd
 
 from benchmarks._sizes import options
 from medtest.core.cases import SOURCE, UNCHANGED, Address, PreparedSeed, Prompt
 from medtest.core.errors import NotApplicable
 from medtest.core.plugins import part
 from medtest.core.portable import key_generator
-from medtest.core.scenes import Scene, SeenEntity, alphabetical, difference, dumped
+from medtest.core.scenes import Scene, SeenEntity, alphabetical, difference
 from medtest.language.orders import vocabulary
 from medtest.language.orders.contents import PARIS, SIZES, size_class
 from medtest.preparation.prepare import prepare
 from medtest.results.cube.intervals import wilson_ends
-from medtest.results.records.records_io import Records
+from medtest.results.cube.paired import clustered, holm
 from medtest.runner.units.asker import answer_seed
 from medtest.simlab.drawing.artist import Artist
 from medtest.simlab.drawing.clinical.artist import ClinicalDrawing, Shown
 from medtest.simlab.drawing.clinical.defects import CLINICAL, ClinicalDefects
-from medtest.tasks.depict.rules import STRICT
-from medtest.tasks.depict.tables.cases import cases_of
-from medtest.tasks.depict.tables.net import net_table
+from medtest.tasks.depict.oracle import WHOLE
+from medtest.tasks.depict.rules import STRICT, JudgedPair, against_source
+from medtest.tasks.depict.tables.cases import ALL_KINDS
+from medtest.tasks.depict.views import NO_CHANGE, PoolChange, Said, SceneLook
 
 SUITE_SEED = 29
 LEVEL = 0.05
@@ -83,27 +83,25 @@ class Case:
     Attributes:
         address: Its address.
         prompt: Its words and pool.
-        effect: The change of the source's pool as a record's text; "" for sources and repeats.
+        change: The change of the source's pool.
         seed: Seed of the request.
+        said: View of the pool.
     """
 
     address: Address
     prompt: Prompt
-    effect: str
+    change: PoolChange
     seed: int
+    said: Said
 
 
 @cache
-def cases(prompts: int) -> tuple[Case, ...]:
-    """Return the cases of some made orders: sources, follow-ups of every operator, repeats."""
+def cases(prompts: int) -> tuple[tuple[Case, ...], ...]:
+    """Return the cases of some made orders: of each its source, its repeat, and the follow-ups of every operator."""
     info = part("seeds", "order_phantoms")
     settings = info.load().Settings(**{**info.defaults, "count": prompts})
     source = info.load()(dataset="orders", settings=settings, root=None, suite_seed=SUITE_SEED)
-    found: list[Case] = []
-    for ref in source.refs():
-        seed = prepare(source.load(ref), size=None)
-        found += _cases_of(seed)
-    return tuple(found)
+    return tuple(tuple(_cases_of(prepare(source.load(ref), size=None))) for ref in source.refs())
 
 
 def _cases_of(seed: PreparedSeed) -> Iterator[Case]:
@@ -111,9 +109,8 @@ def _cases_of(seed: PreparedSeed) -> Iterator[Case]:
     if own is None:
         raise SystemExit("a made order has no prompt")
     at = Address(dataset="orders", seed_id=seed.ref.seed_id)
-    yield Case(at, own, "", answer_seed(SUITE_SEED, at))
-    again = replace(at, relation=UNCHANGED)
-    yield Case(again, own, "", answer_seed(SUITE_SEED, again))
+    for address in (at, replace(at, relation=UNCHANGED)):
+        yield _case(address, own, NO_CHANGE)
     for operator, own_settings in OPERATORS.items():
         info = part("relations", str(own_settings.get("use", operator)))
         settings = {key: value for key, value in own_settings.items() if key != "use"}
@@ -123,10 +120,11 @@ def _cases_of(seed: PreparedSeed) -> Iterator[Case]:
             follow = relation.follow_up(seed, 0, to.generator(SUITE_SEED))
         except NotApplicable:
             continue
-        change = difference(own.pool, follow.prompt.pool)
-        yield Case(
-            to, follow.prompt, dumped({key: change[key] for key in ("removed", "added")}), answer_seed(SUITE_SEED, to)
-        )
+        yield _case(to, follow.prompt, PoolChange.of(difference(own.pool, follow.prompt.pool)))
+
+
+def _case(address: Address, prompt: Prompt, change: PoolChange) -> Case:
+    return Case(address, prompt, change, answer_seed(SUITE_SEED, address), Said.of(prompt.pool))
 
 
 # ---------------------------------------------------------------------------------------------------------- the reader
@@ -196,56 +194,54 @@ class Outcome:
 def campaign(number: int, defects: ClinicalDefects, prompts: int, rates: dict[str, float] | None = None) -> Outcome:
     """Run one campaign; products and readers of other numbers draw other random numbers."""
     artist, reader = Artist(number, clinical=defects), READER if rates is None else rates
-    rows: list[dict[str, Any]] = []
-    source: dict[str, Any] = {}
-    for case in cases(prompts):
-        drawing = artist.draw(case.prompt.text, seed=case.seed)
-        if not isinstance(drawing, ClinicalDrawing):
-            raise SystemExit(f"the product does not understand {case.prompt.text!r}")
-        rng = key_generator([number, "reader", case.address.seed_id, case.address.relation])
-        row = _row(case, drawing, rng, reader)
-        source = row if case.address.is_source else source
-        before = ("scene", "tells", "state")
-        told = {f"source_{key}": source["answer_state" if key == "state" else key] for key in before}
-        rows.append(row if case.address.is_source else {**row, **told})
-    frame = pd.DataFrame(rows)
-    own = frame["relation"] == SOURCE
-    table = net_table(cases_of(Records(followups=frame[~own], sources=frame[own])))
-    table = table[table["rule"] == STRICT]
-    significant = table[table["p_holm"] < LEVEL]
-    above = significant[significant["net"] > 0]
-    whole = table[table["kind"] == "whole"]
+    nets: dict[tuple[str, str], list[int]] = {}
+    refused: dict[str, tuple[int, int]] = {}
+    for order in cases(prompts):
+        looks = {case.address.relation: _look(artist, number, case, reader) for case in order}
+        source, again = looks[SOURCE], looks[UNCHANGED]
+        for case in order[1:]:
+            name = case.address.relation
+            if source is not None:
+                withheld, whole = refused.get(name, (0, 0))
+                refused[name] = (withheld + (looks[name] is None), whole + 1)
+            after = looks[name]
+            if name == UNCHANGED or source is None or after is None or again is None:
+                continue
+            own = against_source(STRICT, source, after, case.said, case.change)
+            floor = against_source(STRICT, source, again, order[0].said, NO_CHANGE)
+            for kind in ALL_KINDS:
+                wrong = [_wrong(judged, kind) for judged in (own, floor)]
+                if None not in wrong:
+                    nets.setdefault((name, kind), []).append(bool(wrong[0]) - bool(wrong[1]))
+    return _outcome(nets, refused)
+
+
+def _look(artist: Artist, number: int, case: Case, rates: dict[str, float]) -> SceneLook | None:
+    """Return what the reader sees in the picture of a case; None if it is refused."""
+    drawing = artist.draw(case.prompt.text, seed=case.seed)
+    if not isinstance(drawing, ClinicalDrawing):
+        raise SystemExit(f"the product does not understand {case.prompt.text!r}")
+    if drawing.refused:
+        return None
+    rng = key_generator([number, "reader", case.address.seed_id, case.address.relation])
+    return SceneLook.of(seen(drawing, rng, rates))
+
+
+def _wrong(judged: JudgedPair, kind: str) -> bool | None:
+    right = judged.whole if kind == WHOLE else judged.right[kind]
+    return None if right is None else not right
+
+
+def _outcome(nets: dict[tuple[str, str], list[int]], refused: dict[str, tuple[int, int]]) -> Outcome:
+    corrected = holm([clustered(np.asarray(values)) for values in nets.values()])
+    mean = {key: float(np.mean(values)) for key, values in nets.items()}
+    significant = [key for key, p_value in zip(nets, corrected, strict=True) if p_value < LEVEL]
     return Outcome(
-        nets=frozenset(above["relation"]),
-        other=bool((significant["net"] < 0).any()),
-        refused=_refusals(frame[~own]),
-        mean=dict(zip(whole["relation"], whole["net"], strict=True)),
+        nets=frozenset(name for name, kind in significant if mean[name, kind] > 0),
+        other=any(mean[key] < 0 for key in significant),
+        refused=refused,
+        mean={name: value for (name, kind), value in mean.items() if kind == WHOLE},
     )
-
-
-def _row(case: Case, drawing: ClinicalDrawing, rng: np.random.Generator, rates: dict[str, float]) -> dict[str, Any]:
-    scene = None if drawing.refused else seen(drawing, rng, rates)
-    return {
-        "dataset": "orders",
-        "seed_id": case.address.seed_id,
-        "cluster": case.address.seed_id,
-        "item": "",
-        "relation": case.address.relation,
-        "verdict": "PASS",
-        "prompt": case.prompt.text,
-        "revised_prompt": "",
-        "pool": dumped(case.prompt.pool.as_json()),
-        "effect": case.effect,
-        "answer_state": "answered" if scene is not None else "refusal",
-        "scene": "" if scene is None else dumped(scene.as_json()),
-        "tells": "" if scene is None else dumped(scene.tells.as_json()),
-    }
-
-
-def _refusals(frame: pd.DataFrame) -> dict[str, tuple[int, int]]:
-    drawn = frame[frame["source_state"] == "answered"]
-    counts = drawn.groupby("relation")["answer_state"].agg([lambda states: int((states == "refusal").sum()), "size"])
-    return {str(name): (int(row.iloc[0]), int(row.iloc[1])) for name, row in counts.iterrows()}
 
 
 def finds(outcome: Outcome, defect: str) -> bool:

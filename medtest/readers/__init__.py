@@ -8,6 +8,7 @@ READERS: dict[str, str] = {
     "judge": "medtest.readers.judge:Judge",
     "labels": "medtest.readers.pictures.findings.labels:Labels",
     "masks": "medtest.readers.pictures.findings.masks:Masks",
+    "orders": "medtest.readers.pictures.findings.orders:OrderReader",
     "scene_graph": "medtest.readers.pictures.scene_graph:SceneGraph",
     "segments": "medtest.readers.pictures.segments:Segments",
     "typed_answers": "medtest.readers.typed:TypedAnswers",

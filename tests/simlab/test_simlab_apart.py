@@ -16,6 +16,8 @@ FORBIDDEN = (
 )
 BRUSH = "medtest.phantoms.scenes"
 """What paints scenes: the product's pictures and those on which readers of pictures train come of one brush."""
+BRUSHES = (BRUSH, *(f"medtest.phantoms.{kind}.ordered" for kind in ("chest", "questions", "capsule")))
+"""All that paints."""
 
 
 def test_it_imports_nothing_that_types_or_judges_answers_or_draws_pictures() -> None:
@@ -27,7 +29,7 @@ def test_it_imports_nothing_that_types_or_judges_answers_or_draws_pictures() -> 
             if isinstance(node, ast.ImportFrom):
                 names = [str(node.module), *(f"{node.module}.{name}" for name in names)]
             if "drawing" in path.relative_to(FOLDER).parts:
-                names = [name for name in names if not name.startswith(BRUSH)]
+                names = [name for name in names if not name.startswith(BRUSHES)]
             for name in names:
                 assert not name.startswith(tuple(f"medtest.{room}" for room in FORBIDDEN)), f"{path.name}: {name}"
 
@@ -52,6 +54,6 @@ def test_what_reads_captions_or_pictures_knows_nothing_of_what_draws_them() -> N
     for room in ("captions", "readers", "relations", "phantoms", "oracles"):
         for path in sorted((FOLDER.parent / room).rglob("*.py")):
             assert "simlab" not in path.read_text(encoding="utf-8"), path
-    own = (FOLDER / "drawing" / "nouns.yaml").read_bytes()
-    others = [path for path in FOLDER.parent.rglob("*.yaml") if path.parent != FOLDER / "drawing"]
-    assert all(own != path.read_bytes() for path in others)
+    for own in (FOLDER / "drawing" / "nouns.yaml", FOLDER / "drawing" / "clinical" / "nouns.yaml"):
+        others = [path for path in FOLDER.parent.rglob("*.yaml") if path.parent != own.parent]
+        assert all(own.read_bytes() != path.read_bytes() for path in others)

@@ -1,0 +1,111 @@
+"""The simulated product's medical pictures: what it reads of a prompt, what it draws, and what each defect does."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from medtest.language.orders import made, read_order
+from medtest.simlab.config import Config
+from medtest.simlab.drawing.artist import Artist
+from medtest.simlab.drawing.clinical.artist import ClinicalDrawing
+from medtest.simlab.drawing.clinical.defects import CLINICAL, ClinicalDefects
+from medtest.simlab.drawing.clinical.reading import Wanted, understood_order
+
+FILM = "CXR of a 70-year-old man: left pleural effusion and two right nodules of 8 mm; no PTX, possible pneumonia."
+PRESENCE = {"ordered": "wanted", "negated": "unwanted", "uncertain": "perhaps"}
+
+
+def drawn(prompt: str, *, product: int = 0, seed: int = 0, **defects: float) -> ClinicalDrawing:
+    """Return what a product draws."""
+    drawing = Artist(product, clinical=ClinicalDefects(**defects)).draw(prompt, seed=seed)
+    assert isinstance(drawing, ClinicalDrawing)
+    return drawing
+
+
+def shown(prompt: str, **defects: float) -> list[tuple[str, str]]:
+    """Return findings and sides in a picture, without those that the prompt leaves open."""
+    return [(one.name, one.side) for one in drawn(prompt, **defects).shown if one.name != "pneumonia"]
+
+
+def test_it_reads_what_orders_say_by_rules_of_its_own() -> None:
+    order = understood_order(FILM)
+    assert order is not None
+    assert order.wanted == (
+        Wanted(name="effusion", side="left"),
+        Wanted(name="nodule", plain=False, side="right", count=2, millimetres=8.0),
+        Wanted(name="pneumothorax", plain=False, presence="unwanted"),
+        Wanted(name="pneumonia", presence="perhaps"),
+    )
+    assert order.bystanders == ("70", "man")
+    assert understood_order("A red dog is left of a blue cat.") is None
+
+
+def test_it_and_the_language_of_orders_agree_on_made_orders() -> None:
+    for number in range(0, 300, 3):
+        text = made.make(number, 11).text
+        order, own = read_order(text).order, understood_order(text)
+        assert own is not None
+        if order.contradictions:
+            continue
+        expected = [
+            (one.name, PRESENCE[one.presence], one.side or "", one.size_mm, one.paris.lower(), one.colour)
+            for one in order.findings
+        ]
+        found = [(one.name, one.presence, one.side, one.millimetres, one.type, one.colour) for one in own.wanted]
+        assert found == expected, text
+        counts = zip(order.findings, own.wanted, strict=True)
+        assert all(finding.count in (None, wanted.count) for finding, wanted in counts), text
+
+
+def test_a_sound_product_draws_what_is_ordered() -> None:
+    right = [("effusion", "left"), ("nodule", "right"), ("nodule", "right")]
+    assert shown(FILM) == right
+    assert [one.millimetres for one in drawn(FILM).shown if one.name == "nodule"] == [8.0, 8.0]
+    assert drawn("Normal chest radiograph").shown == ()
+    assert [one.side for one in drawn("CXR: bilateral effusions").shown] == ["bilateral"]
+
+
+def test_each_defect_does_what_its_name_says() -> None:
+    assert shown(FILM, sides_swapped=1.0) == [("effusion", "right"), ("nodule", "left"), ("nodule", "left")]
+    assert ("pneumothorax", "left") in shown(FILM, negated_drawn=1.0) or ("pneumothorax", "right") in shown(
+        FILM, negated_drawn=1.0
+    )
+    assert shown(FILM, findings_dropped=1.0) == [("effusion", "left")]
+    assert shown(FILM, counts_ignored=1.0) == [("effusion", "left"), ("nodule", "right")]
+    assert {one.millimetres for one in drawn(FILM, sizes_ignored=1.0).shown if one.name == "nodule"} == {12.0}
+    assert shown(FILM, synonyms_missed=1.0) == [("effusion", "left")]
+    assert [name for name, _ in shown(FILM, bystanders_leaked=1.0)][3:] == ["cardiomegaly"]
+    assert shown("CXR: left effusion", bystanders_leaked=1.0) == [("effusion", "left")]
+    assert drawn(FILM, anatomy_refused=1.0).refused
+    assert len(CLINICAL) == 8
+
+
+def test_a_steady_defect_depends_on_the_prompt_and_one_drawn_anew_on_the_request() -> None:
+    steady = {drawn(FILM, seed=seed, sides_swapped=0.5).slips.names for seed in range(20)}
+    anew = {
+        Artist(0, clinical=ClinicalDefects(sides_swapped=0.5, anew=("sides_swapped",)))
+        .draw(FILM, seed=seed)
+        .slips.names
+        for seed in range(20)
+    }
+    assert len(steady) == 1
+    assert len(anew) == 2
+    rate = np.mean([bool(drawn(FILM, product=product, sides_swapped=0.3).slips.names) for product in range(2000)])
+    assert rate == pytest.approx(0.3, abs=0.04)  # four standard errors
+
+
+def test_the_configuration_keeps_its_defects_on_the_way_to_the_server() -> None:
+    config = Config(clinical=ClinicalDefects(negated_drawn=0.25, anew=("negated_drawn",)))
+    assert Config.from_json(config.to_json()) == config
+
+
+def test_pictures_are_the_same_for_the_same_request_and_of_the_kind_ordered() -> None:
+    artist = Artist()
+    film = artist.paint(artist.draw(FILM, seed=3), 128)
+    assert np.array_equal(film, artist.paint(artist.draw(FILM, seed=3), 128))
+    assert not np.array_equal(film, artist.paint(artist.draw(FILM, seed=4), 128))
+    assert np.array_equal(film[..., 0], film[..., 2])  # grey
+    for prompt in ("Colonoscopy image showing a red polyp", "Capsule endoscopy frame showing bleeding"):
+        picture = artist.paint(artist.draw(prompt), 128).astype(int)
+        assert picture[..., 0].mean() > picture[..., 2].mean() + 20  # mucosa
