@@ -35,6 +35,11 @@ def reader() -> Iterator[Bundled]:
     opened.close()
 
 
+def test_the_shipped_card_is_of_the_shipped_weights(reader: Bundled) -> None:
+    assert reader.card is not None and reader.card.pictures == 1000
+    assert reader.notice() == ""
+
+
 def _rng(*numbers: int) -> np.random.Generator:
     return np.random.Generator(np.random.PCG64(list(numbers)))
 
