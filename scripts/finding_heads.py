@@ -22,7 +22,7 @@ from medtest.core.cases import Image
 from medtest.core.files import file_sha256
 from medtest.core.files.tensors import write_tensors
 from medtest.core.plugins import parts
-from medtest.phantoms import capsule, chest, questions
+from medtest.phantoms import capsule, chest
 from medtest.phantoms.chest.sides import SIDED, SIDES, UNSIDED, sides_of
 from medtest.systems.classification.heads import FORMAT, HeadSystem
 from medtest.systems.classification.networks.heads import pooled_halves
@@ -30,11 +30,10 @@ from medtest.systems.classification.networks.heads import pooled_halves
 BATCH = 16
 PENALTY = 0.01
 STEPS = 400
-SEEDS = {"chexnet_sides": 41_000, "capsule_findings": 71_000, "endoscopy_findings": 71_000}
-PICTURES = {"chexnet_sides": 6000, "capsule_findings": 1600, "endoscopy_findings": 2000}
+SEEDS = {"chexnet_sides": 41_000, "capsule_findings": 71_000}
+PICTURES = {"chexnet_sides": 6000, "capsule_findings": 1600}
 """Seed and number of the pictures that each head is trained on."""
 UNSEEN_SEED = 51_000
-ENDOSCOPY_SIDE = 352
 
 
 def film(number: int, seed: int) -> tuple[Image, list[str]]:
@@ -52,23 +51,9 @@ def frame(number: int, seed: int) -> tuple[Image, list[str]]:
     return phantom.image, [lesion["kind"].replace("erosions", "erosion") for lesion in lesions]
 
 
-def endoscopy(number: int, seed: int) -> tuple[Image, list[str]]:
-    """Return an endoscopic picture and its classes."""
-    phantom = questions.make(number, seed, size=ENDOSCOPY_SIDE)
-    facts: Any = phantom.facts
-    types = {"ip": "Paris Ip", "is": "Paris Is", "iia": "Paris IIa"}
-    polyps = [
-        f"{value} polyp"
-        for polyp in facts["polyps"]
-        for value in (polyp["colour"], polyp["size"], types[polyp["type"]])
-    ]
-    return phantom.image, [*(("polyp",) if polyps else ()), *polyps, facts["disease"], *facts["instruments"]]
-
-
 MATERIAL: dict[str, Callable[[int, int], tuple[Image, list[str]]]] = {
     "chexnet_sides": film,
     "capsule_findings": frame,
-    "endoscopy_findings": endoscopy,
 }
 
 

@@ -39,7 +39,6 @@ BITS = {
     "chexnet-compact-mpadvt": 6,
     "chexnet_sides-compact": 8,
     "capsule_findings-compact": 8,
-    "endoscopy_findings-compact": 6,
     "inceptionv3_dr-compact": 9,
     "inceptionv3_dr-compact-standard": 7,
     "inceptionv3_dr-compact-mpadvt": 8,

@@ -29,7 +29,6 @@ SYSTEMS: dict[str, str] = {
     "deepai": "medtest.systems.pictures.services:DeepAI",
     "diffusers": "medtest.systems.pictures.diffusers:Diffusers",
     "dsinet": "medtest.systems.classification.families:DSINetSystem",
-    "endoscopy_findings": "medtest.systems.classification.heads:EndoscopyFindingsSystem",
     "enhanced_shock": "medtest.systems.restoration.shock:EnhancedShock",
     "finished_pictures": "medtest.systems.pictures.finished:FinishedPictures",
     "huggingface": "medtest.systems.adapters.libraries.huggingface:HuggingFace",

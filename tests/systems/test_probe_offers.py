@@ -123,7 +123,6 @@ def test_what_each_system_offers() -> None:
             "chexnet",
             "chexnet_sides",
             "capsule_findings",
-            "endoscopy_findings",
             "dsinet",
             "inceptionv3_dr",
         ),

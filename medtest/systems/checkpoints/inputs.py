@@ -70,7 +70,6 @@ INPUTS: Mapping[str, InputKind] = {
     "chexnet": IMAGENET,
     "chexnet_sides": IMAGENET,
     "capsule_findings": PLAIN,
-    "endoscopy_findings": IMAGENET,
 }
 """Formats by family of medtest's networks."""
 

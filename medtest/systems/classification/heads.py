@@ -17,7 +17,6 @@ from medtest.core.files import file_sha256
 from medtest.core.files.paths import package_folder
 from medtest.core.files.tensors import described, read_tensors
 from medtest.phantoms.chest.sides import CHEST_SIDES, SIDED, UNSIDED
-from medtest.phantoms.questions.plan import COLOURS, DISEASES, INSTRUMENTS, SIZES
 from medtest.systems.classification.families import CheXNetSystem
 from medtest.systems.classification.network import ClassificationNetwork
 from medtest.systems.files import cached_sha256
@@ -30,15 +29,6 @@ if TYPE_CHECKING:
 FORMAT: Final = "medtest-head-1"
 CAPSULE_FINDINGS: Final = Classes(names=("bleeding", "angiectasia", "ulcer", "erosion", "erythema"), multi=True)
 """Lesions of capsule phantoms."""
-PARIS: Final = ("Paris Ip", "Paris Is", "Paris IIa")
-ENDOSCOPY_FINDINGS: Final = Classes(
-    names=(
-        *("polyp", *DISEASES, *INSTRUMENTS),
-        *(f"{attribute} polyp" for attribute in (*COLOURS, *SIZES, *PARIS)),
-    ),
-    multi=True,
-)
-"""Findings and instruments of question phantoms, and the colours, sizes and Paris types of their polyps."""
 
 
 class HeadSystem(ClassificationNetwork):
@@ -151,22 +141,3 @@ class CapsuleFindingsSystem(HeadSystem):
         from medtest.systems.classification.networks.heads import PooledHead
 
         return PooledHead(trunk.backbone, len(CAPSULE_FINDINGS.names), maxima=True)
-
-
-class EndoscopyFindingsSystem(HeadSystem):
-    """Findings and instruments in an endoscopic picture: a head on the compact PraNet's encoder.
-
-    Official input: resized to the encoder's side by PIL's antialiased bilinear filter; mean and standard deviation of
-    ImageNet. Answer: probabilities of :data:`ENDOSCOPY_FINDINGS`, of which several may hold.
-    """
-
-    family = "endoscopy_findings"
-    trunk = "pranet"
-    own_classes = ENDOSCOPY_FINDINGS
-    published_size = 352
-
-    def with_head(self, trunk: Any) -> nn.Module:
-        """Return PraNet's encoder with a head."""
-        from medtest.systems.classification.networks.heads import PooledHead
-
-        return PooledHead(trunk.resnet, len(ENDOSCOPY_FINDINGS.names), maxima=False)

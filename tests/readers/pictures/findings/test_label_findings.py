@@ -17,7 +17,7 @@ from medtest.readers.pictures.card import Card, CardCounts, CardRow
 from medtest.readers.pictures.findings.labels import Labels, LabelsSettings, finding_of_class
 from medtest.readers.pictures.labelled import make_card
 from medtest.systems.base import System
-from medtest.systems.classification.heads import CAPSULE_FINDINGS, ENDOSCOPY_FINDINGS
+from medtest.systems.classification.heads import CAPSULE_FINDINGS
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_a_class_names_a_finding_and_a_side(label: str, meaning: tuple[str, str]
 
 
 def test_every_class_of_systems_that_ship_is_a_finding() -> None:
-    for classes in (CHEST_SIDES, CAPSULE_FINDINGS, ENDOSCOPY_FINDINGS):
+    for classes in (CHEST_SIDES, CAPSULE_FINDINGS):
         assert all(finding_of_class(name) for name in classes.names)
 
 
@@ -54,7 +54,7 @@ def test_attributes_count_where_the_finding_itself_is_seen(monkeypatch: pytest.M
     assert _read(monkeypatch, classes, [0.4, 0.9, 0.1]).entities == ()
 
 
-@pytest.mark.parametrize("system", ["chexnet_sides", "capsule_findings", "endoscopy_findings"])
+@pytest.mark.parametrize("system", ["chexnet_sides", "capsule_findings"])
 def test_systems_that_ship_have_a_card_of_their_own(system: str) -> None:
     card = Labels("labels", LabelsSettings(system=system)).card
     assert card is not None and card.of_kind("class")
