@@ -19,6 +19,7 @@ from medtest.core.plugins import TRUSTED, parts
 from medtest.core.scenes import Pool, Scene, Tells
 from medtest.language.orders import vocabulary
 from medtest.readers.pictures.base import NO_CARD, PictureContent, PictureReader, PictureSettings
+from medtest.readers.pictures.card import Card
 
 BLIND: Final = Tells(classes=frozenset(), predicates=frozenset(), attributes=frozenset(), counts=False)
 """What can be told about a picture that no reader looks at: nothing."""
@@ -113,10 +114,10 @@ class OrderReader(PictureReader):
         return {**super().without_card(), "readers": readers}
 
     def about(self) -> dict[str, Json]:
-        """Return the name, the readers with what is known about them, and their card if only one has a card."""
+        """Return the name, the readers with what is known about them, and the rows of their cards as one card."""
         readers: dict[str, Json] = {kind: reader.about() for kind, reader in self.readers().items()}
-        cards = [reader.card.as_json() for reader in self.readers().values() if reader.card is not None]
-        return {**super().about(), "readers": readers, **({"card": cards[0]} if len(cards) == 1 else {})}
+        cards = [reader.card for reader in self.readers().values() if reader.card is not None]
+        return {**super().about(), "readers": readers, **({"card": joined(cards).as_json()} if cards else {})}
 
     def notice(self) -> str:
         """Return the readers' notices, and the kinds of pictures that have none."""
@@ -165,6 +166,16 @@ class OrderReader(PictureReader):
                 for at, scene in zip(some, seen, strict=True):
                     scenes[at] = scene if card is None else replace(scene, tells=card.restricted(scene.tells))
         return scenes
+
+
+def joined(cards: Sequence[Card]) -> Card:
+    """Return the rows of several cards as one card; of a name on more than one, the row of the first."""
+    rows = {(row.kind, row.name): row for card in reversed(cards) for row in card.rows}
+    return Card(
+        rows=tuple(rows[key] for key in sorted(rows)),
+        pictures=sum(card.pictures for card in cards),
+        data="; ".join(card.data for card in cards if card.data),
+    )
 
 
 def kind_of(pools: Iterable[Pool]) -> str:

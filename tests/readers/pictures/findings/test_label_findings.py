@@ -15,6 +15,7 @@ from medtest.phantoms.chest.sides import CHEST_SIDES
 from medtest.readers.pictures.base import PictureContent
 from medtest.readers.pictures.card import Card, CardCounts, CardRow
 from medtest.readers.pictures.findings.labels import Labels, LabelsSettings, finding_of_class
+from medtest.readers.pictures.findings.orders import joined
 from medtest.readers.pictures.labelled import make_card
 from medtest.systems.base import System
 from medtest.systems.classification.heads import CAPSULE_FINDINGS
@@ -141,3 +142,9 @@ def test_the_card_of_the_film_reader_trusts_every_side() -> None:
     sides = card.of_kind("side")
     assert len(sides) == 8 and sum(row.seen for row in sides) >= 0.9 * sum(row.present for row in sides)
     assert sum(row.reliable for row in card.of_kind("class")) >= 13
+
+
+def test_cards_of_several_readers_are_one_with_the_rows_of_all() -> None:
+    rows = [CardRow(kind="class", name=name, present=4, seen=3, absent=4, spurious=1) for name in ("edema", "ulcer")]
+    both = joined([Card(rows=(rows[0],), pictures=8, data="films"), Card(rows=(rows[1],), pictures=9, data="frames")])
+    assert both.rows == tuple(rows) and both.pictures == 17 and both.data == "films; frames"
