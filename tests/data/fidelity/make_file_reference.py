@@ -19,7 +19,7 @@ from PIL import Image
 
 COUNT = 12
 OPTIONS = {"isc_splits": 2, "kid_subsets": 10, "kid_subset_size": 8}
-_KINDS = (
+_KINDS: tuple[tuple[str, str, dict[str, int]], ...] = (
     ("png", "RGB", {}),
     ("jpg", "RGB", {"quality": 90}),
     ("png", "L", {}),
@@ -58,7 +58,7 @@ def write_pictures(folder: Path) -> tuple[Path, Path]:
         rng = np.random.default_rng([2, number])
         for index in range(COUNT):
             height, width = (int(side) for side in rng.integers(40, 520, 2))
-            coarse = rng.integers(0, 256, (grain, grain, 3)).astype(np.float32) * np.float32(tint)
+            coarse = rng.integers(0, 256, (grain, grain, 3)).astype(np.float32) * np.array(tint, np.float32)
             pixels = cv2.resize(coarse.astype(np.uint8), (width, height), interpolation=cv2.INTER_LINEAR)
             ending, mode, options = _KINDS[index % len(_KINDS)]
             Image.fromarray(pixels).convert(mode).save(place / f"{index:02}.{ending}", **options)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,13 @@ import pytest
 from exchanges import asked, call, output
 from tiny_pipeline import save_pipeline
 
+from medtest.core.cases import Image
 from medtest.core.errors import MedtestError
 from medtest.core.files.by_content import PictureFiles
 from medtest.core.records import PICTURES
+from medtest.systems.answering.asking import Asking
 from medtest.systems.pictures.diffusers import Diffusers, to_pixels
+from medtest.systems.pictures.local import Filtered
 
 pytestmark = pytest.mark.skipif(find_spec("diffusers") is None, reason="diffusers is not installed (an extra)")
 SMALL = {"steps": 2, "width": 32, "height": 32}
@@ -58,7 +62,12 @@ def test_pictures_of_one_prompt_are_drawn_together_each_by_its_seed(folder: Path
     made, files = system(folder, pictures_per_call=2), PictureFiles(tmp_path / "run" / PICTURES)
     drawn: list[int] = []
     draw = made.draw_together
-    made.draw_together = lambda some: drawn.append(len(some)) or draw(some)  # type: ignore[func-returns-value, method-assign]
+
+    def draw_noted(calls: Sequence[Asking]) -> Sequence[Image | Filtered]:
+        drawn.append(len(calls))
+        return draw(calls)
+
+    made.draw_together = draw_noted  # type: ignore[method-assign]
     together = [output(one) for one in asked(made, tmp_path, calls)]
     assert drawn == [2, 1, 1]
     for one, two in zip(single, together, strict=True):

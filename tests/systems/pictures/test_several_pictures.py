@@ -15,7 +15,8 @@ from exchanges import asked, call, drawn, output
 
 from medtest.api.calls.endpoint import Endpoint
 from medtest.api.faulty.answers import BadRequest
-from medtest.api.faulty.server import Faults, FaultServer, serving_server
+from medtest.api.faulty.faults import Faults
+from medtest.api.faulty.server import FaultServer, serving_server
 from medtest.api.store.ledger import Ledger
 from medtest.core.cases import Address, image_sha256
 from medtest.core.files.by_content import encode
@@ -65,12 +66,8 @@ def repeats(count: int, prompt: int = 0) -> list[Asking]:
     calls = [replace(first, number=prompt * 100, repeats=tuple(range(count)))]
     for again in range(count - 1):
         address = Address(dataset="d", seed_id=f"s{prompt}", relation="unchanged", repeat=again)
-        more = {
-            "number": prompt * 100 + again + 1,
-            "label": f"d/s{prompt}/unchanged_r{again}/",
-            "addresses": (address,),
-        }
-        calls.append(replace(calls[0], **more))
+        label, number = f"d/s{prompt}/unchanged_r{again}/", prompt * 100 + again + 1
+        calls.append(replace(calls[0], number=number, label=label, addresses=(address,)))
     return calls
 
 
