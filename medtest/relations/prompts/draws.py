@@ -59,6 +59,10 @@ def draw_exchange(
     return {"entity": at, "name": chosen[int(rng.integers(len(chosen)))], "attested": attested}
 
 
+_BESIDE = frozenset(("wearing", "holding", "with", "has", "of", "near", "behind", "in front of"))
+"""Predicates that place nothing, or something beside another."""
+
+
 def _acts_again(pool: Pool, at: int, predicate: str, *, is_subject: bool) -> bool:
     """Return True if a relation adds an action or a place to an entity that has one.
 
@@ -71,13 +75,25 @@ def _acts_again(pool: Pool, at: int, predicate: str, *, is_subject: bool) -> boo
     acts = predicate.endswith("ing") and predicate not in postures()
     if is_subject:
         return acts and any(triple.object == at and triple.predicate.endswith("ing") for triple in pool.triples)
-    does = any(triple.subject == at and triple.predicate.endswith("ing") for triple in pool.triples)
-    return does and predicate not in ("wearing", "near", "with", "has", "behind", "in front of")
+    own = [triple.predicate for triple in pool.triples if triple.subject == at]
+    is_used = any(triple.object == at and triple.predicate.endswith("ing") for triple in pool.triples)
+    if predicate not in _BESIDE and (is_used or any(placed not in _BESIDE for placed in own)):
+        return True
+    return any(held.endswith("ing") for held in own) and predicate not in (
+        "wearing",
+        "near",
+        "with",
+        "has",
+        "behind",
+        "in front of",
+    )
 
 
 def _fits(pool: Pool, world: World, at: int, name: str) -> bool:
     """Return True if a class may stand for an entity in a prompt that a person wrote."""
     entity = pool.entities[at]
+    if (pool.absent or pool.denied) and vg150().is_a(entity.name, "animal"):
+        return False  # "a bird with no leash"
     if is_odd(entity.name, name, entity.attributes):
         return False
     if of_a_kind(name, entity.name):

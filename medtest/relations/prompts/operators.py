@@ -99,8 +99,8 @@ class PoolOperator(PromptRelation):
     def _drawn(self, prompt: Prompt, rng: np.random.Generator) -> tuple[dict[str, Any], Prompt]:
         """Return drawn parameters and the changed prompt; of own words, the first of several draws that fits."""
         for remaining in range(_MOST_DRAWS - 1 if prompt.own else 0, -1, -1):
-            params = self.draw(prompt.pool, rng, careful=prompt.own)
             try:
+                params = self.draw(prompt.pool, rng, careful=prompt.own)
                 return params, self.change(prompt, params)
             except NotApplicable:
                 if not remaining:

@@ -19,6 +19,7 @@ from medtest.language.captions.controlled.tagging import Tagger
 from medtest.language.captions.controlled.tags import OPENS_NOUN, Tag, Token
 from medtest.language.captions.controlled.tokens import words
 from medtest.language.captions.controlled.verbs import VERBS
+from medtest.language.captions.reading.content import is_clinical
 from medtest.language.captions.reading.reader import read_prompt
 from medtest.language.captions.reading.result import REFUSING, PromptReading, Reason
 from medtest.language.captions.vocabulary import vg150
@@ -46,8 +47,10 @@ def exchanged(prompt: Prompt, pool: Pool, index: int, name: str) -> str:
     Raises:
         NotApplicable: No text is read as the changed pool.
     """
-    old = prompt.pool.entities[index].name
-    return _first(prompt, pool, _with_noun(prompt.text, old, name), f"its words for {old!r} cannot be exchanged")
+    _refuse_medical(prompt)
+    old, count = prompt.pool.entities[index].name, prompt.pool.entities[index].count
+    texts = _with_noun(prompt.text, old, name, many=count is not None and count > 1)
+    return _first(prompt, pool, texts, f"its words for {old!r} cannot be exchanged")
 
 
 def shortened(prompt: Prompt, pool: Pool) -> str:
@@ -57,12 +60,19 @@ def shortened(prompt: Prompt, pool: Pool) -> str:
 
 def extended(prompt: Prompt, pool: Pool) -> str:
     """Return the words with a phrase for the last triple of a pool; see :func:`exchanged`."""
+    _refuse_medical(prompt)
     triple = pool.triples[-1]
     new = triple.subject == len(pool.entities) - 1
     anchor = pool.entities[triple.object if new else triple.subject].name
     noun = pool.entities[-1].name
     texts = _with_phrase(prompt.text, anchor, triple.predicate, _one(noun), is_subject=new)
     return _first(prompt, pool, texts, f"its words have no place for {triple.predicate!r} {noun!r}")
+
+
+def _refuse_medical(prompt: Prompt) -> None:
+    """Refuse everyday classes in a prompt of medicine; :mod:`medtest.relations.prompts.orders` changes such prompts."""
+    if is_clinical(prompt.text):
+        raise NotApplicable("it puts everyday things into prompts; this one is of medicine")
 
 
 def _first(prompt: Prompt, pool: Pool, texts: Iterator[str], problem: str) -> str:
@@ -100,6 +110,10 @@ def _is_grammatical(text: str) -> bool:
     ends = [before for before, token in zip(tokens, tokens[1:], strict=False) if token.tag is Tag.STOP]
     if tokens and tokens[-1].tag is not Tag.STOP:
         ends.append(tokens[-1])
+    for before, token in zip(tokens, tokens[1:], strict=False):
+        plain = token.tag is Tag.NOUN and token.word not in inflection.PLURAL_ONLY
+        if before.tag is Tag.ARTICLE and plain and inflection.is_plural(token.word):
+            return False  # "a boys"
     if any(token.tag in _ENDS_OPEN for token in ends) or _DANGLES.search(text) or _ONE.search(text):
         return False
     return not _disagrees(tokens)
@@ -174,9 +188,9 @@ def _change(before: Facts, after: Facts) -> tuple[object, ...]:
 # ---------------------------------------------------------------------------------------------------------- candidates
 
 
-def _with_noun(text: str, old: str, name: str) -> Iterator[str]:
+def _with_noun(text: str, old: str, name: str, *, many: bool) -> Iterator[str]:
     """Yield texts with another noun in one place where a class is named, then in all."""
-    places = list(_named(text, old))
+    places = [(match, is_plural or many) for match, is_plural in _named(text, old)]
     for place in places:
         yield _put(text, [place], name)
     if len(places) > 1:

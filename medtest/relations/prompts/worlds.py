@@ -173,8 +173,10 @@ def is_odd(old: str, new: str, attributes: Iterable[str]) -> bool:
         attributes: Attributes of the entity.
     """
     vocabulary = vg150()
-    large, children = _word_set("large"), _word_set("children")
-    if vocabulary.is_a(old, "animal") and (old in large) is not (new in large):
+    large, children, seats = _word_set("large"), _word_set("children"), _word_set("seats")
+    if any(vocabulary.is_a(old, kind) for kind in ("animal", "plant")) and (old in large) is not (new in large):
+        return True
+    if (old in seats) is not (new in seats) and of_a_kind(old, new):
         return True
     if "old" in attributes or "elderly" in attributes:
         return new in children

@@ -70,6 +70,13 @@ def test_words_that_do_not_name_the_entity_are_left_alone() -> None:
         own.exchanged(prompt, renamed(prompt.pool, 0, "horse"), 0, "horse")
 
 
+def test_no_everyday_thing_is_put_into_a_medical_prompt() -> None:
+    prompt = prompt_of("CT showing a stone in the left kidney")
+    pool = with_one_more(prompt.pool, 0, "on", Entity(name="bear"), is_subject=True)
+    with pytest.raises(NotApplicable, match="medicine"):
+        own.extended(prompt, pool)
+
+
 @pytest.mark.parametrize("name", ["ec", "er_r", "er_a", "ec_er_r", "ec_er_a"])
 def test_operators_change_own_words_and_keep_command_tags_and_denials(name: str) -> None:
     text = "Draw a brown dog sitting on a couch and wearing a hat, no cats, 8k"

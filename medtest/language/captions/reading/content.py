@@ -79,3 +79,8 @@ def describes(word: str) -> bool:
     return (
         word in lists.materials or word in lists.adjectives or word.endswith(("-sided", "-grade", "-shaped", "-walled"))
     )
+
+
+def is_clinical(text: str) -> bool:
+    """Return True if a prompt is one of medicine, by its words."""
+    return not content().clinical.isdisjoint(re.findall(r"[\w-]+", text.lower()))

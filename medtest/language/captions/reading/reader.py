@@ -12,7 +12,7 @@ from medtest.language.captions.controlled.tagging import Tagger
 from medtest.language.captions.controlled.tokens import plain, words
 from medtest.language.captions.inflection import singular
 from medtest.language.captions.parsers import CaptionParser
-from medtest.language.captions.reading.content import content, describes, in_other_script, is_being
+from medtest.language.captions.reading.content import content, describes, in_other_script, is_being, is_clinical
 from medtest.language.captions.reading.grammar import ClauseReading
 from medtest.language.captions.reading.negation import Denials, without_denials
 from medtest.language.captions.reading.result import Measure, PromptReading, Reason
@@ -69,7 +69,7 @@ class _Reader:
         self.text = text
         self.parser = parser
         self.found = _Found()
-        self.medical = not content().clinical.isdisjoint(text.lower().replace(",", " ").replace(".", " ").split())
+        self.medical = is_clinical(text)
 
     def reading(self) -> PromptReading:
         surface = surface_of(plain_quotes(self.text[:LONGEST]))
