@@ -48,7 +48,7 @@ def _row(row: Mapping[Any, Any]) -> dict[str, Any]:
     for name, of in RATES.items():
         cells.append(f"{row[of]:,}")
         cells.append(_share(row, name, row[of]))
-        cells.append(_ends(row, f"{name}_corrected"))
+        cells.append(_ends(row, f"{name}_corrected") if row[of] >= LEAST_JUDGED else "")
     name = "all findings" if row["finding"] == ALL else str(row["finding"]).replace("_", " ")
     return {
         "name": name,
