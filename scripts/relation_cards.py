@@ -39,17 +39,24 @@ OTHERS = ("bias_field", "breathing", "elastic", "lens_distortion")
 
 
 def pictures_of(seeds: Iterable[PreparedSeed], name: str, relation: Relation, suite_seed: int) -> list[np.ndarray]:
-    """Return source and severities of the first phantom on which every severity has room."""
+    """Return source and severities of the first phantom on which every severity has room, whole if there is one."""
+    weakened: list[np.ndarray] = []
     for seed in seeds:
-        pictures = [seed.image]
+        pictures, whole = [seed.image], True
         try:
             for severity in relation.severities():
                 address = Address(dataset=seed.ref.dataset, seed_id=seed.ref.seed_id, relation=name, severity=severity)
-                pictures.append(relation.follow_up(seed, severity, relation.generator(address, suite_seed)).image)
+                follow_up = relation.follow_up(seed, severity, relation.generator(address, suite_seed))
+                pictures.append(follow_up.image)
+                whole &= "scale_applied" not in follow_up.params
         except NotApplicable:
             continue
-        return pictures
-    raise SystemExit(f"{name} has room at every severity on none of the phantoms")
+        if whole:
+            return pictures
+        weakened = weakened or pictures
+    if not weakened:
+        raise SystemExit(f"{name} has room at every severity on none of the phantoms")
+    return weakened
 
 
 def strip(pictures: Sequence[np.ndarray], name: str, side: int) -> Image.Image:

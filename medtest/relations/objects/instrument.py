@@ -33,7 +33,7 @@ NEARLY = 0.95
 """Share of the best direction's room that is as good."""
 SHORTEST = 0.5
 """Least share of a severity's area at which an instrument that stops before the lesion still counts."""
-LEAST_STEP = 1.08
+LEAST_STEP = 1.05
 """Least area as multiple of the level below, so that every level changes more."""
 
 
@@ -53,10 +53,11 @@ class Instrument(PastedInstrument):
     """Insertion of an instrument, or of the endoscope's own shaft (report 3.4.1, MR3-1).
 
     A tool enters where the working channel ends, between 4:30 and 5:30 on the clock face of the field. Each severity
-    pushes the same tool further in. It may stop before the lesion, and is never moved to another place to find room.
+    pushes the same tool further in. It stops before the lesion, where the levels below leave it a step, and is never
+    moved to another place to find room.
     """
 
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
 
     def __init__(self, settings: Any) -> None:
         super().__init__(settings)
@@ -86,15 +87,17 @@ class Instrument(PastedInstrument):
             return super().sample(seed, severity, rng)
         params = self._draw(seed, rng)
         area = float(self.settings.levels[severity].area)
-        below = max((level.area for level in self.settings.levels.values() if level.area < area), default=0.0)
         model, way = self._way(seed, params)
-        room = round(100 * way.area_of(model, way.reach), 3)
-        if room < max(SHORTEST * area, LEAST_STEP * below):
+        room = 100 * way.area_of(model, way.reach)
+        if room < SHORTEST * area:
             raise NotApplicable(
                 f"no room for an instrument on {area:.3g} % of the field where it enters, at"
                 f" {params['clock']:.1f} o'clock ({max(room, 0):.2g} % is free)"
             )
-        return {**params, "area": area, **({"scale_applied": room} if room < area else {})}
+        possible = {level.area for level in self.settings.levels.values() if SHORTEST * level.area <= room}
+        steps = sum(other > area for other in possible)
+        largest = round(room / LEAST_STEP**steps, 3)
+        return {**params, "area": area, **({"scale_applied": largest} if largest < area else {})}
 
     def apply(self, seed: PreparedSeed, params: Params) -> FollowUp:
         """Push the instrument of ``params`` in, or paste its cut-out; ``scale`` is the area in % of the field.

@@ -65,6 +65,7 @@ class SceneEstimate:
         texture: Fine contrast of the tissue around each place as multiple of usual mucosa's, 0.6 to 1.7.
         mean: The field's mean colour without reflections, R, G and B.
         rim: Distance from the rim of the field, in work cells.
+        glare: Share of the places around that are white from the lamp, 0 to 1.
         free: Distance from what the case keeps free (the lesion), in work cells; large without.
         valley: How much darker a place is than its surroundings, about −1 to 1: between folds > 0, on ridges < 0.
         grain: The same at the scale of a few pixels.
@@ -92,6 +93,7 @@ class SceneEstimate:
     texture: Floats
     mean: tuple[float, float, float]
     rim: Floats
+    glare: Floats
     free: Floats
     valley: Floats
     grain: Floats
@@ -155,6 +157,7 @@ def _estimate(seed: PreparedSeed) -> SceneEstimate:
         texture=texture,
         mean=mean,
         rim=np.asarray(rim, np.float32),
+        glare=cv2.blur((field & ~plain).view(np.uint8) * np.uint8(255), SHAPE).astype(np.float32) / np.float32(255),
         free=np.asarray(free, np.float32),
         valley=_darker(even, 5, 21),
         grain=_darker(even, 1, 7),

@@ -18,8 +18,8 @@ AROUND = np.ones((5, 5), np.uint8)
 """Work cells around matter whose colour is coarse too, so that none ends at the rim."""
 BESIDE = (9, 9)
 """Work cells of the field whose mean colour a cell on the frame has."""
-STRENGTH = 0.6
-"""Share of the picture's finest detail, its noise, that matter has as well."""
+NOISE = (3, 3)
+"""Cells of two pixels that are averaged by binomial weights; what they leave out is a picture's noise."""
 CLIPPED, USUAL = 4.0, 107.0
 """Multiple of the noise above which detail is an edge and cut off, and the brightness at which noise was measured."""
 FAINTEST, STRONGEST = 0.03, 0.25
@@ -85,13 +85,15 @@ def backdrop_of(image: Image, frame: Mask, scene: SceneEstimate, barred: Mask) -
     rows, columns = scene.shape
     small = _filled(image, frame, (columns, rows))
     luma = np.asarray(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), np.uint8)
-    # Detail is what cells of two pixels leave out, or those of the work grid if they are larger.
+    # Noise reaches over some pixels, since cameras interpolate and compress: cells are of two pixels, or of the work
+    # grid if those are larger.
     coarse = cv2.cvtColor(small, cv2.COLOR_RGB2GRAY)
     if scene.cell < 2:
         coarse = cv2.resize(luma, (-(-width // 2), -(-height // 2)), interpolation=cv2.INTER_AREA)
-    smooth = cv2.resize(coarse.astype(np.float32), (width, height), interpolation=cv2.INTER_LINEAR)
+    coarse = cv2.GaussianBlur(coarse.astype(np.float32), NOISE, 0)
+    smooth = cv2.resize(coarse, (width, height), interpolation=cv2.INTER_LINEAR)
     unit, most = np.float32(1), min(max(CLIPPED * scene.noise / USUAL, FAINTEST), STRONGEST)
-    grain = unit + np.float32(STRENGTH) * (luma / np.maximum(smooth, unit) - unit)
+    grain = luma / np.maximum(smooth, unit)
     np.clip(grain, np.float32(1 - most), np.float32(1 + most), out=grain)
     return Backdrop(
         small=small,

@@ -18,8 +18,10 @@ LEAST_SQUARE = 12
 """Pixels of a swatch that an object must fill; smaller objects are enlarged to this."""
 STEEPNESS = 1.0
 """Height in pixels of a place twice as bright as its surroundings."""
-SHARPER = 0.8
+SHARPER = 0.4
 """Factor on the finest detail, which interpolation to the size of a picture weakens."""
+LIGHT, RELIEF = 12, 16
+"""Shares of a square's side, 1 / n, that are the standard deviations of what is taken as light, and as grain."""
 DULL, WET = 0.35, 20.0
 """Wetness without reflections, and its growth with their share of the area."""
 BANDS = (2, 16)
@@ -42,9 +44,9 @@ def estimate_swatch(image: Image, part: Mask, tissue: Mask) -> tuple[NDArray[np.
     """
     square, white = _inner_square(image, part)
     luma = square @ _LUMA
-    sigma = max(len(square) / 4, 1.0)
-    # Light changes slowly; what changes faster than it, and slower than grain, is taken as relief.
-    light, relief = _smooth(luma, sigma), _smooth(luma, sigma / 4)
+    sigma = max(len(square) / LIGHT, 1.0)
+    # The scene lights matter at about this scale; what changes faster, and slower than grain, is taken as relief.
+    light, relief = _smooth(luma, sigma), _smooth(luma, max(len(square) / RELIEF, 1.0))
     colours = image[tissue].astype(np.float32) if tissue.any() else np.full((1, 3), USUAL_LUMA, np.float32)
     field = colours.mean(axis=0)
     tint = tint_of([float(value) for value in field], float(np.median(colours @ _LUMA)))

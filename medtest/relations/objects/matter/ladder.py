@@ -35,6 +35,8 @@ LEVELS = 65535
 Grids = dict[str, NDArray[Any]]
 LUMEN, DARK = 1.6, (0.2, 0.45)
 """By how much the potential of dark places is lowered, and the light at which this ends and begins."""
+GLARE, BURNT_OUT = 1.6, (0.3, 0.7)
+"""The same of places that are burnt out, and the share of white cells around at which this begins and ends."""
 PLACED = ("slope_x", "slope_y", "across", "down", "lamp_x", "lamp_y")
 """Arrays of every ladder: slopes of the surface and of the potential, and the direction to the lamp."""
 
@@ -143,6 +145,9 @@ class Matter(ABC):
         potential = potential - np.float32(4.0) * (np.float32(1.0) - near)
         # A dark lumen is space, not a wall: matter lies there last.
         potential -= np.float32(LUMEN) * (np.float32(1.0) - smooth(scene.light, *DARK))
+        # Where the lamp burns the picture out, matter would be white too.
+        if scene.glare.max() > BURNT_OUT[0]:
+            potential -= np.float32(GLARE) * smooth(scene.glare, *BURNT_OUT)
         across, down = gradient(potential)
         for name in ("slope_x", "slope_y"):
             parts[name] = parts[name] * scene.texture
