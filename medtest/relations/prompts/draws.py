@@ -92,7 +92,8 @@ def _acts_again(pool: Pool, at: int, predicate: str, *, is_subject: bool) -> boo
 def _fits(pool: Pool, world: World, at: int, name: str) -> bool:
     """Return True if a class may stand for an entity in a prompt that a person wrote."""
     entity = pool.entities[at]
-    if (pool.absent or pool.denied) and vg150().is_a(entity.name, "animal"):
+    lacks = pool.denied or any(not vg150().is_a(denied, "animal") for denied in pool.absent)
+    if lacks and vg150().is_a(entity.name, "animal"):
         return False  # "a bird with no leash"
     if is_odd(entity.name, name, entity.attributes):
         return False

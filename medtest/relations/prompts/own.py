@@ -114,6 +114,13 @@ def _is_grammatical(text: str) -> bool:
         plain = token.tag is Tag.NOUN and token.word not in inflection.PLURAL_ONLY
         if before.tag is Tag.ARTICLE and plain and inflection.is_plural(token.word):
             return False  # "a boys"
+    acts = False
+    for token, following in zip(tokens, tokens[1:], strict=False):
+        if token.tag is Tag.AND and following.tag in VERBS and not acts:
+            return False  # "a dog and wearing a hat"
+        if token.tag is Tag.ING and following.tag is Tag.ING:
+            return False  # "a dog sitting wearing a hat"
+        acts = token.tag is not Tag.STOP and (acts or token.tag in VERBS or token.tag is Tag.COPULA)
     if any(token.tag in _ENDS_OPEN for token in ends) or _DANGLES.search(text) or _ONE.search(text):
         return False
     return not _disagrees(tokens)

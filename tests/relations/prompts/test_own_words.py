@@ -47,6 +47,7 @@ def test_one_noun_is_exchanged(text: str, index: int, name: str, changed: str) -
         ),
         ("A man riding a horse and holding a flag.", 1, "A man riding a horse."),
         ("A dog and a cat on a bed.", 1, "A dog on a bed."),
+        ("A dog sitting on a couch and wearing a hat.", 0, "A dog wearing a hat."),
     ],
 )
 def test_one_phrase_is_taken_out(text: str, triple: int, changed: str) -> None:
