@@ -53,13 +53,7 @@ class RelationAugmentation:
     (and ``masks``, N×H×W, if a target has them) move as the relation's effect says; those that leave the picture are
     left out. Objects and text stay off the boxes. Random numbers come from ``seed`` and the ``id`` of a datum, never
     from the order of the batch. Where a relation does not apply, the picture is unchanged and ``skipped`` has the
-    reason.
-
-    Args:
-        relation: Name of a relation of pictures, as in suites.
-        severity: Severity, or number of a target of ``calibrate``.
-        seed: Seed of all random numbers.
-        settings: Settings of the relation, as in suites.
+    reason. Arguments are those of :class:`medtest.interop.pictures.PictureChange`.
 
     Attributes:
         metadata: ``id``, and the configuration under ``medtest``.

@@ -26,13 +26,8 @@ class RelationPerturber(PerturbImage):  # type: ignore[misc]
 
     Boxes move as the relation's effect says; those that leave the picture are left out. Objects and text stay off
     them. Random numbers come from ``seed`` and the picture's ``id`` (a keyword of the call, which NRTK's augmentations
-    for MAITE pass on), else from its pixels.
-
-    Args:
-        relation: Name of a relation of pictures, as in suites.
-        severity: Severity, or number of a target of ``calibrate``.
-        seed: Seed of all random numbers.
-        settings: Settings of the relation, as in suites.
+    for MAITE pass on), else from its pixels. Arguments are those of
+    :class:`medtest.interop.pictures.PictureChange`.
 
     Raises:
         UserMistakes: There is no such relation, or its settings do not fit.

@@ -24,6 +24,8 @@ from medtest.tasks.ask.controls import kept_answer
 LOOKS, BLIND = QUADRANTS[True, True], QUADRANTS[True, False]
 IMAGES = 16
 """Fewest images for which an interval of no inconsistency lies above 80 %."""
+FEW = ["blur", "image_removed", "lesion_erased", "tissue_erased"]
+"""Relations that are enough for the quadrant of a system that is asked 18 questions about each image."""
 
 
 def table(home: Path, suite: str, system: Any, **changes: Any) -> pd.DataFrame:
@@ -146,20 +148,21 @@ def test_answers_from_the_question_alone_are_consistent_without_the_evidence(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("suite", "system", "changes"),
+    ("suite", "system", "changes", "shown"),
     [
-        ("polyp_seg_controls", ["pranet"], {"overrides": ["prepare.size=256"], "limit": IMAGES}),
-        ("skin_controls", ["attnmel"], {"limit": 12}),
-        ("medvqa_controls", ["simlab"], {"limit": 3}),
+        ("polyp_seg_controls", ["pranet"], {"overrides": ["prepare.size=256"], "limit": IMAGES}, LOOKS),
+        # 16 images show that it relies on the lesion, and not how consistent it is.
+        ("skin_controls", ["attnmel"], {"limit": IMAGES}, UNSURE),
+        ("medvqa_controls", ["simlab"], {"limit": IMAGES, "relations": FEW}, LOOKS),
     ],
 )
 def test_what_ships_rests_on_the_evidence(
-    tmp_path: Path, suite: str, system: list[str], changes: dict[str, Any]
+    tmp_path: Path, suite: str, system: list[str], changes: dict[str, Any], shown: str
 ) -> None:
     frame = table(tmp_path, suite, system, **changes)
     row = overall(frame)
     assert row["reliance_percent"] > 50 and row["consistency_percent"] > 80
-    assert row["quadrant"] in (LOOKS, UNSURE)
+    assert row["quadrant"] == shown and row["reliance_low"] > 50
     assert warned(frame).empty
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.core.cases import Image
-from medtest.relations.perturb.library import Companions, Moves, TransformLibrary
+from medtest.relations.perturb.library import Companions, Moves, TransformLibrary, classes_of
 
 _SIZE = "it changes the size of the picture"
 _BOXES = "it needs boxes or masks of the lesion"
@@ -65,10 +65,8 @@ class AlbumentationsLibrary(TransformLibrary):
         from albumentations.core import transforms_interface as base
 
         abstract = (base.BasicTransform, base.DualTransform, base.ImageOnlyTransform, base.NoOp)
-        for name in dir(albumentations):
-            kind = getattr(albumentations, name)
-            is_transform = isinstance(kind, type) and issubclass(kind, base.BasicTransform) and kind not in abstract
-            if is_transform and not issubclass(kind, base.Transform3D):
+        for kind in classes_of(albumentations, (base.BasicTransform,), without=abstract):
+            if not issubclass(kind, base.Transform3D):
                 yield kind
 
     def moves(self, kind: type) -> Moves:

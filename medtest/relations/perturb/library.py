@@ -6,7 +6,7 @@ import importlib
 import importlib.util
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
@@ -130,6 +130,14 @@ class TransformLibrary(ABC):
             except PackageNotFoundError:
                 continue
         return installed
+
+
+def classes_of(module: Any, bases: tuple[type, ...], *, without: Collection[type] = ()) -> Iterator[type]:
+    """Yield the classes that a module names and that are below one of some bases, by name."""
+    for name in dir(module):
+        kind = getattr(module, name)
+        if isinstance(kind, type) and issubclass(kind, bases) and kind not in without:
+            yield kind
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.core.cases import Image
-from medtest.relations.perturb.library import Companions, Moves, TransformLibrary, parameters_of
+from medtest.relations.perturb.library import Companions, Moves, TransformLibrary, classes_of, parameters_of
 from medtest.relations.perturb.values import float_planes, pixels, planes, share_levels
 
 _SIZE = "it changes the size of the picture"
@@ -52,10 +53,8 @@ class MonaiLibrary(TransformLibrary):
         """Yield the transforms of arrays."""
         from monai import transforms
 
-        for name in dir(transforms):
-            kind = getattr(transforms, name)
-            is_transform = isinstance(kind, type) and issubclass(kind, transforms.Transform) and not _is_abstract(kind)
-            if is_transform and kind.__module__.removeprefix(_PACKAGE) in _MODULES:
+        for kind in classes_of(transforms, (transforms.Transform,)):
+            if kind.__module__.removeprefix(_PACKAGE) in _MODULES and not inspect.isabstract(kind):
                 yield kind
 
     def default_arguments(self, kind: type) -> dict[str, Any]:
@@ -91,7 +90,3 @@ class MonaiLibrary(TransformLibrary):
             if mask is None
             else changed(mask.astype(np.float32)[None], **dict.fromkeys(modes, "nearest"))[0] > 0.5,
         )
-
-
-def _is_abstract(kind: type) -> bool:
-    return bool(getattr(kind, "__abstractmethods__", ()))

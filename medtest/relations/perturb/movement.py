@@ -60,7 +60,7 @@ def effect_of(moved: Grid) -> Effect:
     rows, columns = _sampled(height), _sampled(width)
     places = moved[np.ix_(rows, columns)].reshape(-1, 3)
     grid = coordinates(height, width)[np.ix_(rows, columns)].reshape(-1, 3)
-    inside = _inside(*places.T, moved.shape[:2])
+    inside = _inside(places[:, 0], places[:, 1], places[:, 2], moved.shape[:2])
     if np.count_nonzero(inside) < max(_SHARE * inside.size, 6):
         raise NotApplicable("it moves the picture out of its frame")
     after, before = grid[inside].astype(np.float64), places[inside].astype(np.float64)
@@ -132,7 +132,7 @@ def _inverse(matrix: NDArray[np.float64], decimals: int) -> NDArray[np.float64] 
 def _warp(moved: Grid) -> Effect:
     """Return the effect of a field; pixels from outside are displaced like the nearest of the inside."""
     height, width = moved.shape[:2]
-    columns, rows, shares = cv2.split(moved)
+    columns, rows, shares = (np.asarray(plane, np.float32) for plane in cv2.split(moved))
     inside = _inside(columns, rows, shares, (height, width))
     across = columns - np.arange(width, dtype=np.float32)
     down = rows - np.arange(height, dtype=np.float32)[:, None]

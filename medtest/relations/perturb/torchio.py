@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.core.cases import Image
-from medtest.relations.perturb.library import Companions, Moves, TransformLibrary, parameters_of
+from medtest.relations.perturb.library import Companions, Moves, TransformLibrary, classes_of, parameters_of
 from medtest.relations.perturb.values import float_planes, pixels, planes, seeded_torch, share_levels
 
 _SIZE = "it changes the size of the picture"
@@ -45,10 +45,7 @@ class TorchIOLibrary(TransformLibrary):
         import torchio
 
         bases = (torchio.IntensityTransform, torchio.SpatialTransform, torchio.RandomAnisotropy, torchio.OneOf)
-        for name in dir(torchio):
-            kind = getattr(torchio, name)
-            if isinstance(kind, type) and issubclass(kind, bases) and kind not in bases[:2]:
-                yield kind
+        yield from classes_of(torchio, bases, without=bases[:2])
 
     def parameters(self, kind: type) -> Mapping[str, inspect.Parameter]:
         """Add the probability, which classes take as one of ``**kwargs``."""

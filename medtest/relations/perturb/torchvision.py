@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.core.cases import Image
-from medtest.relations.perturb.library import Companions, Moves, TransformLibrary
+from medtest.relations.perturb.library import Companions, Moves, TransformLibrary, classes_of
 from medtest.relations.perturb.values import pixels, planes, seeded_torch
 
 _SIZE = "it changes the size of the picture"
@@ -35,10 +35,8 @@ class TorchvisionLibrary(TransformLibrary):
         """Yield the transforms of pictures."""
         from torchvision.transforms import v2
 
-        for name in dir(v2):
-            kind = getattr(v2, name)
-            is_transform = isinstance(kind, type) and issubclass(kind, v2.Transform) and kind is not v2.Transform
-            if is_transform and kind.__module__.removeprefix(_PACKAGE) in _MODULES:
+        for kind in classes_of(v2, (v2.Transform,), without=(v2.Transform,)):
+            if kind.__module__.removeprefix(_PACKAGE) in _MODULES:
                 yield kind
         yield from (v2.GaussianBlur, v2.GaussianNoise)
 

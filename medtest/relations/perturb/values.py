@@ -19,7 +19,7 @@ _SHARE = np.float32(1.0 / 255.0)
 
 def float_planes(image: Image) -> NDArray[np.float32]:
     """Return a picture, uint8 H×W×C, as float32 C×H×W from 0 to 1."""
-    return np.multiply(planes(image), _SHARE, dtype=np.float32)
+    return np.asarray(np.multiply(planes(image), _SHARE, dtype=np.float32))
 
 
 def planes(array: NDArray[Any]) -> NDArray[Any]:
