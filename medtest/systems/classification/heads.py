@@ -38,7 +38,6 @@ class HeadSystem(ClassificationNetwork):
         trunk: Family of the compact network.
     """
 
-    published = ()
     answer_form = "probabilities"
     trunk: ClassVar[str]
 
@@ -100,7 +99,7 @@ def load_head(network: nn.Module, path: Path, trunk_sha256: str) -> None:
         if facts["trunk_sha256"] != trunk_sha256:
             raise MedtestError(f"{path.name}: it was trained on the features of another network")
     try:
-        network.head.load_state_dict(read_tensors(path))  # type: ignore[union-attr, operator]
+        network.head.load_state_dict(read_tensors(path))  # type: ignore[union-attr]
     except RuntimeError as error:
         raise MedtestError(f"{path.name}: its weights do not fit the network: {str(error)[:200]}") from error
 
@@ -132,6 +131,7 @@ class CapsuleFindingsSystem(HeadSystem):
     """
 
     family = "capsule_findings"
+    published = ()
     trunk = "dsinet"
     own_classes = CAPSULE_FINDINGS
     published_size = 256

@@ -252,7 +252,7 @@ def _columns(
 
 def _of_card(card: Card | None, finding: str) -> dict[str, float]:
     """Return the card's sensitivity and specificity of a finding and its share of right sides; none without a row."""
-    row, side = (None if card is None else card.row(kind, finding) for kind in ("class", "side"))  # type: ignore[arg-type]
+    row, side = (None if card is None else card.row(kind, finding) for kind in ("class", "side"))
     values = {
         "sensitivity": None if row is None else row.sensitivity,
         "specificity": None if row is None else row.specificity,
