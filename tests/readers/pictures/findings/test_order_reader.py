@@ -1,0 +1,69 @@
+"""The reader of medical pictures of several kinds: which reader looks at which picture, and its users' mistakes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from medtest.core.plugins import is_trusted, part
+from medtest.core.scenes import Entity, Pool, dumped
+from medtest.readers.pictures.base import PictureContent
+from medtest.readers.pictures.findings.orders import BLIND, OrderReader, OrderReaderSettings, kind_of
+
+
+def reader(**settings: Any) -> OrderReader:
+    made = OrderReaderSettings(**{**part("readers", "orders").defaults, **settings})
+    return OrderReader("orders", made)
+
+
+def pool(*names: str, absent: tuple[str, ...] = ()) -> Pool:
+    return Pool(entities=tuple(Entity(name=name) for name in names), absent=absent)
+
+
+@pytest.mark.parametrize(
+    ("pools", "kind"),
+    [
+        ([pool("effusion")], "chest film"),
+        ([pool(absent=("pneumothorax",)), pool("mass")], "chest film"),
+        ([pool("polyp", "tube")], "endoscopy"),
+        ([pool("erosion")], "capsule"),
+        ([pool("polyp", "effusion")], ""),
+        ([pool("dog")], ""),
+        ([pool()], ""),
+    ],
+)
+def test_findings_say_the_kind_of_picture(pools: list[Pool], kind: str) -> None:
+    assert kind_of(pools) == kind
+
+
+def test_nothing_can_be_told_of_a_picture_without_a_reader() -> None:
+    content = PictureContent("ab" * 32, (dumped(pool("erosion").as_json()),))
+    (scene,) = reader().look([np.zeros((128, 128, 3), np.uint8)], [content])
+    assert scene.entities == ()
+    assert scene.tells == BLIND
+    assert not scene.tells.names("erosion")
+
+
+def test_the_shipped_readers_are_there_and_their_prints_differ_with_their_settings() -> None:
+    made = reader()
+    assert made.check() == []
+    assert set(made.readers()) == {"chest film", "endoscopy"}
+    assert "no reader for pictures of kind capsule" in made.notice()
+    other = reader(film={"use": "labels", "system": "chexnet_sides", "threshold": 0.9})
+    assert other.print_without_card != made.print_without_card
+
+
+def test_mistakes_name_the_key_and_what_is_allowed() -> None:
+    (mistake,) = reader(film={"use": "lables"}).check()
+    assert (mistake.key, mistake.found, mistake.nearest) == ("film.use", "lables", "labels")
+    (mistake,) = reader(film={"use": "labels", "system": "chexnet_sides", "threshold": 3}).check()
+    assert mistake.key == "film.threshold"
+    (mistake,) = reader(film={}, endoscopy={}).check()
+    assert "no reader" in str(mistake.found)
+
+
+def test_suites_of_strangers_cannot_set_the_readers() -> None:
+    fields = OrderReaderSettings.model_fields
+    assert all(is_trusted(fields[name]) for name in ("film", "endoscopy", "capsule"))
