@@ -40,7 +40,7 @@ def test_findings_say_the_kind_of_picture(pools: list[Pool], kind: str) -> None:
 
 def test_nothing_can_be_told_of_a_picture_without_a_reader() -> None:
     content = PictureContent("ab" * 32, (dumped(pool("erosion").as_json()),))
-    (scene,) = reader().look([np.zeros((128, 128, 3), np.uint8)], [content])
+    (scene,) = reader(capsule={}).look([np.zeros((128, 128, 3), np.uint8)], [content])
     assert scene.entities == ()
     assert scene.tells == BLIND
     assert not scene.tells.names("erosion")
@@ -49,8 +49,8 @@ def test_nothing_can_be_told_of_a_picture_without_a_reader() -> None:
 def test_the_shipped_readers_are_there_and_their_prints_differ_with_their_settings() -> None:
     made = reader()
     assert made.check() == []
-    assert set(made.readers()) == {"chest film", "endoscopy"}
-    assert "no reader for pictures of kind capsule" in made.notice()
+    assert set(made.readers()) == {"chest film", "endoscopy", "capsule"}
+    assert "no reader for pictures of kind capsule" in reader(capsule={}).notice()
     other = reader(film={"use": "labels", "system": "chexnet_sides", "threshold": 0.9})
     assert other.print_without_card != made.print_without_card
 
@@ -60,10 +60,19 @@ def test_mistakes_name_the_key_and_what_is_allowed() -> None:
     assert (mistake.key, mistake.found, mistake.nearest) == ("film.use", "lables", "labels")
     (mistake,) = reader(film={"use": "labels", "system": "chexnet_sides", "threshold": 3}).check()
     assert mistake.key == "film.threshold"
-    (mistake,) = reader(film={}, endoscopy={}).check()
+    (mistake,) = reader(film={}, endoscopy={}, capsule={}).check()
     assert "no reader" in str(mistake.found)
 
 
 def test_suites_of_strangers_cannot_set_the_readers() -> None:
     fields = OrderReaderSettings.model_fields
     assert all(is_trusted(fields[name]) for name in ("film", "endoscopy", "capsule"))
+
+
+def test_cards_of_all_readers_count() -> None:
+    card = reader().card
+    assert card is not None
+    assert {"effusion", "polyp", "bleeding"} <= {row.name for row in card.of_kind("class")}
+    only = reader(endoscopy={}, capsule={}).card
+    assert only is not None
+    assert only.pictures < card.pictures
