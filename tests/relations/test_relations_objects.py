@@ -29,10 +29,10 @@ relaxed = settings(max_examples=15)
 GOLDEN = {
     ("instrument", "levels"): (3, "e6e480a5c967e31c"),
     ("instrument", "published"): (3, "85ba94a0ae95440d"),
-    ("feces", "levels"): (6, "d741399996dcf966"),
-    ("feces", "published"): (6, "94c539594745db7d"),
-    ("blood", "levels"): (6, "f7a8f7f3737f782b"),
-    ("blood", "published"): (6, "2d91e46f9b312183"),
+    ("feces", "levels"): (7, "cd8ffe32d960cf87"),
+    ("feces", "published"): (7, "94c539594745db7d"),
+    ("blood", "levels"): (7, "06116f922733fbaf"),
+    ("blood", "published"): (7, "2d91e46f9b312183"),
 }
 
 

@@ -25,7 +25,7 @@ from medtest.relations.objects.placing import field_look, likeness
 class _Covering(PastedPieces):
     """Base class of the two relations; a subclass names its matter."""
 
-    revision: ClassVar[int] = 6
+    revision: ClassVar[int] = 7
     nested: ClassVar[bool] = True
     matter: ClassVar[type[Stool] | type[BloodMatter]]
 

@@ -45,7 +45,14 @@ class Backdrop:
     open: Bytes
 
     def expose(
-        self, image: Image, place: tuple[slice, slice], small: Image, light: Image, through: Image, matter: Bytes
+        self,
+        image: Image,
+        place: tuple[slice, slice],
+        small: Image,
+        light: Image,
+        through: Image,
+        matter: Bytes,
+        share: float = 1.0,
     ) -> None:
         """Draw matter into a part of an image.
 
@@ -56,6 +63,7 @@ class Backdrop:
             light: Light that matter adds.
             through: Share of tissue that is seen through it, in 255ths.
             matter: 255 on matter, else 0.
+            share: Share of the picture's noise that it takes.
         """
         part = image[place]
         size = (part.shape[1], part.shape[0])
@@ -71,7 +79,11 @@ class Backdrop:
             cv2.resize(layer, size, interpolation=cv2.INTER_LINEAR)
             for layer in (shares, added.astype(np.float32), *coarse)
         )
-        cv2.multiply(lit, self.grain[place], dst=lit)
+        rough = cv2.multiply(lit, self.grain[place])
+        if share < 1:
+            rough *= np.float32(share)
+            rough += np.float32(1.0 - share) * lit
+        lit = rough
         below = cv2.multiply(self.luma[place], keep, scale=1 / 255, dtype=cv2.CV_32F)
         luma = cv2.add(lit, below, dtype=cv2.CV_8U)
         near = cv2.resize(cv2.dilate(matter, AROUND), size, interpolation=cv2.INTER_NEAREST)

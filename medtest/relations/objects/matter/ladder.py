@@ -37,6 +37,8 @@ LUMEN, DARK = 1.6, (0.2, 0.45)
 """By how much the potential of dark places is lowered, and the light at which this ends and begins."""
 GLARE, BURNT_OUT = 1.6, (0.3, 0.7)
 """The same of places that are burnt out, and the share of white cells around at which this begins and ends."""
+OWN_DETAIL = 0.6
+"""Share of the picture's noise that the fine detail of drawn relief stands for."""
 PLACED = ("slope_x", "slope_y", "across", "down", "lamp_x", "lamp_y")
 """Arrays of every ladder: slopes of the surface and of the potential, and the direction to the lamp."""
 
@@ -95,10 +97,12 @@ class Matter(ABC):
     Attributes:
         kind: feces or blood.
         fringe: Largest distance in potential below the threshold at which a film still shows.
+        relief: Factor on what is drawn onto it.
     """
 
     kind: ClassVar[str]
     fringe: ClassVar[float]
+    relief: float
 
     @abstractmethod
     def potential(self, scene: SceneEstimate, rng: np.random.Generator) -> tuple[Floats, Grids]:
@@ -228,7 +232,8 @@ class Matter(ABC):
         light, through = (np.asarray(cv2.merge(list(part)), np.uint8) for part in (layers[:3], layers[3:6]))
         image = seed.image.copy()
         backdrop = self._backdrop(seed, ladder.scene, margin)
-        backdrop.expose(image, whole, backdrop.small[part], light, through, layers[6])
+        share = 1.0 - OWN_DETAIL * min(self.relief, 1.0)
+        backdrop.expose(image, whole, backdrop.small[part], light, through, layers[6], share)
         return image, solid.reshape(shape)
 
     def _backdrop(self, seed: PreparedSeed, scene: SceneEstimate, margin: int) -> Backdrop:
