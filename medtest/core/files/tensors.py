@@ -2,14 +2,17 @@
 
 ``scripts/pack_weights.py`` packs the networks that ship: a large tensor is stored as signed integers and one step for
 each of its rows. ``packed`` in the header states the number of bits and, for a network trained further, the file it
-started from; the integers are then differences to that file's tensors. Networks compute in float32 in both cases.
+started from; the integers are then differences to that file's tensors. Small differences are one XZ stream, which is
+smaller than a wheel's own compression. Networks compute in float32 in all cases.
 """
 
 from __future__ import annotations
 
 import json
+import lzma
+import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -27,8 +30,14 @@ HEADER = "medtest"
 PACKED = "packed"
 STEP = "step:"
 """Prefix of a packed tensor's steps, float16 [rows]."""
+STREAM = "stream"
+"""Name of the XZ stream of all packed integers in the order of names, uint8 [bytes]; ``packed.shapes`` has shapes."""
 LOW = "low:"
 """Prefix of the bits beyond the upper eight, uint8 [bits, ⌈numbers / 8⌉]: one row for each bit, the lowest first."""
+
+
+_MOST_TIMES = 64
+"""Largest size of a stream's integers, as a multiple of the stream."""
 
 
 @contextmanager
@@ -73,13 +82,15 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
     from safetensors.torch import load_file
 
     stored = load_file(path)
-    state = {
-        name: value.to(torch.float32) if value.is_floating_point() else value
-        for name, value in stored.items()
-        if not name.startswith((STEP, LOW))
-    }
     try:
         packing = facts_of(path).get(PACKED, {})
+        if "shapes" in packing:
+            stored |= _unpacked(stored.pop(STREAM), packing["shapes"])
+        state = {
+            name: value.to(torch.float32) if value.is_floating_point() else value
+            for name, value in stored.items()
+            if not name.startswith((STEP, LOW))
+        }
         base = read_tensors(_base(path, packing)) if "base" in packing else {}
         for name in (key.removeprefix(STEP) for key in stored if key.startswith(STEP)):
             levels = stored[name].float()
@@ -88,9 +99,30 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
                 levels = levels * 2.0 ** (packing["bits"] - 8) + lower.reshape(levels.shape)
             steps = stored[STEP + name].float().reshape(-1, *[1] * (levels.ndim - 1))
             state[name] = levels * steps + base.get(name, 0.0)
-    except (AttributeError, KeyError, TypeError, ValueError, OverflowError, RuntimeError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError, RuntimeError, lzma.LZMAError) as error:
         raise MedtestError(f"{path.name}: its packed weights cannot be read: {str(error)[:200]}") from error
     return state
+
+
+def _unpacked(stream: Tensor, shapes: Mapping[str, Sequence[int]]) -> dict[str, Tensor]:
+    """Return the integers of an XZ stream, int8, by name.
+
+    Raises:
+        ValueError: The stream has another number of integers than the shapes, or too many for its size.
+        lzma.LZMAError: The stream is damaged.
+    """
+    import torch
+
+    compressed = stream.numpy().tobytes()
+    ordered = sorted(shapes.items())
+    sizes = [math.prod(shape) for _, shape in ordered]
+    if min(sizes, default=0) < 0 or sum(sizes) > _MOST_TIMES * len(compressed):
+        raise ValueError(f"{sum(sizes):,} integers in a stream of {len(compressed):,} bytes")
+    content = lzma.LZMADecompressor(lzma.FORMAT_XZ).decompress(compressed, max_length=sum(sizes) + 1)
+    if len(content) != sum(sizes):
+        raise ValueError(f"{len(content):,} integers in place of {sum(sizes):,}")
+    parts = torch.split(torch.from_numpy(np.frombuffer(content, np.int8).copy()), sizes)
+    return {name: part.reshape(tuple(shape)) for (name, shape), part in zip(ordered, parts, strict=True)}
 
 
 def _lower_bits(rows: Tensor, bits: int, count: int) -> Tensor:

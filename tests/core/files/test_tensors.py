@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import lzma
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,10 @@ import torch
 from safetensors.torch import save
 
 from medtest.core.errors import MedtestError
-from medtest.core.files.tensors import HEADER, LOW, PACKED, STEP, read_tensors, write_tensors
+from medtest.core.files.tensors import HEADER, LOW, PACKED, STEP, STREAM, read_tensors, write_tensors
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "scripts"))
+import pack_weights
 from pack_weights import pack
 
 GENERATOR = torch.Generator().manual_seed(5)
@@ -25,6 +27,8 @@ STATE = {
     "dead": torch.zeros(2, 16),
     "batches": torch.tensor(123_456_789),
 }
+BOMB = torch.frombuffer(bytearray(lzma.compress(bytes(2**20))), dtype=torch.uint8)
+"""A stream of a million zeros in some hundred bytes."""
 
 
 @pytest.fixture
@@ -66,6 +70,20 @@ def test_a_network_trained_further_is_stored_as_differences(folder: Path) -> Non
         read_tensors(folder / "net-compact-standard.safetensors")
 
 
+@pytest.mark.parametrize("bits", [6, 9])
+def test_a_stream_holds_the_same_weights_in_fewer_bytes(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, bits: int
+) -> None:
+    state = {**STATE, "sparse": torch.randn(64, 64, generator=GENERATOR) ** 7}
+    plain = _packed(folder, "a", state, bits)
+    size = (folder / "a.safetensors").stat().st_size
+    monkeypatch.setattr(pack_weights, "STREAMED", {"a"})
+    streamed = _packed(folder, "a", state, bits)
+    assert streamed.keys() == plain.keys()
+    assert all(torch.equal(streamed[name], plain[name]) for name in plain)
+    assert (folder / "a.safetensors").stat().st_size < 0.9 * size
+
+
 @pytest.mark.parametrize(
     ("change", "packing"),
     [
@@ -76,6 +94,12 @@ def test_a_network_trained_further_is_stored_as_differences(folder: Path) -> Non
         ({}, {"bits": 8, "base": "none.safetensors", "base_sha256": ""}),
         ({}, {"bits": 8, "base": 7}),
         ({}, 7),
+        ({}, {"bits": 8, "shapes": {"a": [2, 9]}}),
+        ({STREAM: BOMB}, {"bits": 8, "shapes": {"a": [2**20]}}),
+        ({STREAM: BOMB}, {"bits": 8, "shapes": {"a": [2, 9]}}),
+        ({STREAM: BOMB[:40]}, {"bits": 8, "shapes": {"a": [2, 9]}}),
+        ({STREAM: BOMB}, {"bits": 8, "shapes": {"a": [2, -9]}}),
+        ({STREAM: BOMB}, {"bits": 8, "shapes": ["a"]}),
     ],
 )
 def test_damaged_packing_is_an_error_of_the_file(tmp_path: Path, change: dict[str, Any], packing: Any) -> None:
