@@ -79,7 +79,7 @@ class Backdrop:
             cv2.resize(layer, size, interpolation=cv2.INTER_LINEAR)
             for layer in (shares, added.astype(np.float32), *coarse)
         )
-        rough = cv2.multiply(lit, self.grain[place])
+        rough = np.asarray(cv2.multiply(lit, self.grain[place]), np.float32)
         if share < 1:
             rough *= np.float32(share)
             rough += np.float32(1.0 - share) * lit
