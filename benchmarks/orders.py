@@ -43,7 +43,7 @@ from medtest.results.cube.intervals import wilson_ends
 from medtest.results.cube.paired import clustered, holm
 from medtest.runner.units.asker import answer_seed
 from medtest.simlab.drawing.artist import Artist
-from medtest.simlab.drawing.clinical.artist import ClinicalDrawing, Shown
+from medtest.simlab.drawing.clinical.artist import ClinicalDrawing, ShownFinding
 from medtest.simlab.drawing.clinical.defects import CLINICAL, ClinicalDefects
 from medtest.tasks.depict.oracle import WHOLE
 from medtest.tasks.depict.rules import STRICT, JudgedPair, against_source
@@ -132,7 +132,7 @@ def _case(address: Address, prompt: Prompt, change: PoolChange) -> Case:
 
 def seen(drawing: ClinicalDrawing, rng: np.random.Generator, rates: dict[str, float]) -> Scene:
     """Return what a reader that errs sees in a picture."""
-    by_name: dict[str, list[Shown]] = {}
+    by_name: dict[str, list[ShownFinding]] = {}
     for shown in drawing.shown:
         by_name.setdefault(shown.name, []).append(shown)
     entities: list[SeenEntity] = []
@@ -153,7 +153,7 @@ def seen(drawing: ClinicalDrawing, rng: np.random.Generator, rates: dict[str, fl
 _MODALITY = {"film": "chest film", "scope": "endoscopy", "capsule": "capsule"}
 
 
-def _attributes(shown: Shown, rng: np.random.Generator, rates: dict[str, float]) -> tuple[str, ...]:
+def _attributes(shown: ShownFinding, rng: np.random.Generator, rates: dict[str, float]) -> tuple[str, ...]:
     """Return side, size, type and colour as they are read, each mistaken at its rate."""
     told = []
     if shown.side:

@@ -10,7 +10,7 @@ from medtest.simlab.config import Config
 from medtest.simlab.drawing.artist import Artist
 from medtest.simlab.drawing.clinical.artist import ClinicalDrawing
 from medtest.simlab.drawing.clinical.defects import CLINICAL, ClinicalDefects
-from medtest.simlab.drawing.clinical.reading import Wanted, understood_order
+from medtest.simlab.drawing.clinical.reading import WantedPicture, understood_order
 
 FILM = "CXR of a 70-year-old man: left pleural effusion and two right nodules of 8 mm; no PTX, possible pneumonia."
 PRESENCE = {"ordered": "wanted", "negated": "unwanted", "uncertain": "perhaps"}
@@ -32,10 +32,10 @@ def test_it_reads_what_orders_say_by_rules_of_its_own() -> None:
     order = understood_order(FILM)
     assert order is not None
     assert order.wanted == (
-        Wanted(name="effusion", side="left"),
-        Wanted(name="nodule", plain=False, side="right", count=2, millimetres=8.0),
-        Wanted(name="pneumothorax", plain=False, presence="unwanted"),
-        Wanted(name="pneumonia", presence="perhaps"),
+        WantedPicture(name="effusion", side="left"),
+        WantedPicture(name="nodule", plain=False, side="right", count=2, millimetres=8.0),
+        WantedPicture(name="pneumothorax", plain=False, presence="unwanted"),
+        WantedPicture(name="pneumonia", presence="perhaps"),
     )
     assert order.bystanders == ("70", "man")
     assert understood_order("A red dog is left of a blue cat.") is None

@@ -12,13 +12,13 @@ are data (``words.yaml``). Readers of pictures report scenes in the names of the
 """
 
 from medtest.language.orders.contents import attributes_of, order_pool
-from medtest.language.orders.order import Finding, NotControlled, Order, Presence, Side
+from medtest.language.orders.order import NotControlled, Order, OrderedFinding, Presence, Side
 from medtest.language.orders.reading import OrderReading, read_order
 from medtest.language.orders.vocabulary import vocabulary
 from medtest.language.orders.writing import Wording, write_order
 
 __all__ = [
-    "Finding",
+    "OrderedFinding",
     "NotControlled",
     "Order",
     "OrderReading",

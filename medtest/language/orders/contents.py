@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from medtest.core.scenes import SIDES, Entity, Pool, alphabetical
 from medtest.language.orders.findings import is_whole
-from medtest.language.orders.order import Finding, Order
+from medtest.language.orders.order import Order, OrderedFinding
 from medtest.language.orders.vocabulary import vocabulary
 
 SIZES: tuple[str, ...] = ("<5mm", "5-10mm", "11-20mm", ">20mm")
@@ -18,7 +18,7 @@ def size_class(millimetres: float) -> str:
     return SIZES[(millimetres >= 5.0) + (millimetres > 10.0) + (millimetres > 20.0)]
 
 
-def attributes_of(finding: Finding) -> tuple[str, ...]:
+def attributes_of(finding: OrderedFinding) -> tuple[str, ...]:
     """Return a finding's attributes in pools; a midline finding has no side."""
     values = (
         finding.side if finding.side in SIDES else None,

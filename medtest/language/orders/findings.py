@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from medtest.language.orders.lexicon import Kind, Noun, Phrase
-from medtest.language.orders.order import Contradiction, Finding, NotControlled, Presence, Side
+from medtest.language.orders.lexicon import OrderKind, OrderNoun, OrderPhrase
+from medtest.language.orders.order import Contradiction, NotControlled, OrderedFinding, Presence, Side
 from medtest.language.orders.vocabulary import FindingWords, vocabulary
 
 MOST_OF_ONE = 20
 """Greatest number of one finding."""
 
 
-def finding_of(phrases: Sequence[Phrase], presence: Presence) -> tuple[Finding, list[Contradiction]]:
+def finding_of(phrases: Sequence[OrderPhrase], presence: Presence) -> tuple[OrderedFinding, list[Contradiction]]:
     """Return the finding that phrases describe, without its contradictions, and these.
 
     Args:
@@ -23,20 +23,20 @@ def finding_of(phrases: Sequence[Phrase], presence: Presence) -> tuple[Finding, 
     Raises:
         NotControlled: A phrase does not apply to this kind of finding.
     """
-    noun: Noun = next(phrase.value for phrase in phrases if phrase.kind is Kind.FINDING)
+    noun: OrderNoun = next(phrase.value for phrase in phrases if phrase.kind is OrderKind.FINDING)
     words = vocabulary().findings[noun.name]
     _check_applies(words, phrases)
     clashes: list[Contradiction] = []
     side = _side(words, phrases, clashes)
     size = _size(words, phrases, clashes)
-    paris = _agreed(words, phrases, Kind.PARIS, "Paris type", clashes)
-    colour = _agreed(words, phrases, Kind.COLOUR, "colour", clashes)
+    paris = _agreed(words, phrases, OrderKind.PARIS, "Paris type", clashes)
+    colour = _agreed(words, phrases, OrderKind.COLOUR, "colour", clashes)
     count = _count(words, noun, phrases, clashes)
     if count == 0:
         presence, count = "negated", None
     elif presence == "negated":
         count = None
-    finding = Finding(
+    finding = OrderedFinding(
         name=noun.name,
         presence=presence,
         side=side,
@@ -48,7 +48,7 @@ def finding_of(phrases: Sequence[Phrase], presence: Presence) -> tuple[Finding, 
     return finding, clashes
 
 
-def presence_clashes(findings: Sequence[Finding], *, normal: bool) -> list[Contradiction]:
+def presence_clashes(findings: Sequence[OrderedFinding], *, normal: bool) -> list[Contradiction]:
     """Return the findings that a text both orders and excludes."""
     ordered = dict.fromkeys(finding.name for finding in findings if finding.presence == "ordered")
     negated = {finding.name for finding in findings if finding.presence == "negated" and is_whole(finding)}
@@ -61,17 +61,17 @@ def presence_clashes(findings: Sequence[Finding], *, normal: bool) -> list[Contr
     ]
 
 
-def is_whole(finding: Finding) -> bool:
+def is_whole(finding: OrderedFinding) -> bool:
     """Return True if a finding has no attribute, so that its negation excludes its whole class."""
     return finding.side is None and finding.size_mm is None and not finding.paris and not finding.colour
 
 
-def _check_applies(words: FindingWords, phrases: Sequence[Phrase]) -> None:
-    applies = {Kind.PARIS: words.typed, Kind.COLOUR: words.coloured}
+def _check_applies(words: FindingWords, phrases: Sequence[OrderPhrase]) -> None:
+    applies = {OrderKind.PARIS: words.typed, OrderKind.COLOUR: words.coloured}
     for phrase in phrases:
         if not applies.get(phrase.kind, True):
             raise NotControlled("loose_words", f'has "{phrase.text}", which does not apply to {words.words[0]}')
-        number = phrase.value if phrase.kind is Kind.NUMBER else 1
+        number = phrase.value if phrase.kind is OrderKind.NUMBER else 1
         if number > (MOST_OF_ONE if words.counted else 1):
             limit = f"at most {MOST_OF_ONE} are allowed" if words.counted else "it has no number"
             raise NotControlled("loose_words", f'has "{phrase.text}" for {words.words[0]}; {limit}')
@@ -81,13 +81,13 @@ def _clash(words: FindingWords, about: str, first: object, second: object) -> Co
     return Contradiction(finding=words.name, about=about, statements=(str(first), str(second)))
 
 
-def _values(phrases: Sequence[Phrase], kind: Kind) -> dict[Any, str]:
+def _values(phrases: Sequence[OrderPhrase], kind: OrderKind) -> dict[Any, str]:
     """Return the distinct values of a kind with their words."""
     return {phrase.value: phrase.text for phrase in phrases if phrase.kind is kind}
 
 
 def _agreed(
-    words: FindingWords, phrases: Sequence[Phrase], kind: Kind, about: str, clashes: list[Contradiction]
+    words: FindingWords, phrases: Sequence[OrderPhrase], kind: OrderKind, about: str, clashes: list[Contradiction]
 ) -> Any:
     """Return the value on which all phrases of a kind agree; None for none or for a contradiction."""
     values = _values(phrases, kind)
@@ -101,23 +101,23 @@ def _agreed(
 _PLACES = {"midline": "always in the midline", "both": "always on both sides", "none": "has no side in this picture"}
 
 
-def _side(words: FindingWords, phrases: Sequence[Phrase], clashes: list[Contradiction]) -> Side | None:
-    side = _agreed(words, phrases, Kind.SIDE, "side", clashes)
+def _side(words: FindingWords, phrases: Sequence[OrderPhrase], clashes: list[Contradiction]) -> Side | None:
+    side = _agreed(words, phrases, OrderKind.SIDE, "side", clashes)
     fitting = {"midline": ("midline",), "both": ("bilateral",), "none": ()}.get(
         words.sides, ("left", "right", "bilateral")
     )
     if side is not None and side not in fitting:
         place = _PLACES.get(words.sides, "never in the midline")
-        clashes.append(_clash(words, "side", _values(phrases, Kind.SIDE)[side], place))
+        clashes.append(_clash(words, "side", _values(phrases, OrderKind.SIDE)[side], place))
         return None
     return side  # type: ignore[no-any-return]
 
 
-def _size(words: FindingWords, phrases: Sequence[Phrase], clashes: list[Contradiction]) -> float | None:
-    size = _agreed(words, phrases, Kind.SIZE, "size", clashes)
+def _size(words: FindingWords, phrases: Sequence[OrderPhrase], clashes: list[Contradiction]) -> float | None:
+    size = _agreed(words, phrases, OrderKind.SIZE, "size", clashes)
     if size is None:
         return None
-    bounds = {text: value for value, text in _values(phrases, Kind.SIZE_WORD).items()}
+    bounds = {text: value for value, text in _values(phrases, OrderKind.SIZE_WORD).items()}
     if words.millimetres is not None:
         bounds[f"{words.words[0]} (by definition)"] = words.millimetres
     for text, (low, high) in bounds.items():
@@ -127,12 +127,14 @@ def _size(words: FindingWords, phrases: Sequence[Phrase], clashes: list[Contradi
     return float(size)
 
 
-def _count(words: FindingWords, noun: Noun, phrases: Sequence[Phrase], clashes: list[Contradiction]) -> int | None:
+def _count(
+    words: FindingWords, noun: OrderNoun, phrases: Sequence[OrderPhrase], clashes: list[Contradiction]
+) -> int | None:
     """Return the number of instances; None if it is not stated or does not apply."""
-    count = _agreed(words, phrases, Kind.NUMBER, "count", clashes)
+    count = _agreed(words, phrases, OrderKind.NUMBER, "count", clashes)
     if count == 0:
         return 0
-    single = any(phrase.kind is Kind.SINGLE for phrase in phrases)
+    single = any(phrase.kind is OrderKind.SINGLE for phrase in phrases)
     if not words.counted or clashes and clashes[-1].about == "count":
         return None
     if single and count not in (None, 1):
@@ -140,6 +142,6 @@ def _count(words: FindingWords, noun: Noun, phrases: Sequence[Phrase], clashes: 
         return None
     if count is not None:
         return int(count)
-    if any(phrase.kind is Kind.SEVERAL for phrase in phrases):
+    if any(phrase.kind is OrderKind.SEVERAL for phrase in phrases):
         return None
     return None if noun.plural and not single else 1

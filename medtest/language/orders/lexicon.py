@@ -15,7 +15,7 @@ from medtest.language.orders.vocabulary import TOKEN, ModalityWords, folded, tok
 MOST_CHARACTERS = 2000
 
 
-class Kind(Enum):
+class OrderKind(Enum):
     """Kinds of phrases."""
 
     FINDING = auto()
@@ -41,7 +41,7 @@ class Kind(Enum):
     JOINT = auto()
 
 
-class Noun(NamedTuple):
+class OrderNoun(NamedTuple):
     """A noun for a finding: the finding's name, the noun in the singular, and whether the text has its plural."""
 
     name: str
@@ -50,30 +50,30 @@ class Noun(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Phrase:
+class OrderPhrase:
     """Phrase of a text.
 
     Attributes:
         kind: What it is.
-        value: What it means: a name, a number, millimetres, or a :class:`Noun`.
+        value: What it means: a name, a number, millimetres, or a :class:`OrderNoun`.
         start: Position of its first character.
         end: Position after its last.
         text: Its words as they stand.
     """
 
-    kind: Kind
+    kind: OrderKind
     value: Any
     start: int
     end: int
     text: str
 
 
-_Entry = tuple[tuple[str, ...], Kind, Any]
+_Entry = tuple[tuple[str, ...], OrderKind, Any]
 _JOINTS = (",", ";", ".", ":", "and", "or", "nor", "but")
 _UNITS = {"mm": 1.0, "cm": 10.0}
 
 
-def phrases_of(text: str) -> tuple[ModalityWords, list[Phrase]]:
+def phrases_of(text: str) -> tuple[ModalityWords, list[OrderPhrase]]:
     """Return the kind of picture that a text names, and its phrases.
 
     Raises:
@@ -84,7 +84,7 @@ def phrases_of(text: str) -> tuple[ModalityWords, list[Phrase]]:
     matches = list(TOKEN.finditer(text))
     words = [folded(match.group()) for match in matches]
     modality = _modality(words)
-    phrases: list[Phrase] = []
+    phrases: list[OrderPhrase] = []
     unknown: list[str] = []
     at = 0
     while at < len(words):
@@ -96,7 +96,7 @@ def phrases_of(text: str) -> tuple[ModalityWords, list[Phrase]]:
             at += 1
             continue
         start, end = matches[at].start(), matches[at + length - 1].end()
-        phrases.append(Phrase(kind, value, start, end, text[start:end]))
+        phrases.append(OrderPhrase(kind, value, start, end, text[start:end]))
         at += length
     if unknown:
         named = ", ".join(dict.fromkeys(word[:30] for word in unknown[:5]))
@@ -120,15 +120,15 @@ def _modality(words: list[str]) -> ModalityWords:
     return modalities[named.pop()]
 
 
-def _longest(entries: dict[str, list[_Entry]], words: list[str], at: int) -> tuple[int, Kind, Any]:
+def _longest(entries: dict[str, list[_Entry]], words: list[str], at: int) -> tuple[int, OrderKind, Any]:
     """Return length, kind and meaning of the longest phrase at a position; length 0 for none."""
     for tokens, kind, value in entries.get(words[at], ()):
         if tuple(words[at : at + len(tokens)]) == tokens:
             return len(tokens), kind, value
-    return 0, Kind.FILLER, None
+    return 0, OrderKind.FILLER, None
 
 
-def _number(words: list[str], at: int) -> tuple[int, Kind, Any]:
+def _number(words: list[str], at: int) -> tuple[int, OrderKind, Any]:
     """Return a number, with its unit if it is a size, or with the words that make it an age."""
     numbers = vocabulary().numbers
     word, after = words[at], words[at + 1 : at + 4]
@@ -136,12 +136,12 @@ def _number(words: list[str], at: int) -> tuple[int, Kind, Any]:
     if value is None and word in numbers:
         value = float(numbers.index(word))
     if value is None:
-        return 0, Kind.FILLER, None
+        return 0, OrderKind.FILLER, None
     if after and after[0] in _UNITS:
-        return 2, Kind.SIZE, value * _UNITS[after[0]]
+        return 2, OrderKind.SIZE, value * _UNITS[after[0]]
     if any(tuple(after[: len(tokens)]) == tokens for tokens in _ages()) or (after and after[0] in ("M", "F")):
-        return 1, Kind.AGE, int(value)
-    return (1, Kind.NUMBER, int(value)) if value.is_integer() else (0, Kind.FILLER, None)
+        return 1, OrderKind.AGE, int(value)
+    return (1, OrderKind.NUMBER, int(value)) if value.is_integer() else (0, OrderKind.FILLER, None)
 
 
 @cache
@@ -152,7 +152,7 @@ def _ages() -> tuple[tuple[str, ...], ...]:
 @cache
 def _modalities() -> dict[str, list[_Entry]]:
     return _indexed(
-        (phrase, Kind.MODALITY, modality.name)
+        (phrase, OrderKind.MODALITY, modality.name)
         for modality in vocabulary().modalities.values()
         for region in ("", *modality.regions)
         for phrase in modality.phrases(region)
@@ -165,37 +165,47 @@ def _entries(name: str) -> dict[str, list[_Entry]]:
     return _indexed(_all_phrases(vocabulary().modalities[name]))
 
 
-def _all_phrases(modality: ModalityWords) -> Iterator[tuple[str, Kind, Any]]:
+def _all_phrases(modality: ModalityWords) -> Iterator[tuple[str, OrderKind, Any]]:
     words = vocabulary()
     for region in ("", *modality.regions):
-        yield from ((phrase, Kind.MODALITY, region) for phrase in modality.phrases(region))
+        yield from ((phrase, OrderKind.MODALITY, region) for phrase in modality.phrases(region))
     for finding in modality.findings.values():
         for noun in finding.nouns:
-            yield noun, Kind.FINDING, Noun(finding.name, noun, plural=False)
+            yield noun, OrderKind.FINDING, OrderNoun(finding.name, noun, plural=False)
             if finding.counted or not finding.mass:
-                yield finding.plural(noun), Kind.FINDING, Noun(finding.name, noun, plural=True)
+                yield finding.plural(noun), OrderKind.FINDING, OrderNoun(finding.name, noun, plural=True)
     tables = (
-        (Kind.SIDE, words.sides),
-        (Kind.PARIS, words.paris),
-        (Kind.SEX, words.sexes),
-        (Kind.STYLE, words.styles),
-        (Kind.SCANNER, modality.scanners),
+        (OrderKind.SIDE, words.sides),
+        (OrderKind.PARIS, words.paris),
+        (OrderKind.SEX, words.sexes),
+        (OrderKind.STYLE, words.styles),
+        (OrderKind.SCANNER, modality.scanners),
     )
     for kind, table in tables:
         yield from ((phrase, kind, name) for name, phrases in table.items() for phrase in phrases)
     for word, bounds in words.size_words.items():
-        yield word, Kind.SIZE_WORD, bounds
+        yield word, OrderKind.SIZE_WORD, bounds
     lists = (
-        *((Kind.COLOUR, "colours"), (Kind.SINGLE, "single"), (Kind.SEVERAL, "several"), (Kind.ARTICLE, "articles")),
-        *((Kind.NEGATION, "negations"), (Kind.DOUBT, "doubts"), (Kind.NORMAL, "normal"), (Kind.FILLER, "ages")),
-        *((Kind.FILLER, "fillers"), (Kind.BREAK, "breaks")),
+        *(
+            (OrderKind.COLOUR, "colours"),
+            (OrderKind.SINGLE, "single"),
+            (OrderKind.SEVERAL, "several"),
+            (OrderKind.ARTICLE, "articles"),
+        ),
+        *(
+            (OrderKind.NEGATION, "negations"),
+            (OrderKind.DOUBT, "doubts"),
+            (OrderKind.NORMAL, "normal"),
+            (OrderKind.FILLER, "ages"),
+        ),
+        *((OrderKind.FILLER, "fillers"), (OrderKind.BREAK, "breaks")),
     )
     for kind, name in lists:
         yield from ((phrase, kind, phrase) for phrase in words.lists[name])
-    yield from ((joint, Kind.JOINT, joint) for joint in _JOINTS)
+    yield from ((joint, OrderKind.JOINT, joint) for joint in _JOINTS)
 
 
-def _indexed(phrases: Iterable[tuple[str, Kind, Any]]) -> dict[str, list[_Entry]]:
+def _indexed(phrases: Iterable[tuple[str, OrderKind, Any]]) -> dict[str, list[_Entry]]:
     entries: dict[str, list[_Entry]] = {}
     for phrase, kind, value in phrases:
         tokens = tokens_of(phrase)

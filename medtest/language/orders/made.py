@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from medtest.core.portable import key_generator
-from medtest.language.orders.order import Finding, Order
+from medtest.language.orders.order import Order, OrderedFinding
 from medtest.language.orders.reading import read_order
 from medtest.language.orders.vocabulary import FindingWords, vocabulary
 from medtest.language.orders.writing import Wording, finding_words, write_order
@@ -101,7 +101,7 @@ def _order(rng: np.random.Generator, modality: str) -> Order:
         others = [name for name in sorted(words.findings) if name not in names]
     findings = [_ordered(rng, words.findings[name]) for name in names]
     if rng.random() < 0.5:
-        findings.append(Finding(name=_one_of(rng, others), presence="negated"))
+        findings.append(OrderedFinding(name=_one_of(rng, others), presence="negated"))
     return Order(modality=modality, region=region, findings=tuple(findings))
 
 
@@ -112,12 +112,12 @@ def _endoscopic(rng: np.random.Generator, region: str) -> list[str]:
     return [main, _one_of(rng, TOOLS)] if rng.random() < 0.3 else [main]
 
 
-def _ordered(rng: np.random.Generator, words: FindingWords) -> Finding:
+def _ordered(rng: np.random.Generator, words: FindingWords) -> OrderedFinding:
     """Return an ordered finding; sizes are stated for single ones alone, because several large ones have no room."""
     several = int(rng.integers(2, _MOST + 1)) if rng.random() < 0.35 else 1
     count = several if words.counted else None
     sides = ("left", "right", "bilateral") if words.sides == "pair" else ("left", "right")
-    return Finding(
+    return OrderedFinding(
         name=words.name,
         side=sides[int(rng.integers(len(sides)))] if words.sides in _SIDED and rng.random() < 0.85 else None,  # type: ignore[arg-type]
         count=count,
@@ -148,7 +148,7 @@ def _in_sequence(order: Order) -> Order:
     return replace(order, findings=tuple(sorted(order.findings, key=lambda finding: place[finding.presence])))
 
 
-def _contradicted(text: str, finding: Finding, wording: Wording) -> str:
+def _contradicted(text: str, finding: OrderedFinding, wording: Wording) -> str:
     """Return a text that says of a finding what it cannot have: two Paris types, two sides, or to be absent as well."""
     phrase = finding_words(finding, wording)
     sides = vocabulary().findings[finding.name].sides

@@ -12,7 +12,7 @@ Side: TypeAlias = Literal["left", "right", "bilateral", "midline"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class OrderedFinding:
     """Finding in an order.
 
     Attributes:
@@ -67,7 +67,7 @@ class Order:
 
     modality: str
     region: str = ""
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[OrderedFinding, ...] = ()
     normal: bool = False
     age: int | None = None
     sex: Literal["female", "male", ""] = ""

@@ -14,20 +14,30 @@ from functools import lru_cache
 from typing import Any
 
 from medtest.language.orders.findings import finding_of, presence_clashes
-from medtest.language.orders.lexicon import Kind, Noun, Phrase, phrases_of
-from medtest.language.orders.order import Contradiction, Finding, NotControlled, Order
+from medtest.language.orders.lexicon import OrderKind, OrderNoun, OrderPhrase, phrases_of
+from medtest.language.orders.order import Contradiction, NotControlled, Order, OrderedFinding
 
 _OF_FINDINGS = frozenset(
-    (Kind.FINDING, Kind.SIDE, Kind.PARIS, Kind.COLOUR, Kind.SIZE, Kind.SIZE_WORD, Kind.NUMBER)
-    + (Kind.ARTICLE, Kind.SINGLE, Kind.SEVERAL, Kind.NEGATION, Kind.DOUBT)
+    (
+        OrderKind.FINDING,
+        OrderKind.SIDE,
+        OrderKind.PARIS,
+        OrderKind.COLOUR,
+        OrderKind.SIZE,
+        OrderKind.SIZE_WORD,
+        OrderKind.NUMBER,
+    )
+    + (OrderKind.ARTICLE, OrderKind.SINGLE, OrderKind.SEVERAL, OrderKind.NEGATION, OrderKind.DOUBT)
 )
-_OF_HEADS = frozenset((Kind.MODALITY, Kind.AGE, Kind.SEX, Kind.SCANNER, Kind.STYLE, Kind.NORMAL))
-_DETERMINERS = frozenset((Kind.ARTICLE, Kind.NUMBER, Kind.SINGLE, Kind.SEVERAL))
-_MARKS = frozenset((Kind.NEGATION, Kind.DOUBT))
+_OF_HEADS = frozenset(
+    (OrderKind.MODALITY, OrderKind.AGE, OrderKind.SEX, OrderKind.SCANNER, OrderKind.STYLE, OrderKind.NORMAL)
+)
+_DETERMINERS = frozenset((OrderKind.ARTICLE, OrderKind.NUMBER, OrderKind.SINGLE, OrderKind.SEVERAL))
+_MARKS = frozenset((OrderKind.NEGATION, OrderKind.DOUBT))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
+class OrderItem:
     """Words of one finding.
 
     Attributes:
@@ -42,7 +52,7 @@ class Item:
     end: int
     noun: str
     alone: bool
-    phrases: tuple[Phrase, ...]
+    phrases: tuple[OrderPhrase, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,10 +68,10 @@ class OrderReading:
 
     text: str
     order: Order
-    items: tuple[Item, ...]
-    heads: tuple[Phrase, ...]
+    items: tuple[OrderItem, ...]
+    heads: tuple[OrderPhrase, ...]
 
-    def head(self, kind: Kind) -> Phrase | None:
+    def head(self, kind: OrderKind) -> OrderPhrase | None:
         """Return the first phrase of a kind in the heads, or None."""
         return next((phrase for phrase in self.heads if phrase.kind is kind), None)
 
@@ -71,24 +81,24 @@ class _Chunk:
     """Phrases between two separators, and the separator before them."""
 
     joint: str
-    phrases: list[Phrase] = field(default_factory=list)
+    phrases: list[OrderPhrase] = field(default_factory=list)
 
-    def has(self, kinds: frozenset[Kind]) -> bool:
+    def has(self, kinds: frozenset[OrderKind]) -> bool:
         return any(phrase.kind in kinds for phrase in self.phrases)
 
-    def of(self, kinds: frozenset[Kind]) -> list[Phrase]:
+    def of(self, kinds: frozenset[OrderKind]) -> list[OrderPhrase]:
         return [phrase for phrase in self.phrases if phrase.kind in kinds]
 
     @property
-    def nouns(self) -> list[Phrase]:
-        return [phrase for phrase in self.phrases if phrase.kind is Kind.FINDING]
+    def nouns(self) -> list[OrderPhrase]:
+        return [phrase for phrase in self.phrases if phrase.kind is OrderKind.FINDING]
 
 
 @dataclass(slots=True)
 class _Draft:
     """Phrases of one finding while the text is read."""
 
-    phrases: list[Phrase]
+    phrases: list[OrderPhrase]
     presence: Any
     alone: bool
 
@@ -108,30 +118,30 @@ def read_order(text: str) -> OrderReading:
     chunks = _chunks(phrases)
     drafts = _drafts(chunks)
     heads = tuple(phrase for chunk in chunks for phrase in chunk.of(_OF_HEADS))
-    findings: list[Finding] = []
+    findings: list[OrderedFinding] = []
     clashes: list[Contradiction] = []
     for draft in drafts:
         finding, more = finding_of(draft.phrases, draft.presence)
         findings.append(finding)
         clashes += more
-    normal = any(phrase.kind is Kind.NORMAL for phrase in heads)
+    normal = any(phrase.kind is OrderKind.NORMAL for phrase in heads)
     if not findings and not normal:
         raise NotControlled("no_content", 'names no finding and does not say "normal"')
     order = Order(
         modality=modality.name,
-        region=_only(heads, Kind.MODALITY, "kind of picture") or "",
+        region=_only(heads, OrderKind.MODALITY, "kind of picture") or "",
         findings=tuple(findings),
         normal=normal,
-        age=_only(heads, Kind.AGE, "age"),
-        sex=_only(heads, Kind.SEX, "sex") or "",
-        scanner=_only(heads, Kind.SCANNER, "scanner") or "",
-        style=_only(heads, Kind.STYLE, "style") or "",
+        age=_only(heads, OrderKind.AGE, "age"),
+        sex=_only(heads, OrderKind.SEX, "sex") or "",
+        scanner=_only(heads, OrderKind.SCANNER, "scanner") or "",
+        style=_only(heads, OrderKind.STYLE, "style") or "",
         contradictions=(*clashes, *presence_clashes(findings, normal=normal)),
     )
     return OrderReading(text=text, order=order, items=tuple(map(_item, drafts)), heads=heads)
 
 
-def _only(heads: Sequence[Phrase], kind: Kind, what: str) -> Any:
+def _only(heads: Sequence[OrderPhrase], kind: OrderKind, what: str) -> Any:
     """Return the value of the phrases of a kind; None for none."""
     values = list(dict.fromkeys(phrase.value for phrase in heads if phrase.kind is kind))
     if len(values) > 1:
@@ -139,23 +149,23 @@ def _only(heads: Sequence[Phrase], kind: Kind, what: str) -> Any:
     return values[0] if values else None
 
 
-def _chunks(phrases: Sequence[Phrase]) -> list[_Chunk]:
+def _chunks(phrases: Sequence[OrderPhrase]) -> list[_Chunk]:
     chunks = [_Chunk(".")]
     for at, phrase in enumerate(phrases):
-        if phrase.kind in (Kind.JOINT, Kind.BREAK):
-            joint = "with" if phrase.kind is Kind.BREAK else str(phrase.value)
+        if phrase.kind in (OrderKind.JOINT, OrderKind.BREAK):
+            joint = "with" if phrase.kind is OrderKind.BREAK else str(phrase.value)
             if chunks[-1].phrases:
                 chunks.append(_Chunk(joint))
             else:  # ", and", "but with": the stronger separator counts
                 chunks[-1].joint = _stronger(chunks[-1].joint, joint)
-        elif phrase.kind not in (Kind.ARTICLE, Kind.FILLER) or not _is_of_head(phrases[at + 1 : at + 3]):
+        elif phrase.kind not in (OrderKind.ARTICLE, OrderKind.FILLER) or not _is_of_head(phrases[at + 1 : at + 3]):
             chunks[-1].phrases.append(phrase)
     return [chunk for chunk in chunks if chunk.phrases]
 
 
-def _is_of_head(following: Sequence[Phrase]) -> bool:
+def _is_of_head(following: Sequence[OrderPhrase]) -> bool:
     """Return True if an article before these phrases belongs to picture or patient ("in a colonoscopy image")."""
-    kinds = [phrase.kind for phrase in following if phrase.kind is not Kind.ARTICLE]
+    kinds = [phrase.kind for phrase in following if phrase.kind is not OrderKind.ARTICLE]
     return bool(kinds) and kinds[0] in _OF_HEADS
 
 
@@ -193,7 +203,7 @@ def _scope_of(chunk: _Chunk) -> str:
     kinds = {phrase.kind for phrase in chunk.of(_MARKS)}
     if len(kinds) > 1:
         raise NotControlled("ambiguous_negation", f'has a negation and a doubt for "{chunk.nouns[0].text}"')
-    return "negated" if Kind.NEGATION in kinds else "uncertain"
+    return "negated" if OrderKind.NEGATION in kinds else "uncertain"
 
 
 def _reaches(scope: str, chunks: Sequence[_Chunk], number: int) -> bool:
@@ -227,7 +237,7 @@ def _ends_with_or(chunks: Sequence[_Chunk]) -> bool:
 
 def _attach(drafts: list[_Draft], chunk: _Chunk) -> None:
     """Give attributes without a noun to the finding before them ("polyp, 8 mm, Paris Is")."""
-    own = chunk.of(_OF_FINDINGS - {Kind.ARTICLE})
+    own = chunk.of(_OF_FINDINGS - {OrderKind.ARTICLE})
     if not own:
         return
     if not drafts or chunk.joint in (".", ";", ":") or chunk.has(_OF_HEADS):
@@ -241,15 +251,15 @@ def _together(chunk: _Chunk) -> bool:
     return not any(kinds)
 
 
-def _stripped(phrases: Sequence[Phrase]) -> Sequence[Phrase]:
+def _stripped(phrases: Sequence[OrderPhrase]) -> Sequence[OrderPhrase]:
     """Return the phrases from the first to the last that concern the finding."""
     places = [at for at, phrase in enumerate(phrases) if phrase.kind in _OF_FINDINGS]
     return phrases[places[0] : places[-1] + 1]
 
 
-def _item(draft: _Draft) -> Item:
-    noun: Noun = next(phrase.value for phrase in draft.phrases if phrase.kind is Kind.FINDING)
-    return Item(
+def _item(draft: _Draft) -> OrderItem:
+    noun: OrderNoun = next(phrase.value for phrase in draft.phrases if phrase.kind is OrderKind.FINDING)
+    return OrderItem(
         start=min(phrase.start for phrase in draft.phrases),
         end=max(phrase.end for phrase in draft.phrases),
         noun=noun.noun,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from medtest.language.captions import inflection
-from medtest.language.orders.order import Finding, Order
+from medtest.language.orders.order import Order, OrderedFinding
 from medtest.language.orders.vocabulary import FindingWords, vocabulary
 
 _SIDE_LAST = {"left": "on the left", "right": "on the right", "bilateral": "on both sides", "midline": "in the midline"}
@@ -68,7 +68,7 @@ def patient_words(order: Order) -> str:
     return f"{article} {order.age}-year-old {sex or 'patient'}"
 
 
-def finding_words(finding: Finding, wording: Wording = Wording()) -> str:
+def finding_words(finding: OrderedFinding, wording: Wording = Wording()) -> str:
     """Return the words of one finding: "two red left lung nodules of 8 mm", "no pneumothorax", "possible pneumonia"."""
     words = vocabulary().findings[finding.name]
     noun = wording.nouns.get(finding.name, words.words[0])
@@ -87,7 +87,7 @@ def size_words(millimetres: float, unit: str) -> str:
     return f"{millimetres / 10:g} cm" if unit == "cm" else f"{millimetres:g} mm"
 
 
-def _lead(finding: Finding, words: FindingWords, phrase: str, wording: Wording) -> str:
+def _lead(finding: OrderedFinding, words: FindingWords, phrase: str, wording: Wording) -> str:
     """Return negation, doubt, number or article with a blank; "" for none."""
     count = finding.count if words.counted else None
     number = ""

@@ -40,7 +40,7 @@ class SegmentsSettings(SystemReaderSettings):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Region:
+class SegmentRegion:
     """Connected region of a mask.
 
     Attributes:
@@ -77,7 +77,7 @@ class Segments(SystemReader):
             counts=False,
         )
 
-    def _attributes(self, region: Region) -> tuple[str, ...]:
+    def _attributes(self, region: SegmentRegion) -> tuple[str, ...]:
         """Return the attributes of a region, in alphabetical order."""
         return ()
 
@@ -113,7 +113,7 @@ class Segments(SystemReader):
             box: Box = (left / width, top / height, (left + wide) / width, (top + high) / height)
             score = float(probability[pieces == piece].max())
             area, centre = int(measured[piece, cv2.CC_STAT_AREA]), float(centroids[piece, 0]) + 0.5
-            attributes = self._attributes(Region(area=area, centre=centre, width=width))
+            attributes = self._attributes(SegmentRegion(area=area, centre=centre, width=width))
             entities.append(SeenEntity(name=self.settings.finding, box=box, score=score, attributes=attributes))
         triples = triples_of(entities, width / height)
         return Scene(entities=tuple(entities), triples=triples, tells=self._tells)

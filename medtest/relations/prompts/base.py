@@ -16,7 +16,7 @@ from medtest.core.tasks.base import PROMPT
 from medtest.relations.base import Relation, RelationSettings
 
 
-class PromptSettings(RelationSettings):
+class PromptRelationSettings(RelationSettings):
     """Settings of relations for prompts.
 
     Attributes:
@@ -37,7 +37,7 @@ class PromptRelation(Relation):
     It has no levels: its cases have severity 0.
     """
 
-    Settings: ClassVar[type[RelationSettings]] = PromptSettings
+    Settings: ClassVar[type[RelationSettings]] = PromptRelationSettings
     group: ClassVar[str] = "prompts"
     takes: ClassVar[frozenset[str]] = frozenset({PROMPT})
 

@@ -22,7 +22,7 @@ from medtest.language.captions.vocabulary import vg150
 from medtest.relations.base import RelationSettings
 from medtest.relations.levels import number
 from medtest.relations.prompts import own, wording
-from medtest.relations.prompts.base import PromptRelation, PromptSettings, prompt_of
+from medtest.relations.prompts.base import PromptRelation, PromptRelationSettings, prompt_of
 from medtest.relations.prompts.draws import draw_addition, draw_exchange
 from medtest.relations.prompts.pools import only_held_by, renamed, with_one_more, without
 from medtest.relations.prompts.worlds import World, WorldName, world_of
@@ -33,7 +33,7 @@ TEXT = "text"
 """Parameter with the follow-up's words if a model added some."""
 
 
-class OperatorSettings(PromptSettings):
+class OperatorSettings(PromptRelationSettings):
     """Settings shared by all operators.
 
     Attributes:
@@ -269,7 +269,7 @@ class ChangingAndAddition(PoolOperator):
 # ---------------------------------------------------------------------------------------------------------- synonyms
 
 
-class SynonymSettings(PromptSettings):
+class SynonymSettings(PromptRelationSettings):
     """Settings of SS.
 
     Attributes:

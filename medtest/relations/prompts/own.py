@@ -21,7 +21,7 @@ from medtest.language.captions.controlled.tokens import words
 from medtest.language.captions.controlled.verbs import VERBS
 from medtest.language.captions.reading.content import is_clinical
 from medtest.language.captions.reading.reader import read_prompt
-from medtest.language.captions.reading.result import REFUSING, PromptReading, Reason
+from medtest.language.captions.reading.result import REFUSING, PromptReading, ReadingReason
 from medtest.language.captions.vocabulary import vg150
 
 Facts = tuple[Counter[tuple[str, int | None, tuple[str, ...]]], Counter[NamedTriple], frozenset[Absence]]
@@ -210,7 +210,7 @@ def _named(text: str, name: str) -> Iterator[tuple[re.Match[str], bool]]:
     singulars = {word.lower() for word in (*vocabulary.synonyms(name), name)}
     plurals = {vocabulary.plural(word) for word in singulars}
     for reason, detail in _read(text).details:
-        if reason is Reason.MISSPELT:
+        if reason is ReadingReason.MISSPELT:
             wrong, _, right = detail.partition(": ")
             if right in singulars:
                 singulars.add(wrong.lower())

@@ -19,7 +19,7 @@ from medtest.core.plugins import PartSettings, digest_name, wrong_at
 from medtest.core.scenes import Pool
 from medtest.language.captions.density import LEVELS, Draw, draw_by_density, draw_uniform, level
 from medtest.language.captions.reading.content import in_other_script
-from medtest.language.captions.reading.result import Reason
+from medtest.language.captions.reading.result import ReadingReason
 from medtest.language.captions.render import Unsayable, render
 from medtest.seeds.base import Remarks, SeedFaults, SeedProblem, SeedSource
 
@@ -33,11 +33,11 @@ OTHER_SCRIPT = "words in another script; prompts are read as English"
 
 
 REFUSALS: dict[str, str] = {
-    Reason.NOTHING_NAMED: "nothing named",
-    Reason.OTHER_LANGUAGE: "words of another language; prompts are read as English",
-    Reason.UNKNOWN_WORDS: "words that are in no list",
-    Reason.NEGATION_UNCLEAR: "a denial that is not understood",
-    Reason.UNCLEAR: "more than one reading",
+    ReadingReason.NOTHING_NAMED: "nothing named",
+    ReadingReason.OTHER_LANGUAGE: "words of another language; prompts are read as English",
+    ReadingReason.UNKNOWN_WORDS: "words that are in no list",
+    ReadingReason.NEGATION_UNCLEAR: "a denial that is not understood",
+    ReadingReason.UNCLEAR: "more than one reading",
 }
 """Reasons for which prompts are not understood and not sent, as messages say them."""
 

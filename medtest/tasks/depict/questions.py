@@ -21,7 +21,7 @@ QUESTION_KINDS: Final = (ENTITIES, ATTRIBUTES, COUNTS, RELATIONS, ABSENT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PromptQuestion:
+class PictureQuestion:
     """A question about one picture.
 
     Attributes:
@@ -37,7 +37,7 @@ class PromptQuestion:
     depends_on: str = ""
 
 
-def questions_about(after: SceneLook, prompt: Said) -> Iterator[PromptQuestion]:
+def questions_about(after: SceneLook, prompt: Said) -> Iterator[PictureQuestion]:
     """Yield all questions of a prompt about its picture.
 
     Args:
@@ -63,7 +63,7 @@ def questions_about(after: SceneLook, prompt: Said) -> Iterator[PromptQuestion]:
 
 def _question(
     kind: str, what: tuple[str, ...], needs: Sequence[str], after: SceneLook, *, told: bool, right: bool
-) -> PromptQuestion:
+) -> PictureQuestion:
     missing = next((name for name in needs if after.tells.names(name) and not after.names[name]), "")
     answerable = told and not missing and all(after.tells.names(name) for name in needs)
-    return PromptQuestion(kind=kind, what=what, right=right if answerable else None, depends_on=missing)
+    return PictureQuestion(kind=kind, what=what, right=right if answerable else None, depends_on=missing)

@@ -7,9 +7,9 @@ import pytest
 
 from medtest.core.scenes import Pool
 from medtest.language.orders import (
-    Finding,
     NotControlled,
     Order,
+    OrderedFinding,
     Wording,
     order_pool,
     read_order,
@@ -18,32 +18,32 @@ from medtest.language.orders import (
 )
 from medtest.language.orders.contents import SIZES, size_class
 
-READ: dict[str, tuple[Finding, ...]] = {
+READ: dict[str, tuple[OrderedFinding, ...]] = {
     "CXR, 64F: L pleural effusion, no PTX or pneumonia.": (
-        Finding(name="effusion", side="left"),
-        Finding(name="pneumothorax", presence="negated"),
-        Finding(name="pneumonia", presence="negated"),
+        OrderedFinding(name="effusion", side="left"),
+        OrderedFinding(name="pneumothorax", presence="negated"),
+        OrderedFinding(name="pneumonia", presence="negated"),
     ),
     "Chest X-ray showing two right-sided pulmonary nodules measuring 0.8 cm and an enlarged heart": (
-        Finding(name="nodule", side="right", count=2, size_mm=8.0),
-        Finding(name="cardiomegaly"),
+        OrderedFinding(name="nodule", side="right", count=2, size_mm=8.0),
+        OrderedFinding(name="cardiomegaly"),
     ),
-    "Colonoscopy image: polyp 5 mm Paris Is": (Finding(name="polyp", count=1, size_mm=5.0, paris="Is"),),
+    "Colonoscopy image: polyp 5 mm Paris Is": (OrderedFinding(name="polyp", count=1, size_mm=5.0, paris="Is"),),
     "colonoscopy image with three red sessile polyps, 8mm; possible ulcerative colitis": (
-        Finding(name="polyp", count=3, size_mm=8.0, paris="Is", colour="red"),
-        Finding(name="ulcerative colitis", presence="uncertain"),
+        OrderedFinding(name="polyp", count=3, size_mm=8.0, paris="Is", colour="red"),
+        OrderedFinding(name="ulcerative colitis", presence="uncertain"),
     ),
     "Capsule endoscopy frame with several angioectasias, no fresh blood": (
-        Finding(name="angiectasia", count=None),
-        Finding(name="bleeding", presence="negated"),
+        OrderedFinding(name="angiectasia", count=None),
+        OrderedFinding(name="bleeding", presence="negated"),
     ),
     "Chest film without effusion, pneumothorax or mass": (
-        Finding(name="effusion", presence="negated"),
-        Finding(name="pneumothorax", presence="negated"),
-        Finding(name="mass", presence="negated"),
+        OrderedFinding(name="effusion", presence="negated"),
+        OrderedFinding(name="pneumothorax", presence="negated"),
+        OrderedFinding(name="mass", presence="negated"),
     ),
-    "Zero polyps in a colonoscopy image": (Finding(name="polyp", presence="negated"),),
-    "chest film, left and right pleural effusions": (Finding(name="effusion", side="bilateral"),),
+    "Zero polyps in a colonoscopy image": (OrderedFinding(name="polyp", presence="negated"),),
+    "chest film, left and right pleural effusions": (OrderedFinding(name="effusion", side="bilateral"),),
 }
 
 
@@ -134,7 +134,7 @@ def _orders(count: int) -> list[Order]:
             words = modality.findings[str(name)]
             ordered = presence != "negated"
             findings.append(
-                Finding(
+                OrderedFinding(
                     name=str(name),
                     presence=presence,  # type: ignore[arg-type]
                     side="left" if ordered and words.sides in ("one", "pair") and rng.random() < 0.7 else None,

@@ -18,7 +18,7 @@ DEFAULT_PORT = 8767
 _MOST_KEPT = 4096
 
 
-class Chosen(StrEnum):
+class ReviewChoice(StrEnum):
     """Prompts to review."""
 
     ALL = "all"
@@ -28,8 +28,8 @@ class Chosen(StrEnum):
 def review(
     file: Annotated[Path, typer.Argument(help="File of prompts, as seeds of captions read it.")],
     only: Annotated[
-        Chosen, typer.Option(help="doubtful: those that are not plain English, or not understood.")
-    ] = Chosen.ALL,
+        ReviewChoice, typer.Option(help="doubtful: those that are not plain English, or not understood.")
+    ] = ReviewChoice.ALL,
     port: Port = DEFAULT_PORT,
 ) -> None:
     """Check how prompts are read: medtest prompts review prompts.txt (a local page; runs use what you accept)."""
@@ -49,7 +49,7 @@ def review(
     target = reviewed_file(prompts)
     reviews = read_reviews(target)
     reading_of = lru_cache(maxsize=_MOST_KEPT)(read_prompt)
-    if only is Chosen.DOUBTFUL:
+    if only is ReviewChoice.DOUBTFUL:
         with bar(out, "prompts") as progress:
             doubtful = []
             for number, text in enumerate(texts):

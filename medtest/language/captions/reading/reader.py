@@ -15,9 +15,9 @@ from medtest.language.captions.parsers import CaptionParser
 from medtest.language.captions.reading.content import content, describes, in_other_script, is_being, is_clinical
 from medtest.language.captions.reading.grammar import ClauseReading
 from medtest.language.captions.reading.negation import Denials, without_denials
-from medtest.language.captions.reading.result import Measure, PromptReading, Reason
+from medtest.language.captions.reading.result import Measure, PromptReading, ReadingReason
 from medtest.language.captions.reading.spelling import correction, is_known
-from medtest.language.captions.reading.surface import Surface, surface_of
+from medtest.language.captions.reading.surface import PromptSurface, surface_of
 from medtest.language.captions.vocabulary import vg150
 
 LONGEST = 2_000
@@ -50,16 +50,16 @@ def read_prompts(texts: Iterable[str], parser: CaptionParser | None = None) -> I
 class _Found:
     """Reasons and words collected on the way."""
 
-    details: list[tuple[Reason, str]] = field(default_factory=list)
+    details: list[tuple[ReadingReason, str]] = field(default_factory=list)
 
-    def add(self, reason: Reason, what: str = "") -> None:
+    def add(self, reason: ReadingReason, what: str = "") -> None:
         if (reason, what) not in self.details:
             self.details.append((reason, what))
 
     @property
-    def reasons(self) -> tuple[Reason, ...]:
+    def reasons(self) -> tuple[ReadingReason, ...]:
         present = {reason for reason, _ in self.details}
-        return tuple(reason for reason in Reason if reason in present)
+        return tuple(reason for reason in ReadingReason if reason in present)
 
 
 class _Reader:
@@ -74,19 +74,19 @@ class _Reader:
     def reading(self) -> PromptReading:
         surface = surface_of(plain_quotes(self.text[:LONGEST]))
         if len(self.text) > LONGEST:
-            self.found.add(Reason.UNCLEAR, f"more than {LONGEST:,} characters")
+            self.found.add(ReadingReason.UNCLEAR, f"more than {LONGEST:,} characters")
         if surface.command:
-            self.found.add(Reason.COMMAND, surface.command)
+            self.found.add(ReadingReason.COMMAND, surface.command)
         for tag in surface.tags:
-            self.found.add(Reason.STYLE_TAGS, tag)
+            self.found.add(ReadingReason.STYLE_TAGS, tag)
         spelt = [self._measured(part) for part in surface.parts]
         spelt = [(self._spelt(part), sizes) for part, sizes in spelt]
         if self._is_other_language([part for part, _ in spelt]):
-            self.found.details = [(Reason.OTHER_LANGUAGE, "")]
+            self.found.details = [(ReadingReason.OTHER_LANGUAGE, "")]
             return PromptReading(text=self.text, reasons=self.found.reasons)
         pool, absent, measures = self._content(spelt, surface)
         if not pool.entities:
-            self.found.add(Reason.NOTHING_NAMED)
+            self.found.add(ReadingReason.NOTHING_NAMED)
         return PromptReading(
             text=self.text,
             pool=pool,
@@ -109,7 +109,7 @@ class _Reader:
             part = pattern.sub(" ", part)
         part = re.sub(r"\bin situ\b", " ", part, flags=re.I)
         for size in sizes:
-            self.found.add(Reason.MEASURES, size)
+            self.found.add(ReadingReason.MEASURES, size)
         return " ".join(part.split()), sizes
 
     def _spelt(self, part: str) -> str:
@@ -124,9 +124,9 @@ class _Reader:
             proper = match.group()[0].isupper() and match.start() > 0 and not part.isupper()
             right = "" if proper or self.medical else correction(base)
             if right:
-                self.found.add(Reason.MISSPELT, f"{match.group()}: {right}")
+                self.found.add(ReadingReason.MISSPELT, f"{match.group()}: {right}")
                 return right + word[len(base) :]
-            self.found.add(Reason.UNKNOWN_WORDS, match.group())
+            self.found.add(ReadingReason.UNKNOWN_WORDS, match.group())
             return match.group()
 
         return _WORD.sub(put, part)
@@ -141,7 +141,7 @@ class _Reader:
             if min(len(first), len(second)) < 3 or not joined.isalpha() or joined not in vocabulary.nouns:
                 continue
             if vocabulary.class_of(f"{first} {second}") in (None, joined):
-                self.found.add(Reason.MISSPELT, f"{first} {second}: {joined}")
+                self.found.add(ReadingReason.MISSPELT, f"{first} {second}: {joined}")
                 spelt[at : at + 2] = [joined + spelt[at + 1][len(second) :]]
         return " ".join(spelt)
 
@@ -149,7 +149,11 @@ class _Reader:
         spelt = [word.lower() for part in parts for word in _WORD.findall(part)]
         if not spelt or in_other_script(self.text):
             return bool(spelt)
-        off = [what for reason, what in self.found.details if reason in (Reason.UNKNOWN_WORDS, Reason.MISSPELT)]
+        off = [
+            what
+            for reason, what in self.found.details
+            if reason in (ReadingReason.UNKNOWN_WORDS, ReadingReason.MISSPELT)
+        ]
         strange = len(off) / len(spelt)
         foreign = sum(word in content().foreign for word in spelt) / len(spelt)
         return strange + foreign >= _FOREIGN_SHARE and (foreign > 0 or strange > _FOREIGN_SHARE and len(spelt) > 2)
@@ -157,7 +161,7 @@ class _Reader:
     # --- content ----------------------------------------------------------------------------------------------------
 
     def _content(
-        self, parts: list[tuple[str, list[str]]], surface: Surface
+        self, parts: list[tuple[str, list[str]]], surface: PromptSurface
     ) -> tuple[Pool, tuple[Absence, ...], tuple[Measure, ...]]:
         total = Pool(entities=tuple(Entity(name=region) for region in surface.regions))
         absent: list[Absence] = []
@@ -175,26 +179,26 @@ class _Reader:
                 else Pool()
             )
             if whole and not pool.entities and not denials.denies and not _tells_when(denials.text):
-                self.found.add(Reason.UNCLEAR, text)
+                self.found.add(ReadingReason.UNCLEAR, text)
             total = _joined_pools(total, pool)
             if total.entities and sizes:
                 at = len(total.entities) - max(len(pool.entities), 1)
                 measures += [(at, size) for size in sizes]
                 if len(pool.entities) > 1:
-                    self.found.add(Reason.UNCLEAR, sizes[0])
+                    self.found.add(ReadingReason.UNCLEAR, sizes[0])
         return total, tuple(dict.fromkeys(absent)), tuple(measures)
 
     def _denials(self, text: str, *, listed: bool) -> Denials:
         def read(some: str) -> tuple[Pool, bool]:
             quiet = _Reader(some, self.parser)
             pool = quiet._clause(some, listed=listed, telegraphic=listed)
-            return pool, Reason.UNCLEAR not in quiet.found.reasons
+            return pool, ReadingReason.UNCLEAR not in quiet.found.reasons
 
         denials = without_denials(text, read, listed=listed)
         if denials.unclear:
-            self.found.add(Reason.NEGATION_UNCLEAR, denials.unclear)
+            self.found.add(ReadingReason.NEGATION_UNCLEAR, denials.unclear)
         elif denials.denies:
-            self.found.add(Reason.NEGATION)
+            self.found.add(ReadingReason.NEGATION)
         return denials
 
     def _clause(self, text: str, *, listed: bool, telegraphic: bool = False) -> Pool:
@@ -212,7 +216,7 @@ class _Reader:
         for doubt in reading.doubts if self.parser is None else ():
             if listed and doubt in lexicon()["events"]:
                 continue  # "night" between commas tells when
-            self.found.add(Reason.UNCLEAR, doubt)
+            self.found.add(ReadingReason.UNCLEAR, doubt)
         pool = _dressed(pool)
         bare = {pool.entities[at].name for at in reading.bare()} if self.parser is None else set()
         made_of = {triple.object for triple in pool.triples if triple.predicate == "made of"}
@@ -222,15 +226,15 @@ class _Reader:
             if entity.name in bare and (last in content().uncounted or at in made_of):
                 entity = replace(entity, count=None)
             elif entity.name in bare and not telegraphic and not mass(entity.name):
-                self.found.add(Reason.UNCLEAR, entity.name)
+                self.found.add(ReadingReason.UNCLEAR, entity.name)
             entity = _described(entity)
             last = entity.name.split()[-1]
             if not is_known(last):
-                self.found.add(Reason.UNCLEAR, last)
+                self.found.add(ReadingReason.UNCLEAR, last)
             if {last, singular(last)} & content().vague or last in content().adjectives and not known_noun(last):
-                self.found.add(Reason.UNCLEAR, last)
+                self.found.add(ReadingReason.UNCLEAR, last)
             if self.medical and " " in entity.name and entity.name.replace(" ", "_") not in content().clinical_names:
-                self.found.add(Reason.UNCLEAR, entity.name)
+                self.found.add(ReadingReason.UNCLEAR, entity.name)
             entities.append(entity)
         return replace(pool, entities=tuple(entities))
 

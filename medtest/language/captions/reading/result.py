@@ -12,7 +12,7 @@ Measure: TypeAlias = tuple[int, str]
 """Index of an entity, and the words of its size, grade or score ("5 mm", "Paris Is"), which are no count."""
 
 
-class Reason(StrEnum):
+class ReadingReason(StrEnum):
     """Property of a prompt that its reading rests on, or that keeps it from being sent.
 
     The first five are handled: the prompt is sent. Each of the others alone keeps a prompt from being sent
@@ -31,26 +31,26 @@ class Reason(StrEnum):
     UNCLEAR = "unclear"
 
 
-MEANINGS: dict[Reason, str] = {
-    Reason.COMMAND: "begins with a command, which stays as it is",
-    Reason.STYLE_TAGS: "has words on how the picture is made or looks, which stay as they are",
-    Reason.NEGATION: "denies something, which is tested as absent",
-    Reason.MEASURES: "states a size, grade or score, which is no count",
-    Reason.MISSPELT: "has misspelt words, read as the nearest known word",
-    Reason.NOTHING_NAMED: "names nothing that could be seen",
-    Reason.OTHER_LANGUAGE: "is not English",
-    Reason.UNKNOWN_WORDS: "has words that are in no word list",
-    Reason.NEGATION_UNCLEAR: "denies something in a way that is not understood",
-    Reason.UNCLEAR: "has more than one reading",
+MEANINGS: dict[ReadingReason, str] = {
+    ReadingReason.COMMAND: "begins with a command, which stays as it is",
+    ReadingReason.STYLE_TAGS: "has words on how the picture is made or looks, which stay as they are",
+    ReadingReason.NEGATION: "denies something, which is tested as absent",
+    ReadingReason.MEASURES: "states a size, grade or score, which is no count",
+    ReadingReason.MISSPELT: "has misspelt words, read as the nearest known word",
+    ReadingReason.NOTHING_NAMED: "names nothing that could be seen",
+    ReadingReason.OTHER_LANGUAGE: "is not English",
+    ReadingReason.UNKNOWN_WORDS: "has words that are in no word list",
+    ReadingReason.NEGATION_UNCLEAR: "denies something in a way that is not understood",
+    ReadingReason.UNCLEAR: "has more than one reading",
 }
 """Reasons in words, to follow "the prompt"."""
-REFUSING: frozenset[Reason] = frozenset(
+REFUSING: frozenset[ReadingReason] = frozenset(
     {
-        Reason.NOTHING_NAMED,
-        Reason.OTHER_LANGUAGE,
-        Reason.UNKNOWN_WORDS,
-        Reason.NEGATION_UNCLEAR,
-        Reason.UNCLEAR,
+        ReadingReason.NOTHING_NAMED,
+        ReadingReason.OTHER_LANGUAGE,
+        ReadingReason.UNKNOWN_WORDS,
+        ReadingReason.NEGATION_UNCLEAR,
+        ReadingReason.UNCLEAR,
     }
 )
 """Reasons for not sending a prompt."""
@@ -77,8 +77,8 @@ class PromptReading:
     tags: tuple[str, ...] = ()
     absent: tuple[Absence, ...] = ()
     measures: tuple[Measure, ...] = ()
-    reasons: tuple[Reason, ...] = ()
-    details: tuple[tuple[Reason, str], ...] = ()
+    reasons: tuple[ReadingReason, ...] = ()
+    details: tuple[tuple[ReadingReason, str], ...] = ()
 
     @property
     def confidence(self) -> str:
@@ -137,8 +137,8 @@ class PromptReading:
                 tags=tuple(map(str, value.get("tags", ()))),
                 absent=tuple(tuple(map(str, absence)) for absence in value.get("absent", ())),
                 measures=tuple((int(index), str(words)) for index, words in value.get("measures", ())),
-                reasons=tuple(map(Reason, value.get("reasons", ()))),
-                details=tuple((Reason(reason), str(words)) for reason, words in value.get("details", ())),
+                reasons=tuple(map(ReadingReason, value.get("reasons", ()))),
+                details=tuple((ReadingReason(reason), str(words)) for reason, words in value.get("details", ())),
             )
         except (TypeError, KeyError, AttributeError) as error:
             raise ValueError(f"no reading of a prompt ({error})") from None

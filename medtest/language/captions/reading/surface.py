@@ -32,7 +32,7 @@ _CONTINUES = frozenset(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surface:
+class PromptSurface:
     """Parts of a prompt, verbatim.
 
     Attributes:
@@ -65,7 +65,7 @@ class _Lists:
     kind: re.Pattern[str]
 
 
-def surface_of(text: str) -> Surface:
+def surface_of(text: str) -> PromptSurface:
     """Return the parts of a prompt."""
     lists = _lists()
     stripped = text.strip()
@@ -90,7 +90,7 @@ def surface_of(text: str) -> Surface:
         else:
             parts.append(part.strip())
     listed = _is_list(parts, bool(tags) or bool(modality))
-    return Surface(
+    return PromptSurface(
         command=lead,
         tags=tuple(tags),
         parts=tuple(parts),

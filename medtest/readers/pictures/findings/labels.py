@@ -30,8 +30,8 @@ from medtest.systems.classification.heads import HeadSystem
 LEFT, RIGHT, BILATERAL = SIDES
 
 
-class LabelsSettings(SystemReaderSettings):
-    """Settings of :class:`Labels`.
+class LabelReaderSettings(SystemReaderSettings):
+    """Settings of :class:`LabelReader`.
 
     Attributes:
         threshold: Probability above which a finding is in the picture; of exclusive classes the most probable one is.
@@ -43,14 +43,14 @@ class LabelsSettings(SystemReaderSettings):
     names: dict[str, str] = Field(default={}, max_length=1000)
 
 
-class Labels(SystemReader):
+class LabelReader(SystemReader):
     """Detects the findings that a classification system knows: one entity each, with the attributes in its classes.
 
     It does not count. Findings on both sides are ``bilateral``.
     """
 
-    Settings = LabelsSettings
-    settings: LabelsSettings
+    Settings = LabelReaderSettings
+    settings: LabelReaderSettings
     system_task = "label"
     _classes: Classes
     _meanings: Mapping[str, tuple[str, str]]

@@ -12,12 +12,12 @@ from pydantic import Field
 from medtest.core.scenes import Tells
 from medtest.language.orders.contents import SIZES, size_class
 from medtest.readers.pictures.findings.labels import LEFT, RIGHT
-from medtest.readers.pictures.segments import Region, Segments, SegmentsSettings
+from medtest.readers.pictures.segments import SegmentRegion, Segments, SegmentsSettings
 from medtest.readers.pictures.spatial import PREDICATES
 
 
-class MasksSettings(SegmentsSettings):
-    """Settings of :class:`Masks`.
+class MaskReaderSettings(SegmentsSettings):
+    """Settings of :class:`MaskReader`.
 
     Attributes:
         least: Minimum size of a region as a share of the picture; smaller ones are no findings.
@@ -31,11 +31,11 @@ class MasksSettings(SegmentsSettings):
     sides: bool = False
 
 
-class Masks(Segments):
+class MaskReader(Segments):
     """Detects one finding with a segmentation system: one entity for each region, with size and side."""
 
-    Settings = MasksSettings
-    settings: MasksSettings
+    Settings = MaskReaderSettings
+    settings: MaskReaderSettings
 
     def _make_tells(self) -> Tells:
         sizes = SIZES if self.settings.millimetres is not None else ()
@@ -46,7 +46,7 @@ class Masks(Segments):
             attributes=frozenset((*sizes, *sides)),
         )
 
-    def _attributes(self, region: Region) -> tuple[str, ...]:
+    def _attributes(self, region: SegmentRegion) -> tuple[str, ...]:
         values = []
         if self.settings.millimetres is not None:
             diameter = 2 * math.sqrt(region.area / math.pi) * self.settings.millimetres / region.width

@@ -10,9 +10,9 @@ import numpy as np
 from pydantic import Field
 
 from medtest.core.cases import Params
-from medtest.language.orders import Finding, OrderReading, vocabulary
+from medtest.language.orders import OrderedFinding, OrderReading, vocabulary
 from medtest.language.orders.contents import size_class
-from medtest.language.orders.lexicon import Kind, Phrase
+from medtest.language.orders.lexicon import OrderKind, OrderPhrase
 from medtest.language.orders.vocabulary import FindingWords
 from medtest.language.orders.writing import size_words
 from medtest.relations.base import RelationSettings
@@ -28,7 +28,7 @@ from medtest.relations.prompts.orders.base import (
 What = Literal["size", "colour", "paris"]
 _SIZES = (4.0, 8.0, 15.0, 24.0)
 """New diameters in millimetres, one well inside each class of size."""
-_KINDS = {"size": Kind.SIZE, "colour": Kind.COLOUR, "paris": Kind.PARIS}
+_KINDS = {"size": OrderKind.SIZE, "colour": OrderKind.COLOUR, "paris": OrderKind.PARIS}
 
 
 class AttributeSettings(OrderRelationSettings):
@@ -47,22 +47,22 @@ class AttributeChange(FindingRelation):
     Settings: ClassVar[type[RelationSettings]] = AttributeSettings
     lacks: ClassVar[str] = "no ordered finding has a size, colour or Paris type that can change"
 
-    def applies(self, finding: Finding, words: FindingWords) -> bool:
+    def applies(self, finding: OrderedFinding, words: FindingWords) -> bool:
         """Return True for an ordered finding with an attribute that can change."""
         return finding.presence == "ordered" and bool(self._able(finding))
 
-    def _able(self, finding: Finding) -> list[tuple[str, list[Any]]]:
+    def _able(self, finding: OrderedFinding) -> list[tuple[str, list[Any]]]:
         """Return the attributes of a finding that can change, with their new values."""
         able = [(what, _others(finding, what)) for what in self.settings.among]
         return [(what, values) for what, values in able if values]
 
-    def options(self, finding: Finding, rng: np.random.Generator) -> dict[str, Any]:
+    def options(self, finding: OrderedFinding, rng: np.random.Generator) -> dict[str, Any]:
         """Draw the attribute, and its new value: ``{"what": …, "value": …}``."""
         able = self._able(finding)
         what, values = able[int(rng.integers(len(able)))]
         return {"what": what, "value": values[int(rng.integers(len(values)))]}
 
-    def exchanged(self, finding: Finding, params: Params) -> Finding:
+    def exchanged(self, finding: OrderedFinding, params: Params) -> OrderedFinding:
         """Return the finding with the new value."""
         value: Any = params["value"]
         if params["what"] == "size":
@@ -78,7 +78,7 @@ class AttributeChange(FindingRelation):
         return [Edit(phrase.start, phrase.end, _worded(phrase, params["value"])) for phrase in phrases]
 
 
-def _others(finding: Finding, what: str) -> list[Any]:
+def _others(finding: OrderedFinding, what: str) -> list[Any]:
     """Return the values that may replace a stated one; none if the attribute is not stated."""
     if what == "size":
         bounds = words_of(finding).millimetres
@@ -91,11 +91,11 @@ def _others(finding: Finding, what: str) -> list[Any]:
     return [paris for paris in vocabulary().paris if finding.paris and paris != finding.paris]
 
 
-def _worded(phrase: Phrase, value: Any) -> str:
+def _worded(phrase: OrderPhrase, value: Any) -> str:
     """Return the new value in words like the old ones: the same unit, the same way to name a Paris type."""
-    if phrase.kind is Kind.SIZE:
+    if phrase.kind is OrderKind.SIZE:
         return size_words(float(value), "cm" if phrase.text.lower().endswith("cm") else "mm")
-    if phrase.kind is Kind.COLOUR:
+    if phrase.kind is OrderKind.COLOUR:
         return like(str(value), phrase.text, phrase.start)
     paris = vocabulary().paris
     spelt = [words.lower().replace("-", " ") for words in paris[phrase.value]]

@@ -15,7 +15,7 @@ import numpy as np
 
 from medtest.core.cases import Params, PreparedSeed, Prompt
 from medtest.core.errors import NotApplicable
-from medtest.language.orders import Finding, NotControlled, Order, OrderReading, order_pool, read_order
+from medtest.language.orders import NotControlled, Order, OrderedFinding, OrderReading, order_pool, read_order
 from medtest.language.orders.vocabulary import FindingWords, vocabulary
 from medtest.relations.base import RelationSettings
 from medtest.relations.prompts.base import PromptRelation, prompt_of
@@ -121,15 +121,15 @@ class FindingRelation(OrderRelation):
         return [at for at, finding in findings if reading.items[at].alone and self.applies(finding, words_of(finding))]
 
     @abstractmethod
-    def applies(self, finding: Finding, words: FindingWords) -> bool:
+    def applies(self, finding: OrderedFinding, words: FindingWords) -> bool:
         """Return True if a finding can change."""
 
-    def options(self, finding: Finding, rng: np.random.Generator) -> dict[str, Any]:
+    def options(self, finding: OrderedFinding, rng: np.random.Generator) -> dict[str, Any]:
         """Draw the rest of the change; nothing by default."""
         return {}
 
     @abstractmethod
-    def exchanged(self, finding: Finding, params: Params) -> Finding:
+    def exchanged(self, finding: OrderedFinding, params: Params) -> OrderedFinding:
         """Return the changed finding."""
 
 
@@ -162,12 +162,12 @@ def place(params: Params) -> int:
     return int(params["finding"])  # type: ignore[arg-type]
 
 
-def words_of(finding: Finding) -> FindingWords:
+def words_of(finding: OrderedFinding) -> FindingWords:
     """Return the vocabulary's entry of a finding."""
     return vocabulary().findings[finding.name]
 
 
-def with_finding(order: Order, index: int, change: Callable[[Finding], Finding]) -> Order:
+def with_finding(order: Order, index: int, change: Callable[[OrderedFinding], OrderedFinding]) -> Order:
     """Return the order with one finding changed."""
     findings = [change(finding) if at == index else finding for at, finding in enumerate(order.findings)]
     return replace(order, findings=tuple(findings))

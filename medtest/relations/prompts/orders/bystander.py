@@ -12,7 +12,7 @@ from pydantic import Field
 from medtest.core.cases import Params
 from medtest.core.errors import NotApplicable
 from medtest.language.orders import Order, OrderReading, vocabulary
-from medtest.language.orders.lexicon import Kind, Phrase
+from medtest.language.orders.lexicon import OrderKind, OrderPhrase
 from medtest.language.orders.writing import patient_words
 from medtest.relations.base import RelationSettings
 from medtest.relations.prompts.orders.base import Edit, OrderRelation, OrderRelationSettings, like
@@ -50,31 +50,31 @@ class Bystander(OrderRelation):
 
     def edits(self, reading: OrderReading, params: Params) -> Sequence[Edit]:
         """Return the replacement of the words that name the old value, or the addition of new ones."""
-        kind = {"age": Kind.AGE, "sex": Kind.SEX, "scanner": Kind.SCANNER}[str(params["what"])]
+        kind = {"age": OrderKind.AGE, "sex": OrderKind.SEX, "scanner": OrderKind.SCANNER}[str(params["what"])]
         old = [phrase for phrase in reading.heads if phrase.kind is kind]
         if old:
             return [Edit(phrase.start, phrase.end, _worded(reading, phrase, params["value"])) for phrase in old]
-        picture = reading.head(Kind.MODALITY)
+        picture = reading.head(OrderKind.MODALITY)
         if picture is None:
             raise NotApplicable("the prompt names the kind of picture only with other words")
         return [_added(reading, picture, self.changed(reading.order, params), str(params["what"]))]
 
 
-def _worded(reading: OrderReading, phrase: Phrase, value: Any) -> str:
+def _worded(reading: OrderReading, phrase: OrderPhrase, value: Any) -> str:
     """Return the new value in words like the old ones ("M" for "F", a scanner's name for a scanner's name)."""
-    if phrase.kind is Kind.AGE:
+    if phrase.kind is OrderKind.AGE:
         return str(value)
     words = vocabulary()
-    table = words.sexes if phrase.kind is Kind.SEX else words.modalities[reading.order.modality].scanners
+    table = words.sexes if phrase.kind is OrderKind.SEX else words.modalities[reading.order.modality].scanners
     spelt = [word.lower() for word in table[phrase.value]]
     at = spelt.index(phrase.text.lower()) if phrase.text.lower() in spelt else 0
     new = table[str(value)]
     return like(new[min(at, len(new) - 1)], phrase.text, phrase.start)
 
 
-def _added(reading: OrderReading, picture: Phrase, order: Order, what: str) -> Edit:
+def _added(reading: OrderReading, picture: OrderPhrase, order: Order, what: str) -> Edit:
     """Return the words for a value that the prompt did not name: after the kind of picture, or before the sex."""
-    sex, age = reading.head(Kind.SEX), reading.head(Kind.AGE)
+    sex, age = reading.head(OrderKind.SEX), reading.head(OrderKind.AGE)
     if what == "age" and sex is not None:
         return Edit(sex.start, sex.start, f"{order.age}-year-old ")
     if what == "sex" and age is not None:

@@ -10,8 +10,8 @@ import numpy as np
 from pydantic import Field
 
 from medtest.core.cases import Params
-from medtest.language.orders import Finding, OrderReading, vocabulary
-from medtest.language.orders.lexicon import Kind
+from medtest.language.orders import OrderedFinding, OrderReading, vocabulary
+from medtest.language.orders.lexicon import OrderKind
 from medtest.language.orders.vocabulary import FindingWords
 from medtest.relations.base import RelationSettings
 from medtest.relations.prompts.orders.base import (
@@ -23,7 +23,7 @@ from medtest.relations.prompts.orders.base import (
     words_of,
 )
 
-_NUMBERS = frozenset((Kind.NUMBER, Kind.ARTICLE, Kind.SINGLE))
+_NUMBERS = frozenset((OrderKind.NUMBER, OrderKind.ARTICLE, OrderKind.SINGLE))
 
 
 class CountSettings(OrderRelationSettings):
@@ -42,16 +42,16 @@ class CountChange(FindingRelation):
     Settings: ClassVar[type[RelationSettings]] = CountSettings
     lacks: ClassVar[str] = "no ordered finding has a number"
 
-    def applies(self, finding: Finding, words: FindingWords) -> bool:
+    def applies(self, finding: OrderedFinding, words: FindingWords) -> bool:
         """Return True for an ordered finding whose instances are counted and numbered."""
         return finding.presence == "ordered" and words.counted and finding.count is not None
 
-    def options(self, finding: Finding, rng: np.random.Generator) -> dict[str, Any]:
+    def options(self, finding: OrderedFinding, rng: np.random.Generator) -> dict[str, Any]:
         """Draw the new number: ``{"count": number}``."""
         others = [number for number in range(1, self.settings.most + 1) if number != finding.count]
         return {"count": others[int(rng.integers(len(others)))]}
 
-    def exchanged(self, finding: Finding, params: Params) -> Finding:
+    def exchanged(self, finding: OrderedFinding, params: Params) -> OrderedFinding:
         """Return the finding with the new number."""
         return replace(finding, count=int(params["count"]))  # type: ignore[arg-type]
 
@@ -68,7 +68,7 @@ class CountChange(FindingRelation):
         for phrase in old[1:]:  # "a single"
             edits.append(Edit(phrase.start, phrase.end + 1, ""))
         for phrase in item.phrases:
-            if phrase.kind is Kind.FINDING:
+            if phrase.kind is OrderKind.FINDING:
                 noun = words.plural(item.noun) if number != 1 else item.noun
                 lead = "" if old else f"{word} "
                 edits.append(Edit(phrase.start, phrase.end, f"{lead}{noun}"))

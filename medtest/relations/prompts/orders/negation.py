@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import ClassVar
 
 from medtest.core.cases import Params
-from medtest.language.orders import Finding, OrderReading
+from medtest.language.orders import OrderedFinding, OrderReading
 from medtest.language.orders.findings import is_whole
 from medtest.language.orders.vocabulary import FindingWords
 from medtest.language.orders.writing import Wording, finding_words
@@ -28,14 +28,14 @@ class Negation(FindingRelation):
         ordered = [at for at in able if reading.order.findings[at].presence == "ordered"]
         return ordered or able
 
-    def applies(self, finding: Finding, words: FindingWords) -> bool:
+    def applies(self, finding: OrderedFinding, words: FindingWords) -> bool:
         """Return True for an ordered finding, and for a negation of a whole class."""
         return finding.presence == "ordered" or (finding.presence == "negated" and is_whole(finding))
 
-    def exchanged(self, finding: Finding, params: Params) -> Finding:
+    def exchanged(self, finding: OrderedFinding, params: Params) -> OrderedFinding:
         """Return the negated finding without attributes, or the ordered one: a single one if it is counted."""
         if finding.presence == "ordered":
-            return Finding(name=finding.name, presence="negated")
+            return OrderedFinding(name=finding.name, presence="negated")
         return replace(finding, presence="ordered", count=1 if words_of(finding).counted else None)
 
     def edits(self, reading: OrderReading, params: Params) -> Sequence[Edit]:

@@ -13,7 +13,7 @@ from medtest.core.cases import Params
 from medtest.core.errors import NotApplicable
 from medtest.language.captions import inflection
 from medtest.language.orders import Order, OrderReading, vocabulary
-from medtest.language.orders.lexicon import Kind, Phrase
+from medtest.language.orders.lexicon import OrderKind, OrderPhrase
 from medtest.language.orders.writing import size_words
 from medtest.relations.base import RelationSettings
 from medtest.relations.prompts.orders.base import Edit, OrderRelation, OrderRelationSettings, like
@@ -72,11 +72,11 @@ class Paraphrase(OrderRelation):
         return [*_article(reading, phrase, text), Edit(start, phrase.end, text)]
 
 
-def _all_phrases(reading: OrderReading) -> list[Phrase]:
+def _all_phrases(reading: OrderReading) -> list[OrderPhrase]:
     return [*reading.heads, *(phrase for item in reading.items for phrase in item.phrases)]
 
 
-def _article(reading: OrderReading, phrase: Phrase, text: str) -> list[Edit]:
+def _article(reading: OrderReading, phrase: OrderPhrase, text: str) -> list[Edit]:
     """Return the replacement of "a" or "an" before a phrase."""
     before = reading.text[: phrase.start].rstrip()
     for article in ("a", "an"):
@@ -92,7 +92,7 @@ def _nouns(reading: OrderReading, *, short: bool) -> list[dict[str, Any]]:
     for item, finding in zip(reading.items, reading.order.findings, strict=True):
         entry = words.findings[finding.name]
         for phrase in item.phrases:
-            if phrase.kind is Kind.FINDING:
+            if phrase.kind is OrderKind.FINDING:
                 nouns = [noun for noun in (entry.abbreviations if short else entry.words) if noun != item.noun]
                 plural = phrase.value.plural
                 texts = [entry.plural(noun) if plural else noun for noun in nouns]
@@ -102,7 +102,7 @@ def _nouns(reading: OrderReading, *, short: bool) -> list[dict[str, Any]]:
 
 def _pictures(reading: OrderReading) -> list[dict[str, Any]]:
     """Return other phrases for the kind of picture."""
-    picture = reading.head(Kind.MODALITY)
+    picture = reading.head(OrderKind.MODALITY)
     if picture is None:
         return []
     return [
@@ -113,7 +113,7 @@ def _pictures(reading: OrderReading) -> list[dict[str, Any]]:
 
 
 def _units(reading: OrderReading) -> list[dict[str, Any]]:
-    sizes = [phrase for item in reading.items for phrase in item.phrases if phrase.kind is Kind.SIZE]
+    sizes = [phrase for item in reading.items for phrase in item.phrases if phrase.kind is OrderKind.SIZE]
     return [
         {"start": phrase.start, "text": size_words(phrase.value, "mm" if phrase.text.lower().endswith("cm") else "cm")}
         for phrase in sizes

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import ClassVar
 
 from medtest.core.cases import Params
-from medtest.language.orders import Finding, OrderReading
-from medtest.language.orders.lexicon import Kind
+from medtest.language.orders import OrderedFinding, OrderReading
+from medtest.language.orders.lexicon import OrderKind
 from medtest.language.orders.vocabulary import FindingWords
 from medtest.relations.prompts.orders.base import Edit, FindingRelation, place
 
@@ -22,17 +22,17 @@ class SideSwap(FindingRelation):
 
     lacks: ClassVar[str] = "no ordered finding is on one side alone"
 
-    def applies(self, finding: Finding, words: FindingWords) -> bool:
+    def applies(self, finding: OrderedFinding, words: FindingWords) -> bool:
         """Return True for an ordered finding on the left or the right."""
         return finding.presence == "ordered" and finding.side in ("left", "right")
 
-    def exchanged(self, finding: Finding, params: Params) -> Finding:
+    def exchanged(self, finding: OrderedFinding, params: Params) -> OrderedFinding:
         """Return the finding on the other side."""
         return replace(finding, side="left" if finding.side == "right" else "right")
 
     def edits(self, reading: OrderReading, params: Params) -> Sequence[Edit]:
         """Return the replacement of every word for the side."""
-        phrases = [phrase for phrase in reading.items[place(params)].phrases if phrase.kind is Kind.SIDE]
+        phrases = [phrase for phrase in reading.items[place(params)].phrases if phrase.kind is OrderKind.SIDE]
         return [
             Edit(phrase.start, phrase.end, _WORD.sub(lambda match: _OTHER[match.group()], phrase.text))
             for phrase in phrases

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from medtest.core.portable import key_generator
 from medtest.simlab.answering.draws import Draws
 from medtest.simlab.drawing.clinical.defects import clinical_erring
-from medtest.simlab.drawing.clinical.reading import CAPSULE, FILM, SCOPE, ClinicalPrompt, Wanted, nouns
+from medtest.simlab.drawing.clinical.reading import CAPSULE, FILM, SCOPE, ClinicalPrompt, WantedPicture, nouns
 from medtest.simlab.drawing.defects import Slips
 
 _TYPES = ("ip", "is", "iia")
@@ -21,7 +21,7 @@ _MOST = {"polyp": 4, "nodule": 4, "mass": 3, "angiectasia": 5, "ulcer": 5, "eros
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class ShownFinding:
     """Finding in a picture.
 
     Attributes:
@@ -52,7 +52,7 @@ class ClinicalDrawing:
     """
 
     prompt: ClinicalPrompt
-    shown: tuple[Shown, ...]
+    shown: tuple[ShownFinding, ...]
     slips: Slips
     paint: int = 0
     revised: str = ""
@@ -77,7 +77,7 @@ def drawn_order(prompt: ClinicalPrompt, text: str, seed: int, slips: Slips) -> C
     if slips.refused_as:
         return ClinicalDrawing(prompt=prompt, shown=(), slips=slips)
     rng = Random(key)  # noqa: S311 - not security-relevant
-    shown: list[Shown] = []
+    shown: list[ShownFinding] = []
     for wanted in clinical_erring(prompt, slips.names):
         instances = _instances(wanted, prompt.picture, rng)
         if wanted.presence != "perhaps" or rng.random() < 0.5:
@@ -85,7 +85,7 @@ def drawn_order(prompt: ClinicalPrompt, text: str, seed: int, slips: Slips) -> C
     return ClinicalDrawing(prompt=prompt, shown=tuple(shown), slips=slips, paint=key)
 
 
-def _instances(wanted: Wanted, picture: str, rng: Random) -> list[Shown]:
+def _instances(wanted: WantedPicture, picture: str, rng: Random) -> list[ShownFinding]:
     """Return the instances of a finding, with what the prompt leaves open drawn at random."""
     side = wanted.side or rng.choice(("left", "right"))
     colour, kind, size = rng.choice(nouns()["colours"]), rng.choice(_TYPES), rng.uniform(6.0, 9.0)
@@ -95,10 +95,10 @@ def _instances(wanted: Wanted, picture: str, rng: Random) -> list[Shown]:
         halves = ("left", "right") if side == "bilateral" and wanted.name in _MOST else (side,)
         instances = max(count, len(halves))
         sides = [halves[number % len(halves)] if is_sided else "" for number in range(instances)]
-        return [Shown(name=wanted.name, side=half, millimetres=wanted.millimetres) for half in sides]
+        return [ShownFinding(name=wanted.name, side=half, millimetres=wanted.millimetres) for half in sides]
     if wanted.name != "polyp":
-        return [Shown(name=wanted.name)] * count
-    one = Shown(
+        return [ShownFinding(name=wanted.name)] * count
+    one = ShownFinding(
         name="polyp",
         millimetres=wanted.millimetres or size,
         type=wanted.type or kind,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 
 from medtest.simlab.answering.draws import Draws
-from medtest.simlab.drawing.clinical.reading import ClinicalPrompt, Wanted, nouns
+from medtest.simlab.drawing.clinical.reading import ClinicalPrompt, WantedPicture, nouns
 from medtest.simlab.drawing.defects import REFUSALS, Slips
 
 ONE_SIZE = 12.0
@@ -60,7 +60,7 @@ def clinical_slips(defects: ClinicalDefects, *, steady: Draws, fresh: Draws) -> 
     return Slips(names, by_name["anatomy_refused"].one_of("refused as", defects.refused_as) if refused else "")
 
 
-def clinical_erring(prompt: ClinicalPrompt, active: tuple[str, ...]) -> tuple[Wanted, ...]:
+def clinical_erring(prompt: ClinicalPrompt, active: tuple[str, ...]) -> tuple[WantedPicture, ...]:
     """Return the findings to draw, after applying the defects."""
     wanted = list(prompt.wanted)
     if "synonyms_missed" in active:
@@ -78,9 +78,9 @@ def clinical_erring(prompt: ClinicalPrompt, active: tuple[str, ...]) -> tuple[Wa
         wanted = [replace(finding, millimetres=finding.millimetres and ONE_SIZE) for finding in wanted]
     if "bystanders_leaked" in active and prompt.bystanders:
         named = {finding.name for finding in wanted}
-        wanted += [Wanted(name=leak) for leak in nouns()[prompt.picture]["leaks"] if leak not in named][:1]
+        wanted += [WantedPicture(name=leak) for leak in nouns()[prompt.picture]["leaks"] if leak not in named][:1]
     return tuple(finding for finding in wanted if finding.presence != "unwanted")
 
 
-def _is_excluded(finding: Wanted) -> bool:
+def _is_excluded(finding: WantedPicture) -> bool:
     return finding.presence == "unwanted"

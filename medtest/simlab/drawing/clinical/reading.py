@@ -27,7 +27,7 @@ _BOTH = re.compile(r"\b(bilateral|bilat|both|left and right)\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class WantedPicture:
     """Finding that a prompt names.
 
     Attributes:
@@ -65,7 +65,7 @@ class ClinicalPrompt:
 
     picture: str
     region: str = ""
-    wanted: tuple[Wanted, ...] = ()
+    wanted: tuple[WantedPicture, ...] = ()
     bystanders: tuple[str, ...] = ()
     portable: bool = False
 
@@ -100,10 +100,10 @@ def understood_order(prompt: str) -> ClinicalPrompt | None:
     )
 
 
-def _findings(text: str, picture: str) -> tuple[Wanted, ...]:
+def _findings(text: str, picture: str) -> tuple[WantedPicture, ...]:
     pieces = _BREAK.split(text)
     clauses = list(zip(["", *pieces[1::2]], pieces[::2], strict=True))
-    wanted: list[Wanted] = []
+    wanted: list[WantedPicture] = []
     presence = "wanted"
     for number, (joint, clause) in enumerate(clauses):
         found = _noun(clause, picture)
@@ -119,7 +119,7 @@ def _findings(text: str, picture: str) -> tuple[Wanted, ...]:
         elif joint not in ("or", "nor") and not (joint == "," and _listed(clauses[number + 1 :])):
             presence = "wanted"
         count = _count(rest) or (SOME if plural else 1)
-        wanted.append(_described(Wanted(name=name, plain=plain, presence=presence, count=count), rest))
+        wanted.append(_described(WantedPicture(name=name, plain=plain, presence=presence, count=count), rest))
     return tuple(wanted)
 
 
@@ -168,7 +168,7 @@ def _count(rest: str) -> int:
     return 0
 
 
-def _described(wanted: Wanted, text: str) -> Wanted:
+def _described(wanted: WantedPicture, text: str) -> WantedPicture:
     """Return a finding with the side, size, type and colour that a text names."""
     words = nouns()
     size = _SIZE.search(text)

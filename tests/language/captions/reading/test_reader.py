@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from medtest.language.captions.reading.reader import read_prompt
-from medtest.language.captions.reading.result import MEANINGS, REFUSING, PromptReading, Reason
+from medtest.language.captions.reading.result import MEANINGS, REFUSING, PromptReading, ReadingReason
 
 
 def test_a_command_is_kept_and_is_no_thing() -> None:
     reading = read_prompt("Draw a fox next to a tree.")
     assert reading.command == "Draw"
     assert reading.pool.named() == (("fox", "near", "tree"),)
-    assert (reading.confidence, reading.reasons) == ("medium", (Reason.COMMAND,))
+    assert (reading.confidence, reading.reasons) == ("medium", (ReadingReason.COMMAND,))
 
 
 def test_style_tags_are_kept_and_are_no_things() -> None:
@@ -35,10 +35,10 @@ def test_what_is_denied_is_absent_from_the_pool(
 ) -> None:
     reading = read_prompt(text)
     if triples is None:  # who is without people, the dog or the beach?
-        assert Reason.NEGATION_UNCLEAR in reading.reasons
+        assert ReadingReason.NEGATION_UNCLEAR in reading.reasons
         return
     assert (reading.absent, reading.pool.named()) == (absent, triples)
-    assert Reason.NEGATION in reading.reasons
+    assert ReadingReason.NEGATION in reading.reasons
 
 
 def test_the_agent_of_a_passive_acts() -> None:
@@ -55,20 +55,20 @@ def test_a_size_is_no_count() -> None:
 def test_a_misspelt_word_is_the_nearest_word() -> None:
     reading = read_prompt("A brwon dog on a sofa.")
     assert reading.pool.entities[0].attributes == ("brown",)
-    assert reading.reasons == (Reason.MISSPELT,)
+    assert reading.reasons == (ReadingReason.MISSPELT,)
 
 
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("Ein alter Mann mit einem Hut", Reason.OTHER_LANGUAGE),
-        ("猫が窓のそばに座っている", Reason.OTHER_LANGUAGE),
-        ("A qwxzy next to a tree.", Reason.UNKNOWN_WORDS),
-        ("A man feeding a horse with a hat and a dog in a coat.", Reason.UNCLEAR),
-        ("Draw it.", Reason.NOTHING_NAMED),
+        ("Ein alter Mann mit einem Hut", ReadingReason.OTHER_LANGUAGE),
+        ("猫が窓のそばに座っている", ReadingReason.OTHER_LANGUAGE),
+        ("A qwxzy next to a tree.", ReadingReason.UNKNOWN_WORDS),
+        ("A man feeding a horse with a hat and a dog in a coat.", ReadingReason.UNCLEAR),
+        ("Draw it.", ReadingReason.NOTHING_NAMED),
     ],
 )
-def test_what_is_not_understood_is_refused_with_a_reason(text: str, reason: Reason) -> None:
+def test_what_is_not_understood_is_refused_with_a_reason(text: str, reason: ReadingReason) -> None:
     reading = read_prompt(text)
     assert reason in reading.reasons
     assert not reading.is_understood
@@ -77,4 +77,4 @@ def test_what_is_not_understood_is_refused_with_a_reason(text: str, reason: Reas
 def test_readings_are_kept_as_json() -> None:
     reading = read_prompt("Draw a boat without sails, 8k")
     assert PromptReading.of_json(reading.as_json()) == reading
-    assert set(MEANINGS) == set(Reason) >= REFUSING
+    assert set(MEANINGS) == set(ReadingReason) >= REFUSING

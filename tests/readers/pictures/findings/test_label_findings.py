@@ -14,7 +14,7 @@ from medtest.core.scenes import SIDES, Scene, SeenEntity, Tells
 from medtest.phantoms.chest.sides import CHEST_SIDES
 from medtest.readers.pictures.base import PictureContent
 from medtest.readers.pictures.card import Card, CardCounts, CardRow
-from medtest.readers.pictures.findings.labels import Labels, LabelsSettings, finding_of_class
+from medtest.readers.pictures.findings.labels import LabelReader, LabelReaderSettings, finding_of_class
 from medtest.readers.pictures.findings.orders import joined
 from medtest.readers.pictures.labelled import make_card
 from medtest.systems.base import System
@@ -57,7 +57,7 @@ def test_attributes_count_where_the_finding_itself_is_seen(monkeypatch: pytest.M
 
 @pytest.mark.parametrize("system", ["chexnet_sides", "capsule_findings"])
 def test_systems_that_ship_have_a_card_of_their_own(system: str) -> None:
-    card = Labels("labels", LabelsSettings(system=system)).card
+    card = LabelReader("labels", LabelReaderSettings(system=system)).card
     assert card is not None and card.of_kind("class")
 
 
@@ -76,7 +76,7 @@ def _read(monkeypatch: pytest.MonkeyPatch, classes: Classes, scores: Sequence[fl
         def predict(self, images: Any, addresses: Any) -> Any:
             return [np.array(scores, np.float32)] * len(images)
 
-    reader = Labels("labels", LabelsSettings(**settings))
+    reader = LabelReader("labels", LabelReaderSettings(**settings))
     monkeypatch.setattr(reader, "create_system", lambda: Scored("scored", Scored.Settings()))
     reader.open(device="cpu", threads=1)
     (scene,) = reader.look([np.zeros((8, 8, 3), np.uint8)], [PictureContent("0" * 64)])
@@ -105,7 +105,7 @@ def test_of_exclusive_classes_the_most_probable_one_is_there(monkeypatch: pytest
 
 
 def test_a_system_without_findings_is_a_mistake() -> None:
-    (mistake,) = Labels("labels", LabelsSettings(system="agdn", settings={})).check()
+    (mistake,) = LabelReader("labels", LabelReaderSettings(system="agdn", settings={})).check()
     assert mistake.key == "names" and "normal, vascular" in mistake.found
 
 
@@ -135,7 +135,7 @@ def test_a_side_that_a_reader_confuses_is_not_told() -> None:
 
 @pytest.mark.slow
 def test_the_card_of_the_film_reader_trusts_every_side() -> None:
-    reader = Labels("labels", LabelsSettings())
+    reader = LabelReader("labels", LabelReaderSettings())
     reader.open(device="cpu", threads=1)
     card = make_card(reader, film_pictures(120, 3))
     reader.close()

@@ -9,7 +9,7 @@ import pytest
 
 from medtest.core.scenes import Scene
 from medtest.readers.pictures.base import PictureContent
-from medtest.readers.pictures.findings.masks import Masks, MasksSettings
+from medtest.readers.pictures.findings.masks import MaskReader, MaskReaderSettings
 from medtest.systems.base import System
 
 
@@ -24,7 +24,7 @@ def _read(monkeypatch: pytest.MonkeyPatch, marked: np.ndarray[Any, Any], **setti
         def predict(self, images: Any, addresses: Any) -> Any:
             return [marked.astype(np.float32)] * len(images)
 
-    reader = Masks("masks", MasksSettings(**settings))
+    reader = MaskReader("masks", MaskReaderSettings(**settings))
     monkeypatch.setattr(reader, "create_system", lambda: Marks("marks", Marks.Settings()))
     reader.open(device="cpu", threads=1)
     (scene,) = reader.look([np.zeros((*marked.shape, 3), np.uint8)], [PictureContent("0" * 64)])
