@@ -16,6 +16,7 @@ from medtest.language.orders.order import Order, OrderedFinding
 from medtest.language.orders.reading import read_order
 from medtest.language.orders.vocabulary import FindingWords, vocabulary
 from medtest.language.orders.writing import Wording, finding_words, write_order
+from medtest.phantoms.questions.plan import pick
 
 MODALITIES: tuple[str, ...] = tuple(vocabulary().modalities)
 DISEASES = {
@@ -56,7 +57,7 @@ def make(index: int, suite_seed: int, *, modalities: Sequence[str] = MODALITIES,
         order,
         age=int(rng.integers(25, 90)) if rng.random() < 0.3 else None,
         sex=("female", "male")[int(rng.integers(2))] if rng.random() < 0.4 else "",
-        scanner=_one_of(rng, sorted(vocabulary().modalities[modality].scanners)) if rng.random() < 0.2 else "",
+        scanner=pick(rng, sorted(vocabulary().modalities[modality].scanners)) if rng.random() < 0.2 else "",
     )
     wording = _wording(rng, order)
     case = _case(chance) if special else "plain"
@@ -80,16 +81,12 @@ def _case(chance: float) -> str:
     return "plain"
 
 
-def _one_of(rng: np.random.Generator, names: Sequence[str]) -> str:
-    return names[int(rng.integers(len(names)))]
-
-
 def _order(rng: np.random.Generator, modality: str) -> Order:
     """Return an order of one or two findings that may be in one picture, often with another one negated."""
     words = vocabulary().modalities[modality]
     region = ""
     if modality == "endoscopy":
-        region = _one_of(rng, _REGIONS)
+        region = pick(rng, _REGIONS)
         names = _endoscopic(rng, region)
         others = [name for name in ("polyp", *DISEASES.get(region, ()), *TOOLS) if name not in names]
     else:
@@ -97,19 +94,19 @@ def _order(rng: np.random.Generator, modality: str) -> Order:
         sided = [name for name in sorted(words.findings) if words.findings[name].sides in _SIDED]
         names = [str(name) for name in rng.choice(sorted(words.findings), size=size, replace=False)]
         if sided and rng.random() < 0.6:
-            names = list(dict.fromkeys((_one_of(rng, sided), *names)))[:size]
+            names = list(dict.fromkeys((pick(rng, sided), *names)))[:size]
         others = [name for name in sorted(words.findings) if name not in names]
     findings = [_ordered(rng, words.findings[name]) for name in names]
     if rng.random() < 0.5:
-        findings.append(OrderedFinding(name=_one_of(rng, others), presence="negated"))
+        findings.append(OrderedFinding(name=pick(rng, others), presence="negated"))
     return Order(modality=modality, region=region, findings=tuple(findings))
 
 
 def _endoscopic(rng: np.random.Generator, region: str) -> list[str]:
     chance = float(rng.random())
     diseases = DISEASES.get(region, ())
-    main = _one_of(rng, diseases) if diseases and (region == "oesophagus" or chance < 0.15) else "polyp"
-    return [main, _one_of(rng, TOOLS)] if rng.random() < 0.3 else [main]
+    main = pick(rng, diseases) if diseases and (region == "oesophagus" or chance < 0.15) else "polyp"
+    return [main, pick(rng, TOOLS)] if rng.random() < 0.3 else [main]
 
 
 def _ordered(rng: np.random.Generator, words: FindingWords) -> OrderedFinding:
@@ -122,14 +119,14 @@ def _ordered(rng: np.random.Generator, words: FindingWords) -> OrderedFinding:
         side=sides[int(rng.integers(len(sides)))] if words.sides in _SIDED and rng.random() < 0.85 else None,  # type: ignore[arg-type]
         count=count,
         size_mm=_SIZES[int(rng.integers(2))] if words.typed and count == 1 else None,
-        paris=_one_of(rng, tuple(vocabulary().paris)) if words.typed and rng.random() < 0.5 else "",
-        colour=_one_of(rng, vocabulary().lists["colours"]) if words.coloured and rng.random() < 0.7 else "",
+        paris=pick(rng, tuple(vocabulary().paris)) if words.typed and rng.random() < 0.5 else "",
+        colour=pick(rng, vocabulary().lists["colours"]) if words.coloured and rng.random() < 0.7 else "",
     )
 
 
 def _wording(rng: np.random.Generator, order: Order) -> Wording:
     nouns = {
-        finding.name: _one_of(rng, vocabulary().findings[finding.name].nouns)
+        finding.name: pick(rng, vocabulary().findings[finding.name].nouns)
         for finding in order.findings
         if rng.random() < 0.4
     }

@@ -168,7 +168,8 @@ def scene_of(rng: np.random.Generator, scene: QuestionScene, *, redraw: bool) ->
     return replace(scene, polyps=polyps)
 
 
-def _pick(rng: np.random.Generator, names: Sequence[str]) -> str:
+def pick(rng: np.random.Generator, names: Sequence[str]) -> str:
+    """Draw one of several names, each as often."""
     return names[int(rng.integers(len(names)))]
 
 
@@ -176,14 +177,14 @@ def _redraw_details(rng: np.random.Generator, scene: QuestionScene) -> QuestionS
     text, box = bool(rng.random() < 0.45), bool(rng.random() < 0.3)
     landmark_cell, colour = scene.landmark_cell, scene.landmark_colour
     if colour and not scene.disease:  # lining grown over a z-line is red, so the line is not
-        colour = _pick(rng, LANDMARK_COLOURS[scene.region])
+        colour = pick(rng, LANDMARK_COLOURS[scene.region])
     if scene.region in ("cecum", "pylorus"):
-        landmark_cell = _pick(rng, [cell for cell in CELLS if not (box and cell == BOX_CELL)])
+        landmark_cell = pick(rng, [cell for cell in CELLS if not (box and cell == BOX_CELL)])
     free = [cell for cell in CELLS if cell not in _blocked_cells(scene, landmark_cell, box=box)]
     polyps = []
     # Largest first: the cells beside a polyp of more than 10 mm are full, and at most one of several is that large.
     most = tuple(SIZES) if len(scene.polyps) == 1 else ("<5mm", "5-10mm", "11-20mm")
-    sizes = [_pick(rng, most), *(_pick(rng, ("<5mm", "5-10mm")) for _ in scene.polyps[1:])][: len(scene.polyps)]
+    sizes = [pick(rng, most), *(pick(rng, ("<5mm", "5-10mm")) for _ in scene.polyps[1:])][: len(scene.polyps)]
     for size in sizes:
         # A large polyp in the centre would leave no cell for the others.
         fitting = (
@@ -191,22 +192,22 @@ def _redraw_details(rng: np.random.Generator, scene: QuestionScene) -> QuestionS
             if len(scene.polyps) > 1 and size == "11-20mm"
             else free
         )
-        cell = _pick(rng, fitting) if fitting else "center"
+        cell = pick(rng, fitting) if fitting else "center"
         free = [
             candidate for candidate in free if candidate not in ({cell} if size in ("<5mm", "5-10mm") else beside(cell))
         ]
         hard = scene.hard
         polyps.append(
             PolypPlan(
-                size=_pick(rng, ("<5mm", "5-10mm")) if hard else size,
-                colour="pink" if hard else _pick(rng, COLOURS),
-                type="iia" if hard else _pick(rng, TYPES),
+                size=pick(rng, ("<5mm", "5-10mm")) if hard else size,
+                colour="pink" if hard else pick(rng, COLOURS),
+                type="iia" if hard else pick(rng, TYPES),
                 cell=cell,
             )
         )
     tools = []
     for tool in scene.instruments:
-        cell = _pick(rng, free) if free else tool.cell
+        cell = pick(rng, free) if free else tool.cell
         free = [other for other in free if other != cell]
         tools.append(replace(tool, cell=cell))
     return replace(
@@ -215,8 +216,8 @@ def _redraw_details(rng: np.random.Generator, scene: QuestionScene) -> QuestionS
         instruments=tuple(tools),
         landmark_cell=landmark_cell,
         landmark_colour=colour,
-        removed_cell=_pick(rng, free) if scene.removed and free else scene.removed_cell,
-        disease_cell=_pick(rng, free) if scene.disease == "hemorrhoids" and free else scene.disease_cell,
+        removed_cell=pick(rng, free) if scene.removed and free else scene.removed_cell,
+        disease_cell=pick(rng, free) if scene.disease == "hemorrhoids" and free else scene.disease_cell,
         text=text,
         box=box,
     )
