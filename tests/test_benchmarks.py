@@ -14,7 +14,7 @@ import pytest
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[1]
 BENCHMARKS = sorted(path.stem for path in (ROOT / "benchmarks").glob("[!_]*.py"))
-MAY_FIND = {"drawing", "simlab"}
+MAY_FIND = {"drawing", "orders", "simlab"}
 """What ends with 1 where its figure misses a bound, as a handful of campaigns may."""
 SCRIPTS: dict[str, list[str]] = {
     "corruption_sheets": ["--side=24", "--out=OUT"],
