@@ -91,7 +91,8 @@ def prepare_run(suite: Suite, invocation: Invocation) -> PreparedRun:
             count = len(left_out)
             files = "file" if count == 1 else "files"
             notices.append(f"{count} {files} of {source.dataset} left out as unusable seeds.")
-            if suite.privacy.seed_ids != "hashed":  # file names may be patient names
+            # File names may be patient names, and reasons quote words of prompts.
+            if suite.privacy.seed_ids != "hashed" and suite.privacy.prompts != "none":
                 notices += [f"Left out: {problem.file} {problem.reason}" for problem in left_out[:_LISTED]]
                 if count > _LISTED:
                     notices.append(f"… and {count - _LISTED} more; on_bad_seed: stop names them all.")

@@ -95,7 +95,7 @@ class Orders(OrderSource, FiledPrompts):
                     broken = BadRow(place=place, reason=f"it {error}", image=row.image, number=row.number)
                     self._keep_place(name, broken, where, listing)
                 else:
-                    listing.problems.append(SeedProblem(file=f"{where}, {place}", reason=f"it {error}"))
+                    listing.problems.append(SeedProblem(file=f"{where}, {place}", reason=str(error)))
         listing.notices += [
             f"{count:,} of {len(rows):,} prompts are not sent: each {REASONS[code]}."
             for code, count in sorted(unread.items())

@@ -11,7 +11,10 @@ import pytest
 from medtest.core.errors import UserMistakes
 from medtest.core.plugins import part
 from medtest.language.orders import read_order
+from medtest.runner.prepared import prepare_run
 from medtest.seeds.base import SeedSource
+from medtest.suite.compose import load_suite
+from medtest.suite.model import Invocation
 
 PROMPTS = """CXR: left pleural effusion, no PTX
 A dog on a mat
@@ -66,3 +69,13 @@ def test_unread_prompts_may_stop_a_run(tmp_path: Path) -> None:
         source("orders", tmp_path, unread="stop").refs()
     with pytest.raises(UserMistakes, match="no prompt that can be used"):
         source("orders", tmp_path).refs()
+
+
+@pytest.mark.parametrize("prompts", ["plain", "none"])
+def test_reasons_quote_words_of_prompts_only_where_prompts_may_be_shown(prompts: str, tmp_path: Path) -> None:
+    (tmp_path / "prompts.txt").write_text(PROMPTS, encoding="utf-8")
+    suite = load_suite("t2i_medical_folder", [f"privacy.prompts={prompts}"])
+    notices = "\n".join(prepare_run(suite, Invocation(home=tmp_path / "home", data=tmp_path)).notices)
+    assert "names no kind of picture" in notices
+    assert ("prompts.txt, row 2 names no kind of picture" in notices) == (prompts == "plain")
+    assert ("pneumothorax" in notices) == (prompts == "plain")
