@@ -97,6 +97,6 @@ class Orders(OrderSource, FiledPrompts):
                 else:
                     listing.problems.append(SeedProblem(file=f"{where}, {place}", reason=str(error)))
         listing.notices += [
-            f"{count:,} of {len(rows):,} prompts are not sent: each {REASONS[code]}."
+            f"{count:,} of {len(rows):,} prompts not sent: each {REASONS[code]}."
             for code, count in sorted(unread.items())
         ]

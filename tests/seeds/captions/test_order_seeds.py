@@ -56,8 +56,8 @@ def test_a_file_of_prompts_is_read_and_what_is_not_read_is_counted_by_reason(tmp
     orders = source("orders", tmp_path)
     assert [orders.load(ref).prompt.text for ref in orders.refs()] == [PROMPTS.splitlines()[at] for at in (0, 2, 4)]
     assert list(orders.notices()) == [
-        "1 of 5 prompts are not sent: each does not say how far a negation or a doubt reaches.",
-        "1 of 5 prompts are not sent: each names no kind of picture.",
+        "1 of 5 prompts not sent: each does not say how far a negation or a doubt reaches.",
+        "1 of 5 prompts not sent: each names no kind of picture.",
     ]
     assert ["row 2" in str(problem.file) for problem in orders.problems()] == [True, False]
     assert 'leaves open whether "pneumothorax" is negated' in orders.problems()[1].reason

@@ -42,6 +42,7 @@ app.command("review")(review)
 def export(tokens: Tokens, config_dir: ConfigDirs = None) -> None:
     """Write all prompts of a plan with ids: medtest prompts export suite=t2i file=DIR pictures=4."""
     from medtest.core.files.written import check_out, note_out
+    from medtest.report.pages.words import counted
     from medtest.runner.folder import output_problems, writing_text
     from medtest.runner.replaying.prompts import prompts_of, write_prompts
     from medtest.session.runs import invocation_of
@@ -67,9 +68,9 @@ def export(tokens: Tokens, config_dir: ConfigDirs = None) -> None:
     with writing_text(folder / _COMMAND) as file:
         json.dump({"suite": name, "tokens": overrides}, file, indent=2)
     note_out([folder / _COMMAND])
-    say(out, f"{folder}: {exported.prompts:,} prompts, {len(exported.rows):,} pictures to draw")
+    say(out, f"{folder}: {counted(exported.prompts, 'prompt')}, {counted(len(exported.rows), 'picture')} to draw")
     for reason, count in exported.not_made.items():
-        say(out, f"  {count:,} follow-ups have no prompt ({reason})")
+        say(out, f"  without a prompt: {counted(count, 'follow-up')} ({reason})")
     say(out, "Save each picture under the name in the column file of prompts.csv (.png, .jpg …), then:")
     say(out, f"  medtest prompts import {shlex.quote('file=' + own['file'])}")
 
