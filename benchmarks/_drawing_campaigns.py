@@ -72,7 +72,7 @@ def pairs_of(operator: str, prompts: int) -> tuple[Pair, ...]:
     info = part("seeds", "caption_phantoms")
     settings = info.load().Settings(**{**info.defaults, "count": 6 * prompts, "fewest": 2, "most": 5})
     source = info.load()(dataset="drawn", settings=settings, root=None, suite_seed=SUITE_SEED)
-    sound, found = Artist(kept=SHARED), []
+    sound, found = Artist(drawings=SHARED), []
     for ref in source.refs():
         seed = prepare(source.load(ref), size=None)
         own = seed.prompt

@@ -19,8 +19,8 @@ NOTHING = "not stated"
 def trace_rows(run: RunEvidence) -> list[dict[str, Any]]:
     """Return the rows of the matrix, those of one hazard together.
 
-    A relation with ties stands beside every gate on it; a gate on all relations, or on one without ties, has a row of
-    its own.
+    A relation with ties is in the row of every gate on it; a gate on all relations, or on one without ties, has a
+    separate row.
     """
     rows = list(_rows(run))
     return sorted(rows, key=lambda row: (row["hazard"] == NOTHING, row["hazard"], row["requirement"]))

@@ -79,7 +79,7 @@ class InspectedCases:
     def __init__(self, prepared: PreparedRun, invocation: Invocation, number: int, system: System, device: str) -> None:
         check_images(prepared.suite, "medtest inspect")
         self.prepared, self._number, self._system = prepared, number, system
-        self.parts = Parts(prepared.suite, invocation.data, invocation.batch_size, kept=invocation.kept)
+        self.parts = Parts(prepared.suite, invocation.data, invocation.batch_size, stored=invocation.kept)
         self.parts.crafted = CraftedCases(prepared.folders, prepared.names)
         self.device = device
         self._crafter: Crafter | None = None

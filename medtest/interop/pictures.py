@@ -83,7 +83,7 @@ class ChangedPicture:
 class PictureChange:
     """One severity of a relation, with its settings, as a function of pictures.
 
-    The same picture under the same id is changed alike, whatever comes before it.
+    The same picture under the same id is changed alike, independently of earlier calls.
 
     Args:
         relation: Name of a relation of pictures, as in suites.

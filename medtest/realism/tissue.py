@@ -23,7 +23,7 @@ RADII = (0.07, 0.13)
 STRIP = (0.16, 0.40)
 """Width and length of a strip that begins at the border of the field, as fractions of the picture's height."""
 MARKER = (0, 255, 255)
-"""Colour that no tissue has: pasted in place of the tissue, it shows the outline whatever the tissue looks like."""
+"""Colour that no tissue has: pasted in place of the tissue, it shows the outline on tissue of any colour."""
 
 
 def tissue_library(seed: PreparedSeed, kind: str, scratch: Path) -> tuple[Path, Path]:
@@ -116,7 +116,7 @@ SHAPES: Mapping[str, Callable[[PreparedSeed, np.random.Generator], Mask]] = {
     "feces": lobed_pieces,
     "instrument": strip,
 }
-"""Shapes of the pieces by kind of object. Blood absorbs light, so tissue cannot stand for it."""
+"""Shapes of the pieces by kind of object. Blood absorbs light, so tissue cannot replace it."""
 
 
 def _mucosa(seed: PreparedSeed) -> Mask:

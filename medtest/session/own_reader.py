@@ -27,7 +27,7 @@ Entry = Mapping[str, Any]
 
 
 def with_own_reader(loaded: Loaded, invocation: Invocation) -> tuple[Loaded, str]:
-    """Return the call with the reader of its own records, and that reader's name if the call cannot open it.
+    """Return the call with the reader of its records, and that reader's name if the call cannot open it.
 
     In a folder without records the reader of the call, named on the command line or the suite's, reads the records.
     Later calls keep it: another reader makes a view. A reader that the call does not name can read no further case,
@@ -95,15 +95,15 @@ def _kind(entry: Entry) -> tuple[Any, Any]:
 
 
 def _same(first: Entry, second: Entry) -> bool:
-    """Return True if two entries are of one reader with the same files, whatever its card and revision."""
+    """Return True if two entries are of one reader with the same files; card and revision may differ."""
     return _kind(first) == _kind(second) and first.get("weights") == second.get("weights")
 
 
 def _recorded_plan(entry: Entry, folder: Path) -> PartPlan:
-    told = read_object(folder / RUN_FILE).get("reader")
+    description = read_object(folder / RUN_FILE).get("reader")
     name = str(_block(entry, folder)["use"])
     target = f"{RecordedReader.__module__}:{RecordedReader.__name__}"
-    settings = RecordedSettings(entry=dict(entry), told=dict(told) if isinstance(told, dict) else {})
+    settings = RecordedSettings(entry=dict(entry), told=dict(description) if isinstance(description, dict) else {})
     return PartPlan(id=name, info=PartInfo(family="readers", name=name, target=target), settings=settings)
 
 

@@ -79,7 +79,7 @@ class Product:
             self._truths.setdefault(sha256, {}).update(truths)
 
     def see(self, picture: Picture, sha256: str | None = None) -> Sight:
-        """Return what the product sees in a picture, which is read once for all callers."""
+        """Return the product's view of a picture, which is read once for all callers."""
         key = sha256 or picture_sha256(picture)
         with self._lock:
             future = self._seen.get(key)

@@ -10,7 +10,7 @@ from medtest.simlab.config import Config
 from medtest.simlab.drawing.artist import Artist
 from medtest.simlab.drawing.clinical.artist import ClinicalDrawing
 from medtest.simlab.drawing.clinical.defects import CLINICAL, ClinicalDefects
-from medtest.simlab.drawing.clinical.reading import WantedPicture, understood_order
+from medtest.simlab.drawing.clinical.reading import NamedFinding, understood_order
 
 FILM = "CXR of a 70-year-old man: left pleural effusion and two right nodules of 8 mm; no PTX, possible pneumonia."
 PRESENCE = {"ordered": "wanted", "negated": "unwanted", "uncertain": "perhaps"}
@@ -31,11 +31,11 @@ def shown(prompt: str, **defects: float) -> list[tuple[str, str]]:
 def test_it_reads_what_orders_say_by_rules_of_its_own() -> None:
     order = understood_order(FILM)
     assert order is not None
-    assert order.wanted == (
-        WantedPicture(name="effusion", side="left"),
-        WantedPicture(name="nodule", plain=False, side="right", count=2, millimetres=8.0),
-        WantedPicture(name="pneumothorax", plain=False, presence="unwanted"),
-        WantedPicture(name="pneumonia", presence="perhaps"),
+    assert order.findings == (
+        NamedFinding(name="effusion", side="left"),
+        NamedFinding(name="nodule", plain=False, side="right", count=2, millimetres=8.0),
+        NamedFinding(name="pneumothorax", plain=False, presence="unwanted"),
+        NamedFinding(name="pneumonia", presence="perhaps"),
     )
     assert order.bystanders == ("70", "man")
     assert understood_order("A red dog is left of a blue cat.") is None
@@ -52,9 +52,9 @@ def test_it_and_the_language_of_orders_agree_on_made_orders() -> None:
             (one.name, PRESENCE[one.presence], one.side or "", one.size_mm, one.paris.lower(), one.colour)
             for one in order.findings
         ]
-        found = [(one.name, one.presence, one.side, one.millimetres, one.type, one.colour) for one in own.wanted]
+        found = [(one.name, one.presence, one.side, one.millimetres, one.type, one.colour) for one in own.findings]
         assert found == expected, text
-        counts = zip(order.findings, own.wanted, strict=True)
+        counts = zip(order.findings, own.findings, strict=True)
         assert all(finding.count in (None, wanted.count) for finding, wanted in counts), text
 
 

@@ -29,7 +29,7 @@ def method() -> Iterator[ModuleType]:
 
 def test_without_defects_no_rule_finds_anything_net_of_asking_again(method: ModuleType) -> None:
     for operator in ("er_r", "er_a"):
-        found = method.cells(method.pairs_of(operator, 12), [method.Artist(kept=method.SHARED)])
+        found = method.cells(method.pairs_of(operator, 12), [method.Artist(drawings=method.SHARED)])
         assert {name: cell.mean for name, cell in found.items()} == dict.fromkeys(method.COLUMNS, 0.0)
 
 

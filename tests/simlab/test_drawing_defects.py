@@ -26,7 +26,7 @@ def names(drawing: Drawing) -> Counter[str]:
 
 def said(drawing: Drawing) -> set[tuple[str, str, str]]:
     shown = drawing.truth()
-    return {(shown.things[a][0], side, shown.things[b][0]) for a, side, b in shown.sides}
+    return {(shown.objects[a][0], side, shown.objects[b][0]) for a, side, b in shown.sides}
 
 
 SOUND = Counter({"dog": 1, "cat": 1, "bird": 3, "lamp": 1})

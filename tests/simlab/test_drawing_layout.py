@@ -62,7 +62,7 @@ def test_what_prompts_of_phantoms_ask_is_large_enough_to_see_and_is_what_a_reade
     artist, said, called, sizes = Artist(), 0, 0, []
     for number in range(60):
         drawing = artist.draw(render(make(number, 16)), seed=number)
-        assert len(drawing.layout.things) == sum(wish.count for wish in drawing.asked.wishes)
+        assert len(drawing.layout.things) == sum(wish.count for wish in drawing.wish_list.wishes)
         assert drawing.layout.unmet == ()
         boxes = [one.box for one in drawing.layout.things]
         sizes += [((box[2] - box[0]) * (box[3] - box[1])) ** 0.5 for box in boxes]

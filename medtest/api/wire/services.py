@@ -40,8 +40,8 @@ class ImagesWire(DrawingWire):
 
     def sending(self, request: Request, parameters: Parameters, *, plain: bool = False) -> Sending:
         """Return a request for one or several pictures."""
-        asked = {"model": parameters.model, "prompt": request.prompt, "n": request.count}
-        body = {**asked, **options_of(request, parameters)}
+        fields = {"model": parameters.model, "prompt": request.prompt, "n": request.count}
+        body = {**fields, **options_of(request, parameters)}
         return Sending(path="/images/generations", body=body | dict(parameters.extra))
 
     def read(self, received: Received, request: Request, parameters: Parameters, *, plain: bool) -> ReplyContent:
@@ -115,7 +115,7 @@ class ChatImagesWire(DrawingWire):
         if (address := next(_addresses(message_body), None)) is not None:
             return picture_at(address, **common)
         text = " ".join(_text(message_body.get("content")).split())
-        why = f"the model answered in words alone: {text[:_MOST_WORDS]}" if text else "the model answered with nothing"
+        why = f"the model answered with text alone: {text[:_MOST_WORDS]}" if text else "the model answered with nothing"
         return ReplyContent(state=CallState.REFUSAL, text=text, reason=why, **common)
 
 

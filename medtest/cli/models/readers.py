@@ -131,9 +131,7 @@ def _target(own: Mapping[str, str], reader: PictureReader) -> Path:
     named = own.get("card")
     target = Path(named).expanduser() if named else reader.card_beside()
     if target is None:
-        raise mistake(
-            "card", "nothing", "the file to write", fix=f"{reader.name} has no file of its own: add card=FILE"
-        )
+        raise mistake("card", "nothing", "the file to write", fix=f"{reader.name} has no default file: add card=FILE")
     if not target.parent.is_dir():
         raise mistake("card", str(target), "a file in an existing folder")
     return target

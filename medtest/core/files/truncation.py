@@ -8,7 +8,7 @@ from PIL import ImageFile
 
 
 class _RefusingTruncated:
-    """Context in which Pillow refuses truncated files, whatever another library in this process has set.
+    """Context in which Pillow refuses truncated files, even if another library in this process allows them.
 
     WeasyPrint, for example, sets ``ImageFile.LOAD_TRUNCATED_IMAGES`` when it is imported, and Pillow then fills what is
     missing with black. The setting is restored when the last thread leaves the context.

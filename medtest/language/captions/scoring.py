@@ -24,32 +24,32 @@ class ParserRates:
 
     Attributes:
         right: Number of correct results.
-        found: Number of results.
-        there: Number of labels.
+        parsed: Number of results.
+        labelled: Number of labels.
     """
 
     right: int = 0
-    found: int = 0
-    there: int = 0
+    parsed: int = 0
+    labelled: int = 0
 
     @property
     def precision(self) -> float:
         """Share of results that are correct; 1 without results."""
-        return self.right / self.found if self.found else 1.0
+        return self.right / self.parsed if self.parsed else 1.0
 
     @property
     def recall(self) -> float:
         """Share of labels that were found; 1 without labels."""
-        return self.right / self.there if self.there else 1.0
+        return self.right / self.labelled if self.labelled else 1.0
 
     @property
     def f1(self) -> float:
         """Harmonic mean of precision and recall."""
-        return 2 * self.right / (self.found + self.there) if self.found + self.there else 1.0
+        return 2 * self.right / (self.parsed + self.labelled) if self.parsed + self.labelled else 1.0
 
     def __add__(self, other: ParserRates) -> ParserRates:
         return ParserRates(
-            right=self.right + other.right, found=self.found + other.found, there=self.there + other.there
+            right=self.right + other.right, parsed=self.parsed + other.parsed, labelled=self.labelled + other.labelled
         )
 
 
@@ -83,7 +83,7 @@ def score(rows: Sequence[Mapping[str, Any]], parser: CaptionParser) -> ParserSco
         entity_rates = compared(_names(row), (entity.name for entity in pool.entities))
         related = compared(_triples(row), pool.named())
         entities, triples = entities + entity_rates, triples + related
-        perfect += all(rates.right == rates.found == rates.there for rates in (entity_rates, related))
+        perfect += all(rates.right == rates.parsed == rates.labelled for rates in (entity_rates, related))
     return ParserScore(captions=len(rows), entities=entities, triples=triples, whole=perfect)
 
 
@@ -125,9 +125,9 @@ def score_readings(rows: Sequence[Mapping[str, Any]], parser: CaptionParser | No
 def means(reading: PromptReading, row: Mapping[str, Any]) -> bool:
     """Return True if a reading's entities (names, counts, attributes), triples and absences are all as labelled."""
     entities = Counter((entity.name, entity.count, frozenset(entity.attributes)) for entity in reading.pool.entities)
-    there = Counter((entity["name"], entity["count"], frozenset(entity["attributes"])) for entity in row["entities"])
+    labelled = Counter((entity["name"], entity["count"], frozenset(entity["attributes"])) for entity in row["entities"])
     triples = Counter(reading.pool.named()) == Counter(_triples(row))
-    return entities == there and triples and Counter(reading.absent) == Counter(_absences(row))
+    return entities == labelled and triples and Counter(reading.absent) == Counter(_absences(row))
 
 
 def is_held_out(caption: str) -> bool:
@@ -159,10 +159,10 @@ def labelled(path: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def compared(there: Iterable[_One], found: Iterable[_One]) -> ParserRates:
+def compared(labelled: Iterable[_One], parsed: Iterable[_One]) -> ParserRates:
     """Return the rates of two multisets."""
-    labels, results = Counter(there), Counter(found)
-    return ParserRates(right=(labels & results).total(), found=results.total(), there=labels.total())
+    labels, results = Counter(labelled), Counter(parsed)
+    return ParserRates(right=(labels & results).total(), parsed=results.total(), labelled=labels.total())
 
 
 def _names(row: Mapping[str, Any]) -> list[str]:

@@ -113,8 +113,8 @@ def _modality(words: list[str]) -> ModalityWords:
         at += max(length, 1)
     modalities = vocabulary().modalities
     if not named:
-        known = ", ".join(modality.words[0] for modality in modalities.values())
-        raise NotControlled("no_modality", f"names no kind of picture; known are: {known}, colonoscopy, gastroscopy")
+        kinds = ", ".join(modality.words[0] for modality in modalities.values())
+        raise NotControlled("no_modality", f"names no kind of picture; known are: {kinds}, colonoscopy, gastroscopy")
     if len(named) > 1:
         raise NotControlled("two_modalities", f"names two kinds of pictures: {' and '.join(sorted(named))}")
     return modalities[named.pop()]

@@ -91,7 +91,7 @@ class NotControlled(ValueError):
 
     Args:
         code: Reason for counting, one of :data:`REASONS`.
-        message: The reason in words, with the words of the text that it concerns.
+        message: Text of the reason, with the words of the prompt that it concerns.
     """
 
     def __init__(self, code: str, message: str) -> None:

@@ -141,11 +141,11 @@ def read_order(text: str) -> OrderReading:
     return OrderReading(text=text, order=order, items=tuple(map(_item, drafts)), heads=heads)
 
 
-def _only(heads: Sequence[OrderPhrase], kind: OrderKind, what: str) -> Any:
+def _only(heads: Sequence[OrderPhrase], kind: OrderKind, noun: str) -> Any:
     """Return the value of the phrases of a kind; None for none."""
     values = list(dict.fromkeys(phrase.value for phrase in heads if phrase.kind is kind))
     if len(values) > 1:
-        raise NotControlled("two_statements", f"names more than one {what}")
+        raise NotControlled("two_statements", f"names more than one {noun}")
     return values[0] if values else None
 
 

@@ -28,7 +28,7 @@ def tokens_of(phrase: str) -> tuple[str, ...]:
 
 
 def folded(word: str) -> str:
-    """Return a word as it is compared: in lower case, except for :data:`CAPITALS`."""
+    """Return a word in the form for comparison: in lower case, except for :data:`CAPITALS`."""
     return word if word in CAPITALS else word.lower().replace("’", "'")
 
 

@@ -35,7 +35,7 @@ def write_order(order: Order, wording: Wording = Wording()) -> str:
     """Write an order without contradictions as one sentence that reads back as the same order.
 
     Ordered findings come first, then uncertain and negated ones, each in the order's sequence; an order whose findings
-    are in that sequence reads back as it is.
+    are in that sequence reads back unchanged.
     """
     modality = vocabulary().modalities[order.modality]
     phrases = modality.phrases(order.region)

@@ -70,8 +70,10 @@ def _plan(rng: np.random.Generator, findings: Sequence[FilmFinding], side: str) 
     planned: dict[str, Planned] = {}
     for finding in findings:
         strength = float(rng.uniform(*_STRENGTH))
-        here = finding.side == side or (finding.side == "bilateral" and (side == "right" or finding.name in _DOUBLED))
-        if finding.name in ROUND or not here:
+        is_on_side = finding.side == side or (
+            finding.side == "bilateral" and (side == "right" or finding.name in _DOUBLED)
+        )
+        if finding.name in ROUND or not is_on_side:
             continue
         both = finding.side == "bilateral" and finding.name not in _DOUBLED
         planned[finding.name] = Planned(name=finding.name, side=_SIDES[side], both=both, strength=strength)

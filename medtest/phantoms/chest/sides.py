@@ -1,6 +1,6 @@
 """The patient's sides of findings in chest phantoms.
 
-Sides are the patient's: image right is the patient's left. Cardiomegaly and hernia lie in the midline; edema, emphysema
+Sides are the patient's: image right is the patient's left. Cardiomegaly and hernia are in the midline; edema, emphysema
 and fibrosis are drawn in both lungs; patches of infiltration have no recorded side.
 """
 

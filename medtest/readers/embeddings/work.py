@@ -3,7 +3,7 @@
 Features are stored as they are computed, so that an interrupted call resumes where it stopped. Every picture is decoded
 once for all networks, and its perceptual hash is stored as well.
 
-Each core embeds batches of its own in a thread whose operators are not parallel. Threads inside operators wait for each
+Each core embeds separate batches in a thread whose operators are not parallel. Threads inside operators wait for each
 other after every layer, actively: on two cores that other processes use too, they took more than three times as long.
 """
 

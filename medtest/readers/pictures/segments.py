@@ -69,7 +69,7 @@ class Segments(SystemReader):
         self._tells = self._make_tells()
 
     def _make_tells(self) -> Tells:
-        """Return what it tells."""
+        """Return the content that the reader can detect."""
         return Tells(
             classes=frozenset({self.settings.finding}),
             predicates=frozenset(PREDICATES),

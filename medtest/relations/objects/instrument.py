@@ -139,11 +139,11 @@ class Instrument(PastedInstrument):
         """Return the direction nearest to the field's centre that has about the room of the best one."""
         model, margin = MODELS[params["tool"]], self._margin(seed)
         # A strip this long has the area of the highest level, with some more for a narrow head; more is no advantage.
-        wanted = 1.25 * math.pi * self._most / (2 * params["width"])
+        length = 1.25 * math.pi * self._most / (2 * params["width"])
         reaches: list[float] = []
         for aim in aims:
             reaches.append(reach_of(seed, model, self._entry({**params, "aim": aim}), margin))
-            if reaches[-1] >= NEARLY * wanted:
+            if reaches[-1] >= NEARLY * length:
                 return aim
         return next(aim for aim, reach in zip(aims, reaches, strict=True) if reach >= NEARLY * max(reaches))
 

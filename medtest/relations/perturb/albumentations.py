@@ -22,7 +22,7 @@ _SOUND = "it is for spectrograms"
 
 
 class AlbumentationsLibrary(TransformLibrary):
-    """Transforms of albumentations, each in a ``Compose`` of its own, which seeds it."""
+    """Transforms of albumentations, each in a separate ``Compose``, which seeds it."""
 
     module: ClassVar[str] = "albumentations"
     extra: ClassVar[str] = "albumentations"

@@ -72,7 +72,7 @@ class MonaiLibrary(TransformLibrary):
     def change(
         self, kind: type, arguments: Mapping[str, Any], seed: int, image: Image, companions: Companions
     ) -> tuple[NDArray[Any], Companions]:
-        """Change arrays of channels first, each by an object of its own with the same seed."""
+        """Change arrays of channels first, each by a separate object with the same seed."""
 
         def changed(channels: NDArray[np.float32], **others: Any) -> NDArray[Any]:
             transform = kind(**{**arguments, **others})

@@ -147,7 +147,7 @@ class Perturb(Relation):
         return {**params, "arguments": arguments}
 
     def apply(self, seed: PreparedSeed, params: Params) -> FollowUp:
-        """Change the picture; a class that moves nothing leaves the black frame as it is.
+        """Change the picture; a class that moves nothing leaves the black frame unchanged.
 
         Raises:
             LesionInvisible: The lesion falls below the floors of visibility.

@@ -90,7 +90,7 @@ def _acts_again(pool: Pool, at: int, predicate: str, *, is_subject: bool) -> boo
 
 
 def _fits(pool: Pool, world: World, at: int, name: str) -> bool:
-    """Return True if a class may stand for an entity in a prompt that a person wrote."""
+    """Return True if a class may replace an entity in a prompt that a person wrote."""
     entity = pool.entities[at]
     lacks = pool.denied or any(not vg150().is_a(denied, "animal") for denied in pool.absent)
     if lacks and vg150().is_a(entity.name, "animal"):

@@ -77,17 +77,17 @@ def _refuse_medical(prompt: Prompt) -> None:
 
 def _first(prompt: Prompt, pool: Pool, texts: Iterator[str], problem: str) -> str:
     source = _read(prompt.text)
-    wanted = _change(_facts(prompt.pool), _facts(pool))
-    kept = (source.command, source.tags, tuple(words for _, words in source.measures))
+    change = _change(_facts(prompt.pool), _facts(pool))
+    source_form = (source.command, source.tags, tuple(words for _, words in source.measures))
     for text in texts:
         reading = _read(text)
-        around = (reading.command, reading.tags, tuple(words for _, words in reading.measures))
+        form = (reading.command, reading.tags, tuple(words for _, words in reading.measures))
         # a prompt that a person reviewed may be in doubt, but the change adds none
-        if around != kept or not REFUSING.intersection(reading.reasons).issubset(source.reasons):
+        if form != source_form or not REFUSING.intersection(reading.reasons).issubset(source.reasons):
             continue
         if not _is_grammatical(text) or (_is_person_of(prompt.text) and _gender(prompt.text) != _gender(text)):
             continue
-        if _change(_facts(source.content), _facts(reading.content)) == wanted:
+        if _change(_facts(source.content), _facts(reading.content)) == change:
             return text
     raise NotApplicable(f"the own words of the prompt cannot be changed: {problem}")
 
@@ -179,7 +179,7 @@ def _facts(pool: Pool) -> Facts:
         for triple in pool.triples
     )
     denied: set[Absence] = {(of_class(name),) for name in pool.absent}
-    denied |= {(of_class(what[0]), what[1], *map(of_class, what[2:])) for what in pool.denied}
+    denied |= {(of_class(absence[0]), absence[1], *map(of_class, absence[2:])) for absence in pool.denied}
     return entities, triples, frozenset(denied)
 
 
@@ -240,7 +240,7 @@ def _put(text: str, places: list[tuple[re.Match[str], bool]], name: str) -> str:
 
 
 def _article_before(before: str, noun: str) -> str:
-    """Return what stands before a noun with the article that the noun takes, if nothing is in between."""
+    """Return the text before a noun, with the article that the noun takes if nothing is in between."""
     article = before.strip()
     if article.lower() not in ("a", "an"):
         return before
@@ -275,22 +275,22 @@ def _opens_phrase(text: str) -> bool:
 
 
 def _with_phrase(text: str, anchor: str, predicate: str, noun: str, *, is_subject: bool) -> Iterator[str]:
-    """Yield texts with a new relation: behind a place where the anchor is named, then in a sentence of its own."""
-    said = _SIDES.get(predicate, predicate)
+    """Yield texts with a new relation: behind a place where the anchor is named, then in a separate sentence."""
+    phrase = _SIDES.get(predicate, predicate)
     finite = predicate if predicate in ("has", "says") else ""
     if not is_subject and not finite:
         for match, _ in _named(text, anchor):
             if _RELATIVE.match(text, match.end()):
                 continue  # "a sheep near a fence that is not wearing a collar"
-            yield f"{text[: match.end()]} {said} {noun}{text[match.end() :]}"
+            yield f"{text[: match.end()]} {phrase} {noun}{text[match.end() :]}"
     if predicate in _NO_SENTENCE:
         return
     body, tags = _before_tags(text)
     end = "" if body.rstrip().endswith((".", "!", "?")) else "."
     for match, is_plural in _named(text, anchor):
-        verb = finite or f"is {said}"
+        verb = finite or f"is {phrase}"
         if is_plural and not is_subject:
-            verb = {"has": "have", "says": "say"}.get(finite) or f"are {said}"
+            verb = {"has": "have", "says": "say"}.get(finite) or f"are {phrase}"
         ends = (noun, f"the {match['word'].lower()}")[:: 1 if is_subject else -1]
         sentence = f"{ends[0]} {verb} {ends[1]}"
         yield f"{body.rstrip()}{end} {sentence[0].upper()}{sentence[1:]}{'' if tags else '.'}{tags}"

@@ -18,7 +18,7 @@ def renamed(pool: Pool, index: int, name: str) -> Pool:
 
 
 def _renamed(absence: Absence, old: str, new: str) -> Absence:
-    """Return what is denied of a class, for another class."""
+    """Return an absence of a class for another class."""
     return tuple(new if at != 1 and word == old else word for at, word in enumerate(absence))
 
 

@@ -169,7 +169,7 @@ def is_odd(old: str, new: str, attributes: Iterable[str]) -> bool:
 
     Args:
         old: Class of the entity.
-        new: Class to stand for it.
+        new: Class that replaces it.
         attributes: Attributes of the entity.
     """
     vocabulary = vg150()

@@ -29,7 +29,7 @@ class Spot:
         name: Name in the legend.
         x: Horizontal value, low and high end.
         y: Vertical value, low and high end.
-        main: Whether it stands for all others, and is drawn larger.
+        main: Whether it represents all others, and is drawn larger.
     """
 
     name: str

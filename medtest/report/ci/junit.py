@@ -2,7 +2,7 @@
 
 JUnit has no single schema. The output fits the two most used ones: Ant's (one ``failure``, ``error`` or ``skipped`` per
 test case; times without a zone; a host, here always ``localhost``) and Jenkins's, which GitLab follows. With ``cells``,
-a cell fails only by a gate on that cell alone; a gate over several cells is a test case of its own. A cell is an error
+a cell fails only by a gate on that cell alone; a gate over several cells is a separate test case. A cell is an error
 if none of its cases was judged, or if more of them failed than the suite allows for the whole run. It is skipped
 if nothing failed and nothing was judged. With ``cases``, violations fail.
 """
@@ -207,7 +207,7 @@ def _rate(row: Row) -> str:
 
 
 def _account(rows: Iterable[Row], cells: Iterable[Row], cases: bool) -> str:
-    """Return the rates as lines, since a passed cell has no text of its own."""
+    """Return the rates as lines, since a passed cell has no text."""
     listed = list(rows)
     above = overall_row(listed)
     lines = [f"all relations: {_rate(above)}"] if above is not None else []

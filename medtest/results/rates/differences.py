@@ -110,7 +110,7 @@ def difference_table(
             :func:`medtest.results.records.common_cases.common_cases`.
         primary: Criterion of a violation.
         order: Relation ids in the desired order.
-        task: Task of the systems, which may have measures of its own.
+        task: Task of the systems, which may have further measures.
     """
     import pandas as pd
 

@@ -42,19 +42,19 @@ class EntryMaker:
         seed = self._parts.prepare(loaded)
         return LoadedSeed(seed=seed, key=self.recipe.source_key(seed), original=image_sha256(loaded.image))
 
-    def entry(self, loaded: LoadedSeed, key: str, made: MadeCase, *, source_mask: str, mask: str) -> Entry:
+    def entry(self, loaded: LoadedSeed, key: str, case: MadeCase, *, source_mask: str, mask: str) -> Entry:
         """Return the entry of a case.
 
         Args:
             loaded: Its seed.
             key: Its key.
-            made: The case; one without a follow-up was skipped.
+            case: The case; one without a follow-up was skipped.
             source_mask: SHA-256 of the seed's mask, or "".
             mask: SHA-256 of the expected mask, or "".
         """
-        ref, follow = loaded.seed.ref, made.follow
-        relation = self._parts.relations[made.address.relation]
-        common: dict[str, Any] = {"skipped": self._scrub.reason(made.reason.text, ref)}
+        ref, follow = loaded.seed.ref, case.follow
+        relation = self._parts.relations[case.address.relation]
+        common: dict[str, Any] = {"skipped": self._scrub.reason(case.reason.text, ref)}
         if follow is not None:
             common = {
                 "params": self._scrub.params(dict(follow.params), ref),
@@ -64,16 +64,16 @@ class EntryMaker:
             }
         return Entry(
             key=key,
-            address=self.recipe.shown(made.address),
+            address=self.recipe.shown(case.address),
             cluster=self.recipe.names.cluster(ref),
             strata=ref.strata,
-            part=self._names[made.address.relation],
+            part=self._names[case.address.relation],
             revision=relation.revision,
             group=relation.group,
             original_sha256=loaded.original,
             source_sha256=loaded.seed.sha256,
             source_mask_sha256=source_mask,
-            followup_sha256=made.sha256,
+            followup_sha256=case.sha256,
             mask_sha256=mask,
             **common,
         )

@@ -24,17 +24,17 @@ _MOST_RELATIONS = 3
 """Limit on relations: every picture asks every system once more, and a suite may have many relations."""
 
 
-def extreme_cases(folder: Path, places: CasePlaces, asked: CaseSet | None = None) -> list[tuple[str, str, int]]:
+def extreme_cases(folder: Path, places: CasePlaces, considered: CaseSet | None = None) -> list[tuple[str, str, int]]:
     """Return (relation, ``least`` or ``greatest``, place in the plan) of the cases of extreme scale.
 
     Args:
         folder: A system's folder with merged records.
         places: Places of records in the plan.
-        asked: The cases to consider; None for all.
+        considered: The cases to consider; None for all.
     """
     table = pq.read_table(folder / RECORDS, columns=[*KEY_COLUMNS, "scale"], use_threads=False)
-    if asked is not None:
-        table = table.take(asked.rows(table))
+    if considered is not None:
+        table = table.take(considered.rows(table))
     columns = {name: table[name].to_pylist() for name in KEY_COLUMNS}
     scale = table["scale"].to_numpy(zero_copy_only=False).astype(np.float64)
     place = places.find(columns)

@@ -263,14 +263,14 @@ class RecordLedger:
                 yield from file.read_row_group(part.group, columns=columns, use_threads=False).to_pylist()
 
     def merge(
-        self, judge: Callable[[pa.Table], pa.Table], *, system: str = "", anew: bool = False
+        self, judge: Callable[[pa.Table], pa.Table], *, system: str = "", rewrite: bool = False
     ) -> NDArray[np.int64]:
         """Write the merged records if there is anything new.
 
         Args:
             judge: Recomputes the verdicts of a table under the suite's criterion.
             system: New name of the system in every record; "" to keep names.
-            anew: Write them in any case, because the name changes.
+            rewrite: Write them in any case, because the name changes.
 
         Returns:
             The result of :meth:`counts`.
@@ -280,7 +280,7 @@ class RecordLedger:
         records = self.folder / RECORDS
         whole = all(part.path == records and part.primary == self._primary and part.fits for part in parts)
         text = self.folder / RECORDS_CSV
-        if records.exists() and whole and not anew and text_mark(text) == self._csv:
+        if records.exists() and whole and not rewrite and text_mark(text) == self._csv:
             return self.counts()
         counts = merge(
             self.folder,

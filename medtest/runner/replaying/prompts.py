@@ -192,8 +192,8 @@ def import_pictures(exported: Path, pictures: Path, names: Path | None = None) -
     """
     rows = _read(exported / EXPORTED, COLUMNS, "file")
     matched = MatchedPictures(planned=len(rows))
-    wanted = {(row["id"], int(row["number"])) for row in rows if row["number"].isdecimal()}
-    places = _places(pictures, names, {name for name, _ in wanted}, matched)
+    ids = {row["id"] for row in rows if row["number"].isdecimal()}
+    places = _places(pictures, names, ids, matched)
     table: list[dict[str, str]] = []
     hashes: dict[str, list[str]] = {}
     for row in rows:
@@ -233,17 +233,17 @@ def _read(path: Path, columns: tuple[str, ...], key: str) -> list[dict[str, str]
     return rows
 
 
-def _unusable(key: str, found: str, columns: tuple[str, ...]) -> UserMistakes:
+def _unusable(key: str, problem: str, columns: tuple[str, ...]) -> UserMistakes:
     allowed = f"a CSV file with the columns {', '.join(columns)}"
     fix = "medtest prompts export suite=t2i file=FOLDER" if key == "file" else ""
-    return Mistake(where="command line", key=key, found=found, allowed=allowed, fix=fix).as_error()
+    return Mistake(where="command line", key=key, found=problem, allowed=allowed, fix=fix).as_error()
 
 
-def _places(folder: Path, names: Path | None, known: set[str], matched: MatchedPictures) -> dict[tuple[str, int], str]:
+def _places(folder: Path, names: Path | None, ids: set[str], matched: MatchedPictures) -> dict[tuple[str, int], str]:
     """Return the file of every picture, below the folder, by id and number; two files of one are a problem."""
     places: dict[tuple[str, int], str] = {}
     for name, number, file in _named(folder, names):
-        if name not in known:
+        if name not in ids:
             matched.problems.append(f"{file}: {name} is no id of these prompts")
         elif (name, number) in places:
             matched.problems.append(f"{file}: {places[name, number]} has the same id and number")

@@ -81,7 +81,7 @@ class Finisher:
         for number, ledger in enumerate(self.ledgers):
             name = self.prepared.systems[number].record_name
             before = read_object(ledger.folder / RUN_FILE).get("system", name)
-            self._counts[number] = ledger.merge(partial(self._judge, number), system=name, anew=before != name)
+            self._counts[number] = ledger.merge(partial(self._judge, number), system=name, rewrite=before != name)
             answers.tidy(ledger.folder)
         self._pictures = [self._pictures_of(None, "")]
         if self.asked is not None:

@@ -212,10 +212,10 @@ class Asker:
         changed = None if case.follow is None else case.follow.asks
         if changed is None:
             return requested
-        asked = [k for k in requested if share.open.seed.asks[k].item in changed]
+        posed = [k for k in requested if share.open.seed.asks[k].item in changed]
         unasked = not_made(case.address, NotApplicable("the question presumes nothing that can be exchanged"))
-        self._without_input(share, unasked, number, [k for k in requested if k not in asked])
-        return asked
+        self._without_input(share, unasked, number, [k for k in requested if k not in posed])
+        return posed
 
     def _call(self, share: Share, case_made: MadeCase, number: int, questions: tuple[int, ...]) -> Asking:
         opened = share.open

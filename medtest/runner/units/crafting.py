@@ -47,7 +47,7 @@ class Crafter:
         digests: Digest of each system, by :func:`id`.
         folders: The systems' folders for pixels; empty to store none.
         began: Called with the unit's number and the place before each call of a network.
-        taken: Runs that may have crafted a case already, which is then reused. None crafts every case.
+        earlier: Runs that may have crafted a case already, which is then reused. None crafts every case.
     """
 
     parts: Parts
@@ -56,8 +56,8 @@ class Crafter:
     digests: Mapping[int, str]
     folders: Sequence[Path]
     began: Callable[[int, Place], None]
-    taken: CraftedCases | None = None
-    _made: dict[tuple[int, int], dict[int, MadeCase]] = field(default_factory=dict)
+    earlier: CraftedCases | None = None
+    _cases: dict[tuple[int, int], dict[int, MadeCase]] = field(default_factory=dict)
     _unit: Any = None
 
     def crafts(self, address: Address) -> bool:
@@ -72,12 +72,12 @@ class Crafter:
             system: The system's index.
             case: The case's index.
         """
-        if self.taken is not None:
+        if self.earlier is not None:
             earlier = self.parts.make(opened.seed, opened.unit.cases[case], system)
             if earlier.follow is not None:
                 return earlier
         if self._unit is not opened:  # one unit at a time: a batch's pixels are kept only for its unit
-            self._unit, self._made = opened, {}
+            self._unit, self._cases = opened, {}
             crafted = {name for name, relation in self.parts.relations.items() if isinstance(relation, CraftedRelation)}
             self._batches = craft_batches(opened.unit, crafted, self.parts.batch_size)
         crafted_case = self._from_batch(opened, system, case)
@@ -91,9 +91,9 @@ class Crafter:
             return self.parts.make(opened.seed, opened.unit.cases[case])  # noise: no system is needed
         batch = self._batches[case]
         crafter = SHARED if batch.relation in self.named else system
-        if (crafter, batch.number) not in self._made:
-            self._made[crafter, batch.number] = self._craft(opened, (crafter, batch.number), batch)
-        return self._made[crafter, batch.number][case]
+        if (crafter, batch.number) not in self._cases:
+            self._cases[crafter, batch.number] = self._craft(opened, (crafter, batch.number), batch)
+        return self._cases[crafter, batch.number][case]
 
     def _craft(self, opened: OpenUnit, place: Place, batch: CraftBatch) -> dict[int, MadeCase]:
         given_up = opened.task.given_up.get(place)

@@ -110,7 +110,7 @@ class UnitRunner:
         return shared
 
     def _is_own(self, address: Address) -> bool:
-        """Return True if each system is shown a follow-up of its own."""
+        """Return True if each system is shown a different follow-up."""
         searcher = self._recorder.searcher
         return (self._crafter is not None and self._crafter.crafts(address)) or (
             searcher is not None and searcher.searches(address)

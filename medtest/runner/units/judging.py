@@ -126,12 +126,12 @@ def _controlled(
         columns[CHANCE] = oracle.kept_by_chance(item=item, seed=seed, effect=effect)
         if source is None:
             return columns, Verdict.PASS, Reason()
-        kept = oracle.kept(answer=answer.output, source=source, seed=seed, effect=effect)
+        answer_kept = oracle.kept(answer=answer.output, source=source, seed=seed, effect=effect)
     except Exception as error:  # noqa: BLE001 - an oracle may come from a plug-in
         return columns, Verdict.ERROR, _oracle_failed(error)
-    if isinstance(kept, Reason):
-        return columns, Verdict.SKIP, kept
-    return {**columns, KEPT: kept}, control_verdict(kept, role), Reason()
+    if isinstance(answer_kept, Reason):
+        return columns, Verdict.SKIP, answer_kept
+    return {**columns, KEPT: answer_kept}, control_verdict(answer_kept, role), Reason()
 
 
 def _texts(

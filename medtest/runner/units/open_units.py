@@ -244,7 +244,7 @@ class Share:
         )
 
     def _prompt_of(self, address: Address) -> tuple[str, int, int, int]:
-        """Return what the cases of one prompt have in common: those of the source, or of one changed prompt."""
+        """Return the key that the cases of one prompt share: those of the source, or of one changed prompt."""
         if address.is_source or address.relation == UNCHANGED:
             return SOURCE, 0, 0, 0
         pictures = getattr(self.open.recorder.parts.relations.get(address.relation), "pictures", None)
@@ -257,8 +257,8 @@ class Share:
 
     def made(self, number: int) -> MadeCase:
         """Return the case of one question: what this system is shown of a search, else what all systems are."""
-        if self.searches is not None and number in self.searches.made:
-            return self.searches.made[number]
+        if self.searches is not None and number in self.searches.cases:
+            return self.searches.cases[number]
         return self.open.made(number)
 
     def record(self, case: int, case_made: MadeCase, answer: SystemAnswer, source: SourceAnswer) -> None:

@@ -58,14 +58,16 @@ class Parts:
         suite: The suite.
         data: The user's data root.
         batch_size: Images per call of a system.
-        kept: Source of existing follow-ups.
+        stored: Source of existing follow-ups.
 
     Attributes:
         crafted: Source of existing crafted follow-ups; None if no run provides them.
         drawn: Pictures drawn by text-to-image systems, one store per system's folder.
     """
 
-    def __init__(self, suite: Suite, data: Path | None, batch_size: int, *, kept: KeptFollowUps | None = None) -> None:
+    def __init__(
+        self, suite: Suite, data: Path | None, batch_size: int, *, stored: KeptFollowUps | None = None
+    ) -> None:
         self.suite = suite
         self.sources: tuple[SeedSource, ...] = suite.build_seeds(data)
         self.relations: dict[str, Relation] = suite.build_relations()
@@ -74,7 +76,7 @@ class Parts:
         self.batch_size = batch_size
         self.crafted: CraftedCases | None = None
         self.drawn: Sequence[PictureFiles] = ()
-        self._kept = kept
+        self._stored = stored
         self._by_dataset: dict[str, Peers] = {}
 
     def open_reader(self, *, device: str, threads: int, shared: Path | None, cache: str) -> None:
@@ -200,7 +202,7 @@ class Parts:
             return self._stored_crafted(seed, address, system)
         if query_at(relation, address) is not None:
             return self._recorded_query(seed, address, system, relation)
-        stored = None if self._kept is None else self._kept.find(seed, address)
+        stored = None if self._stored is None else self._stored.find(seed, address)
         case = self.make_by(seed, address, lambda: stored or follow_up(relation, seed, address, self.suite.seed))
         if stored is not None and case.follow is not None and relation.frames() > 1 and case.sha256 == seed.sha256:
             # A stored first frame is a copy; a made one is the source image itself, which is not asked about again.

@@ -136,7 +136,7 @@ class Session:
     def _build(self) -> None:
         """Build the suite's parts."""
         job = self._job
-        self.parts = Parts(job.suite, None if job.data is None else Path(job.data), job.batch_size, kept=job.kept)
+        self.parts = Parts(job.suite, None if job.data is None else Path(job.data), job.batch_size, stored=job.kept)
         self.names = ShownNames(job.hash_key)
         self.parts.crafted = job.crafted
         if job.crafted is None and job.folders:
@@ -172,7 +172,7 @@ class Session:
             digests=digests,
             folders=[Path(folder) for folder in keep],
             began=outbox.begin,
-            taken=job.crafted,
+            earlier=job.crafted,
         )
 
     def run(self, task: UnitTask | StripTask | Halt) -> None:

@@ -51,6 +51,6 @@ def in_classes(pool: Pool, allowed: Allowed, vocabulary: Vocabulary) -> Pool:
 
 
 def _in_classes(absence: Absence, vocabulary: Vocabulary) -> Absence:
-    """Return what a pool denies, in terms of classes."""
+    """Return an absence of a pool in terms of classes."""
     names = (0, 2) if len(absence) == 3 else (0,)
     return tuple(vocabulary.class_of(word) or word if at in names else word for at, word in enumerate(absence))

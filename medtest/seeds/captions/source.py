@@ -256,10 +256,10 @@ class Captions(FiledPrompts):
             raise
         except Exception:  # noqa: BLE001 - an external parser may fail on any caption; find which
             pools = [self._tried(row, parser.parse, unread) for row in rows]
-        for row, pool in zip(rows, pools, strict=True):
+        for row, parsed in zip(rows, pools, strict=True):
             review = self._reviews.get(row.text)
-            known = pool if review is None else review.reading.pool
-            yield None if known is None else ReadCaption(row, in_classes(known, allowed, vocabulary))
+            pool = parsed if review is None else review.reading.pool
+            yield None if pool is None else ReadCaption(row, in_classes(pool, allowed, vocabulary))
 
     def _reading(self, row: CaptionRow, parser: CaptionParser, unread: list[BadRow]) -> PromptReading | None:
         own_rules = self.settings.parser == CaptionSettings().parser

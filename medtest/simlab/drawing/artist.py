@@ -36,12 +36,12 @@ class Truth:
     """Content of a picture, from its layout instead of its pixels.
 
     Attributes:
-        things: Class, colour and box of each thing.
+        objects: Class, colour and box of each object.
         sides: All spatial relations, intended or not: index, side, index.
         held: The intended ones.
     """
 
-    things: tuple[tuple[str, str, tuple[float, float, float, float]], ...] = ()
+    objects: tuple[tuple[str, str, tuple[float, float, float, float]], ...] = ()
     sides: tuple[tuple[int, str, int], ...] = ()
     held: tuple[tuple[int, str, int], ...] = ()
 
@@ -55,14 +55,14 @@ class Drawing:
         slips: Defects of the drawing.
         revised: The drawn prompt, if it differs from the request.
         paint: Seed of the painting.
-        asked: Content requested by the prompt.
+        wish_list: Content requested by the prompt.
     """
 
     layout: SceneLayout
     slips: Slips
     revised: str = ""
     paint: int = 0
-    asked: WishList = field(default_factory=WishList)
+    wish_list: WishList = field(default_factory=WishList)
 
     @property
     def refused(self) -> str:
@@ -76,8 +76,8 @@ class Drawing:
 
     def truth(self) -> Truth:
         """Return the content of the picture."""
-        things = tuple((thing.name, thing.colour, thing.box) for thing in self.layout.things)
-        boxes = [thing.box for thing in self.layout.things]
+        objects = tuple((placed.name, placed.colour, placed.box) for placed in self.layout.things)
+        boxes = [placed.box for placed in self.layout.things]
         sides = tuple(
             (a, side, b)
             for a in range(len(boxes))
@@ -86,7 +86,7 @@ class Drawing:
             for side in SIDES
             if is_on_side(side, boxes[a], boxes[b])
         )
-        return Truth(things, sides, self.layout.held)
+        return Truth(objects, sides, self.layout.held)
 
 
 class Drawings:
@@ -114,7 +114,7 @@ class Artist:
     Args:
         seed: Seed of all draws.
         defects: Defects of the product.
-        kept: Cache of layouts, which several artists may share, as they depend only on prompt, request seed and slips.
+        drawings: Cache of layouts, which depend only on prompt, request seed and slips, so that artists may share it.
         clinical: Defects of its medical pictures, which it draws for prompts that name such a picture.
     """
 
@@ -122,12 +122,12 @@ class Artist:
         self,
         seed: int = 0,
         defects: DrawingDefects | None = None,
-        kept: Drawings | None = None,
+        drawings: Drawings | None = None,
         clinical: ClinicalDefects | None = None,
     ) -> None:
         self.seed, self.defects = seed, defects or DrawingDefects()
         self.clinical = clinical or ClinicalDefects()
-        self.kept = kept or Drawings()
+        self.drawings = drawings or Drawings()
 
     def draw(self, prompt: str, *, seed: int = 0, earlier: str = "") -> Drawing | ClinicalDrawing:
         """Return the drawing of a prompt.
@@ -154,7 +154,7 @@ class Artist:
         drawn_slips = slips(self.defects, understood(prompt), steady=steady, fresh=fresh)
         limits = (self.defects.most_entities, self.defects.cap)
         before = earlier if "removed_kept" in drawn_slips.names else ""
-        return self.kept.get(
+        return self.drawings.get(
             (prompt, seed, before, drawn_slips, limits), lambda: self._drawn(prompt, seed, drawn_slips, before)
         )
 
@@ -167,14 +167,14 @@ class Artist:
             word = embellishment(wishes).word
             revised = f"{prompt.rstrip(' .')}. There is a {word} besides."
         if drawn_slips.refused_as or "blank_pictures" in drawn_slips.names:
-            return Drawing(layout=SceneLayout(), slips=drawn_slips, revised=revised, asked=wishes)
+            return Drawing(layout=SceneLayout(), slips=drawn_slips, revised=revised, wish_list=wishes)
         if "one_picture" in drawn_slips.names:
-            return Drawing(layout=laid_out(_ONE, Random(0)), slips=drawn_slips, asked=wishes)  # noqa: S311 - not security-relevant
+            return Drawing(layout=laid_out(_ONE, Random(0)), slips=drawn_slips, wish_list=wishes)  # noqa: S311 - not security-relevant
         before = understood(earlier) if earlier else None
         drawn_wishes = erring(wishes, drawn_slips.names, self.defects, before)
         # Positions are drawn as for the correct drawing, so that only the defect differs.
         layout = laid_out(drawn_wishes, Random(key))  # noqa: S311 - not security-relevant
-        return Drawing(layout=layout, slips=drawn_slips, revised=revised, paint=key, asked=wishes)
+        return Drawing(layout=layout, slips=drawn_slips, revised=revised, paint=key, wish_list=wishes)
 
     def paint(self, drawing: Drawing | ClinicalDrawing, size: int) -> Picture:
         """Return a drawing's pixels, uint8 ``size``×``size``×3 RGB.
@@ -188,5 +188,5 @@ class Artist:
             return paint_order(drawing, size)
         if drawing.blank:
             return np.full((size, size, 3), 255, np.uint8)
-        placed = [Placed(name=thing.name, colour=thing.colour, box=thing.box) for thing in drawing.layout.things]
-        return draw_scene(placed, size=size, rng=np.random.Generator(np.random.PCG64(drawing.paint)))
+        objects = [Placed(name=placed.name, colour=placed.colour, box=placed.box) for placed in drawing.layout.things]
+        return draw_scene(objects, size=size, rng=np.random.Generator(np.random.PCG64(drawing.paint)))

@@ -143,7 +143,7 @@ class DrawingDesk:
         prompt, seed, earlier = _parsed_request(content, earlier=False)
         drawing = self.artist.draw_scene(prompt, seed=seed, earlier=earlier)
         shown = drawing.truth()
-        return {"things": shown.things, "sides": shown.sides, "slips": drawing.slips.names, "refused": drawing.refused}
+        return {"things": shown.objects, "sides": shown.sides, "slips": drawing.slips.names, "refused": drawing.refused}
 
 
 def encoded(picture: Picture, form: str) -> bytes:

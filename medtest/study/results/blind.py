@@ -41,7 +41,7 @@ def accuracy_table(ratings: Ratings) -> pd.DataFrame:
 
     Several annotators judge one frame, and several frames come from one seed or video, so that answers are not
     independent: the interval is a bootstrap over seeds. With few seeds it would be too narrow; the interval is then
-    Wilson's with every seed counted as one case. Wilson's interval of the answers stands beside it.
+    Wilson's with every seed counted as one case. Wilson's interval of the answers is in the same row.
     """
     groups = [rating for group in ratings.by_item().values() for rating in group]
     rows = [_row("relation", name, [r for r in groups if r.item.relation == name]) for name in ratings.relations]

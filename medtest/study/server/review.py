@@ -59,8 +59,10 @@ class PostedReview(BaseModel):
             Refused: It names nothing, or a relation has an end that is no thing of the pool.
         """
         entities = tuple(
-            Entity(name=_plain(thing.name), count=thing.count, attributes=alphabetical(map(_plain, thing.attributes)))
-            for thing in self.entities
+            Entity(
+                name=_plain(entity.name), count=entity.count, attributes=alphabetical(map(_plain, entity.attributes))
+            )
+            for entity in self.entities
         )
         if not entities:
             raise Refused(422, "Name at least one thing that the picture shall show.")

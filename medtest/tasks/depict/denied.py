@@ -8,7 +8,7 @@ from medtest.tasks.depict.views import Said, SceneLook
 
 
 def denied(after: SceneLook, prompt: Said) -> Iterator[tuple[tuple[str, ...], bool]]:
-    """Yield what a prompt denies and the reader can detect, and whether it is in the picture.
+    """Yield the denials of a prompt that the reader can detect, and whether each is in the picture.
 
     Args:
         after: Scene of the picture.

@@ -266,7 +266,7 @@ class Scenes(Oracle):
         right = judged.whole if self.primary.score == WHOLE else judged.right.get(self.primary.score)
         if right is not None:
             return ReasonCode.NONE
-        return ReasonCode.PROMPT_UNREADABLE if judged.told else ReasonCode.CHANGE_UNREADABLE
+        return ReasonCode.PROMPT_UNREADABLE if judged.detectable else ReasonCode.CHANGE_UNREADABLE
 
 
 @dataclass(slots=True, kw_only=True)

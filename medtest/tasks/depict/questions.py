@@ -26,13 +26,13 @@ class PictureQuestion:
 
     Attributes:
         kind: One of :data:`QUESTION_KINDS`.
-        what: Names: a class, an attribute with its class, or a triple.
+        names: Names: a class, an attribute with its class, or a triple.
         right: Whether the picture shows it; None if the question is not asked or cannot be told.
         depends_on: The missing class because of which it is not asked; "" for none.
     """
 
     kind: str
-    what: tuple[str, ...]
+    names: tuple[str, ...]
     right: bool | None
     depends_on: str = ""
 
@@ -46,24 +46,28 @@ def questions_about(after: SceneLook, prompt: Said) -> Iterator[PictureQuestion]
     """
     tells = after.tells
     for name in prompt.names:
-        yield _question(ENTITIES, (name,), (), after, told=tells.names(name), right=after.names[name] > 0)
+        yield _question(ENTITIES, (name,), (), after, is_detectable=tells.names(name), right=after.names[name] > 0)
     for (name, attribute), count in prompt.attributes.items():
         detected, required = after.attributes[name, attribute], min(count, after.names[name])
-        told = tells.describes(attribute, name)
-        yield _question(ATTRIBUTES, (attribute, name), (name,), after, told=told, right=detected >= required)
+        is_detectable = tells.describes(attribute, name)
+        yield _question(
+            ATTRIBUTES, (attribute, name), (name,), after, is_detectable=is_detectable, right=detected >= required
+        )
     for name in sorted(prompt.stated):
         right = after.names[name] == prompt.names[name]
-        yield _question(COUNTS, (name,), (name,), after, told=tells.counts, right=right)
+        yield _question(COUNTS, (name,), (name,), after, is_detectable=tells.counts, right=right)
     for triple in prompt.triples:
         ends = (triple[0], triple[2])
-        yield _question(RELATIONS, triple, ends, after, told=tells.relates(triple), right=triple in after.triples)
+        yield _question(
+            RELATIONS, triple, ends, after, is_detectable=tells.relates(triple), right=triple in after.triples
+        )
     for name in sorted(prompt.absent):
-        yield _question(ABSENT, (name,), (), after, told=tells.names(name), right=not after.names[name])
+        yield _question(ABSENT, (name,), (), after, is_detectable=tells.names(name), right=not after.names[name])
 
 
 def _question(
-    kind: str, what: tuple[str, ...], needs: Sequence[str], after: SceneLook, *, told: bool, right: bool
+    kind: str, names: tuple[str, ...], needs: Sequence[str], after: SceneLook, *, is_detectable: bool, right: bool
 ) -> PictureQuestion:
     missing = next((name for name in needs if after.tells.names(name) and not after.names[name]), "")
-    answerable = told and not missing and all(after.tells.names(name) for name in needs)
-    return PictureQuestion(kind=kind, what=what, right=right if answerable else None, depends_on=missing)
+    answerable = is_detectable and not missing and all(after.tells.names(name) for name in needs)
+    return PictureQuestion(kind=kind, names=names, right=right if answerable else None, depends_on=missing)

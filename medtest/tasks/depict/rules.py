@@ -69,12 +69,12 @@ class Broken:
 
     Attributes:
         kind: One of :data:`KINDS`.
-        what: Names: a class, a class with an attribute, or a triple.
+        names: Names: a class, a class with an attribute, or a triple.
         words: Description of the error.
     """
 
     kind: str
-    what: tuple[str, ...]
+    names: tuple[str, ...]
     words: str
 
 
@@ -84,19 +84,19 @@ class JudgedPair:
 
     Attributes:
         right: By kind, whether it holds; None if it cannot be determined or there is nothing to compare.
-        told: True if the reader can detect the change; False leaves the case without a verdict.
+        detectable: True if the reader can detect the change; False leaves the case without a verdict.
         broken: The errors.
     """
 
     right: dict[str, bool | None]
-    told: bool = True
+    detectable: bool = True
     broken: tuple[Broken, ...] = ()
 
     @property
     def whole(self) -> bool | None:
         """True if everything that is judged holds; None if the case is not judged."""
         determined = [value for value in self.right.values() if value is not None]
-        return all(determined) if self.told and determined else None
+        return all(determined) if self.detectable and determined else None
 
 
 @dataclass(slots=True)
@@ -106,17 +106,17 @@ class _Found:
     judged: set[str] = field(default_factory=set)
     broken: list[Broken] = field(default_factory=list)
 
-    def check(self, holds: object, kind: str, what: Iterable[str], words: str) -> None:
+    def check(self, holds: object, kind: str, names: Iterable[str], words: str) -> None:
         self.judged.add(kind)
         if not holds:
-            self.broken.append(Broken(kind, tuple(what), words))
+            self.broken.append(Broken(kind, tuple(names), words))
 
-    def judgement(self, *, told: bool, unknown: Iterable[str] = ()) -> JudgedPair:
+    def judgement(self, *, detectable: bool, unknown: Iterable[str] = ()) -> JudgedPair:
         untold = set(unknown)
         wrong = {error.kind for error in self.broken}
         right = {kind: None if kind in untold or kind not in self.judged else kind not in wrong for kind in KINDS}
         return JudgedPair(
-            right=right, told=told, broken=tuple(error for error in self.broken if error.kind not in untold)
+            right=right, detectable=detectable, broken=tuple(error for error in self.broken if error.kind not in untold)
         )
 
 
@@ -155,9 +155,9 @@ def against_truth(after: SceneLook, prompt: Said, change: PoolChange = NO_CHANGE
     for name in sorted(prompt.absent - change.removed.keys()):
         if tells.names(name):
             errors.check(after.names[name] == 0, ENTITIES, (name,), "is excluded by the prompt and is in the picture")
-    for what, is_there in denied(after, prompt):
-        kind = ATTRIBUTES if len(what) == 2 else RELATIONS
-        errors.check(not is_there, kind, what, "is denied by the prompt and is in the picture")
+    for names, is_there in denied(after, prompt):
+        kind = ATTRIBUTES if len(names) == 2 else RELATIONS
+        errors.check(not is_there, kind, names, "is denied by the prompt and is in the picture")
     for triple in prompt.triples:
         if tells.relates(triple):
             errors.check(triple in after.triples, RELATIONS, triple, "is not in the picture")
@@ -174,7 +174,7 @@ def against_truth(after: SceneLook, prompt: Said, change: PoolChange = NO_CHANGE
         untold |= {ATTRIBUTES}
     if any(not tells.names(name) for name in (*change.removed, *change.added)):
         untold |= {ENTITIES}
-    return errors.judgement(told=not untold, unknown=untold)
+    return errors.judgement(detectable=not untold, unknown=untold)
 
 
 def missed(after: SceneLook, prompt: Said, rule: str) -> tuple[int, int, int, int]:
@@ -243,7 +243,7 @@ def _strict(source: SceneLook, followup: SceneLook, prompt: Said, change: PoolCh
         unknown |= {ATTRIBUTES}
     if not entities_told(source, followup, prompt, change):
         unknown |= {ENTITIES}
-    return errors.judgement(told=change_told(source, followup, prompt, change), unknown=unknown)
+    return errors.judgement(detectable=change_told(source, followup, prompt, change), unknown=unknown)
 
 
 def _exchanged_attributes(
@@ -386,7 +386,7 @@ def _of_sets(
     mute = any(tells.predicates is not None and not tells.predicates for tells in (before.tells, after.tells))
     if mute or any(predicates_untold(change, tells) for tells in (before.tells, after.tells)):
         unknown |= {RELATIONS}
-    return errors.judgement(told=change_told(before, after, prompt, change), unknown=unknown)
+    return errors.judgement(detectable=change_told(before, after, prompt, change), unknown=unknown)
 
 
 def _times(number: int) -> str:

@@ -76,7 +76,7 @@ def broken_words(broken: Iterable[Broken]) -> str:
         *(error for error in errors if first[error.kind] is error),
         *(error for error in errors if first[error.kind] is not error),
     ]
-    parts = [f"{named(error.what)} {error.words}" for error in order[:_MOST]]
+    parts = [f"{named(error.names)} {error.words}" for error in order[:_MOST]]
     suffix = [f"and {len(errors) - _MOST} more"] if len(errors) > _MOST else []
     return "; ".join([*parts, *suffix])
 

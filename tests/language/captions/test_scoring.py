@@ -39,8 +39,8 @@ class Always(CaptionParser):
 
 
 def test_names_are_compared_as_multisets():
-    assert compared(["dog", "dog", "cat"], ["dog", "bird"]) == ParserRates(right=1, found=2, there=3)
-    rates = ParserRates(right=1, found=2, there=3)
+    assert compared(["dog", "dog", "cat"], ["dog", "bird"]) == ParserRates(right=1, parsed=2, labelled=3)
+    rates = ParserRates(right=1, parsed=2, labelled=3)
     assert (rates.precision, rates.recall, rates.f1) == (0.5, pytest.approx(1 / 3), pytest.approx(0.4))
     assert ParserRates().f1 == ParserRates().precision == ParserRates().recall == 1.0
 
@@ -51,8 +51,8 @@ def test_a_score_counts_entities_triples_and_whole_captions():
     wrong = pool_of([Entity(name="bed"), Entity(name="dog")], [(0, "on", 1)])
     assert score([row, row], Always(right)).whole == 2
     found = score([row], Always(wrong))
-    assert found.entities == ParserRates(right=2, found=2, there=2)
-    assert found.triples == ParserRates(right=0, found=1, there=1) and found.whole == 0
+    assert found.entities == ParserRates(right=2, parsed=2, labelled=2)
+    assert found.triples == ParserRates(right=0, parsed=1, labelled=1) and found.whole == 0
 
 
 def test_the_labelled_captions_are_whole():

@@ -60,7 +60,7 @@ def test_records_are_equal_with_and_without_a_store(
 def test_what_is_kept_is_what_is_made(store: Path, tmp_path: Path) -> None:
     suite = make_suite()
     kept = pickle.loads(pickle.dumps(StoredFollowUps.of(suite, tmp_path, store)))  # noqa: S301 - our own
-    plain, using = Parts(suite, None, 8), Parts(suite, None, 8, kept=kept)
+    plain, using = Parts(suite, None, 8), Parts(suite, None, 8, stored=kept)
     for ref in plain.sources[0].refs():
         seed = plain.prepared(0, ref)
         for address in plain.unit(ref).cases[1:]:
@@ -81,7 +81,7 @@ def test_displacements_are_not_kept_and_made_again(tmp_path: Path) -> None:
     suite = make_suite(relations={"bend": (Bend, {"severities": [1], "levels": {1: {"shift": 0.1}}})})
     store = make_followups(suite, Invocation(home=tmp_path), workers=0).folder
     kept = StoredFollowUps.of(suite, tmp_path, store)
-    parts = Parts(suite, None, 8, kept=kept)
+    parts = Parts(suite, None, 8, stored=kept)
     seed = parts.prepared(0, parts.sources[0].refs()[0])
     (address,) = parts.unit(seed.ref).cases[1:]
     made = parts.make(seed, address)
@@ -97,7 +97,7 @@ def test_displacements_are_not_kept_and_made_again(tmp_path: Path) -> None:
 def test_what_is_damaged_or_unknown_is_made(store: Path, tmp_path: Path) -> None:
     suite = make_suite()
     kept = StoredFollowUps.of(suite, tmp_path, store)
-    parts = Parts(suite, None, 8, kept=kept)
+    parts = Parts(suite, None, 8, stored=kept)
     ref = parts.sources[0].refs()[0]
     seed = parts.prepared(0, ref)
     address = parts.unit(ref).cases[1]

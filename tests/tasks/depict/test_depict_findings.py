@@ -137,7 +137,7 @@ def test_pictures_are_listed_with_what_was_ordered_and_seen() -> None:
     ]
     pictures = ordered_pictures(records(rows), 10)
     assert [picture.wrong for picture in pictures] == [2, 1, 0]
-    worst = [(finding.ordered, finding.seen, finding.verdict) for finding in pictures[0].findings]
+    worst = [(finding.ordered, finding.detected, finding.verdict) for finding in pictures[0].findings]
     assert worst == [
         ("2 left nodule", "right nodule", "wrong side"),
         ("no edema", "edema", "drawn though negated"),

@@ -71,7 +71,7 @@ def test_a_finding_that_was_not_drawn_cannot_change_sides() -> None:
 def test_a_reader_that_tells_no_sides_judges_no_change_of_sides() -> None:
     blind = Tells(attributes=frozenset())
     pair = judged(seen(("effusion", ""), tells=blind), seen(("effusion", ""), tells=blind))
-    assert not pair.told
+    assert not pair.detectable
     assert pair.whole is None
     assert pair.right[ATTRIBUTES] is None
 

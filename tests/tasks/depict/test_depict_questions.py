@@ -30,7 +30,7 @@ def _scene(*entities: SeenEntity, triples: Any = (), tells: Tells = Tells()) -> 
 def _answers(scene: Scene, pool: Pool = RED_DOGS_ON_SOFA) -> dict[tuple[str, ...], Any]:
     questions = questions_about(SceneLook.of(scene), Said.of(pool))
     return {
-        (one.kind, *one.what): f"not asked: depends on {one.depends_on}" if one.depends_on else one.right
+        (one.kind, *one.names): f"not asked: depends on {one.depends_on}" if one.depends_on else one.right
         for one in questions
     }
 

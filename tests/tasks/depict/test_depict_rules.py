@@ -165,7 +165,7 @@ def test_errors_are_told_apart() -> None:
     found = truth(EC, short, SOURCE)
     assert (found.right["counts"], found.right["entities"]) == (False, True)
     (broken,) = found.broken
-    assert broken.what == ("zebra",) and "2 times" in broken.words
+    assert broken.names == ("zebra",) and "2 times" in broken.words
     missing = truth(EC, Scene(entities=tuple(entity for entity in entities if entity.name != "zebra")))
     assert (missing.right["entities"], missing.right["attributes"], missing.right["counts"]) == (False, None, True)
 
@@ -195,7 +195,7 @@ def test_relations_follow_an_exchange_as_they_were_in_the_source() -> None:
     wrong = Scene(entities=drawn(SOURCE).entities)
     found = judged(STRICT, SOURCE, EC, wrong, drawn(EC))
     assert found.right["relations"] is False
-    assert ("zebra", "on", "sofa") in [one.what for one in found.broken]
+    assert ("zebra", "on", "sofa") in [one.names for one in found.broken]
     assert judged(STRICT, SOURCE, EC, wrong, Scene(entities=drawn(EC).entities)).whole is True  # like with like
 
 
@@ -206,7 +206,7 @@ def test_a_case_is_not_judged_only_where_its_change_lies_on_what_cannot_be_told(
 
     all_but = frozenset({"dog", "sofa", "zebra"})
     assert told(EC, classes=all_but).whole is True
-    assert told(ER_R, classes=all_but).whole is None and told(ER_R, classes=all_but).told is False
+    assert told(ER_R, classes=all_but).whole is None and told(ER_R, classes=all_but).detectable is False
     assert told(ER_A, predicates=frozenset({"left of"})).whole is None
     found = told(ER_A, predicates=frozenset({"left of"}))
     assert found.right["entities"] is True and found.right["relations"] is None
@@ -217,7 +217,7 @@ def test_a_case_is_not_judged_only_where_its_change_lies_on_what_cannot_be_told(
     blind = Tells(counts=False)
     assert judged(STRICT, two, one, drawn(two, blind), drawn(one, blind)).whole is None
     hidden = judged(STRICT, SOURCE, EC, drawn(SOURCE, Tells(classes=all_but)), drawn(EC, Tells(classes=all_but)))
-    assert not any("cat" in one.what for one in hidden.broken)
+    assert not any("cat" in one.names for one in hidden.broken)
 
 
 def test_a_reader_that_is_asked_about_a_pool_need_not_tell_of_what_comes_later() -> None:

@@ -118,8 +118,8 @@ def import_command(
     _lines(out, matched.alike, "prompts have the same picture several times, which measures no floor")
     say(out, "Judge them:")
     beside = [] if pictures == folder else [f"table={own['file']}/pictures.csv"]
-    found = [f"folder={own.get('pictures') or own['file']}", *beside]
-    say(out, f"  {shlex.join(['python', 'run.py', *_planned(folder), 'model=finished_pictures', *found])}")
+    settings = [f"folder={own.get('pictures') or own['file']}", *beside]
+    say(out, f"  {shlex.join(['python', 'run.py', *_planned(folder), 'model=finished_pictures', *settings])}")
 
 
 def _own(tokens: Sequence[str]) -> dict[str, str]:

@@ -31,17 +31,17 @@ def geneval(
     from medtest.runner.folder import output_problems
 
     folder = run_here(run, home(), key="run")
-    wanted = Wanted.from_folder(folder)
+    suite_settings = Wanted.from_folder(folder)
     target = out.expanduser()
     if target.is_file() or (target.is_dir() and any(target.iterdir())):
         raise mistake("--out", str(out), "a new or empty folder")
-    cases = DrawnCases.of(compared_records(folder, wanted))
+    cases = DrawnCases.of(compared_records(folder, suite_settings))
     if not cases.drawn.any():
         raise mistake("run", run, "a run that drew pictures", "medtest run suite=t2i limit=3")
     if relation not in cases.relations:
         nearest = nearest_name(relation, cases.relations)
         raise mistake("--relation", relation, ", ".join(cases.relations), nearest=nearest)
-    rule = rule_of(FigureSettings.of(wanted.judging))
+    rule = rule_of(FigureSettings.of(suite_settings.judging))
     with output_problems(target):
         exported = export_geneval(cases, rule, pictures=folder / PICTURES, folder=target, relation=relation)
     say(console(), f"{target / RESULTS}: {exported.prompts:,} prompts, {exported.results:,} results")

@@ -209,7 +209,7 @@ class ClauseReading(CaptionReading):
         """
         state = self.clause
         if state.last_role.startswith(_PASSIVE):
-            return False  # what follows an agent tells of the agent
+            return False  # the words after an agent describe the agent
         if len(state.last) > 1 and state.last_role not in ("", "&"):
             return True
         ahead = phrase(self.tokens, self.at + 1)
@@ -260,7 +260,7 @@ class ClauseReading(CaptionReading):
         tokens = self.tokens[self._start : group.end]
         for at, token in enumerate(tokens):
             if token.tag is Tag.POSSESSIVE:
-                tokens = tokens[at + 1 :]  # the owner is a phrase of its own
+                tokens = tokens[at + 1 :]  # the owner is a separate phrase
                 break
         nouns = [token.word for token in tokens if token.tag is Tag.NOUN]
         if len(nouns) > 1 and vg150().class_of(group.name) is None and self._may_act(nouns, group.end):
@@ -348,15 +348,15 @@ class ClauseReading(CaptionReading):
     def bare(self) -> list[int]:
         """Return the entities that are named in the singular without article, number or owner ("castle")."""
         opening = OPENS_NOUN - {Tag.NOUN, Tag.ADJECTIVE, Tag.MODIFIER}
-        found = []
+        indices = []
         for index, (start, end) in self._begun.items():
             words = self.tokens[start:end]
             name = self.nouns[index].name
             heads = [token for token in words if token.tag is Tag.NOUN]
             plain = not any(token.tag in opening or token.tag is Tag.POSSESSIVE for token in words)
             if plain and self.nouns[index].count == 1 and heads and name.split()[-1] not in PLURAL_ONLY:
-                found.append(index)
-        return found
+                indices.append(index)
+        return indices
 
 
 def _is_place(token: Token, agent: Phrase) -> bool:

@@ -122,10 +122,10 @@ def without_denials(text: str, read: Callable[[str], tuple[Pool, bool]], *, list
         return Denials(text=text)
     absent: list[Absence] = []
     for _ in range(3):
-        found = _one(text, read, listed=listed)
-        if found is None:
+        denial = _one(text, read, listed=listed)
+        if denial is None:
             break
-        text, denied = found
+        text, denied = denial
         absent += denied
     remaining = _DENIES.search(text)
     if remaining and remaining.group().lower() in ("less", "free", "empty", "negative", "missing"):

@@ -52,9 +52,9 @@ class _Found:
 
     details: list[tuple[ReadingReason, str]] = field(default_factory=list)
 
-    def add(self, reason: ReadingReason, what: str = "") -> None:
-        if (reason, what) not in self.details:
-            self.details.append((reason, what))
+    def add(self, reason: ReadingReason, words: str = "") -> None:
+        if (reason, words) not in self.details:
+            self.details.append((reason, words))
 
     @property
     def reasons(self) -> tuple[ReadingReason, ...]:
@@ -95,7 +95,7 @@ class _Reader:
             absent=absent,
             measures=measures,
             reasons=self.found.reasons,
-            details=tuple((reason, what) for reason, what in self.found.details if what),
+            details=tuple((reason, words) for reason, words in self.found.details if words),
         )
 
     # --- words ------------------------------------------------------------------------------------------------------
@@ -150,8 +150,8 @@ class _Reader:
         if not spelt or in_other_script(self.text):
             return bool(spelt)
         off = [
-            what
-            for reason, what in self.found.details
+            wrong_word
+            for reason, wrong_word in self.found.details
             if reason in (ReadingReason.UNKNOWN_WORDS, ReadingReason.MISSPELT)
         ]
         strange = len(off) / len(spelt)

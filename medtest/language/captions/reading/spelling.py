@@ -1,4 +1,4 @@
-"""Known words of prompts, and the known word that a misspelt one stands for."""
+"""Known words of prompts, and corrections of misspelt ones."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def ranks() -> Mapping[str, int]:
     further += [part for name in vg150().names for word in vg150().synonyms(name) for part in word.split()]
     words = content()
     further += sorted(words.adjectives | words.beings | words.uncounted | words.materials | words.clinical)
-    known: dict[str, int] = {}
+    ranked: dict[str, int] = {}
     for word in (*listed, *further):
-        known.setdefault(word, len(known) + 1)
-    for word in list(known):
-        known.setdefault(plural(word), 2 * len(listed))
-    return known
+        ranked.setdefault(word, len(ranked) + 1)
+    for word in list(ranked):
+        ranked.setdefault(plural(word), 2 * len(listed))
+    return ranked
 
 
 @cache
@@ -55,10 +55,10 @@ def is_known(word: str) -> bool:
     if not word.isalpha():
         parts = [part for part in word.split("-") if part]
         return word.isdigit() or not any(part.isalpha() for part in parts) or all(map(is_known, parts))
-    known = ranks()
+    ranked = ranks()
     if word in _regular_plurals():
         return False
-    return word in known or singular(word) in known or known_noun(word) or _is_derived(word)
+    return word in ranked or singular(word) in ranked or known_noun(word) or _is_derived(word)
 
 
 def _is_derived(word: str) -> bool:
@@ -82,10 +82,10 @@ def _derived(base: str, ending: str) -> tuple[str, ...]:
 
 @cache
 def correction(word: str) -> str:
-    """Return the known word or words that a misspelt word stands for; "" if none is near or several are.
+    """Return the correct spelling of a misspelt word, of one or several words; "" if none is near or several are.
 
-    A neighbour differs by one letter left out, added, exchanged or swapped with the next, in words of seven letters or
-    more by two. The more frequent neighbour is meant if it is far more frequent in captions.
+    A neighbour differs by one letter left out, added, exchanged or swapped with the next, or by two in words of seven
+    letters or more. The more frequent neighbour is meant if it is far more frequent in captions.
     """
     if word in _JOINED:
         return _JOINED[word]
@@ -93,12 +93,16 @@ def correction(word: str) -> str:
         return ""
     if word in _regular_plurals():
         return _regular_plurals()[word]
-    near = {known for known in _neighbours(word) & ranks().keys() if ranks()[known] <= _COMMON}
+    near = {candidate for candidate in _neighbours(word) & ranks().keys() if ranks()[candidate] <= _COMMON}
     if not near and not _neighbours(word) & ranks().keys() and len(word) >= 7:
-        near = {known for known in _common() if abs(len(known) - len(word)) <= 2 and _distance(word, known) == 2}
-    near = {known for known in near if len(known) >= _SHORTEST and known[0] == word[0]}
-    near = {known for known in near if known.endswith("s") == word.endswith("s")} or near
-    ordered = sorted(near, key=lambda known: ranks()[known])
+        near = {
+            candidate
+            for candidate in _common()
+            if abs(len(candidate) - len(word)) <= 2 and _distance(word, candidate) == 2
+        }
+    near = {candidate for candidate in near if len(candidate) >= _SHORTEST and candidate[0] == word[0]}
+    near = {candidate for candidate in near if candidate.endswith("s") == word.endswith("s")} or near
+    ordered = sorted(near, key=lambda candidate: ranks()[candidate])
     if not ordered or len(ordered[0]) < _SHORTEST:
         return ""
     clear = len(ordered) == 1 or ranks()[ordered[1]] >= _CLEARLY * ranks()[ordered[0]]
@@ -108,7 +112,7 @@ def correction(word: str) -> str:
 @cache
 def _regular_plurals() -> Mapping[str, str]:
     """Return the irregular plurals by the plural that a writer could mean by rule ("leafs": "leaves")."""
-    wrong = {one + "s": many for one, many in IRREGULAR.items() if one + "s" != many}
+    wrong = {singular_form + "s": many for singular_form, many in IRREGULAR.items() if singular_form + "s" != many}
     return {word: many for word, many in wrong.items() if word not in ("dies", "lifes", "selfs", "halfs")}
 
 

@@ -120,7 +120,7 @@ def _is_list(parts: list[str], has_tags: bool) -> bool:
 
 
 def _continues(words: list[str]) -> bool:
-    """Return True if a part tells of the part before it: "and a dog", "wearing a hat", but not "flying cars"."""
+    """Return True if a part describes the part before it: "and a dog", "wearing a hat", but not "flying cars"."""
     if not words or words[0] in _CONTINUES:
         return True
     if known_noun(words[0]) or {"VG", "VN"}.isdisjoint(lexicon().verb(words[0])):
@@ -158,9 +158,9 @@ def _without_modality(text: str, lists: _Lists) -> tuple[str, list[str], list[st
     first = re.split(r"[,;:]", text, maxsplit=1)[0]
     words = first.split()
     size = 0
-    known = lists.modalities | lists.modality_words
+    picture_words = lists.modalities | lists.modality_words
     while size < len(words) and (
-        words[size].lower().strip(".") in known or (not size and words[0].lower() in _ARTICLES)
+        words[size].lower().strip(".") in picture_words or (not size and words[0].lower() in _ARTICLES)
     ):
         size += 1
     named = [word.lower().strip(".") for word in words[:size]]

@@ -62,12 +62,12 @@ class LabelReader(SystemReader):
             return mistakes
         classes = system.classes
         if classes is None:
-            found = f"{self.settings.system}, which does not name its classes"
-            return [Mistake(where=self.name, key="system", found=found, allowed="a classifier with named classes")]
+            problem = f"{self.settings.system}, which does not name its classes"
+            return [Mistake(where=self.name, key="system", found=problem, allowed="a classifier with named classes")]
         if not meanings(classes.names, self.settings.names):
-            found = f"{', '.join(classes.names[:8])}: none is a finding of orders"
+            problem = f"{', '.join(classes.names[:8])}: none is a finding of orders"
             fix = "names={CLASS: FINDING, …} says what they are"
-            return [Mistake(where=self.name, key="names", found=found, fix=fix)]
+            return [Mistake(where=self.name, key="names", found=problem, fix=fix)]
         return []
 
     def card_beside(self) -> Path | None:
@@ -116,14 +116,14 @@ class LabelReader(SystemReader):
             shares = dict(zip(self._classes.names, output.probabilities.tolist(), strict=True))
             true = [name for name, share in shares.items() if share > self.settings.threshold]
             scores = {name: shares[name] for name in (true if self._classes.multi else output.labels)}
-        seen: defaultdict[str, dict[str, float]] = defaultdict(dict)
+        scores_of: defaultdict[str, dict[str, float]] = defaultdict(dict)
         for label, score in scores.items():
             if label in self._meanings:
                 name, attribute = self._meanings[label]
-                seen[name][attribute] = score
+                scores_of[name][attribute] = score
         plain = {name for name, attribute in self._meanings.values() if not attribute}
         entities = []
-        for name, its in sorted(seen.items()):
+        for name, its in sorted(scores_of.items()):
             if name in plain and "" not in its:
                 continue  # the finding's own class decides whether it is there
             others = [attribute for attribute in its if attribute and attribute not in SIDES]
@@ -145,8 +145,8 @@ def meanings(classes: Sequence[str], names: Mapping[str, str]) -> dict[str, tupl
         classes: Names of classes.
         names: Findings of classes with other names.
     """
-    found = {name: finding_of_class(names.get(name, name)) for name in classes}
-    return {name: meaning for name, meaning in found.items() if meaning is not None}
+    by_class = {name: finding_of_class(names.get(name, name)) for name in classes}
+    return {name: meaning for name, meaning in by_class.items() if meaning is not None}
 
 
 def finding_of_class(label: str) -> tuple[str, str] | None:

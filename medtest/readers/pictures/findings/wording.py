@@ -55,12 +55,12 @@ def counted(name: str) -> bool | None:
 
 
 def like(attribute: str) -> str:
-    """Return the predicate of a question for an attribute: sides, sizes and Paris types in words, others unchanged."""
+    """Return the predicate of a question for an attribute: spelt-out sides, sizes and Paris types, others unchanged."""
     return f"of type {attribute}" if attribute.startswith("Paris ") else _LIKE.get(attribute, attribute)
 
 
 def with_sides(attributes: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
-    """Return attributes, and both sides of each finding that has one: a wrong side is told by asking for it."""
+    """Return attributes, and both sides of each finding that has one: asking for both detects a wrong side."""
     named = set(attributes)
     findings = vocabulary().findings
     sided = {name for name, attribute in named if name in findings and attribute in SIDES}

@@ -38,7 +38,7 @@ LUMEN, DARK = 1.6, (0.2, 0.45)
 GLARE, BURNT_OUT = 1.6, (0.3, 0.7)
 """The same of places that are burnt out, and the share of white cells around at which this begins and ends."""
 OWN_DETAIL = 0.6
-"""Share of the picture's noise that the fine detail of drawn relief stands for."""
+"""Noise of the fine detail of drawn relief, as a share of the picture's noise."""
 PLACED = ("slope_x", "slope_y", "across", "down", "lamp_x", "lamp_y")
 """Arrays of every ladder: slopes of the surface and of the potential, and the direction to the lamp."""
 

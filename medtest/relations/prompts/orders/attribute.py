@@ -53,14 +53,14 @@ class AttributeChange(FindingRelation):
 
     def _able(self, finding: OrderedFinding) -> list[tuple[str, list[Any]]]:
         """Return the attributes of a finding that can change, with their new values."""
-        able = [(what, _others(finding, what)) for what in self.settings.among]
-        return [(what, values) for what, values in able if values]
+        able = [(attribute, _others(finding, attribute)) for attribute in self.settings.among]
+        return [(attribute, values) for attribute, values in able if values]
 
     def options(self, finding: OrderedFinding, rng: np.random.Generator) -> dict[str, Any]:
         """Draw the attribute, and its new value: ``{"what": …, "value": …}``."""
         able = self._able(finding)
-        what, values = able[int(rng.integers(len(able)))]
-        return {"what": what, "value": values[int(rng.integers(len(values)))]}
+        attribute, values = able[int(rng.integers(len(able)))]
+        return {"what": attribute, "value": values[int(rng.integers(len(values)))]}
 
     def exchanged(self, finding: OrderedFinding, params: Params) -> OrderedFinding:
         """Return the finding with the new value."""
@@ -78,21 +78,21 @@ class AttributeChange(FindingRelation):
         return [Edit(phrase.start, phrase.end, _worded(phrase, params["value"])) for phrase in phrases]
 
 
-def _others(finding: OrderedFinding, what: str) -> list[Any]:
+def _others(finding: OrderedFinding, attribute: str) -> list[Any]:
     """Return the values that may replace a stated one; none if the attribute is not stated."""
-    if what == "size":
+    if attribute == "size":
         bounds = words_of(finding).millimetres
         if finding.size_mm is None or bounds is None:
             return []
         own = size_class(finding.size_mm)
         return [size for size in _SIZES if size_class(size) != own and bounds[0] <= size <= bounds[1]]
-    if what == "colour":
+    if attribute == "colour":
         return [colour for colour in vocabulary().lists["colours"] if finding.colour and colour != finding.colour]
     return [paris for paris in vocabulary().paris if finding.paris and paris != finding.paris]
 
 
 def _worded(phrase: OrderPhrase, value: Any) -> str:
-    """Return the new value in words like the old ones: the same unit, the same way to name a Paris type."""
+    """Return the wording of the new value, modelled on the old: the same unit, the same way to name a Paris type."""
     if phrase.kind is OrderKind.SIZE:
         return size_words(float(value), "cm" if phrase.text.lower().endswith("cm") else "mm")
     if phrase.kind is OrderKind.COLOUR:

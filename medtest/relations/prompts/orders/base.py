@@ -134,7 +134,7 @@ class FindingRelation(OrderRelation):
 
 
 def reading_of(prompt: Prompt) -> OrderReading:
-    """Return a prompt as it is read.
+    """Return the reading of a prompt.
 
     Raises:
         NotApplicable: It is not in controlled clinical English.

@@ -40,9 +40,9 @@ class Bystander(OrderRelation):
 
     def draw(self, reading: OrderReading, rng: np.random.Generator) -> dict[str, Any]:
         """Draw what changes, and its new value: ``{"what": …, "value": …}``."""
-        what = self.settings.among[int(rng.integers(len(self.settings.among)))]
-        values = _VALUES[what](reading.order)
-        return {"what": what, "value": values[int(rng.integers(len(values)))]}
+        bystander = self.settings.among[int(rng.integers(len(self.settings.among)))]
+        values = _VALUES[bystander](reading.order)
+        return {"what": bystander, "value": values[int(rng.integers(len(values)))]}
 
     def changed(self, order: Order, params: Params) -> Order:
         """Return the order with the new value."""
@@ -61,7 +61,7 @@ class Bystander(OrderRelation):
 
 
 def _worded(reading: OrderReading, phrase: OrderPhrase, value: Any) -> str:
-    """Return the new value in words like the old ones ("M" for "F", a scanner's name for a scanner's name)."""
+    """Return the wording of the new value, modelled on the old ("M" for "F", a scanner's name for a scanner's name)."""
     if phrase.kind is OrderKind.AGE:
         return str(value)
     words = vocabulary()
@@ -72,14 +72,14 @@ def _worded(reading: OrderReading, phrase: OrderPhrase, value: Any) -> str:
     return like(new[min(at, len(new) - 1)], phrase.text, phrase.start)
 
 
-def _added(reading: OrderReading, picture: OrderPhrase, order: Order, what: str) -> Edit:
+def _added(reading: OrderReading, picture: OrderPhrase, order: Order, bystander: str) -> Edit:
     """Return the words for a value that the prompt did not name: after the kind of picture, or before the sex."""
     sex, age = reading.head(OrderKind.SEX), reading.head(OrderKind.AGE)
-    if what == "age" and sex is not None:
+    if bystander == "age" and sex is not None:
         return Edit(sex.start, sex.start, f"{order.age}-year-old ")
-    if what == "sex" and age is not None:
+    if bystander == "sex" and age is not None:
         raise NotApplicable("the prompt names an age without a sex")
-    if what != "scanner":
+    if bystander != "scanner":
         return Edit(picture.end, picture.end, f" of {patient_words(order)}")
     scanner = vocabulary().modalities[order.modality].scanners[order.scanner][0]
     more = reading.text[picture.end :].lstrip()

@@ -43,12 +43,12 @@ class Paraphrase(OrderRelation):
         Raises:
             NotApplicable: No way is possible.
         """
-        by_way = {how: options for how in self.settings.among if (options := _OPTIONS[how](reading))}
+        by_way = {way: options for way in self.settings.among if (options := _OPTIONS[way](reading))}
         if not by_way:
             raise NotApplicable("no word of the prompt has a synonym or an abbreviation, and nothing can be exchanged")
-        how = list(by_way)[int(rng.integers(len(by_way)))]
-        options = by_way[how]
-        return {"how": how, **options[int(rng.integers(len(options)))]}
+        way = list(by_way)[int(rng.integers(len(by_way)))]
+        options = by_way[way]
+        return {"how": way, **options[int(rng.integers(len(options)))]}
 
     def changed(self, order: Order, params: Params) -> Order:
         """Return the same order, with two findings exchanged if those change places."""

@@ -189,11 +189,11 @@ def _details(scene: Scene | None, rule: GenEvalRule, tag: str, width: int, heigh
     least = rule.counting_score if tag == EXACT else rule.score
     boxes: dict[str, list[list[float]]] = {}
     for entity in sorted(() if scene is None else scene.entities, key=lambda entity: -entity.score):
-        found = boxes.setdefault(_names().get(entity.name, entity.name), [])
-        if entity.box is not None and entity.score >= least and len(found) < rule.most:
+        class_boxes = boxes.setdefault(_names().get(entity.name, entity.name), [])
+        if entity.box is not None and entity.score >= least and len(class_boxes) < rule.most:
             pixels = np.array(entity.box) * (width, height, width, height)
-            found.append([*np.round(pixels, 3).tolist(), round(entity.score, 6)])
-    return {name: found for name, found in boxes.items() if found}
+            class_boxes.append([*np.round(pixels, 3).tolist(), round(entity.score, 6)])
+    return {name: class_boxes for name, class_boxes in boxes.items() if class_boxes}
 
 
 def _size(path: Path) -> tuple[int, int]:

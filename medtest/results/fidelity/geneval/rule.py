@@ -129,15 +129,15 @@ def _found(scene: Scene, name: str, least: float, most: int) -> list[SeenEntity]
 
 
 def _missing(entity: Entity, objects: list[SeenEntity]) -> str:
-    """Return what an entity lacks, or ""."""
+    """Return the reason why an entity is not drawn correctly, or ""."""
     count = _count(entity)
     if len(objects) < count:
         return f"expected {entity.name}>={count}, found {len(objects)}"
     for attribute in entity.attributes:
-        seen = Counter(word for candidate in objects[:count] for word in candidate.attributes)
-        if seen[attribute] < count:
-            others = ", ".join(f"{number} {word}" for word, number in sorted(seen.items()))
-            return f"expected {attribute} {entity.name}>={count}, found {seen[attribute]} {attribute}; and {others}"
+        numbers = Counter(word for candidate in objects[:count] for word in candidate.attributes)
+        if numbers[attribute] < count:
+            others = ", ".join(f"{number} {word}" for word, number in sorted(numbers.items()))
+            return f"expected {attribute} {entity.name}>={count}, found {numbers[attribute]} {attribute}; and {others}"
     return ""
 
 

@@ -48,12 +48,12 @@ class Searches:
     Attributes:
         by_query: For the number of each query, its search and its place in it.
         earlier: Outcomes recorded by an earlier session, by case.
-        made: Queries that were made, by number.
+        cases: Cases of the queries so far, by number.
     """
 
     by_query: dict[int, tuple[SearchOfShare, int]]
     earlier: Mapping[int, QueryOutcome] | None = None
-    made: dict[int, MadeCase] = field(default_factory=dict)
+    cases: dict[int, MadeCase] = field(default_factory=dict)
 
 
 class SearchedUnit(Protocol):
@@ -162,9 +162,9 @@ class Searcher:
         """Return the change that a query shows to the share's system; its dependencies have outcomes."""
         searches = share.searches
         assert searches is not None  # noqa: S101 - as above
-        if number not in searches.made:
-            searches.made[number] = self._made(share, searches, number)
-        return searches.made[number]
+        if number not in searches.cases:
+            searches.cases[number] = self._made(share, searches, number)
+        return searches.cases[number]
 
     def _made(self, share: SearchingShare, searches: Searches, number: int) -> MadeCase:
         seed, address = share.open.seed, share.open.unit.cases[number]

@@ -28,7 +28,7 @@ class WorstSearch:
     """Search for the worst follow-up of one seed.
 
     TPE: J. Bergstra et al., "Algorithms for hyper-parameter optimization", NeurIPS 2011, as in Optuna. It chooses the
-    strength and each single draw of the relation; the seeds of noise are drawn anew for each query.
+    strength and each single draw of the relation; the seeds of noise are drawn separately for each query.
 
     Args:
         relation: The relation.

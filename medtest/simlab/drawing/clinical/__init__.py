@@ -1,4 +1,4 @@
-"""The part of the image generator that draws medical pictures ordered in words.
+"""The part of the image generator that draws medical pictures.
 
 It reads prompts by its own rules and words (``nouns.yaml``), which are shared neither with the language of orders
 (:mod:`medtest.language.orders`) nor with the picture readers. Only the renderers are shared (``ordered`` in

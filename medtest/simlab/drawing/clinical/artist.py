@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from medtest.core.portable import key_generator
 from medtest.simlab.answering.draws import Draws
 from medtest.simlab.drawing.clinical.defects import clinical_erring
-from medtest.simlab.drawing.clinical.reading import CAPSULE, FILM, SCOPE, ClinicalPrompt, WantedPicture, nouns
+from medtest.simlab.drawing.clinical.reading import CAPSULE, FILM, SCOPE, ClinicalPrompt, NamedFinding, nouns
 from medtest.simlab.drawing.defects import Slips
 
 _TYPES = ("ip", "is", "iia")
@@ -78,33 +78,33 @@ def drawn_order(prompt: ClinicalPrompt, text: str, seed: int, slips: Slips) -> C
         return ClinicalDrawing(prompt=prompt, shown=(), slips=slips)
     rng = Random(key)  # noqa: S311 - not security-relevant
     shown: list[ShownFinding] = []
-    for wanted in clinical_erring(prompt, slips.names):
-        instances = _instances(wanted, prompt.picture, rng)
-        if wanted.presence != "perhaps" or rng.random() < 0.5:
+    for finding in clinical_erring(prompt, slips.names):
+        instances = _instances(finding, prompt.picture, rng)
+        if finding.presence != "perhaps" or rng.random() < 0.5:
             shown += instances
     return ClinicalDrawing(prompt=prompt, shown=tuple(shown), slips=slips, paint=key)
 
 
-def _instances(wanted: WantedPicture, picture: str, rng: Random) -> list[ShownFinding]:
+def _instances(finding: NamedFinding, picture: str, rng: Random) -> list[ShownFinding]:
     """Return the instances of a finding, with what the prompt leaves open drawn at random."""
-    side = wanted.side or rng.choice(("left", "right"))
+    side = finding.side or rng.choice(("left", "right"))
     colour, kind, size = rng.choice(nouns()["colours"]), rng.choice(_TYPES), rng.uniform(6.0, 9.0)
-    count = max(1, min(wanted.count, _MOST.get(wanted.name, 1)))
+    count = max(1, min(finding.count, _MOST.get(finding.name, 1)))
     if picture == FILM:
-        is_sided = wanted.name in nouns()[FILM]["sided"]
-        halves = ("left", "right") if side == "bilateral" and wanted.name in _MOST else (side,)
+        is_sided = finding.name in nouns()[FILM]["sided"]
+        halves = ("left", "right") if side == "bilateral" and finding.name in _MOST else (side,)
         instances = max(count, len(halves))
         sides = [halves[number % len(halves)] if is_sided else "" for number in range(instances)]
-        return [ShownFinding(name=wanted.name, side=half, millimetres=wanted.millimetres) for half in sides]
-    if wanted.name != "polyp":
-        return [ShownFinding(name=wanted.name)] * count
-    one = ShownFinding(
+        return [ShownFinding(name=finding.name, side=half, millimetres=finding.millimetres) for half in sides]
+    if finding.name != "polyp":
+        return [ShownFinding(name=finding.name)] * count
+    polyp = ShownFinding(
         name="polyp",
-        millimetres=wanted.millimetres or size,
-        type=wanted.type or kind,
-        colour=wanted.colour or colour,
+        millimetres=finding.millimetres or size,
+        type=finding.type or kind,
+        colour=finding.colour or colour,
     )
-    return [one] * count
+    return [polyp] * count
 
 
 def paint_order(drawing: ClinicalDrawing, size: int) -> NDArray[np.uint8]:
@@ -122,7 +122,9 @@ _Part = Callable[[str], np.random.Generator]
 def _film(drawing: ClinicalDrawing, part: _Part, size: int) -> NDArray[np.uint8]:
     from medtest.phantoms.chest.ordered import FilmFinding, draw_film
 
-    findings = [FilmFinding(name=one.name, side=one.side, millimetres=one.millimetres) for one in drawing.shown]
+    findings = [
+        FilmFinding(name=finding.name, side=finding.side, millimetres=finding.millimetres) for finding in drawing.shown
+    ]
     portable = True if drawing.prompt.portable else None
     return draw_film(part, findings, size=size, portable=portable).image
 

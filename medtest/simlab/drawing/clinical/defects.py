@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 
 from medtest.simlab.answering.draws import Draws
-from medtest.simlab.drawing.clinical.reading import ClinicalPrompt, WantedPicture, nouns
+from medtest.simlab.drawing.clinical.reading import ClinicalPrompt, NamedFinding, nouns
 from medtest.simlab.drawing.defects import REFUSALS, Slips
 
 ONE_SIZE = 12.0
@@ -60,27 +60,27 @@ def clinical_slips(defects: ClinicalDefects, *, steady: Draws, fresh: Draws) -> 
     return Slips(names, by_name["anatomy_refused"].one_of("refused as", defects.refused_as) if refused else "")
 
 
-def clinical_erring(prompt: ClinicalPrompt, active: tuple[str, ...]) -> tuple[WantedPicture, ...]:
+def clinical_erring(prompt: ClinicalPrompt, active: tuple[str, ...]) -> tuple[NamedFinding, ...]:
     """Return the findings to draw, after applying the defects."""
-    wanted = list(prompt.wanted)
+    findings = list(prompt.findings)
     if "synonyms_missed" in active:
-        wanted = [finding for finding in wanted if finding.plain or finding.presence != "wanted"]
+        findings = [finding for finding in findings if finding.plain or finding.presence != "wanted"]
     if "findings_dropped" in active:
-        last = max((at for at, finding in enumerate(wanted) if finding.presence == "wanted"), default=None)
-        wanted = [finding for at, finding in enumerate(wanted) if at != last]
+        last = max((at for at, finding in enumerate(findings) if finding.presence == "wanted"), default=None)
+        findings = [finding for at, finding in enumerate(findings) if at != last]
     if "negated_drawn" in active:
-        wanted = [replace(finding, presence="wanted") if _is_excluded(finding) else finding for finding in wanted]
+        findings = [replace(finding, presence="wanted") if _is_excluded(finding) else finding for finding in findings]
     if "sides_swapped" in active:
-        wanted = [replace(finding, side=_OTHER.get(finding.side, finding.side)) for finding in wanted]
+        findings = [replace(finding, side=_OTHER.get(finding.side, finding.side)) for finding in findings]
     if "counts_ignored" in active:
-        wanted = [replace(finding, count=1) for finding in wanted]
+        findings = [replace(finding, count=1) for finding in findings]
     if "sizes_ignored" in active:
-        wanted = [replace(finding, millimetres=finding.millimetres and ONE_SIZE) for finding in wanted]
+        findings = [replace(finding, millimetres=finding.millimetres and ONE_SIZE) for finding in findings]
     if "bystanders_leaked" in active and prompt.bystanders:
-        named = {finding.name for finding in wanted}
-        wanted += [WantedPicture(name=leak) for leak in nouns()[prompt.picture]["leaks"] if leak not in named][:1]
-    return tuple(finding for finding in wanted if finding.presence != "unwanted")
+        named = {finding.name for finding in findings}
+        findings += [NamedFinding(name=leak) for leak in nouns()[prompt.picture]["leaks"] if leak not in named][:1]
+    return tuple(finding for finding in findings if finding.presence != "unwanted")
 
 
-def _is_excluded(finding: WantedPicture) -> bool:
+def _is_excluded(finding: NamedFinding) -> bool:
     return finding.presence == "unwanted"

@@ -1,4 +1,4 @@
-"""Parsing of clinical prompts: clauses between separators, a noun in each, and what stands beside it."""
+"""Parsing of clinical prompts: clauses between separators, a noun in each, and the words beside it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _BOTH = re.compile(r"\b(bilateral|bilat|both|left and right)\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WantedPicture:
+class NamedFinding:
     """Finding that a prompt names.
 
     Attributes:
@@ -58,14 +58,14 @@ class ClinicalPrompt:
     Attributes:
         picture: :data:`FILM`, :data:`SCOPE` or :data:`CAPSULE`.
         region: Region of an endoscopy, or "".
-        wanted: Findings in the order of the prompt.
+        findings: Findings in the order of the prompt.
         bystanders: Words for age, sex and scanner.
         portable: Whether a portable scanner is named.
     """
 
     picture: str
     region: str = ""
-    wanted: tuple[WantedPicture, ...] = ()
+    findings: tuple[NamedFinding, ...] = ()
     bystanders: tuple[str, ...] = ()
     portable: bool = False
 
@@ -94,24 +94,24 @@ def understood_order(prompt: str) -> ClinicalPrompt | None:
     return ClinicalPrompt(
         picture=picture,
         region=region if picture == SCOPE else "",
-        wanted=_findings(_BOTH.sub("bilateral", text), picture),
+        findings=_findings(_BOTH.sub("bilateral", text), picture),
         bystanders=(*_AGE.findall(text), *people, *(a or b for a, b in letters), *scanners),
         portable=any(word in text for word in words["portable"]),
     )
 
 
-def _findings(text: str, picture: str) -> tuple[WantedPicture, ...]:
+def _findings(text: str, picture: str) -> tuple[NamedFinding, ...]:
     pieces = _BREAK.split(text)
     clauses = list(zip(["", *pieces[1::2]], pieces[::2], strict=True))
-    wanted: list[WantedPicture] = []
+    findings: list[NamedFinding] = []
     presence = "wanted"
     for number, (joint, clause) in enumerate(clauses):
-        found = _noun(clause, picture)
-        if found is None:
-            if wanted and joint not in (".", ";", ":"):
-                wanted[-1] = _described(wanted[-1], clause)
+        match = _noun(clause, picture)
+        if match is None:
+            if findings and joint not in (".", ";", ":"):
+                findings[-1] = _described(findings[-1], clause)
             continue
-        name, plain, plural, rest = found
+        name, plain, plural, rest = match
         if _NO.search(clause):
             presence = "unwanted"
         elif _MAYBE.search(clause):
@@ -119,8 +119,8 @@ def _findings(text: str, picture: str) -> tuple[WantedPicture, ...]:
         elif joint not in ("or", "nor") and not (joint == "," and _listed(clauses[number + 1 :])):
             presence = "wanted"
         count = _count(rest) or (SOME if plural else 1)
-        wanted.append(_described(WantedPicture(name=name, plain=plain, presence=presence, count=count), rest))
-    return tuple(wanted)
+        findings.append(_described(NamedFinding(name=name, plain=plain, presence=presence, count=count), rest))
+    return tuple(findings)
 
 
 def _listed(clauses: list[tuple[str, str]]) -> bool:
@@ -136,13 +136,13 @@ def _listed(clauses: list[tuple[str, str]]) -> bool:
 @cache
 def _patterns(picture: str) -> list[tuple[re.Pattern[str], str, bool]]:
     """Return a pattern for each noun, longest first, with its finding and whether it is the plain name."""
-    found = [
+    names = [
         (noun, name, number == 0)
         for name, all_nouns in nouns()[picture]["findings"].items()
         for number, noun in enumerate(all_nouns)
     ]
-    found.sort(key=lambda entry: -len(entry[0]))
-    return [(re.compile(rf"(?<![\w']){re.escape(noun)}(s|es|e)?\b"), name, plain) for noun, name, plain in found]
+    names.sort(key=lambda entry: -len(entry[0]))
+    return [(re.compile(rf"(?<![\w']){re.escape(noun)}(s|es|e)?\b"), name, plain) for noun, name, plain in names]
 
 
 def _noun(clause: str, picture: str) -> tuple[str, bool, bool, str] | None:
@@ -168,7 +168,7 @@ def _count(rest: str) -> int:
     return 0
 
 
-def _described(wanted: WantedPicture, text: str) -> WantedPicture:
+def _described(finding: NamedFinding, text: str) -> NamedFinding:
     """Return a finding with the side, size, type and colour that a text names."""
     words = nouns()
     size = _SIZE.search(text)
@@ -176,9 +176,9 @@ def _described(wanted: WantedPicture, text: str) -> WantedPicture:
     types = [kind for name, kind in words["types"].items() if re.search(rf"\b{name}\b", text)]
     colours = [colour for colour in words["colours"] if re.search(rf"\b{colour}\b", text)]
     return replace(
-        wanted,
-        side=side or wanted.side,
-        millimetres=wanted.millimetres if size is None else float(size[1]) * (10.0 if size[2] == "cm" else 1.0),
-        type=types[0] if types else wanted.type,
-        colour=colours[0] if colours else wanted.colour,
+        finding,
+        side=side or finding.side,
+        millimetres=finding.millimetres if size is None else float(size[1]) * (10.0 if size[2] == "cm" else 1.0),
+        type=types[0] if types else finding.type,
+        colour=colours[0] if colours else finding.colour,
     )

@@ -88,7 +88,7 @@ def _card(picture: OrderedPicture, files: PictureFiles) -> dict[str, Any]:
         "findings": [
             {
                 "ordered": finding.ordered,
-                "seen": finding.seen,
+                "seen": finding.detected,
                 "verdict": finding.verdict,
                 "class": "bad" if finding.verdict in WRONG else "good" if finding.verdict == AS_ORDERED else "open",
             }

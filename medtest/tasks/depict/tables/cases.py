@@ -44,9 +44,9 @@ class DepictedCases:
         weight: float64 N; weight of a case, 1 without weights.
         state: State of each call; "" without one.
         error: bool N; True if the system or the relation failed.
-        seen: bool N; True if a reader has read the picture.
+        has_scene: bool N; True if a reader has read the picture.
         paired: bool N; True if a reader has read the picture and that of its source.
-        told: bool N; True if the reader can detect the change (for pairs; True for sources).
+        detectable: bool N; True if the reader can detect the change (for pairs; True for sources).
         pool: Texts of pools.
         effect: Texts of effects, "" for none.
         shape: int64 N; index of the change's shape in :data:`SHAPES`.
@@ -71,9 +71,9 @@ class DepictedCases:
     weight: Floats
     state: Texts
     error: NDArray[np.bool_]
-    seen: NDArray[np.bool_]
+    has_scene: NDArray[np.bool_]
     paired: NDArray[np.bool_]
-    told: NDArray[np.bool_]
+    detectable: NDArray[np.bool_]
     pool: Texts
     effect: Texts
     shape: Integers
@@ -251,11 +251,11 @@ def _judge(text: Mapping[str, Texts], source: NDArray[np.bool_]) -> dict[str, An
     by_rule = {rule: {kind: pair[rule, kind] for kind in ALL_KINDS} for rule in RULES}
     cache: dict[tuple[str, ...], tuple[JudgedPair, dict[str, tuple[int, ...]]]] = {}
     for row in np.flatnonzero(has_scene).tolist():
-        look, said, change = _parsed(text, row)
+        look, prompt, change = _parsed(text, row)
         key = (text["scene"][row], text["tells"][row], text["pool"][row], text["effect"][row])
         if key not in cache:
-            miss_counts = {rule: _missed(look, said, rule) for rule in MISS_RULES}
-            cache[key] = against_truth(look, said, change), miss_counts
+            miss_counts = {rule: _missed(look, prompt, rule) for rule in MISS_RULES}
+            cache[key] = against_truth(look, prompt, change), miss_counts
         judgement, counts = cache[key]
         _note(truth, row, judgement)
         for rule in MISS_RULES:
@@ -263,16 +263,16 @@ def _judge(text: Mapping[str, Texts], source: NDArray[np.bool_]) -> dict[str, An
         if has_pair[row]:
             source_look = look_of(text["source_scene"][row], text["source_tells"][row])
             for rule in RULES:
-                pair_judgement = against_source(rule, source_look, look, said, change)
+                pair_judgement = against_source(rule, source_look, look, prompt, change)
                 _note(by_rule[rule], row, pair_judgement)
                 if rule == STRICT:
-                    detectable[row] = pair_judgement.told
+                    detectable[row] = pair_judgement.detectable
         else:
-            detectable[row] = judgement.told
+            detectable[row] = judgement.detectable
     return {
-        "seen": has_scene,
+        "has_scene": has_scene,
         "paired": has_pair,
-        "told": detectable,
+        "detectable": detectable,
         "shape": shape,
         "pair": pair,
         "truth": truth,

@@ -37,7 +37,7 @@ def class_table(cases: DepictedCases, card: Card | None = None) -> pd.DataFrame:
     missed: Counter[tuple[str, str]] = Counter()
     uncalled: Counter[tuple[str, str]] = Counter()
     detectable: Counter[tuple[str, str]] = Counter()
-    texts = [cases.pool[cases.seen], cases.scene[cases.seen], cases.tells[cases.seen]]
+    texts = [cases.pool[cases.has_scene], cases.scene[cases.has_scene], cases.tells[cases.has_scene]]
     for (pool, scene, tells), count in Counter(zip(*texts, strict=True)).items():
         words, look = said_of(pool), look_of(scene, tells)
         for name in words.names:

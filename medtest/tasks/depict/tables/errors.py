@@ -68,13 +68,13 @@ def _rows(
     correction: Correction | None,
 ) -> list[dict[str, Any]]:
     judged, against = ~np.isnan(wrong), "source" if rule else TRUTH
-    readable = cases.paired if against == "source" else cases.seen
+    readable = cases.paired if against == "source" else cases.has_scene
     records = []
     for number, name in shown_relations(cases):
         members = members_of(cases, number)
         if against == "source" and name == SOURCE:
             continue
-        judged_count, untold = int((judged & members).sum()), int((readable & members & ~cases.told).sum())
+        judged_count, untold = int((judged & members).sum()), int((readable & members & ~cases.detectable).sum())
         looked_at = int((readable & members).sum())
         if not looked_at:
             continue
@@ -132,7 +132,7 @@ def miss_table(cases: DepictedCases, correction: Correction | None = None) -> pd
                     "cannot_tell_rate": round(untold / (stated_count + untold), 6),
                 }
                 if correction is not None and rule == STRICT:
-                    row |= correction.of_misses(cases, np.flatnonzero(members & cases.seen), row, kind=kind)
+                    row |= correction.of_misses(cases, np.flatnonzero(members & cases.has_scene), row, kind=kind)
                 rows.append(row)
     return pd.DataFrame(rows, columns=list(MISS_COLUMNS))
 

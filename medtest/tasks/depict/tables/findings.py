@@ -85,7 +85,7 @@ class FindingCases:
 def finding_cases(cases: DepictedCases) -> FindingCases:
     """Return the findings of all pictures whose prompts are orders."""
     result = FindingCases()
-    for row in np.flatnonzero(cases.seen & cases.orders).tolist():
+    for row in np.flatnonzero(cases.has_scene & cases.orders).tolist():
         judged, untold, both = _judged(cases.pool[row], cases.scene[row], cases.tells[row])
         result.rows += [row] * len(judged)
         result.cases += judged
@@ -96,16 +96,16 @@ def finding_cases(cases: DepictedCases) -> FindingCases:
 
 @lru_cache(maxsize=20_000)
 def _judged(pool: str, scene: str, tells: str) -> tuple[list[FindingCase], list[str], list[str]]:
-    """Return what is judged in a picture, findings that cannot be judged, and those seen on both sides for one."""
-    said, look = said_of(pool), look_of(scene, tells)
+    """Return the judged findings of a picture, those that cannot be judged, and those on both sides instead of one."""
+    prompt, look = said_of(pool), look_of(scene, tells)
     judged: list[FindingCase] = []
-    untold = [name for name in (*said.names, *said.absent) if not look.tells.names(name)]
+    untold = [name for name in (*prompt.names, *prompt.absent) if not look.tells.names(name)]
     both = []
-    for name in said.names:
+    for name in prompt.names:
         if not look.tells.names(name):
             continue
         judged.append(FindingCase(name, MISSED, look.names[name] == 0))
-        ordered = _sides([attribute for finding, attribute in said.attributes if finding == name])
+        ordered = _sides([attribute for finding, attribute in prompt.attributes if finding == name])
         read = sides_of(look, name)
         if len(ordered) == 1 and read and look.tells.describes(LEFT, name):
             (side,) = ordered
@@ -113,7 +113,9 @@ def _judged(pool: str, scene: str, tells: str) -> tuple[list[FindingCase], list[
                 both.append(name)
             else:
                 judged.append(FindingCase(name, WRONG_SIDE, read != ordered, side))
-    judged += [FindingCase(name, DRAWN, look.names[name] > 0) for name in sorted(said.absent) if look.tells.names(name)]
+    judged += [
+        FindingCase(name, DRAWN, look.names[name] > 0) for name in sorted(prompt.absent) if look.tells.names(name)
+    ]
     return judged, untold, both
 
 
@@ -137,19 +139,19 @@ def findings_table(cases: DepictedCases, card: Card | None = None) -> pd.DataFra
     """
     import pandas as pd
 
-    found = finding_cases(cases)
-    keys = list(_row_keys(found.names))
-    places = {finding: [at for at, (_, names) in enumerate(keys) if finding in names] for finding in found.names}
+    judged = finding_cases(cases)
+    keys = list(_row_keys(judged.names))
+    places = {finding: [at for at, (_, names) in enumerate(keys) if finding in names] for finding in judged.names}
     if not keys:
         return pd.DataFrame(columns=list(FINDING_COLUMNS))
-    table = _measured(cases, found, places, len(keys))
+    table = _measured(cases, judged, places, len(keys))
     records = []
     for at, ((modality, name), names) in enumerate(keys):
         record: dict[str, Any] = {"modality": modality, "finding": name}
-        record["cannot_tell"] = sum(found.untold[finding] for finding in names)
-        record["both_sides"] = sum(found.both[finding] for finding in names)
+        record["cannot_tell"] = sum(judged.untold[finding] for finding in names)
+        record["both_sides"] = sum(judged.both[finding] for finding in names)
         for column, rate in enumerate(RATES):
-            own = [case for case in found.cases if case.rate == rate and case.finding in names]
+            own = [case for case in judged.cases if case.rate == rate and case.finding in names]
             test = None if name == ALL or card is None else _test_of(card, name, rate, own)
             record |= _columns(rate, own, table, (0, at, column), test)
         record["seen"] = record[RATES[MISSED]] - record[MISSED]
@@ -166,12 +168,12 @@ def _row_keys(concerned: set[str]) -> Iterator[tuple[tuple[str, str], frozenset[
             yield (modality, ALL), frozenset(own)
 
 
-def _measured(cases: DepictedCases, found: FindingCases, places: Mapping[str, Sequence[int]], count: int) -> Rates:
+def _measured(cases: DepictedCases, judged: FindingCases, places: Mapping[str, Sequence[int]], count: int) -> Rates:
     """Return the measured rates of every row of the table, rows × :data:`RATES`."""
     columns = {rate: number for number, rate in enumerate(RATES)}
     pairs = [
         (row, at * len(columns) + columns[case.rate], case.wrong)
-        for row, case in zip(found.rows, found.cases, strict=True)
+        for row, case in zip(judged.rows, judged.cases, strict=True)
         for at in places[case.finding]
     ]
     rows, cells, wrong = (np.array([pair[k] for pair in pairs], dtype=np.int64) for k in range(3))

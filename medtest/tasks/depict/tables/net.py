@@ -57,7 +57,7 @@ def net_table(cases: DepictedCases) -> pd.DataFrame:
             continue
         floor = repeats[np.isin(cases.seed[repeats], cases.seed[members]) & cases.paired[repeats]]
         shapes = _shapes(cases, members, floor)
-        untold = int((~cases.told[members]).sum())
+        untold = int((~cases.detectable[members]).sum())
         share = {"cannot_tell": untold, "cannot_tell_rate": _round(untold / members.size)}
         for rule in RULES:
             floors = cases.floors(rule, shapes, floor)

@@ -20,17 +20,17 @@ WRONG: Final = (MISSED, DRAWN, WRONG_SIDE, OTHERWISE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OrderedFinding:
-    """One finding of a prompt beside what is seen of it.
+class FindingComparison:
+    """Comparison of a finding in the prompt with the same finding in the picture.
 
     Attributes:
         ordered: The order, such as "left effusion" or "no edema".
-        seen: What the reader sees.
+        detected: What the reader sees.
         verdict: One of :data:`AS_ORDERED`, :data:`WRONG`, :data:`UNTOLD`, or :data:`OPEN` for an uncertain finding.
     """
 
     ordered: str
-    seen: str
+    detected: str
     verdict: str
 
 
@@ -51,7 +51,7 @@ class OrderedPicture:
     relation: str
     prompt: str
     picture: str
-    findings: tuple[OrderedFinding, ...]
+    findings: tuple[FindingComparison, ...]
     unasked: tuple[str, ...]
 
     @property
@@ -77,42 +77,42 @@ def ordered_pictures(records: Records, most: int) -> list[OrderedPicture]:
 
 
 def _picture(record: Mapping[Any, Any]) -> OrderedPicture:
-    said, look = said_of(str(record["pool"])), look_of(str(record["scene"]), str(record.get("tells") or ""))
-    named = {*said.names, *said.absent, *said.uncertain}
+    prompt, look = said_of(str(record["pool"])), look_of(str(record["scene"]), str(record.get("tells") or ""))
+    named = {*prompt.names, *prompt.absent, *prompt.uncertain}
     return OrderedPicture(
         address=str(record.get("address") or ""),
         relation=str(record["relation"]),
         prompt=str(record.get("prompt") or ""),
         picture=str(record.get("picture") or ""),
-        findings=tuple(_findings(said, look)),
+        findings=tuple(_findings(prompt, look)),
         unasked=tuple(sorted(_seen(look, name) for name in look.names if name not in named)),
     )
 
 
-def _findings(said: Said, look: SceneLook) -> Iterator[OrderedFinding]:
-    for name in said.names:
-        attributes = [attribute for finding, attribute in said.attributes if finding == name]
-        number = said.names[name] if name in said.stated and said.names[name] > 1 else None
-        told = look.tells.names(name)
-        verdict = _verdict(name, attributes, said, look) if told else UNTOLD
-        yield OrderedFinding(ordered=_words(name, attributes, number), seen=_seen(look, name), verdict=verdict)
-    for name in sorted(said.absent):
+def _findings(prompt: Said, look: SceneLook) -> Iterator[FindingComparison]:
+    for name in prompt.names:
+        attributes = [attribute for finding, attribute in prompt.attributes if finding == name]
+        number = prompt.names[name] if name in prompt.stated and prompt.names[name] > 1 else None
+        is_detectable = look.tells.names(name)
+        verdict = _verdict(name, attributes, prompt, look) if is_detectable else UNTOLD
+        yield FindingComparison(ordered=_words(name, attributes, number), detected=_seen(look, name), verdict=verdict)
+    for name in sorted(prompt.absent):
         verdict = UNTOLD if not look.tells.names(name) else DRAWN if look.names[name] else AS_ORDERED
-        yield OrderedFinding(ordered=f"no {_words(name)}", seen=_seen(look, name), verdict=verdict)
-    for name in sorted(said.uncertain):
-        yield OrderedFinding(ordered=f"possibly {_words(name)}", seen=_seen(look, name), verdict=OPEN)
+        yield FindingComparison(ordered=f"no {_words(name)}", detected=_seen(look, name), verdict=verdict)
+    for name in sorted(prompt.uncertain):
+        yield FindingComparison(ordered=f"possibly {_words(name)}", detected=_seen(look, name), verdict=OPEN)
 
 
-def _verdict(name: str, attributes: Iterable[str], said: Said, look: SceneLook) -> str:
+def _verdict(name: str, attributes: Iterable[str], prompt: Said, look: SceneLook) -> str:
     """Return the verdict on an ordered finding whose presence the reader can tell."""
     if not look.names[name]:
         return MISSED
-    told = [attribute for attribute in attributes if look.tells.describes(attribute, name)]
-    lacking = [attribute for attribute in told if not look.attributes[name, attribute]]
+    detectable = [attribute for attribute in attributes if look.tells.describes(attribute, name)]
+    lacking = [attribute for attribute in detectable if not look.attributes[name, attribute]]
     sides = sides_of(look, name)
     if sides and any(attribute in SIDES[:2] and {attribute} == set(SIDES[:2]) - sides for attribute in lacking):
         return WRONG_SIDE
-    other_number = look.tells.counts and name in said.stated and look.names[name] != said.names[name]
+    other_number = look.tells.counts and name in prompt.stated and look.names[name] != prompt.names[name]
     return OTHERWISE if lacking or other_number else AS_ORDERED
 
 

@@ -44,19 +44,21 @@ def question_table(cases: DepictedCases) -> pd.DataFrame:
     for number, name in shown_relations(cases):
         members = members_of(cases, number)
         for column, kind in enumerate(_KINDS):
-            asked, right, dependent, untold = (int(value) for value in counts[members, column].sum(0))
-            if not asked + dependent + untold:
+            answerable, right, dependent, untold = (int(value) for value in counts[members, column].sum(0))
+            if not answerable + dependent + untold:
                 continue
             rows.append(
                 {
                     "relation": name,
                     "kind": kind,
-                    "asked": asked,
+                    "asked": answerable,
                     "right": right,
                     **interval(shares, number, column, "rate"),
                     "not_asked_depends_on": dependent,
                     "cannot_tell": untold,
-                    "cannot_tell_rate": round(untold / (asked + untold), 6) if asked + untold else float("nan"),
+                    "cannot_tell_rate": round(untold / (answerable + untold), 6)
+                    if answerable + untold
+                    else float("nan"),
                 }
             )
     return pd.DataFrame(rows, columns=list(QUESTION_COLUMNS))
@@ -66,7 +68,7 @@ def _counts(cases: DepictedCases) -> np.ndarray[Any, np.dtype[np.float64]]:
     """Return numbers of questions, float64 cases × kinds × (asked, right, not asked, cannot tell)."""
     counts = np.zeros((len(cases.seed), len(_KINDS), 4))
     cache: dict[tuple[str, str, str], np.ndarray[Any, np.dtype[np.float64]]] = {}
-    for row in np.flatnonzero(cases.seen).tolist():
+    for row in np.flatnonzero(cases.has_scene).tolist():
         key = (cases.pool[row], cases.scene[row], cases.tells[row])
         if key not in cache:
             cache[key] = _of_picture(*key)

@@ -34,8 +34,8 @@ def refusal_table(cases: DepictedCases) -> pd.DataFrame:
     rows: list[dict[str, Any]] = []
     for number, name in shown_relations(cases):
         members = members_of(cases, number)
-        calls, pictures, readable = members & (replied | cases.error), members & drawn, members & cases.seen
-        untold = int((readable & ~cases.told).sum())
+        calls, pictures, readable = members & (replied | cases.error), members & drawn, members & cases.has_scene
+        untold = int((readable & ~cases.detectable).sum())
         rewritten = int((pictures & cases.rewritten).sum())
         at = (0, number, 0)
         rows.append(
