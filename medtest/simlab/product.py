@@ -18,7 +18,7 @@ from medtest.simlab.answering.draws import Draws
 from medtest.simlab.answering.phrasing import STYLES, filled, phrase
 from medtest.simlab.answering.topics import PromptQuestion, Topic, questions_in, topic_of
 from medtest.simlab.defects import Defects, Utterance, number_of, with_defects
-from medtest.simlab.seeing.sight import NONE, NOT_RELEVANT, PictureTraits, Sight, answers
+from medtest.simlab.seeing.sight import NONE, NOT_RELEVANT, PictureTraits, Sight, answers, shows
 
 Picture = NDArray[np.uint8]
 Truth = Mapping[str, Sequence[str]]
@@ -107,6 +107,8 @@ class Product:
             return Utterance((NOT_RELEVANT,))
         if question.topic == Topic.UNKNOWN_THING:
             return Utterance((NONE,))
+        if question.topic == Topic.SHOWN:
+            return self._defective(shows(sight, *question.claim), question, sight.traits, sha256, seed)
         truth = self._truths.get(sha256, {}).get(question.topic)
         words = truth if truth is not None else answers(sight, question.topic)
         return self._defective(words, question, sight.traits, sha256, seed)
@@ -115,8 +117,9 @@ class Product:
         self, words: tuple[str, ...], question: PromptQuestion, traits: PictureTraits, sha256: str, seed: int
     ) -> Utterance:
         assert question.topic is not None  # noqa: S101 - checked by its callers
-        steady = Draws(self.settings.seed, sha256, question.topic)
-        fresh = Draws(self.settings.seed, sha256, question.topic, seed)
+        about = (question.topic, *(part for part in question.claim if part))
+        steady = Draws(self.settings.seed, sha256, *about)
+        fresh = Draws(self.settings.seed, sha256, *about, seed)
         return with_defects(words, question.topic, traits, self.settings.defects, steady=steady, fresh=fresh)
 
     def answer_as(self, words: Sequence[str], text: str, *, traits: PictureTraits, sha256: str, seed: int = 0) -> str:

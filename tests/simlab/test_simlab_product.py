@@ -71,7 +71,18 @@ def test_every_style_says_what_is_meant(question) -> None:
         assert question.parse(refusal).state == State.REFUSAL
 
 
-@pytest.mark.parametrize("topic", [topic for topic in Topic if topic != Topic.UNKNOWN_THING])
+def test_questions_about_one_thing_get_yes_or_no() -> None:
+    for style in ("terse", "sentence", "chatty", "markdown", "json"):
+        for text, truth in (
+            ("Is there a polyp in the picture?", "yes"),
+            ("Is there a tube in the picture?", "no"),
+            ("Is the polyp in the picture from 5 to 10 mm large?", "yes"),
+            ("Is the polyp in the picture of type Paris Ip?", "no"),
+        ):
+            assert str(parse(product(styles=(style,)).answer(PICTURE, text), Kind.YES_NO)) == truth, (style, text)
+
+
+@pytest.mark.parametrize("topic", [topic for topic in Topic if topic not in (Topic.SHOWN, Topic.UNKNOWN_THING)])
 def test_another_answer_shares_nothing_with_the_first(topic: Topic) -> None:
     question = next(one for one in official() if topic_of(one.text) == topic)
     for words in LISTS.get(question.name) or WORDS[question.kind.value]:

@@ -22,10 +22,12 @@ from pydantic import Field
 
 from medtest.core.cases import Address, AnswerOutput, Ask, Image, image_sha256
 from medtest.core.errors import FolderInUse, MedtestError, Mistake
+from medtest.core.files.paths import package_folder
 from medtest.core.plugins import TRUSTED
 from medtest.core.scenes import Scene
 from medtest.language.questions.answers.values.answer import Answer
 from medtest.readers.pictures.base import PictureContent
+from medtest.readers.pictures.card import SUFFIX
 from medtest.readers.pictures.named_system import SystemReader, SystemReaderSettings, named_system
 from medtest.readers.pictures.pool_questions import following, presence, questions_of, said_yes, scene_of
 from medtest.readers.typed import read_answer
@@ -108,6 +110,13 @@ class PictureAsker(SystemReader):
             needed = "send_prompts=true"
             mistakes.append(Mistake(where=self.name, key="send_prompts", found="false", fix=fix, needed=needed))
         return mistakes
+
+    def card_beside(self) -> Path | None:
+        """Return the path of the card that ships for a system; None for other systems."""
+        if not isinstance(self.find_system(), System):
+            return None
+        path = package_folder() / "weights" / f"ask-{self.settings.system}{SUFFIX}"
+        return path if path.is_file() else None
 
     def keep_in(self, folders: Iterable[Path]) -> None:
         """Set the run folders that contain pictures; the system's ledger and answers are stored in the first."""

@@ -33,7 +33,8 @@ class PoolQuestions:
     Attributes:
         classes: Classes to ask for, excluded ones among them, in alphabetical order.
         counted: Classes whose number is asked for.
-        attributes: Pairs of class and attribute; a finding of an order with a side is asked for both.
+        attributes: Pairs of class and attribute; a finding of an order with a side, size, type or colour is asked
+            for all of that kind.
         triples: Relations.
     """
 
@@ -55,7 +56,7 @@ def questions_of(pools: Sequence[Pool]) -> PoolQuestions:
     return PoolQuestions(
         classes=tuple(sorted({entity.name for entity in entities} | excluded)),
         counted=frozenset(entity.name for entity in entities if entity.count is not None and _counted(entity.name)),
-        attributes=tuple(sorted(wording.with_sides(named))),
+        attributes=tuple(sorted(wording.with_others(named))),
         triples=tuple(sorted({triple for pool in pools for triple in pool.named()})),
     )
 

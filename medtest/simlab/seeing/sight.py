@@ -115,6 +115,18 @@ def answers(sight: Sight, topic: Topic) -> tuple[str, ...]:
     return _distinct([GRID[cell] for thing in things for cell in thing.cells]) or (NOT_RELEVANT,)
 
 
+def shows(sight: Sight, thing: str, trait: str = "") -> tuple[str, ...]:
+    """Return whether a picture shows a thing, or one with a trait, in plain words.
+
+    Args:
+        sight: Content of the picture.
+        thing: Name of a finding or an instrument.
+        trait: A size class, a Paris type, or "".
+    """
+    named = tuple(seen for seen in (*sight.findings, *sight.tools) if seen.name == thing)
+    return _yes_no(bool(named) if not trait else trait in (*_sizes(named), *_types(named)))
+
+
 def _about(sight: Sight, topic: Topic) -> tuple[Thing, ...]:
     if topic in (Topic.TOOLS, Topic.TOOL_PLACE):
         return sight.tools

@@ -258,7 +258,7 @@ def test_its_card_is_made_of_what_is_there_and_what_is_not() -> None:
     assert card.reader == reader.print_without_card
 
 
-def test_findings_are_asked_for_in_clinical_words_and_on_both_sides() -> None:
+def test_findings_are_asked_for_in_clinical_words_and_with_all_attributes_of_a_kind() -> None:
     pool = Pool(
         entities=(
             Entity(name="effusion", count=None, attributes=("left",)),
@@ -275,10 +275,16 @@ def test_findings_are_asked_for_in_clinical_words_and_on_both_sides() -> None:
         "Is the pleural effusion in the picture on the patient's right side?": "Yes",
         "How many polyps are in the picture?": "2",
         "What colour is the polyp in the picture?": "red",
+        "Is the polyp in the picture smaller than 5 mm?": "No",
         "Is the polyp in the picture from 5 to 10 mm large?": "Yes",
+        "Is the polyp in the picture from 11 to 20 mm large?": "No",
+        "Is the polyp in the picture larger than 20 mm?": "No",
         "Is the polyp in the picture of type Paris Ip?": "No",
+        "Is the polyp in the picture of type Paris Is?": "Yes",
+        "Is the polyp in the picture of type Paris IIa?": "No",
     }
     scene = _scene(answers, pool)
     assert scene.names() == {"effusion": 1, "polyp": 2}
-    assert [entity.attributes for entity in scene.entities[:2]] == [("right",), ("5-10mm", "red")]
+    assert [entity.attributes for entity in scene.entities[:2]] == [("right",), ("5-10mm", "Paris Is", "red")]
     assert scene.tells.classes == {"edema", "effusion", "hemorrhoids", "polyp"}
+    assert scene.tells.describes(">20mm") and scene.tells.describes("blue")

@@ -71,9 +71,16 @@ class LabelReader(SystemReader):
         return []
 
     def card_beside(self) -> Path | None:
-        """Return the path of the card of a system that ships, beside its weights; None for other systems."""
-        system = self.find_system()
-        return system.compact_weights.with_suffix(SUFFIX) if isinstance(system, HeadSystem) else None
+        """Return the path of the card of a system that ships, beside its weights; None for other systems.
+
+        Each threshold has a card of its own: ``…-0.9.card.json``, without a number for the default threshold.
+        """
+        system, threshold = self.find_system(), self.settings.threshold
+        if not isinstance(system, HeadSystem):
+            return None
+        default = LabelReaderSettings.model_fields["threshold"].default
+        weights = system.compact_weights
+        return weights.with_name(f"{weights.stem}{'' if threshold == default else f'-{threshold:g}'}{SUFFIX}")
 
     def open(self, *, device: str, threads: int) -> None:
         """Load the system.

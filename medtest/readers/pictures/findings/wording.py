@@ -8,6 +8,7 @@ from typing import Final
 from medtest.core.scenes import SIDES
 from medtest.language.captions.inflection import article
 from medtest.language.orders import vocabulary
+from medtest.language.orders.contents import PARIS, SIZES
 
 _ONE_SIDE: Final = SIDES[:2]
 _PLURALS: Final = frozenset({"hemorrhoids", "biopsy forceps"})
@@ -59,9 +60,20 @@ def like(attribute: str) -> str:
     return f"of type {attribute}" if attribute.startswith("Paris ") else _LIKE.get(attribute, attribute)
 
 
-def with_sides(attributes: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
-    """Return attributes, and both sides of each finding that has one: asking for both detects a wrong side."""
+def with_others(attributes: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
+    """Return attributes, and the others of their kind for findings of orders.
+
+    Asking for all detects a wrong side, size, Paris type or colour, and shows whether the picture of the source has
+    the one that a changed prompt orders.
+    """
     named = set(attributes)
     findings = vocabulary().findings
-    sided = {name for name, attribute in named if name in findings and attribute in SIDES}
-    return named | {(name, side) for name in sided for side in _ONE_SIDE}
+    kinds = ((SIDES, _ONE_SIDE), *((kind, kind) for kind in (SIZES, PARIS, vocabulary().lists["colours"])))
+    return named | {
+        (name, other)
+        for name, attribute in named
+        if name in findings
+        for kind, others in kinds
+        if attribute in kind
+        for other in others
+    }

@@ -51,8 +51,15 @@ def test_the_shipped_readers_are_there_and_their_prints_differ_with_their_settin
     assert made.check() == []
     assert set(made.readers()) == {"chest film", "endoscopy", "capsule"}
     assert "no reader for pictures of kind capsule" in reader(capsule={}).notice()
-    other = reader(film={"use": "labels", "system": "chexnet_sides", "threshold": 0.9})
+    other = reader(film={"use": "labels", "system": "chexnet_sides", "threshold": 0.8})
     assert other.print_without_card != made.print_without_card
+
+
+def test_each_shipped_reader_has_a_card_by_which_it_can_tell_all_its_findings() -> None:
+    for made in reader().readers().values():
+        assert made.card is not None and made.card.pictures == 300
+        assert all(row.reliable for row in made.card.of_kind("class"))
+    assert reader().notice().count("no card") == 0
 
 
 def test_mistakes_name_the_key_and_what_is_allowed() -> None:
@@ -71,6 +78,6 @@ def test_suites_of_strangers_cannot_set_the_readers() -> None:
 
 def test_cards_of_all_readers_count() -> None:
     card: Any = reader().about()["card"]
-    assert {"effusion", "bleeding"} <= {row[1] for row in card["rows"] if row[0] == "class"}
+    assert {"effusion", "polyp", "bleeding"} <= {row[1] for row in card["rows"] if row[0] == "class"}
     only: Any = reader(endoscopy={}, capsule={}).about()["card"]
     assert only["pictures"] < card["pictures"]
