@@ -42,7 +42,7 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("MEDTEST_HOME", raising=False)
     (tmp_path / "captions").mkdir()
     (tmp_path / "captions" / "captions.txt").write_text(
-        "A red dog sitting on a table near a chair.\nA man riding a horse and wearing a hat.\n"
+        "A brown dog sitting on a table near a chair.\nA man riding a horse and wearing a hat.\n"
     )
     return tmp_path
 

@@ -10,6 +10,7 @@ import numpy as np
 from medtest.core.errors import NotApplicable
 from medtest.core.scenes import Pool, Triple
 from medtest.language.captions.vocabulary import vg150
+from medtest.relations.prompts import fitting
 from medtest.relations.prompts.worlds import World, is_odd, of_a_kind, parts, postures, related, unrelated
 
 
@@ -50,6 +51,11 @@ def draw_exchange(
     ]
     if not changeable:
         raise NotApplicable("no entity of the prompt has a class that can be exchanged")
+    if careful and world.photographed:
+        fitting_names = [(at, [name for name in names if _fits(pool, world, at, name)]) for at, names in changeable]
+        changeable = [(at, names) for at, names in fitting_names if names]
+        if not changeable:
+            raise NotApplicable("no entity of the prompt has a class that others can stand for in its own words")
     at, names = changeable[int(rng.integers(len(changeable)))]
     if careful:
         names = [name for name in names if _fits(pool, world, at, name)]
@@ -97,6 +103,8 @@ def _fits(pool: Pool, world: World, at: int, name: str) -> bool:
         return False  # "a bird with no leash"
     if is_odd(entity.name, name, entity.attributes):
         return False
+    if world.photographed:
+        return fitting.may_exchange(pool, at, name)
     if of_a_kind(name, entity.name):
         return True
     held = [triple for triple in pool.triples if at in (triple.subject, triple.object)]
@@ -169,6 +177,10 @@ def draw_addition(
             and (triple[0] if is_subject else triple[2]) in free
             and (is_subject or at not in posed or triple[1] not in postures())
             and not (careful and _acts_again(pool, at, triple[1], is_subject=is_subject))
+            and (
+                not (careful and world.photographed)
+                or fitting.may_add(pool, at, triple[1], triple[0 if is_subject else 2], is_subject=is_subject)
+            )
         ]
         if of_it:
             options.append(of_it)

@@ -21,7 +21,7 @@ from medtest.core.scenes import Entity, Pool
 from medtest.language.captions.vocabulary import vg150
 from medtest.relations.base import RelationSettings
 from medtest.relations.levels import number
-from medtest.relations.prompts import own, wording
+from medtest.relations.prompts import fitting, own, wording
 from medtest.relations.prompts.base import PromptRelation, PromptRelationSettings, prompt_of
 from medtest.relations.prompts.draws import draw_addition, draw_exchange
 from medtest.relations.prompts.pools import only_held_by, renamed, with_one_more, without
@@ -183,7 +183,7 @@ class EntityChanging(PoolOperator):
 
     def own_words(self, prompt: Prompt, params: Params, pool: Pool) -> str:
         """Return the words with another noun."""
-        return _exchanged_in(prompt, params).text
+        return _exchanged_in(prompt, params, self.settings.world).text
 
 
 class TripleRemoval(PoolOperator):
@@ -217,7 +217,7 @@ class TripleAddition(PoolOperator):
 
     def own_words(self, prompt: Prompt, params: Params, pool: Pool) -> str:
         """Return the words with a further phrase."""
-        return own.extended(prompt, pool)
+        return _extended(prompt, params, pool, self.settings.world)
 
 
 class ChangingAndRemoval(PoolOperator):
@@ -239,7 +239,7 @@ class ChangingAndRemoval(PoolOperator):
 
     def own_words(self, prompt: Prompt, params: Params, pool: Pool) -> str:
         """Return the words with another noun and without a phrase."""
-        return own.shortened(_exchanged_in(prompt, params["ec"]), pool)
+        return own.shortened(_exchanged_in(prompt, params["ec"], self.settings.world), pool)
 
 
 class ChangingAndAddition(PoolOperator):
@@ -263,7 +263,8 @@ class ChangingAndAddition(PoolOperator):
 
     def own_words(self, prompt: Prompt, params: Params, pool: Pool) -> str:
         """Return the words with another noun and a further phrase."""
-        return own.extended(_exchanged_in(prompt, params["ec"]), pool)
+        exchanged = _exchanged_in(prompt, params["ec"], self.settings.world)
+        return _extended(exchanged, params["er_a"], pool, self.settings.world)
 
 
 # ---------------------------------------------------------------------------------------------------------- synonyms
@@ -346,11 +347,21 @@ def _exchanged(pool: Pool, params: Any) -> Pool:
     return renamed(pool, int(params["entity"]), str(params["name"]))
 
 
-def _exchanged_in(prompt: Prompt, params: Any) -> Prompt:
+def _exchanged_in(prompt: Prompt, params: Any, world: WorldName) -> Prompt:
     """Return a prompt in its own words with another noun."""
     pool = _exchanged(prompt.pool, params)
+    if world == "photographs":
+        fitting.check_exchange(prompt.text, prompt.pool.entities[int(params["entity"])].name)
     text = own.exchanged(prompt, pool, int(params["entity"]), str(params["name"]))
     return Prompt(text=text, pool=pool, own=True)
+
+
+def _extended(prompt: Prompt, params: Any, pool: Pool, world: WorldName) -> str:
+    """Return a prompt's own words with a further phrase."""
+    if world == "photographs":
+        anchor = prompt.pool.entities[int(params["anchor"])].name
+        fitting.check_addition(prompt.text, anchor, str(params["predicate"]), str(params["name"]))
+    return own.extended(prompt, pool)
 
 
 def _add_entity(pool: Pool, params: Any) -> Pool:

@@ -23,6 +23,7 @@ from medtest.language.captions.reading.content import is_clinical
 from medtest.language.captions.reading.reader import read_prompt
 from medtest.language.captions.reading.result import REFUSING, PromptReading, ReadingReason
 from medtest.language.captions.vocabulary import vg150
+from medtest.relations.prompts.fitting import is_removable
 
 Facts = tuple[Counter[tuple[str, int | None, tuple[str, ...]]], Counter[NamedTriple], frozenset[Absence]]
 """Entities, triples and denials of a reading, in terms of classes."""
@@ -32,7 +33,7 @@ _STARTS = frozenset((*VERBS, Tag.PREPOSITION, Tag.AND, Tag.COMMA, Tag.RELATIVE, 
 _RELATIVE = re.compile(r"\s+(?:that|which|who|whose)\b", re.I)
 _NO_SENTENCE = frozenset(("with", "along", "of", "for", "to", "from", "part of", "belonging to", "made of", "against"))
 """Predicates that make no natural sentence of their own."""
-_SIDES = {"left of": "to the left of", "right of": "to the right of"}
+_SIDES = {"left of": "to the left of", "right of": "to the right of", "on back of": "on the back of"}
 
 
 def exchanged(prompt: Prompt, pool: Pool, index: int, name: str) -> str:
@@ -50,7 +51,7 @@ def exchanged(prompt: Prompt, pool: Pool, index: int, name: str) -> str:
     _refuse_medical(prompt)
     old, count = prompt.pool.entities[index].name, prompt.pool.entities[index].count
     texts = _with_noun(prompt.text, old, name, many=count is not None and count > 1)
-    return _first(prompt, pool, texts, f"its words for {old!r} cannot be exchanged")
+    return _first(prompt, pool, texts, f"its words for {old!r} cannot be exchanged", exchanges=True)
 
 
 def shortened(prompt: Prompt, pool: Pool) -> str:
@@ -75,7 +76,7 @@ def _refuse_medical(prompt: Prompt) -> None:
         raise NotApplicable("it puts everyday things into prompts; this one is of medicine")
 
 
-def _first(prompt: Prompt, pool: Pool, texts: Iterator[str], problem: str) -> str:
+def _first(prompt: Prompt, pool: Pool, texts: Iterator[str], problem: str, *, exchanges: bool = False) -> str:
     source = _read(prompt.text)
     change = _change(_facts(prompt.pool), _facts(pool))
     source_form = (source.command, source.tags, tuple(words for _, words in source.measures))
@@ -85,7 +86,9 @@ def _first(prompt: Prompt, pool: Pool, texts: Iterator[str], problem: str) -> st
         # a prompt that a person reviewed may be in doubt, but the change adds none
         if form != source_form or not REFUSING.intersection(reading.reasons).issubset(source.reasons):
             continue
-        if not _is_grammatical(text) or (_is_person_of(prompt.text) and _gender(prompt.text) != _gender(text)):
+        if not _is_grammatical(text):
+            continue
+        if exchanges and _is_person_of(prompt.text) and _gender(prompt.text) != _gender(text):
             continue
         if _change(_facts(source.content), _facts(reading.content)) == change:
             return text
@@ -264,6 +267,8 @@ def _without_phrase(text: str) -> Iterator[str]:
         mark = stop.group() if stop and not left.endswith((",", ".")) else ""
         if last < len(spans) and not (mark or _opens_phrase(" ".join(spelt[last : last + 4]))):
             continue
+        if not is_removable(left, text[spans[first][0] : spans[last - 1][1]], right):
+            continue
         yield f"{left}{mark}{right}" if last < len(spans) or mark else f"{left.rstrip(',')}{right}"
 
 
@@ -275,17 +280,16 @@ def _opens_phrase(text: str) -> bool:
 
 
 def _with_phrase(text: str, anchor: str, predicate: str, noun: str, *, is_subject: bool) -> Iterator[str]:
-    """Yield texts with a new relation: behind a place where the anchor is named, then in a separate sentence."""
+    """Yield texts with a new relation in a separate sentence; with style tags first behind the anchor."""
     phrase = _SIDES.get(predicate, predicate)
     finite = predicate if predicate in ("has", "says") else ""
-    if not is_subject and not finite:
-        for match, _ in _named(text, anchor):
-            if _RELATIVE.match(text, match.end()):
-                continue  # "a sheep near a fence that is not wearing a collar"
-            yield f"{text[: match.end()]} {phrase} {noun}{text[match.end() :]}"
+    body, tags = _before_tags(text)
+    for match, _ in _named(text, anchor) if tags and not is_subject and not finite else ():
+        if _RELATIVE.match(text, match.end()):
+            continue  # "a sheep near a fence that is not wearing a collar"
+        yield f"{text[: match.end()]} {phrase} {noun}{text[match.end() :]}"
     if predicate in _NO_SENTENCE:
         return
-    body, tags = _before_tags(text)
     end = "" if body.rstrip().endswith((".", "!", "?")) else "."
     for match, is_plural in _named(text, anchor):
         verb = finite or f"is {phrase}"
@@ -293,14 +297,17 @@ def _with_phrase(text: str, anchor: str, predicate: str, noun: str, *, is_subjec
             verb = {"has": "have", "says": "say"}.get(finite) or f"are {phrase}"
         ends = (noun, f"the {match['word'].lower()}")[:: 1 if is_subject else -1]
         sentence = f"{ends[0]} {verb} {ends[1]}"
-        yield f"{body.rstrip()}{end} {sentence[0].upper()}{sentence[1:]}{'' if tags else '.'}{tags}"
+        yield f"{body.rstrip().rstrip(',')}{end} {sentence[0].upper()}{sentence[1:]}{'' if tags else '.'}{tags}"
 
 
 def _before_tags(text: str) -> tuple[str, str]:
-    """Return a text before its first style tag, and the rest from the comma on."""
+    """Return a text before its first style tag or denial, and the rest from the comma on."""
     first = next(iter(_read(text).tags), "")
     at = text.find(first) if first else -1
     comma = text.rfind(",", 0, at) if at > 0 else -1
+    denial = re.search(r",\s+(?:but\s+)?(?:no|without|not)\b", text, re.I)
+    if denial and (comma < 0 or denial.start() < comma):
+        comma = denial.start()
     return (text, "") if comma < 0 else (text[:comma], text[comma:])
 
 

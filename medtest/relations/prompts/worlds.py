@@ -9,7 +9,7 @@ relations.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -30,10 +30,12 @@ class World:
     Attributes:
         classes: Classes that may be introduced, in alphabetical order.
         triples: Attested triples, in alphabetical order.
+        photographed: Whether the triples are those of captions of photographs.
     """
 
     classes: tuple[str, ...]
     triples: tuple[NamedTriple, ...]
+    photographed: bool = False
 
     @cached_property
     def attested(self) -> frozenset[NamedTriple]:
@@ -63,7 +65,7 @@ class World:
         """Return the world restricted to some classes for introduction; unchanged if ``names`` is empty."""
         if not names:
             return self
-        return World(classes=tuple(name for name in self.classes if name in names), triples=self.triples)
+        return replace(self, classes=tuple(name for name in self.classes if name in names))
 
 
 @cache
@@ -76,7 +78,8 @@ def world_of(name: WorldName) -> World:
     triples = sorted(
         triple for triple in vocabulary.attested_triples if triple[1] in predicates and triple[0] != triple[2]
     )
-    return World(classes=tuple(sorted(vocabulary.own_classes - parts())), triples=tuple(triples))
+    classes = tuple(sorted(vocabulary.own_classes - parts()))
+    return World(classes=classes, triples=tuple(triples), photographed=True)
 
 
 def _drawn_world() -> World:
