@@ -11,10 +11,11 @@ import pytest
 from prompt_parts import StripeReader, Stripes, prompt_suite, stripes
 from runner_helpers import assert_equal_records, go, records
 
+from medtest.core.errors import ExitCode
 from medtest.core.files.by_content import PictureFiles
 from medtest.core.records import PICTURES
 from medtest.readers.base import ReadingJob
-from medtest.runner.reporting.outcome import RunOutcome
+from medtest.runner.reporting.outcome import Limits, RunOutcome
 from medtest.suite.model import Privacy
 
 
@@ -41,6 +42,17 @@ def test_a_run_keeps_pictures_by_content_and_scenes_in_records(tmp_path: Path) -
         for name in pictures(outcome):
             assert PictureFiles(outcome.systems[0].folder / PICTURES).read("images", name).shape == (48, 48, 3)
         assert go(prompt_suite(server.base_url), tmp_path).systems[0].cases_executed == 0 and len(server.asked) == 9
+
+
+def test_strips_of_finished_cases_are_drawn_and_nobody_is_asked(tmp_path: Path) -> None:
+    with stripes() as server:
+        suite = prompt_suite(server.base_url)
+        go(suite, tmp_path, limits=Limits(samples=0))
+        again = go(suite, tmp_path, limits=Limits(samples=3))
+        assert len(server.asked) == 9
+    assert again.stopped is ExitCode.OK
+    assert not any("not open" in notice for notice in again.notices)
+    assert list((again.systems[0].folder / "samples").rglob("*.*"))
 
 
 def test_what_a_service_forgets_and_refuses_is_found(tmp_path: Path) -> None:

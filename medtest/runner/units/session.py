@@ -80,7 +80,9 @@ class Session:
         recorder = Recorder(
             parts=self.parts, systems=self._systems, maker=self._maker(), outbox=outbox, searcher=self._searcher()
         )
-        asking = [system for system in self._systems if draws_calls(system)] if job.folders else []
+        # Strips show stored answers: nobody is asked.
+        asks = bool(job.folders) and not job.as_needed
+        asking = [system for system in self._systems if draws_calls(system)] if asks else []
         stage = self._stage(device) if asking else None
         self._asking = (
             AskingRunner(recorder, asking, self.names, self._memory, stage, job.batch_seconds) if asking else None
