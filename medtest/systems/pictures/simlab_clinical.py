@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from medtest.api.faulty.faults import Faults
-from medtest.core.cases import Json
 from medtest.simlab.config import Config
 from medtest.simlab.drawing.clinical import REVISION
 from medtest.simlab.drawing.clinical.defects import ClinicalDefects
 from medtest.systems.answering.simulated import RATE
-from medtest.systems.pictures.simlab_images import SimlabImages, SimlabImagesSettings
+from medtest.systems.pictures.simlab_images import Refusal, SimlabImages, SimlabImagesSettings, product_defects
 
 _Defect = Literal[
     "sides_swapped",
@@ -24,7 +23,6 @@ _Defect = Literal[
     "anatomy_refused",
     "bystanders_leaked",
 ]
-_Refusal = Literal["policy", "empty_list", "empty_base64"]
 
 
 class ClinicalDefectSettings(BaseModel):
@@ -54,12 +52,11 @@ class ClinicalDefectSettings(BaseModel):
     anatomy_refused: float = RATE
     bystanders_leaked: float = RATE
     anew: list[_Defect] = []
-    refused_as: list[_Refusal] = Field(default=["policy", "empty_list", "empty_base64"], min_length=1)
+    refused_as: list[Refusal] = Field(default=["policy", "empty_list", "empty_base64"], min_length=1)
 
     def drawn(self) -> ClinicalDefects:
         """Return the defects as the product's own type."""
-        values = self.model_dump()
-        return ClinicalDefects(**{**values, "anew": tuple(sorted(self.anew)), "refused_as": tuple(self.refused_as)})
+        return product_defects(ClinicalDefects, self)
 
 
 class SimlabClinicalSettings(SimlabImagesSettings):
@@ -84,16 +81,6 @@ class SimlabClinical(SimlabImages):
 
     settings: SimlabClinicalSettings
 
-    def fingerprint(self) -> dict[str, Json]:
-        """Return everything beyond the settings that determines its pictures: the product's revision."""
-        return {"product": REVISION}
-
-    def config(self) -> Config:
-        """Return the server's configuration, without its key."""
-        own = self.settings
-        return Config(
-            seed=own.product_seed,
-            clinical=own.defects.drawn(),
-            faults=Faults(**own.faults.model_dump()),
-            threads=own.painters,
-        )
+    def with_defects(self, config: Config) -> Config:
+        """Return a server's configuration with the defects of this system's product."""
+        return replace(config, clinical=self.settings.defects.drawn())

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from dataclasses import replace
+from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -33,7 +34,15 @@ _Defect = Literal[
     "blank_pictures",
     "clutter_dropped",
 ]
-_Refusal = Literal["policy", "empty_list", "empty_base64"]
+Refusal: TypeAlias = Literal["policy", "empty_list", "empty_base64"]
+"""Form of a refusal."""
+DefectsT = TypeVar("DefectsT")
+
+
+def product_defects(kind: type[DefectsT], settings: BaseModel) -> DefectsT:
+    """Convert settings of defects to the product's own type."""
+    values = settings.model_dump()
+    return kind(**{**values, "anew": tuple(sorted(values["anew"])), "refused_as": tuple(values["refused_as"])})
 
 
 class DrawingDefectSettings(BaseModel):
@@ -75,12 +84,11 @@ class DrawingDefectSettings(BaseModel):
     blank_pictures: float = RATE
     clutter_dropped: float = RATE
     anew: list[_Defect] = []
-    refused_as: list[_Refusal] = Field(default=["policy", "empty_list", "empty_base64"], min_length=1)
+    refused_as: list[Refusal] = Field(default=["policy", "empty_list", "empty_base64"], min_length=1)
 
     def drawn(self) -> DrawingDefects:
         """Return the defects as the product's own type."""
-        values = self.model_dump()
-        return DrawingDefects(**{**values, "anew": tuple(sorted(self.anew)), "refused_as": tuple(self.refused_as)})
+        return product_defects(DrawingDefects, self)
 
 
 class SimlabImagesSettings(OpenAIImagesSettings):
@@ -136,17 +144,17 @@ class SimlabImages(SimulatedServer, OpenAIImages):
 
     def fingerprint(self) -> dict[str, Json]:
         """Return everything beyond the settings that determines its pictures: the product's revision."""
-        return {"product": REVISION}
+        return {"product": self.revision}
 
     def config(self) -> Config:
         """Return the server's configuration, without its key."""
         own = self.settings
-        return Config(
-            seed=own.product_seed,
-            drawing=own.defects.drawn(),
-            faults=Faults(**own.faults.model_dump()),
-            threads=own.painters,
-        )
+        faults = Faults(**own.faults.model_dump())
+        return self.with_defects(Config(seed=own.product_seed, faults=faults, threads=own.painters))
+
+    def with_defects(self, config: Config) -> Config:
+        """Return a server's configuration with the defects of this system's product."""
+        return replace(config, drawing=self.settings.defects.drawn())
 
     def request(self, call: Asking) -> Request:
         """Return the request of a call; announces the earlier prompt if the product keeps session state."""
