@@ -93,8 +93,38 @@ def test_a_bystander_is_changed_where_there_is_one_and_added_where_there_is_none
     assert words("bystander", "CXR of a 64F: effusion", among=["sex"]) == {"CXR of a 64M: effusion"}
     assert words("bystander", "CXR: effusion", among=["sex"]) == {"CXR of a man: effusion", "CXR of a woman: effusion"}
     ages = words("bystander", "CXR of a 30-year-old man: effusion", draws=60, among=["age"])
-    assert "CXR of a 85-year-old man: effusion" in ages
-    assert not ages & {f"CXR of a {age}-year-old man: effusion" for age in range(16, 45)}
+    assert "CXR of an 85-year-old man: effusion" in ages
+    assert not ages & {
+        f"CXR of {article} {age}-year-old man: effusion" for article in ("a", "an") for age in range(16, 45)
+    }
+
+
+def test_articles_agree_with_the_words_that_follow_them() -> None:
+    ages = words("bystander", "CXR of a 30-year-old man: effusion", draws=60, among=["age"])
+    assert {"CXR of an 85-year-old man: effusion", "CXR of a 65-year-old man: effusion"} <= ages
+    assert "CXR of an 80-year-old man: effusion" in words("bystander", "CXR of a man: effusion", 60, among=["age"])
+    colours = words("attribute", "Colonoscopy image of a red polyp", draws=60, among=["colour"])
+    assert {"Colonoscopy image of an orange polyp", "Colonoscopy image of a blue polyp"} <= colours
+    scope = "endoscopy image taken with an Olympus scope: tube"
+    assert words("bystander", scope, among=["scanner"]) == {
+        scope.replace("an Olympus", "a Fujifilm"),
+        scope.replace("an Olympus", "a Pentax"),
+    }
+
+
+def test_a_number_comes_before_the_attributes() -> None:
+    assert words("count", "CXR: right lung nodule", most=2) == {"CXR: two right lung nodules"}
+    assert words("count", "Red polyp in a colonoscopy image", most=2) == {"Two red polyps in a colonoscopy image"}
+    assert words("count", "Polyp in a colonoscopy image", most=2) == {"Two polyps in a colonoscopy image"}
+
+
+def test_a_finding_that_was_negated_is_joined_to_the_picture() -> None:
+    assert words("negation", "Chest film without effusion") == {"Chest film with an effusion"}
+    assert words("negation", "CXR of a man, no effusion") == {"CXR of a man, an effusion"}
+
+
+def test_sides_in_capitals_change_as_well() -> None:
+    assert words("side", "LEFT EFFUSION ON A CHEST FILM") == {"RIGHT EFFUSION ON A CHEST FILM"}
 
 
 def follow_ups(name: str) -> list[tuple[Pool, FollowUp]]:

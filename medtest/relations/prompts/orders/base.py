@@ -6,6 +6,7 @@ again: it must say exactly the changed order, or the case is not applicable. The
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -15,10 +16,14 @@ import numpy as np
 
 from medtest.core.cases import Params, PreparedSeed, Prompt
 from medtest.core.errors import NotApplicable
+from medtest.language.captions import inflection
 from medtest.language.orders import NotControlled, Order, OrderedFinding, OrderReading, order_pool, read_order
 from medtest.language.orders.vocabulary import FindingWords, vocabulary
 from medtest.relations.base import RelationSettings
 from medtest.relations.prompts.base import PromptRelation, prompt_of
+
+_ARTICLE = re.compile(r"(?<!\S)(an?)\s+$", re.I)
+"""Indefinite article at the end of the text before a replacement."""
 
 
 class OrderRelationSettings(RelationSettings):
@@ -146,10 +151,22 @@ def reading_of(prompt: Prompt) -> OrderReading:
 
 
 def edited(text: str, edits: Sequence[Edit]) -> str:
-    """Return a text with the replacements made."""
+    """Return a text with the replacements made, each after the article that its first word takes."""
+    articles = [article for edit in edits if (article := _article_before(text, edit)) is not None]
+    replaced = [at for edit in edits for at in range(edit.start, edit.end)]
+    edits = [*edits, *(article for article in articles if article.start not in replaced)]
     for edit in sorted(edits, key=lambda edit: edit.start, reverse=True):
         text = text[: edit.start] + edit.text + text[edit.end :]
     return text
+
+
+def _article_before(text: str, edit: Edit) -> Edit | None:
+    """Return the replacement of "a" or "an" directly before a replacement; None if there is none."""
+    before = _ARTICLE.search(text, 0, edit.start)
+    if before is None or not edit.text:
+        return None
+    article = inflection.article(edit.text)
+    return Edit(*before.span(1), article.capitalize() if before[1][0].isupper() else article)
 
 
 def like(word: str, old: str, start: int) -> str:

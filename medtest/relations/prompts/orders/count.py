@@ -67,9 +67,18 @@ class CountChange(FindingRelation):
             edits.append(Edit(phrase.start, phrase.end, like(word, phrase.text, phrase.start)))
         for phrase in old[1:]:  # "a single"
             edits.append(Edit(phrase.start, phrase.end + 1, ""))
+        first = min(item.phrases, key=lambda phrase: phrase.start)
         for phrase in item.phrases:
+            text = phrase.text
             if phrase.kind is OrderKind.FINDING:
-                noun = words.plural(item.noun) if number != 1 else item.noun
-                lead = "" if old else f"{word} "
-                edits.append(Edit(phrase.start, phrase.end, f"{lead}{noun}"))
+                text = words.plural(item.noun) if number != 1 else item.noun
+            if phrase is first and not old:  # "red polyp"
+                text = like(f"{word} {_lowered(text, phrase.start)}", phrase.text, phrase.start)
+            if text != phrase.text and phrase not in old:
+                edits.append(Edit(phrase.start, phrase.end, text))
         return edits
+
+
+def _lowered(text: str, start: int) -> str:
+    """Return words without the capital letter that begins a text; abbreviations keep it."""
+    return text[:1].lower() + text[1:] if start == 0 and text[1:2].islower() else text

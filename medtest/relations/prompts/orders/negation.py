@@ -44,6 +44,10 @@ class Negation(FindingRelation):
         item, finding = reading.items[at], reading.order.findings[at]
         new = self.exchanged(finding, params)
         words = finding_words(new, Wording(nouns={finding.name: item.noun}))
+        if new.presence == "ordered" and len(reading.text[: item.start].rstrip()) in {
+            head.end for head in reading.heads
+        }:
+            words = f"with {words}"  # "chest film without effusion"
         edits = [Edit(item.start, item.end, like(words, reading.text[item.start :], item.start))]
         if new.presence == "negated" and at + 1 < len(reading.items):
             following = reading.items[at + 1]

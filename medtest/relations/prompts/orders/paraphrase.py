@@ -11,7 +11,6 @@ from pydantic import Field
 
 from medtest.core.cases import Params
 from medtest.core.errors import NotApplicable
-from medtest.language.captions import inflection
 from medtest.language.orders import Order, OrderReading, vocabulary
 from medtest.language.orders.lexicon import OrderKind, OrderPhrase
 from medtest.language.orders.writing import size_words
@@ -69,21 +68,11 @@ class Paraphrase(OrderRelation):
             ]
         start, text = int(params["start"]), str(params["text"])  # type: ignore[arg-type]
         phrase = next(phrase for phrase in _all_phrases(reading) if phrase.start == start)
-        return [*_article(reading, phrase, text), Edit(start, phrase.end, text)]
+        return [Edit(start, phrase.end, text)]
 
 
 def _all_phrases(reading: OrderReading) -> list[OrderPhrase]:
     return [*reading.heads, *(phrase for item in reading.items for phrase in item.phrases)]
-
-
-def _article(reading: OrderReading, phrase: OrderPhrase, text: str) -> list[Edit]:
-    """Return the replacement of "a" or "an" before a phrase."""
-    before = reading.text[: phrase.start].rstrip()
-    for article in ("a", "an"):
-        if before.lower() == article or before.lower().endswith(f" {article}"):
-            start = len(before) - len(article)
-            return [Edit(start, len(before), like(inflection.article(text), before[start:], start))]
-    return []
 
 
 def _nouns(reading: OrderReading, *, short: bool) -> list[dict[str, Any]]:

@@ -13,8 +13,8 @@ from medtest.language.orders.lexicon import OrderKind
 from medtest.language.orders.vocabulary import FindingWords
 from medtest.relations.prompts.orders.base import Edit, FindingRelation, place
 
-_OTHER = {"left": "right", "right": "left", "Left": "Right", "Right": "Left", "L": "R", "R": "L"}
-_WORD = re.compile(r"\b(?:[lL]eft|[rR]ight|[LR])\b")
+_OTHER = {"left": "right", "right": "left", "l": "r", "r": "l"}
+_WORD = re.compile(r"\b(?:left|right|[lr])\b", re.I)
 
 
 class SideSwap(FindingRelation):
@@ -34,6 +34,12 @@ class SideSwap(FindingRelation):
         """Return the replacement of every word for the side."""
         phrases = [phrase for phrase in reading.items[place(params)].phrases if phrase.kind is OrderKind.SIDE]
         return [
-            Edit(phrase.start, phrase.end, _WORD.sub(lambda match: _OTHER[match.group()], phrase.text))
+            Edit(phrase.start, phrase.end, _WORD.sub(lambda match: _other(match.group()), phrase.text))
             for phrase in phrases
         ]
+
+
+def _other(word: str) -> str:
+    """Return the word for the other side, in capitals where the old one is."""
+    other = _OTHER[word.lower()]
+    return other.upper() if word.isupper() else other.capitalize() if word.istitle() else other
