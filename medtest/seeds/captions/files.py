@@ -12,6 +12,7 @@ The files are untrusted: sizes are bounded before parsing, and all problems go i
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -30,6 +31,8 @@ LONGEST_CAPTION = 2_000
 LONGEST_NAME = 200
 CAPTION_KEYS = ("caption", "captions", "prompt", "text", "sentence")
 IMAGE_KEYS = ("image", "image_id", "imageid", "img_id", "file_name", "filename", "file", "id", "cocoid")
+_HALF = re.compile("[\ud800-\udfff]")
+"""Halves of characters, which JSON can hold and UTF-8 cannot."""
 LAYOUTS = (
     "COCO's JSON (images and annotations, or images with sentences), captions by image ({id: [caption, …]}), a list of "
     "captions, CSV with a column caption, or plain text, one caption a line"
@@ -247,6 +250,8 @@ def _caption_problem(image: Any, caption: Any) -> str:
         return "an empty caption"
     if len(caption) > LONGEST_CAPTION:
         return f"a caption of {len(caption):,} characters, more than {LONGEST_CAPTION:,}"
+    if _HALF.search(caption):
+        return "a caption with half a character (a lone surrogate, \\ud800 to \\udfff)"
     if image is not None and (isinstance(image, bool) or not isinstance(image, str | int)):
         return f"{short(image)} where an image's name is expected"
     if len(str(image)) > LONGEST_NAME:

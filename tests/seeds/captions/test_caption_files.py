@@ -149,6 +149,7 @@ def test_loading_needs_a_reference_alone(tmp_path: Path) -> None:
         ("[" * 100_000, "nested too deeply"),
         ('{"1": [3]}', "3 where a caption is expected"),
         ('{"1": ["  "]}', "an empty caption"),
+        ('{"1": ["A dog \\ud83d on a bed"]}', "half a character"),
         (json.dumps({"1": ["x" * 3000]}), "a caption of 3,000 characters"),
         (json.dumps([{"image": [1], "caption": "A dog."}]), "[1] where an image's name is expected"),
         (json.dumps([{"picture": 1}]), "nothing where a caption is expected"),
