@@ -147,3 +147,11 @@ def test_a_run_reads_reviewed_prompts_first_and_says_how_many(target: Path, word
     assert any("1 of 3 prompts have a reviewed pool" in notice for notice in notices)
     assert {"zebra": 3} in after.values() and {"zebra": 3} not in before.values()
     assert digest != reviewed_digest
+
+
+@pytest.mark.parametrize("count", [0, -3, 10**12])
+def test_a_file_with_numbers_that_no_reading_has_is_one_message(count: int, target: Path) -> None:
+    pool = {"entities": [["dog", count, []]], "triples": []}
+    target.write_text(json.dumps({MARK: 1, "prompts": {"dogs": {"verdict": "accepted", "pool": pool, "absent": []}}}))
+    with pytest.raises(UserMistakes, match="no number of things"):
+        read_reviews(target)

@@ -15,7 +15,14 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from medtest.core.errors import UserMistakes
 from medtest.core.scenes import Entity, Pool, Triple, alphabetical
 from medtest.language.captions.reading.result import MEANINGS, PromptReading
-from medtest.language.captions.reading.reviewed import Review, Verdict, read_reviews, reviewed_reading, write_review
+from medtest.language.captions.reading.reviewed import (
+    MOST_COUNT,
+    Review,
+    Verdict,
+    read_reviews,
+    reviewed_reading,
+    write_review,
+)
 from medtest.study.server.guard import Guard, Site
 from medtest.study.server.pages import Refused, SitePages, template
 
@@ -37,7 +44,7 @@ class PostedEntity(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     name: Name
-    count: Annotated[int, Field(ge=1, le=999)] | None = None
+    count: Annotated[int, Field(ge=1, le=MOST_COUNT)] | None = None
     attributes: Annotated[list[Name], Field(max_length=_MOST)] = []
 
 

@@ -20,6 +20,8 @@ MARK = "medtest_reviewed_prompts"
 VERSION = 1
 Verdict: TypeAlias = Literal["accepted", "corrected"]
 _MOST_BYTES = 256 * 2**20
+MOST_COUNT = 99_999
+"""Greatest number of one thing; readings have no greater one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,7 +128,10 @@ def _review(text: str, entry: Mapping[str, Any]) -> Review:
     absent = [[str(name) for name in names] for names in entry.get("absent", ())]
     if any(not 1 <= len(names) <= 3 for names in absent):
         raise ValueError(f"no names of what {text[:60]!r} denies")
-    reading = reviewed_reading(text, Pool.of_json(entry["pool"]), absent)
+    pool = Pool.of_json(entry["pool"])
+    if any(entity.count is not None and not 1 <= entity.count <= MOST_COUNT for entity in pool.entities):
+        raise ValueError(f"no number of things in {text[:60]!r}: 1 to {MOST_COUNT:,} are allowed")
+    reading = reviewed_reading(text, pool, absent)
     return Review(verdict=verdict, reading=reading, at=str(entry.get("at", "")))
 
 
