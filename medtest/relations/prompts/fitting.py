@@ -213,7 +213,7 @@ def check_addition(text: str, anchor: str, predicate: str, name: str) -> None:
         bound += [token.word for token in tokens if token.tag in VERBS and _base(token) not in _addition("calm")]
         bound += sorted(spelt & {"with", "and", "in"})
     if bound:
-        raise NotApplicable(f"{predicate!r} {name!r} may not fit its own words: {bound[0]!r}")
+        raise NotApplicable(f"the relation {predicate!r} {name!r} may not fit its own words: {bound[0]!r}")
     places = _mentions(tokens, anchor)
     if _counts_wrong(tokens, places):
         raise NotApplicable(f"its own words have {anchor!r} in the singular after a number")

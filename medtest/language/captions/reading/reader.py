@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from medtest.core.scenes import Absence, Entity, Pool, Triple, alphabetical
@@ -39,11 +38,6 @@ def read_prompt(text: str, parser: CaptionParser | None = None) -> PromptReading
         :data:`~medtest.language.captions.reading.result.REFUSING`; its pool is then a guess or empty.
     """
     return _Reader(text, parser).reading()
-
-
-def read_prompts(texts: Iterable[str], parser: CaptionParser | None = None) -> Iterator[PromptReading]:
-    """Yield the readings of many prompts, in their order."""
-    return (read_prompt(text, parser) for text in texts)
 
 
 @dataclass(slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from medtest.core.scenes import Absence, Pool
 
@@ -107,41 +107,6 @@ class PromptReading:
             absent=tuple(sorted(absent)),
             denied=tuple(absence for absence in denied if len(absence) > 1),
         )
-
-    def as_json(self) -> dict[str, Any]:
-        """Convert to JSON values, by attribute, with ``confidence``."""
-        return {
-            "text": self.text,
-            "pool": self.pool.as_json(),
-            "command": self.command,
-            "tags": list(self.tags),
-            "absent": [list(absence) for absence in self.absent],
-            "measures": [list(measure) for measure in self.measures],
-            "confidence": self.confidence,
-            "reasons": [str(reason) for reason in self.reasons],
-            "details": [[str(reason), words] for reason, words in self.details],
-        }
-
-    @classmethod
-    def of_json(cls, value: Any) -> PromptReading:
-        """Create a reading from the result of :meth:`as_json`.
-
-        Raises:
-            ValueError: The value has another form.
-        """
-        try:
-            return cls(
-                text=str(value["text"]),
-                pool=Pool.of_json(value["pool"]),
-                command=str(value.get("command", "")),
-                tags=tuple(map(str, value.get("tags", ()))),
-                absent=tuple(tuple(map(str, absence)) for absence in value.get("absent", ())),
-                measures=tuple((int(index), str(words)) for index, words in value.get("measures", ())),
-                reasons=tuple(map(ReadingReason, value.get("reasons", ()))),
-                details=tuple((ReadingReason(reason), str(words)) for reason, words in value.get("details", ())),
-            )
-        except (TypeError, KeyError, AttributeError) as error:
-            raise ValueError(f"no reading of a prompt ({error})") from None
 
 
 def _denies_a_thing(absence: Absence) -> bool:
