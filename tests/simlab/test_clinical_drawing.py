@@ -109,3 +109,18 @@ def test_pictures_are_the_same_for_the_same_request_and_of_the_kind_ordered() ->
     for prompt in ("Colonoscopy image showing a red polyp", "Capsule endoscopy frame showing bleeding"):
         picture = artist.paint(artist.draw(prompt), 128).astype(int)
         assert picture[..., 0].mean() > picture[..., 2].mean() + 20  # mucosa
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "Chest film: left mass of 30 cm",
+        "Chest film: nodule of 99999999999999 cm",
+        "Colonoscopy: polyp of 0.001 mm",
+        "Chest film: \N{SUPERSCRIPT TWO} nodules",
+        f"Chest film: {'9' * 5000} nodules",
+    ],
+)
+def test_odd_sizes_and_numbers_are_drawn(prompt: str) -> None:
+    artist = Artist()
+    assert artist.paint(artist.draw(prompt), 128).shape == (128, 128, 3)

@@ -16,6 +16,8 @@ from medtest.phantoms.labelled import LabelledPhantom
 
 ROUND = {"nodule": 22.0, "mass": 45.0}
 """Round opacities, with the diameter in millimetres if none is asked for."""
+LARGEST = 180.0
+"""Largest diameter in millimetres that fits into a lung."""
 _SIDES = {"left": 1, "right": -1}
 _STRENGTH = (0.6, 0.95)
 
@@ -27,7 +29,7 @@ class FilmFinding:
     Attributes:
         name: One of the fourteen findings.
         side: The patient's ``left`` or ``right``, ``bilateral``, or "" for a drawn one.
-        millimetres: Diameter of a round opacity; None for the default.
+        millimetres: Diameter of a round opacity, at most :data:`LARGEST`; None for the default.
     """
 
     name: str
@@ -105,7 +107,7 @@ def _draw(
             drawn.traces[name] = {**drawn.traces[name], "side": "both"}  # type: ignore[dict-item]
     for number, finding in enumerate(findings):
         if finding.name in ROUND:
-            millimetres = finding.millimetres or ROUND[finding.name]
+            millimetres = min(finding.millimetres or ROUND[finding.name], LARGEST)
             for half in (-1, 1) if finding.side == "bilateral" else (_SIDES[finding.side],):
                 add_opacity(part(f"opacity {number} {half}"), chest, half, millimetres, drawn)
     return drawn

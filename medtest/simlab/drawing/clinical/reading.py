@@ -15,7 +15,7 @@ FILM, SCOPE, CAPSULE = "film", "scope", "capsule"
 SOME = 2
 """Number of things drawn for a plural without a number."""
 MOST_OF_A_KIND = 9
-_MOST_CHARACTERS = 8000
+_MOST_CHARACTERS, _MOST_DIGITS = 8000, 9
 _BREAK = re.compile(r"([,;:]|\.(?!\d)|\b(?:or|nor|and|but|with(?! size)|showing|shows|demonstrating|depicting)\b)")
 _NO = re.compile(r"\b(no|not|zero|without|absence|negative for|free of)\b")
 _MAYBE = re.compile(r"\b(possibl[ey]|probable|suspected|suspicion|questionable|cannot exclude)\b")
@@ -159,8 +159,8 @@ def _count(rest: str) -> int:
     """Return the number before a noun, 0 for none."""
     before = _AGE.sub(" ", _SIZE.sub(" ", rest.split("#")[0]))
     for word in reversed(before.split()):
-        if word.isdigit():
-            return min(int(word), MOST_OF_A_KIND)
+        if word.isdecimal():
+            return min(int(word[:_MOST_DIGITS]), MOST_OF_A_KIND)
         if word in _NUMBERS[1:]:
             return _NUMBERS.index(word)
         if word in ("single", "solitary", "a", "an"):
