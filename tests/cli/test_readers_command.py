@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from medtest.cli.app import run_app
-from medtest.cli.data.labelled import scene_pictures
+from medtest.cli.data.labelled import capsule_pictures, film_pictures, question_pictures, scene_pictures
 from medtest.core.cases import Image, image_sha256
 from medtest.core.errors import MedtestError, UserMistakes
 from medtest.core.scenes import Scene
@@ -128,6 +128,15 @@ def test_drawn_scenes_are_the_same_again_and_one_who_sees_them_whole_has_a_full_
     assert all(row.seen == row.present and row.spurious == 0 for row in card.rows)
     assert all(row.present + row.absent == 30 for row in classes)
     assert sum(row.reliable for row in predicates) == len(PREDICATES)
+
+
+@pytest.mark.parametrize("drawn", [scene_pictures, question_pictures, film_pictures, capsule_pictures])
+def test_only_the_pictures_of_a_batch_are_drawn(drawn: Callable[[int, int], LabelledPictures]) -> None:
+    many = drawn(100_000, 5).pictures  # drawing all of them would take an hour, and 20 GB
+    assert len(many) == 100_000
+    batch = many[99_998:100_004]
+    assert [picture.name.split()[-1] for picture in batch] == ["99998", "99999"]
+    assert image_sha256(batch[1].pixels()) == image_sha256(many[99_999].pixels())
 
 
 @pytest.mark.parametrize(

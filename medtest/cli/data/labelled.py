@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, overload
 
 import numpy as np
 
@@ -19,6 +20,31 @@ POLYP: Final = "polyp"
 _PARIS: Final = {"ip": "Paris Ip", "is": "Paris Is", "iia": "Paris IIa"}
 
 
+class DrawnPictures(Sequence[LabelledPicture]):
+    """Pictures that are drawn when they are reached, so that memory holds those of one batch.
+
+    Args:
+        count: Number of pictures.
+        draw: Returns a picture by its number.
+    """
+
+    def __init__(self, count: int, draw: Callable[[int], LabelledPicture]) -> None:
+        self._numbers, self._draw = range(count), draw
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @overload
+    def __getitem__(self, index: int) -> LabelledPicture: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[LabelledPicture]: ...
+
+    def __getitem__(self, index: int | slice) -> LabelledPicture | list[LabelledPicture]:
+        numbers = self._numbers[index]
+        return self._draw(numbers) if isinstance(numbers, int) else [self._draw(number) for number in numbers]
+
+
 def scene_pictures(count: int, seed: int) -> LabelledPictures:
     """Return drawn scenes (:mod:`medtest.phantoms.scenes`) with classes, colours and relations of their boxes.
 
@@ -30,7 +56,7 @@ def scene_pictures(count: int, seed: int) -> LabelledPictures:
     from medtest.readers.pictures.spatial import PREDICATES
 
     return LabelledPictures(
-        pictures=[_scene(seed, index) for index in range(count)],
+        pictures=DrawnPictures(count, partial(_scene, seed)),
         classes=frozenset(CLASSES),
         predicates=frozenset(PREDICATES),
         attributes=frozenset(COLOURS),
@@ -63,19 +89,19 @@ def question_pictures(count: int, seed: int) -> LabelledPictures:
     from medtest.language.orders.contents import PARIS, SIZES
     from medtest.phantoms.questions.plan import COLOURS, DISEASES, INSTRUMENTS
 
-    pictures = [
-        LabelledPicture(
-            name=f"question phantom {index}",
-            pixels=partial(_question_pixels, index, seed),
-            truth=Scene(entities=_endoscopic_findings(index, seed)),
-        )
-        for index in range(count)
-    ]
     return LabelledPictures(
-        pictures=pictures,
+        pictures=DrawnPictures(count, partial(_endoscopy, seed)),
         classes=frozenset({POLYP, *DISEASES, *INSTRUMENTS}),
         attributes=frozenset((*SIZES, *COLOURS, *PARIS)),
         data=f"{count:,} drawn question phantoms, seed {seed}",
+    )
+
+
+def _endoscopy(seed: int, index: int) -> LabelledPicture:
+    return LabelledPicture(
+        name=f"question phantom {index}",
+        pixels=partial(_question_pixels, index, seed),
+        truth=Scene(entities=_endoscopic_findings(index, seed)),
     )
 
 
@@ -107,7 +133,7 @@ def film_pictures(count: int, seed: int) -> LabelledPictures:
     from medtest.phantoms.chest import NAMES
 
     return LabelledPictures(
-        pictures=[_film(_APART + seed, index) for index in range(count)],
+        pictures=DrawnPictures(count, partial(_film, _APART + seed)),
         classes=frozenset(NAMES),
         attributes=frozenset(SIDES),
         data=f"{count:,} drawn chest films, seed {seed}",
@@ -135,7 +161,7 @@ def capsule_pictures(count: int, seed: int) -> LabelledPictures:
     from medtest.systems.classification.heads import CAPSULE_FINDINGS
 
     return LabelledPictures(
-        pictures=[_capsule_frame(_APART + seed, index) for index in range(count)],
+        pictures=DrawnPictures(count, partial(_capsule_frame, _APART + seed)),
         classes=frozenset(CAPSULE_FINDINGS.names),
         data=f"{count:,} drawn capsule frames, seed {seed}",
     )
