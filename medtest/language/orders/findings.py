@@ -61,6 +61,19 @@ def presence_clashes(findings: Sequence[OrderedFinding], *, normal: bool) -> lis
     ]
 
 
+def check_repeats(findings: Sequence[OrderedFinding]) -> None:
+    """Check that a finding without a number is ordered once: two effusions on two sides are a bilateral one.
+
+    Raises:
+        NotControlled: One is ordered more than once.
+    """
+    words = vocabulary().findings
+    names = [finding.name for finding in findings if finding.presence == "ordered" and not words[finding.name].counted]
+    repeated = next((name for name in names if names.count(name) > 1), None)
+    if repeated is not None:
+        raise NotControlled("two_statements", f"orders {words[repeated].words[0]} more than once; write it once")
+
+
 def is_whole(finding: OrderedFinding) -> bool:
     """Return True if a finding has no attribute, so that its negation excludes its whole class."""
     return finding.side is None and finding.size_mm is None and not finding.paris and not finding.colour

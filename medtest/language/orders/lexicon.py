@@ -71,16 +71,22 @@ class OrderPhrase:
 _Entry = tuple[tuple[str, ...], OrderKind, Any]
 _JOINTS = (",", ";", ".", ":", "and", "or", "nor", "but")
 _UNITS = {"mm": 1.0, "cm": 10.0}
+_TWO_NUMBERS = re.compile(r"\d+(?:\s*-\s*|,)\d+")
+"""A range ("5-10 mm") or a decimal comma, whose halves would be read as a count and a size."""
 
 
 def phrases_of(text: str) -> tuple[ModalityWords, list[OrderPhrase]]:
     """Return the kind of picture that a text names, and its phrases.
 
     Raises:
-        NotControlled: It is too long, names no kind of picture or two, or has words that the vocabulary lacks.
+        NotControlled: It is too long, names no kind of picture or two, or has words or numbers that the vocabulary
+            lacks.
     """
     if len(text) > MOST_CHARACTERS:
         raise NotControlled("too_long", f"has {len(text)} characters; {MOST_CHARACTERS} are allowed")
+    pair = _TWO_NUMBERS.search(text)
+    if pair is not None:
+        raise NotControlled("unknown_words", f'has "{pair.group()}"; write one number, with a point before decimals')
     matches = list(TOKEN.finditer(text))
     words = [folded(match.group()) for match in matches]
     modality = _modality(words)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from medtest.language.orders.findings import finding_of, presence_clashes
+from medtest.language.orders.findings import check_repeats, finding_of, presence_clashes
 from medtest.language.orders.lexicon import OrderKind, OrderNoun, OrderPhrase, phrases_of
 from medtest.language.orders.order import Contradiction, NotControlled, Order, OrderedFinding
 
@@ -124,6 +124,7 @@ def read_order(text: str) -> OrderReading:
         finding, more = finding_of(draft.phrases, draft.presence)
         findings.append(finding)
         clashes += more
+    check_repeats(findings)
     normal = any(phrase.kind is OrderKind.NORMAL for phrase in heads)
     if not findings and not normal:
         raise NotControlled("no_content", 'names no finding and does not say "normal"')
@@ -242,7 +243,17 @@ def _attach(drafts: list[_Draft], chunk: _Chunk) -> None:
         return
     if not drafts or chunk.joint in (".", ";", ":") or chunk.has(_OF_HEADS):
         raise NotControlled("loose_words", f'has "{own[0].text}" without a finding')
-    drafts[-1].phrases += own
+    drafts[-1].phrases = _with_both_sides(drafts[-1].phrases, own) if chunk.joint == "and" else drafts[-1].phrases + own
+
+
+def _with_both_sides(phrases: list[OrderPhrase], more: list[OrderPhrase]) -> list[OrderPhrase]:
+    """Return the phrases of a finding and further ones; two sides joined by "and" are one phrase for both."""
+    first = next((phrase for phrase in phrases if phrase.kind is OrderKind.SIDE), None)
+    second = more[0]
+    if first is None or second.kind is not OrderKind.SIDE or {first.value, second.value} != {"left", "right"}:
+        return phrases + more
+    both = OrderPhrase(OrderKind.SIDE, "bilateral", first.start, second.end, f"{first.text} and {second.text}")
+    return [both if phrase is first else phrase for phrase in phrases] + more[1:]
 
 
 def _together(chunk: _Chunk) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import PurePosixPath
 from typing import ClassVar, Literal
 
@@ -12,9 +13,9 @@ from medtest.language.orders import NotControlled, order_pool, read_order
 from medtest.language.orders.order import REASONS
 from medtest.seeds.base import SeedProblem
 from medtest.seeds.captions.base import Candidate, Prompts, PromptSeedSettings, PromptSource
-from medtest.seeds.captions.files import BadRow, read
+from medtest.seeds.captions.files import BadRow, CaptionRow, read
 from medtest.seeds.captions.source import FiledPrompts, FiledSettings
-from medtest.seeds.folders.files import distinct_ids
+from medtest.seeds.folders.files import ids_in_place
 from medtest.seeds.folders.layout import shown
 
 MODALITY, CASE = "modality", "case"
@@ -81,13 +82,18 @@ class Orders(OrderSource, FiledPrompts):
         path = self._file()
         where = shown(PurePosixPath(path.name))
         rows, bad = read(path, where)
-        for broken in bad:
-            self._keep_place(broken.image or f"line-{broken.number:06d}", broken, where, listing)
-        names = distinct_ids([row.image or f"line-{row.number:06d}" for row in rows])
+        entries: list[CaptionRow | BadRow] = [*rows, *bad]
+        entries.sort(key=lambda entry: entry.number)
+        names = ids_in_place(_names(entries), [isinstance(entry, CaptionRow) for entry in entries])
+        clusters: dict[str, str] = {}
         unread: Counter[str] = Counter()
-        for name, row in zip(names, rows, strict=True):
+        for name, row in zip(names, entries, strict=True):
+            if isinstance(row, BadRow):
+                self._keep_place(name, row, where, listing)
+                continue
             try:
-                listing.candidates.append(self._candidate(name, row.text, cluster=row.image))
+                cluster = clusters.setdefault(row.image, name) if row.image else ""
+                listing.candidates.append(self._candidate(name, row.text, cluster=cluster))
             except NotControlled as error:
                 unread[error.code] += 1
                 place = f"row {row.number}"
@@ -100,3 +106,15 @@ class Orders(OrderSource, FiledPrompts):
             f"{count:,} of {len(rows):,} prompts not sent: each {REASONS[code]}."
             for code, count in sorted(unread.items())
         ]
+
+
+def _names(entries: Sequence[CaptionRow | BadRow]) -> list[str]:
+    """Return a name for each row: its image, with a number from the second prompt of an image on, or its line."""
+    named = [entry.image or f"line-{entry.number:06d}" for entry in entries]
+    prompts: Counter[str] = Counter()
+    for at, entry in enumerate(entries):
+        if isinstance(entry, CaptionRow):
+            prompts[named[at]] += 1
+            if prompts[named[at]] > 1:
+                named[at] += f"\0{prompts[named[at]]}"  # no image's name has this sign
+    return named

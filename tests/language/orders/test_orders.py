@@ -44,6 +44,16 @@ READ: dict[str, tuple[OrderedFinding, ...]] = {
     ),
     "Zero polyps in a colonoscopy image": (OrderedFinding(name="polyp", presence="negated"),),
     "chest film, left and right pleural effusions": (OrderedFinding(name="effusion", side="bilateral"),),
+    "chest film, effusion on the left and right": (OrderedFinding(name="effusion", side="bilateral"),),
+    "chest film, effusion on the right and on the left": (OrderedFinding(name="effusion", side="bilateral"),),
+    "chest film, effusion on the left and right pneumonia": (
+        OrderedFinding(name="effusion", side="left"),
+        OrderedFinding(name="pneumonia", side="right"),
+    ),
+    "chest film with a left nodule and two right nodules": (
+        OrderedFinding(name="nodule", side="left", count=1),
+        OrderedFinding(name="nodule", side="right", count=2),
+    ),
 }
 
 
@@ -72,6 +82,9 @@ def test_patient_scanner_and_style_are_read() -> None:
         ("chest film of a 30-year-old man, 40-year-old, with a mass", "two_statements", "age"),
         ("chest film of a man", "no_content", "no finding"),
         ("chest film with 1e9 nodules", "unknown_words", "e"),
+        ("colonoscopy image with a polyp of 5-10 mm", "unknown_words", "5-10"),  # no five polyps of 10 mm
+        ("colonoscopy image with a polyp of 1,5 cm", "unknown_words", "1,5"),  # no polyp of 5 cm
+        ("chest film with left effusion, right effusion", "two_statements", "pleural effusion"),
         ("chest film " + "with a mass " * 400, "too_long", "2000"),
     ],
 )

@@ -63,6 +63,26 @@ def test_a_file_of_prompts_is_read_and_what_is_not_read_is_counted_by_reason(tmp
     assert 'leaves open whether "pneumothorax" is negated' in orders.problems()[1].reason
 
 
+def test_several_prompts_of_an_image_are_seeds_of_one_cluster(tmp_path: Path) -> None:
+    lines = [
+        "image,caption",
+        "a,CXR: left effusion",
+        "b/x.png,CXR: edema",
+        "a,CXR: hernia",
+        "b_x.png,CXR: mass",
+        "a_2,CXR: mass",
+    ]
+    (tmp_path / "prompts.csv").write_text("\n".join([*lines, ""]), encoding="utf-8")
+    refs = source("orders", tmp_path).refs()
+    assert len({ref.seed_id for ref in refs}) == 5
+    assert refs[0].seed_id == "a"
+    assert [ref.cluster for ref in refs] == ["a", refs[1].seed_id, "a", refs[3].seed_id, refs[4].seed_id]
+    (tmp_path / "prompts.csv").write_text("\n".join([*lines[:3], "a,", *lines[3:], ""]), encoding="utf-8")
+    assert source("orders", tmp_path, on_bad_seed="skip").refs() == refs
+    with pytest.raises(UserMistakes, match="line 4"):
+        source("orders", tmp_path).refs()
+
+
 def test_unread_prompts_may_stop_a_run(tmp_path: Path) -> None:
     (tmp_path / "prompts.txt").write_text("a cat\na dog\n", encoding="utf-8")
     with pytest.raises(UserMistakes, match="names no kind of picture"):
