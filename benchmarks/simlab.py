@@ -24,6 +24,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 
+from benchmarks._answer_rows import frame_of, judged_row
 from benchmarks._sizes import options
 from medtest.core.cases import Address, PreparedSeed, image_sha256
 from medtest.core.errors import NotApplicable
@@ -39,7 +40,7 @@ from medtest.simlab.product import Product, Settings, picture_sha256
 from medtest.simlab.reader import SightReader
 from medtest.simlab.seeing.sight import PictureTraits, Sight
 from medtest.tasks.ask.tables.flips import flip_table
-from medtest.tasks.ask.tables.rows import SOURCE, UNCHANGED, frame_of, judged_row
+from medtest.tasks.ask.tables.rows import SOURCE, UNCHANGED
 
 SUITE_SEED = 4
 SEVERITY = 3

@@ -20,10 +20,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from benchmarks._caption_scores import is_held_out, labelled, score, score_readings
 from medtest.core.errors import MedtestError
 from medtest.core.scenes import Pool, Triple
 from medtest.language.captions.parsers import CaptionParser, parser_of
-from medtest.language.captions.scoring import is_held_out, labelled, score, score_readings
 from medtest.results.cube.intervals import wilson_ends
 
 

@@ -10,8 +10,6 @@ from medtest.core.errors import MissingSystemLibrary
 from medtest.evidence.reading import RunEvidence
 from medtest.runner.reporting.software import ENVIRONMENT, lock_of
 
-SPECIFICATION = "CycloneDX 1.6"
-
 
 def packages_of(runs: Sequence[RunEvidence]) -> tuple[dict[str, str], list[str]]:
     """Return the versions of software, and the statements of runs that they contradict.

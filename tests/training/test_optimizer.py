@@ -21,6 +21,7 @@ from medtest.training.settings.recipe import (
     Recipe,
     Schedule,
 )
+from medtest.training.settings.recipe_files import names_in
 
 
 class Two(torch.nn.Module):
@@ -63,8 +64,8 @@ def formula(schedule: Schedule, step: int, *, steps: int, epoch: int) -> float:
 
 
 RECIPES: list[Recipe] = [
-    *(segmentation.load_recipe(name) for name in segmentation.recipe_names()),
-    *(classification.load_recipe(name) for name in classification.recipe_names()),
+    *(segmentation.load_recipe(name) for name in names_in(segmentation.FOLDER)),
+    *(classification.load_recipe(name) for name in names_in(classification.FOLDER)),
     SegmentationOptions(network="pranet").recipe(),
     SegmentationOptions(network="sanet", warmup=0, last_rate=0.3).recipe(),
 ]
@@ -96,7 +97,7 @@ def test_rates_are_those_of_the_recipe(recipe: Recipe, backbone: bool) -> None:
     ],
 )
 def test_published_rates_fall_when_their_authors_say(name: str, epochs: dict[int, float]) -> None:
-    room = segmentation if name in segmentation.recipe_names() else classification
+    room = segmentation if name in names_in(segmentation.FOLDER) else classification
     recipe = room.load_recipe(name)
     found = factors(recipe.schedule, steps=recipe.steps_of(7), epoch=7, many=7 * max(epochs))
     assert {epoch: found[7 * (epoch - 1)] for epoch in epochs} == pytest.approx(epochs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, TypeAlias
+from typing import Final
 
 import cv2
 import numpy as np
@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from medtest.phantoms.drawing import grain, noise, to_bytes
 from medtest.phantoms.fields import Field, as_field
 from medtest.phantoms.scenes.paint import Levels, muted
-
-_Levels: TypeAlias = NDArray[np.float32]
 
 
 def background(size: int, rng: np.random.Generator, clutter: int) -> NDArray[np.uint8]:

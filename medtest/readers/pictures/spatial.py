@@ -47,8 +47,6 @@ MOST_RELATED: Final = 24
 """Maximum number of entities for relations, by score, because the number of pairs grows with the square."""
 PREDICATES: Final = ("above", "behind", "in", "in front of", "left of", "near", "on", "right of", "under")
 """All predicates that follow from boxes."""
-REVERSE: Final = {"left of": "right of", "above": "under", "in front of": "behind", "near": "near"}
-"""Predicates that hold for a pair exactly if another one holds for the reversed pair."""
 _NOTHING: Final = 1e-6
 
 

@@ -135,17 +135,6 @@ class Perturb(Relation):
         by_severity = self.scale_unit == BY_SEVERITY
         return float(severity) if by_severity else self.scale_of(self.settings.levels[severity])
 
-    def varied(self, params: Params, argument: str, value: float) -> dict[str, Any]:
-        """Return the parameters of a case with one numeric argument of the class changed, and the same draws.
-
-        Args:
-            params: From :meth:`sample`.
-            argument: Name of the argument.
-            value: Its new value.
-        """
-        arguments = {**cast(Mapping[str, Any], params["arguments"]), argument: value}
-        return {**params, "arguments": arguments}
-
     def apply(self, seed: PreparedSeed, params: Params) -> FollowUp:
         """Change the picture; a class that moves nothing leaves the black frame unchanged.
 

@@ -14,7 +14,6 @@ from medtest.relations.perturb.values import pixels, planes, seeded_torch
 
 _SIZE = "it changes the size of the picture"
 _CONTENTS = "it needs other transforms, pictures, tensors or code"
-_NUMBERS = "it changes the type of the numbers, not the picture"
 _PACKAGE = "torchvision.transforms.v2."
 _MODULES = ("_augment", "_auto_augment", "_color", "_geometry")
 

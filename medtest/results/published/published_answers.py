@@ -9,7 +9,6 @@ import csv
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from statistics import fmean
 
 from medtest.core.files.paths import package_folder
 from medtest.language.questions.questions import find
@@ -56,13 +55,3 @@ def published() -> Mapping[str, PublishedAccuracy]:
                 kept=row["kept_after_deletion"] == "True",
             )
     return rows
-
-
-def averages(*, kept_only: bool) -> tuple[float, float]:
-    """Return the mean accuracies on originals and on perturbed images.
-
-    Args:
-        kept_only: Average over the 14 kept questions instead of all 18.
-    """
-    rows = [row for row in published().values() if row.kept or not kept_only]
-    return fmean(row.source for row in rows), fmean(row.perturbed for row in rows)

@@ -6,7 +6,7 @@ any source: the published text format, CSV, or the records of a run.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -164,8 +164,3 @@ def merged_series(series: Series, min_step: float) -> Series:
         min_step=min_step,
     )
     return replace(merged, seeds=series.seeds)
-
-
-def names_of(series: Iterable[Series]) -> tuple[str, ...]:
-    """Return the algorithms' names in order."""
-    return tuple(curve.name for curve in series)

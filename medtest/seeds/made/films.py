@@ -179,11 +179,6 @@ class Films(SeedSource):
         """Problems of films: frame sizes, and a ground truth for every frame if there is any."""
         return {name: problem for name in self._found if (problem := self._problem(name)) is not None}
 
-    @property
-    def _usable_films(self) -> list[str]:
-        """Names of the usable films."""
-        return [name for name in self._found if name not in self._wrong]
-
     def _problem(self, name: str) -> SeedProblem | None:
         path = (self.root or Path()) / name
         try:

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from medtest.training.defences.defence import Defence
 from medtest.training.settings.recipe import Recipe, RecipeTable, Validation
-from medtest.training.settings.recipe_files import load_file, names_in
+from medtest.training.settings.recipe_files import load_file
 
 FOLDER = Path(__file__).parent / "recipes"
 
@@ -134,11 +134,6 @@ class ClassifierRecipe(Recipe):
         else:
             facts["defence"].pop("whose")
         return facts
-
-
-def recipe_names() -> tuple[str, ...]:
-    """Return the names of the bundled recipes."""
-    return names_in(FOLDER)
 
 
 def load_recipe(name: str, changes: Mapping[str, Any] | None = None) -> ClassifierRecipe:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from medtest.training.settings.recipe import Recipe, RecipeTable, Validation
-from medtest.training.settings.recipe_files import load_file, names_in
+from medtest.training.settings.recipe_files import load_file
 
 FOLDER = Path(__file__).parent / "recipes"
 
@@ -180,11 +180,6 @@ class SegmentationRecipe(Recipe):
         if self.schedule.kind == "milestones" and self.epochs is None:
             raise ValueError("milestones are counted in epochs: give epochs")
         return self
-
-
-def recipe_names() -> tuple[str, ...]:
-    """Return the names of the bundled recipes."""
-    return names_in(FOLDER)
 
 
 def load_recipe(name: str, changes: Mapping[str, Any] | None = None) -> SegmentationRecipe:

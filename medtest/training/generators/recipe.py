@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from medtest.training.settings.recipe import Recipe, Validation
-from medtest.training.settings.recipe_files import load_file, names_in
+from medtest.training.settings.recipe_files import load_file
 
 FOLDER = Path(__file__).parent / "recipes"
 
@@ -46,11 +46,6 @@ class GeneratorRecipe(Recipe):
     most_batches: int | None = Field(default=None, ge=1)
     seed: int = Field(default=0, ge=0)
     watching: GeneratorWatching = GeneratorWatching()
-
-
-def recipe_names() -> tuple[str, ...]:
-    """Return the names of the bundled recipes."""
-    return names_in(FOLDER)
 
 
 def load_recipe(name: str, changes: Mapping[str, Any] | None = None) -> GeneratorRecipe:

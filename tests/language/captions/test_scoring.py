@@ -9,9 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from medtest.core.scenes import Entity, Pool, pool_of
-from medtest.language.captions.parsers import CaptionParser, parser_of
-from medtest.language.captions.scoring import (
+from benchmarks._caption_scores import (
     ParserRates,
     ReadingScore,
     compared,
@@ -20,6 +18,8 @@ from medtest.language.captions.scoring import (
     score,
     score_readings,
 )
+from medtest.core.scenes import Entity, Pool, pool_of
+from medtest.language.captions.parsers import CaptionParser, parser_of
 from medtest.results.cube.intervals import wilson_ends
 
 ROOT = Path(__file__).parents[3]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from medtest.readers.embeddings.hashes import perceptual_hash
 from medtest.results.fidelity.duplicates.index import MOST_BITS, HashIndex, cosine_of, representatives
-from medtest.results.fidelity.features import ArrayFeatures
+from tests.results.fidelity.array_features import ArrayFeatures
 
 
 def _bits(one: bytes, two: bytes) -> int:

@@ -7,11 +7,11 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from medtest.results.fidelity.features import ArrayFeatures
 from medtest.results.fidelity.measures.estimates import Estimate
 from medtest.results.fidelity.measures.frechet import FrechetReference, frechet
 from medtest.results.fidelity.measures.inception_score import inception_score
 from medtest.results.fidelity.measures.kernel_distance import kernel_distance
+from tests.results.fidelity.array_features import ArrayFeatures
 
 Rows = np.ndarray
 DRAWS, SEEDS, DIMENSION = 60, 120, 8

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medtest.results.fidelity.features import ArrayFeatures, Chosen
+from medtest.results.fidelity.features import Chosen
 from medtest.results.fidelity.measures.inception_score import fit_temperature, inception_score, negative_log_likelihood
+from tests.results.fidelity.array_features import ArrayFeatures
 
 
 def _drawn(temperature: float, count: int = 4000) -> tuple[np.ndarray, np.ndarray]:

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from medtest.core.scenes import Entity, Scene, SeenEntity, Tells, dumped, pool_of
-from medtest.results.fidelity.features import ArrayFeatures
 from medtest.results.fidelity.measures.retrieval import cosine, r_precision
 from medtest.results.fidelity.structure import StructuralFit, pool_terms
+from tests.results.fidelity.array_features import ArrayFeatures
 
 
 def _unit(count: int) -> ArrayFeatures:

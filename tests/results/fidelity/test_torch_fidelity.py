@@ -16,11 +16,11 @@ from medtest.readers.embeddings.choice import embedder_of
 from medtest.readers.embeddings.kept import FeatureFile, KeptFeatures, net_key
 from medtest.readers.embeddings.work import EmbeddingJob, by_content
 from medtest.results.fidelity.embedding import embed
-from medtest.results.fidelity.features import ArrayFeatures
 from medtest.results.fidelity.measures.frechet import FrechetReference, frechet
 from medtest.results.fidelity.measures.inception_score import inception_score
 from medtest.results.fidelity.measures.kernel_distance import kernel_distance
 from medtest.results.fidelity.measures.moments import Moments
+from tests.results.fidelity.array_features import ArrayFeatures
 
 FOLDER = Path(__file__).parents[2] / "data" / "fidelity"
 MAKER = SimpleNamespace(**runpy.run_path(str(FOLDER / "make_reference.py")))

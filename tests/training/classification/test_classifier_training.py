@@ -15,10 +15,10 @@ from medtest.training.classification.batches import LabelledBatches
 from medtest.training.classification.cases import LabelledCase, held_out, keep, squared, squared_mask
 from medtest.training.classification.changes import centred, changed
 from medtest.training.classification.options import ClassificationOptions
-from medtest.training.classification.recipe import Changes, load_recipe, recipe_names
+from medtest.training.classification.recipe import FOLDER, Changes, load_recipe
 from medtest.training.classification.scores import accuracy, areas, mean_area
 from medtest.training.run import train
-from medtest.training.settings.recipe_files import typed_changes
+from medtest.training.settings.recipe_files import names_in, typed_changes
 
 TWO = Classes(names=("benign", "melanoma"))
 
@@ -42,8 +42,8 @@ def small_set(folder, count=12, side=64, classes=TWO, clusters=None):
 
 
 def test_every_recipe_can_be_read():
-    assert set(recipe_names()) == {"agdn", "attnmel", "chexnet", "compact", "defended", "dsinet", "inceptionv3_dr"}
-    for name in recipe_names():
+    assert set(names_in(FOLDER)) == {"agdn", "attnmel", "chexnet", "compact", "defended", "dsinet", "inceptionv3_dr"}
+    for name in names_in(FOLDER):
         assert load_recipe(name).name == name
 
 

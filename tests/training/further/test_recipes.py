@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from medtest.core.errors import UserMistakes
-from medtest.training.further.recipe import load_recipe, recipe_names
+from medtest.training.further.recipe import FOLDER, load_recipe
+from medtest.training.settings.recipe_files import names_in
 
 
 def test_there_are_the_four_papers_and_compact():
-    assert set(recipe_names()) == {"compact", "pranet", "sanet", "ssformer", "tganet"}
+    assert set(names_in(FOLDER)) == {"compact", "pranet", "sanet", "ssformer", "tganet"}
 
 
 def test_pranet_as_published():

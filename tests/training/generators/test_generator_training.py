@@ -17,9 +17,10 @@ from medtest.relations.adversarial.generators.files import FILE, GeneratorInfo, 
 from medtest.relations.adversarial.generators.goals import decisions, losses, reached, target_answers
 from medtest.relations.adversarial.generators.network import GeneratorShape
 from medtest.training.classification.cases import LabelledCase, LabelledSet, keep
-from medtest.training.generators.recipe import GeneratorRecipe, load_recipe, recipe_names
+from medtest.training.generators.recipe import FOLDER, GeneratorRecipe, load_recipe
 from medtest.training.generators.task import GeneratorObjective, fooled
 from medtest.training.generators.train import noise_floor, train_generator
+from medtest.training.settings.recipe_files import names_in
 
 COUNT = 24
 CHANGES = {
@@ -140,8 +141,8 @@ def test_losses_are_those_of_torch_and_equation_4_by_the_letter() -> None:
 
 
 def test_every_recipe_can_be_read_and_the_published_ones_are_as_published() -> None:
-    assert set(recipe_names()) == {"attnmel", "chexnet", "compact", "inceptionv3_dr"}
-    published = {name: load_recipe(name) for name in recipe_names() if name != "compact"}
+    assert set(names_in(FOLDER)) == {"attnmel", "chexnet", "compact", "inceptionv3_dr"}
+    published = {name: load_recipe(name) for name in names_in(FOLDER) if name != "compact"}
     assert all((one.width, one.optimizer.rate, one.start) == (64, 2e-4, "torch") for one in published.values())
     told = {name: (one.epochs, one.batch, one.most_batches) for name, one in published.items()}
     assert told == {"attnmel": (13, 8, 101), "inceptionv3_dr": (10, 9, 101), "chexnet": (8, 6, None)}

@@ -59,25 +59,6 @@ _PARTICLES = {
 }
 """Verbs whose particle may precede an object: "picking up a ball"."""
 _NO_OBJECT = frozenset(("be", "do", "get", "go", "seem", "appear", "become", "remain", "stay"))
-_PASSIVE_BY_AGENT = frozenset(
-    (
-        "pull",
-        "hold",
-        "ride",
-        "eat",
-        "carry",
-        "push",
-        "watch",
-        "lead",
-        "drive",
-        "wear",
-        "feed",
-        "use",
-        "pet",
-        "chase",
-        "tow",
-    )
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,7 +24,6 @@ from medtest.language.captions.dependencies.graph import (
 from medtest.language.captions.inflection import is_plural, singular
 
 _NAMES = frozenset(("NOUN", "PROPN"))
-_LEADS = frozenset(("try", "want", "attempt", "begin", "start", "like", "prepare", "get", "go"))
 
 
 def pool_of_words(words: Sequence[Word]) -> Pool:

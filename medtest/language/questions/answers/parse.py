@@ -30,7 +30,6 @@ _EMPTY = frozenset(("no", "0"))
 """Values of a "no" without an actual exception: "no text, and nothing besides the mucosa"."""
 _NOT_THERE = re.compile(r"\A\W*not (?:visible|present|seen|detected)\b")
 _THING = r"(?:polyps?|abnormalit(?:y|ies)|lesions?|findings?|(?:anatomical )?landmarks?|instruments?|object)"
-_NONE_SHOWN = re.compile(rf"\b(?:no|not any|n't any|kein\w*|aucune?)\s+(?:[^\W\d]+\s+){{0,2}}?{_THING}\b")
 _NO_THING = re.compile(
     rf"(?:\b(?:no|not|without|kein\w*|ning\u00fan|aucune?)|n't)\b[^.;\n]{{0,40}}?\b{_THING}\b"
     rf"|\b{_THING}\b[^.;\n]{{0,20}}(?:\b(?:not|absent)|n't)\b"

@@ -11,8 +11,6 @@ import re
 from medtest.language.questions.answers.lexicon.texts import texts
 
 _TEXTS = texts(__file__)
-_FIRST_THOUGHT = _TEXTS["first_thought"]
-_TURN = _TEXTS["turn"]
 _TAKEN_BACK = re.compile(_TEXTS["taken_back"])
 _EXCEPT = re.compile(_TEXTS["except"])
 _VERDICT = re.compile(_TEXTS["verdict"])

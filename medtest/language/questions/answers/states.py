@@ -7,7 +7,6 @@ import re
 from medtest.language.questions.answers.lexicon.texts import texts
 
 _TEXTS = texts(__file__)
-_IMAGING = _TEXTS["imaging"]
 _NOT_RELEVANT = re.compile(_TEXTS["not_relevant"])
 _DUE = re.compile(_TEXTS["due"])
 _TO = _TEXTS["to"]

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 from medtest.core.cases import Address
 from medtest.relations.base import BY_SEVERITY, CraftedRelation, Relation
 from medtest.relations.calibration.interpolation import is_numeric, level_fields
 
-SearchName: TypeAlias = Literal["mildest", "worst"]
 MILDEST: Final = "mildest"
 WORST: Final = "worst"
 REPEATED: Final = "mildest-repeated"

@@ -47,7 +47,7 @@ def relation_table(frame: pd.DataFrame) -> pd.DataFrame:
     Intervals are Wilson's, with images counted as cases.
 
     Args:
-        frame: Rows of one system, from :func:`medtest.tasks.ask.tables.rows.frame_of`.
+        frame: Rows of one system, with :data:`medtest.tasks.ask.tables.rows.COLUMNS`.
 
     Returns:
         A table with exactly :data:`RELATION_COLUMNS`; fractions.
@@ -79,7 +79,7 @@ def accuracy_table(frame: pd.DataFrame) -> pd.DataFrame:
     """Return accuracy by question in the slides' order, with averages and published figures.
 
     Args:
-        frame: Rows of one system, from :func:`medtest.tasks.ask.tables.rows.frame_of`.
+        frame: Rows of one system, with :data:`medtest.tasks.ask.tables.rows.COLUMNS`.
 
     Returns:
         A table with exactly :data:`COLUMNS`; fractions. An average is included if all its questions are present.
@@ -96,20 +96,6 @@ def accuracy_table(frame: pd.DataFrame) -> pd.DataFrame:
     items_of = {AVERAGE_18: every, AVERAGE_14: kept_names}
     means = [row | resampled.ends_of_mean(items_of[str(row["item"])]) for row in means if row is not None]
     return pd.concat([table, pd.DataFrame(means, columns=list(COLUMNS))], ignore_index=True) if means else table
-
-
-def published_table() -> pd.DataFrame:
-    """Return the published figures in the form of :func:`accuracy_table`, including averages."""
-    import pandas as pd
-
-    rows = [
-        {"item": row.question, "source": row.source, "perturbed": row.perturbed, "difference": row.difference}
-        for row in published().values()
-    ]
-    table = pd.DataFrame(rows, columns=list(COLUMNS))
-    kept_names = [row.question for row in published().values() if row.kept]
-    means = [mean_row(table, AVERAGE_18, list(published())), mean_row(table, AVERAGE_14, kept_names)]
-    return pd.concat([table, pd.DataFrame([row for row in means if row is not None])], ignore_index=True)
 
 
 def mean_row(table: pd.DataFrame, name: str, items: list[str]) -> dict[str, object] | None:

@@ -57,7 +57,7 @@ def flip_table(frame: pd.DataFrame) -> pd.DataFrame:
     the source was answered.
 
     Args:
-        frame: Rows of one system, from :func:`medtest.tasks.ask.tables.rows.frame_of`.
+        frame: Rows of one system, with :data:`medtest.tasks.ask.tables.rows.COLUMNS`.
     """
     import pandas as pd
 
@@ -210,7 +210,7 @@ def direction_table(frame: pd.DataFrame) -> pd.DataFrame:
     difference of accuracies alone hides changes that cancel out.
 
     Args:
-        frame: Rows of one system, from :func:`medtest.tasks.ask.tables.rows.frame_of`.
+        frame: Rows of one system, with :data:`medtest.tasks.ask.tables.rows.COLUMNS`.
     """
     import pandas as pd
 

@@ -15,14 +15,13 @@ from medtest.core.records import PICTURES
 from medtest.report.charts.heat import percent, rows_of
 from medtest.results.cube.axes import ALL
 from medtest.tasks.depict.rules import LEAST_JUDGED
-from medtest.tasks.depict.tables.findings import DRAWN, MISSED, RATES, WRONG_SIDE
+from medtest.tasks.depict.tables.findings import RATES
 from medtest.tasks.depict.tables.ordered import AS_ORDERED, WRONG, OrderedPicture
 from medtest.tasks.depict.tables.results import DepictTables
 
 _SIDE: Final = 224
 """Largest side of a picture in pixels."""
 _QUALITY: Final = 72
-_NAMES: Final = {MISSED: "missed", DRAWN: "drawn though negated", WRONG_SIDE: "wrong side"}
 
 
 def ordered_section(tables: DepictTables, folder: Path) -> dict[str, Any]:

@@ -17,15 +17,12 @@ CELLS: tuple[str, ...] = tuple(
 """Cells row by row; the middle one is ``center``."""
 
 _TEXTS = texts(__file__)
-_COMPASS = _TEXTS["compass"]
 _UPPER = _TEXTS["upper"]
 _LOWER = _TEXTS["lower"]
 _MIDDLE = _TEXTS["middle"]
 _LEFT = _TEXTS["left"]
 _RIGHT = _TEXTS["right"]
 PART = re.compile(_TEXTS["part"])
-_PICTURE = _TEXTS["picture"]
-_REGION = _TEXTS["region"]
 _BETWEEN = re.compile(_TEXTS["between"])
 _TO = re.compile(_TEXTS["to"])
 _COMMA = re.compile(r"\s*[,/]\s*")
