@@ -103,7 +103,8 @@ def test_pictures_are_matched_by_id_and_what_is_wrong_is_listed(work: Path, caps
     said = capsys.readouterr().out
     assert "4 of 8 pictures" in said
     assert "p0001-ffff is no id of these prompts" in said and f"{rows[4]['file']}.png" in said
-    assert "1 prompts have the same picture several times" in said
+    assert "1 prompt with the same picture several times" in said
+    assert "medtest run suite=t2i_captions" in said
     assert "model=finished_pictures folder=elsewhere table=ordered/pictures.csv" in said
     with (folder / "pictures.csv").open(newline="") as file:
         files = {row["address"]: row["file"] for row in csv.DictReader(file)}
@@ -120,6 +121,11 @@ def test_other_names_come_from_a_table(work: Path, capsys: pytest.CaptureFixture
     (work / "names.csv").write_text(f"id,file\n{names}")
     assert run_app(["prompts", "import", "file=ordered", "table=names.csv"]) == 0
     assert f"{len(rows)} of {len(rows)} pictures" in capsys.readouterr().out
+    # what no file and no number can be
+    wrong = f"{rows[0]['id']},1,{'x' * 300}.png\n{rows[0]['id']},{'9' * 5000},x0.png\n{rows[1]['id']},1,x1.png\n"
+    (work / "names.csv").write_text(f"id,number,file\n{wrong}")
+    assert run_app(["prompts", "import", "file=ordered", "table=names.csv"]) == 0
+    assert f"1 of {len(rows)} pictures" in (said := capsys.readouterr().out) and "1 file cannot be used" in said
 
 
 @pytest.mark.parametrize(
@@ -150,7 +156,7 @@ def test_a_foreign_script_draws_and_the_floor_comes_from_its_pictures(
     assert run_app(["prompts", "import", "file=ordered"]) == 0
     said = capsys.readouterr().out.splitlines()
     assert said[0].endswith("6 of 6 pictures")
-    command = shlex.split(next(line for line in said if "run.py" in line))[2:]
+    command = shlex.split(next(line for line in said if "medtest run" in line))[2:]
     assert main([*command, "track=false", "quiet=true"]) == 0
     (records,) = (work / "outputs").rglob("records.parquet")
     table: list[dict[str, Any]] = pq.read_table(records).to_pylist()

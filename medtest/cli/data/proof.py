@@ -6,7 +6,6 @@ import logging
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medtest.core.errors import MedtestError, UserMistakes
@@ -38,8 +37,7 @@ class Proof:
     @property
     def command(self) -> str:
         """The command as typed."""
-        start = "python run.py" if Path("run.py").is_file() else "medtest run"
-        return shown(f"{start} {shlex.join(self.tokens)}")
+        return shown(f"medtest run {shlex.join(self.tokens)}")
 
 
 def prove(line: SuiteLine, typed: str) -> Proof:

@@ -133,7 +133,7 @@ def export_images(tokens: Sequence[str], *, config_dirs: Sequence[Path], console
         return  # Answers in words are not read from files; medtest data questions writes the questions.
     say(console, "Write your maps under the same names to a folder, then:")
     typed = [f"suite={name}", *(token for token in overrides if not token.startswith("model="))]
-    command = shlex.join(["python", "run.py", *typed, f"model={task.folder}", "folder=YOUR_MAPS"])
+    command = shlex.join(["medtest", "run", *typed, f"model={task.folder}", "folder=YOUR_MAPS"])
     say(console, f"  {command}")
 
 

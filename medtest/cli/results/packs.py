@@ -160,7 +160,7 @@ def unpack(tokens: Sequence[str], *, console: Console) -> None:
     if facts is not None and facts.needs_data:
         data = f" data={place}/data" if facts.runs_from_data else " data=PATH"
     say(console, f"To compare it with this machine: medtest check {place}{data}")
-    say(console, f"To run it: python run.py suite={place}/suites/{head.suite}.yaml{data}")
+    say(console, f"To run it: medtest run suite={place}/suites/{head.suite}.yaml{data}")
 
 
 def check_packs(

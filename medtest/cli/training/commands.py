@@ -175,7 +175,7 @@ def _evaluate_classifier(
     from medtest.training.evaluate import open_system
 
     if data:
-        fix = "test classifiers on your images with a suite: python run.py suite=skin_folder model=attnmel data=FOLDER"
+        fix = "test classifiers on your images with a suite: medtest run suite=skin_folder model=attnmel data=FOLDER"
         raise typed_mistake("--data", model, "--phantoms", fix).as_error()
     path = str(checkpoint) if checkpoint else None
     settings = {"input": "as_is", "weights": weights}

@@ -244,7 +244,7 @@ def remake_tables(folders: Sequence[Path], *, console: Console) -> None:
             "FOLDER",
             ", ".join(str(folder) for folder in folders),
             f"the folder of a further training that was tested ({FILE}), or one above such folders",
-            "of defended networks that ship: python run.py suite=defended_melanoma, then outputs/defended_melanoma",
+            "of defended networks that ship: medtest run suite=defended_melanoma, then outputs/defended_melanoma",
         ).as_error()
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path, PurePosixPath
@@ -183,3 +184,11 @@ def named_below(root: Path, relative: str) -> Path | None:
     """
     path = PurePosixPath(relative)
     return None if path.is_absolute() or ".." in path.parts or "\0" in relative else root / path
+
+
+def file_below(root: Path, relative: str) -> Path | None:
+    """Return the path of an existing file named relative to a folder; None if there is none, or its name leads out."""
+    path = named_below(root, relative)
+    with suppress(OSError):  # no file has a name that is too long
+        return path if path is not None and path.is_file() else None
+    return None

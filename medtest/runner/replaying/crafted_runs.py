@@ -174,7 +174,7 @@ def not_crafted(suite: Suite, relation: str, more: str = "") -> Mistake:
         more: Further arguments of the command whose run would store them, after suite and system.
     """
     model = suite.systems[0].id if len(suite.systems) == 1 else "NAME"
-    fix = f"Run it first, which stores the crafted follow-ups: python run.py suite={suite.name} model={model}{more}"
+    fix = f"Run it first, which stores the crafted follow-ups: medtest run suite={suite.name} model={model}{more}"
     if suite.privacy.images == "none":
         fix = "The suite has privacy: {images: none}, so no run keeps crafted follow-ups."
     return Mistake(

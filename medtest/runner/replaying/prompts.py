@@ -15,7 +15,7 @@ from medtest.api.drawn.store import pixels_of
 from medtest.core.cases import UNCHANGED, Address, Image, Prompt, image_sha256
 from medtest.core.errors import MedtestError, Mistake, UserMistakes
 from medtest.core.files.images import BadFileError, read_bytes
-from medtest.core.files.walk import files_below, named_below
+from medtest.core.files.walk import file_below, files_below
 from medtest.core.files.written import WrittenFiles
 from medtest.relations.prompts.base import PromptRelation
 from medtest.runner.folder import output_problems
@@ -33,6 +33,7 @@ Id of the prompt; number of its picture, from 1; file name to save it under, wit
 """
 _NAMED = re.compile(r"(?<![0-9a-z])(p\d{4,}-[0-9a-f]{4})(?:[-_ ](\d{1,3}))?(?![0-9a-z])", re.IGNORECASE)
 """Id and number in the name of a picture."""
+_NUMBER = re.compile(r"\d{1,3}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,8 +142,7 @@ def write_prompts(exported: ExportedPrompts, to: Path) -> None:
             where="command line",
             key="file",
             found=f"{to}, which holds the prompts of another plan",
-            allowed="a new folder",
-            fix="pictures of the earlier prompts would be matched no more",
+            allowed="a new folder, since pictures of the earlier prompts would match none of these",
         ).as_error()
     with output_problems(before):
         written.write(files)
@@ -192,12 +192,12 @@ def import_pictures(exported: Path, pictures: Path, names: Path | None = None) -
     """
     rows = _read(exported / EXPORTED, COLUMNS, "file")
     matched = MatchedPictures(planned=len(rows))
-    ids = {row["id"] for row in rows if row["number"].isdecimal()}
+    ids = {row["id"] for row in rows}
     places = _places(pictures, names, ids, matched)
     table: list[dict[str, str]] = []
     hashes: dict[str, list[str]] = {}
     for row in rows:
-        number = int(row["number"]) if row["number"].isdecimal() else 0
+        number = _number(row["number"])
         file = places.get((row["id"], number), "")
         sha256 = _hash(pictures, file, matched) if file else ""
         if sha256:
@@ -256,13 +256,17 @@ def _named(folder: Path, names: Path | None) -> Iterator[tuple[str, int, str]]:
     """Yield id, number and file of every picture that has an id."""
     if names is not None:
         for row in _read(names, ("id", "file"), "table"):
-            number = row.get("number", "").strip() or "1"
-            yield row["id"].strip().lower(), int(number) if number.isdecimal() else 0, row["file"].strip()
+            yield row["id"].strip().lower(), _number(row.get("number", "").strip() or "1"), row["file"].strip()
         return
     for path in sorted(files_below(folder)):
         named = _NAMED.search(path.stem)
         if named and path.suffix.lower() in SUFFIXES:
             yield named[1].lower(), int(named[2] or 1), path.relative_to(folder).as_posix()
+
+
+def _number(text: str) -> int:
+    """Return a picture's number; 0, which no picture has, for any other text."""
+    return int(text) if _NUMBER.fullmatch(text) else 0
 
 
 def _hash(folder: Path, file: str, matched: MatchedPictures) -> str:
@@ -275,7 +279,7 @@ def _hash(folder: Path, file: str, matched: MatchedPictures) -> str:
 
 
 def _pixels(folder: Path, file: str) -> Image:
-    path = named_below(folder, file)
-    if path is None or not path.is_file():
+    path = file_below(folder, file)
+    if path is None:
         raise BadFileError("is not in the folder")
     return pixels_of(read_bytes(path).content)

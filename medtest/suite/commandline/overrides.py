@@ -151,7 +151,7 @@ def _prepare_token(token: str, ready: Prepared, without: list[str], *, multirun:
                 "",
                 short(token),
                 "KEY=VALUE, for example suite=polyp_seg or limit=5",
-                "python run.py --help lists all keys",
+                "medtest run --help lists all keys",
             )
         )
         return

@@ -52,7 +52,7 @@ def _rephrased(text: str, places: ConfigFolders) -> Mistake:
     return typed_mistake(
         group[1] if group else "",
         short(lines[0] if lines else "a configuration that Hydra cannot compose", 200),
-        "keys listed by python run.py --help",
+        "keys listed by medtest run --help",
     )
 
 

@@ -14,7 +14,7 @@ from medtest.api.drawn.store import pixels_of
 from medtest.core.cases import UNCHANGED, Address, Image, Json, Prompt
 from medtest.core.errors import MedtestError, Mistake
 from medtest.core.files.images import BadFileError, read_bytes
-from medtest.core.files.walk import files_below, named_below
+from medtest.core.files.walk import file_below, files_below
 from medtest.core.plugins import TRUSTED
 from medtest.systems.adapters.folders.predictions import file_of
 from medtest.systems.answering.asking import Asking
@@ -157,8 +157,7 @@ class FinishedPictures(LocalDrawing):
             raise NotDrawn(ONE_PICTURE)
         if entry.prompt_sha256 not in ("", words_sha256(prompt.text)):
             raise LookupError(OTHER_PROMPT)
-        path = named_below(folder, entry.file)
-        return path if path is not None and path.is_file() else None
+        return file_below(folder, entry.file)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name not in ("_table", "_table_path")}

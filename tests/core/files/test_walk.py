@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from medtest.core.files import walk
-from medtest.core.files.walk import files_below
+from medtest.core.files.walk import file_below, files_below
 
 
 def test_a_folder_that_goes_while_it_is_listed_is_a_trouble_and_no_crash(
@@ -28,3 +28,9 @@ def test_a_folder_that_goes_while_it_is_listed_is_a_trouble_and_no_crash(
     troubles = [trouble for folder in folders for trouble in folder.troubles]
     assert [trouble.path for trouble in troubles] == [PurePosixPath("images/gone")]
     assert [path.name for path in files_below(tmp_path)] == ["a.png"]
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "../a.png", "/etc/passwd", "a\0.png", "images", "no.png"])
+def test_names_of_no_file_below_a_folder_are_none(tmp_path: Path, name: str) -> None:
+    (tmp_path / "images").mkdir()
+    assert file_below(tmp_path, name) is None

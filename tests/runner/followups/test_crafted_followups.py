@@ -68,7 +68,7 @@ def test_without_a_run_the_store_leaves_them_out_and_refuses_them_where_they_are
     report = make_followups(suite, Invocation(home=tmp_path), workers=0)
     assert report.left_out == ("push",)
     assert report.made
-    with pytest.raises(UserMistakes, match="Run it first.*python run.py suite=label_suite model=net"):
+    with pytest.raises(UserMistakes, match="Run it first.*medtest run suite=label_suite model=net"):
         make_followups(suite, Invocation(home=tmp_path, only=PUSH), workers=0)
 
 

@@ -113,13 +113,13 @@ def import_command(
     names = Path(own["table"]).expanduser() if own.get("table") else None
     matched = import_pictures(folder, pictures, names)
     say(out, f"{folder / 'pictures.csv'}: {len(matched.files):,} of {matched.planned:,} pictures")
-    _lines(out, matched.problems, "cannot be used")
-    _lines(out, matched.missing, "are missing")
-    _lines(out, matched.alike, "prompts have the same picture several times, which measures no floor")
+    _lines(out, matched.problems, "file", "cannot be used")
+    _lines(out, matched.missing, "picture", "missing")
+    _lines(out, matched.alike, "prompt", "with the same picture several times, which measures no floor")
     say(out, "Judge them:")
     beside = [] if pictures == folder else [f"table={own['file']}/pictures.csv"]
     settings = [f"folder={own.get('pictures') or own['file']}", *beside]
-    say(out, f"  {shlex.join(['python', 'run.py', *_planned(folder), 'model=finished_pictures', *settings])}")
+    say(out, f"  {shlex.join(['medtest', 'run', *_planned(folder), 'model=finished_pictures', *settings])}")
 
 
 def _own(tokens: Sequence[str]) -> dict[str, str]:
@@ -150,10 +150,12 @@ def _planned(folder: Path) -> list[str]:
     return [f"suite={content.get('suite', 't2i')}", *(map(str, tokens) if isinstance(tokens, list) else ())]
 
 
-def _lines(out: Console, lines: Sequence[str], words: str) -> None:
+def _lines(out: Console, lines: Sequence[str], noun: str, words: str) -> None:
+    from medtest.report.pages.words import counted
+
     if not lines:
         return
-    say(out, f"{len(lines):,} {words}:")
+    say(out, f"{counted(len(lines), noun)} {words}:")
     for line in lines[:_MOST_LINES]:
         say(out, f"  {line}")
     if len(lines) > _MOST_LINES:

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from medtest.core.cases import Address, Image, ImageSpec, Json
 from medtest.core.errors import Mistake
-from medtest.core.files.walk import files_below, named_below
+from medtest.core.files.walk import file_below, files_below
 from medtest.core.plugins import TRUSTED
 from medtest.core.probes import Need
 from medtest.systems.adapters.folders import label_files
@@ -149,8 +149,8 @@ def file_of(address: Address, folder: Path, suffixes: Sequence[str]) -> Path | N
 
     Links are followed; a name that leads out of the folder matches no file.
     """
-    paths = (named_below(folder, f"{name}{suffix}") for name in candidates(address) for suffix in suffixes)
-    return next((path for path in paths if path is not None and path.is_file()), None)
+    paths = (file_below(folder, f"{name}{suffix}") for name in candidates(address) for suffix in suffixes)
+    return next((path for path in paths if path is not None), None)
 
 
 _BYTES_A_VALUE = 16
