@@ -23,6 +23,11 @@ LONGEST = 2_000
 """Most characters of a prompt; longer ones are not read."""
 _WORD = re.compile(r"[^\W\d_]+(?:['\u2019-][^\W\d_]+)*")
 _FOREIGN_SHARE = 0.5
+_EMPTY_BRACKETS = re.compile(r"[(\[]\s*[)\]]")
+_SIGNS = re.compile(r"[()\[\]{}<>=*]|[\u2012-\u2015]")
+"""Signs that set words apart or weigh them, which no rule reads."""
+_GROUPED = re.compile(r"\d,\d{3}\b")
+"""Digits of one number on both sides of a comma, at which parts end."""
 
 
 def read_prompt(text: str, parser: CaptionParser | None = None) -> PromptReading:
@@ -73,6 +78,9 @@ class _Reader:
             self.found.add(ReadingReason.COMMAND, surface.command)
         for tag in surface.tags:
             self.found.add(ReadingReason.STYLE_TAGS, tag)
+        grouped = _GROUPED.search(self.text)
+        if grouped:
+            self.found.add(ReadingReason.UNCLEAR, grouped.group())
         spelt = [self._measured(part) for part in surface.parts]
         spelt = [(self._spelt(part), sizes) for part, sizes in spelt]
         if self._is_other_language([part for part, _ in spelt]):
@@ -101,7 +109,10 @@ class _Reader:
             for match in pattern.finditer(part):
                 sizes.append(match.group().strip())
             part = pattern.sub(" ", part)
-        part = re.sub(r"\bin situ\b", " ", part, flags=re.I)
+        part = _EMPTY_BRACKETS.sub(" ", re.sub(r"\bin situ\b", " ", part, flags=re.I))
+        sign = _SIGNS.search(part)
+        if sign:
+            self.found.add(ReadingReason.UNCLEAR, sign.group())
         for size in sizes:
             self.found.add(ReadingReason.MEASURES, size)
         return " ".join(part.split()), sizes
@@ -223,8 +234,8 @@ class _Reader:
                 self.found.add(ReadingReason.UNCLEAR, entity.name)
             entity = _described(entity)
             last = entity.name.split()[-1]
-            if not is_known(last):
-                self.found.add(ReadingReason.UNCLEAR, last)
+            if not is_known(last) or _is_no_noun(entity.name):
+                self.found.add(ReadingReason.UNCLEAR, entity.name)
             if {last, singular(last)} & content().vague or last in content().adjectives and not known_noun(last):
                 self.found.add(ReadingReason.UNCLEAR, last)
             if self.medical and " " in entity.name and entity.name.replace(" ", "_") not in content().clinical_names:
@@ -238,6 +249,13 @@ def _tells_when(text: str) -> bool:
     lists = lexicon()
     spelt = [word.lower() for word in _WORD.findall(text)]
     return not spelt or spelt[-1] in lists["events"] | lists["picture_words"]
+
+
+def _is_no_noun(name: str) -> bool:
+    """Return True if a name ends in an -ing form that is no noun ("holding"), or begins with a number ("2dogs")."""
+    first, last = name.split()[0], name.split()[-1]
+    acts = "VG" in lexicon().verb(last) and not known_noun(last) and last not in content().uncounted
+    return acts or first[0].isdigit() or (first != name and first.partition("-")[0] in lexicon().numbers)
 
 
 def plain_quotes(text: str) -> str:

@@ -52,6 +52,11 @@ def test_a_size_is_no_count() -> None:
     assert reading.measures == ((0, "5 mm"), (0, "Paris Is"))
 
 
+def test_a_size_in_brackets_leaves_nothing_to_doubt() -> None:
+    reading = read_prompt("Colonoscopy image of a polyp (5 mm)")
+    assert (reading.measures, reading.confidence) == (((0, "5 mm"),), "medium")
+
+
 def test_a_misspelt_word_is_the_nearest_word() -> None:
     reading = read_prompt("A brwon dog on a sofa.")
     assert reading.pool.entities[0].attributes == ("brown",)
@@ -66,6 +71,11 @@ def test_a_misspelt_word_is_the_nearest_word() -> None:
         ("A qwxzy next to a tree.", ReadingReason.UNKNOWN_WORDS),
         ("A man feeding a horse with a hat and a dog in a coat.", ReadingReason.UNCLEAR),
         ("Draw it.", ReadingReason.NOTHING_NAMED),
+        ("A man (old) sits on a bench.", ReadingReason.UNCLEAR),  # a thing "sit" is on the bench
+        ("1,000 birds on a wire", ReadingReason.UNCLEAR),
+        ("2dogs on a bed", ReadingReason.UNCLEAR),
+        ("twenty-one dogs on a bed", ReadingReason.UNCLEAR),
+        ("a girl aged 10 holding a ball", ReadingReason.UNCLEAR),  # ten holdings
     ],
 )
 def test_what_is_not_understood_is_refused_with_a_reason(text: str, reason: ReadingReason) -> None:
