@@ -10,6 +10,7 @@ from rich.text import Text
 
 from medtest.core.cases import UNCHANGED, ReasonCode
 from medtest.core.oracles.criteria import ALONE, NO_THRESHOLD, components
+from medtest.report.charts import reliance
 from medtest.report.charts.heat import SUMS, EfrRows, beside, percent, unjudged
 from medtest.report.pages.material import Material
 from medtest.report.pages.words import counted, criterion_keys, criterion_words, violations_of
@@ -60,7 +61,7 @@ def _one_view(materials: Sequence[Material]) -> RenderableType:
         table.add_row(Text(f"{name} (floor)" if name == UNCHANGED else name, style=style), *cells)
     lost = [line for rate, material in _pairs(rates, materials) if (line := lost_words(rate, material))]
     lines = [_left_out(rate, material) for rate, material in _pairs(rates, materials)]
-    lines += [line for material in materials for line in (what_broke(material), *_own(material), on_sources(material))]
+    lines += [line for material in materials for line in _further(material)]
     warned = [f"{material.system}: {line}" for material in materials for line in material.tables.notices]
     # The table's own title would be wrapped to the table's width.
     return Group(
@@ -130,9 +131,10 @@ def what_broke(material: Material) -> str:
     return f"{material.system}: most frequent failure: {max(reasons)[1].rstrip('.')}." if reasons else ""
 
 
-def _own(material: Material) -> list[str]:
-    """Return the summary lines of the task."""
-    return [f"{material.system}: {line}" for line in material.tables.own.lines()]
+def _further(material: Material) -> list[str]:
+    """Return the lines below the rates: failures, those of task and controls, scores on the sources."""
+    own = (*material.tables.own.lines(), *reliance.summary_lines(material.tables.reliance))
+    return [what_broke(material), *(f"{material.system}: {line}" for line in own), on_sources(material)]
 
 
 def on_sources(material: Material) -> str:

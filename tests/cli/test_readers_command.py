@@ -197,7 +197,9 @@ def test_a_segmenter_is_no_reader_of_polyps(tmp_path: Path, capsys: pytest.Captu
         (["questions=3"], "reader=NAME"),
         (["reader=segments"], "one of data=FOLDER, scenes=N, questions=N"),
         (["reader=segments", "questions=60", "data=x"], "data and questions"),
-        (["reader=segments", "questions=many"], "a number up to"),
+        (["reader=segments", "questions=many"], "a number from 1 to"),
+        (["reader=bundled", "scenes=0", "card=x.json"], "a number from 1 to"),
+        (["reader=bundled", "capsules=1", "card=x.json"], "names nothing of it"),
         (["reader=segment", "questions=1"], "segments"),
         (["reader=typed_answers", "questions=1"], "a reader of pictures"),
         (["reader=segments", "questions=1"], "add card=FILE"),
@@ -210,9 +212,13 @@ def test_a_segmenter_is_no_reader_of_polyps(tmp_path: Path, capsys: pytest.Captu
         (["segments"], "KEY=VALUE"),
     ],
 )
-def test_what_is_typed_wrongly_is_one_message(typed: list[str], words: str) -> None:
+def test_what_is_typed_wrongly_is_one_message(
+    typed: list[str], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(UserMistakes, match=words):
         run_app(["readers", "card", *typed])
+    assert not [*tmp_path.iterdir()]
 
 
 def test_a_card_without_pictures_of_a_name_says_so() -> None:

@@ -13,7 +13,7 @@ import medtest
 from medtest.language.questions.answers.parse import parse
 from medtest.language.questions.matrix import Rule
 from medtest.language.questions.values import Kind
-from medtest.report.charts.reliance import picture, reliance
+from medtest.report.charts.reliance import picture, reliance, summary_lines
 from medtest.results.cube.intervals import wilson_ends
 from medtest.results.rates.reliance import CONSISTENT, QUADRANTS, UNSURE, quadrant, reliance_table, warned
 from medtest.results.records.records_io import Records
@@ -67,6 +67,9 @@ def test_the_same_mask_for_every_image_is_consistent_without_the_evidence(tmp_pa
     assert (frame["chance_from"].dropna() == "expected answers").all()
     page = reliance(frame, "always")
     assert page is not None and len(page["banners"]) == 3 and "100.0 % of 16 answers are kept" in page["banners"][0]
+    figures, *banners = summary_lines(frame)  # the terminal's
+    assert "reliance 0.0 %" in figures and "consistent without the evidence; tables/reliance.csv." in figures
+    assert banners == page["banners"]
     assert "<svg" in picture(frame) and picture(frame).count("<circle") == 2 * 7
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 app = typer.Typer(cls=GroupedCommands, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
 _OWN = ("reader", "data", "scenes", "questions", "films", "capsules", "limit", "seed", "card", "device", "threads")
 _SOURCES = ("data", "scenes", "questions", "films", "capsules")
+_MOST_NAMES = 5
 _MOST = {
     **dict.fromkeys(("scenes", "questions", "films", "capsules"), 100_000),
     "limit": 10_000_000,
@@ -60,6 +61,10 @@ def card_command(
     from medtest.runner.folder import output_problems
 
     rows = card_rows(card)
+    if not rows:
+        names = ", ".join(sorted(labelled.classes)[:_MOST_NAMES])
+        allowed = f"a reader that names what the pictures show: {names} …"
+        raise mistake("reader", f"{reader.name}, which names nothing of it", allowed)
     card.write(target)
     write_card_table(rows, table)
     with output_problems(table):
@@ -78,8 +83,9 @@ def _sorted(tokens: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
     values = dict(token.split("=", 1) for token in tokens)
     own = {key: value for key, value in values.items() if key in _OWN}
     for key, most in _MOST.items():
-        if key in own and not (own[key].isdecimal() and int(own[key]) <= most):
-            raise mistake(key, own[key], f"a number up to {most:,}")
+        least = 0 if key == "seed" else 1
+        if key in own and not (own[key].isdecimal() and least <= int(own[key]) <= most):
+            raise mistake(key, own[key], f"a number from {least} to {most:,}")
     if "reader" not in own:
         raise mistake("reader", "nothing", "reader=NAME", fix="medtest list readers")
     named = [key for key in _SOURCES if key in own]

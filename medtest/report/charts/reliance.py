@@ -38,6 +38,18 @@ def reliance(table: pd.DataFrame, system: str) -> dict[str, Any] | None:
     }
 
 
+def summary_lines(table: pd.DataFrame) -> list[str]:
+    """Return consistency and reliance over all controls, and the banners, in one line each.
+
+    Args:
+        table: ``tables/reliance.csv``.
+    """
+    rows = rows_of(table, dataset=ALL)
+    figures = [_figures(row) for row in rows if row["control"] == OVERALL]
+    lines = [f"{line[:-1]}; tables/reliance.csv." for line in figures if line]
+    return lines + [_banner(row) for row in rows_of(warned(table))]
+
+
 def picture(table: pd.DataFrame) -> str:
     """Return the picture of a system as SVG, "" if it has no control with both figures.
 
@@ -108,12 +120,18 @@ def _words(overall: Mapping[Any, Any] | None, system: str) -> str:
         "A control removes what the answer should rest on: the answer must change. A system that ignores its input is "
         "perfectly consistent, but keeps its answers here. "
     )
-    if overall is None or not (_known(overall, "consistency") and _known(overall, "reliance")):
-        return f"{text}{system} has too few judged cases for both figures."
+    figures = "" if overall is None else _figures(overall)
+    return f"{text}{system}: {figures}" if figures else f"{text}{system} has too few judged cases for both figures."
+
+
+def _figures(overall: Mapping[Any, Any]) -> str:
+    """Return consistency, reliance and quadrant as words, "" if one of the figures is unknown."""
+    if not (_known(overall, "consistency") and _known(overall, "reliance")):
+        return ""
     consistency, reliance_words = ("{} ({} %)".format(*_shown(overall, name)) for name in ("consistency", "reliance"))
-    said = str(overall["quadrant"])
-    place = f"{said}." if said in QUADRANTS.values() else "an interval crosses the border of two quadrants."
-    return f"{text}{system}: consistency {consistency}, reliance {reliance_words} - {place}"
+    quadrant = str(overall["quadrant"])
+    place = f"{quadrant}." if quadrant in QUADRANTS.values() else "an interval crosses the border of two quadrants."
+    return f"consistency {consistency}, reliance {reliance_words}: {place}"
 
 
 def _banner(row: Mapping[Any, Any]) -> str:
