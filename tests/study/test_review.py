@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,14 @@ from asgi_browser import PORT, AppBrowser
 
 from medtest.core.errors import UserMistakes
 from medtest.language.captions.reading.reader import read_prompt
-from medtest.language.captions.reading.reviewed import MARK, read_reviews, reviewed_file, under_review, write_review
+from medtest.language.captions.reading.reviewed import (
+    MARK,
+    Review,
+    read_reviews,
+    reviewed_file,
+    under_review,
+    write_review,
+)
 from medtest.seeds.captions.source import Captions, CaptionSettings
 from medtest.study.server.guard import HEADERS, site_of
 from medtest.study.server.review import build_review
@@ -108,6 +116,14 @@ def test_a_prompt_is_accepted_or_corrected_and_kept_beside_the_prompts(target: P
 def test_what_is_no_review_is_refused(target: Path, wrong: dict[str, Any]) -> None:
     assert Reviewer(target).send({"number": 0, **wrong}).status in (404, 422)
     assert not target.exists()
+
+
+def test_reviews_of_several_windows_at_once_are_all_kept(target: Path) -> None:
+    review = Review(verdict="accepted", reading=read_prompt(TEXTS[0]))
+    texts = [f"{number} {'red ' * 400}" for number in range(48)]  # long ones, so that writing takes a while
+    with ThreadPoolExecutor(8) as windows:
+        list(windows.map(lambda text: write_review(target, text, review), texts))
+    assert read_reviews(target).keys() == set(texts)
 
 
 def test_a_file_of_the_user_is_never_overwritten(target: Path) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -83,21 +85,33 @@ def write_review(path: Path, text: str, review: Review | None) -> None:
         UserMistakes: The file is the user's own.
         OutputProblem: It cannot be written.
     """
-    reviews = read_reviews(path)
-    reviews.pop(text, None)
-    if review is not None:
-        reviews[text] = review
-    prompts = {text: _as_json(review) for text, review in sorted(reviews.items())}
     draft = path.with_name(f".{path.name}.tmp")
     try:
-        with draft.open("w", encoding="utf-8") as file:
-            json.dump({MARK: VERSION, "prompts": prompts}, file, ensure_ascii=False, indent=1)
-            file.write("\n")
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
+        with _alone_in(path.parent):
+            reviews = read_reviews(path)
+            reviews.pop(text, None)
+            if review is not None:
+                reviews[text] = review
+            prompts = {text: _as_json(review) for text, review in sorted(reviews.items())}
+            with draft.open("w", encoding="utf-8") as file:
+                json.dump({MARK: VERSION, "prompts": prompts}, file, ensure_ascii=False, indent=1)
+                file.write("\n")
+                file.flush()
+                os.fsync(file.fileno())
+            draft.replace(path)
     except OSError as error:
         raise OutputProblem(f"{path.name} cannot be written ({error.strerror})") from error
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Wait until no other thread or process of this machine reviews prompts of a folder."""
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(opened, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(opened)
 
 
 def reviewed_reading(text: str, pool: Pool, absent: Iterable[Iterable[str]]) -> PromptReading:
