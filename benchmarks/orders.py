@@ -69,6 +69,7 @@ FINDS: dict[str, str] = {
 """Operator that shall find a defect."""
 OPERATORS: dict[str, dict[str, Any]] = {
     **{name: {} for name in ("side", "negation", "count", "attribute", "paraphrase", "bystander")},
+    **{name: {} for name in ("ec", "er_r", "er_a", "ss")},
     "size": {"use": "attribute", "among": ["size"]},
 }
 """Operators with their settings, as the suite ``t2i_medical`` has them."""

@@ -19,12 +19,8 @@ from medtest.language.orders.writing import Wording, finding_words, write_order
 from medtest.phantoms.questions.plan import pick
 
 MODALITIES: tuple[str, ...] = tuple(vocabulary().modalities)
-DISEASES = {
-    "colon": ("ulcerative colitis", "hemorrhoids"),
-    "oesophagus": ("oesophagitis", "barretts", "short-segment barretts"),
-}
-"""Diseases of a region; they are not drawn beside polyps."""
-TOOLS = ("biopsy forceps", "polyp snare", "injection needle", "metal clip", "tube")
+_ENDOSCOPIC = vocabulary().modalities["endoscopy"].findings.values()
+_TOOLS = tuple(words.name for words in _ENDOSCOPIC if words.tool)
 _REGIONS = ("colon", "colon", "colon", "colon", "stomach", "pylorus", "oesophagus")
 _SIZES = (4.0, 8.0)
 _MOST = 3
@@ -88,7 +84,7 @@ def _order(rng: np.random.Generator, modality: str) -> Order:
     if modality == "endoscopy":
         region = pick(rng, _REGIONS)
         names = _endoscopic(rng, region)
-        others = [name for name in ("polyp", *DISEASES.get(region, ()), *TOOLS) if name not in names]
+        others = [name for name in ("polyp", *_diseases(region), *_TOOLS) if name not in names]
     else:
         size = 1 if modality == "capsule" else int(rng.integers(1, 3))
         sided = [name for name in sorted(words.findings) if words.findings[name].sides in _SIDED]
@@ -104,9 +100,14 @@ def _order(rng: np.random.Generator, modality: str) -> Order:
 
 def _endoscopic(rng: np.random.Generator, region: str) -> list[str]:
     chance = float(rng.random())
-    diseases = DISEASES.get(region, ())
+    diseases = _diseases(region)
     main = pick(rng, diseases) if diseases and (region == "oesophagus" or chance < 0.15) else "polyp"
-    return [main, pick(rng, TOOLS)] if rng.random() < 0.3 else [main]
+    return [main, pick(rng, _TOOLS)] if rng.random() < 0.3 else [main]
+
+
+def _diseases(region: str) -> tuple[str, ...]:
+    """Return the diseases of a region; they are not drawn beside polyps."""
+    return tuple(words.name for words in _ENDOSCOPIC if words.name != "polyp" and region in words.regions)
 
 
 def _ordered(rng: np.random.Generator, words: FindingWords) -> OrderedFinding:

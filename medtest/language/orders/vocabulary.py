@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
@@ -47,6 +47,8 @@ class FindingWords:
         coloured: Whether it has a colour.
         typed: Whether it has a Paris type.
         millimetres: Smallest and largest diameter by its definition; None if it has no size.
+        tool: Whether it is an instrument.
+        regions: Regions where it may be put; empty for any.
     """
 
     name: str
@@ -59,6 +61,8 @@ class FindingWords:
     coloured: bool = False
     typed: bool = False
     millimetres: tuple[float, float] | None = None
+    tool: bool = False
+    regions: tuple[str, ...] = ()
 
     @property
     def nouns(self) -> tuple[str, ...]:
@@ -81,6 +85,8 @@ class ModalityWords:
         regions: Phrases by region.
         scanners: Phrases by scanner.
         findings: Findings by name.
+        alike: Groups of findings of which one may be taken for another, or is a kind of it.
+        apart: Groups of findings of which operators put only one into a picture.
     """
 
     name: str
@@ -89,10 +95,32 @@ class ModalityWords:
     regions: Mapping[str, tuple[str, ...]]
     scanners: Mapping[str, tuple[str, ...]]
     findings: Mapping[str, FindingWords]
+    alike: tuple[frozenset[str], ...] = ()
+    apart: tuple[frozenset[str], ...] = ()
 
     def phrases(self, region: str) -> tuple[str, ...]:
         """Return the phrases for this kind of picture and a region, the canonical one first."""
         return self.regions[region] if region else self.words + self.abbreviations
+
+    def beside(self, names: Collection[str], region: str) -> list[FindingWords]:
+        """Return the findings that may be put into a picture beside others.
+
+        Args:
+            names: Findings in the picture.
+            region: Region in view; "" if none is named, which leaves those that share one with the others.
+        """
+        regions = [{region}] if region else [set(own) for name in names if (own := self.findings[name].regions)]
+        common = set.intersection(*regions) if regions else None
+        return [
+            words
+            for words in self.findings.values()
+            if not any(words.name in group and group.intersection(names) for group in self.apart)
+            if common is None or not words.regions or common.intersection(words.regions)
+        ]
+
+    def are_alike(self, name: str, other: str) -> bool:
+        """Return True if one finding may be taken for another, or is the same."""
+        return name == other or any(name in group and other in group for group in self.alike)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,6 +182,8 @@ def _modality(name: str, fields: Mapping[str, Any]) -> ModalityWords:
         regions=_phrases(fields["regions"]),
         scanners=_phrases(fields["scanners"]),
         findings={finding: _finding(finding, dict(words)) for finding, words in fields["findings"].items()},
+        alike=tuple(map(frozenset, fields.get("alike", ()))),
+        apart=tuple(map(frozenset, fields.get("apart", ()))),
     )
 
 
@@ -163,6 +193,7 @@ def _finding(name: str, fields: dict[str, Any]) -> FindingWords:
         name=name,
         words=tuple(fields.pop("words")),
         abbreviations=tuple(fields.pop("abbreviations", ())),
+        regions=tuple(fields.pop("regions", ())),
         millimetres=None if bounds is None else (float(bounds[0]), float(bounds[1])),
         **fields,
     )

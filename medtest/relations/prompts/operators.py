@@ -7,6 +7,7 @@ Each draws JSON parameters and then applies them; the follow-up's words are gene
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -17,14 +18,15 @@ from medtest.core.cases import Params, PreparedSeed, Prompt
 from medtest.core.errors import Mistake, NotApplicable, did_you_mean
 from medtest.core.files import file_sha256
 from medtest.core.plugins import TRUSTED, wrong_at
-from medtest.core.scenes import Entity, Pool
-from medtest.language.captions.vocabulary import vg150
+from medtest.core.scenes import Pool
+from medtest.language.orders.vocabulary import vocabulary
 from medtest.relations.base import RelationSettings
-from medtest.relations.levels import number
-from medtest.relations.prompts import fitting, own, wording
+from medtest.relations.prompts import wording
 from medtest.relations.prompts.base import PromptRelation, PromptRelationSettings, prompt_of
-from medtest.relations.prompts.draws import draw_addition, draw_exchange
-from medtest.relations.prompts.pools import only_held_by, renamed, with_one_more, without
+from medtest.relations.prompts.captions import CaptionContent
+from medtest.relations.prompts.contents import PromptContent
+from medtest.relations.prompts.orders.base import is_order
+from medtest.relations.prompts.orders.content import OrderContent
 from medtest.relations.prompts.worlds import World, WorldName, world_of
 
 _MOST_DRAWS = 8
@@ -55,7 +57,7 @@ class NewEntitySettings(OperatorSettings):
     Attributes:
         world: ``photographs``: Visual Genome's 150 classes, and triples that captions of photographs say; ``drawn``:
             what drawn scenes show.
-        among: Classes of that world that may be introduced; empty for all.
+        among: Classes of that world, or findings for orders, that may be introduced; empty for all.
         plausible: Whether EC prefers classes with the same predicates attested.
     """
 
@@ -65,11 +67,12 @@ class NewEntitySettings(OperatorSettings):
 
     @model_validator(mode="after")
     def _check_classes(self) -> Self:
-        classes = world_of(self.world).classes
+        classes = (*world_of(self.world).classes, *vocabulary().findings)
         unknown = [name for name in self.among if name not in classes]
         if unknown:
             meant = did_you_mean(unknown[0], classes)
-            raise wrong_at("among", f"classes of the world {self.world}, not {unknown[0]!r}{meant}")
+            allowed = f"classes of the world {self.world} or findings of orders"
+            raise wrong_at("among", f"{allowed}, not {unknown[0]!r}{meant}")
         return self
 
     def chosen(self) -> World:
@@ -78,7 +81,7 @@ class NewEntitySettings(OperatorSettings):
 
 
 class PoolOperator(PromptRelation):
-    """Base class of operators: drawn parameters change the pool, and templates word it."""
+    """Base class of operators: drawn parameters change the pool, and templates or the prompt's own words say it."""
 
     Settings: ClassVar[type[RelationSettings]] = OperatorSettings
 
@@ -86,7 +89,7 @@ class PoolOperator(PromptRelation):
         """Draw the change of the pool and check that it can be worded.
 
         Raises:
-            NotApplicable: The operator does not apply, or no template can word the changed pool.
+            NotApplicable: The operator does not apply, or no words say the changed pool.
         """
         prompt = prompt_of(seed)
         params, changed = self._drawn(prompt, rng)
@@ -98,9 +101,9 @@ class PoolOperator(PromptRelation):
 
     def _drawn(self, prompt: Prompt, rng: np.random.Generator) -> tuple[dict[str, Any], Prompt]:
         """Return drawn parameters and the changed prompt; of own words, the first of several draws that fits."""
-        for remaining in range(_MOST_DRAWS - 1 if prompt.own else 0, -1, -1):
+        for remaining in range(_MOST_DRAWS - 1 if content_of(prompt).keeps_words(prompt) else 0, -1, -1):
             try:
-                params = self.draw(prompt.pool, rng, careful=prompt.own)
+                params = self.draw(prompt, rng)
                 return params, self.change(prompt, params)
             except NotApplicable:
                 if not remaining:
@@ -109,12 +112,15 @@ class PoolOperator(PromptRelation):
 
     def change(self, prompt: Prompt, params: Params) -> Prompt:
         """Return the changed pool worded by templates, in own words, or with the stored words of a model."""
-        pool = self.changed(prompt.pool, params)
+        pool = self.changed(prompt, params)
         stored = params.get(TEXT)
-        if prompt.own:
-            text = self.own_words(prompt, params, pool) if stored is None else str(stored)
-            return Prompt(text=text, pool=pool, own=True)
-        return Prompt(text=wording.said(pool, prompt) if stored is None else str(stored), pool=pool)
+        if stored is not None:
+            text = str(stored)
+        elif content_of(prompt).keeps_words(prompt):
+            text = self.own_words(prompt, params, pool)
+        else:
+            text = wording.said(pool, prompt)
+        return Prompt(text=text, pool=pool, own=prompt.own)
 
     def fingerprint(self) -> dict[str, Any]:
         """Return the SHA-256 of every file in the folder of the model that adds words.
@@ -134,20 +140,15 @@ class PoolOperator(PromptRelation):
         return {"enrich": {path.name: file_sha256(path) for path in files}}
 
     @abstractmethod
-    def draw(self, pool: Pool, rng: np.random.Generator, *, careful: bool = False) -> dict[str, Any]:
+    def draw(self, prompt: Prompt, rng: np.random.Generator) -> dict[str, Any]:
         """Draw the change, as JSON values.
-
-        Args:
-            pool: The pool.
-            rng: The case's generator.
-            careful: Whether classes must fit attributes and relations, as in prompts that a person wrote.
 
         Raises:
             NotApplicable: The operator does not apply.
         """
 
     @abstractmethod
-    def changed(self, pool: Pool, params: Params) -> Pool:
+    def changed(self, prompt: Prompt, params: Params) -> Pool:
         """Return the changed pool."""
 
     @abstractmethod
@@ -168,56 +169,57 @@ class EntityChanging(PoolOperator):
     """EC: the class of exactly one entity changes.
 
     The new class is never a synonym, a kind or a superordinate of the old one or of any entity of the prompt. Number,
-    attributes and relations stay. An entity without known class is never changed.
+    attributes and relations stay. An entity without known class is never changed. In an order a finding becomes another
+    one that can have its side, size, number and colour.
     """
 
     Settings: ClassVar[type[RelationSettings]] = NewEntitySettings
 
-    def draw(self, pool: Pool, rng: np.random.Generator, *, careful: bool = False) -> dict[str, Any]:
+    def draw(self, prompt: Prompt, rng: np.random.Generator) -> dict[str, Any]:
         """Draw an entity and its new class: ``{"entity": index, "name": class, "attested": …}``."""
-        return draw_exchange(pool, self.settings.chosen(), rng, plausible=self.settings.plausible, careful=careful)
+        return content_of(prompt).draw_exchange(prompt, self.settings, rng)
 
-    def changed(self, pool: Pool, params: Params) -> Pool:
+    def changed(self, prompt: Prompt, params: Params) -> Pool:
         """Return the pool with the entity renamed."""
-        return _exchanged(pool, params)
+        return content_of(prompt).exchanged(prompt.pool, params)
 
     def own_words(self, prompt: Prompt, params: Params, pool: Pool) -> str:
         """Return the words with another noun."""
-        return _exchanged_in(prompt, params, self.settings.world).text
+        return content_of(prompt).word_exchange(prompt, params, self.settings).text
 
 
 class TripleRemoval(PoolOperator):
-    """ER_R: remove one triple and the entities held only by it; needs two triples or more."""
+    """ER_R: remove one triple and the entities held only by it; needs two or more. In an order one finding goes."""
 
-    def draw(self, pool: Pool, rng: np.random.Generator, *, careful: bool = False) -> dict[str, Any]:
-        """Draw a triple: ``{"triple": index}``."""
-        return {"triple": draw_removal(pool, rng)}
+    def draw(self, prompt: Prompt, rng: np.random.Generator) -> dict[str, Any]:
+        """Draw a triple, ``{"triple": index}``, or an order's finding, ``{"entity": index}``."""
+        return content_of(prompt).draw_removal(prompt, rng)
 
-    def changed(self, pool: Pool, params: Params) -> Pool:
+    def changed(self, prompt: Prompt, params: Params) -> Pool:
         """Return the pool without the triple."""
-        return without(pool, int(number(params, "triple")))
+        return content_of(prompt).reduced(prompt.pool, params)
 
     def own_words(self, prompt: Prompt, params: Params, pool: Pool) -> str:
         """Return the words without a phrase."""
-        return own.shortened(prompt, pool)
+        return content_of(prompt).word_removal(prompt, pool, params)
 
 
 class TripleAddition(PoolOperator):
-    """ER_A: add one triple with one new entity, such that (subject, predicate, object) is attested."""
+    """ER_A: add one attested triple with one new entity. In an order a finding comes, or an instrument."""
 
     Settings: ClassVar[type[RelationSettings]] = NewEntitySettings
 
-    def draw(self, pool: Pool, rng: np.random.Generator, *, careful: bool = False) -> dict[str, Any]:
-        """Draw the addition: ``{"anchor": index, "predicate": …, "name": class, "subject": whether it is that}``."""
-        return draw_addition(pool, self.settings.chosen(), rng, careful=careful)
+    def draw(self, prompt: Prompt, rng: np.random.Generator) -> dict[str, Any]:
+        """Draw the new entity, ``{"name": class, …}``, and what relates it to the others."""
+        return content_of(prompt).draw_addition(prompt, self.settings, rng)
 
-    def changed(self, pool: Pool, params: Params) -> Pool:
-        """Return the pool with the new triple."""
-        return _add_entity(pool, params)
+    def changed(self, prompt: Prompt, params: Params) -> Pool:
+        """Return the pool with the new entity."""
+        return content_of(prompt).extended(prompt.pool, params)
 
     def own_words(self, prompt: Prompt, params: Params, pool: Pool) -> str:
         """Return the words with a further phrase."""
-        return _extended(prompt, params, pool, self.settings.world)
+        return content_of(prompt).word_addition(prompt, pool, params, self.settings)
 
 
 class ChangingAndRemoval(PoolOperator):
@@ -225,21 +227,22 @@ class ChangingAndRemoval(PoolOperator):
 
     Settings: ClassVar[type[RelationSettings]] = NewEntitySettings
 
-    def draw(self, pool: Pool, rng: np.random.Generator, *, careful: bool = False) -> dict[str, Any]:
-        """Draw both: ``{"ec": …, "er_r": …}``, the triple by its index in the source's pool."""
-        if len(pool.triples) < 2:
-            raise NotApplicable(_TOO_FEW)
-        exchange = draw_exchange(pool, self.settings.chosen(), rng, plausible=self.settings.plausible, careful=careful)
-        return {"ec": exchange, "er_r": {"triple": draw_removal(pool, rng, keep=exchange["entity"])}}
+    def draw(self, prompt: Prompt, rng: np.random.Generator) -> dict[str, Any]:
+        """Draw both: ``{"ec": …, "er_r": …}``, the triple or finding by its index in the source's pool."""
+        content = content_of(prompt)
+        content.check_removable(prompt.pool)
+        exchange = content.draw_exchange(prompt, self.settings, rng)
+        return {"ec": exchange, "er_r": content.draw_removal(prompt, rng, keep=exchange["entity"])}
 
-    def changed(self, pool: Pool, params: Params) -> Pool:
+    def changed(self, prompt: Prompt, params: Params) -> Pool:
         """Return the pool after both changes."""
-        removed: Any = params["er_r"]
-        return without(_exchanged(pool, params["ec"]), removed["triple"])
+        content = content_of(prompt)
+        return content.reduced(content.exchanged(prompt.pool, params["ec"]), params["er_r"])
 
     def own_words(self, prompt: Prompt, params: Params, pool: Pool) -> str:
         """Return the words with another noun and without a phrase."""
-        return own.shortened(_exchanged_in(prompt, params["ec"], self.settings.world), pool)
+        content = content_of(prompt)
+        return content.word_removal(content.word_exchange(prompt, params["ec"], self.settings), pool, params["er_r"])
 
 
 class ChangingAndAddition(PoolOperator):
@@ -247,24 +250,24 @@ class ChangingAndAddition(PoolOperator):
 
     Settings: ClassVar[type[RelationSettings]] = NewEntitySettings
 
-    def draw(self, pool: Pool, rng: np.random.Generator, *, careful: bool = False) -> dict[str, Any]:
+    def draw(self, prompt: Prompt, rng: np.random.Generator) -> dict[str, Any]:
         """Draw both: ``{"ec": …, "er_a": …}``."""
-        world = self.settings.chosen()
-        exchange = draw_exchange(pool, world, rng, plausible=self.settings.plausible, careful=careful)
-        replaced = pool.entities[exchange["entity"]].name
-        return {
-            "ec": exchange,
-            "er_a": draw_addition(_exchanged(pool, exchange), world, rng, never=(replaced,), careful=careful),
-        }
+        content = content_of(prompt)
+        exchange = content.draw_exchange(prompt, self.settings, rng)
+        between = replace(prompt, pool=content.exchanged(prompt.pool, exchange))
+        replaced = prompt.pool.entities[exchange["entity"]].name
+        return {"ec": exchange, "er_a": content.draw_addition(between, self.settings, rng, never=(replaced,))}
 
-    def changed(self, pool: Pool, params: Params) -> Pool:
+    def changed(self, prompt: Prompt, params: Params) -> Pool:
         """Return the pool after both changes."""
-        return _add_entity(_exchanged(pool, params["ec"]), params["er_a"])
+        content = content_of(prompt)
+        return content.extended(content.exchanged(prompt.pool, params["ec"]), params["er_a"])
 
     def own_words(self, prompt: Prompt, params: Params, pool: Pool) -> str:
         """Return the words with another noun and a further phrase."""
-        exchanged = _exchanged_in(prompt, params["ec"], self.settings.world)
-        return _extended(exchanged, params["er_a"], pool, self.settings.world)
+        content = content_of(prompt)
+        exchanged = content.word_exchange(prompt, params["ec"], self.settings)
+        return content.word_addition(exchanged, pool, params["er_a"], self.settings)
 
 
 # ---------------------------------------------------------------------------------------------------------- synonyms
@@ -296,7 +299,7 @@ class SynonymSubstitution(PromptRelation):
             NotApplicable: No word for a class in the prompt has a synonym.
         """
         prompt = prompt_of(seed)
-        others = {name: words for name in sorted(prompt.pool.names()) if (words := _others(prompt, name))}
+        others = content_of(prompt).synonyms(prompt)
         if not others:
             raise NotApplicable("no word of the prompt has a synonym")
         names = sorted(others)
@@ -307,64 +310,12 @@ class SynonymSubstitution(PromptRelation):
         """Return the prompt in other words with the same pool."""
         pairs: Any = params["words"]
         words = {str(name): str(word) for name, word in pairs}
-        return Prompt(text=wording.reworded(prompt, words), pool=prompt.pool, own=prompt.own)
+        return Prompt(text=content_of(prompt).reworded(prompt, words), pool=prompt.pool, own=prompt.own)
 
 
-def _others(prompt: Prompt, name: str) -> tuple[str, ...]:
-    """Return the synonyms that may replace a prompt's word for a class; none if two classes share a word."""
-    vocabulary = vg150()
-    word = wording.named_in(prompt.text, name)
-    if word is None or any(other != name and f" {word} " in f" {other} " for other in prompt.pool.names()):
-        return ()
-    return tuple(
-        synonym for synonym in vocabulary.synonyms(name) if synonym != word and vocabulary.class_of(synonym) == name
-    )
+_CAPTIONS, _ORDERS = CaptionContent(), OrderContent()
 
 
-# -------------------------------------------------------------------------------------------------------------- draws
-
-_TOO_FEW = "the prompt needs two or more triples to remove one"
-
-
-def draw_removal(pool: Pool, rng: np.random.Generator, *, keep: int | None = None) -> int:
-    """Draw the index of a triple whose removal leaves the others.
-
-    Args:
-        pool: The pool.
-        rng: The case's generator.
-        keep: An entity that must stay.
-
-    Raises:
-        NotApplicable: The pool has fewer than two triples.
-    """
-    if len(pool.triples) < 2:
-        raise NotApplicable(_TOO_FEW)
-    removable = [at for at in range(len(pool.triples)) if keep is None or keep not in only_held_by(pool, at)]
-    return removable[int(rng.integers(len(removable)))]
-
-
-def _exchanged(pool: Pool, params: Any) -> Pool:
-    return renamed(pool, int(params["entity"]), str(params["name"]))
-
-
-def _exchanged_in(prompt: Prompt, params: Any, world: WorldName) -> Prompt:
-    """Return a prompt in its own words with another noun."""
-    pool = _exchanged(prompt.pool, params)
-    if world == "photographs":
-        fitting.check_exchange(prompt.text, prompt.pool.entities[int(params["entity"])].name)
-    text = own.exchanged(prompt, pool, int(params["entity"]), str(params["name"]))
-    return Prompt(text=text, pool=pool, own=True)
-
-
-def _extended(prompt: Prompt, params: Any, pool: Pool, world: WorldName) -> str:
-    """Return a prompt's own words with a further phrase."""
-    if world == "photographs":
-        anchor = prompt.pool.entities[int(params["anchor"])].name
-        fitting.check_addition(prompt.text, anchor, str(params["predicate"]), str(params["name"]))
-    return own.extended(prompt, pool)
-
-
-def _add_entity(pool: Pool, params: Any) -> Pool:
-    name = str(params["name"])
-    entity = Entity(name=name, count=1 if vg150().counted(name) else None)
-    return with_one_more(pool, int(params["anchor"]), str(params["predicate"]), entity, is_subject=params["subject"])
+def content_of(prompt: Prompt) -> PromptContent:
+    """Return the kind of content that a prompt has: an order of a medical picture, or a caption."""
+    return _ORDERS if is_order(prompt) else _CAPTIONS

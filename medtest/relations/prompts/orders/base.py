@@ -10,12 +10,14 @@ import re
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
 
 from medtest.core.cases import Params, PreparedSeed, Prompt
 from medtest.core.errors import NotApplicable
+from medtest.core.scenes import Pool
 from medtest.language.captions import inflection
 from medtest.language.orders import NotControlled, Order, OrderedFinding, OrderReading, order_pool, read_order
 from medtest.language.orders.vocabulary import FindingWords, vocabulary
@@ -150,6 +152,19 @@ def reading_of(prompt: Prompt) -> OrderReading:
         raise NotApplicable(f"the prompt is not in controlled clinical English: it {error}") from None
 
 
+def is_order(prompt: Prompt) -> bool:
+    """Return True if a prompt's words order a medical picture and its pool is that of the order."""
+    return _pool_read(prompt.text) == prompt.pool
+
+
+@lru_cache(maxsize=4096)
+def _pool_read(text: str) -> Pool | None:
+    try:
+        return order_pool(read_order(text).order)
+    except NotControlled:
+        return None
+
+
 def edited(text: str, edits: Sequence[Edit]) -> str:
     """Return a text with the replacements made, each after the article that its first word takes."""
     articles = [article for edit in edits if (article := _article_before(text, edit)) is not None]
@@ -172,6 +187,11 @@ def _article_before(text: str, edit: Edit) -> Edit | None:
 def like(word: str, old: str, start: int) -> str:
     """Return new words for old ones at a position, with a capital letter where the old ones begin the text with one."""
     return word[:1].upper() + word[1:] if start == 0 and old[:1].isupper() else word
+
+
+def lowered(text: str, start: int) -> str:
+    """Return words without the capital letter that begins a text; abbreviations keep it."""
+    return text[:1].lower() + text[1:] if start == 0 and text[1:2].islower() else text
 
 
 def place(params: Params) -> int:

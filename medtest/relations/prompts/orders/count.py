@@ -19,6 +19,7 @@ from medtest.relations.prompts.orders.base import (
     FindingRelation,
     OrderRelationSettings,
     like,
+    lowered,
     place,
     words_of,
 )
@@ -73,12 +74,7 @@ class CountChange(FindingRelation):
             if phrase.kind is OrderKind.FINDING:
                 text = words.plural(item.noun) if number != 1 else item.noun
             if phrase is first and not old:  # "red polyp"
-                text = like(f"{word} {_lowered(text, phrase.start)}", phrase.text, phrase.start)
+                text = like(f"{word} {lowered(text, phrase.start)}", phrase.text, phrase.start)
             if text != phrase.text and phrase not in old:
                 edits.append(Edit(phrase.start, phrase.end, text))
         return edits
-
-
-def _lowered(text: str, start: int) -> str:
-    """Return words without the capital letter that begins a text; abbreviations keep it."""
-    return text[:1].lower() + text[1:] if start == 0 and text[1:2].islower() else text

@@ -16,6 +16,7 @@ from medtest.language.orders.lexicon import OrderKind, OrderPhrase
 from medtest.language.orders.writing import size_words
 from medtest.relations.base import RelationSettings
 from medtest.relations.prompts.orders.base import Edit, OrderRelation, OrderRelationSettings, like
+from medtest.relations.prompts.orders.nouns import other_nouns, worded
 
 How = Literal["synonym", "abbreviation", "picture", "unit", "order"]
 
@@ -77,16 +78,13 @@ def _all_phrases(reading: OrderReading) -> list[OrderPhrase]:
 
 def _nouns(reading: OrderReading, *, short: bool) -> list[dict[str, Any]]:
     """Return other nouns for findings: abbreviations, or words in full."""
-    words, options = vocabulary(), []
-    for item, finding in zip(reading.items, reading.order.findings, strict=True):
-        entry = words.findings[finding.name]
-        for phrase in item.phrases:
-            if phrase.kind is OrderKind.FINDING:
-                nouns = [noun for noun in (entry.abbreviations if short else entry.words) if noun != item.noun]
-                plural = phrase.value.plural
-                texts = [entry.plural(noun) if plural else noun for noun in nouns]
-                options += [{"start": phrase.start, "text": like(text, phrase.text, phrase.start)} for text in texts]
-    return options
+    findings = vocabulary().findings
+    return [
+        {"start": phrase.start, "text": worded(noun, phrase)}
+        for name, options in other_nouns(reading).items()
+        for noun, phrase in options
+        if (noun in findings[name].abbreviations) is short
+    ]
 
 
 def _pictures(reading: OrderReading) -> list[dict[str, Any]]:
