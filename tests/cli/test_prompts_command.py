@@ -87,6 +87,12 @@ def test_every_prompt_of_the_plan_has_an_id_and_k_pictures(work: Path, capsys: p
         export("pictures=2")
 
 
+def test_changed_orders_have_k_pictures_too(work: Path) -> None:
+    tokens = ["export", "suite=t2i_medical", "limit=1", "relations=[paraphrase]", "file=orders", "pictures=3"]
+    assert run_app(["prompts", *tokens]) == 0
+    assert set(Counter(row["id"] for row in rows_in(work / "orders")).values()) == {3}
+
+
 def test_pictures_are_matched_by_id_and_what_is_wrong_is_listed(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     export("pictures=2")
     folder, elsewhere = work / "ordered", work / "elsewhere"

@@ -22,13 +22,13 @@ from medtest.language.captions import inflection
 from medtest.language.orders import NotControlled, Order, OrderedFinding, OrderReading, order_pool, read_order
 from medtest.language.orders.vocabulary import FindingWords, vocabulary
 from medtest.relations.base import RelationSettings
-from medtest.relations.prompts.base import PromptRelation, prompt_of
+from medtest.relations.prompts.base import PromptRelation, PromptRelationSettings, prompt_of
 
 _ARTICLE = re.compile(r"(?<!\S)(an?)\s+$", re.I)
 """Indefinite article at the end of the text before a replacement."""
 
 
-class OrderRelationSettings(RelationSettings):
+class OrderRelationSettings(PromptRelationSettings):
     """Settings shared by relations for orders.
 
     Attributes:
