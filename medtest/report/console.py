@@ -96,7 +96,8 @@ def lost_words(rates: EfrRows, material: Material) -> str:
     parts = []
     if failed:
         sources = material.tables.counts.sources
-        of = f" ({_failed_sources(material):,} of {counted(sources, 'source')})" if sources else ""
+        broken = _failed_sources(material)  # those that are refused, or lack an answer, are not among them
+        of = f" ({broken:,} of {counted(sources, 'source')})" if sources and broken else ""
         parts.append(f"{failed:,} with a failed source{of}")
     parts += [counted(errors, "error")] if errors else []
     parts += [f"{skipped:,} skipped"] if skipped else []

@@ -89,8 +89,8 @@ def prepare_run(suite: Suite, invocation: Invocation) -> PreparedRun:
         left_out = source.problems()
         if left_out:
             count = len(left_out)
-            files = "file" if count == 1 else "files"
-            notices.append(f"{count} {files} of {source.dataset} left out as unusable seeds.")
+            seeds = "1 seed" if count == 1 else f"{count:,} seeds"
+            notices.append(f"{seeds} of {source.dataset} left out as unusable.")
             # File names may be patient names, and reasons quote words of prompts.
             if suite.privacy.seed_ids != "hashed" and suite.privacy.prompts != "none":
                 notices += [f"Left out: {problem.file} {problem.reason}" for problem in left_out[:_LISTED]]

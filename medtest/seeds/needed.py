@@ -74,8 +74,8 @@ def _in_lines(source: SeedSource, problems: Sequence[SeedProblem], *, named: boo
     if not problems:
         return []
     count = len({problem.where for problem in problems})
-    files = "1 file" if count == 1 else f"{count:,} files"
-    lines = [f"{files} of {source.dataset} cannot be used; this call needs none of them."]
+    seeds = "1 seed" if count == 1 else f"{count:,} seeds"
+    lines = [f"{seeds} of {source.dataset} cannot be used; this call needs none of them."]
     if named:
         lines += [f"Not needed: {_problem_text(problem)}" for problem in problems[:MOST_LISTED]]
         if len(problems) > MOST_LISTED:

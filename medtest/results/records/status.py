@@ -7,9 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.core.cases import Verdict
+from medtest.core.cases import ReasonCode, Verdict
 from medtest.core.oracles import criteria
 from medtest.results.records.records_io import Records
+
+_UNREADABLE = (ReasonCode.CHANGE_UNREADABLE, ReasonCode.PROMPT_UNREADABLE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,8 +97,10 @@ def status(records: Records, *, score: str, threshold: float, against: str) -> S
     case = outcome.applies & ~error
     lost = outcome.source_failed | records.source_broken
     if against == "source":
-        # Scored against the truth but not against the source: there is no answer to the source.
-        lost = lost | (~np.isnan(records.floats(criteria.components(score)[0])) & ~outcome.applies)
+        # Scored against the truth but not against the source: there is no answer to the source, unless the reader is
+        # the reason.
+        unread = records.followups["reason_code"].isin(_UNREADABLE).to_numpy(dtype=bool)
+        lost = lost | (~np.isnan(records.floats(criteria.components(score)[0])) & ~outcome.applies & ~unread)
     source_failed = lost & ~case & ~error
     return Status(
         case=case,

@@ -338,6 +338,6 @@ def test_files_that_are_skipped_are_counted_and_named(
     (folder,) = folders(work)
     report = (folder / "report.html").read_text()
     for text in (shown, report):
-        assert "1 file of d left out as unusable seeds." in text
+        assert "1 seed of d left out as unusable." in text
         assert ("images/mueller-2.png has no mask" in text) is not hashed
         assert "mueller" not in text or not hashed

@@ -126,7 +126,7 @@ def test_a_plan_and_a_run_stop_for_what_they_need(tmp_path):
     given = Invocation(data=root, home=tmp_path / "home")
     for call in (outline, prepare_run):
         notices = " ".join(call(suite, replace(given, limit=2)).notices)
-        assert "1 file of folder cannot be used; this call needs none of them." in notices
+        assert "1 seed of folder cannot be used; this call needs none of them." in notices
         assert "Not needed: images/3.png" in notices
         for needing in (given, replace(given, limit=3), replace(given, only=Selection(seeds=frozenset({"3"})))):
             with pytest.raises(UserMistakes, match=r"1 file of the data cannot be used[\s\S]*images/3.png"):

@@ -97,6 +97,10 @@ def test_a_case_that_cannot_be_told_says_why() -> None:
     found = {row["relation"]: row for row in rows(1, colours)}
     assert found["ec"]["verdict"] == "PASS" and found["ec"]["self_relations"] is None
     assert found["er_a"]["verdict"] == "SKIP" and found["er_a"]["self_entities"] == 1.0
+    # A number that the reader cannot tell: there is a score against the prompt, and none against the source.
+    found["er_a"]["whole"] = 1.0
+    judged = status(Records.of(pd.DataFrame(found.values())), score="whole", threshold=0.0, against="source")
+    assert judged.skipped.any() and not judged.source_failed.any()
 
 
 def test_rates_and_verdicts_agree_on_every_case() -> None:
