@@ -308,9 +308,12 @@ class Ledger(SqliteFile):
     def take_spare(self, address: str, key: str) -> Outcome | None:
         """Return the undamaged answer that waits for this content, now stored as this address's own; None without one.
 
+        Its cost includes that of the calls that earlier sessions made for it in vain.
+
         Raises:
             OutputProblem: It cannot be stored.
         """
+        paid = self.paid_before(address, key)
         with self._using():
             self._db.execute("BEGIN IMMEDIATE")
             try:
@@ -320,7 +323,8 @@ class Ledger(SqliteFile):
                 if row is not None:
                     self._db.execute("DELETE FROM spares WHERE key=?", (key,))
                 if outcome is not None:
-                    outcome = replace(outcome, address=address, source=Source.SHARED)
+                    cost = None if outcome.cost_usd is None else outcome.cost_usd + paid.usd
+                    outcome = replace(outcome, address=address, source=Source.SHARED, cost_usd=cost)
                     self._put(outcome)
                 self._db.execute("COMMIT")
             except BaseException:

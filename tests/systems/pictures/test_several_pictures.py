@@ -154,6 +154,20 @@ def test_a_service_that_rejects_n_gets_single_calls_from_then_on(tmp_path: Path)
     assert totals(tmp_path).cost_usd == pytest.approx(42.0)  # the rejected call costs nothing
 
 
+class Broken(Painter):
+    """Answers without a picture, which are paid for."""
+
+    def answer(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {**super().answer(body), "data": None}
+
+
+def test_calls_of_an_earlier_session_that_failed_are_in_the_cost_of_every_repeat(tmp_path: Path) -> None:
+    failed = draw(tmp_path, Broken(), repeats(2), max_in_flight=1)
+    assert all(isinstance(answer, str) for answer in failed)
+    answers = draw(tmp_path, Painter(), repeats(2))
+    assert sum(answer.cost_usd for answer in answers) == pytest.approx(totals(tmp_path).cost_usd)
+
+
 def test_a_seed_is_drawn_alone(tmp_path: Path) -> None:
     painter = Painter()
     draw(tmp_path, painter, repeats(3), seed="case")
