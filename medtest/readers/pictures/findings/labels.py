@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import Field
 
 from medtest.core.cases import Classes, Image
-from medtest.core.errors import MedtestError, Mistake
+from medtest.core.errors import MedtestError, Mistake, nearest_name
 from medtest.core.scenes import SIDES, Scene, SeenEntity, Tells, alphabetical
 from medtest.language.orders import vocabulary
 from medtest.language.orders.contents import PARIS, SIZES
@@ -64,11 +64,29 @@ class LabelReader(SystemReader):
         if classes is None:
             problem = f"{self.settings.system}, which does not name its classes"
             return [Mistake(where=self.name, key="system", found=problem, allowed="a classifier with named classes")]
+        mistakes = self._wrong_names(classes.names)
+        if mistakes:
+            return mistakes
         if not meanings(classes.names, self.settings.names):
             problem = f"{', '.join(classes.names[:8])}: none is a finding of orders"
             fix = "names={CLASS: FINDING, …} says what they are"
             return [Mistake(where=self.name, key="names", found=problem, fix=fix)]
         return []
+
+    def _wrong_names(self, classes: Sequence[str]) -> list[Mistake]:
+        """Return the names of classes that the system lacks, and those that are given to no finding."""
+        findings = vocabulary().findings
+        mistakes = []
+        for name, finding in self.settings.names.items():
+            if name not in classes:
+                allowed, nearest = f"classes of {self.settings.system}", nearest_name(name, classes)
+                mistakes.append(Mistake(where=self.name, key="names", found=name, allowed=allowed, nearest=nearest))
+            elif finding and finding_of_class(finding) is None:
+                allowed = f'{", ".join(findings)}, with or without a side or another attribute, or "" for none'
+                nearest = nearest_name(finding, findings)
+                key = f"names.{name}"
+                mistakes.append(Mistake(where=self.name, key=key, found=finding, allowed=allowed, nearest=nearest))
+        return mistakes
 
     def card_beside(self) -> Path | None:
         """Return the path of the card of a system that ships, beside its weights; None for other systems.

@@ -55,6 +55,24 @@ def test_attributes_count_where_the_finding_itself_is_seen(monkeypatch: pytest.M
     assert _read(monkeypatch, classes, [0.4, 0.9, 0.1]).entities == ()
 
 
+@pytest.mark.parametrize(
+    ("names", "found", "nearest"),
+    [({"edma": "edema"}, "edma", "edema"), ({"edema": "edmea"}, "edmea", "edema")],
+)
+def test_names_of_no_class_or_no_finding_are_mistakes(names: dict[str, str], found: str, nearest: str) -> None:
+    (mistake,) = LabelReader("labels", LabelReaderSettings(names=names)).check()
+    assert (mistake.found, mistake.nearest) == (found, nearest)
+    assert LabelReader("labels", LabelReaderSettings(names={"edema": "left effusion", "hernia": ""})).check() == []
+
+
+def test_drawn_pictures_are_drawn_when_they_are_asked_for() -> None:
+    pictures = film_pictures(100_000, 3).pictures
+    assert len(pictures) == 100_000
+    assert [picture.truth for picture in pictures[2:4]] == [picture.truth for picture in film_pictures(4, 3).pictures][
+        2:
+    ]
+
+
 @pytest.mark.parametrize("system", ["chexnet_sides", "capsule_findings"])
 def test_systems_that_ship_have_a_card_of_their_own(system: str) -> None:
     card = LabelReader("labels", LabelReaderSettings(system=system)).card
