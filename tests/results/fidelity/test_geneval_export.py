@@ -11,7 +11,7 @@ from depicted_records import kept, picture, records, row
 
 from medtest.core.cases import image_sha256
 from medtest.core.records import PICTURES
-from medtest.core.scenes import Entity, Scene, SeenEntity, Tells, dumped, pool_of
+from medtest.core.scenes import Entity, Pool, Scene, SeenEntity, Tells, dumped, pool_of
 from medtest.results.fidelity.cases import DrawnCases
 from medtest.results.fidelity.geneval.export import export_geneval, metadata_of, tag_of
 from medtest.results.fidelity.geneval.rule import GenEvalRule
@@ -59,7 +59,10 @@ def test_prompts_of_other_kinds_have_no_tag() -> None:
     three = pool_of([Entity(name="dog"), Entity(name="cat"), Entity(name="cup")])
     holding = pool_of([Entity(name="man"), Entity(name="cup")], [(0, "holding", 1)])
     half_coloured = pool_of([Entity(name="dog", attributes=("red",)), Entity(name="cat")])
-    assert [tag_of(pool) for pool in (three, holding, half_coloured)] == [None, None, None]
+    wooden = pool_of([Entity(name="bench", attributes=("wooden",))])
+    without = Pool(entities=(Entity(name="dog", count=1),), absent=("cat",))
+    others = (three, holding, half_coloured, wooden, without)
+    assert [tag_of(pool) for pool in others] == [None] * len(others)
 
 
 def _seen(*entities: SeenEntity, tells: Tells = Tells()) -> dict[str, str]:  # noqa: B008

@@ -26,7 +26,7 @@ from medtest.core.scenes import Entity, Pool, Scene
 from medtest.language.captions.vocabulary import vg150
 from medtest.readers.pictures.detectors.coco import COCO_80, pool_class, read_names
 from medtest.results.fidelity.cases import PICTURE, TAG, DrawnCases
-from medtest.results.fidelity.geneval.rule import EXACT, POSITIONS, TAGS, GenEvalRule
+from medtest.results.fidelity.geneval.rule import COLOURS, EXACT, POSITIONS, TAGS, GenEvalRule
 from medtest.results.fidelity.geneval.table import judged, pool_of_case, scene_of
 
 METADATA: Final = "metadata.jsonl"
@@ -133,7 +133,11 @@ def metadata_of(pool: Pool, prompt: str, tag: str) -> dict[str, Any]:
 
 
 def tag_of(pool: Pool) -> str | None:
-    """Return the kind of a prompt that GenEval could contain; None for any other prompt."""
+    """Return the kind of a prompt that GenEval could contain; None for any other prompt, such as one that denies."""
+    if pool.absent or pool.denied or pool.uncertain:
+        return None
+    if not COLOURS.issuperset(attribute for entity in pool.entities for attribute in entity.attributes):
+        return None
     if not 1 <= len(pool.entities) <= 2 or any(len(entity.attributes) > 1 for entity in pool.entities):
         return None
     coloured = [bool(entity.attributes) for entity in pool.entities]

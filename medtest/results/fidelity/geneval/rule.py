@@ -18,6 +18,8 @@ from medtest.readers.pictures.spatial import relative_positions
 TAGS: Final = ("single_object", "two_object", "counting", "colors", "position", "color_attr")
 EXACT: Final = "counting"
 POSITIONS: Final = frozenset({"left of", "right of", "above", "below"})
+COLOURS: Final = frozenset(("red", "orange", "yellow", "green", "blue", "purple", "pink", "brown", "black", "white"))
+"""Colours that GenEval's reader tells apart."""
 _SAME: Final = {"under": "below", "beneath": "below", "over": "above"}
 
 

@@ -1,9 +1,9 @@
 """Table ``findings.csv``: what was ordered of each finding and what was seen, for orders of medical pictures.
 
-Three rates of a finding, each over the pictures of sources and operators in which the reader can judge it: ``missed``,
-of the pictures whose prompt orders it; ``drawn``, of those whose prompt excludes it; ``wrong_side``, of those whose
-prompt orders it on one side of the patient and in which the reader sees it on one side. Findings that a prompt calls
-uncertain are in none.
+Three rates of a finding, each over all pictures, repeats among them, in which the reader can judge it: ``missed``, of
+the pictures whose prompt orders it; ``drawn``, of those whose prompt excludes it; ``wrong_side``, of those whose prompt
+orders it on one side of the patient and in which the reader sees it on one side. Findings that a prompt calls uncertain
+are in none.
 
 Corrected rates are Rogan and Gladen's by the reader's card, with the intervals of Lang and Reiczigel, which include the
 card's own error (:func:`~medtest.results.cube.intervals.corrected_share`). Pictures of one prompt count as as many
