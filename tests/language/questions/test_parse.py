@@ -240,6 +240,36 @@ def test_reservations_are_marked_and_change_nothing(text: str) -> None:
     assert not parse("A polyp.", Kind.FINDINGS, 12).hedged
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "There is no hip prosthesis in this image.",
+        "There is no hip prosthesis, no dental implant and no wedding ring.",
+        "There is no hip prosthesis, so I cannot give its colour.",
+        "No hip prosthesis is seen.",
+        "No evidence of a pleural effusion.",
+        "I see no wedding ring.",
+    ],
+)
+@pytest.mark.parametrize(("kind", "item"), [(Kind.PLACE, 10), (Kind.COLOUR, 5), (Kind.SIZE, 16), (Kind.COUNT, 7)])
+def test_a_denial_of_a_thing_outside_the_vocabulary_has_nothing_to_describe(text: str, kind: Kind, item: int) -> None:
+    assert parse(text, kind, item).state == State.NOT_RELEVANT
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "There is no scale bar.",
+        "No hip prosthesis, but a polyp in the upper left.",
+        "There is no hip prosthesis. There is a wedding ring.",
+        "There is no doubt about the hip prosthesis.",
+        "There is no pleura.",
+    ],
+)
+def test_other_words_about_unknown_things_stay_unread(text: str) -> None:
+    assert parse(text, Kind.COLOUR, 5).state == State.UNPARSED
+
+
 @pytest.mark.skipif(not KVASIR.is_file(), reason="Kvasir-VQA's answers are not here (../shared/data/vqa)")
 def test_all_answers_of_kvasir_vqa_parse() -> None:
     content = json.loads(KVASIR.read_text(encoding="utf-8"))

@@ -11,6 +11,7 @@ from functools import cache
 from medtest.core.scenes import Absence, Pool
 from medtest.language.captions.controlled.lexicon import lexicon
 from medtest.language.captions.inflection import article, is_plural
+from medtest.language.captions.reading.content import content
 
 _NOUN = r"(?:[a-z][a-z-]*)(?:\s[a-z][a-z-]*)??"
 _PLACES = (
@@ -97,11 +98,16 @@ def _forms() -> tuple[_Form, ...]:
 _PEOPLE = re.compile(
     rf"^(?:there\s(?:is|are)\s)?(?:nobody|no\s?-?one)\s(?:is|are\s)?(?:\s?\w+ing\s)?\s?{_PLACES}\s(?=\w)", re.I
 )
+_NO = rf"no\s(?:(?:signs?|evidence|traces?)\sof\s)?{_DETERMINER}(?P<n>{_NOUN})"
+_LISTED = r"(?=\s*(?:[.,;!?]|$)|,?\s(?:and|or|nor)\sno\b)"
+_SEEN = r"\s(?:(?:is|are|can\sbe)\s)?(?:seen|visible|present|shown|found|there)"
+_GOES_ON = re.compile(r",?\s(?:(?:and|or|nor)\s)?(?=no\b)", re.I)
+"""Joint of a sentence's list of denials."""
 _ABSENT: tuple[re.Pattern[str], ...] = (
-    re.compile(rf"^(?:there\s(?:is|are)\s)?no\s(?P<n>{_NOUN})\s(?:is\s|are\s)?{_PLACES}\s(?=\w)", re.I),
-    re.compile(rf"(?:^|[,.]\s*)(?:there\s(?:is|are)\s)?no\s(?P<n>{_NOUN}){_STOPS}", re.I),
-    re.compile(rf",?\sbut\sno\s(?P<n>{_NOUN}){_STOPS}", re.I),
-    re.compile(rf"\s(?:and|but)\sthere\s(?:is|are)\sno\s(?P<n>{_NOUN}){_STOPS}", re.I),
+    re.compile(rf"^(?:there\s(?:is|are)\s)?{_NO}\s(?:is\s|are\s)?{_PLACES}\s(?=\w)", re.I),
+    re.compile(rf"(?:^|[,.]\s*)(?:there\s(?:is|are)\s)?{_NO}(?:{_SEEN})?{_LISTED}", re.I),
+    re.compile(rf",?\sbut\s{_NO}{_STOPS}", re.I),
+    re.compile(rf"\s(?:and|but)\sthere\s(?:is|are)\s{_NO}{_STOPS}", re.I),
 )
 
 
@@ -163,7 +169,10 @@ def _absent(text: str, read: Callable[[str], tuple[Pool, bool]]) -> tuple[str, l
         if match is not None:
             name = _thing(match["n"], read)
             if name:
-                return (text[: match.start()] + text[match.end() :]).strip(), [(name,)]
+                goes_on = None if match[0].startswith(",") else _GOES_ON.match(text, match.end())
+                between = ". " if goes_on and match[0].startswith(".") else ""
+                rest = text[goes_on.end() if goes_on else match.end() :]
+                return f"{text[: match.start()]}{between}{rest}".strip(), [(name,)]
     return None
 
 
@@ -179,6 +188,8 @@ def _lacking(form: _Form, match: re.Match[str], read: Callable[[str], tuple[Pool
 
 def _thing(noun: str, read: Callable[[str], tuple[Pool, bool]]) -> str:
     """Return the name of a thing without attributes; "" if the noun is none."""
+    if noun.lower().replace(" ", "_") in content().clinical_names:
+        return noun.lower()
     pool, sure = read(_some(noun))
     only = pool.entities[0] if len(pool.entities) == 1 and sure else None
     return only.name if only is not None and not only.attributes else ""

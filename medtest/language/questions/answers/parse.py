@@ -18,6 +18,7 @@ from medtest.language.questions.answers.plain import lowered, plain
 from medtest.language.questions.answers.revised import excepted, hence, revised, verdict
 from medtest.language.questions.answers.values.answer import Answer, State
 from medtest.language.questions.answers.values.readings import Found, blanked
+from medtest.language.questions.answers.whole.denials import unknown_thing
 from medtest.language.questions.answers.whole.passage import left_over_of_nothing, part_around
 from medtest.language.questions.answers.whole.words import unknown
 from medtest.language.questions.values import NO, YES, Kind, Names, Ranges, Value, ranges, words
@@ -121,6 +122,9 @@ def _found(text: str, low: str, kind: AnswerKind, item: int | None) -> Found | N
         return State.REFUSAL if irrelevant[1] else State.NOT_RELEVANT, first, last
     places, _ = unsaid(low)
     answered, masked = _without(text, places), _without(low, places)
+    thing = unknown_thing(masked) if kind.describes or kind.counts else None
+    if thing is not None:
+        return State.NOT_RELEVANT, *thing
     start = opening(masked)
     value = _understood(blanked(answered, 0, start), blanked(masked, 0, start), kind, item) if start else None
     value = value or _understood(answered, masked, kind, item)

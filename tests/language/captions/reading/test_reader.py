@@ -86,3 +86,30 @@ def test_what_is_not_understood_is_refused_with_a_reason(text: str, reason: Read
 
 def test_every_reason_has_a_meaning() -> None:
     assert set(MEANINGS) == set(ReadingReason) >= REFUSING
+
+
+@pytest.mark.parametrize(
+    ("denial", "absent"),
+    [
+        ("There is no traffic light.", [("traffic light",)]),
+        ("No traffic light is seen.", [("traffic light",)]),
+        ("There is no sign of a coffee table.", [("coffee table",)]),
+        ("No evidence of a tennis racket.", [("tennis racket",)]),
+        (
+            "There is no traffic light, no stop sign and no parking meter.",
+            [("traffic light",), ("stop sign",), ("parking meter",)],
+        ),
+        ("There is no hip prosthesis.", [("hip prosthesis",)]),
+        ("No pleural effusion is visible.", [("pleural effusion",)]),
+    ],
+)
+def test_a_sentence_of_its_own_denies_things_of_two_words(denial: str, absent: list[tuple[str, ...]]) -> None:
+    reading = read_prompt(f"A dog on a bed. {denial}")
+    assert list(reading.absent) == absent
+    assert reading.pool.named() == (("dog", "on", "bed"),)
+    assert reading.reasons == (ReadingReason.NEGATION,)
+
+
+@pytest.mark.parametrize("denial", ["There is no red car.", "No sign is seen of a traffic light."])
+def test_other_denials_are_refused(denial: str) -> None:
+    assert ReadingReason.NEGATION_UNCLEAR in read_prompt(f"A dog on a bed. {denial}").reasons

@@ -9,6 +9,7 @@ from medtest.language.questions.answers.extract.place import PART
 from medtest.language.questions.answers.lexicon import words as lexicon
 from medtest.language.questions.answers.scope import denials
 from medtest.language.questions.answers.whole.passage import Passage
+from medtest.language.questions.answers.whole.words import unknown
 
 _DENIES = re.compile(
     r"\b(?:nil|neg|negative|zero|zilch|nada|minus|missing|lacking|hardly|barely|scarcely"
@@ -24,6 +25,35 @@ _NAMED = re.compile(
     rf"|{PART.pattern}"
 )
 """Nouns that a "no" may govern without affecting the value."""
+_PHRASE = r"(?:[a-z][a-z'-]+ ){1,3}[a-z][a-z'-]+?"
+_PHRASES = rf"(?:(?:an? |any )?{_PHRASE})(?:(?:, | and | or |, and |, or )(?:no )?(?:an? |any )?{_PHRASE})*"
+_ABSENT = re.compile(
+    r"\W*(?:(?:there(?: is| are|'s)|i (?:can )?(?:see|find)"
+    r"|(?:this|the) (?:image|picture|frame) (?:shows|contains|has)) no"
+    rf"|no) (?:(?:signs?|evidence|traces?) of )?(?P<things>{_PHRASES})"
+    r"(?:(?: is| are| can be)? (?:seen|visible|present|shown|found|detected|identified))?"
+    r"(?: (?:in|on|within) (?:this|the) (?:\w+ )?(?:image|picture|frame|view|photo|scan))?\W*"
+)
+"""Denial of things that makes up a whole answer."""
+_OF_ANSWERS = re.compile(
+    r"\b(?:bars?|rulers?|scales?|markers?|references?|clues?|ways?|reasons?|ideas?|informations?|details?|metadata"
+    r"|comments?|guess(?:es)?|answers?|measurements?|indications?|hints?|context|data|statements?|opinion)\Z"
+)
+"""Things without which a question cannot be answered; their lack denies nothing that was asked about."""
+
+
+def unknown_thing(low: str) -> tuple[int, int] | None:
+    """Return the span of an answer that only denies things outside the vocabulary ("There is no hip prosthesis.").
+
+    Each is named by two or more words, one of them unknown.
+    """
+    match = _ABSENT.fullmatch(low)
+    if match is None:
+        return None
+    things = re.split(r",? (?:and|or) (?:no )?|, (?:no )?", match["things"])
+    if any(_OF_ANSWERS.search(thing) or not unknown(thing) for thing in things):
+        return None
+    return match.span("things")
 
 
 def denied(passage: Passage) -> str:
