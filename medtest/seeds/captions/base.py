@@ -19,7 +19,7 @@ from medtest.core.plugins import PartSettings, digest_name, wrong_at
 from medtest.core.scenes import Pool
 from medtest.language.captions.density import LEVELS, Draw, draw_by_density, draw_uniform, level
 from medtest.language.captions.reading.content import in_other_script
-from medtest.language.captions.reading.result import ReadingReason
+from medtest.language.captions.reading.result import MEANINGS, REFUSING, ReadingReason
 from medtest.language.captions.render import Unsayable, render
 from medtest.seeds.base import Remarks, SeedFaults, SeedProblem, SeedSource
 
@@ -29,17 +29,7 @@ WEIGHT = "weight"
 """Stratum of prompts drawn by density: weight of the prompt in the population, 1 on average."""
 UNUSABLE = "unusable"
 """Locator key of an unusable row that only keeps its place."""
-OTHER_SCRIPT = "words in another script; prompts are read as English"
-
-
-REFUSALS: dict[str, str] = {
-    ReadingReason.NOTHING_NAMED: "nothing named",
-    ReadingReason.OTHER_LANGUAGE: "words of another language; prompts are read as English",
-    ReadingReason.UNKNOWN_WORDS: "words that are in no list",
-    ReadingReason.NEGATION_UNCLEAR: "a denial that is not understood",
-    ReadingReason.UNCLEAR: "more than one reading",
-}
-"""Reasons for which prompts are not understood and not sent, as messages say them."""
+OTHER_SCRIPT = "is in another script; prompts are read as English"
 
 
 class PromptSeedSettings(PartSettings):
@@ -81,7 +71,8 @@ class Candidate:
         strata: Columns that stratify tables.
         wrong: Problem of an unusable row, which only keeps its place; None for a usable one.
         own: True if follow-ups change one phrase of its words alone, instead of being worded by templates.
-        refusal: Why it is not understood, a key of :data:`REFUSALS`; "" if it is.
+        refusal: Why it is not understood, a reason of :data:`~medtest.language.captions.reading.result.REFUSING`; "" if
+            it is.
     """
 
     seed_id: str
@@ -91,7 +82,7 @@ class Candidate:
     strata: tuple[tuple[str, str], ...] = ()
     wrong: SeedProblem | None = None
     own: bool = False
-    refusal: str = ""
+    refusal: ReadingReason | Literal[""] = ""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -201,18 +192,19 @@ class PromptSource(SeedSource):
                 if settings.sample is None:
                     candidates.append((candidate, ""))
             elif candidate.refusal:
-                why = f"{REFUSALS[candidate.refusal]} ({candidate.refusal})"
-                left_out[why] += 1
+                left_out[_meaning(candidate.refusal)] += 1
             elif not self._names_something(candidate.pool):
-                left_out[OTHER_SCRIPT if in_other_script(candidate.text) else "nothing named"] += 1
+                nothing = MEANINGS[ReadingReason.NOTHING_NAMED]
+                left_out[OTHER_SCRIPT if in_other_script(candidate.text) else nothing] += 1
             elif len(candidate.pool.triples) < settings.min_triples:
-                left_out[f"fewer relations than min_triples, {settings.min_triples}"] += 1
+                left_out[f"has fewer relations than min_triples, {settings.min_triples}"] += 1
             elif (text := self._words(candidate)) is None:
-                left_out["a pool that no template says"] += 1
+                left_out["has a pool that no template says"] += 1
             else:
                 candidates.append((candidate, text))
         prompts.notices += [
-            f"{count:,} of {len(prompts.candidates):,} prompts are left out: {why}." for why, count in left_out.items()
+            f"{count:,} of {len(prompts.candidates):,} prompts are left out: each {why}."
+            for why, count in left_out.items()
         ]
         if any(candidate.refusal for candidate in prompts.candidates):
             prompts.notices.append("Look at what is not understood, and correct it: medtest prompts review FILE.")
@@ -288,19 +280,22 @@ class PromptSource(SeedSource):
         )
 
     def _no_prompts_mistake(self, left_out: Counter[str]) -> Exception:
-        why = "; ".join(f"{count:,} with {reason}" for reason, count in left_out.items())
+        why = " or ".join(f"{reason} ({count:,})" for reason, count in left_out.items())
         return Mistake(
             where="suite",
             key=f"seeds.{self.dataset}",
-            found=f"no prompt that can be used: {why or 'there is none'}",
+            found=f"no prompt that can be used: {f'each {why}' if why else 'there is none'}",
             allowed="prompts with entities and relations",
             fix=_fix_for(left_out),
         ).as_error()
 
 
+def _meaning(refusal: ReadingReason) -> str:
+    return f"{MEANINGS[refusal]} ({refusal})"
+
+
 def _fix_for(left_out: Counter[str]) -> str:
-    refusals = [f"{words} ({reason})" for reason, words in REFUSALS.items()]
-    if any(why in refusals for why in left_out):
+    if not left_out.keys().isdisjoint(map(_meaning, REFUSING)):
         return "correct how they are read (medtest prompts review FILE), or say them in plainer English"
     if set(left_out) == {OTHER_SCRIPT}:
         return "name a file of English prompts"

@@ -15,7 +15,7 @@ from medtest.core.plugins import TRUSTED, PartSettings
 from medtest.core.scenes import Pool
 from medtest.language.captions.parsers import CaptionParser, NoParser, parser_of
 from medtest.language.captions.reading.reader import read_prompt
-from medtest.language.captions.reading.result import REFUSING, PromptReading
+from medtest.language.captions.reading.result import REFUSING, PromptReading, ReadingReason
 from medtest.language.captions.reading.reviewed import ENDING, Review, read_reviews, reviewed_file, under_review
 from medtest.language.captions.vocabulary import vg150
 from medtest.language.questions.question_files import short
@@ -42,12 +42,12 @@ class ReadCaption:
     Attributes:
         row: The caption.
         pool: Its content in terms of classes; empty if it is refused.
-        refusal: Why it is not understood, as a key of :data:`~medtest.seeds.captions.base.REFUSALS`; "" if it is.
+        refusal: As in :class:`~medtest.seeds.captions.base.Candidate`.
     """
 
     row: CaptionRow
     pool: Pool
-    refusal: str = ""
+    refusal: ReadingReason | Literal[""] = ""
 
 
 class FiledSettings(PromptSeedSettings):
@@ -286,6 +286,6 @@ def _usefulness(caption: ReadCaption) -> tuple[bool, int]:
     return not caption.refusal, len(caption.pool.triples)
 
 
-def _refusal_of(reading: PromptReading) -> str:
+def _refusal_of(reading: PromptReading) -> ReadingReason:
     """Return the first reason for which a prompt is not sent."""
-    return str(next(reason for reason in reading.reasons if reason in REFUSING))
+    return next(reason for reason in reading.reasons if reason in REFUSING)

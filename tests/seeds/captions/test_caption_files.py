@@ -17,8 +17,9 @@ from medtest.core.errors import UserMistakes
 from medtest.core.scenes import Pool
 from medtest.language.captions.density import level
 from medtest.language.captions.parsers import PARSERS, CaptionParser, parser_of
+from medtest.language.captions.reading.result import MEANINGS, ReadingReason
 from medtest.language.captions.render import render
-from medtest.seeds.captions.base import REFUSALS, PromptSource
+from medtest.seeds.captions.base import PromptSource
 
 
 def rows_of(captions: dict[str, list[str]]) -> list[tuple[str, str]]:
@@ -74,7 +75,7 @@ def test_layouts_hold_the_same(layout: str, tmp_path: Path) -> None:
         "1000": CAPTIONS["1000"][0],
     }
     assert [ref.cluster for ref in made.refs()] == ["139", "285", "1000"]
-    assert made.notices() == ("1 of 4 prompts are left out: fewer relations than min_triples, 1.",)
+    assert made.notices() == ("1 of 4 prompts are left out: each has fewer relations than min_triples, 1.",)
 
 
 def test_plain_text_is_a_caption_a_line(tmp_path: Path) -> None:
@@ -170,14 +171,14 @@ def test_prompts_of_another_script_are_told_as_such(tmp_path: Path) -> None:
     made = source("captions", tmp_path, words="template", min_triples=1)
     assert len(made.refs()) == 1
     assert set(made.notices()) == {
-        "2 of 4 prompts are left out: words in another script; prompts are read as English.",
-        "1 of 4 prompts are left out: nothing named.",
+        "2 of 4 prompts are left out: each is in another script; prompts are read as English.",
+        "1 of 4 prompts are left out: each names nothing that could be seen.",
     }
     (tmp_path / "words.txt").write_text("Собака сидит на диване.\n", encoding="utf-8")
     with pytest.raises(UserMistakes) as caught:
         source("captions", tmp_path, words="template").refs()
     told = str(caught.value)
-    assert "1 with words in another script" in told and "English" in told and "lower min_triples" not in told
+    assert "each is in another script" in told and "English" in told and "lower min_triples" not in told
 
 
 def test_accents_are_no_holes_in_words(tmp_path: Path) -> None:
@@ -314,7 +315,7 @@ def test_prompts_that_are_not_understood_are_left_out_and_counted_by_reason(tmp_
     assert prompt.pool.named() == (("fox", "near", "tree"),)
     notices = " ".join(made.notices())
     for reason in ("negation_unclear", "other_language", "unknown_words"):
-        assert f"1 of 4 prompts are left out: {REFUSALS[reason]} ({reason})." in notices
+        assert f"1 of 4 prompts are left out: each {MEANINGS[ReadingReason(reason)]} ({reason})." in notices
     assert "alter Mann" not in notices, "notices are in reports, also where prompts are private"
 
 
@@ -322,7 +323,9 @@ def test_a_file_of_which_nothing_is_understood_is_one_message(tmp_path: Path) ->
     (tmp_path / "prompts.txt").write_text("Ein alter Mann mit einem Hut\n", encoding="utf-8")
     with pytest.raises(UserMistakes) as caught:
         source("captions", tmp_path, min_triples=1).refs()
-    assert "1 with words of another language" in str(caught.value) and "medtest prompts review" in str(caught.value)
+    assert "each is not English (other_language) (1)" in str(caught.value) and "medtest prompts review" in str(
+        caught.value
+    )
 
 
 def test_what_a_prompt_denies_is_in_its_seed(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ LONGEST = 2_000
 _WORD = re.compile(r"[^\W\d_]+(?:['\u2019-][^\W\d_]+)*")
 _FOREIGN_SHARE = 0.5
 _EMPTY_BRACKETS = re.compile(r"[(\[]\s*[)\]]")
-_SIGNS = re.compile(r"[()\[\]{}<>=*]|[\u2012-\u2015]")
+_SIGNS = re.compile(r"[()<>=*]|[\u2012-\u2015]")
 """Signs that set words apart or weigh them, which no rule reads."""
 _GROUPED = re.compile(r"\d,\d{3}\b")
 """Digits of one number on both sides of a comma, at which parts end."""

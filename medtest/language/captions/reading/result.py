@@ -43,7 +43,7 @@ MEANINGS: dict[ReadingReason, str] = {
     ReadingReason.NEGATION_UNCLEAR: "denies something in a way that is not understood",
     ReadingReason.UNCLEAR: "has more than one reading",
 }
-"""Texts of the reasons, to follow "the prompt"."""
+"""Texts of the reasons, to follow "the prompt" or "each"."""
 REFUSING: frozenset[ReadingReason] = frozenset(
     {
         ReadingReason.NOTHING_NAMED,
