@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from medtest.core.cases import Image
 from medtest.relations.perturb.library import Companions, Moves, TransformLibrary, classes_of, parameters_of
-from medtest.relations.perturb.values import float_planes, pixels, planes, share_levels
+from medtest.relations.perturb.movement import coordinate_planes
+from medtest.relations.perturb.values import float_planes, pixels, share_levels
 
 _SIZE = "it changes the size of the picture"
 _SPACE = "it places volumes in a patient's space"
@@ -83,9 +84,12 @@ class MonaiLibrary(TransformLibrary):
             return np.asarray(getattr(result, "array", result))
 
         modes = {"mode"} & set(parameters_of(self, kind))
-        grid, mask = companions.grid, companions.mask
+        mask, grid = companions.mask, None
+        if companions.grid is not None:
+            places = changed(coordinate_planes(*image.shape[:2]).copy(), **dict.fromkeys(modes, "bilinear"))
+            grid = places.transpose(1, 2, 0)
         return pixels(share_levels(changed(float_planes(image)))), Companions(
-            grid=None if grid is None else pixels(changed(planes(grid), **dict.fromkeys(modes, "bilinear"))),
+            grid=grid,
             mask=None
             if mask is None
             else changed(mask.astype(np.float32)[None], **dict.fromkeys(modes, "nearest"))[0] > 0.5,

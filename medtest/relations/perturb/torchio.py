@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from medtest.core.cases import Image
 from medtest.relations.perturb.library import Companions, Moves, TransformLibrary, classes_of, parameters_of
-from medtest.relations.perturb.values import float_planes, pixels, planes, seeded_torch, share_levels
+from medtest.relations.perturb.movement import coordinate_planes
+from medtest.relations.perturb.values import float_planes, pixels, seeded_torch, share_levels
 
 _SIZE = "it changes the size of the picture"
 _SPACE = "it places volumes in a patient's space"
@@ -62,6 +63,7 @@ class TorchIOLibrary(TransformLibrary):
         self, kind: type, arguments: Mapping[str, Any], seed: int, image: Image, companions: Companions
     ) -> tuple[NDArray[Any], Companions]:
         """Change a subject of a picture and label maps."""
+        import torch
         import torchio
 
         def changed(**images: Any) -> Any:
@@ -71,36 +73,29 @@ class TorchIOLibrary(TransformLibrary):
             with seeded_torch(seed):
                 return kind(**{**arguments, **others})(torchio.Subject(images))
 
-        parameters, picture = parameters_of(self, kind), torchio.ScalarImage(tensor=_volume(float_planes(image)))
-        grid, mask = companions.grid, companions.mask
-        subject = changed(
-            image=picture, **({} if grid is None else {"grid": torchio.LabelMap(tensor=_volume(planes(grid)))})
-        )
+        parameters, volume = parameters_of(self, kind), float_planes(cv2.transpose(image))[..., None]
+        picture, mask, grid = torchio.ScalarImage(tensor=torch.from_numpy(volume)), companions.mask, {}
+        if companions.grid is not None:
+            # The library changes a copy.
+            grid = {"grid": torchio.LabelMap(tensor=_volume(coordinate_planes(*image.shape[:2])))}
+        subject = changed(image=picture, **grid)
         moved = None
         if mask is not None:
             labels = torchio.LabelMap(tensor=_volume(mask.astype(np.float32)[None]))
-            moved = _turned(_slice(changed(image=picture, mask=labels)["mask"]))[..., 0] > 0.5
-        return _turned(share_levels(_slice(subject["image"]))), Companions(
-            grid=None if grid is None else _turned(_slice(subject["grid"])), mask=moved
+            moved = _slice(changed(image=picture, mask=labels)["mask"])[..., 0] > 0.5
+        pixels_turned = pixels(share_levels(subject["image"].data.numpy()[..., 0]))
+        return cv2.transpose(pixels_turned).reshape(*pixels_turned.shape[1::-1], -1), Companions(
+            grid=_slice(subject["grid"]) if grid else None, mask=moved
         )
 
 
 def _volume(channels: NDArray[np.float32]) -> Any:
-    """Return C×H×W as channels × columns × rows × 1, the library's order."""
+    """Return C×H×W as channels × columns × rows × 1, the library's order; the numbers are not copied."""
     import torch
 
-    count, height, width = channels.shape
-    turned = np.empty((count, width, height, 1), np.float32)
-    for channel, plane in zip(channels, turned, strict=True):
-        cv2.transpose(channel, plane[..., 0])
-    return torch.from_numpy(turned)
+    return torch.from_numpy(channels).transpose(1, 2)[..., None]
 
 
 def _slice(image: Any) -> NDArray[Any]:
-    return np.asarray(image.data.numpy()[..., 0])
-
-
-def _turned(channels: NDArray[Any]) -> NDArray[Any]:
-    """Return channels × columns × rows as H×W×C."""
-    merged = pixels(channels)
-    return np.asarray(cv2.transpose(merged)).reshape(*merged.shape[1::-1], -1)
+    """Return the numbers of a volume as H×W×C; they are not copied."""
+    return np.asarray(image.data.numpy()[..., 0].transpose(2, 1, 0))

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from medtest.core.cases import Image
 from medtest.relations.perturb.library import Companions, Moves, TransformLibrary, classes_of
+from medtest.relations.perturb.movement import coordinate_planes
 from medtest.relations.perturb.values import pixels, planes, seeded_torch
 
 _SIZE = "it changes the size of the picture"
@@ -52,10 +53,10 @@ class TorchvisionLibrary(TransformLibrary):
         from torchvision import tv_tensors
 
         shape = image.shape[:2]
-        inputs: dict[str, Any] = {"image": tv_tensors.Image(_tensor(image))}
+        inputs: dict[str, Any] = {"image": tv_tensors.Image(torch.from_numpy(planes(image)))}
         if companions.grid is not None:
             # As a picture, linearly: classes of geometry do nothing to values, and masks would be off by half a pixel.
-            inputs["grid"] = tv_tensors.Image(_tensor(companions.grid))
+            inputs["grid"] = tv_tensors.Image(torch.from_numpy(coordinate_planes(*shape).copy()))
         if companions.mask is not None:
             inputs["mask"] = tv_tensors.Mask(torch.from_numpy(companions.mask.view(np.uint8).copy()))
         if companions.points is not None:
@@ -63,18 +64,8 @@ class TorchvisionLibrary(TransformLibrary):
             inputs["points"] = tv_tensors.KeyPoints(places, canvas_size=shape)
         with seeded_torch(seed):
             result = kind(**arguments)(inputs)
-        return _array(result["image"]), Companions(
-            grid=_array(result["grid"]) if "grid" in result else None,
+        return pixels(result["image"].numpy()), Companions(
+            grid=result["grid"].numpy().transpose(1, 2, 0) if "grid" in result else None,
             mask=result["mask"].numpy() > 0 if "mask" in result else None,
             points=result["points"].numpy().astype(np.float64) if "points" in result else None,
         )
-
-
-def _tensor(array: NDArray[Any]) -> Any:
-    import torch
-
-    return torch.from_numpy(planes(array))
-
-
-def _array(tensor: Any) -> NDArray[Any]:
-    return pixels(tensor.numpy())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -15,6 +16,8 @@ from medtest.core.errors import BadOutput, NotApplicable
 
 _WHITE = np.float32(255.0)
 _SHARE = np.float32(1.0 / 255.0)
+_AT_ONCE = 1 << 16
+"""Numbers that are converted at a time, so that they stay in the processor's cache."""
 
 
 def float_planes(image: Image) -> NDArray[np.float32]:
@@ -24,7 +27,10 @@ def float_planes(image: Image) -> NDArray[np.float32]:
 
 def planes(array: NDArray[Any]) -> NDArray[Any]:
     """Return H×W×C as C×H×W, contiguous."""
-    result = np.empty((array.shape[2], *array.shape[:2]), array.dtype)
+    turned = array.transpose(2, 0, 1)
+    if turned.flags.c_contiguous:
+        return turned
+    result = np.empty(turned.shape, array.dtype)
     cv2.split(array, list(result))  # faster than NumPy's copy of a transposed array
     return result
 
@@ -53,22 +59,27 @@ def pixels(channels: NDArray[Any]) -> NDArray[Any]:
     )
 
 
-def levels(values: NDArray[Any]) -> NDArray[np.uint8]:
-    """Return numbers on the scale of 0 to 255 as uint8 of their shape, rounded and clipped.
+def levels(values: NDArray[Any], white: np.float32 = _WHITE) -> NDArray[np.uint8]:
+    """Return numbers on the scale of 0 to ``white`` as uint8 of their shape, rounded and clipped.
 
     Raises:
         BadOutput: A number is not finite.
     """
-    rows = np.ascontiguousarray(values, np.float32).reshape(values.shape[0], -1)
-    if not np.isfinite(rows).all():
-        raise BadOutput("made numbers that are not finite")
-    # Rounded and clipped in one pass.
-    return np.asarray(cv2.add(rows, 0.0, dtype=cv2.CV_8U)).reshape(values.shape)  # type: ignore[call-overload]
+    numbers = np.ascontiguousarray(values, np.float32).reshape(-1)
+    result, scale = np.empty(numbers.shape, np.uint8), float(_WHITE / white)
+    clipped = np.empty(min(_AT_ONCE, len(numbers)), np.float32)
+    for start in range(0, len(numbers), _AT_ONCE):
+        part = numbers[start : start + _AT_ONCE]
+        if not math.isfinite(cv2.sumElems(part)[0]):  # summed in float64, which no float32 overflows
+            raise BadOutput("made numbers that are not finite")
+        within = np.clip(part, 0.0, white, out=clipped[: len(part)])
+        cv2.convertScaleAbs(within, result[start : start + _AT_ONCE], scale)
+    return result.reshape(values.shape)
 
 
 def share_levels(shares: NDArray[Any]) -> NDArray[np.uint8]:
     """Return numbers from 0 to 1 as :func:`levels` does."""
-    return levels(shares * _WHITE)
+    return levels(shares, np.float32(1.0))
 
 
 def as_picture(changed: NDArray[Any], like: Image) -> Image:
