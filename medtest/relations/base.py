@@ -7,6 +7,7 @@ case exactly; noise is drawn from a ``noise_seed`` parameter.
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -137,6 +138,17 @@ class Relation(Part, ABC):
     def fingerprint(self) -> dict[str, Any]:
         """Return values for the run's digest besides settings and revision (such as file digests), as JSON values."""
         return {}
+
+    def levels(self) -> Mapping[int, Any]:
+        """Return the levels by severity; empty without any."""
+        levels = getattr(self.settings, "levels", None)
+        return levels if isinstance(levels, Mapping) else {}
+
+    def with_levels(self, levels: Mapping[int, Any]) -> Self:
+        """Return the relation with other levels."""
+        changed = copy.copy(self)
+        changed.settings = self.settings.model_copy(update={"levels": dict(levels)})
+        return changed
 
     def scale_of(self, level: Any) -> float:
         """Return the scale of a level of the settings, which may be a number."""

@@ -114,8 +114,26 @@ class StrengthReader(System):
         )
 
 
+class Bluish(Code):
+    """Take blue away in squares too, strength 1 all of it, so that the similarity falls with the strength."""
+
+    def apply(self, seed: PreparedSeed, params: Params) -> FollowUp:
+        follow_up = super().apply(seed, params)
+        image = follow_up.image.copy()
+        rows, columns = np.indices(image.shape[:2]) // 4
+        squares = (rows + columns) % 2 == 1
+        squares[0] = False
+        image[squares, 2] = image[squares, 2] * (1.0 - number(params, "strength"))
+        return replace(follow_up, image=image)
+
+
 def search_suite(
-    search: Any = "mildest", *, seeds: int = 2, relation: dict[str, Any] | None = None, **settings: Any
+    search: Any = "mildest",
+    *,
+    seeds: int = 2,
+    relation: dict[str, Any] | None = None,
+    kind: type[Code] = Code,
+    **settings: Any,
 ) -> Suite:
     """Return a suite with one searched relation and one system.
 
@@ -123,6 +141,7 @@ def search_suite(
         search: ``mildest`` or ``worst``.
         seeds: Source cases.
         relation: Settings of the relation.
+        kind: Class of the relation.
         settings: Settings of the system; ``systems`` names several, each with its own.
     """
     systems = settings.pop("systems", {"reader": settings})
@@ -131,7 +150,7 @@ def search_suite(
     return replace(
         base,
         seeds=(plan_of("seeds", "blobs", Blobs, count=seeds, size=32),),
-        relations=(replace(plan_of("relations", "code", Code, **stated), search=search),),
+        relations=(replace(plan_of("relations", "code", kind, **stated), search=search),),
         systems=tuple(plan_of("systems", name, StrengthReader, **own) for name, own in systems.items()),
     )
 

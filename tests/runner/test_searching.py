@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from runner_helpers import assert_equal_records, go, records, wait_for
-from searching_parts import LEVELS, search_suite
+from searching_parts import LEVELS, Bluish, search_suite
 
 from medtest.relations.calibration.searching.queries import BUDGET, QUERIES, unfit
 from medtest.relations.calibration.searching.strengths import Strengths
@@ -247,6 +247,40 @@ def test_tpe_finds_at_least_as_many_failures_as_random_search_in_a_planted_corne
     assert table["failures"].sum() > 2 * table["random_failures"].sum()
     first = records(outcome)
     assert_equal_records(first, records(go(suite, tmp_path / "again")))
+
+
+CALIBRATED = {"calibrate": {"ssim": [0.99, 0.9, 0.8], "parameter": "strength"}}
+
+
+def test_targets_of_similarity_are_searched_for_the_mildest_failing_picture(tmp_path: Path) -> None:
+    suite = search_suite(seeds=3, relation=CALIBRATED, kind=Bluish, fails=((0.53, 1.0),))
+    outcome = go(suite, tmp_path)
+    table = searched(suite, outcome)
+    assert list(table["state"]) == ["fails"] * 3
+    frame = records(outcome).set_index("address")
+    for _, row in table.iterrows():
+        failing, passing = (frame.loc[row[name]] for name in ("address", "passing_address"))
+        solved = [json.loads(record["params"]) for record in (failing, passing)]
+        mild, strong = (each["strength"] for each in solved[::-1])
+        assert 0.53 - 0.01 < mild < 0.53 <= strong < 0.53 + 0.01
+        for record, params in zip((failing, passing), solved, strict=True):
+            assert record["scale"] == pytest.approx(1.0 - params["calibrated"]["target"], abs=1e-6)
+            assert params["calibrated"]["ssim"] == pytest.approx(params["calibrated"]["target"], abs=1e-3)
+    levels = records(outcome).query("severity > 0")
+    assert sorted(set(levels["scale"])) == [0.01, 0.1, 0.2]
+    query = records(outcome).query("search == 'mildest' and queries == 6").iloc[0]
+    replayed = replay_case(suite, Invocation(home=tmp_path), str(query["address"]))
+    assert replayed.followup_sha256 == query["followup_sha256"]
+
+
+def test_draws_at_targets_of_similarity_are_searched_for_the_worst(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"fails": ((0.0, 1.0),), "angles": (0.7, 0.8)}
+    suite = search_suite("worst", seeds=3, relation=CALIBRATED, kind=Bluish, **settings)
+    outcome = go(suite, tmp_path, workers=2)
+    table = searched(suite, outcome)
+    assert table["failures"].sum() > 2 * table["random_failures"].sum()
+    # A search that was stopped continues with the draws of its record.
+    assert_equal_records(records(outcome), records(go(suite, tmp_path / "again")))
 
 
 def test_a_query_without_a_run_cannot_be_replayed(tmp_path: Path) -> None:

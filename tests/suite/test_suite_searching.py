@@ -57,7 +57,8 @@ def transform(mild: dict[str, Any], strong: dict[str, Any]) -> dict[str, Any]:
         ({"jitter": transform({"brightness": [0.9, 1.1]}, {"brightness": [0.5, 1.5]})}, ("1.brightness", "a number")),
         ({"jitter": transform({"hue": 0.2}, {"hue": 0.1})}, ("relations.jitter.levels", "grows")),
         ({"jitter": transform({"hue": 0.2}, {"saturation": 0.3})}, ("relations.jitter.levels.3", "those of level 1")),
-        ({"smoke": {"search": "mildest", "calibrate": {"ssim": [0.9]}}}, ("mildest, with calibrate", "one of the two")),
+        ({"smoke": {"search": "mildest", "calibrate": {"ssim": [0.9]}}}, ("smoke.calibrate.ssim", "at least two")),
+        ({"pgd": {"search": "worst", "calibrate": {"ssim": [0.9, 0.8]}}}, ("relations.pgd.calibrate", "crafted on")),
     ],
 )
 def test_what_cannot_be_searched_gets_one_message(
@@ -66,6 +67,12 @@ def test_what_cannot_be_searched_gets_one_message(
     text = message(tmp_path, relations)
     assert all(word in text for word in words), text
     assert "searched.yaml" in text
+
+
+def test_targets_of_any_relation_that_can_be_calibrated_are_searched(tmp_path: Path) -> None:
+    # The severities of blur do not nest; its targets share their draws.
+    suite = loaded(tmp_path, {"blur": {"search": "mildest", "calibrate": {"ssim": [0.95, 0.8]}}})
+    assert suite.searches and suite.build_relations()["blur"].searched == "mildest"
 
 
 class OddLevel(Level):

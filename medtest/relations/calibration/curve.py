@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,7 +28,7 @@ class SimilarityCurve:
     Attributes:
         positions: Parameters by position.
         seed: The prepared source case.
-        state: State of the random generator at the start of every follow-up.
+        restarted: Returns the random generator as it is at the start of every follow-up.
         measured: Similarity of each measured position, or the reason for which there is no follow-up.
         visited: Positions that the present target has visited; results and messages depend on no other one.
         last: The last follow-up, with its position.
@@ -36,7 +36,7 @@ class SimilarityCurve:
 
     positions: Positions
     seed: PreparedSeed
-    state: dict[str, Any]
+    restarted: Callable[[], np.random.Generator]
     measured: dict[float, float | NotApplicable] = field(default_factory=dict)
     visited: set[float] = field(default_factory=set)
     last: tuple[float, FollowUp] | None = None
@@ -59,12 +59,13 @@ class SimilarityCurve:
             self.last = (position, self._make(position))
         return self.last[1]
 
-    def solve(self, target: float, tolerance: float) -> float:
+    def solve(self, target: float, tolerance: float, near: float) -> float:
         """Return the mildest position whose similarity meets a target.
 
         Args:
             target: In (0, 1).
-            tolerance: Largest distance from it; the solver stops within half of it.
+            tolerance: Largest distance from it.
+            near: Distance within which the solver stops.
 
         Raises:
             TargetUnreachable: No position meets it.
@@ -75,7 +76,7 @@ class SimilarityCurve:
         best = self._nearest(tried, target)
         for _ in range(_STEPS):
             middle = next_value(tried, self.positions.between)
-            if middle is None or self._distance(best, target) <= tolerance / 2:
+            if middle is None or self._distance(best, target) <= near:
                 break
             tried[middle] = self._reaches(middle, target)
             best = self._nearest((best, middle), target)
@@ -173,9 +174,14 @@ class SimilarityCurve:
         return round(_similarity(self.seed).of(follow.image), 6)
 
     def _make(self, position: float) -> FollowUp:
-        rng = np.random.Generator(np.random.PCG64(0))
-        rng.bit_generator.state = self.state
-        return self.positions.at(position).follow_up(self.seed, 1, rng)
+        return self.positions.at(position).follow_up(self.seed, 1, self.restarted())
+
+
+def generator_at(state: dict[str, Any]) -> np.random.Generator:
+    """Return a random generator in a state."""
+    rng = np.random.Generator(np.random.PCG64(0))
+    rng.bit_generator.state = state
+    return rng
 
 
 def number_text(value: Value) -> str:

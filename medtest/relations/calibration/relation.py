@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from functools import partial
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from medtest.core.cases import FollowUp, Json, Params, PreparedSeed
 from medtest.core.errors import NotApplicable
 from medtest.relations.base import Relation
-from medtest.relations.calibration.curve import SimilarityCurve
+from medtest.relations.calibration.curve import SimilarityCurve, generator_at
 from medtest.relations.calibration.positions import Positions
+from medtest.relations.calibration.searching.steered import SteeredGenerator
 from medtest.relations.calibration.settings import REVISION, Calibration
 
 CALIBRATED = "calibrated"
 """Parameter of a calibrated follow-up: name and value of what was solved, target and similarity."""
+_SEARCHED_NEAR = 1e-4
+"""Distance from the target of a search within which the solver stops, so that neighbouring targets differ."""
 _LIKE_INNER = (
     *("group", "takes", "touches_frame", "any_image", "effects", "alters", "alters_why", "beside_attacks"),
     *("revision", "tells_places"),
@@ -45,6 +50,7 @@ class Calibrated(Relation):
             if hasattr(inner, name):
                 setattr(self, name, getattr(inner, name))
         self.calibration: Calibration = inner.settings.calibrate
+        self._near: float | None = None
         self._positions = Positions.of(inner, self.calibration.parameter)
 
     def severities(self) -> tuple[int, ...]:
@@ -68,6 +74,21 @@ class Calibrated(Relation):
         """
         return dict(self._solved(seed, severity, rng).params)
 
+    def levels(self) -> Mapping[int, Any]:
+        """Return the targets by severity."""
+        return dict(enumerate(self.calibration.ssim, start=1))
+
+    def with_levels(self, levels: Mapping[int, Any]) -> Self:
+        """Return the relation with other targets, which a search tries: each is met as closely as possible."""
+        changed = copy.copy(self)
+        changed.calibration = self.calibration.model_copy(update={"ssim": [levels[place] for place in sorted(levels)]})
+        changed._near = _SEARCHED_NEAR
+        return changed
+
+    def scale_of(self, level: Any) -> float:
+        """Return the scale of a target."""
+        return scale_of(level)
+
     def follow_up(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> FollowUp:
         """Solve the parameter, and return the follow-up that the solver has made.
 
@@ -85,7 +106,8 @@ class Calibrated(Relation):
     def _solved(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> FollowUp:
         target = self.calibration.ssim[severity - 1]
         curve = self._curve(seed, rng)
-        position = curve.solve(target, self.calibration.tolerance(target))
+        tolerance = self.calibration.tolerance(target)
+        position = curve.solve(target, tolerance, tolerance / 2 if self._near is None else self._near)
         follow = curve.follow_up(position)
         if follow.effect.moves:
             raise NotApplicable(f"it moves pixels, so that SSIM does not tell its strength: {curve.words()}")
@@ -99,11 +121,13 @@ class Calibrated(Relation):
 
     def _curve(self, seed: PreparedSeed, rng: np.random.Generator) -> SimilarityCurve:
         """Return the curve of a seed and its draws, which all targets share."""
+        if isinstance(rng, SteeredGenerator):  # its draws are not in its state
+            return SimilarityCurve(positions=self._positions, seed=seed, restarted=rng.restarted)
         state: dict[str, Any] = dict(rng.bit_generator.state)
         key = json.dumps([state["state"], self.settings.model_dump(mode="json")], sort_keys=True, default=str)
         return seed.memo(
             f"{_MEMO}{type(self.inner).__qualname__}:{key}",
-            lambda: SimilarityCurve(positions=self._positions, seed=seed, state=state),
+            lambda: SimilarityCurve(positions=self._positions, seed=seed, restarted=partial(generator_at, state)),
         )
 
 

@@ -58,8 +58,8 @@ def check(draft: Draft) -> Suite | None:
         systems = [*(plan for plan in systems if getattr(plan.settings, "target", None) != ""), *draft.objects]
     kind = _kinds_agree(draft, seeds, relations, systems)
     crafters = crafters_of(draft, relations, systems, kind)
-    check_calibrations(draft, relations, kind)
-    check_searches(draft, relations, systems)
+    refused = check_calibrations(draft, relations, kind)
+    check_searches(draft, [plan for plan in relations if plan.id not in refused], systems)
     oracle = oracle_plan(draft, kind or _named_kind(draft))
     gates = gates_of(draft, oracle, [plan.id for plan in relations if plan.info.load().group != CONTROLS])
     privacy = _privacy(draft)

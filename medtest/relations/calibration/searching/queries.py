@@ -68,10 +68,10 @@ class Unfit(NamedTuple):
 def unfit(relation: Relation) -> Unfit | None:
     """Return the first reason why a relation cannot be searched; None if it can."""
     settings = relation.settings
-    levels = getattr(settings, "levels", None)
+    levels = relation.levels()
     if settings.drawn:
         return Unfit("mode", "search with mode: published", "levels", "a search needs levels to look between")
-    if not isinstance(levels, Mapping):
+    if not levels:
         return Unfit("search", "a relation without levels", "relations with numeric levels")
     if isinstance(relation, CraftedRelation):
         fix = "attacks have their own search: minimal: true" if hasattr(settings, "minimal") else ""
@@ -83,7 +83,8 @@ def unfit(relation: Relation) -> Unfit | None:
         return Unfit("search", "a relation of sequences", "relations of single pictures")
     chosen = {severity: levels[severity] for severity in relation.severities()}
     if len(chosen) < 2:
-        return Unfit("severities", f"{len(chosen)} severity", "at least two, between which the search looks")
+        setting = "severities" if settings.calibrate is None else "calibrate.ssim"
+        return Unfit(setting, f"{len(chosen)} severity", "at least two, between which the search looks")
     fields = {severity: level_fields(level) for severity, level in levels.items()}
     for severity, values in fields.items():
         for name, value in values.items():

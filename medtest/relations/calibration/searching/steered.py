@@ -24,6 +24,13 @@ class SteeredGenerator(np.random.Generator):
         super().__init__(bits)
         self._suggest = suggest
         self._count = 0
+        self._start = bits.state
+
+    def restarted(self) -> SteeredGenerator:
+        """Return a generator with the same draws from the first one; a search suggests one number for each name."""
+        bits: Any = np.random.PCG64(0)
+        bits.state = self._start
+        return SteeredGenerator(bits, self._suggest)
 
     def _steered(self, size: Any) -> bool:
         return size is None and self._count < _MOST_STEERED

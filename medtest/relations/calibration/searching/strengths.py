@@ -6,7 +6,6 @@ levels every number of the level is interpolated linearly; whole numbers are rou
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -44,7 +43,8 @@ class Strengths:
     def fields(self, position: float) -> dict[str, Value]:
         """Return the numbers of the level at a position."""
         severities = self.relation.severities()
-        levels = [level_fields(self.relation.settings.levels[severity]) for severity in severities]
+        stated = self.relation.levels()
+        levels = [level_fields(stated[severity]) for severity in severities]
         places = range(len(severities))
         return {name: interpolated(places, [level[name] for level in levels], position) for name in levels[0]}
 
@@ -54,7 +54,7 @@ class Strengths:
 
     def _level(self, position: float) -> Any:
         fields = self.fields(position)
-        like = next(iter(self.relation.settings.levels.values()))
+        like = next(iter(self.relation.levels().values()))
         if isinstance(like, BaseModel):
             return like.model_copy(update=fields)
         return fields if isinstance(like, Mapping) else fields[""]
@@ -66,7 +66,7 @@ class Strengths:
         strongest.
         """
         severities = self.relation.severities()
-        levels: Mapping[int, Any] = self.relation.settings.levels
+        levels = self.relation.levels()
         below = min(int(position), len(severities) - 1)
         if position == below:
             return self.relation, severities[below]
@@ -79,6 +79,4 @@ class Strengths:
         at = order.index(last) + 1
         sequence = [*(levels[severity] for severity in order[:at]), self._level(position)]
         sequence += [levels[severity] for severity in order[at:]]
-        moved = copy.copy(self.relation)
-        moved.settings = self.relation.settings.model_copy(update={"levels": dict(enumerate(sequence, start=1))})
-        return moved, at + 1
+        return self.relation.with_levels(dict(enumerate(sequence, start=1))), at + 1

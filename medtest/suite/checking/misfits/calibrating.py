@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 from medtest.core.cases import Address, PreparedSeed, Seed, SeedRef
@@ -12,7 +12,7 @@ from medtest.core.tasks.base import task_of
 from medtest.phantoms.colon import colon_rng, make_colon
 from medtest.preparation import prepare
 from medtest.relations.base import CraftedRelation, Relation
-from medtest.relations.calibration.curve import SimilarityCurve
+from medtest.relations.calibration.curve import SimilarityCurve, generator_at
 from medtest.relations.calibration.positions import LEVEL, Positions, parameters
 from medtest.suite.draft import Draft
 from medtest.suite.model import PartPlan
@@ -31,14 +31,15 @@ class _Unfit(NamedTuple):
     fix: str = ""
 
 
-def check_calibrations(draft: Draft, relations: Sequence[PartPlan], kind: str | None) -> None:
-    """Add the mistakes of calibrated relations.
+def check_calibrations(draft: Draft, relations: Sequence[PartPlan], kind: str | None) -> set[str]:
+    """Add the mistakes of calibrated relations; return the ids of those that have one.
 
     Args:
         draft: Collects the mistakes.
         relations: The suite's relations.
         kind: Name of the seeds' task; None if it is unknown.
     """
+    refused = set()
     for plan in relations:
         if plan.settings.calibrate is None or (kind is not None and task_of(kind).prompts):
             continue
@@ -46,6 +47,8 @@ def check_calibrations(draft: Draft, relations: Sequence[PartPlan], kind: str | 
         if unfit is not None:
             setting, actual, allowed, nearest, fix = unfit
             draft.wrong(("relations", plan.id, *setting), found=actual, allowed=allowed, nearest=nearest, fix=fix)
+            refused.add(plan.id)
+    return refused
 
 
 def _unfit(plan: PartPlan) -> _Unfit | None:
@@ -56,8 +59,6 @@ def _unfit(plan: PartPlan) -> _Unfit | None:
         return _Unfit(key, "a relation that is crafted on a system", "relations of pictures", fix=fix)
     if settings.drawn:
         return _Unfit(("mode",), "published, with calibrate", "levels", fix="a published range is drawn, not solved")
-    if getattr(plan, "search", ""):
-        return _Unfit(("search",), f"{getattr(plan, 'search', '')}, with calibrate", "one of the two")
     relation: Relation = cls(settings)
     names = parameters(relation)
     if not names:
@@ -78,7 +79,7 @@ def _unfit_curve(relation: Relation, name: str) -> _Unfit | None:
     for seed in _phantoms():
         address = Address(dataset=seed.ref.dataset, seed_id=seed.ref.seed_id, relation=name)
         state: dict[str, Any] = dict(address.generator(0).bit_generator.state)
-        curve = SimilarityCurve(positions=positions, seed=seed, state=state)
+        curve = SimilarityCurve(positions=positions, seed=seed, restarted=partial(generator_at, state))
         try:
             if not curve.measure_levels():
                 continue

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from medtest.core.errors import MedtestError, Mistake
 from medtest.core.plugins import parts
 from medtest.relations.base import CraftedRelation
+from medtest.relations.calibration.relation import calibrated
 from medtest.relations.calibration.searching.queries import QUERIES, WORST, unfit
 from medtest.suite.draft import Draft
 from medtest.suite.model import PartPlan, Suite
@@ -29,7 +30,7 @@ def check_searches(draft: Draft, relations: Sequence[PartPlan], systems: Sequenc
     searched = [plan for plan in relations if plan.search]
     for plan in searched:
         key = ("relations", plan.id)
-        reason = unfit(plan.info.load()(plan.settings))
+        reason = unfit(calibrated(plan.info.load()(plan.settings)))
         if reason is not None:
             allowed = reason.allowed
             if allowed == "relations whose severities nest":
