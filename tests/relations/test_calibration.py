@@ -59,6 +59,11 @@ def similarity(seed: PreparedSeed, follow_up: FollowUp) -> float:
             "sigma",
             {"transform": "torchvision.GaussianBlur", "params": {"kernel_size": 13}, "levels": {1: {"sigma": 0.5}}},
         ),
+        (  # one step below the mildest level is far below 0
+            "perturb",
+            "sigma",
+            {"transform": "torchvision.GaussianNoise", "levels": {1: {"sigma": 0.05}, 2: {"sigma": 0.5}}},
+        ),
     ],
 )
 def test_targets_are_met_within_a_hundredth(name: str, parameter: str, settings: dict[str, Any]) -> None:

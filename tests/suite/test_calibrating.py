@@ -62,5 +62,5 @@ def test_targets_are_severities_and_in_the_digest(tmp_path: Path) -> None:
     first = entry("jpeg: {calibrate: {ssim: [0.9, 0.8]}}")
     second = entry("jpeg: {calibrate: {ssim: [0.9, 0.7]}}")
     assert severities == [(1, 2, 3, 4, 5), (1, 2), (1, 2)]
-    assert "calibrate" not in str(plain) and first["fingerprint"] == {"calibration": 1}
+    assert "calibrate" not in str(plain) and first["fingerprint"] == {"calibration": 2}
     assert len({digest_of(each) for each in (plain, first, second)}) == 3

@@ -101,9 +101,17 @@ class Positions:
         return tuned
 
     def between(self, low: float, high: float, fraction: float) -> float | None:
-        """Return the position between two, None if the values there are those of one of them."""
-        middle = round(low + (high - low) * fraction, 9)
-        return None if self.values(middle) in (self.values(low), self.values(high)) else middle
+        """Return a position between two whose values differ from those of both, None if there is none.
+
+        Beyond a bound values stay the same: that part is left out.
+        """
+        ends = self.values(low), self.values(high)
+        while ends[0] != ends[1] and (middle := round(low + (high - low) * fraction, 9)) not in (low, high):
+            values = self.values(middle)
+            if values not in ends:
+                return middle
+            low, high = (middle, high) if values == ends[0] else (low, middle)
+        return None
 
     def _value(self, name: str, position: float) -> Value:
         value = interpolated(self.severities, [level[name] for level in self.stated], position, self.limits[name])
