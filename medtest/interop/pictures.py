@@ -15,7 +15,7 @@ from medtest.core.cases import Address, Effect, Image, Mask, Params, Seed, SeedR
 from medtest.core.errors import Mistake, NotApplicable, UserMistakes
 from medtest.core.oracles.moves import moved_mask, moved_points
 from medtest.core.plugins import part
-from medtest.core.tasks.base import PICTURE
+from medtest.core.tasks.base import PICTURE, PROMPT
 from medtest.preparation.prepare import prepare
 from medtest.relations.base import CraftedRelation, Relation
 from medtest.relations.calibration.relation import calibrated
@@ -139,7 +139,8 @@ class PictureChange:
         info = part("relations", self.name, where=_DATASET, key="relation")
         cls, mistakes = info.load(), list[Mistake]()
         if issubclass(cls, CraftedRelation) or PICTURE not in cls.takes:
-            needs = "a system to be crafted on" if issubclass(cls, CraftedRelation) else "prompts"
+            others = "prompts" if PROMPT in cls.takes else "the answers of a system"
+            needs = "a system to be crafted on" if issubclass(cls, CraftedRelation) else others
             raise _mistake("relation", f"{self.name}, which needs {needs}", "a relation of pictures")
         settings = validate(
             cls.Settings,

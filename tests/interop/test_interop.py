@@ -227,6 +227,7 @@ def test_nrtk_composes_relations_and_rebuilds_them_from_their_configuration() ->
         ({"relation": "contast"}, "did you mean: contrast"),
         ({"relation": "pgd"}, "needs a system to be crafted on"),
         ({"relation": "ss"}, "which needs prompts"),
+        ({"relation": "lesion_erased"}, "which needs the answers of a system"),
         ({"relation": "blur", "severity": 9}, "allowed: 1, 2, 3, 4, 5"),
         ({"relation": "blur", "settings": {"sigma": 3}}, "settings.sigma"),
         ({"relation": "corruption_snow", "settings": {"form": "sequence"}}, "sequences"),
