@@ -91,9 +91,9 @@ def test_the_suites_compose_and_hold_both_controls(name: str) -> None:
 
 
 def test_kinds_that_do_not_agree_are_told() -> None:
-    assert "a system that answers a mask" in wrong("denoising", ["model=pranet"])
-    assert "a system that answers an image" in wrong("background_subtraction", ["model=median"])
-    assert "a system that answers an image" in wrong("polyp_seg", ["model=median"])
+    assert "a system that gives a mask" in wrong("denoising", ["model=pranet"])
+    assert "a system that gives an image" in wrong("background_subtraction", ["model=median"])
+    assert "a system that gives an image" in wrong("polyp_seg", ["model=median"])
     assert "native" in wrong("denoising", ["prepare.size=256"])
     assert "truth, source" in wrong("polyp_seg", ["oracles.primary.against=input"])
     assert "ssim" in wrong("denoising", ["oracles.primary.score=sim"])

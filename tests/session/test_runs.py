@@ -219,7 +219,7 @@ def test_what_a_given_system_can_do_decides(tmp_path: Path) -> None:
     assert (mistake.where, mistake.key, mistake.found) == (
         "medtest.run",
         "systems.mine",
-        "a system that answers an answer",
+        "a system that gives an answer",
     )
 
 

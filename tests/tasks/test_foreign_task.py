@@ -235,4 +235,4 @@ def test_a_system_of_another_task_is_refused_in_words(site: Path, home: Path) ->
         check=False,
     )
     words = " ".join((done.stdout + done.stderr).split())
-    assert done.returncode == 2 and "a system that answers a mask" in words and "one that answers boxes" in words
+    assert done.returncode == 2 and "a system that gives a mask" in words and "one that gives boxes" in words

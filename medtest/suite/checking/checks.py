@@ -226,8 +226,8 @@ def _kinds_agree(draft: Draft, seeds: list[PartPlan], relations: list[PartPlan],
     for plan in systems:
         tasks = plan.info.load().tasks_of(plan.settings)
         if kind not in tasks:
-            actual = f"a system that answers {' or '.join(map(noun, tasks))}"
-            draft.wrong(("systems", plan.id), found=actual, allowed=f"one that answers {noun(kind)}", misfit=True)
+            actual = f"a system that gives {' or '.join(map(noun, tasks))}"
+            draft.wrong(("systems", plan.id), found=actual, allowed=f"one that gives {noun(kind)}", misfit=True)
     for plan in relations:
         relation = plan.info.load()
         taken_inputs = relation.takes

@@ -206,10 +206,10 @@ def test_suites_of_a_folder_for_other_systems_are_not_run(work: Path, capsys: py
     typed = ["-m", "suite=glob([de*,polyp_seg])", "suite_dir=../suites", "plan=true", "limit=1", "model=pranet"]
     assert run(*typed) == 0
     summary = capsys.readouterr().out.partition(" jobs")[2]
-    assert re.search(r"suite=denoising .*not run.*one that answers an image", summary)
+    assert re.search(r"suite=denoising .*not run.*one that gives an image", summary)
     assert re.search(r"suite=polyp_seg .*done", summary)
     assert run("suite=denoising", "model=pranet", "plan=true") == 2
-    assert "found:   a system that answers a mask" in capsys.readouterr().err
+    assert "found:   a system that gives a mask" in capsys.readouterr().err
 
 
 def test_sweeps_over_models_and_thresholds(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
