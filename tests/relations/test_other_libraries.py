@@ -12,6 +12,8 @@ from pydantic import ValidationError
 from medtest.core.address import image_sha256
 from medtest.core.errors import NotApplicable
 from medtest.relations.perturb.library import NO_COMPANIONS, Moves, library_of
+from medtest.relations.perturb.movement import coordinate_planes, coordinates
+from medtest.relations.perturb.rehearsal import SIDE
 from medtest.relations.perturb.relation import Perturb
 from medtest.relations.perturb.transform import transforms_of
 from medtest.testing import check_relation, load_relation, synthetic_seed
@@ -73,6 +75,9 @@ def table(library: str) -> str:
         else:
             reasons.setdefault(draws, []).append(name)
     assert sum(map(len, groups.values())) >= LEAST[library]
+    for side in (SIDE, 128):  # no class changes the coordinates that all share
+        assert np.array_equal(coordinate_planes(side, side), coordinates(side, side).transpose(2, 0, 1))
+        assert np.array_equal(coordinates(side, side)[..., 0], np.broadcast_to(np.arange(side), (side, side)))
     rows = [f"| {pixels} | {draws} | {_names(names)} |" for (pixels, draws), names in sorted(groups.items())]
     no = [f"| refused: {reason} | | {_names(names)} |" for reason, names in sorted(reasons.items())]
     head = "| pixels | change | classes |\n|---|---|---|"

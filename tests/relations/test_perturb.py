@@ -239,6 +239,8 @@ def test_values_are_clipped_and_rounded() -> None:
     picture = as_picture(floats, like)
     assert picture.dtype == np.uint8 and picture.shape == like.shape
     assert picture[..., 0].ravel().tolist() == [0, 0, 1, 255, 255, 128]
+    large = as_picture(np.array([[1e10, -1e10], [3e38, -0.0]], np.float32), np.zeros((2, 2, 3), np.uint8))
+    assert large[..., 0].tolist() == [[255, 0], [255, 0]]
     three = as_picture(np.repeat(floats[..., None], 3, axis=2), like)
     assert np.array_equal(three, picture)
 
@@ -310,6 +312,9 @@ def test_severities_need_levels_and_run_all_by_default() -> None:
         load_relation("perturb", transform="torchvision.RandomInvert", severities=[2])
     with pytest.raises(ValidationError, match="not 0"):
         load_relation("perturb", transform="torchvision.RandomInvert", levels={0: {}})
+    with pytest.raises(ValidationError) as caught:
+        load_relation("perturb", transform="torchvision.RandomInvert", levels={"mild": {}})
+    assert len(caught.value.errors()) == 1
 
 
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

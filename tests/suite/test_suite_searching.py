@@ -44,6 +44,12 @@ def transform(mild: dict[str, Any], strong: dict[str, Any]) -> dict[str, Any]:
     return {"relation": "perturb", "transform": "torchvision.ColorJitter", "levels": levels, "search": "mildest"}
 
 
+TURN = {
+    **transform({"degrees": 5, "interpolation": "bilinear"}, {"degrees": 9, "interpolation": "bilinear"}),
+    "transform": "torchvision.RandomAffine",
+}
+
+
 @pytest.mark.parametrize(
     ("relations", "words"),
     [
@@ -57,7 +63,15 @@ def transform(mild: dict[str, Any], strong: dict[str, Any]) -> dict[str, Any]:
         ({"jitter": transform({"brightness": [0.9, 1.1]}, {"brightness": [0.5, 1.5]})}, ("1.brightness", "a number")),
         ({"jitter": transform({"hue": 0.2}, {"hue": 0.1})}, ("relations.jitter.levels", "grows")),
         ({"jitter": transform({"hue": 0.2}, {"saturation": 0.3})}, ("relations.jitter.levels.3", "those of level 1")),
-        ({"smoke": {"search": "mildest", "calibrate": {"ssim": [0.9]}}}, ("smoke.calibrate.ssim", "at least two")),
+        (
+            {"jitter": transform({"hue": 0.2, "brightness": "x"}, {"hue": 0.3})},
+            ("relations.jitter.levels.1.brightness",),
+        ),
+        ({"turn": TURN}, ("relations.turn.levels.1.interpolation", "belong in params")),
+        (
+            {"smoke": {"search": "mildest", "calibrate": {"ssim": [0.9]}}},
+            ("calibrate.ssim", "1 target", "at least two"),
+        ),
         ({"pgd": {"search": "worst", "calibrate": {"ssim": [0.9, 0.8]}}}, ("relations.pgd.calibrate", "crafted on")),
     ],
 )

@@ -41,8 +41,9 @@ class PerturbSettings(RelationSettings):
     def _run_all_levels(cls, values: Any) -> Any:
         if isinstance(values, dict) and "severities" not in values:
             levels = values.get("levels", {1: {}})
-            if isinstance(levels, dict) and levels:
-                return {**values, "severities": list(levels)}
+            numbered = [level for level in levels if str(level).isdigit()] if isinstance(levels, dict) else []
+            if numbered:
+                return {**values, "severities": numbered}
         return values
 
     @model_validator(mode="after")

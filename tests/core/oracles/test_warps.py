@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cv2
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -64,6 +65,26 @@ def test_a_translation_moves_masks_and_points_as_its_matrix_does() -> None:
     warp = warp_effect(field)
     np.testing.assert_array_equal(moved_mask(disc(COLUMNS, ROWS), warp), moved_mask(disc(COLUMNS, ROWS), matrix))
     np.testing.assert_allclose(moved_points([[3.0, 8.0]], warp), moved_points([[3.0, 8.0]], matrix))
+
+
+@pytest.mark.parametrize("size", [0.3, 0.8, 1.2, 3.0])
+def test_folds_are_negative_determinants_of_neighbours_anywhere(size: float) -> None:
+    answers = set()
+    for draw in range(12):
+        coarse = np.random.default_rng(draw).normal(0.0, size, (12, 12, 2)).astype(np.float32)
+        field = np.asarray(cv2.resize(coarse, (SIDE, SIDE - 5), interpolation=cv2.INTER_CUBIC), np.float32) * 4
+        across, down = (np.diff(field, axis=axis)[: SIDE - 6, : SIDE - 1] for axis in (1, 0))
+        determinant = (1 + across[..., 0]) * (1 + down[..., 1]) - across[..., 1] * down[..., 0]
+        assert folds(field) == bool((determinant <= 0).any())
+        answers.add(folds(field))
+    assert answers == {0.3: {False}, 3.0: {True}}.get(size, answers)
+
+
+def test_a_field_is_rounded_to_the_nearest_float16_numbers() -> None:
+    values = np.random.default_rng(0).normal(0.0, 0.05, (SIDE, SIDE, 2)).astype(np.float32)
+    values[0, 0] = -0.0, 2.0**-25
+    stored = warp_effect(values).displacements
+    assert stored is not None and stored.tobytes() == values.astype(np.float16).tobytes()
 
 
 def test_points_that_leave_the_picture_move_with_its_edge() -> None:

@@ -83,14 +83,15 @@ def unfit(relation: Relation) -> Unfit | None:
         return Unfit("search", "a relation of sequences", "relations of single pictures")
     chosen = {severity: levels[severity] for severity in relation.severities()}
     if len(chosen) < 2:
-        setting = "severities" if settings.calibrate is None else "calibrate.ssim"
-        return Unfit(setting, f"{len(chosen)} severity", "at least two, between which the search looks")
+        setting, noun = ("severities", "severity") if settings.calibrate is None else ("calibrate.ssim", "target")
+        return Unfit(setting, f"{len(chosen)} {noun}", "at least two, between which the search looks")
     fields = {severity: level_fields(level) for severity, level in levels.items()}
     for severity, values in fields.items():
         for name, value in values.items():
             if isinstance(value, list | tuple) or not is_numeric(value):
                 place = f"levels.{severity}.{name}" if name else f"levels.{severity}"
-                return Unfit(place, f"{value!r}", "a number, since a search looks between levels")
+                fix = "arguments that all levels share belong in params" if hasattr(settings, "params") else ""
+                return Unfit(place, f"{value!r}", "a number, since a search looks between levels", fix)
     first, *others = fields.items()
     for severity, values in others:
         if set(values) != set(first[1]):
