@@ -9,7 +9,9 @@ import math
 
 from pydantic import Field
 
+from medtest.core.errors import Mistake, nearest_name
 from medtest.core.scenes import Tells
+from medtest.language.orders import vocabulary
 from medtest.language.orders.contents import SIZES, size_class
 from medtest.readers.pictures.findings.labels import LEFT, RIGHT
 from medtest.readers.pictures.segments import SegmentRegion, Segments, SegmentsSettings
@@ -36,6 +38,15 @@ class MaskReader(Segments):
 
     Settings = MaskReaderSettings
     settings: MaskReaderSettings
+
+    def check(self) -> list[Mistake]:
+        """Return the mistakes in the name of the system or its settings; what it marks must be a finding of orders."""
+        findings, own = vocabulary().findings, self.settings.finding
+        if own in findings:
+            return super().check()
+        nearest = nearest_name(own, findings)
+        wrong = Mistake(where=self.name, key="finding", found=own, allowed=", ".join(findings), nearest=nearest)
+        return [wrong, *super().check()]
 
     def _make_tells(self) -> Tells:
         sizes = SIZES if self.settings.millimetres is not None else ()

@@ -45,3 +45,9 @@ def test_regions_are_findings_with_size_and_side(monkeypatch: pytest.MonkeyPatch
 def test_an_unknown_scale_gives_no_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
     scene = _read(monkeypatch, np.zeros((50, 50), bool))
     assert scene.entities == () and scene.tells.attributes == frozenset() and scene.tells.classes == {"polyp"}
+
+
+def test_a_finding_that_no_order_names_is_a_mistake() -> None:
+    (mistake,) = MaskReader("masks", MaskReaderSettings(system="pranet", finding="polip")).check()
+    assert (mistake.key, mistake.nearest) == ("finding", "polyp")
+    assert MaskReader("masks", MaskReaderSettings(system="pranet", finding="polyp")).check() == []
