@@ -24,7 +24,7 @@ from medtest.api.budget import Budget, LearnedTokens, Reservation, Tokens
 from medtest.api.calls.client import Caller
 from medtest.api.calls.outcomes import answered, failed, spares_of
 from medtest.api.calls.request import CallState, Outcome, Request, Source, content_key
-from medtest.api.calls.retry import Reply, Retries, Tally, Trouble
+from medtest.api.calls.retry import SIMPLER, Reply, Retries, Tally, Trouble
 from medtest.api.door import Door
 from medtest.api.drawn.kept import KeptPictures
 from medtest.api.pacing.quotas import quotas, retry_after
@@ -374,7 +374,7 @@ class Campaign:
             ServerClosed: The server asks for a longer pause than the question may last.
             GivenUp: The campaign was stopped in the meantime.
         """
-        if reply.trouble in (Trouble.NO_SCHEMA, Trouble.NO_SEVERAL):
+        if reply.trouble in SIMPLER:
             return
         wall = time.time()
         stated = retry_after(reply.headers, wall)

@@ -140,6 +140,8 @@ class AnswerOutput(Output):
         attempts: Calls sent, including the successful one; 0 if none was sent.
         mode: Requested format: ``schema``, ``json`` (the prompt describes the schema), or ``words``.
         shaped: True if the answer followed the schema; ``text`` then is its value in plain English.
+        likely: Likely tokens with their log-probabilities where the answer says yes or no; empty if not requested or
+            not reported.
     """
 
     address: Address
@@ -153,6 +155,7 @@ class AnswerOutput(Output):
     cost_usd: float | None = None
     seconds: float | None = None
     attempts: int = 0
+    likely: tuple[tuple[str, float], ...] = ()
     kind: str = field(default="answer", init=False)
 
 

@@ -228,6 +228,24 @@ class Tells:
         return cls(**detectable, counts=bool(value.get("counts", True)), unsided=unsided)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Belief:
+    """Probability with which a reader answers a question about a picture with yes.
+
+    Attributes:
+        names: What is asked for: a class; an attribute with its class; a class with its number; or a triple. Empty for
+            the whole prompt.
+        kind: ``entities``, ``attributes``, ``counts``, ``relations`` or ``prompt``.
+        yes: Probability of yes among yes and no, 0 to 1.
+        neither: Probability of any other answer.
+    """
+
+    kind: str
+    names: tuple[str, ...]
+    yes: float
+    neither: float
+
+
 @dataclass(frozen=True, kw_only=True)
 class Scene:
     """Content that a reader detected in a picture.
@@ -236,11 +254,13 @@ class Scene:
         entities: Detected entities.
         triples: Relations between them, by index.
         tells: Capabilities of the reader.
+        beliefs: Probabilities of its answers, if it tells any.
     """
 
     entities: tuple[SeenEntity, ...] = ()
     triples: tuple[Triple, ...] = ()
     tells: Tells = Tells()
+    beliefs: tuple[Belief, ...] = ()
 
     def named(self) -> tuple[NamedTriple, ...]:
         """Return the triples by the names of their entities."""
@@ -252,7 +272,13 @@ class Scene:
         return Counter(entity.name for entity in self.entities)
 
     def as_json(self) -> dict[str, Any]:
-        """Convert entities and triples to JSON values, without ``tells``: ``[name, box, score, [attribute, …]]``."""
+        """Convert to JSON values, without ``tells``: entities as ``[name, box, score, [attribute, …]]``.
+
+        ``beliefs`` are ``[kind, [name, …], yes, neither]``, and there only if there are any.
+        """
+        beliefs = [
+            [belief.kind, list(belief.names), round(belief.yes, 6), round(belief.neither, 6)] for belief in self.beliefs
+        ]
         return {
             "entities": [
                 [entity.name, None if entity.box is None else [round(v, 4) for v in entity.box], round(entity.score, 4)]
@@ -260,6 +286,7 @@ class Scene:
                 for entity in self.entities
             ],
             "triples": [[triple.subject, triple.predicate, triple.object] for triple in self.triples],
+            **({"beliefs": beliefs} if beliefs else {}),
         }
 
     @classmethod
@@ -282,11 +309,15 @@ class Scene:
             triples = tuple(
                 Triple(subject=int(a), predicate=str(predicate), object=int(b)) for a, predicate, b in value["triples"]
             )
-        except (TypeError, KeyError, ValueError, IndexError) as error:
+            beliefs = tuple(
+                Belief(kind=str(kind), names=tuple(map(str, names)), yes=float(yes), neither=float(neither))
+                for kind, names, yes, neither in value.get("beliefs", ())
+            )
+        except (AttributeError, TypeError, KeyError, ValueError, IndexError) as error:
             raise ValueError(f"no scene of entities and triples ({error})") from None
         if any(not 0 <= end < len(entities) for triple in triples for end in (triple.subject, triple.object)):
             raise ValueError("a triple names an entity that the scene does not have")
-        return cls(entities=entities, triples=triples, tells=tells)
+        return cls(entities=entities, triples=triples, tells=tells, beliefs=beliefs)
 
 
 def difference(before: Pool, after: Pool) -> dict[str, Any]:

@@ -7,18 +7,19 @@ import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from medtest.api.faulty.answers import Weighed
 from medtest.core.recent import Recent
 from medtest.simlab.answering.draws import Draws
 from medtest.simlab.answering.phrasing import STYLES, filled, phrase
-from medtest.simlab.answering.topics import PromptQuestion, Topic, questions_in, topic_of
+from medtest.simlab.answering.topics import CLOSED, PromptQuestion, Topic, questions_in, topic_of
 from medtest.simlab.defects import Defects, Utterance, number_of, with_defects
-from medtest.simlab.seeing.sight import NONE, NOT_RELEVANT, PictureTraits, Sight, answers, shows
+from medtest.simlab.seeing.sight import NO, NONE, NOT_RELEVANT, YES, PictureTraits, Sight, answers, shows, sureness
 
 Picture = NDArray[np.uint8]
 Truth = Mapping[str, Sequence[str]]
@@ -94,7 +95,9 @@ class Product:
                 raise
         return future.result()
 
-    def say(self, question: PromptQuestion, sight: Sight, sha256: str, seed: int) -> Utterance:
+    def say(
+        self, question: PromptQuestion, sight: Sight, sha256: str, seed: int, defects: Defects | None = None
+    ) -> Utterance:
         """Return the answer to one question, before it is phrased.
 
         Args:
@@ -102,25 +105,33 @@ class Product:
             sight: What it sees in the picture.
             sha256: Hash of the picture.
             seed: Seed of the request.
+            defects: Defects of the answer; None for the product's.
         """
+        traits = sight.traits
         if question.topic is None:
             return Utterance((NOT_RELEVANT,))
         if question.topic == Topic.UNKNOWN_THING:
             return Utterance((NONE,))
         if question.topic == Topic.SHOWN:
-            return self._defective(shows(sight, *question.claim), question, sight.traits, sha256, seed)
+            return self._defective(shows(sight, *question.claim), question, traits, sha256, seed, defects)
         truth = self._truths.get(sha256, {}).get(question.topic)
         words = truth if truth is not None else answers(sight, question.topic)
-        return self._defective(words, question, sight.traits, sha256, seed)
+        return self._defective(words, question, traits, sha256, seed, defects)
 
     def _defective(
-        self, words: tuple[str, ...], question: PromptQuestion, traits: PictureTraits, sha256: str, seed: int
+        self,
+        words: tuple[str, ...],
+        question: PromptQuestion,
+        traits: PictureTraits,
+        sha256: str,
+        seed: int,
+        defects: Defects | None = None,
     ) -> Utterance:
         assert question.topic is not None  # noqa: S101 - checked by its callers
         about = (question.topic, *(part for part in question.claim if part))
         steady = Draws(self.settings.seed, sha256, *about)
         fresh = Draws(self.settings.seed, sha256, *about, seed)
-        return with_defects(words, question.topic, traits, self.settings.defects, steady=steady, fresh=fresh)
+        return with_defects(words, question.topic, traits, defects or self.settings.defects, steady=steady, fresh=fresh)
 
     def answer_as(self, words: Sequence[str], text: str, *, traits: PictureTraits, sha256: str, seed: int = 0) -> str:
         """Phrase an answer of given words to one question, with defects but without a picture.
@@ -151,13 +162,31 @@ class Product:
         sight = self.see(picture, sha256)
         questions = questions_in(prompt)
         if schema is not None:
-            return json.dumps(self._structured(schema, questions, sight, sha256, seed), ensure_ascii=False)
+            words = json.dumps(self._structured(schema, questions, sight, sha256, seed), ensure_ascii=False)
+            return self._weighed(words, questions[0], sight, sha256) if len(questions) == 1 else words
         if len(questions) == 1:
             utterance = self.say(questions[0], sight, sha256, seed)
-            return phrase(
+            words = phrase(
                 utterance, questions[0].topic, self._wording(questions[0], sha256, seed), self.settings.styles
             )
+            return self._weighed(words, questions[0], sight, sha256)
         return self._list(questions, sight, sha256, seed)
+
+    def _weighed(self, words: str, question: PromptQuestion, sight: Sight, sha256: str) -> str:
+        """Return an answer to a question of yes or no with the probabilities of the word that decides it.
+
+        They follow from how sure the product is of what it sees, and from the rates of the defects that differ between
+        requests: a changed answer, and a refusal, which begins with another word.
+        """
+        if question.topic not in CLOSED:
+            return words
+        defects = self.settings.defects
+        lasting = replace(defects, nondeterminism=0.0, refusals=0.0)
+        usual, *_ = " ".join(self.say(question, sight, sha256, 0, lasting).words).capitalize().split()
+        sure = sureness(sight, question.claim[0]) if usual in (YES, NO) else 1.0
+        changed = defects.nondeterminism * sure + (1.0 - defects.nondeterminism) * (1.0 - sure)
+        spoken, other = 1.0 - defects.refusals, NO if usual == YES else YES
+        return Weighed(words, {usual: spoken * (1.0 - changed), other: spoken * changed, "I": defects.refusals})
 
     def _wording(self, question: PromptQuestion, sha256: str, seed: int) -> Draws:
         return Draws(self.settings.seed, sha256, question.topic, seed, "words")

@@ -80,7 +80,7 @@ class Caller:
         guard_logs()
         self.endpoint, self.parameters, self.wire = endpoint, parameters, wire
         self.call_seconds, self.poll_seconds = call_seconds, poll_seconds
-        self.takes_schema = True
+        self.takes_schema = self.takes_likely = True
         self._schema_answered, self._schema_broke = False, 0
         self._http = Http(endpoint, wire, connections=max_in_flight, call_seconds=call_seconds)
         self._fetcher = Fetcher(loopback=endpoint.loopback, connections=max_in_flight)
@@ -109,6 +109,8 @@ class Caller:
         if self.wire.draws and not (self.endpoint.loopback or self.endpoint.send_prompts):
             return Reply(trouble=Trouble.REJECTED, reason="prompts may not leave this machine: send_prompts is false")
         plain = request.answer_model is not None and not self.takes_schema
+        if request.most_likely and not self.takes_likely:
+            request = replace(request, most_likely=0)
         clock = asyncio.get_running_loop().time
         began = clock()
         task_ids = [task]
@@ -284,6 +286,9 @@ class Caller:
             return Reply(trouble=Trouble.THROTTLED, **common)
         if self.wire.filtered(status, code.lower(), words):
             return Reply(state=CallState.CONTENT_FILTER, text="", **common)
+        if request.most_likely and status in _UNFIT and "logprob" in words:
+            self.takes_likely = False
+            return Reply(trouble=Trouble.NO_LIKELY, **common)
         structured = request.answer_model is not None and not plain
         if structured and request.words_do and not self._schema_answered and self._breaks_on_schemas(status):
             self.takes_schema = False

@@ -98,6 +98,8 @@ class Request:
         count: Answers that this call asks for.
         words_do: Whether plain words are accepted without the schema, because some servers accept schemas but ignore
             them. It does not change the request.
+        most_likely: Number of likely tokens to return, with their log-probabilities, at the place where the answer says
+            yes or no; 0 for none.
     """
 
     address: str
@@ -111,6 +113,7 @@ class Request:
     repeats: tuple[int, ...] = ()
     most_together: int = 1
     count: int = 1
+    most_likely: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,6 +186,7 @@ def content_key(provider: str, parameters: Parameters, request: Request) -> str:
         "repeat": request.repeat,
         "seed": request.seed,
         "schema": None if request.answer_model is None else schema_of(request.answer_model),
+        **({"most_likely": request.most_likely} if request.most_likely else {}),
     }
     text = json.dumps(content, sort_keys=True, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
@@ -203,6 +207,8 @@ class AnswerFields:
         picture: SHA-256 of the generated pixels (:func:`medtest.core.cases.image_sha256`), under which they are stored;
             "" without a picture.
         revised_prompt: Prompt that the service reports to have used instead; "" if not reported.
+        likely: Likely tokens with their log-probabilities where the answer says yes or no
+            (:mod:`medtest.api.wire.likely`); None if not requested or not reported.
     """
 
     text: str = ""
@@ -214,10 +220,14 @@ class AnswerFields:
     completion_tokens: int | None = None
     picture: str = ""
     revised_prompt: str = ""
+    likely: Json = None
 
     def answer(self) -> dict[str, Any]:
         """Return these fields by name."""
         return {item.name: getattr(self, item.name) for item in fields(AnswerFields)}
+
+
+_FURTHER = frozenset({"picture", "revised_prompt", "likely"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,9 +255,9 @@ class Outcome(AnswerFields):
     source: Source = Source.CALL
 
     def to_json(self) -> str:
-        """Return the outcome as one line of JSON, without address, key and source, and without empty picture fields."""
+        """Return the outcome as one line of JSON, without address, key and source, and without empty further fields."""
         values = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("address", "key", "source")}
-        values = {name: value for name, value in values.items() if value or name not in ("picture", "revised_prompt")}
+        values = {name: value for name, value in values.items() if value or name not in _FURTHER}
         return json.dumps(values, ensure_ascii=False, separators=(",", ":"))
 
     @classmethod

@@ -31,11 +31,15 @@ class Trouble(StrEnum):
     """The server does not support structured output; plain words are requested."""
     NO_SEVERAL = "no_several"
     """The server rejects a request for several answers; a single one is requested."""
+    NO_LIKELY = "no_likely"
+    """The server rejects a request for log-probabilities; none are requested."""
 
 
 _UNUSABLE = 2
 """Number of whole but unusable replies (HTML, no JSON, too long), each paid, after which a request is given up."""
 _FINAL = frozenset({Trouble.REJECTED, Trouble.NO_CREDIT})
+SIMPLER = frozenset({Trouble.NO_SCHEMA, Trouble.NO_SEVERAL, Trouble.NO_LIKELY})
+"""Problems after which the same question is sent at once, asking for less."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +147,7 @@ class Tally:
         if reply.trouble == Trouble.THROTTLED:
             self.throttled += 1
             within = self.throttled <= rules.throttled
-        elif reply.trouble in (Trouble.NO_SCHEMA, Trouble.NO_SEVERAL):
+        elif reply.trouble in SIMPLER:
             self.declined |= reply.trouble == Trouble.NO_SEVERAL
             within = self.sent < rules.attempts + rules.throttled
         else:

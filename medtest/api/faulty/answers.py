@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
@@ -29,6 +31,53 @@ class PictureEndpoint(Protocol):
 
 class Refusal(str):
     """Words of a refusal, sent in the provider's field for them."""
+
+
+class Weighed(str):
+    """Words of an answer with the probabilities of the word that decides it.
+
+    Attributes:
+        chances: Probability by word, such as ``{"Yes": 0.9, "No": 0.1}``.
+    """
+
+    chances: Mapping[str, float]
+
+    def __new__(cls, words: str, chances: Mapping[str, float]) -> Weighed:
+        """Return the words with their probabilities."""
+        weighed = super().__new__(cls, words)
+        weighed.chances = chances
+        return weighed
+
+
+_TOKENS = re.compile(r"\s*(?:\w+|[^\w\s]+)|\s+")
+
+
+def log_probabilities(words: str, most: int) -> list[dict[str, Any]] | None:
+    """Return an entry for each token of an answer, in the provider's format; None for words without probabilities.
+
+    Args:
+        words: The answer; all tokens but the deciding one are certain.
+        most: Largest number of likely tokens in an entry.
+    """
+    if not isinstance(words, Weighed):
+        return None
+    entries, decided = [], False
+    for token in _TOKENS.findall(words):
+        word = token.strip().lower()
+        decides = not decided and any(name.lower() == word for name in words.chances)
+        decided |= decides
+        blank = token[: len(token) - len(token.lstrip())]
+        chances = {token: 1.0}
+        if decides:  # the word that is said is among them as it is written in the answer
+            chances = {token if name.lower() == word else blank + name: p for name, p in words.chances.items()}
+        ordered = sorted(chances.items(), key=lambda pair: -pair[1])
+        top = [_entry(name, chance) for name, chance in ordered if chance > 0][:most]
+        entries.append({**_entry(token, chances[token]), "top_logprobs": top})
+    return entries
+
+
+def _entry(token: str, chance: float) -> dict[str, Any]:
+    return {"token": token, "logprob": math.log(max(chance, 1e-30)), "bytes": list(token.encode())}
 
 
 class BadRequest(Exception):

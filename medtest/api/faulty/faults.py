@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from medtest.api.faulty.answers import log_probabilities
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Faults:
@@ -141,6 +143,7 @@ def completion(
     text = "" if refusal or fault == "filtered" else text[: len(text) // 2] if fault == "length" else text
     count = {"question": max(1, size // 400), "answer": max(1, len(text) // 4)}
     model = str(body.get("model"))
+    logs = log_probabilities(text, body.get("top_logprobs") or 0)
     if chat:
         finish = {"length": "length", "filtered": "content_filter"}.get(fault, "stop")
         message = {"role": "assistant", "content": None if refusal else text, "refusal": refusal}
@@ -150,9 +153,13 @@ def completion(
             "total_tokens": sum(count.values()),
         }
         choice = {"index": 0, "message": message, "finish_reason": finish}
+        if body.get("logprobs") and logs is not None:
+            choice["logprobs"] = {"content": logs, "refusal": None}
         kind = {"id": "chatcmpl-simulated", "object": "chat.completion", "created": int(time.time())}
         return {**kind, "model": model, "choices": [choice], "usage": usage}
-    part = {"type": "refusal", "refusal": refusal} if refusal else {"type": "output_text", "text": text}
+    part: dict[str, Any] = {"type": "refusal", "refusal": refusal} if refusal else {"type": "output_text", "text": text}
+    if "message.output_text.logprobs" in body.get("include", ()) and logs is not None:
+        part["logprobs"] = logs
     why = {"length": "max_output_tokens", "filtered": "content_filter"}.get(fault)
     output = {"type": "message", "role": "assistant", "content": [part]}
     usage = {"input_tokens": count["question"], "output_tokens": count["answer"]}

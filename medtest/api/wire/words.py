@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import Any, ClassVar, cast
 
-from medtest.api.calls.request import Parameters, Request, schema_of
+from medtest.api.calls.request import CallState, Parameters, Request, schema_of
 from medtest.api.tokens import ASSUMED_COMPLETION, Tokens, asked_tokens
 from medtest.api.wire.answers import ReplyContent, decoded, read_body
 from medtest.api.wire.base import Received, Sending, Wire
+from medtest.api.wire.likely import likely_in
+from medtest.core.cases import Json
 
 
 def request_body(request: Request, parameters: Parameters, *, plain: bool = False) -> dict[str, Any]:
@@ -47,6 +50,9 @@ def request_body(request: Request, parameters: Parameters, *, plain: bool = Fals
             body["response_format"] = {"type": "json_schema", "json_schema": shape}
         else:
             body["text"] = {"format": {"type": "json_schema", **shape}}
+    if request.most_likely:
+        body["top_logprobs"] = request.most_likely
+        body |= {"logprobs": True} if chat else {"include": ["message.output_text.logprobs"]}
     if extra:
         body["extra_body"] = extra
     return body
@@ -77,13 +83,12 @@ class WordsWire(Wire):
         return Sending(path=self.path, body=body | body.pop("extra_body", {}))
 
     def read(self, received: Received, request: Request, parameters: Parameters, *, plain: bool) -> ReplyContent:
-        """Return state and words."""
-        return read_body(
-            decoded(received.content),
-            api=self.api,
-            answer_model=request.answer_model,
-            plain=plain or request.words_do,
-        )
+        """Return state and words, and the likely tokens if they were requested."""
+        body, words_do = decoded(received.content), plain or request.words_do
+        content = read_body(body, api=self.api, answer_model=request.answer_model, plain=words_do)
+        if not request.most_likely or content.state != CallState.ANSWERED:
+            return content
+        return replace(content, likely=cast("Json", likely_in(body, api=self.api, text=content.text)))
 
     def tokens(self, request: Request, parameters: Parameters) -> Tokens:
         """Return the question's tokens, and those of the longest answer."""

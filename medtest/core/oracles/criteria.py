@@ -35,11 +35,13 @@ RULES: dict[str, tuple[str, ...]] = {
 }
 """Rules over scores, with the scores they use."""
 
-ALONE: frozenset[str] = frozenset({"whole", "entities", "relations", "attributes", "counts", "clear"})
-"""Scores of 0 and 1 that are judged whatever the source's: the content of a picture, and ``clear``.
+_CONTENT = frozenset({"whole", "entities", "relations", "attributes", "counts", "clear"})
+ALONE: frozenset[str] = _CONTENT | {"soft", "vqascore"}
+"""Scores that are judged whatever the source's: the content of a picture, and ``clear``, as 0 or 1; and probabilities
+of its content, which violate a threshold t below 1 - t.
 """
 
-NO_THRESHOLD: frozenset[str] = frozenset({"label", "answer", "exact"}) | ALONE
+NO_THRESHOLD: frozenset[str] = frozenset({"label", "answer", "exact"}) | _CONTENT
 """Rules over scores that are 0 or 1, which any loss violates; tables leave their threshold empty."""
 
 ORIGINALS: dict[str, str] = {"probability": "source_confidence"}

@@ -11,26 +11,38 @@ import hashlib
 import tempfile
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from filelock import FileLock, Timeout
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from medtest.core.cases import Address, AnswerOutput, Ask, Image, image_sha256
+from medtest.api.wire.likely import MOST_LIKELY, yes_or_no
+from medtest.core.cases import Address, AnswerOutput, Ask, Image, Json, image_sha256
 from medtest.core.errors import FolderInUse, MedtestError, Mistake
 from medtest.core.files.paths import package_folder
-from medtest.core.plugins import TRUSTED
-from medtest.core.scenes import Scene
+from medtest.core.plugins import TRUSTED, wrong_at
+from medtest.core.scenes import Belief, Scene
 from medtest.language.questions.answers.values.answer import Answer
-from medtest.readers.pictures.base import PictureContent
+from medtest.language.questions.values import Kind
+from medtest.readers.pictures.base import PictureContent, PromptedContent
 from medtest.readers.pictures.card import SUFFIX
 from medtest.readers.pictures.named_system import SystemReader, SystemReaderSettings, named_system
-from medtest.readers.pictures.pool_questions import following, presence, questions_of, said_yes, scene_of
-from medtest.readers.typed import read_answer
+from medtest.readers.pictures.pool_questions import (
+    WHOLE_PROMPT,
+    asked_for,
+    following,
+    presence,
+    questions_of,
+    said_yes,
+    scene_of,
+    weighed,
+    whole_prompt,
+)
+from medtest.readers.typed import ANSWERED, read_answer
 from medtest.systems.answering.api_system import ApiSystem
 from medtest.systems.answering.asking import Asking, AskingSystem, BudgetLimits
 from medtest.systems.base import System
@@ -54,12 +66,27 @@ class AskReaderSettings(SystemReaderSettings):
             if ``settings`` contain ``send_images``.
         max_calls: Maximum number of calls of one reading process; null for no limit.
         max_usd: The same in US dollars.
+        soft: Number of likely tokens whose log-probabilities are requested with each answer of yes or no, 20 at most
+            (some servers allow 5); 0 for no soft scores. Colours and numbers are then also asked for by yes or no.
+        whole_prompt: With ``soft``, whether to ask whether the picture shows the whole prompt (VQAScore).
     """
 
     system: str = "openai_compatible"
     send_prompts: bool = Field(default=False, json_schema_extra=TRUSTED)
     max_calls: int | None = Field(default=None, ge=1, json_schema_extra=TRUSTED)
     max_usd: float | None = Field(default=None, gt=0, allow_inf_nan=False, json_schema_extra=TRUSTED)
+    soft: int = Field(default=0, ge=0, le=MOST_LIKELY)
+    whole_prompt: bool = False
+
+    @model_validator(mode="after")
+    def _check_soft(self) -> AskReaderSettings:
+        if self.whole_prompt and not self.soft:
+            raise wrong_at("whole_prompt", "false, or soft=20: its score is the probability of yes")
+        return self
+
+    def counted(self) -> dict[str, Any]:
+        """Return the settings on which answers in words depend; those of soft scores are in the fingerprint."""
+        return {name: value for name, value in super().counted().items() if name not in ("soft", "whole_prompt")}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +117,22 @@ class PictureAsker(SystemReader):
         super().__init__(name, settings)
         self._folders: list[Path] = []
         self._numbers = count()
+        self._most_likely = settings.soft
+
+    @property
+    def asks_prompt(self) -> bool:
+        """True if it asks whether a picture shows the whole prompt."""
+        return self.settings.whole_prompt
+
+    def fingerprint(self) -> dict[str, Json]:
+        """Return everything the scenes depend on: with soft scores, their settings too."""
+        own = self.settings
+        soft: dict[str, Json] = {"soft": own.soft, "whole_prompt": own.whole_prompt} if own.soft else {}
+        return {**super().fingerprint(), **soft}
+
+    def about(self) -> dict[str, Json]:
+        """Return the name, the card, and whether log-probabilities are requested."""
+        return {**super().about(), **({"soft": True} if self.settings.soft else {})}
 
     def find_system(self) -> System | list[Mistake]:
         """Return the system, or the mistakes in its name or settings; it must be one that answers questions."""
@@ -109,6 +152,10 @@ class PictureAsker(SystemReader):
             fix = "set send_prompts=true if the names in the prompts may be sent there: they may be clinical"
             needed = "send_prompts=true"
             mistakes.append(Mistake(where=self.name, key="send_prompts", found="false", fix=fix, needed=needed))
+        if self.settings.soft and isinstance(system, AskingSystem) and not system.tells_likely:
+            found = f"{self.settings.soft} with {self.settings.system}, which tells no log-probabilities"
+            allowed = "0; openai_compatible, transformers and systems made of them tell log-probabilities"
+            mistakes.append(Mistake(where=self.name, key="soft", found=found, allowed=allowed))
         return mistakes
 
     def card_beside(self) -> Path | None:
@@ -168,6 +215,8 @@ class PictureAsker(SystemReader):
     def look(self, images: Sequence[Image], contents: Sequence[PictureContent]) -> list[Scene]:
         """Return the system's description of each picture: first which objects are present, then more about those.
 
+        With soft scores it has the probabilities of yes. After a batch without any, they are no longer requested.
+
         Raises:
             MedtestError: The reader is not open, or a question was not answered because the server failed or a budget
                 is reached.
@@ -178,21 +227,34 @@ class PictureAsker(SystemReader):
             for at, questions in enumerate(question_sets)
             for key, ask in presence(questions)
         ]
-        answers = self._answers(images, contents, first)
+        if self.settings.whole_prompt and self._most_likely:
+            first += [
+                _Question(picture=at, key=WHOLE_PROMPT, ask=whole_prompt(content.prompt))
+                for at, content in enumerate(contents)
+                if isinstance(content, PromptedContent) and content.prompt
+            ]
+        answers, beliefs = self._answers(images, contents, first)
         more = []
         for at, questions in enumerate(question_sets):
             present = frozenset(name for name in questions.classes if said_yes(answers[at, name]))
             more += [_Question(picture=at, key=key, ask=ask) for key, ask in following(questions, present)]
-        answers |= self._answers(images, contents, more)
-        return [
+            extra = weighed(questions, present) if self._most_likely else ()
+            more += [_Question(picture=at, key=key, ask=ask) for key, ask in extra]
+        further = self._answers(images, contents, more)
+        answers, beliefs = answers | further[0], beliefs | further[1]
+        scenes = [
             scene_of(questions, {key: answer for (picture, key), answer in answers.items() if picture == at})
             for at, questions in enumerate(question_sets)
+        ]
+        return [
+            replace(scene, beliefs=tuple(belief for (picture, _), belief in beliefs.items() if picture == at))
+            for at, scene in enumerate(scenes)
         ]
 
     def _answers(
         self, images: Sequence[Image], contents: Sequence[PictureContent], questions: Sequence[_Question]
-    ) -> dict[tuple[int, object], Answer]:
-        """Return the answer to each question by picture and key."""
+    ) -> tuple[dict[tuple[int, object], Answer], dict[tuple[int, object], Belief]]:
+        """Return the answer to each question by picture and key, and the probability of yes where it is told."""
         if self._system is None:
             raise MedtestError(f"{self.name} is not open")
         calls = {}
@@ -200,15 +262,27 @@ class PictureAsker(SystemReader):
             call = self._call(images[question.picture], contents[question.picture], question.ask)
             calls[call.number] = (call, question)
         answers: dict[tuple[int, object], Answer] = {}
+        beliefs: dict[tuple[int, object], Belief] = {}
+        likely = set()
         for answered in self._system.ask(iter([call for call, _ in calls.values()])) if calls else ():
             _, question = calls[answered.number]
             (output,) = answered.outputs
             if not isinstance(output, AnswerOutput):
                 raise MedtestError(f"{self.name} gave no answer to {question.ask.text!r}: {output}")
-            answers[question.picture, question.key] = read_answer(question.ask, output)
+            at = question.picture, question.key
+            answers[at] = read_answer(question.ask, output)
+            if calls[answered.number][0].most_likely and output.state == ANSWERED:
+                likely.add(bool(output.likely))
+                if (chance := yes_or_no(output.likely)) is not None:
+                    kind, names = asked_for(question.key)
+                    beliefs[at] = Belief(
+                        kind=kind, names=names, yes=round(chance.yes, 6), neither=round(chance.neither, 6)
+                    )  # as in its record
         if len(answers) < len(questions):
             raise MedtestError(f"{self.name} answered {len(answers)} of {len(questions)} questions")
-        return answers
+        if likely == {False}:
+            self._most_likely = 0
+        return answers, dict(sorted(beliefs.items(), key=lambda item: (item[0][0], item[1].kind, item[1].names)))
 
     def _call(self, image: Image, content: PictureContent, ask: Ask) -> Asking:
         """Return the call for a question. Its label and seed depend only on the picture and the words."""
@@ -223,4 +297,5 @@ class PictureAsker(SystemReader):
             sha256=image_sha256(shown),
             asks=(ask,),
             seed=int(print_[24:40], 16) % _LEAST_SEED,
+            most_likely=self._most_likely if ask.kind == Kind.YES_NO else 0,
         )

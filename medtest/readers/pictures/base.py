@@ -54,6 +54,17 @@ class PictureContent:
         return [Pool.of_json(json.loads(text)) for text in self.pools]
 
 
+@dataclass(frozen=True, slots=True)
+class PromptedContent(PictureContent):
+    """The content to read for a reader that asks about the whole prompt.
+
+    Attributes:
+        prompt: The words of the case's prompt; "" if they are hidden.
+    """
+
+    prompt: str = ""
+
+
 class PictureSettings(PartSettings):
     """Settings of all readers of pictures.
 
@@ -74,7 +85,7 @@ class PictureReader(BatchReader[PictureContent, Scene]):
 
     task: ClassVar[str] = "depiction"
     columns: ClassVar[tuple[str, ...]] = (SCENE, TELLS)
-    needs: ClassVar[tuple[str, ...]] = (PICTURE, "pool", "source_pool")
+    needs: ClassVar[tuple[str, ...]] = (PICTURE, "pool", "source_pool", "prompt")
     keeps: ClassVar[bool] = True
     own_processes: ClassVar[bool] = True
     at_once: ClassVar[int] = 8
@@ -87,6 +98,11 @@ class PictureReader(BatchReader[PictureContent, Scene]):
     def keep_in(self, folders: Iterable[Path]) -> None:
         """Set the run folders that contain pictures."""
         self._files = [PictureFiles(folder / PICTURES) for folder in folders]
+
+    @property
+    def asks_prompt(self) -> bool:
+        """True if the result depends on the words of the prompt, which are then passed on."""
+        return False
 
     @abstractmethod
     def look(self, images: Sequence[Image], contents: Sequence[PictureContent]) -> Sequence[Scene]:
@@ -176,17 +192,18 @@ class PictureReader(BatchReader[PictureContent, Scene]):
         if not isinstance(answer, PictureOutput) or not answer.picture:
             return None
         pools = [answer.prompt.pool] if seed.prompt is None else [answer.prompt.pool, seed.prompt.pool]
-        return self._content(answer.picture, [dumped(pool.as_json()) for pool in pools])
+        return self._content(answer.picture, [dumped(pool.as_json()) for pool in pools], answer.prompt.text)
 
     def recorded(self, row: Mapping[str, Any]) -> PictureContent | None:
         """Return the picture that a record names."""
         if not row.get(PICTURE):
             return None
         texts = [row.get("pool"), row.get("source_pool") or row.get("pool")]
-        return self._content(str(row[PICTURE]), [text for text in texts if text])
+        return self._content(str(row[PICTURE]), [text for text in texts if text], str(row.get("prompt") or ""))
 
-    def _content(self, picture: str, pools: Sequence[str]) -> PictureContent:
-        return PictureContent(picture, tuple(sorted(set(pools))) if self.asks_words else ())
+    def _content(self, picture: str, pools: Sequence[str], prompt: str) -> PictureContent:
+        asked = tuple(sorted(set(pools))) if self.asks_words else ()
+        return PromptedContent(picture, asked, prompt) if self.asks_prompt else PictureContent(picture, asked)
 
     def read(self, contents: Sequence[PictureContent]) -> list[Scene]:
         """Look at pictures.

@@ -22,6 +22,8 @@ from medtest.readers.pictures.findings import wording
 
 MOST_SEEN: Final = 20
 """Maximum number of objects per class in a scene, even if a larger number is answered."""
+WHOLE_PROMPT: Final = "whole prompt"
+"""Key and item of the question about a whole prompt."""
 _SIDES: Final = {"left of": "to the left of", "right of": "to the right of"}
 _FINITE: Final = {"has": "have", "says": "say"}
 
@@ -36,12 +38,14 @@ class PoolQuestions:
         attributes: Pairs of class and attribute; a finding of an order with a side, size, type or colour is asked
             for all of that kind.
         triples: Relations.
+        numbers: Classes with the numbers that pools state.
     """
 
     classes: tuple[str, ...]
     counted: frozenset[str]
     attributes: tuple[tuple[str, str], ...]
     triples: tuple[NamedTriple, ...]
+    numbers: tuple[tuple[str, int], ...] = ()
 
 
 def questions_of(pools: Sequence[Pool]) -> PoolQuestions:
@@ -58,7 +62,13 @@ def questions_of(pools: Sequence[Pool]) -> PoolQuestions:
         counted=frozenset(entity.name for entity in entities if entity.count is not None and _counted(entity.name)),
         attributes=tuple(sorted(wording.with_others(named))),
         triples=tuple(sorted({triple for pool in pools for triple in pool.named()})),
+        numbers=tuple(sorted({stated for pool in pools for stated in _stated(pool)})),
     )
+
+
+def _stated(pool: Pool) -> Iterator[tuple[str, int]]:
+    vague = {entity.name for entity in pool.entities if entity.count is None}
+    return ((name, count) for name, count in pool.names().items() if name not in vague and _counted(name))
 
 
 # ------------------------------------------------------------------------------------------------------------- wording
@@ -97,6 +107,47 @@ def following(questions: PoolQuestions, present: frozenset[str]) -> Iterator[tup
     for number, triple in enumerate(questions.triples):
         if {triple[0], triple[2]} <= present:
             yield triple, Ask(item=f"related_{number}", text=_related(triple), kind=Kind.YES_NO)
+
+
+def weighed(questions: PoolQuestions, present: frozenset[str]) -> Iterator[tuple[object, Ask]]:
+    """Yield questions of yes or no about colours and numbers of present classes, which :func:`following` asks openly.
+
+    Keys are ``("exactly", class, number)`` and ``("is", class, attribute)``.
+
+    Args:
+        questions: The questions about the picture.
+        present: The present classes.
+    """
+    for place, (name, count) in enumerate(questions.numbers):
+        if name in present:
+            several = f"Are there exactly {count} {wording.plurals_of(name) or vg150().plural(name)}"
+            words = f"Is there exactly one {wording.noun_of(name)}" if count == 1 else several
+            ask = Ask(item=f"exactly_{place}", text=f"{words} in the picture?", kind=Kind.YES_NO)
+            yield ("exactly", name, count), ask
+    for place, (name, attribute) in enumerate(questions.attributes):
+        if name in present and colour_of(attribute):
+            text = f"{_is(name).capitalize()} the {wording.noun_of(name)} in the picture {attribute}?"
+            yield ("is", name, attribute), Ask(item=f"is_{place}", text=text, kind=Kind.YES_NO)
+
+
+def whole_prompt(prompt: str) -> Ask:
+    """Return VQAScore's question about a whole prompt (Z. Lin et al., ECCV 2024, section 3)."""
+    text = f'Does this figure show "{prompt}"? Please answer yes or no.'
+    return Ask(item=WHOLE_PROMPT, text=text, kind=Kind.YES_NO)
+
+
+def asked_for(key: object) -> tuple[str, tuple[str, ...]]:
+    """Return kind and names of a :class:`Belief` for the key of a question of yes or no."""
+    match key:
+        case str(name):
+            return ("prompt", ()) if name == WHOLE_PROMPT else ("entities", (name,))
+        case ("exactly", name, int(count)):
+            return "counts", (str(name), str(count))
+        case ("is", name, attribute) | (name, attribute):
+            return "attributes", (str(attribute), str(name))
+        case (subject, predicate, target):
+            return "relations", (str(subject), str(predicate), str(target))
+    raise TypeError(f"{key!r} is not the key of a question")
 
 
 def colour_of(attribute: str) -> str | None:

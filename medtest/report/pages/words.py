@@ -72,7 +72,7 @@ def criterion_words(material: Material) -> str:
     if primary.score == "clear":
         return "its answer marks a lesion on a frame without one"
     if primary.score in ALONE:
-        return _scene_words(primary.score, primary.against)
+        return _scene_words(primary.score, primary.against, primary.threshold)
     if primary.score in NO_THRESHOLD:
         noun = "label" if primary.score == "label" else "answer"
         changed = "its label differs from that of the source image"
@@ -101,7 +101,9 @@ def criterion_words(material: Material) -> str:
     )
 
 
-def _scene_words(score: str, against: str) -> str:
+def _scene_words(score: str, against: str, threshold: float) -> str:
+    if score not in NO_THRESHOLD:
+        return f"its {score} score, a probability that it shows its prompt, is below {1 - threshold:g}"
     subject = {"whole": "its content", "counts": "its number of objects"}.get(score, f"its {score}")
     if against == "source":
         return f"{subject}, relative to the source's picture, does not follow the change of the prompt"

@@ -16,6 +16,10 @@ GRID: tuple[str, ...] = (
 """Cells of the picture, row by row."""
 
 
+_SUREST = 0.98
+"""Probability of the answer about a thing in full contrast, or about one that is not seen."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thing:
     """An object in the picture.
@@ -125,6 +129,12 @@ def shows(sight: Sight, thing: str, trait: str = "") -> tuple[str, ...]:
     """
     named = tuple(seen for seen in (*sight.findings, *sight.tools) if seen.name == thing)
     return _yes_no(bool(named) if not trait else trait in (*_sizes(named), *_types(named)))
+
+
+def sureness(sight: Sight, thing: str) -> float:
+    """Return how sure the product is that a picture shows a thing, or that it does not: 0.5 to 1."""
+    contrasts = [seen.contrast for seen in (*sight.findings, *sight.tools) if seen.name == thing]
+    return _SUREST if not contrasts else 0.5 + (_SUREST - 0.5) * max(contrasts)
 
 
 def _about(sight: Sight, topic: Topic) -> tuple[Thing, ...]:

@@ -41,6 +41,8 @@ class Asking:
         repeats: For prompts, numbers of the repetitions of this input that the run asks for, its own among them.
         source_prompt: Prompt of the source case, if the input is a prompt; systems with sessions may announce it as the
             earlier prompt.
+        most_likely: For a single question of yes or no, number of likely tokens to return with their log-probabilities,
+            by a system that :attr:`AskingSystem.tells_likely`.
     """
 
     number: int
@@ -55,6 +57,7 @@ class Asking:
     source_prompt: Prompt | None = None
     again: int = 0
     repeats: tuple[int, ...] = ()
+    most_likely: int = 0
 
     @property
     def required_prompt(self) -> Prompt:
@@ -128,6 +131,7 @@ class AskingSystem(System):
             become ERROR, so that a lost answer is not awaited forever.
         simulated: Whether it is a simulation that represents no product: all its results are marked, and never share a
             table with a real system.
+        tells_likely: Whether it can return the log-probabilities of likely tokens.
     """
 
     tasks: ClassVar[tuple[str, ...]] = ("answer",)
@@ -136,6 +140,7 @@ class AskingSystem(System):
     own_limits: ClassVar[bool] = False
     silent_seconds: float = 3600.0
     simulated: ClassVar[bool] = False
+    tells_likely: ClassVar[bool] = False
 
     @property
     def record_name(self) -> str:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias, cast
 
 from pydantic import Field
 
 from medtest.api.calls.request import CallState, Outcome
 from medtest.api.redact import reason_of
+from medtest.api.wire.likely import listed, place_of
 from medtest.core.cases import Json
 from medtest.core.errors import MedtestError, Mistake
 from medtest.core.plugins import TRUSTED
@@ -58,6 +59,7 @@ class LocalChat(AskingSystem):
     Settings: ClassVar[type[LocalChatSettings]] = LocalChatSettings
     settings: LocalChatSettings
     needs_device: ClassVar[bool] = True
+    tells_likely: ClassVar[bool] = True
     _model: Any = None
     _processor: Any = None
     _device = "cpu"
@@ -162,8 +164,10 @@ class LocalChat(AskingSystem):
         prompt_length = int(inputs["input_ids"].shape[1])
         torch.manual_seed(call.seed if self.settings.seed == "case" else self.settings.seed)
         with torch.inference_mode():
-            generated = self._model.generate(**inputs, **self._generation())
-        fresh = generated[0, prompt_length:]
+            generated = self._model.generate(
+                **inputs, **self._generation(), return_dict_in_generate=True, output_logits=bool(call.most_likely)
+            )
+        fresh = generated.sequences[0, prompt_length:]
         ended = bool(fresh.numel()) and int(fresh[-1]) in self._ends()
         state = CallState.LENGTH if fresh.numel() == self.settings.max_tokens and not ended else CallState.ANSWERED
         text = str(self._processor.decode(fresh, skip_special_tokens=True)).strip()
@@ -172,12 +176,26 @@ class LocalChat(AskingSystem):
             key="",
             state=CallState.MALFORMED if state == CallState.ANSWERED and not text else state,
             text=text,
+            likely=self._likely(fresh, generated.logits, text, call.most_likely) if call.most_likely else None,
             model=str(self._model.config.model_type),
             prompt_tokens=prompt_length,
             completion_tokens=int(fresh.numel()),
             seconds=time.monotonic() - began,
             attempts=1,
         )
+
+    def _likely(self, fresh: Any, logits: Sequence[Any], text: str, most: int) -> Json:
+        """Return the likely tokens where an answer says yes or no, from the logits before any temperature."""
+        import torch
+
+        tokenizer = getattr(self._processor, "tokenizer", self._processor)
+        index = place_of(tokenizer.convert_ids_to_tokens(fresh.tolist()), text)
+        if index is None:
+            return None
+        logarithms = torch.log_softmax(logits[index][0].float(), dim=-1)
+        highest = logarithms.topk(min(most, logarithms.numel()))
+        tokens = tokenizer.convert_ids_to_tokens(highest.indices.tolist())
+        return cast("Json", listed(list(zip(tokens, highest.values.tolist(), strict=True))))
 
     def _generation(self) -> dict[str, Any]:
         own = self.settings

@@ -68,6 +68,7 @@ class OpenAICompatible(ApiSystem):
 
     Settings: ClassVar[type[ApiSettings]] = ApiSettings
     settings: ApiSettings
+    tells_likely: ClassVar[bool] = True
 
     def __init__(self, name: str, settings: ApiSettings) -> None:
         super().__init__(name, settings)
@@ -109,6 +110,7 @@ class OpenAICompatible(ApiSystem):
             seed=call.seed if own.seed == "case" else None,
             answer_model=shape,
             words_do=first,
+            most_likely=0 if call.together else call.most_likely,
         )
 
     def _mode(self, call: Asking, outcome: Outcome) -> str:

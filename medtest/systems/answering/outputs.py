@@ -42,6 +42,7 @@ def asked_of(call: Asking, outcome: Outcome, *, mode: str = "words") -> Asked:
             cost_usd=_share(outcome.cost_usd, share),
             seconds=outcome.seconds,
             attempts=outcome.attempts,
+            likely=() if call.together else _likely(outcome),
         )
         for address, (text, state) in zip(call.addresses, words, strict=True)
     )
@@ -75,6 +76,12 @@ def words_of(asks: Sequence[Ask], outcome: Outcome, *, together: bool) -> list[t
     return [
         (answers[ask.item], CallState.ANSWERED) if ask.item in answers else ("", CallState.MALFORMED) for ask in asks
     ]
+
+
+def _likely(outcome: Outcome) -> tuple[tuple[str, float], ...]:
+    stored = outcome.likely if isinstance(outcome.likely, list) else []
+    pairs = [pair for pair in stored if isinstance(pair, list) and len(pair) == 2]
+    return tuple((str(token), float(str(logarithm))) for token, logarithm in pairs)
 
 
 def _field(parsed: Mapping[str, Json], name: str) -> Json:

@@ -7,7 +7,9 @@ can be judged again by other rules, or with another reader's scenes, without cal
 Scores of a case are 1 or 0, or None if they cannot be determined: ``entities``, ``relations``, ``attributes``,
 ``counts``, and ``whole`` for all of them, against the truth (the case's own pool) and as ``self_…`` against the
 source's picture under the suite's ``rules`` (:mod:`medtest.tasks.depict.rules`). ``drawn`` says whether there is a
-picture. If a service refuses a prompt although it drew the source, all scores are 0 (tables count this separately); if
+picture. ``soft`` and ``vqascore`` are probabilities by the reader's model, against the truth alone
+(:mod:`medtest.tasks.depict.questions`): the mean over the picture's questions, and that of the whole prompt. If a
+service refuses a prompt although it drew the source, all scores are 0 (tables count this separately); if
 it refused the source too, nothing is judged.
 """
 
@@ -25,6 +27,7 @@ from medtest.core.oracles.controls import NOTHING_TO_LOSE
 from medtest.core.plugins import PartSettings
 from medtest.core.scenes import Scene, dumped
 from medtest.results.fidelity.settings import FigureSettings
+from medtest.tasks.depict.questions import questions_about, soft_score
 from medtest.tasks.depict.rules import KINDS, JudgedPair, against_source, against_truth
 from medtest.tasks.depict.views import NO_CHANGE, PoolChange, Said, SceneLook, change_of, look_of, said_of
 
@@ -35,6 +38,11 @@ CHANGED = "scene"
 """Kind of the effect of relations on prompts."""
 WHOLE = "whole"
 """Score over all kinds of error."""
+
+SOFT = ("soft", "vqascore")
+"""Scores that are probabilities."""
+PROMPT = "prompt"
+"""Kind of the question about a whole prompt."""
 
 WHY: dict[str, str] = {
     ReasonCode.PICTURE_UNREAD: "no reader has read the picture",
@@ -54,10 +62,13 @@ class ScenesSettings(PartSettings):
         rules: How a pair of pictures is judged: ``strict``; ``paper``, by the equations of ACTesting; ``released``, as
             its
             published code does.
+        soft: How ``soft`` is made of the probabilities of a picture's right answers: their ``mean``, or the
+            ``geometric`` one.
         figures: Settings of the figures of pictures (FID, IS, R-precision, near-duplicates, GenEval's rule).
     """
 
     rules: Literal["strict", "paper", "released"] = "strict"
+    soft: Literal["mean", "geometric"] = "mean"
     figures: FigureSettings = FigureSettings()
 
 
@@ -67,9 +78,9 @@ class Scenes(Oracle):
     Settings = ScenesSettings
     task: ClassVar[str] = "depiction"
     reads: ClassVar[str] = "bundled"
-    scores: ClassVar[tuple[str, ...]] = (WHOLE, *KINDS, "drawn")
+    scores: ClassVar[tuple[str, ...]] = (WHOLE, *KINDS, "drawn", *SOFT)
     self_scores: ClassVar[tuple[str, ...]] = (WHOLE, *KINDS)
-    criteria: ClassVar[tuple[str, ...]] = (WHOLE, *KINDS)
+    criteria: ClassVar[tuple[str, ...]] = (WHOLE, *KINDS, *SOFT)
     texts: ClassVar[tuple[str, ...]] = (
         "prompt",
         "pool",
@@ -90,7 +101,7 @@ class Scenes(Oracle):
     )
     measures: ClassVar[tuple[str, ...]] = ("cost_usd", "prompt_tokens", "completion_tokens", "seconds", "attempts")
     seed_factors: ClassVar[tuple[str, ...]] = ()
-    revision: ClassVar[int] = 1
+    revision: ClassVar[int] = 2
 
     @classmethod
     def check(cls, settings: Any) -> list[Mistake]:
@@ -174,8 +185,8 @@ class Scenes(Oracle):
         return verdict, Reason(ReasonCode(why), WHY[why]) if why and verdict == Verdict.SKIP else reason
 
     def judging(self) -> dict[str, Json]:
-        """Return revision and rules."""
-        return {"revision": self.revision, "rules": self.settings.rules}
+        """Return revision, rules and kind of mean."""
+        return {"revision": self.revision, "rules": self.settings.rules, "soft": self.settings.soft}
 
     def of_source(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """Return the scene of the source's picture in the columns of its follow-ups."""
@@ -231,12 +242,28 @@ class Scenes(Oracle):
             return {
                 **{name: refused.get(name) for name in (WHOLE, *KINDS)},
                 "drawn": 0.0,
+                **self._soft_of_refusal(case),
                 **{f"self_{name}": refused.get(name) for name in self.self_scores},
             }
         truth = None if case.look is None else against_truth(case.look, case.prompt, case.change)
         pair = self.pair(case)
         drawn = {"drawn": None if case.state != ANSWERED else 1.0}
-        return {**_columns(truth, ""), **drawn, **_columns(pair, "self_")}
+        return {**_columns(truth, ""), **drawn, **self._soft(case), **_columns(pair, "self_")}
+
+    def _soft_of_refusal(self, case: _Case) -> dict[str, float | None]:
+        """Return 0 for the scores that the drawn source has."""
+        beliefs = case.source.beliefs if case.source is not None and case.source_state == ANSWERED else {}
+        return {"soft": 0.0 if beliefs else None, "vqascore": 0.0 if (PROMPT,) in beliefs else None}
+
+    def _soft(self, case: _Case) -> dict[str, float | None]:
+        """Return the scores by probabilities; None if the reader's model tells none."""
+        if case.look is None or not case.look.beliefs:
+            return dict.fromkeys(SOFT)
+        whole_prompt = case.look.beliefs.get((PROMPT,))
+        return {
+            "soft": soft_score(questions_about(case.look, case.prompt), self.settings.soft),
+            "vqascore": None if whole_prompt is None else whole_prompt[0],
+        }
 
     def pair(self, case: _Case) -> JudgedPair | None:
         """Return the judgement of a pair under the rules; None without two detected scenes."""
@@ -263,6 +290,8 @@ class Scenes(Oracle):
         judged = against_truth(case.look, case.prompt, case.change) if against == "truth" else self.pair(case)
         if judged is None:
             return ReasonCode.PICTURE_UNREAD
+        if self.primary.score in SOFT:
+            return ReasonCode.NONE if self._soft(case)[self.primary.score] is not None else ReasonCode.PROMPT_UNREADABLE
         right = judged.whole if self.primary.score == WHOLE else judged.right.get(self.primary.score)
         if right is not None:
             return ReasonCode.NONE

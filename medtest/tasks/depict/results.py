@@ -16,7 +16,7 @@ from medtest.results.fidelity.tables import PictureTables
 from medtest.results.rates.costs import cost_metrics
 from medtest.tasks.depict.oracle import WHOLE
 from medtest.tasks.depict.report.ordered import ordered_section
-from medtest.tasks.depict.report.page import depict_page, reader_words, shown
+from medtest.tasks.depict.report.page import depict_page, reader_words, shown, soft_words
 from medtest.tasks.depict.rules import LEAST_JUDGED, STRICT
 from medtest.tasks.depict.tables.results import DepictTables
 
@@ -57,7 +57,9 @@ class DepictResults(TaskResults):
         first = [("ordered", "Ordered and seen")] if values["ordered"] else []
         first += [("error-rates", "Error rates")]
         first += [("net", "Net")] if values["net"] else []
-        first += [("misses", "Missed"), ("refusals", "Refusals"), ("reader", "The reader")]
+        first += [("misses", "Missed")]
+        first += [("questions", "Questions")] if values["questions"] else []
+        first += [("refusals", "Refusals"), ("reader", "The reader")]
         last = [("cost", "Cost")] if values["costs"] else []
         sections = () if self.drawn is None else self.drawn.sections()
         return TaskPage(template=TEMPLATE, values=values, first=first, after=last, sections=sections)
@@ -138,7 +140,7 @@ class DepictResults(TaskResults):
                 f"for {refused['cannot_tell']:,} pictures ({percent(100 * refused['cannot_tell_rate'])}) the reader "
                 "cannot detect the effect of the change; they are not judged."
             )
-        return [*lines, reader_words(self.tables)]
+        return [*lines, *filter(None, (reader_words(self.tables), soft_words(self.tables)))]
 
     def metrics(self) -> dict[str, float]:
         """Return error, net and miss rates by operator, if enough was judged, and costs."""

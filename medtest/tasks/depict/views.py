@@ -32,6 +32,7 @@ class SceneLook:
         ranked: Classes by decreasing score.
         predicates: Predicates in the order of the scene, which is the reader's.
         tells: What the reader can detect.
+        beliefs: Probability of yes, and of neither yes nor no, by kind and names of a question (:class:`Belief`).
     """
 
     names: Counter[str]
@@ -40,6 +41,7 @@ class SceneLook:
     ranked: tuple[str, ...]
     predicates: tuple[str, ...]
     tells: Tells
+    beliefs: Mapping[tuple[str, ...], tuple[float, float]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, scene: Scene) -> SceneLook:
@@ -54,6 +56,7 @@ class SceneLook:
             ranked=tuple(entity.name for entity in by_score),
             predicates=tuple(triple.predicate for triple in scene.triples),
             tells=scene.tells,
+            beliefs={(belief.kind, *belief.names): (belief.yes, belief.neither) for belief in scene.beliefs},
         )
 
     @classmethod
@@ -75,8 +78,12 @@ class SceneLook:
                 ranked=tuple(str(entity[0]) for entity in sorted(entities, key=lambda entry: -float(entry[2]))),
                 predicates=tuple(str(predicate) for _, predicate, _ in triples),
                 tells=tells,
+                beliefs={
+                    (str(kind), *map(str, asked)): (float(yes), float(neither))
+                    for kind, asked, yes, neither in value.get("beliefs", ())
+                },
             )
-        except (TypeError, KeyError, IndexError, ValueError) as error:
+        except (AttributeError, TypeError, KeyError, IndexError, ValueError) as error:
             raise ValueError(f"no scene of entities and triples ({error})") from None
 
 

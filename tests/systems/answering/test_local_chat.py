@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,13 @@ import numpy as np
 import pytest
 from tiny_talkers import TEMPLATE, save_talker
 
+from medtest.api.wire.likely import yes_or_no
 from medtest.core.cases import Address, AnswerOutput, Ask
 from medtest.core.errors import MedtestError
 from medtest.systems.answering.asking import Asking
 from medtest.systems.answering.local_chat import LocalChat, LocalChatSettings
 
+YES_AND_NO = ("Yes", "No", "\u2581yes", "\u2581NO")
 IMAGE = np.random.default_rng(0).integers(0, 255, (48, 64, 3), dtype=np.uint8)
 DARK = np.zeros((48, 64, 3), np.uint8)
 
@@ -87,6 +90,48 @@ def test_one_call_that_breaks_is_the_error_of_that_one() -> None:
     system._processor = Brittle()
     outputs = [asked.outputs for asked in system.ask(iter([call(image=DARK), None, call()]))]
     assert outputs == [("too dark",), ("too bright",)]
+
+
+@pytest.mark.slow
+def test_the_likely_tokens_are_those_of_the_network_itself(tmp_path: Path) -> None:
+    import torch
+    from PIL.Image import fromarray
+    from transformers import AutoModelForImageTextToText, AutoProcessor
+
+    folder = save_talker(tmp_path, words=YES_AND_NO, louder=3.0)
+    question = "Is there a polyp?"
+    system = opened(folder, system_prompt="", max_tokens=1, temperature=1.7)  # of which the log-probabilities are free
+    processor, model = AutoProcessor.from_pretrained(folder), AutoModelForImageTextToText.from_pretrained(folder).eval()
+    ids = dict(zip(YES_AND_NO, processor.tokenizer.convert_tokens_to_ids(list(YES_AND_NO)), strict=True))
+    told = 0
+    for seed in range(8):
+        shown = np.random.default_rng(seed).integers(0, 255, (48, 64, 3), dtype=np.uint8)
+        asked = call(question, image=shown, seed=seed)
+        (answer,), (plain,) = said(system, replace(asked, most_likely=20)), said(system, asked)
+        assert (answer.text, plain.likely) == (plain.text, ())
+        if not any(sign.isalnum() for sign in answer.text):
+            assert answer.likely == ()
+            continue
+        content = [{"type": "image", "image": fromarray(shown)}, {"type": "text", "text": question}]
+        inputs = processor.apply_chat_template(
+            [{"role": "user", "content": content}],
+            add_generation_prompt=True,
+            tokenize=True,
+            return_dict=True,
+            return_tensors="pt",
+        )
+        with torch.inference_mode():
+            chances = torch.softmax(model(**inputs).logits[0, -1].double(), -1)
+        highest = chances.topk(20)
+        assert [token for token, _ in answer.likely] == processor.tokenizer.convert_ids_to_tokens(highest.indices)
+        assert [value for _, value in answer.likely] == pytest.approx(highest.values.log().tolist(), abs=1e-4)
+        yes, no = (sum(float(chances[ids[name]]) for name in YES_AND_NO[k::2]) for k in (0, 1))
+        chance = yes_or_no(answer.likely)
+        if chance is not None and yes + no > 0.5:
+            told += 1
+            assert chance.yes == pytest.approx(yes / (yes + no), abs=0.02)  # of 20 tokens among 105
+            assert chance.neither == pytest.approx(1 - yes - no, abs=0.02)
+    assert told >= 3
 
 
 @pytest.mark.slow

@@ -16,8 +16,18 @@ TEMPLATE = (
 SIDE, PATCH = 32, 8
 
 
-def save_talker(folder: Path, *, template: str | None = TEMPLATE, seed: int = 3) -> Path:
-    """Write a checkpoint whose answers are gibberish that depends on the image, the question and the seed."""
+def save_talker(
+    folder: Path, *, template: str | None = TEMPLATE, seed: int = 3, words: tuple[str, ...] = (), louder: float = 1.0
+) -> Path:
+    """Write a checkpoint whose answers are gibberish that depends on the image, the question and the seed.
+
+    Args:
+        folder: The folder.
+        template: Its chat template.
+        seed: Of its weights.
+        words: Words that are tokens, besides single signs.
+        louder: Factor of the last layer's weights for these words.
+    """
     import torch
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
     from transformers import (
@@ -32,7 +42,7 @@ def save_talker(folder: Path, *, template: str | None = TEMPLATE, seed: int = 3)
 
     special = ["<pad>", "<s>", "</s>", "<unk>", "<image>"]
     letters = string.ascii_letters + string.digits + string.punctuation + " \n"
-    vocabulary = {token: number for number, token in enumerate([*special, *letters])}
+    vocabulary = {token: number for number, token in enumerate([*special, *letters, *words])}
     raw = Tokenizer(models.BPE(vocab=vocabulary, merges=[], unk_token=special[3]))
     raw.pre_tokenizer = pre_tokenizers.Split("", "isolated")
     raw.decoder = decoders.Fuse()
@@ -61,6 +71,8 @@ def save_talker(folder: Path, *, template: str | None = TEMPLATE, seed: int = 3)
     )
     model.generation_config.eos_token_id = 2
     model.generation_config.pad_token_id = 0
+    with torch.no_grad():
+        model.get_output_embeddings().weight[len(vocabulary) - len(words) :] *= louder
     model.save_pretrained(folder, safe_serialization=True)
     images = CLIPImageProcessor(size={"shortest_edge": SIDE}, crop_size={"height": SIDE, "width": SIDE})
     LlavaProcessor(

@@ -88,6 +88,11 @@ class OrderReader(PictureReader):
         reader: PictureReader = reader_class(f"{self.name}-{key}", made)
         return reader
 
+    @property
+    def asks_prompt(self) -> bool:
+        """True if one of the readers asks about the whole prompt."""
+        return any(reader.asks_prompt for reader in self.readers().values())
+
     # ----------------------------------------------------------------------------------------- what all readers share
 
     def check(self) -> list[Mistake]:
@@ -188,7 +193,9 @@ def kind_of(pools: Iterable[Pool]) -> str:
 
 
 def _content(content: PictureContent, reader: PictureReader) -> PictureContent:
-    return content if reader.asks_words else PictureContent(content.picture)
+    if not reader.asks_words:
+        return PictureContent(content.picture)
+    return content if reader.asks_prompt else PictureContent(content.picture, content.pools)
 
 
 def _batches(places: Sequence[int], size: int) -> Iterator[Sequence[int]]:

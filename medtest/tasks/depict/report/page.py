@@ -14,7 +14,7 @@ from medtest.report.charts.heat import NOT_MEASURED, percent, rows_of
 from medtest.report.pages.words import p_words
 from medtest.results.cube.axes import ALL, OVERALL
 from medtest.results.published import published_actesting as published
-from medtest.tasks.depict.oracle import WHOLE
+from medtest.tasks.depict.oracle import PROMPT, WHOLE
 from medtest.tasks.depict.rules import ENTITIES, KINDS, PAPER, RELATIONS, RULES, STRICT
 from medtest.tasks.depict.tables.results import DepictTables
 
@@ -44,7 +44,8 @@ def depict_page(tables: DepictTables) -> dict[str, Any]:
         "software": published.software(),
         "paper": published.PAPER,
         "refusals": _refusals(tables),
-        "reader": reader_words(tables),
+        "reader": " ".join(filter(None, (reader_words(tables), soft_words(tables)))),
+        "questions": _questions(tables),
         "classes": _classes(tables),
         "costs": _costs(tables),
     }
@@ -62,6 +63,22 @@ def reader_words(tables: DepictTables) -> str:
         f"{tables.reader} read the pictures; its card is measured on {tables.card.pictures:,} labelled pictures"
         f"{f' ({tables.card.data})' if tables.card.data else ''}. It can tell {detectable:,} of {len(rows):,} classes."
     )
+
+
+def soft_words(tables: DepictTables) -> str:
+    """Return the soft scores beside the answers in words, or why there are none; "" if none were requested."""
+    if not tables.soft:
+        return ""
+    rows = [row for row in rows_of(tables.questions, kind=WHOLE) if row["soft_asked"]]
+    row = next((row for row in rows if row["relation"] == OVERALL), next(iter(rows), None))
+    if row is None:
+        return (
+            "No reply of the reader's model had log-probabilities: there are no soft scores, and answers in words are "
+            "used. Ask a model that tells them (vLLM, llama.cpp, a folder of Hugging Face); some allow soft=5 only."
+        )
+    scores = f"mean probability of right answers {_range(row, 'soft', 'soft')} % over {row['soft_asked']:,} questions"
+    words = f"in words {_range(row, 'rate')} % of {row['asked']:,} are right"
+    return f"Soft scores, {shown(row['relation'])}: {scores}; {words}. tables/depiction_questions.csv."
 
 
 def shown(relation: object) -> str:
@@ -208,6 +225,27 @@ def _published_misses() -> list[dict[str, Any]]:
         if any(cells):
             rows.append({"name": operator, "cells": cells})
     return rows
+
+
+def _questions(tables: DepictTables) -> list[dict[str, Any]]:
+    """Return the questions of prompts with both kinds of scores, if there are soft ones."""
+    rows = rows_of(tables.questions)
+    if not any(row["soft_asked"] for row in rows):
+        return []
+    return [
+        {
+            "name": shown(row["relation"]),
+            "kind": "all" if row["kind"] == WHOLE else "whole prompt" if row["kind"] == PROMPT else row["kind"],
+            "sum": row["kind"] == WHOLE,
+            "asked": f"{row['asked']:,}",
+            "rate": _range(row, "rate"),
+            "soft_asked": f"{row['soft_asked']:,}",
+            "soft": _range(row, "soft", "soft"),
+            "neither": "" if row["neither"] != row["neither"] else f"{100 * row['neither']:.1f}",
+            "cannot_tell": _count(row["cannot_tell"], row["cannot_tell_rate"]),
+        }
+        for row in rows
+    ]
 
 
 def _refusals(tables: DepictTables) -> list[dict[str, Any]]:

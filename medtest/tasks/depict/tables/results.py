@@ -47,6 +47,7 @@ class DepictTables:
         weighted: True if rates are weighted by the weights of drawn prompts.
         reader: Name of the reader of the pictures, or "".
         card: Card of the reader; None without one.
+        soft: True if the reader asks its model for probabilities.
         phantom: True if any seeds are phantoms.
     """
 
@@ -63,6 +64,7 @@ class DepictTables:
     weighted: bool = False
     reader: str = ""
     card: Card | None = None
+    soft: bool = False
     phantom: bool = False
 
     @property
@@ -122,6 +124,7 @@ def depict_tables(records: Records, *, phantom: bool = False) -> DepictTables | 
         weighted=cases.weighted,
         reader=reader,
         card=card,
+        soft=_asks_softly(records.reader),
         phantom=phantom,
     )
 
@@ -133,6 +136,12 @@ def reader_of(stated_reader: Mapping[str, Any]) -> tuple[str, Card | None]:
         return name, None if not card else Card.of_json(card)
     except ValueError:
         return name, None
+
+
+def _asks_softly(stated_reader: Mapping[str, Any]) -> bool:
+    """Return True if a reader, or one of its readers, asks its model for probabilities."""
+    readers = stated_reader.get("readers")
+    return bool(stated_reader.get("soft")) or any(_asks_softly(reader) for reader in (readers or {}).values())
 
 
 def _answered(frame: pd.DataFrame) -> pd.DataFrame:
