@@ -92,6 +92,7 @@ def test_nothing_is_read_that_was_not_requested() -> None:
     [
         (["Yes"], "Yes", 0),
         (["\u2581Yes", "</s>"], "Yes", 0),
+        (["\u2581no"], "\u2581no", 0),
         (["\u010a\u010a", "\u0120no", "."], "no.", 1),
         (["**", "Yes", "**"], "**Yes**", 1),
         (['{"', "answer", '":', ' "', "no", '"}'], '{"answer": "no"}', 4),

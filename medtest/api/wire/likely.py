@@ -65,7 +65,7 @@ def place_of(tokens: Sequence[str], text: str) -> int | None:
         text: The answer.
     """
     pieces = [token.translate(_MARKS) for token in tokens]
-    head = _HEAD.match(text.strip())
+    head = _HEAD.match(text.translate(_MARKS).strip())
     start = -1 if head is None else "".join(pieces).rfind(head[0].rstrip())
     if start < 0:
         return None

@@ -117,7 +117,7 @@ class PictureAsker(SystemReader):
         super().__init__(name, settings)
         self._folders: list[Path] = []
         self._numbers = count()
-        self._most_likely = settings.soft
+        self._most_likely, self._told_likely = settings.soft, False
 
     @property
     def asks_prompt(self) -> bool:
@@ -215,7 +215,7 @@ class PictureAsker(SystemReader):
     def look(self, images: Sequence[Image], contents: Sequence[PictureContent]) -> list[Scene]:
         """Return the system's description of each picture: first which objects are present, then more about those.
 
-        With soft scores it has the probabilities of yes. After a batch without any, they are no longer requested.
+        With soft scores it has the probabilities of yes. If the first answers have none, no further ones are requested.
 
         Raises:
             MedtestError: The reader is not open, or a question was not answered because the server failed or a budget
@@ -263,7 +263,7 @@ class PictureAsker(SystemReader):
             calls[call.number] = (call, question)
         answers: dict[tuple[int, object], Answer] = {}
         beliefs: dict[tuple[int, object], Belief] = {}
-        likely = set()
+        likely: set[bool] = set()
         for answered in self._system.ask(iter([call for call, _ in calls.values()])) if calls else ():
             _, question = calls[answered.number]
             (output,) = answered.outputs
@@ -280,7 +280,8 @@ class PictureAsker(SystemReader):
                     )  # as in its record
         if len(answers) < len(questions):
             raise MedtestError(f"{self.name} answered {len(answers)} of {len(questions)} questions")
-        if likely == {False}:
+        self._told_likely |= True in likely
+        if likely and not self._told_likely:
             self._most_likely = 0
         return answers, dict(sorted(beliefs.items(), key=lambda item: (item[0][0], item[1].kind, item[1].names)))
 

@@ -126,6 +126,15 @@ def test_a_server_without_log_probabilities_leaves_the_answers_in_words(tmp_path
         assert asked.count(True) == 2
 
 
+def test_answers_without_log_probabilities_among_others_end_nothing(tmp_path: Path) -> None:
+    def some(body: Mapping[str, Any]) -> str:
+        return sure(body) if "there a" in _question(body) else str(sure(body))
+
+    with asker(some, tmp_path, soft=20) as (reader, _):
+        first, second = (reader.look([IMAGE + shade], [content(POOL)])[0] for shade in (0, 1))
+    assert beliefs(first) == beliefs(second) == {("entities", "dog"): 0.9, ("entities", "sofa"): 0.6}
+
+
 def test_a_server_that_rejects_log_probabilities_is_asked_without_them(tmp_path: Path) -> None:
     seen: Counter[bool] = Counter()
 

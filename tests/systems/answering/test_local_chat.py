@@ -98,13 +98,13 @@ def test_the_likely_tokens_are_those_of_the_network_itself(tmp_path: Path) -> No
     from PIL.Image import fromarray
     from transformers import AutoModelForImageTextToText, AutoProcessor
 
-    folder = save_talker(tmp_path, words=YES_AND_NO, louder=3.0)
-    question = "Is there a polyp?"
+    folder = save_talker(tmp_path, words=YES_AND_NO, louder=2.0)
     system = opened(folder, system_prompt="", max_tokens=1, temperature=1.7)  # of which the log-probabilities are free
     processor, model = AutoProcessor.from_pretrained(folder), AutoModelForImageTextToText.from_pretrained(folder).eval()
     ids = dict(zip(YES_AND_NO, processor.tokenizer.convert_tokens_to_ids(list(YES_AND_NO)), strict=True))
     told = 0
-    for seed in range(8):
+    questions = ("Is there a polyp?", "Is there blood?", "Is this clear?", "Any lesion?")
+    for seed, question in enumerate(questions * 3):
         shown = np.random.default_rng(seed).integers(0, 255, (48, 64, 3), dtype=np.uint8)
         asked = call(question, image=shown, seed=seed)
         (answer,), (plain,) = said(system, replace(asked, most_likely=20)), said(system, asked)
@@ -127,7 +127,7 @@ def test_the_likely_tokens_are_those_of_the_network_itself(tmp_path: Path) -> No
         assert [value for _, value in answer.likely] == pytest.approx(highest.values.log().tolist(), abs=1e-4)
         yes, no = (sum(float(chances[ids[name]]) for name in YES_AND_NO[k::2]) for k in (0, 1))
         chance = yes_or_no(answer.likely)
-        if chance is not None and yes + no > 0.5:
+        if chance is not None and yes + no > 0.3:
             told += 1
             assert chance.yes == pytest.approx(yes / (yes + no), abs=0.02)  # of 20 tokens among 105
             assert chance.neither == pytest.approx(1 - yes - no, abs=0.02)
