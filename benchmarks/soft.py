@@ -4,7 +4,7 @@
     python benchmarks/soft.py --pictures=20 --rates 0 0.1 0.3
 
 The reader ``ask`` asks for every finding and instrument, once with each rate of the defect ``nondeterminism``. Printed
-are Brier's score of the probabilities and of the answers in words (0 is best, 0.25 that of a coin), and the share of
+are Brier's score of the probabilities and of the answers (0 is best, 0.25 that of a coin), and the share of
 things that are there by probability of yes.
 """
 
@@ -69,7 +69,9 @@ def main() -> None:
     for rate in chosen.rates:
         soft, hard, truth = asked(labelled.pictures, sorted(labelled.classes), rate).T
         briers = [float(np.mean((said - truth) ** 2)) for said in (soft, hard)]
-        print(f"nondeterminism {rate:g}: {len(truth):,} questions; Brier {briers[0]:.4f} soft, {briers[1]:.4f} in words")
+        print(
+            f"nondeterminism {rate:g}: {len(truth):,} questions; Brier {briers[0]:.4f} soft, {briers[1]:.4f} in words"
+        )
         for low, high in zip(BINS, BINS[1:], strict=False):
             within = (soft >= low) & ((soft < high) | (high == 1.0))
             if within.any():
