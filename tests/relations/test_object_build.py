@@ -16,6 +16,8 @@ from medtest.core.plugins import parts
 from medtest.relations.objects.build import BuildOptions, BuildReport, build_library
 from medtest.relations.objects.layouts import read_mask
 from medtest.relations.objects.library import ObjectInfo, ObjectLibrary, load_library
+from medtest.relations.objects.matter.estimate import estimate_swatch
+from medtest.relations.objects.scene import tint_of
 from medtest.testing import synthetic_seed
 
 OPTIONS = BuildOptions(licence="CC-BY-4.0", source="test")
@@ -258,3 +260,15 @@ def test_what_is_written_is_plain_json(tmp_path: Path) -> None:
         text = path.read_text(encoding="utf-8")
         assert str(tmp_path) not in text
         ObjectInfo.model_validate(json.loads(text))
+
+
+def test_reflections_of_the_lamp_do_not_whiten_a_swatch() -> None:
+    """Matter of tissue's colour keeps it on a picture that the lamp has whitened in places."""
+    tissue = np.full((240, 320, 3), (170, 96, 80), np.uint8)
+    tissue[:, 240:] = 250
+    part = blob(120, 120, 40) > 0
+    albedo, _ = estimate_swatch(tissue, part, ~part)
+    field = tissue[~part].astype(float)
+    luma = field @ (0.299, 0.587, 0.114)
+    shown = albedo.mean(axis=(0, 1)) * tint_of(field.mean(axis=0).tolist(), float(np.median(luma)))
+    assert shown == pytest.approx(np.array([170, 96, 80]), abs=2)

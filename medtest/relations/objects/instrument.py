@@ -44,7 +44,7 @@ class _Ranges(TypedDict):
     taper: float
 
 
-TOOL = _Ranges(width=(0.14, 0.19), bend=(-0.05, 0.05), gain=(0.8, 1.32), taper=0.34)
+TOOL = _Ranges(width=(0.125, 0.17), bend=(-0.05, 0.05), gain=(0.85, 1.15), taper=0.34)
 SHAFT = _Ranges(width=(0.25, 0.33), bend=(-0.08, 0.08), gain=(0.75, 1.25), taper=0.40)
 """Widths as fraction of the field's diameter (medians 0.16 and 0.29), curvature, brightness, and narrowing."""
 
@@ -57,7 +57,7 @@ class Instrument(PastedInstrument):
     moved to another place to find room.
     """
 
-    revision: ClassVar[int] = 3
+    revision: ClassVar[int] = 4
 
     def __init__(self, settings: Any) -> None:
         super().__init__(settings)
@@ -122,7 +122,8 @@ class Instrument(PastedInstrument):
         """Return the pose, the same at every severity."""
         tool = self.settings.kind == "tool"
         models, ranges = (TOOLS, TOOL) if tool else (SHAFTS, SHAFT)
-        name = list(models)[int(rng.integers(len(models)))]
+        names = [name for name, model in models.items() for _ in range(model.weight)]
+        name = names[int(rng.integers(len(names)))]
         clock = rng.uniform(*CLOCK) if tool else rng.uniform(0.0, 12.0)
         drawn = {key: round(float(rng.uniform(*ranges[key])), 4) for key in ("width", "bend", "gain")}
         params = {"tool": name, "clock": round(float(clock), 3), **drawn}

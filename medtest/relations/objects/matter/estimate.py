@@ -51,7 +51,7 @@ def estimate_swatch(image: Image, part: Mask, tissue: Mask) -> tuple[NDArray[np.
     field = colours.mean(axis=0)
     tint = tint_of([float(value) for value in field], float(np.median(colours @ _LUMA)))
     ratio = _across(image, part, tissue)
-    mean = square.mean(axis=(0, 1)) if ratio is None else field * ratio
+    mean = square.mean(axis=(0, 1)) if ratio is None else _plain_mean(image, tissue) * ratio
     cast = np.dstack([_smooth(square[..., channel], sigma) for channel in range(3)])
     albedo = square / np.maximum(cast, 1.0) * mean / np.array(tint, np.float32)
     # What interpolation to the picture's size takes from the finest detail is added beforehand.
@@ -81,6 +81,11 @@ def _across(image: Image, part: Mask, tissue: Mask) -> NDArray[np.float32] | Non
         return None
     inside, outside = (image[side].astype(np.float32).mean(axis=0) for side in sides)
     return np.asarray(np.clip(inside / np.maximum(outside, 4.0), 0.1, 4.0), np.float32)
+
+
+def _plain_mean(image: Image, tissue: Mask) -> NDArray[np.float32]:
+    """Return the mean colour of tissue without the lamp's reflections, to which :func:`_across` relates an object."""
+    return np.asarray(image[tissue & (image.min(axis=2) < WHITE_FROM)].mean(axis=0), np.float32)
 
 
 def _roughness(image: Image, part: Mask, tissue: Mask) -> float:

@@ -28,13 +28,21 @@ DARKENING = 0.42
 """Share of light that the endoscope's shaft takes from the mucosa at its side."""
 REDDER = ((0.9,), (1.15,), (1.25,))
 """Share of that for R, G and B."""
+MIRRORED = (0.48, 0.5, 0.5)
+"""What a surface mirrors of the tissue, as share: its mean, its standard deviation, and what the outline adds."""
+DIMMER = 0.85
+"""Brightness of what is mirrored: tissue beside an instrument is darker than what the lamp meets."""
+SPARKS = (1.9, 2.4)
+"""Height of the finest bumps, in standard deviations, whose tops begin to mirror the lamp, and do so fully."""
+SPARK = 0.55
+"""Light of a glint."""
 WHITE_CAST = 0.4
 """Share of the colour of the scene's reflections in that of white surfaces."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Band:
-    """Pixels of a segment: distance from the tip and from the axis in half-widths, rim, light, and an order."""
+    """Pixels of a segment: distances from tip and axis in half-widths, rim, light, and colours of lamp and tissue."""
 
     away: Floats
     across: Floats
@@ -43,6 +51,7 @@ class _Band:
     light: Floats
     lamp: float
     cast: Floats
+    tissue: Floats
 
 
 def draw(seed: PreparedSeed, way: Way, model: ToolShape, depth: float, gain: float) -> tuple[Image, Mask]:
@@ -65,6 +74,7 @@ def draw(seed: PreparedSeed, way: Way, model: ToolShape, depth: float, gain: flo
     band = _Band(
         away=np.float32(depth) - way.along[:count], across=way.across[:count], unit=way.half[:count], blur=scene.blur,
         light=way.light[:count] * np.float32(255.0 * gain), lamp=way.lamp, cast=_cast(scene.highlight),
+        tissue=np.array(scene.mean, np.float32)[:, None] * np.float32(DIMMER / max(scene.mean)),
     )  # fmt: skip
     colour, through = np.zeros((3, count), np.float32), np.ones(count, np.float32)
     for segment in model.segments:
@@ -149,14 +159,16 @@ def _lit(material: Surface, band: _Band, part: slice, away: Floats, place: Float
         turns = (away + np.float32(0.3) * square) * np.float32(1.0 / WINDING)
         wave = np.abs(turns - np.floor(turns) - np.float32(0.5)) * np.float32(4.0) - full
         value = value * (full + np.float32(contrast) * wave)
-    if material.rough:
-        patch = tile("mid")
-        row = (away * np.float32(PATCHES) + np.float32(SIDE_OF_TILE)).astype(np.int64) % SIDE_OF_TILE
-        column = ((place + np.float32(1.0)) * np.float32(PATCHES)).astype(np.int64)
-        value = value * np.maximum(full + np.float32(material.rough) * patch[row, column], np.float32(0.2))
+    row = (away * np.float32(PATCHES) + np.float32(SIDE_OF_TILE)).astype(np.int64) % SIDE_OF_TILE
+    column = ((place + full) * np.float32(PATCHES)).astype(np.int64)
+    fine = tile("fine")[row, column]
+    value = value * np.maximum(full + np.float32(material.rough) * fine, np.float32(0.2))
     rgb = value * (np.array(material.colour, np.float32)[:, None] * band.cast)
-    if material.red:
-        rgb[1:] *= full - np.float32(material.red) * fourth
+    if material.mirror:
+        mean, spread, outline = map(np.float32, MIRRORED)
+        share = mean + spread * tile("mid")[row, column] + outline * fourth
+        rgb *= full - np.clip(share, 0.0, 1.0) * (np.float32(material.mirror) * (full - band.tissue))
+        rgb += band.light[part] * np.float32(SPARK) * smooth(fine, *SPARKS) * band.cast
     if material.gloss:
         away_from = (place - np.float32(0.3 * band.lamp)) * np.float32(1.0 / material.stripe)
         rgb += band.light[part] * np.float32(material.gloss) / (full + away_from * away_from) * band.cast

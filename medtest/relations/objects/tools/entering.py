@@ -22,9 +22,9 @@ from medtest.relations.placement import keep_out
 
 FARTHEST = 1.35
 """Farthest place of a tip from where it enters, in radii of the field."""
-FALL = 0.34
+FALL = 0.45
 """Light lost after one radius of the field, because the lamp sits at the lens."""
-OWN_LIGHT = 0.7
+OWN_LIGHT = 0.45
 """Share of the light that does not follow the tissue behind: instruments lie nearer to the lamp."""
 BRIGHTEST = 1.3
 """Largest light of the tissue that counts."""

@@ -31,8 +31,9 @@ class Surface:
         stripe: Half-width of that stripe, as share of the surface's.
         opacity: Share of tissue hidden in the middle and at the outline.
         winding: Contrast of a wound wire.
-        rough: Contrast of scratches, drops and reflections of the surroundings.
-        red: Share of G and B lost at the outline, where red tissue shines on the surface.
+        rough: Contrast of scratches and drops.
+        mirror: Share of its light that comes from the tissue around: least in the middle, uneven, most at the outline.
+            Surfaces that mirror are wet, and glint.
     """
 
     colour: tuple[float, float, float]
@@ -42,7 +43,7 @@ class Surface:
     opacity: tuple[float, float] = (1.0, 1.0)
     winding: float = 0.0
     rough: float = 0.0
-    red: float = 0.0
+    mirror: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,10 +87,12 @@ class ToolShape:
     Attributes:
         segments: Its segments, the farthest from the camera first; the last one reaches the rim.
         called: Its correct names in the vocabulary of typed answers.
+        weight: How often it is drawn, about as often as its like is seen in 14 pictures of Kvasir-Instrument.
     """
 
     segments: tuple[Segment, ...]
     called: tuple[str, ...] = ()
+    weight: int = 1
 
     @property
     def head(self) -> float:
@@ -120,24 +123,29 @@ class ToolShape:
 
 
 SURFACES = {
-    "white": Surface(colour=(1.0, 0.99, 0.955), edge=0.16, red=0.12),
-    "blue": Surface(colour=(0.78, 0.80, 0.97), edge=0.2, gloss=0.18, red=0.16),
-    "clear": Surface(colour=(0.80, 0.76, 0.72), edge=0.1, gloss=0.5, stripe=0.16, opacity=(0.35, 0.8), red=0.1),
-    "metal": Surface(colour=(0.36, 0.31, 0.28), edge=0.6, gloss=0.56, stripe=0.2, rough=0.5),
-    "wire": Surface(colour=(0.66, 0.64, 0.62), edge=0.5, gloss=0.4, stripe=0.4, rough=0.3),
-    "wound": Surface(colour=(0.49, 0.41, 0.33), edge=0.55, gloss=0.45, stripe=0.26, winding=0.34, rough=0.25),
+    "white": Surface(colour=(0.86, 0.83, 0.79), edge=0.2, gloss=0.16, stripe=0.45, rough=0.055, mirror=0.75),
+    "blue": Surface(colour=(0.64, 0.65, 0.86), edge=0.25, gloss=0.2, rough=0.045, mirror=0.65),
+    "clear": Surface(
+        colour=(0.80, 0.76, 0.72), edge=0.1, gloss=0.5, stripe=0.16, opacity=(0.35, 0.8), rough=0.06, mirror=0.55
+    ),
+    "metal": Surface(colour=(0.50, 0.46, 0.43), edge=0.5, gloss=0.56, stripe=0.2, rough=0.22, mirror=0.85),
+    "wire": Surface(colour=(0.66, 0.64, 0.62), edge=0.5, gloss=0.4, stripe=0.4, rough=0.2, mirror=0.7),
+    "wound": Surface(
+        colour=(0.58, 0.52, 0.46), edge=0.5, gloss=0.45, stripe=0.26, winding=0.34, rough=0.15, mirror=0.75
+    ),
     "rubber": Surface(colour=(0.15, 0.14, 0.115), edge=0.55, gloss=0.11, stripe=0.45, rough=0.1),
     "mark": Surface(colour=(0.86, 0.84, 0.76), edge=0.4),
 }
 
 TOOLS = {
-    "tube": ToolShape(segments=(Segment(material="white", start=0.0, rounded=0.45),), called=("tube",)),
+    "tube": ToolShape(segments=(Segment(material="white", start=0.0, rounded=0.45),), called=("tube",), weight=4),
     "probe": ToolShape(
         segments=(
             Segment(material="metal", start=0.0, end=2.0, half=(0.36, 0.42), rounded=0.36),
             Segment(material="white", start=1.5, half=(0.98, 1.0), rounded=0.55),
         ),
         called=("probe",),
+        weight=2,
     ),
     "blue_probe": ToolShape(
         segments=(
@@ -154,6 +162,7 @@ TOOLS = {
             Segment(material="white", start=2.8, rounded=0.3, curved=0.2),
         ),
         called=("injection_needle",),
+        weight=2,
     ),
     "forceps": ToolShape(
         segments=(
@@ -163,6 +172,7 @@ TOOLS = {
             Segment(material="wound", start=2.4, rounded=0.3),
         ),
         called=("biopsy_forceps",),
+        weight=2,
     ),
     "forceps_open": ToolShape(
         segments=(
