@@ -23,6 +23,7 @@ from medtest.core.files import file_sha256
 from medtest.core.files.tensors import write_tensors
 from medtest.core.plugins import parts
 from medtest.phantoms import capsule, chest
+from medtest.phantoms.capsule.ordered import findings_of
 from medtest.phantoms.chest.sides import SIDED, SIDES, UNSIDED, sides_of
 from medtest.systems.classification.heads import FORMAT, HeadSystem
 from medtest.systems.classification.networks.heads import pooled_halves
@@ -47,8 +48,7 @@ def film(number: int, seed: int) -> tuple[Image, list[str]]:
 def frame(number: int, seed: int) -> tuple[Image, list[str]]:
     """Return a capsule frame and its classes."""
     phantom = capsule.make(number, seed)
-    lesions: Any = phantom.facts["lesions"]
-    return phantom.image, [lesion["kind"].replace("erosions", "erosion") for lesion in lesions]
+    return phantom.image, findings_of(phantom.facts)
 
 
 MATERIAL: dict[str, Callable[[int, int], tuple[Image, list[str]]]] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, overload
+from typing import TYPE_CHECKING, Final, overload
 
 import numpy as np
 
@@ -192,8 +192,8 @@ def capsule_pictures(count: int, seed: int) -> LabelledPictures:
 
 def _capsule_frame(suite_seed: int, index: int) -> LabelledPicture:
     from medtest.phantoms.capsule import make
+    from medtest.phantoms.capsule.ordered import findings_of
 
     frame = make(index, suite_seed)
-    lesions: Any = frame.facts["lesions"]
-    entities = tuple(SeenEntity(name=lesion["kind"].replace("erosions", "erosion")) for lesion in lesions)
+    entities = tuple(SeenEntity(name=name) for name in findings_of(frame.facts))
     return LabelledPicture(name=f"frame {index}", pixels=lambda: frame.image, truth=Scene(entities=entities))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,17 @@ from medtest.phantoms.labelled import LabelledPhantom
 
 LESIONS = {"erosion": "erosions", **{kind: kind for kind in RADII if kind != "erosions"}}
 """Kinds of lesions by the names of findings."""
+_NAMES = {kind: name for name, kind in LESIONS.items()}
 MOST_OF_ONE = 5
+
+
+def findings_of(facts: Mapping[str, Any]) -> list[str]:
+    """Return the finding of each lesion of a phantom.
+
+    Args:
+        facts: Facts of a phantom (:func:`medtest.phantoms.capsule.make`).
+    """
+    return [_NAMES[lesion["kind"]] for lesion in facts["lesions"]]
 
 
 def draw_capsule(
