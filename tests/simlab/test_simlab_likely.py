@@ -23,7 +23,7 @@ from medtest.simlab.defects import Defects
 
 CHAT, RESPONSES = "/v1/chat/completions", "/v1/responses"
 TOOL = "Is there a polyp snare in the picture?"
-ASKED = {"logprobs": True, "top_logprobs": 5}
+ASKED: dict[str, Any] = {"logprobs": True, "top_logprobs": 5}
 
 
 def chances(entry: Mapping[str, Any]) -> dict[str, float]:

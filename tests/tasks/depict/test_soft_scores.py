@@ -137,16 +137,17 @@ def test_a_refusal_has_the_score_0_where_the_drawn_source_has_one() -> None:
 
 def test_the_table_has_soft_scores_with_intervals_beside_the_rates() -> None:
     cases = cases_of(records(40, sure(0.9, prompt=0.65, neither=0.2)))
-    table = question_table(cases).set_index(["relation", "kind"])
-    row = table.loc["source", "entities"]
+    rows_by_kind = question_table(cases).to_dict("records")
+    table: dict[Any, Any] = {(row["relation"], row["kind"]): row for row in rows_by_kind}
+    row = table["source", "entities"]
     assert row["soft_asked"] == row["asked"] == 120
     assert row["soft"] == pytest.approx((0.9 * row["right"] + 0.1 * (120 - row["right"])) / 120, abs=1e-6)
     assert row["soft_low"] < row["soft"] < row["soft_high"]
     assert row["neither"] == pytest.approx(0.2)
-    whole_prompt = table.loc["source", "prompt"]
+    whole_prompt = table["source", "prompt"]
     assert (whole_prompt["asked"], whole_prompt["soft_asked"], whole_prompt["soft"]) == (40, 40, 0.65)
-    assert whole_prompt["right"] == table.loc["source", "entities"]["right"] - 80  # pictures without an error
-    assert pd.isna(table.loc["source", "counts"]["soft"])
+    assert whole_prompt["right"] == table["source", "entities"]["right"] - 80  # pictures without an error
+    assert pd.isna(table["source", "counts"]["soft"])
     plain = question_table(cases_of(records(4)))
     assert set(plain["soft_asked"]) == {0}
     assert "prompt" not in set(plain["kind"])
