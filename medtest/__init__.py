@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from medtest.core.version import __version__
+from medtest.core import __version__
 
 if TYPE_CHECKING:
     from medtest.session.arguments import Model

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from medtest.core.version import __version__
+from medtest.core import __version__
 
 ROOT = Path(__file__).parents[1]
 

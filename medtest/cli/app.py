@@ -15,8 +15,8 @@ from medtest.cli.new.skeleton import PartKind
 from medtest.cli.results import technical_file
 from medtest.cli.terminal import MAKE, MODELS, READ, RUN, GroupedCommands, console, say
 from medtest.cli.typed import BrowserForm, ConfigDirs, JUnitOption, Port, Tokens, complete_suite, complete_token
+from medtest.core import __version__
 from medtest.core.plugins import FAMILIES
-from medtest.core.version import __version__
 
 app = typer.Typer(
     name="medtest",

@@ -6,10 +6,10 @@ import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from medtest.core import __version__
 from medtest.core.cases import UNCHANGED
 from medtest.core.errors import MedtestError
 from medtest.core.plugins import parts
-from medtest.core.version import __version__
 from medtest.evidence.reading import RunEvidence
 from medtest.evidence.trace import set_words, trace_rows, untied
 from medtest.report.charts.heat import EfrRows, interval, percent

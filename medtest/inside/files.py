@@ -8,13 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from medtest.core.deferred import pd
 from medtest.core.files.written import WrittenFiles
 from medtest.report.pages.material import INSIDE
 from medtest.runner.folder import output_problems, writing_text
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from medtest.core.cases import Classes
 
 
@@ -74,8 +73,6 @@ class InsideFiles:
 
     def table(self, name: str, rows: Sequence[Mapping[str, Any]] | pd.DataFrame) -> None:
         """Write a table, unless it is empty."""
-        import pandas as pd
-
         frame = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(list(rows))
         if frame.empty:
             return

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from medtest.core.deferred import torch
 from medtest.core.errors import Mistake
 
 if TYPE_CHECKING:
@@ -53,7 +54,6 @@ def saliency_of(
         (integrated).
     """
     need("captum", "inside", "saliency")
-    import torch
     from captum.attr import IntegratedGradients, Saliency
 
     pixels = torch.from_numpy(np.stack(images)).to(device).permute(0, 3, 1, 2).float() / 255
@@ -82,8 +82,6 @@ def score_of(probe: Probe, source: Image, mask: Mask | None = None) -> tuple[Cal
     Returns:
         The function and its name.
     """
-    import torch
-
     pixels = torch.from_numpy(np.array(source)[None]).to(probe.device).permute(0, 3, 1, 2).float() / 255
     with torch.no_grad():
         logits = probe.logits(pixels)[0]

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from medtest.core.deferred import pd
 from medtest.inside import space
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def layer_table(rows: Sequence[Mapping[str, Any]], features: space.Features, layers: Sequence[str]) -> pd.DataFrame:
@@ -25,8 +23,6 @@ def layer_table(rows: Sequence[Mapping[str, Any]], features: space.Features, lay
         ``knn_clean``, ``knn_attacked``: k-NN accuracy against training images, features in standard deviations of
         theirs; ``silhouette_clean``, ``silhouette_attacked``: of the true classes.
     """
-    import pandas as pd
-
     if not rows:
         return pd.DataFrame()
     table = pd.DataFrame(list(rows))
@@ -70,8 +66,6 @@ def first_layers(table: pd.DataFrame, layers: Sequence[str]) -> pd.DataFrame:
     Returns:
         ``relation``, ``severity``, ``first_layer`` ("" if there is none); no row for cases without compared noise.
     """
-    import pandas as pd
-
     records: list[dict[str, Any]] = []
     if table.empty:
         return pd.DataFrame()
@@ -88,8 +82,6 @@ def first_layers(table: pd.DataFrame, layers: Sequence[str]) -> pd.DataFrame:
 
 def map_table(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """Return the means of saliency's and attention's numbers by relation, severity and map."""
-    import pandas as pd
-
     if not rows:
         return pd.DataFrame()
     names = ["rank_correlation", "cosine", "lesion_before", "lesion_after"]

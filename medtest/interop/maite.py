@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.core.version import __version__
+from medtest.core import __version__
 from medtest.interop.pictures import ChangedPicture, PictureChange, covered_by
 
 if TYPE_CHECKING:

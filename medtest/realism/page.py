@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from medtest.core.version import __version__
+from medtest.core import __version__
+from medtest.core.deferred import pd
 from medtest.realism import tables
 from medtest.realism.run import Realism
 from medtest.report.pages.page import render
@@ -22,8 +23,6 @@ def write_files(result: Realism, folder: Path, command: str = "") -> list[Path]:
     Raises:
         OutputProblem: A file cannot be written.
     """
-    import pandas as pd
-
     with output_problems(folder / PAGE):
         folder.mkdir(parents=True, exist_ok=True)
     written = []

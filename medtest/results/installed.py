@@ -12,16 +12,14 @@ from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from medtest.core.cases import ID_PATTERN
+from medtest.core.deferred import pd
 from medtest.core.errors import MedtestError
 from medtest.core.plugins import Part, PartInfo, parts
 from medtest.core.tasks.base import RunRecords, Section
 from medtest.results.records.records_io import Records
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 OURS: tuple[str, ...] = (
     *("efr", "efr_primary", "pivot_*", "severity", "alpha_sigma", "factors", "factors_model", "slices"),
@@ -128,8 +126,6 @@ def _copied(records: Records) -> Records:
 
 def _plain(frame: Any) -> pd.DataFrame:
     """Return a table of numbers and texts only, as CSV, MLflow and reports require."""
-    import pandas as pd
-
     if not isinstance(frame, pd.DataFrame):
         raise _NotATableError(f"make returned {type(frame).__name__}; a pandas.DataFrame is expected.")
     plain = frame.reset_index() if any(name is not None for name in frame.index.names) else frame.reset_index(drop=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from medtest.core.deferred import pd
 from medtest.core.errors import OutputProblem
 from medtest.core.files.written import WrittenFiles
 from medtest.core.oracles import criteria
@@ -33,8 +34,6 @@ from medtest.runner.records.spreadsheets import frame_for_csv
 from medtest.suite.model import Suite
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from medtest.readers.base import Readings
 
 FOLDER = "tables"
@@ -314,8 +313,6 @@ def tables_of(
 
 def _with_measured(table: pd.DataFrame, rows: list[dict[str, object]]) -> pd.DataFrame:
     """Append the rows of measured properties."""
-    import pandas as pd
-
     if not rows:
         return table
     added = pd.DataFrame(rows, columns=list(alpha_sigma.COLUMNS))

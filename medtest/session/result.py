@@ -10,10 +10,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from medtest.core.deferred import pd
 from medtest.core.errors import ExitCode
 
 if TYPE_CHECKING:
-    import pandas as pd
     from rich.console import Console
 
     from medtest.report.finish import Finished
@@ -74,8 +74,6 @@ class Result:
         Raises:
             OutputProblem: A folder no longer holds its records.
         """
-        import pandas as pd
-
         from medtest.results.records.records_io import read_table
 
         frames = []
@@ -94,8 +92,6 @@ class Result:
     @cached_property
     def tables(self) -> Mapping[str, pd.DataFrame]:
         """Every table of all systems by its file name without the suffix, with a first column ``system``."""
-        import pandas as pd
-
         frames_by_name: dict[str, list[pd.DataFrame]] = {}
         for material in self.finished.materials:
             for name, frame in material.tables.frames().items():
@@ -105,8 +101,6 @@ class Result:
     @property
     def gates(self) -> pd.DataFrame:
         """Results of the suite's gates, one row each; empty without gates."""
-        import pandas as pd
-
         return self.tables.get("gates", pd.DataFrame({"system": [], "held": []}))
 
     @property

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
+from medtest.core import __version__
 from medtest.core.errors import Mistake, OutputProblem
-from medtest.core.version import __version__
 from medtest.realism.folders import RealPicture
 from medtest.realism.options import RealPlaces
 from medtest.runner.followups.make import check_privacy

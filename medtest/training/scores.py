@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from medtest.core.deferred import torch
 from medtest.systems.checkpoints.inputs import IMAGENET, InputKind
 from medtest.training.segmentation.data import Pairs
 
@@ -68,8 +69,6 @@ def dice_of(
         threshold: Probability above which a pixel is lesion.
         batch: Batch size.
     """
-    import torch
-
     scores: list[float] = []
     losses: list[float] = []
     for start in range(0, len(pairs), batch):

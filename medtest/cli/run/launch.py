@@ -55,7 +55,7 @@ def _guarded(argv: Sequence[str] | None, command: str) -> int:
         sys.stdout.write(HELP.read_text(encoding="utf-8").format(command=called))
         return ExitCode.OK
     if "--version" in typed:
-        from medtest.core.version import __version__
+        from medtest.core import __version__
 
         sys.stdout.write(f"medtest {__version__}\n")
         return ExitCode.OK

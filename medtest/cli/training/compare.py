@@ -14,6 +14,7 @@ from urllib.parse import quote
 from rich.console import Console
 from rich.table import Table
 
+from medtest.core.deferred import pd
 from medtest.core.errors import ExitCode, Interrupted, OutputProblem, typed_mistake
 from medtest.core.files import read_object
 from medtest.core.files.paths import path_from_here
@@ -21,8 +22,6 @@ from medtest.suite.composed import with_composed
 from medtest.suite.model import EACH, Invocation, PartPlan, Suite
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from medtest.training.further.log import FurtherLog
 
 PGD = "pgd"

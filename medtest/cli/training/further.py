@@ -12,6 +12,7 @@ from rich.console import Console
 
 from medtest.cli.training.reporter import TrainingReporter
 from medtest.cli.training.tokens import FURTHER_KEYS, SHORT, FurtherRequest, command_of
+from medtest.core.deferred import torch
 from medtest.core.errors import ExitCode, MedtestError, NotTracked
 from medtest.core.files.written import claim
 
@@ -295,8 +296,6 @@ def device_of(wanted: str) -> str:
     Raises:
         MedtestError: It is not available.
     """
-    import torch
-
     if wanted == "auto":
         return "cuda:0" if torch.cuda.is_available() else "cpu"
     if wanted.startswith("cuda") and not torch.cuda.is_available():

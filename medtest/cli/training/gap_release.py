@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from medtest.cli.training.gap import attacked, attacking, parse_gap
+from medtest.core.deferred import torch
 from medtest.core.errors import typed_mistake
 from medtest.relations.adversarial.generators.files import FILE, training_folder
 
@@ -26,8 +27,6 @@ def release_gap(tokens: Sequence[str], *, commands: Path, notes: Sequence[str], 
     Raises:
         UserMistakes: Something cannot be used, or no such generator was trained here.
     """
-    import torch
-
     from medtest.cli.training.gap import load_of
     from medtest.runner.units.parts import Parts
     from medtest.session.runs import invocation_of

@@ -19,6 +19,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
+from medtest.core.deferred import torch
 from medtest.core.errors import MedtestError
 from medtest.core.files import file_sha256
 from medtest.core.files.paths import package_folder
@@ -59,7 +60,6 @@ def write_tensors(path: Path, state: Mapping[str, Tensor], facts: Mapping[str, A
         state: The tensors.
         facts: Description of the file, JSON values.
     """
-    import torch
     from safetensors.torch import save
 
     tensors = {
@@ -78,7 +78,6 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
     Raises:
         MedtestError: The packed tensors do not fit one another, or this version lacks the file they are based on.
     """
-    import torch
     from safetensors.torch import load_file
 
     stored = load_file(path)
@@ -111,8 +110,6 @@ def _unpacked(stream: Tensor, shapes: Mapping[str, Sequence[int]]) -> dict[str, 
         ValueError: The stream has another number of integers than the shapes, or too many for its size.
         lzma.LZMAError: The stream is damaged.
     """
-    import torch
-
     compressed = stream.numpy().tobytes()
     ordered = sorted(shapes.items())
     sizes = [math.prod(shape) for _, shape in ordered]
@@ -132,8 +129,6 @@ def _lower_bits(rows: Tensor, bits: int, count: int) -> Tensor:
         ValueError: The rows have another shape.
         TypeError: They are not uint8.
     """
-    import torch
-
     if rows.shape != (bits, -(-count // 8)):
         raise ValueError(f"lower bits of shape {tuple(rows.shape)} for {count} numbers of {bits}")
     unpacked = np.unpackbits(rows.numpy(), axis=1, count=count)

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from medtest.core.cases import Classes
-
-if TYPE_CHECKING:
-    import pandas as pd
+from medtest.core.deferred import pd
 
 
 class RunRecords(Protocol):

@@ -10,18 +10,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from medtest.core.cases import Classes, Effect, FollowUp, Image, ImageSpec, Mask, Output, PreparedSeed, Seed
+from medtest.core.deferred import pd
 from medtest.core.oracles.moves import moved_mask
 from medtest.core.tasks.panels import Case, CaseAnswer, FlatView, Panel, Panels
 from medtest.core.tasks.results import Graded, RunRecords, Section, TaskResults
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 class AskedSystem(Protocol):

@@ -11,6 +11,7 @@ import random
 from pathlib import Path
 from typing import Any
 
+from medtest.core.deferred import torch
 from medtest.core.errors import Mistake, UserMistakes
 from medtest.core.scenes import Pool
 from medtest.language.captions.parsers import CaptionParser, parser_of
@@ -66,8 +67,6 @@ class Enricher:
 
     def _offers(self, parts: list[str], place: int) -> list[str]:
         """Return the model's words for a position, most probable first."""
-        import torch
-
         masked = " ".join([*parts[:place], self._tokenizer.mask_token, *parts[place:]])
         encoded = self._tokenizer(masked, return_tensors="pt", truncation=True)
         where = (encoded["input_ids"][0] == self._tokenizer.mask_token_id).nonzero()

@@ -18,6 +18,7 @@ import cv2
 import numpy as np
 
 from medtest.core.cases import Image
+from medtest.core.deferred import torch
 from medtest.core.files.paths import package_folder
 from medtest.readers.embeddings.base import Embedded, Embedder, FigureNames
 from medtest.systems.files import cached_sha256
@@ -61,8 +62,6 @@ class BundledEmbedding(Embedder):
         Raises:
             MedtestError: The weights are not the bundled ones.
         """
-        import torch
-
         from medtest.readers.pictures.bundled.network import SIDE, load_scene_net
 
         torch.set_num_threads(max(1, threads))
@@ -73,8 +72,6 @@ class BundledEmbedding(Embedder):
 
     def embed(self, images: Sequence[Image]) -> Embedded:
         """Return features and scores of each picture after resizing it to a square of the network's input size."""
-        import torch
-
         side = (self._side, self._side)
         small = [cv2.resize(image, side, interpolation=cv2.INTER_AREA) for image in images]
         pixels = torch.from_numpy(np.stack(small)).to(self._device)

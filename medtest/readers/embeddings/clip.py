@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from medtest.core.cases import Image
+from medtest.core.deferred import torch
 from medtest.core.errors import MedtestError, Mistake
 from medtest.readers.embeddings.base import Embedded, Embedder, FigureNames
 from medtest.systems.files import cached_sha256, folder_mistakes, user_path
@@ -58,7 +59,6 @@ class Clip(Embedder):
         Raises:
             MedtestError: The folder does not contain such a model.
         """
-        import torch
         import transformers
 
         loaders: Any = transformers
@@ -89,8 +89,6 @@ class Clip(Embedder):
         return self._features("get_text_features", inputs)
 
     def _features(self, method: str, inputs: Any) -> Embedded:
-        import torch
-
         with torch.inference_mode():
             output = getattr(self._model, method)(**{name: value.to(self._device) for name, value in inputs.items()})
         output = getattr(output, "pooler_output", output)  # newer versions give an object

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 
 from medtest.core.cases import Image
+from medtest.core.deferred import torch
 from medtest.core.errors import MedtestError, Mistake
 from medtest.readers.embeddings.base import Embedded, Embedder, FigureNames
 from medtest.systems.checkpoints.archives import check_archive
@@ -62,8 +63,6 @@ class Inception(Embedder):
         Raises:
             MedtestError: The file contains another network.
         """
-        import torch
-
         torch.set_num_threads(max(1, threads))
         path = user_path(self._path)
         self._device = device
@@ -79,8 +78,6 @@ class Inception(Embedder):
 
     def embed(self, images: Sequence[Image]) -> Embedded:
         """Return 2,048 features and 1,008 scores for each picture."""
-        import torch
-
         with torch.inference_mode():
             if self._head is None:
                 return self._of_script(images)
@@ -90,8 +87,6 @@ class Inception(Embedder):
             return Embedded(_numpy(features), _numpy(features @ self._head.T))
 
     def _of_script(self, images: Sequence[Image]) -> Embedded:
-        import torch
-
         features, scores = [], []
         for image in images:  # it resizes internally and takes pictures of a single size
             pixels = torch.from_numpy(np.ascontiguousarray(image.transpose(2, 0, 1)))[None].to(self._device)
@@ -109,8 +104,6 @@ def resized(image: Image) -> Tensor:
     Args:
         image: uint8 H×W×3 RGB.
     """
-    import torch
-
     pixels = torch.from_numpy(np.ascontiguousarray(image.transpose(2, 0, 1))).to(torch.float32)
     for axis in (1, 2):
         length = pixels.shape[axis]
@@ -139,8 +132,6 @@ def _is_script(path: Path) -> bool:
 
 
 def _script(path: Path) -> nn.Module:
-    import torch
-
     try:
         network: nn.Module = torch.jit.load(str(path), map_location="cpu")  # type: ignore[no-untyped-call]
         blank = torch.zeros(1, 3, SIDE, SIDE, dtype=torch.uint8)

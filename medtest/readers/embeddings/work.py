@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from medtest.core.cases import Image
+from medtest.core.deferred import torch
 from medtest.core.errors import MedtestError
 from medtest.core.files.by_content import PictureFiles
 from medtest.core.files.images import BadFileError, read_rgb
@@ -175,8 +176,6 @@ def _embed(job: EmbeddingJob, networks: Sequence[Embedder], progress: Callable[[
 
 
 def _one_thread() -> None:
-    import torch
-
     torch.set_num_threads(1)  # a setting of the calling thread as well as of the process
 
 
@@ -211,8 +210,6 @@ def _batch(some: Sequence[PictureJob], folder: str | None, networks: Sequence[Em
 
 
 def _device(chosen: str) -> str:
-    import torch
-
     if chosen != "auto":
         return chosen
     return "cuda:0" if torch.cuda.is_available() else "cpu"

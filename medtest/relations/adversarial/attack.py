@@ -12,6 +12,7 @@ import numpy as np
 from pydantic import Field
 
 from medtest.core.cases import Crafting, FollowUp, Image, Mask, PreparedSeed
+from medtest.core.deferred import torch
 from medtest.core.errors import NotApplicable
 from medtest.core.probes import CraftCase, Need, Probe
 from medtest.core.tasks.base import task_of
@@ -216,8 +217,6 @@ class Attack(CraftedRelation, Generic[L]):
         Raises:
             Exception: Any error of the network.
         """
-        import torch
-
         from medtest.relations.adversarial.strongest.draws import same_answers, seeded
 
         with torch.no_grad():
@@ -263,8 +262,6 @@ class Attack(CraftedRelation, Generic[L]):
 
     def batch(self, cases: Sequence[CraftCase], probe: Probe) -> AttackBatch:
         """Return cases as tensors, with the system's logits of the sources."""
-        import torch
-
         from medtest.relations.adversarial.goal import goal_of
 
         images = torch.cat([pixels_of(case.seed.image, probe.device) for case in cases])
@@ -281,8 +278,6 @@ class Attack(CraftedRelation, Generic[L]):
 
     def _as_saved(self, cases: Sequence[CraftCase], images: Tensor, probe: Probe) -> tuple[list[Image], Tensor]:
         """Return images as saved, and as the probe's pixels."""
-        import torch
-
         shown = [
             saved(image[None], case.seed.image, number(case.params, "epsilon"), norm=self.norm)
             for case, image in zip(cases, images, strict=True)
@@ -296,8 +291,6 @@ class Attack(CraftedRelation, Generic[L]):
         flipped at larger ε. The attack's step is at least a quarter of ε. ε is 0 if the goal holds without any change,
         None if no ε within bounds flips the answer.
         """
-        import torch
-
         most = [math.floor(number(case.params, "epsilon")) for case in batch.cases]
         spent = [0] * len(most)
         start = batch.goal.flipped(batch.clean, batch.clean).tolist()
@@ -357,8 +350,6 @@ def noise(case: CraftCase, salt: int = 0) -> np.random.Generator:
 
 def uniform_start(batch: AttackBatch, *, salt: int = 0) -> Tensor:
     """Return offsets uniform in [-ε, ε], float32 B×3×H×W, drawn per case."""
-    import torch
-
     shape = tuple(batch.images.shape[1:])
     drawn = np.stack([noise(case, salt).uniform(-1.0, 1.0, shape).astype(np.float32) for case in batch.cases])
     return torch.from_numpy(drawn).to(batch.images.device) * batch.epsilon[:, None, None, None]

@@ -18,6 +18,7 @@ import numpy as np
 from pydantic import Field
 
 from medtest.core.cases import PreparedSeed
+from medtest.core.deferred import torch
 from medtest.core.errors import MedtestError, Mistake, nearest_name
 from medtest.core.probes import Need, Probe
 from medtest.relations.adversarial.attack import Attack, AttackBatch, AttackSettings, EpsilonLevel, SearchResult
@@ -89,8 +90,6 @@ class FoolboxAttack(Attack[EpsilonLevel]):
 
     def search(self, batch: AttackBatch, probe: Probe) -> SearchResult:
         """Attack images one by one, each with its own random seed and ε."""
-        import torch
-
         from medtest.relations.adversarial.strongest.draws import seeded
 
         if probe.classes is None or probe.classes.multi:

@@ -17,6 +17,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from medtest.core.cases import Classes, Crafting, FollowUp, Json, Params, PreparedSeed
+from medtest.core.deferred import torch
 from medtest.core.errors import MedtestError, Mistake
 from medtest.core.files import file_sha256
 from medtest.core.plugins import wrong_at
@@ -176,7 +177,6 @@ class GenerativePerturbation(CraftedRelation):
         fields: dict[tuple[Any, ...], Tensor],
         clean: dict[int, Tensor],
     ) -> FollowUp:
-        import torch
 
         from medtest.relations.adversarial.generators.goals import losses
 
@@ -261,8 +261,6 @@ def _kind(settings: GeneratorSettings, size: int | None) -> str:
 
 def _field(network: PerturbationGenerator, info: GeneratorInfo, image: Tensor, params: Params) -> Tensor:
     """Return the generator's output for an image: 1×3×S×S in [-1, 1]."""
-    import torch
-
     from medtest.relations.adversarial.generators.perturb import fixed_input, seen
 
     inputs = fixed_input(info.side, info.pattern).to(image) if info.settings.universal else seen(image)

@@ -12,6 +12,7 @@ import numpy as np
 from pydantic import Field
 
 from medtest.core.cases import PreparedSeed
+from medtest.core.deferred import torch
 from medtest.core.probes import Probe
 from medtest.relations.adversarial.attack import (
     LEVELS,
@@ -101,8 +102,6 @@ class Pgd(Attack[PgdLevel]):
 
     def search(self, batch: AttackBatch, probe: Probe) -> SearchResult:
         """Run each start and keep the end point of greatest loss."""
-        import torch
-
         if self.settings.restarts == 1:
             return self._search_from(batch, probe, 0)
         images = batch.images.clone()
@@ -148,8 +147,6 @@ def _step_of(batch: AttackBatch) -> Tensor:
 
 def _follow_gradient(batch: AttackBatch, probe: Probe, settings: GradientSettings[Any], **options: Any) -> SearchResult:
     """Return the result of the steps that the cases' parameters say; options replace those of the search."""
-    import torch
-
     from medtest.relations.adversarial.projected_gradient import projected_gradient
 
     arguments = {"epsilon": batch.epsilon, "step": _step_of(batch), "norm": settings.norm, **options}

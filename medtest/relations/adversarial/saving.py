@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from medtest.core.cases import Image
+from medtest.core.deferred import torch
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
 
 def pixels_of(image: Image, device: str = "cpu") -> Tensor:
     """Return a uint8 H×W×3 image in a probe's input format: float32 1×3×H×W in [0, 1]."""
-    import torch
-
     levels = torch.from_numpy(np.array(image)).to(device)
     return levels.permute(2, 0, 1)[None].float().div(255)
 

@@ -16,6 +16,7 @@ import numpy as np
 from pydantic import Field
 
 from medtest.core.cases import PreparedSeed
+from medtest.core.deferred import torch
 from medtest.core.probes import Need, Probe
 from medtest.relations.adversarial.attack import (
     Attack,
@@ -83,8 +84,6 @@ def square_search(batch: AttackBatch, probe: Probe, *, tries: int, p: float, sal
         p: Area of the first square as a share of the image.
         salt: Distinguishes several searches of a case.
     """
-    import torch
-
     loss = losses_of(batch.goal, "margin")
     drawn = [noise(case, 1000 + salt) for case in batch.cases]
     epsilon = (batch.epsilon * 255 + 1e-4).floor() / 255
@@ -121,8 +120,6 @@ def square_search(batch: AttackBatch, probe: Probe, *, tries: int, p: float, sal
 
 
 def _painted(batch: AttackBatch, offset: Tensor) -> Tensor:
-    import torch
-
     return torch.where(batch.within, (batch.images + offset).clamp(0.0, 1.0), batch.images)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.core.cases import Image
+from medtest.core.deferred import torch
 from medtest.relations.perturb.library import Companions, Moves, TransformLibrary, classes_of, parameters_of
 from medtest.relations.perturb.movement import coordinate_planes
 from medtest.relations.perturb.values import float_planes, pixels, seeded_torch, share_levels
@@ -63,7 +64,6 @@ class TorchIOLibrary(TransformLibrary):
         self, kind: type, arguments: Mapping[str, Any], seed: int, image: Image, companions: Companions
     ) -> tuple[NDArray[Any], Companions]:
         """Change a subject of a picture and label maps."""
-        import torch
         import torchio
 
         def changed(**images: Any) -> Any:
@@ -91,8 +91,6 @@ class TorchIOLibrary(TransformLibrary):
 
 def _volume(channels: NDArray[np.float32]) -> Any:
     """Return C×H×W as channels × columns × rows × 1, the library's order; the numbers are not copied."""
-    import torch
-
     return torch.from_numpy(channels).transpose(1, 2)[..., None]
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.core.cases import Image
+from medtest.core.deferred import torch
 from medtest.relations.perturb.library import Companions, Moves, TransformLibrary, classes_of
 from medtest.relations.perturb.movement import coordinate_planes
 from medtest.relations.perturb.values import pixels, planes, seeded_torch
@@ -49,7 +50,6 @@ class TorchvisionLibrary(TransformLibrary):
         self, kind: type, arguments: Mapping[str, Any], seed: int, image: Image, companions: Companions
     ) -> tuple[NDArray[Any], Companions]:
         """Change tensors of pictures, masks and points in one call."""
-        import torch
         from torchvision import tv_tensors
 
         shape = image.shape[:2]

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.core.cases import Image
+from medtest.core.deferred import torch
 from medtest.core.errors import BadOutput, NotApplicable
 
 _WHITE = np.float32(255.0)
@@ -42,8 +43,6 @@ def seeded_torch(seed: int) -> Iterator[None]:
     ``torch.manual_seed`` would also note the seed, with the whole stack, for every kind of device: more than a
     millisecond.
     """
-    import torch
-
     state = torch.default_generator.get_state()
     torch.default_generator.manual_seed(seed)
     try:

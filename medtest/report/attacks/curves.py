@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from medtest.core.deferred import pd
 from medtest.report.charts import figures
 from medtest.report.charts.heat import rows_of
 from medtest.results.attacks.checking.found import LARGE
@@ -12,7 +13,6 @@ from medtest.results.attacks.settings import NOISE, STRONGEST
 from medtest.results.cube.axes import ALL
 
 if TYPE_CHECKING:
-    import pandas as pd
     from markupsafe import Markup
 
 _GREY = "#5c6370"

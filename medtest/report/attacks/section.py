@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from medtest.core.cases import SOURCE
+from medtest.core.deferred import pd
 from medtest.report.attacks.curves import epsilon_panels, smallest_panels
 from medtest.report.attacks.published import published
 from medtest.report.charts.heat import WARN, percent, rows_of
@@ -15,8 +16,6 @@ from medtest.results.attacks.settings import FLOOR, NATURAL, NOISE
 from medtest.results.cube.axes import ALL
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from medtest.report.pages.material import Material
     from medtest.results.attacks.checking.checks import Warn
 

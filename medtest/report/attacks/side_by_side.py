@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from medtest.core.deferred import pd
 from medtest.report.charts.heat import WARN, blank, filled, heat_map, percent
 from medtest.results.attacks.settings import WHITE
 from medtest.results.attacks.transfer import matrices, transfer_table
@@ -12,8 +13,6 @@ from medtest.results.cube.axes import ALL
 from medtest.results.published import published_attacks, published_labels
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from medtest.report.pages.material import Material
 
 _EPSILON, _STEPS = 4.0, 4

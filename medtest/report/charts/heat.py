@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from medtest.core.cases import UNCHANGED
+from medtest.core.deferred import pd
 from medtest.core.oracles.criteria import threshold_of
 from medtest.report.charts.figures import shade
 from medtest.report.pages.intervals import MARKS, legend
 from medtest.results.attacks.checking.checks import Warn
 from medtest.results.attacks.checking.found import TITLES
 from medtest.results.rates import efr
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 WARN = "\N{WARNING SIGN}"
 """Shown beside every rate of an attack that fails a check."""

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from medtest.core.deferred import pd
 from medtest.report.charts.heat import rows_of
 from medtest.report.charts.quadrants import Spot, quadrant_panel
 from medtest.results.cube.axes import ALL, OVERALL
 from medtest.results.rates.reliance import CONSISTENT, EXPECTED, INPUTS, QUADRANTS, RELIANT, warned
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 PICTURE = "reliance.svg"
 """File of the picture beside the report."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from medtest.core.version import __version__
+from medtest.core import __version__
 from medtest.report.charts.heat import percent, rows_of
 from medtest.report.ci.summary import SIGNS, condition_rows, escaped, table_lines
 from medtest.report.compared.pairs import ComparedPair

@@ -14,13 +14,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import IO, TYPE_CHECKING, Literal, TypeAlias
+from typing import IO, Literal, TypeAlias
 from xml.etree.ElementTree import Element, ElementTree, SubElement, indent
 
 import pyarrow as pa
 
 from medtest.api.redact import visible
 from medtest.core.cases import Verdict
+from medtest.core.deferred import pd
 from medtest.core.oracles import criteria
 from medtest.core.records import KEY_COLUMNS, addresses
 from medtest.report.charts.heat import percent
@@ -32,9 +33,6 @@ from medtest.results.gating.gates import GateResult, describe
 from medtest.results.records.records_io import Records, read_table
 from medtest.results.records.status import status
 from medtest.suite.model import PairedGate
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Kind: TypeAlias = Literal["", "failure", "error", "skipped"]
 _NO_XML = re.compile(r"[^\t\n\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

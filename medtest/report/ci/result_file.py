@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from medtest.core.version import __version__
+from medtest.core import __version__
 from medtest.report.ci.cells import (
     Row,
     cell_rows,

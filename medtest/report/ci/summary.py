@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from medtest.api.redact import visible
+from medtest.core import __version__
 from medtest.core.cases import UNCHANGED
-from medtest.core.version import __version__
 from medtest.report.charts.heat import beside, interval, percent, unjudged
 from medtest.report.ci.cells import Row, overall_row, rate_rows, relation_rows, standing
 from medtest.report.pages.gates import gates

@@ -7,8 +7,9 @@ from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from medtest.core import __version__
 from medtest.core.cases import UNCHANGED
-from medtest.core.version import __version__
+from medtest.core.deferred import pd
 from medtest.report.charts import figures
 from medtest.report.charts.heat import percent, rows_of
 from medtest.report.ci.comparison import comparison_text
@@ -39,7 +40,6 @@ from medtest.runner.folder import writing_text
 from medtest.runner.records.spreadsheets import frame_for_csv
 
 if TYPE_CHECKING:
-    import pandas as pd
     from markupsafe import Markup
 
 _LISTED = 40
@@ -81,8 +81,6 @@ def write_compared(pairs: Sequence[ComparedPair], drawn: Sequence[ChangedStrips]
     Raises:
         OutputProblem: A file cannot be written.
     """
-    import pandas as pd
-
     folder.mkdir(parents=True, exist_ok=True)
     page = folder / PAGE
     with writing_text(page) as file:
@@ -108,8 +106,6 @@ def write_compared(pairs: Sequence[ComparedPair], drawn: Sequence[ChangedStrips]
 
 
 def _conditions_frame(pair: ComparedPair) -> pd.DataFrame:
-    import pandas as pd
-
     frame = pd.DataFrame([condition.facts() for condition in pair.conditions])
     return frame.assign(first_run=pair.names[0], second_run=pair.names[1])
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from medtest.core.deferred import pd
 from medtest.core.errors import Mistake
 from medtest.report.compared.unlike import differences
 from medtest.report.pages.material import Material, read_run
@@ -26,9 +26,6 @@ from medtest.results.rates.differences import cell_table, difference_table
 from medtest.results.records.common_cases import Common, common_cases
 from medtest.results.records.wanted import Wanted
 from medtest.results.tables import make_tables
-
-if TYPE_CHECKING:
-    import pandas as pd
 from medtest.runner.folder import check_format
 
 

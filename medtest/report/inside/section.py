@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from medtest.core.deferred import pd
 from medtest.report.pages.material import INDEX, INSIDE, Material, sample_index, strips
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _LAYERS = {
     "relation": "relation",
@@ -70,8 +68,6 @@ def inside(material: Material) -> dict[str, Any] | None:
 
 def _shown(file: Path, columns: dict[str, str]) -> dict[str, Any] | None:
     """Return the columns of a table as text; None if it is missing or unreadable."""
-    import pandas as pd
-
     try:
         table: pd.DataFrame = pd.read_csv(file)
     except (OSError, ValueError):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from medtest.core import __version__
 from medtest.core.cases import UNCHANGED
+from medtest.core.deferred import pd
 from medtest.core.files.written import written_in
 from medtest.core.oracles import criteria
-from medtest.core.version import __version__
 from medtest.report.charts.reliance import PICTURE
 from medtest.report.ci import JUNIT, RESULT, SUMMARY
 from medtest.report.mlflow.headline import Headline, headline_of
@@ -23,9 +24,6 @@ from medtest.results.records.wanted import RUN_FILE
 from medtest.results.tables import FOLDER, overall_row
 from medtest.runner.folder import MANIFEST
 from medtest.runner.records.case_set import FILE as CASES
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MOST = 40
 """Maximum number of metrics of a run."""

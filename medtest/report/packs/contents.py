@@ -25,10 +25,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from medtest.core import __version__
 from medtest.core.errors import Mistake, UserMistakes
 from medtest.core.files import file_sha256
 from medtest.core.files.zips import name_refused
-from medtest.core.version import __version__
 
 HEAD = "pack.json"
 FORMAT = 1

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from medtest.core import __version__
 from medtest.core.errors import UserMistakes
 from medtest.core.files import file_sha256
 from medtest.core.files.written import written_in
 from medtest.core.plugins import parts
 from medtest.core.records import PICTURES
-from medtest.core.version import __version__
 from medtest.report.packs.contents import FORMAT, HEAD, LOCK, PackHead, RunFacts, packed_files
 from medtest.report.packs.findings import listed
 from medtest.report.packs.locks import lock_text

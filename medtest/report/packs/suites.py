@@ -12,8 +12,8 @@ from typing import Any
 
 import yaml
 
+from medtest.core import __version__
 from medtest.core.errors import MedtestError, Mistake, UserMistakes
-from medtest.core.version import __version__
 from medtest.report.packs.contents import (
     DATA,
     FOLLOW_UPS,

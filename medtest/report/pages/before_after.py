@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from medtest.core.version import __version__
+from medtest.core import __version__
+from medtest.core.deferred import pd
 from medtest.report.charts import figures
 from medtest.report.charts.heat import rows_of
 from medtest.report.pages.page import render
@@ -17,7 +18,6 @@ from medtest.results.published.retraining import AVERAGE, ORIGINAL
 from medtest.results.rates.efr import ALL
 
 if TYPE_CHECKING:
-    import pandas as pd
     from markupsafe import Markup
 
 _SUMS = (before_after.RELATIONS, AVERAGE)

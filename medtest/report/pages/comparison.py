@@ -6,11 +6,12 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
+from medtest.core import __version__
+from medtest.core.deferred import pd
 from medtest.core.files.written import WrittenFiles
-from medtest.core.version import __version__
 from medtest.report.alpha_sigma.section import SeriesResult, sections_of, write_series
 from medtest.report.attacks.side_by_side import table_four, transfer, transfer_heats
 from medtest.report.charts import figures
@@ -36,9 +37,6 @@ from medtest.results.records.records_io import Records
 from medtest.results.tables import tables_of
 from medtest.runner.folder import OUTPUTS, output_problems, writing_text
 from medtest.runner.records.spreadsheets import frame_for_csv
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 REPORT = "report.html"
 _RATE = ("range", "method", "method_words", "counts", "errors", "skipped", "source_failed")
@@ -154,8 +152,6 @@ def _series(materials: Sequence[Material], records: Sequence[Records], home: Pat
 
 def _write_tables(groups: Sequence[Group], folder: Path, stem: str) -> tuple[Path, ...]:
     """Write paired differences, left-out cases and transfer tables; stale tables are removed."""
-    import pandas as pd
-
     tables = {
         f"{stem}.csv": [group.differences for group in groups if group.differences is not None],
         f"{stem}_left_out.csv": [

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from medtest.core.deferred import pd
 from medtest.report.charts.heat import percent
 from medtest.report.pages.intervals import MARKS, legend
 from medtest.report.pages.words import counted, p_words, question_words
 from medtest.results.rates.differences import ITEM, RELATION, VIOLATIONS
 from medtest.results.rates.efr import OVERALL
 from medtest.results.records.common_cases import Common, LeftOut
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _NAMED = 6
 _TITLES = {

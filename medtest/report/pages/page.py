@@ -10,9 +10,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from medtest.core import __version__
 from medtest.core.cases import UNCHANGED
 from medtest.core.oracles.criteria import NO_THRESHOLD, criterion_name
-from medtest.core.version import __version__
 from medtest.report.attacks.searched import searches
 from medtest.report.attacks.section import attacks
 from medtest.report.charts.heat import NOT_MEASURED, EfrRows, beside, heat, interval, percent

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from medtest.core.cases import UNCHANGED
+from medtest.core.deferred import pd
 from medtest.core.oracles import criteria
 from medtest.report.charts import figures
 from medtest.report.charts.heat import SUMS, EfrRows, cell, heat_map, interval, percent, rows_of
@@ -25,8 +26,6 @@ from medtest.results.rates.factors import all_factors
 from medtest.results.series.alpha_sigma import TOO_FEW_SCALES
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from medtest.report.pages.material import Material
 
 _SCORE, _RATE = figures.BLUE, figures.VERMILION

@@ -12,11 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from medtest.core.deferred import pd
 from medtest.report.tracking.params import NOT_ALLOWED
 from medtest.report.tracking.sheets import sheets
 
 if TYPE_CHECKING:
-    import pandas as pd
     from mlflow import MlflowClient
     from mlflow.entities import LoggedModelInput
 

@@ -14,12 +14,13 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from medtest.core.cases import UNCHANGED
+from medtest.core.deferred import pd
 from medtest.relations.calibration.relation import CALIBRATED, target_of
 from medtest.relations.calibration.settings import TOLERANCE
 from medtest.results.attacks.settings import NATURAL, Setting
@@ -30,9 +31,6 @@ from medtest.results.cube.rates import rates
 from medtest.results.records.records_io import Records
 from medtest.results.records.status import status
 from medtest.suite.model import Criterion
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -50,8 +48,6 @@ def ssim_table(records: Records, place: Axes, settings: Sequence[Setting], prima
         settings: Settings from :func:`medtest.results.attacks.settings.settings_of`.
         primary: The suite's primary criterion.
     """
-    import pandas as pd
-
     ssim, target = _similarities(records, settings)
     state = status(records, score=primary.score, threshold=primary.threshold, against=primary.against)
     role = {setting.relation: setting.role for setting in settings if setting.relation != UNCHANGED}

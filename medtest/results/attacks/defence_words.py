@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from medtest.core.deferred import pd
 from medtest.results.attacks.defences import ATTACK, EPSILON, NONE, STEPS
 from medtest.results.published.published_attacks import PAPER, gap_words
 from medtest.results.published.published_labels import BENCHMARKED
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 HEAD = (
     "",

@@ -17,10 +17,10 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from medtest.core.deferred import pd
 from medtest.core.tasks.base import Task
 from medtest.results.attacks.diagnosis import diagnosis_of, place_of, warnings_of
 from medtest.results.columns import columns_in
@@ -29,9 +29,6 @@ from medtest.results.cube.rates import rates
 from medtest.results.published.published_attacks import defended
 from medtest.results.published.published_labels import BENCHMARKED, flips
 from medtest.results.records.records_io import Records
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 COLUMNS = columns_in(__file__, "defences")
 CLEAN, PGD, STRONGEST, TRANSFER = "clean", "pgd", "strongest", "transfer"
@@ -97,8 +94,6 @@ class WeightsRun:
 
 
 def _cases(run: WeightsRun) -> pd.DataFrame:
-    import pandas as pd
-
     tables = [pd.DataFrame(columns=[*_SEED, "cluster", "role", *_COUNTS])]
     for role, frame in _frames(run):
         graded = run.task.scoring.decided(run.records, frame)
@@ -139,8 +134,6 @@ def defence_table(runs: Sequence[WeightsRun], defended_weights: Mapping[str, Def
             which give the flip probability; of runs with equal suite and weights the last counts.
         defended_weights: Facts about defended weights, by their SHA-256.
     """
-    import pandas as pd
-
     newest = {(run.suite, run.weights): run for run in runs if run.judged}
     turned = {
         run.weights: probability

@@ -10,17 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from medtest.core.deferred import pd
 from medtest.results.cube.axes import Places
 from medtest.results.cube.intervals import wilson_of_rate
 from medtest.results.cube.rates import rates
 from medtest.results.cube.resampling import Resampler, group_numbers
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 ONE_CLASS = 0.8
 """Share of identical answers from which a warning is given."""

@@ -8,11 +8,12 @@ decisions) that differ from those to the source. Intervals follow :mod:`medtest.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from medtest.core.deferred import pd
 from medtest.core.tasks.results import Graded
 from medtest.results.attacks.checking.checks import Warn
 from medtest.results.attacks.settings import Setting
@@ -20,9 +21,6 @@ from medtest.results.columns import columns_in
 from medtest.results.cube.axes import ALL, Axes
 from medtest.results.cube.rates import Rates, rates
 from medtest.results.records.records_io import Records
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 COLUMNS = columns_in(__file__, "attacks")
 _MEANS = ("linf", "l2", "ssim", "loss_before", "loss_after", "zero_gradient", "queries")
@@ -41,8 +39,6 @@ def attacks_table(
         graded: Correctness of the answers.
         warn: Function from :func:`medtest.results.attacks.checking.checks.warner`.
     """
-    import pandas as pd
-
     right = rates(place, graded.right, graded.whole, independent=True)
     before = rates(place, graded.before, graded.whole, resampled=np.zeros(_shape(place), bool))
     fooled = rates(place, graded.changed, graded.compared, independent=True)

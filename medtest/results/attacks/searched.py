@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from medtest.core.deferred import pd
 from medtest.core.oracles.criteria import compared_columns, components
 from medtest.core.records import ADDRESS
 from medtest.relations.calibration.searching.bisection import bracket
@@ -26,9 +27,6 @@ from medtest.results.cube.axes import ALL, Axes, axes
 from medtest.results.records.records_io import SEARCH, Records
 from medtest.results.records.status import status
 from medtest.suite.model import Criterion
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 COLUMNS = columns_in(__file__, "search")
 CURVE_COLUMNS = columns_in(__file__, "search_curve")
@@ -84,8 +82,6 @@ class _Points:
     """Follow-ups of all searches: levels and queries, judged by one criterion."""
 
     def __init__(self, records: Records, queries: pd.DataFrame, primary: Criterion) -> None:
-        import pandas as pd
-
         relations = set(queries["relation"].astype(str))
         levels = records.followups.loc[records.followups["relation"].astype(str).isin(relations).to_numpy(dtype=bool)]
         frame = pd.concat([levels.astype(object), queries.astype(object)], ignore_index=True)
@@ -138,8 +134,6 @@ def search_tables(records: Records, relations: Sequence[str], primary: Criterion
         relations: Relation ids of the suite, in order.
         primary: Primary criterion of the suite.
     """
-    import pandas as pd
-
     queries = records.searched
     if queries is None or queries.empty:
         return SearchTables()

@@ -11,19 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from medtest.core.deferred import pd
 from medtest.results.attacks.settings import Setting
 from medtest.results.columns import columns_in
 from medtest.results.cube.axes import ALL, Axes
 from medtest.results.cube.intervals import FEW_CLUSTERS, percentile_interval, wilson_of_rate
 from medtest.results.records.records_io import Records
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -90,8 +88,6 @@ def smallest_tables(records: Records, place: Axes, settings: Sequence[Setting]) 
         place: Axes of the records.
         settings: Settings from :func:`medtest.results.attacks.settings.settings_of`.
     """
-    import pandas as pd
-
     medians: list[dict[str, Any]] = []
     curves: list[dict[str, Any]] = []
     value = records.floats(SMALLEST)

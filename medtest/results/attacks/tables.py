@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from medtest.core.cases import SOURCE
+from medtest.core.deferred import pd
 from medtest.core.tasks.base import Task
 from medtest.results.attacks.at_ssim import has_targets, ssim_table
 from medtest.results.attacks.checking.checks import Warn, checks_table, reached_settings, warner
@@ -17,9 +17,6 @@ from medtest.results.attacks.smallest import smallest_tables
 from medtest.results.cube.axes import Axes
 from medtest.results.records.records_io import Records
 from medtest.suite.model import Criterion
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def _none(relation: str, severity: str) -> tuple[str, ...]:

@@ -8,14 +8,12 @@ comes last; natural relations are omitted.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from medtest.core.deferred import pd
 from medtest.results.attacks.settings import CRAFTED, NOISE
 from medtest.results.columns import columns_in
 from medtest.results.cube.axes import ALL
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 COLUMNS = columns_in(__file__, "transfer")
 
@@ -26,8 +24,6 @@ def transfer_table(systems: Sequence[tuple[str, pd.DataFrame]]) -> pd.DataFrame:
     Args:
         systems: Names of the systems that answered, each with its ``attacks.csv``.
     """
-    import pandas as pd
-
     rows: list[dict[str, Any]] = []
     for name, table in systems:
         for row in table.to_dict("records"):

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from medtest.core.cases import UNCHANGED
+from medtest.core.deferred import pd
 from medtest.core.errors import OutputProblem
 from medtest.core.records import KEY_COLUMNS
 from medtest.core.tasks.base import Task
@@ -28,9 +28,6 @@ from medtest.results.published import retraining
 from medtest.results.published.retraining import AVERAGE, ORIGINAL
 from medtest.results.records.alike import check_alike
 from medtest.results.records.records_io import Records
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 RELATIONS = "relations"
 """Row with the mean over the relations, without the originals."""
@@ -181,8 +178,6 @@ def placed(cases: pd.DataFrame, order: Sequence[str]) -> SharedPlaces:
 
 def _cases(records: Records, scores: Sequence[str]) -> pd.DataFrame:
     """Return originals and follow-ups as one frame of plain types, without ``unchanged``."""
-    import pandas as pd
-
     frame = pd.concat([records.sources.assign(relation=ORIGINAL), records.followups], ignore_index=True)
     frame = frame.loc[(frame["relation"].astype(str) != UNCHANGED).to_numpy()].copy()
     for name in ("dataset", "seed_id", "item", "relation", "cluster", "verdict", _HASH):
@@ -225,8 +220,6 @@ def table_of(paired: Paired, family: str = "") -> pd.DataFrame:
         paired: Paired cases.
         family: Network whose published figures are included.
     """
-    import pandas as pd
-
     rows: list[dict[str, object]] = []
     for score, before in paired.before.items():
         after = paired.after[score]

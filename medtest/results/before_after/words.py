@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from medtest.core.deferred import pd
 from medtest.results.before_after.change import headline, row_of
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def slides_table(table: pd.DataFrame) -> pd.DataFrame:
@@ -15,8 +11,6 @@ def slides_table(table: pd.DataFrame) -> pd.DataFrame:
 
     Rows are relations; columns are data set, score, before, after and difference.
     """
-    import pandas as pd
-
     names = list(dict.fromkeys(table["relation"]))
     columns: dict[str, list[object]] = {"relation": list(names)}
     for (dataset, score), part in table.groupby(["dataset", "score"], sort=False):

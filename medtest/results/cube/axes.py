@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from medtest.core.cases import CONTROLS, UNCHANGED
+from medtest.core.deferred import pd
 from medtest.results.cube.resampling import Resampler
 from medtest.results.records.records_io import Records
 
@@ -163,8 +164,6 @@ def _ordered(
 
 def axes(records: Records, relation_order: Sequence[str] = ()) -> Axes:
     """Return the axes of the follow-ups; relations follow ``relation_order``."""
-    import pandas as pd
-
     datasets, dataset = _ordered(*records.codes("dataset"), ())
     relations, relation = _ordered(*records.codes("relation"), relation_order)
     group_of = _last_group(records)

@@ -13,16 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from medtest.core.deferred import pd
 from medtest.results.cube.axes import Floats, Places, with_all
 from medtest.results.cube.intervals import FEW_CLUSTERS, percentile_interval, wilson
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 CASES, CELLS, MEAN = "cases", "cells", "mean"
 WILSON, WILSON_CLUSTERS, BOOTSTRAP = "wilson", "wilson_clusters", "cluster_bootstrap"
@@ -251,8 +249,6 @@ def table(
         columns: By name: one number for each cell, or a value shared by all rows.
         keep: bool; mask of the selected cells.
     """
-    import pandas as pd
-
     at = np.nonzero(keep)
     labels = {
         name: np.array([*values], dtype=object)[along]

@@ -7,18 +7,16 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from medtest.core.cases import SOURCE
+from medtest.core.deferred import pd
 from medtest.core.records import ADDRESS, KEY_COLUMNS, addresses
 from medtest.results.cube.axes import ALL
 from medtest.results.fidelity.features import Integers
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 PICTURE = "picture"
 TAG = "stratum_tag"
@@ -51,8 +49,6 @@ class DrawnCases:
     @classmethod
     def of(cls, records: Any) -> DrawnCases:
         """Return the cases of records (:class:`medtest.core.tasks.results.RunRecords`)."""
-        import pandas as pd
-
         frame = pd.concat([records.sources, records.followups], ignore_index=True)
         columns = {name: _texts(frame, name) for name in _TEXTS}
         case_addresses = _texts(frame, ADDRESS)

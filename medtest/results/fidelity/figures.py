@@ -10,12 +10,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from medtest.core.cases import SOURCE, UNCHANGED
+from medtest.core.deferred import pd
 from medtest.core.errors import MedtestError
 from medtest.readers.embeddings.choice import embedder_of
 from medtest.results.columns import columns_in
@@ -32,9 +33,6 @@ from medtest.results.fidelity.measures.retrieval import DISTRACTORS, Fits, cosin
 from medtest.results.fidelity.measures.shares import shares_of
 from medtest.results.fidelity.settings import FigureSettings
 from medtest.results.fidelity.structure import StructuralFit
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 COLUMNS = columns_in(__file__, "fidelity")
 STRUCTURAL = "RP-struct"
@@ -57,8 +55,6 @@ def fidelity_table(cases: DrawnCases, settings: FigureSettings, embedded: Embedd
     Returns:
         A table with exactly :data:`COLUMNS`; R-precision in percent, the others in their own units.
     """
-    import pandas as pd
-
     rows = [] if embedded is None or not embedded.pictures else list(_distances(cases, settings, embedded))
     rows += _precision(cases, settings, embedded)
     table = pd.DataFrame(rows, columns=list(COLUMNS))

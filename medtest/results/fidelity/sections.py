@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from medtest.core.cases import UNCHANGED
+from medtest.core.deferred import pd
 from medtest.core.tasks.results import Section
 from medtest.results.cube.axes import ALL
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _SHOWN_PAIRS: Final = 30
 _BY_DIMENSION: Final = ("FI", "FD", "IS")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from medtest.core.deferred import pd
 from medtest.core.errors import MedtestError
 from medtest.core.records import PICTURES
 from medtest.core.tasks.results import RunRecords, Section
@@ -17,9 +18,6 @@ from medtest.results.fidelity.figures import fidelity_table
 from medtest.results.fidelity.geneval.table import geneval_table
 from medtest.results.fidelity.sections import sections
 from medtest.results.fidelity.settings import FigureSettings
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 NAMES = ("fidelity.csv", "geneval.csv", "duplicates.csv", "duplicate_shares.csv")
 """File names of the tables."""

@@ -25,6 +25,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from medtest.core.deferred import pd
 from medtest.core.oracles import criteria
 from medtest.results.cube.axes import ALL, OVERALL, Axes, axes
 from medtest.results.cube.power import agreeing_clusters
@@ -223,8 +224,6 @@ def _of_sources(
 
 
 def _with_followups(records: Records, rows: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    import pandas as pd
-
     keys = ["dataset", "seed_id", "item"]
     keys_used = pd.MultiIndex.from_frame(records.followups.loc[rows, keys].astype(str).drop_duplicates())
     return np.asarray(pd.MultiIndex.from_frame(records.sources[keys].astype(str)).isin(keys_used), dtype=np.bool_)

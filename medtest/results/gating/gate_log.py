@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from medtest.core.version import __version__
+from medtest.core import __version__
 from medtest.results.gating.conditions import FAILED, PASSED
 from medtest.results.gating.gates import GateResult
 from medtest.runner.folder import output_problems, utc_now

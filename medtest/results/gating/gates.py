@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from medtest.core.deferred import pd
 from medtest.core.oracles.criteria import criterion_name
 from medtest.results.cube.intervals import smallest_upper_bound
 from medtest.results.gating.conditions import (
@@ -26,9 +27,6 @@ from medtest.results.rates import efr
 from medtest.results.records.common_cases import common_cases
 from medtest.results.records.records_io import Records
 from medtest.suite.model import Criterion, Gate, PairedGate
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _GATE_FIELDS = ("score", "threshold", "against", "dataset", "relation", "severity", "bound", "max_percent")
 _FACTS = tuple(name for name in Condition.__dataclass_fields__ if name not in ("name", "words"))
@@ -259,8 +257,6 @@ def _beside(percent: float, limit: float) -> str:
 
 def gates_table(results: Iterable[GateResult]) -> pd.DataFrame:
     """Return gates and their results as a table."""
-    import pandas as pd
-
     evaluated = tuple(results)
     paired = any(isinstance(result.gate, PairedGate) for result in evaluated)
     return pd.DataFrame(
@@ -282,8 +278,6 @@ def gates_table(results: Iterable[GateResult]) -> pd.DataFrame:
 
 def conditions_table(results: Iterable[GateResult]) -> pd.DataFrame:
     """Return the conditions of gates, one row each; ``gate`` counts from 1 in the order of :func:`gates_table`."""
-    import pandas as pd
-
     return pd.DataFrame(
         [
             {

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from medtest.core.deferred import pd
 from medtest.results.published.reference import ARTEFACTS, DATASET_SIZES, SOURCE, cells, models
 from medtest.results.rates import efr
 from medtest.seeds.datasets.facts import plain
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 NUMBERS: dict[tuple[str, float], int] = {
     ("PraNet", 0.5): 2,
@@ -125,8 +122,6 @@ def paper_of(
         relations: Relation ids of the suite, each with the name of its part.
         thresholds: Thresholds to show.
     """
-    import pandas as pd
-
     names = {plain(name): name for name in DATASET_SIZES}
     sets = {names[plain(dataset)]: dataset for dataset in seeds if plain(dataset) in names}
     levels = {str(level) for level in rates["severity"].unique()} - {str(efr.ALL), "0"}
@@ -164,8 +159,6 @@ def _table(
     model: str,
     threshold: float,
 ) -> pd.DataFrame:
-    import pandas as pd
-
     published = {
         (cell.dataset, cell.relation, cell.score): cell.efr_percent
         for cell in cells()

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from medtest.core.deferred import pd
 from medtest.core.oracles import criteria
 from medtest.core.records import KEY_COLUMNS, addresses
 from medtest.results.columns import columns_in
@@ -13,9 +12,6 @@ from medtest.results.rates.images import case_losses
 from medtest.results.records.records_io import Records
 from medtest.results.records.status import Status, failed_in_pair, source_scores, status
 from medtest.suite.model import Criterion
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 COLUMNS = columns_in(__file__, "comparison_changed")
 """Columns; ``first`` and ``second`` are scores after the perturbation, ``source_…`` those on the source."""
@@ -37,8 +33,6 @@ def changed_table(first: Records, second: Records, primary: Criterion) -> pd.Dat
         second: Records of the other run.
         primary: Criterion of a violation.
     """
-    import pandas as pd
-
     old, new = (
         status(run, score=primary.score, threshold=primary.threshold, against=primary.against)
         for run in (first, second)
@@ -78,8 +72,6 @@ def changed_table(first: Records, second: Records, primary: Criterion) -> pd.Dat
 
 def _sources(first: Records, second: Records, states: tuple[Status, Status], primary: Criterion) -> pd.DataFrame:
     """Return the source cases that fail only in the second run, by decreasing loss of score."""
-    import pandas as pd
-
     lost = failed_in_pair((first, second), states, score=primary.score, against=primary.against)
     score = criteria.components(primary.score)[0]
     scores = [source_scores(run, score) for run in (first, second)]

@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    import pandas as pd
+from medtest.core.deferred import pd
 
 PUBLISHED_SHARE = 3000 / 22433
 """Smallest share of images for which the paper draws a pair."""
@@ -61,8 +60,6 @@ def cooccurrence_table(records: Any, names: Sequence[str], column: str = "label"
             ``share`` of
         the answers; pairs that never occur are left out.
     """
-    import pandas as pd
-
     groups: list[tuple[str, int, Any]] = [("source", 0, records.sources)]
     if len(records.followups):
         grouped = records.followups.groupby(["relation", "severity"], observed=True, sort=False)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from medtest.core.deferred import pd
 from medtest.results.cube.axes import ALL
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MEASURES = ("prompt_tokens", "completion_tokens", "cost_usd", "seconds", "attempts")
 _METRICS = ("cost_usd", "prompt_tokens", "completion_tokens", "seconds_median", "seconds_p95", "attempts")
@@ -31,8 +29,6 @@ def cost_rows(
         columns: Columns of the table, in order.
         answered: Returns the records with an answer.
     """
-    import pandas as pd
-
     names = [*by, *MEASURES]
     if not all(name in frame.columns for frame in frames for name in names):
         return pd.DataFrame(columns=list(columns))

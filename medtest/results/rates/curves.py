@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from medtest.core.cases import UNCHANGED
+from medtest.core.deferred import pd
 from medtest.core.oracles.criteria import compared_columns
 from medtest.results.columns import columns_in
 from medtest.results.cube.axes import Axes, axes, with_all
@@ -18,9 +19,6 @@ from medtest.results.cube.rates import decimals, table
 from medtest.results.rates import efr
 from medtest.results.records.records_io import Records
 from medtest.suite.model import Criterion
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -43,8 +41,6 @@ def severity_table(
             column in :data:`medtest.core.oracles.criteria.ORIGINALS`).
         place: Axes of these records from :func:`medtest.results.cube.axes.axes`; None computes them.
     """
-    import pandas as pd
-
     if records.followups.empty:
         return pd.DataFrame(columns=list(SEVERITY_COLUMNS))
     cells = axes(records) if place is None else place
@@ -116,8 +112,6 @@ def strata_table(records: Records, primary: Criterion, relation_order: Sequence[
         primary: Criterion of a violation.
         relation_order: Ids in the suite's order.
     """
-    import pandas as pd
-
     selected = efr.Criteria(scores=(primary.score,), thresholds=(primary.threshold,), against=(primary.against,))
     parts: list[pd.DataFrame] = []
     for stratum in records.strata:

@@ -19,11 +19,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from medtest.core.deferred import pd
 from medtest.core.tasks.base import Task
 from medtest.results.columns import columns_in
 from medtest.results.cube.axes import OVERALL, Axes, Floats, Places, axes
@@ -33,9 +33,6 @@ from medtest.results.cube.rates import BOOTSTRAP
 from medtest.results.records.records_io import Records
 from medtest.results.records.status import status
 from medtest.suite.model import Criterion
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 LEVEL = 0.05
 SCORE_CLUSTERS = "score_clusters"
@@ -112,8 +109,6 @@ def difference_table(
         order: Relation ids in the desired order.
         task: Task of the systems, which may have further measures.
     """
-    import pandas as pd
-
     rows: list[dict[str, object]] = []
     records = list(sides.values())
     if len(sides) > 1 and not records[0].followups.empty:
@@ -132,8 +127,6 @@ def cell_table(sides: Mapping[str, Records], primary: Criterion, order: Sequence
         primary: Criterion of a violation.
         order: Relation ids in the desired order.
     """
-    import pandas as pd
-
     (first, first_records), (second, second_records) = sides.items()
     rows: list[dict[str, object]] = []
     if not first_records.followups.empty:

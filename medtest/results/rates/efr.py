@@ -17,21 +17,18 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from medtest.core.cases import UNCHANGED
+from medtest.core.deferred import pd
 from medtest.core.oracles import criteria
 from medtest.results.columns import columns_in
 from medtest.results.cube.axes import ALL, OVERALL, OVERALL_CELLS, Axes, axes
 from medtest.results.cube.rates import BOOTSTRAP, CASES, CELLS, WILSON, WILSON_CLUSTERS, Rates, margins, rates, table
 from medtest.results.records.records_io import Records
 from medtest.results.records.status import status
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 COLUMNS = columns_in(__file__, "efr")
 __all__ = [
@@ -93,8 +90,6 @@ def efr_table(records: Records, selected: Criteria, place: Axes | None = None) -
         selected: Scores, thresholds and references.
         place: Axes of these records from :func:`medtest.results.cube.axes.axes`; None computes them.
     """
-    import pandas as pd
-
     if records.followups.empty:
         return pd.DataFrame(columns=list(COLUMNS))
     cells = axes(records) if place is None else place

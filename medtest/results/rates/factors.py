@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from medtest.core.deferred import pd
 from medtest.core.oracles import criteria
 from medtest.results.columns import columns_in
 from medtest.results.cube.axes import Axes, Places, axes
@@ -22,9 +23,6 @@ from medtest.results.cube.resampling import group_numbers
 from medtest.results.records.records_io import Records
 from medtest.results.records.status import status
 from medtest.suite.model import Criterion
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Floats: TypeAlias = NDArray[np.float64]
 Bools: TypeAlias = NDArray[np.bool_]
@@ -160,8 +158,6 @@ def original_score(primary: Criterion) -> str:
 
 def factor_table(records: Records, primary: Criterion, place: Axes | None = None) -> pd.DataFrame:
     """Return rates by quartile of each factor, with :data:`COLUMNS`; factors without two values are left out."""
-    import pandas as pd
-
     if records.followups.empty:
         return pd.DataFrame(columns=list(COLUMNS))
     cases = counted_cases(records, primary, place)
@@ -216,8 +212,6 @@ def factor_model(records: Records, primary: Criterion, place: Axes | None = None
     without an object) is 0 there, its mean; the relation terms absorb the difference. Relations with only one outcome
     are uninformative and excluded. If there is no model, a single row with a note gives the reason.
     """
-    import pandas as pd
-
     if records.followups.empty:
         return pd.DataFrame(columns=list(MODEL_COLUMNS))
     cases = _informative(counted_cases(records, primary, place))
@@ -314,7 +308,6 @@ def _independent(matrix: Floats) -> list[int]:
 
 
 def _fit(cases: FactorCases, design: _Design, facts: dict[str, int]) -> pd.DataFrame:
-    import pandas as pd
     import statsmodels.api as sm
     from statsmodels.tools.sm_exceptions import PerfectSeparationError
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from medtest.core.cases import UNCHANGED
+from medtest.core.deferred import pd
 from medtest.core.oracles import criteria
 from medtest.core.records import ADDRESS, KEY_COLUMNS, addresses
 from medtest.results.columns import columns_in
@@ -22,9 +23,6 @@ from medtest.results.cube.rates import decimals
 from medtest.results.records.records_io import Floats, Records
 from medtest.results.records.status import status
 from medtest.suite.model import Criterion
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 COUNTED = ("missed_lesions", "false_regions")
 """Scores that count errors; for all others, higher is better."""
@@ -238,8 +236,6 @@ class CaseLosses:
         self, *, changed_only: bool = False, violated_only: bool = False, most: int | None = None
     ) -> pd.DataFrame:
         """Return cases, worst first; see :func:`worst_table` and :func:`violations_table`."""
-        import pandas as pd
-
         eligible = self.counted if changed_only else self.case
         places = self.ranked(eligible & self.violated if violated_only else eligible)[:most]
         if not places.size:
@@ -258,8 +254,6 @@ class CaseLosses:
 
     def images(self, place: Axes) -> pd.DataFrame:
         """Return one row for each image, see :func:`images_table`."""
-        import pandas as pd
-
         (dataset, datasets), (seed, seeds) = (self.records.codes(name) for name in ("dataset", "seed_id"))
         codes, unique = pd.factorize(dataset * max(1, len(seeds)) + seed)
         if not len(unique):

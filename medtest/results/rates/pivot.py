@@ -6,13 +6,10 @@ There is one table for each threshold.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING
 
+from medtest.core.deferred import pd
 from medtest.results.rates import efr
 from medtest.seeds.datasets.facts import plain
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 TRAINED_ON_MARK = " (trained on)"
 
@@ -43,8 +40,6 @@ def pivot_table(
     Returns:
         Columns ``relation``, ``group``, then ``<data set> <score>`` in the order of the records, pooled last.
     """
-    import pandas as pd
-
     selected = table.loc[
         (
             (table["threshold"].isna() if threshold is None else table["threshold"] == threshold)

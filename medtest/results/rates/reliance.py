@@ -14,12 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from medtest.core.cases import CONTROLS, UNCHANGED, Verdict
+from medtest.core.deferred import pd
 from medtest.core.oracles import criteria
 from medtest.core.oracles.controls import LIMIT, SHAM, roles_of, sham_of
 from medtest.core.records import CHANCE, KEPT, REMOVED
@@ -30,9 +31,6 @@ from medtest.results.cube.rates import BOOTSTRAP, rates
 from medtest.results.records.records_io import Records
 from medtest.results.records.status import status
 from medtest.results.records.wanted import Wanted
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Bools: TypeAlias = NDArray[np.bool_]
 Cases: TypeAlias = "tuple[NDArray[Any], Floats]"
@@ -76,8 +74,6 @@ def reliance_table(records: Records, wanted: Wanted) -> pd.DataFrame:
         records: Records of one system, with its controls.
         wanted: Display settings of the suite.
     """
-    import pandas as pd
-
     columns = set(records.followups.columns)
     if not {KEPT, REMOVED, "group"} <= columns or not (records.followups["group"].astype(str) == CONTROLS).any():
         return pd.DataFrame(columns=list(COLUMNS))

@@ -13,11 +13,11 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from medtest.core.deferred import pd
 from medtest.results.columns import columns_in
 from medtest.results.cube.axes import Axes, Places
 from medtest.results.cube.excess import excess, two_sided
@@ -31,9 +31,6 @@ from medtest.results.rates.slice_factors import BinnedFactor, binned_factors
 from medtest.results.rates.slice_search import Combination, search_slices
 from medtest.results.records.records_io import Records
 from medtest.suite.model import Criterion
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 COLUMNS = columns_in(__file__, "slices")
 LEVEL = 0.05
@@ -124,8 +121,6 @@ def failing_slices(
         categories: Text columns whose values may form a slice (:attr:`medtest.core.tasks.roles.TaskTables.categories`).
         losses: Losses under the criterion, which several tables share.
     """
-    import pandas as pd
-
     nothing = pd.DataFrame(columns=list(COLUMNS))
     if records.followups.empty:
         return FailingSlices(frame=nothing)

@@ -8,17 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from medtest.core.deferred import pd
 from medtest.core.records import KEY_COLUMNS
 from medtest.results.records.alike import check_alike
 from medtest.results.records.records_io import Records
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _SEED = ("dataset", "seed_id", "item")
 _CONTENT = ("source_sha256", "followup_sha256", "question")
@@ -91,8 +88,6 @@ def common_cases(sides: Sequence[Records]) -> Common:
 
 
 def _keys(frame: pd.DataFrame, names: Sequence[str]) -> pd.MultiIndex:
-    import pandas as pd
-
     return pd.MultiIndex.from_arrays([_texts(frame, name) for name in names])
 
 
@@ -141,8 +136,6 @@ def _kept(side: Records, followups: NDArray[np.int64], sources: NDArray[np.int64
 
 
 def _left_out(frame: pd.DataFrame, rows: NDArray[np.int64]) -> LeftOut:
-    import pandas as pd
-
     names = ["dataset", "seed_id", "relation"]
     places = pd.DataFrame({name: _texts(frame, name) for name in names})
     unshared = np.ones(len(frame), np.int64)

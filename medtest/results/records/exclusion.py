@@ -6,15 +6,12 @@ Records keep their verdicts; without ``exclude:`` in the suite, rates cover all 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from medtest.core.deferred import pd
 from medtest.results.records.records_io import Records
 from medtest.suite.checking.exclusion import Exclusion
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 COLUMNS = ("dataset", "relation", "severity", "excluded", "executed")
 
@@ -59,8 +56,6 @@ def leave_out(records: Records, exclusion: Exclusion) -> tuple[Records, Excluded
         records: Records of one system, with ``followup_sha256``.
         exclusion: The list.
     """
-    import pandas as pd
-
     keys = list(zip(records.texts("relation"), records.texts("followup_sha256"), strict=True))
     out = np.fromiter((key in exclusion.cases for key in keys), dtype=bool, count=len(keys))
     present = len({key for key, leave in zip(keys, out, strict=True) if leave})

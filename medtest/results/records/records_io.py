@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -16,13 +16,11 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from medtest.core.cases import CONTROLS, SOURCE, Classes
+from medtest.core.deferred import pd
 from medtest.core.errors import OutputProblem
 from medtest.core.records import KEY_COLUMNS, REVISION, VISIBILITY_COLUMNS
 from medtest.results.records.revisions import check_revisions
 from medtest.runner.records.case_set import CaseSet
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -245,8 +243,6 @@ class Records:
 
     def beside(self, others: Records) -> Records:
         """Return the records with further follow-ups and their sources, each case once."""
-        import pandas as pd
-
         if others.followups.empty:
             return self
         keys = [name for name in KEY_COLUMNS if name in self.sources.columns]
@@ -300,8 +296,6 @@ class Records:
         Empty values are "".
         """
         if name not in self._codes:
-            import pandas as pd
-
             column = self.followups[name]
             if isinstance(column.dtype, pd.CategoricalDtype):
                 texts = column.cat.categories.tolist()
@@ -323,8 +317,6 @@ class Records:
     @cached_property
     def source_broken(self) -> NDArray[np.bool_]:
         """Mask of the follow-ups whose source case is an ERROR."""
-        import pandas as pd
-
         keys = ["dataset", "seed_id", "item"]
         bad = self.sources.loc[(self.sources["verdict"] == "ERROR").to_numpy(), keys].astype(str)
         if bad.empty:

@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import yaml
 
 from medtest.core.cases import SOURCE
+from medtest.core.deferred import pd
 from medtest.core.errors import MedtestError, OutputProblem
 from medtest.core.oracles.base import Oracle
 from medtest.core.oracles.controls import roles_of
@@ -19,10 +20,6 @@ from medtest.readers.base import JUDGE, READ_BY, BatchReader, Readings
 from medtest.results.records.records_io import Records
 from medtest.suite.model import Criterion
 from medtest.suite.reading.library import deep_merge
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 Content = TypeVar("Content", bound=Hashable)
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.core.cases import ReasonCode, Verdict
+from medtest.core.deferred import pd
 from medtest.core.oracles import criteria
 from medtest.results.records.records_io import Records
 
@@ -52,8 +53,6 @@ def failed_sources(records: Records, judged: Status, *, score: str, against: str
         score: As in :func:`status`.
         against: As in :func:`status`. Against ``input`` a follow-up is compared with its own input, not with a source.
     """
-    import pandas as pd
-
     keys = ["dataset", "seed_id", "item"]
     failed = (records.sources["verdict"] == Verdict.ERROR.value).to_numpy(dtype=bool)
     if against == "input":

@@ -14,21 +14,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from medtest.core.cases import UNCHANGED
+from medtest.core.deferred import pd
 from medtest.core.oracles.criteria import compared_columns
 from medtest.results.columns import columns_in
 from medtest.results.cube.axes import ALL, Axes, axes
 from medtest.results.cube.intervals import percentile_interval
 from medtest.results.cube.resampling import sums_by_cluster
 from medtest.results.records.records_io import Records
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -110,8 +108,6 @@ def alpha_sigma_table(
         place: Axes of these records from :func:`medtest.results.cube.axes.axes`; None computes them.
         include_source: If True, the source's quality, at scale 0, is the first point of the curves.
     """
-    import pandas as pd
-
     curves: list[tuple[dict[str, object], _Curves]] = []
     if records.followups.empty:
         return pd.DataFrame(columns=list(COLUMNS))

@@ -10,17 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from medtest.core.deferred import pd
 from medtest.results.cube.paired import holm
 from medtest.results.cube.resampling import generator, group_numbers, sums_by_cluster
 from medtest.results.series.alpha_sigma import TIE, steepest
 from medtest.results.series.series import Floats, Series, SeriesSet
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 DRAWS = 9_999
 _ALL_SIGNS = 13
@@ -33,8 +30,6 @@ COLUMNS = ("first", "second", "images", "clusters", "alpha_difference", "mean_di
 
 def paired_table(curves: SeriesSet) -> pd.DataFrame:
     """Return every pair of algorithms with common images: differences of α and of mean quality, with p values."""
-    import pandas as pd
-
     rows: list[dict[str, object]] = []
     for first, second in combinations(curves.series, 2):
         if not (first.clustered and second.clustered) or first.seeds != second.seeds:

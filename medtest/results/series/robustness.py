@@ -21,18 +21,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from math import factorial
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from medtest.core.deferred import pd
 from medtest.results.cube.intervals import percentile_interval
 from medtest.results.cube.resampling import Resampler, generator, group_numbers, sums_by_cluster
 from medtest.results.series.alpha_sigma import NO_LOSS, TIE, steepest
 from medtest.results.series.series import Floats, Series, SeriesSet
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MEASURES: tuple[str, ...] = ("alpha", "sigma", "mean_quality", "area", "sum_of_falls", "worst_loss")
 ROBUST_IS_HIGH: dict[str, bool] = {
@@ -204,8 +201,6 @@ def irregular(scales: Floats) -> bool:
 
 def robustness_table(curves: SeriesSet, *, name: str = "images") -> pd.DataFrame:
     """Return one row for each algorithm, by descending α as in the paper's program, with intervals or p."""
-    import pandas as pd
-
     rows = []
     for robustness in ranked(
         [robustness_of(s, lower_is_better=curves.lower_is_better, name=name) for s in curves.series]
@@ -243,7 +238,6 @@ def agreement(results: Sequence[Robustness], *, lower_is_better: bool = False) -
             uninformative.
         lower_is_better: True if ``mean_quality`` and ``area`` are errors.
     """
-    import pandas as pd
     from scipy.stats import kendalltau
 
     if len(results) < 3:

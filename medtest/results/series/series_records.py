@@ -9,17 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from medtest.core.cases import UNCHANGED
+from medtest.core.deferred import pd
 from medtest.results.records.records_io import Records
 from medtest.results.series.series import Floats, Series, SeriesSet, make_series
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MEASURED = "measured"
 """Group of relations that measure a scale and change nothing."""

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import psutil
 
+from medtest.core.deferred import torch
+
 _WORKER_BYTES = 1_200_000_000
 """Expected memory of a worker with torch and a network of a few million parameters."""
 _GPU_FILES = ("/dev/nvidia0", "/dev/nvidiactl", "/dev/dxg", "/dev/kfd")
@@ -92,6 +94,4 @@ def resolve_device(device: str) -> str:
     """Return ``cuda:0`` for ``auto`` if torch sees a GPU, else ``cpu``; call it in a worker, as it imports torch."""
     if device != "auto":
         return device
-    import torch
-
     return "cuda:0" if torch.cuda.is_available() else "cpu"

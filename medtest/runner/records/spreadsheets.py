@@ -8,13 +8,11 @@ stay unchanged, and so does ``records.parquet``, from which all results are comp
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-if TYPE_CHECKING:
-    import pandas as pd
+from medtest.core.deferred import pd
 
 _FORMULA = r"\A[=+\-@\t\r\n\x{FF1D}\x{FF0B}\x{FF0D}\x{FF20}]"
 """Beginnings of formulas; the last four are full-width forms of the first four, which some programs accept."""
@@ -37,8 +35,6 @@ def text_cell(text: str) -> str:
 
 def frame_for_csv(frame: pd.DataFrame) -> pd.DataFrame:
     """Escape formulas in the text columns of a table."""
-    import pandas as pd
-
     changed = {}
     for name in frame.columns:
         letter = frame[name].dtype.kind

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution, version
 
-from medtest.core.version import __version__
+from medtest.core import __version__
 
 ENVIRONMENT = ("python", "machine", "system", "medtest")
 """Entries that are not packages."""

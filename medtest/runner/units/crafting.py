@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from medtest.core.cases import Address, FollowUp, Image, PreparedSeed, image_sha256
+from medtest.core.deferred import torch
 from medtest.core.errors import BadOutput
 from medtest.core.probes import CraftCase, Need, Probe
 from medtest.relations.base import CraftedRelation
@@ -305,8 +306,6 @@ def _similarity() -> Callable[[Image, Image], float]:
 @contextmanager
 def one_thread() -> Iterator[None]:
     """Run torch on one thread inside the block, and restore its number of threads afterwards."""
-    import torch
-
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from medtest.core.deferred import pd
 from medtest.results.cube.intervals import FEW_CLUSTERS, wilson_ends
 from medtest.study.questions import MADE, PUBLISHED_ACCURACY, REAL
 from medtest.study.results.agreement import mean_interval, randolph
 from medtest.study.results.ratings import Rating, Ratings, is_expected
 from medtest.study.results.tables import OVERALL, returned, shared_tables, table_of
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 COLUMNS = (
     "by",

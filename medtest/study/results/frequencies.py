@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from medtest.core.cases import SOURCE
+from medtest.core.deferred import pd
 from medtest.results.cube.intervals import wilson_ends
 from medtest.study.questions import ARTEFACTS, PUBLISHED_FRAMES, PUBLISHED_WITH_ARTEFACT
 from medtest.study.results.agreement import randolph
 from medtest.study.results.ratings import Rating, Ratings
 from medtest.study.results.tables import returned, shared_tables, table_of
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 ANY = "any artefact"
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from medtest.core import __version__
+from medtest.core.deferred import pd
 from medtest.core.errors import ExitCode, NotTracked, OutputProblem
-from medtest.core.version import __version__
 from medtest.runner.folder import output_problems, writing_text
 from medtest.study.model import Item
 from medtest.study.questions import ARTEFACTS, QUESTIONS, StudyKind
@@ -21,7 +22,6 @@ from medtest.study.results.tables import OVERALL, pair_tables
 from medtest.study.store import IMAGES, StudyStore
 
 if TYPE_CHECKING:
-    import pandas as pd
     from rich.console import RenderableType
 
 _TABLES = {StudyKind.PAIRS: pair_tables, StudyKind.ARTEFACTS: frame_tables, StudyKind.BLIND: blind_tables}

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from medtest.core.deferred import pd
 from medtest.study.model import Item
 from medtest.study.questions import AGREE, CATCHES, LEVELS, QUESTIONS, REJECT, Role
 from medtest.study.results.agreement import mean_interval, randolph
 from medtest.study.results.ratings import Rating, Ratings, agree_counts, is_expected, level_counts
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 OVERALL = "overall"
 FLAGGED_COLUMNS = (
@@ -36,8 +34,6 @@ FLAGGED_COLUMNS = (
 
 def table_of(rows: Iterable[dict[str, Any]], columns: Sequence[str] | None = None) -> pd.DataFrame:
     """Return a table of rows, with the given columns even if it is empty."""
-    import pandas as pd
-
     return pd.DataFrame(list(rows), columns=None if columns is None else list(columns))
 
 

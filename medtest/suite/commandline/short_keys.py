@@ -9,6 +9,7 @@ from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from medtest.core.deferred import torch
 from medtest.core.errors import Mistake, typed_mistake
 from medtest.suite.reading.safety import short
 
@@ -101,8 +102,6 @@ def cuda_devices() -> int:
             return 0
     driver_devices = _shown_by_driver()
     if driver_devices == 0 and Path("/dev/kfd").exists():
-        import torch
-
         return torch.cuda.device_count()
     return driver_devices
 

@@ -24,6 +24,7 @@ from pydantic import Field
 
 from medtest.api.redact import redact
 from medtest.core.cases import Address, Image, Json
+from medtest.core.deferred import torch
 from medtest.core.errors import BadOutput, MedtestError, Mistake, UserMistakes
 from medtest.core.files.paths import TYPED_STORE, home, store_uri
 from medtest.core.plugins import TRUSTED
@@ -277,8 +278,6 @@ class Registered(ExportedGraph):
         Raises:
             MedtestError: MLflow cannot load it here.
         """
-        import torch
-
         torch.set_num_threads(threads)
         self._device = device
         folder = str(self.registered.folder)
@@ -291,8 +290,6 @@ class Registered(ExportedGraph):
             raise MedtestError(f"{self.settings.uri} cannot be loaded: {type(error).__name__}: {text}") from error
 
     def _loaded(self, folder: str) -> Any:
-        import torch
-
         if _TORCH in self.registered.flavors:
             from mlflow import pytorch
 
@@ -321,8 +318,6 @@ class Registered(ExportedGraph):
 
     def run(self, batch: NDArray[np.float32]) -> Sequence[NDArray[Any]]:
         """Return the model's outputs for a batch, as arrays."""
-        import torch
-
         if self._model is None:
             raise MedtestError(f"{self.name} is not open")
         if _TORCH in self.registered.flavors:
@@ -337,8 +332,6 @@ class Registered(ExportedGraph):
 
 def _arrays(output: Any) -> list[NDArray[Any]]:
     """Return a model's output as arrays: one, or those of a list, tuple or dictionary in its order."""
-    import torch
-
     several = list(output.values()) if isinstance(output, dict) else output
     if not isinstance(several, list | tuple):
         several = [several]

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.core.cases import Image
+from medtest.core.deferred import torch
 from medtest.core.errors import BadOutput, MedtestError, Mistake
 from medtest.core.probes import Need
 from medtest.systems.adapters.graph import WHITE, ExportedGraph
@@ -61,8 +62,6 @@ class TorchScript(ExportedGraph, TorchSystem):
 
     def inputs(self, images: Sequence[Image]) -> Tensor:
         """Convert images to the network's input according to the settings."""
-        import torch
-
         return torch.from_numpy(encode(images, self.settings))
 
     @property
@@ -112,8 +111,6 @@ class TorchScript(ExportedGraph, TorchSystem):
 
     def run(self, batch: NDArray[np.float32]) -> Sequence[NDArray[Any]]:
         """Run the network on a picture of a series."""
-        import torch
-
         with torch.inference_mode():
             return _arrays(self.forward(torch.from_numpy(batch)))
 
@@ -124,8 +121,6 @@ def lesion_logits(scores: Tensor, settings: GraphSettings, count: int) -> Tensor
     Raises:
         BadOutput: There is no such channel, or the number of axes is wrong.
     """
-    import torch
-
     from medtest.systems.pytorch.pixels import logits_of
 
     maps = exactly(as_maps(scores, settings, count))
@@ -143,8 +138,6 @@ def lesion_logits(scores: Tensor, settings: GraphSettings, count: int) -> Tensor
 
 def load_script(file: Any, device: str = "cpu") -> nn.Module:
     """Return the network of a TorchScript archive, a path or an open file."""
-    import torch
-
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch announces the end of TorchScript, but archives are still in use
         network: nn.Module = torch.jit.load(file, map_location=device)  # type: ignore[no-untyped-call]
@@ -153,8 +146,6 @@ def load_script(file: Any, device: str = "cpu") -> nn.Module:
 
 def _tensors(outputs: Any) -> list[Tensor]:
     """Return a network's output as tensors: one, or those of a list, tuple or dictionary in its order."""
-    import torch
-
     if isinstance(outputs, torch.Tensor):
         outputs = [outputs]
     elif isinstance(outputs, dict):

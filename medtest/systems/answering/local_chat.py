@@ -17,6 +17,7 @@ from medtest.api.calls.request import CallState, Outcome
 from medtest.api.redact import reason_of
 from medtest.api.wire.likely import listed, place_of
 from medtest.core.cases import Json
+from medtest.core.deferred import torch
 from medtest.core.errors import MedtestError, Mistake
 from medtest.core.plugins import TRUSTED
 from medtest.systems.adapters.libraries.huggingface_folder import (
@@ -97,7 +98,6 @@ class LocalChat(AskingSystem):
         Raises:
             MedtestError: It is not an image-text-to-text model, or has no chat template.
         """
-        import torch
         from transformers import AutoModelForImageTextToText, AutoProcessor
 
         folder = user_path(self.settings.path)
@@ -147,8 +147,6 @@ class LocalChat(AskingSystem):
             self._answered += 1
 
     def _outcome(self, call: Asking) -> Outcome:
-        import torch
-
         began = time.monotonic()
         prompt = prompt_of(self.settings, call.asks, together=call.together)
         inputs = self._processor.apply_chat_template(

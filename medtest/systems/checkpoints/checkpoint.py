@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
+from medtest.core.deferred import torch
 from medtest.core.errors import MedtestError
 from medtest.systems.checkpoints.archives import check_archive
 
@@ -77,8 +78,6 @@ def read_weights(file: Path | IO[bytes], *, name: str) -> dict[str, Tensor]:
         return unwrapped(read_arrays(file), name)
     import pickle
 
-    import torch
-
     try:
         content = torch.load(file, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
@@ -138,8 +137,6 @@ def unwrapped(content: Any, name: str) -> dict[str, Tensor]:
     Raises:
         MedtestError: There are no weights, or some are not plain numbers.
     """
-    import torch
-
     state = entries_of(content, name, torch.Tensor)
     for key, value in state.items():
         if value.layout is not torch.strided or value.is_quantized or value.device.type != "cpu":
@@ -199,7 +196,6 @@ def write_state(path: Path, state: Mapping[str, Tensor]) -> None:
     Raises:
         MedtestError: They cannot be written, or are too large for this machine.
     """
-    import torch
     from safetensors.torch import save
 
     for name, value in state.items():
@@ -296,7 +292,6 @@ def _report(
 
 @cache
 def _published_shapes(name: str) -> dict[str, tuple[int, ...]]:
-    import torch
 
     from medtest.systems.pytorch import networks
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from medtest.core.deferred import torch
+
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
@@ -20,7 +22,6 @@ def fuse_norms(network: nn.Module, *example: Tensor) -> int:
             all networks of medtest.
         example: Inputs of the forward pass that determines the pairs; small ones suffice.
     """
-    import torch
     from torch import nn
     from torch.nn.utils.fusion import fuse_conv_bn_weights
 

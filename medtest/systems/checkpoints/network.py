@@ -11,6 +11,7 @@ import numpy as np
 from pydantic import Field
 
 from medtest.core.cases import Image, Json
+from medtest.core.deferred import torch
 from medtest.core.errors import MedtestError, Mistake
 from medtest.core.files.paths import package_folder
 from medtest.core.plugins import TRUSTED
@@ -175,8 +176,6 @@ class CheckpointNetwork(TorchSystem):
 
     def _optimised(self, network: nn.Module) -> nn.Module:
         """Apply the performance settings."""
-        import torch
-
         from medtest.systems.checkpoints.fuse import fuse_norms
 
         if self.settings.fuse_norms:
@@ -192,8 +191,6 @@ class CheckpointNetwork(TorchSystem):
 
     def _example(self) -> Tensor:
         """Return example images, B×3×H×W, for a forward pass; small ones suffice."""
-        import torch
-
         return torch.zeros(1, 3, 64, 64)
 
     def _arguments(self, batch: Tensor) -> tuple[Tensor, ...]:
@@ -211,8 +208,6 @@ class CheckpointNetwork(TorchSystem):
 
     def inputs(self, images: Sequence[Image]) -> Tensor:
         """Return normalised images, channels last in memory as in the source pixels."""
-        import torch
-
         kind = self.input_kind
         stacked = np.empty((len(images), *images[0].shape), np.float32)
         for place, image in zip(stacked, images, strict=True):
@@ -222,8 +217,6 @@ class CheckpointNetwork(TorchSystem):
 
     def normalised(self, pixels: Tensor) -> Tensor:
         """Return pixels normalised for the network, channels last in memory if it stores them so."""
-        import torch
-
         normalised: Tensor = super().normalised(pixels)
         return normalised.contiguous(memory_format=torch.channels_last) if self._keeps_channels_last() else normalised
 
@@ -234,7 +227,5 @@ class CheckpointNetwork(TorchSystem):
             inputs: B×3×h×w.
             through: A method of the network to call instead of ``forward``.
         """
-        import torch
-
         half = self.settings.precision == "bfloat16"
         return (through or self.network)(*self._arguments(inputs.to(torch.bfloat16) if half else inputs))

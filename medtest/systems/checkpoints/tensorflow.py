@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from medtest.core.deferred import torch
 from medtest.core.errors import MedtestError
 
 if TYPE_CHECKING:
@@ -33,8 +34,6 @@ def read_arrays(path: Path) -> dict[str, Tensor]:
     Raises:
         MedtestError: It cannot be read, or holds anything but plain numbers.
     """
-    import torch
-
     try:
         arrays = _arrays(path)
     except MedtestError:

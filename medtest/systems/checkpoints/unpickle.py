@@ -15,6 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from medtest.core.deferred import torch
 from medtest.core.errors import MedtestError
 from medtest.systems.checkpoints.archives import check_archive
 
@@ -73,8 +74,6 @@ def pickle_module() -> ModuleType:
 
 def read_whole(path: Path) -> Any:
     """Return a checkpoint's content, running any code it requests."""
-    import torch
-
     check_archive(path)
     try:
         return torch.load(path, map_location="cpu", weights_only=False, pickle_module=pickle_module())
@@ -86,7 +85,6 @@ def read_whole(path: Path) -> Any:
 def plain(content: Any, depth: int = DEPTH) -> Any:
     """Return the content with modules replaced by their weights and arrays by tensors."""
     import numpy as np
-    import torch
     from torch import nn
 
     if isinstance(content, nn.Module):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from medtest.core.deferred import torch
 from medtest.core.errors import MedtestError
 from medtest.core.files.tensors import described, facts_of, read_tensors, write_tensors
 
@@ -116,8 +117,6 @@ def load_network(path: Path) -> tuple[nn.Module, WeightsInfo]:
     Raises:
         MedtestError: The file is not one of medtest's, or its weights do not fit its description.
     """
-    import torch
-
     info = read_info(path)
     state = read_tensors(path)
     with torch.device("meta"):  # takes no memory: a network is built only if its weights are in the file

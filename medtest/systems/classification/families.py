@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.core.cases import Image
+from medtest.core.deferred import torch
 from medtest.phantoms.classes import CAPSULE, CHEST, DERMOSCOPY, FUNDUS
 from medtest.systems.base import RawAnswer
 from medtest.systems.checkpoints.inputs import ATTNMEL, InputKind
@@ -255,13 +256,9 @@ class DSINetSystem(ClassificationNetwork):
         return not (height % STRIDE or width % STRIDE or min(height, width) < self._size // 2)
 
     def _example(self) -> Tensor:
-        import torch
-
         return torch.zeros(1, 3, 128, 128)
 
     def _masks(self, outputs: Any) -> Sequence[NDArray[np.float32]]:
-        import torch
-
         shares = torch.softmax(outputs[1].float(), dim=1)[:, 1]
         return list(np.asarray(shares.cpu().numpy(), np.float32))
 
@@ -291,6 +288,4 @@ class InceptionDRSystem(ClassificationNetwork):
         return min(height, width) >= INCEPTION_SMALLEST
 
     def _example(self) -> Tensor:
-        import torch
-
         return torch.zeros(1, 3, 96, 96)

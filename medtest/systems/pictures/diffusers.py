@@ -15,6 +15,7 @@ import numpy as np
 from pydantic import Field
 
 from medtest.core.cases import Image, Json
+from medtest.core.deferred import torch
 from medtest.core.errors import MedtestError, Mistake
 from medtest.core.plugins import TRUSTED
 from medtest.systems.adapters.libraries.huggingface_folder import offline
@@ -96,7 +97,6 @@ class Diffusers(LocalDrawing):
             MedtestError: The pipeline cannot be loaded.
         """
         import diffusers
-        import torch
 
         super().open(device=device, threads=threads)
         folder = user_path(self.settings.path)
@@ -136,8 +136,6 @@ class Diffusers(LocalDrawing):
 
     def draw_together(self, calls: Sequence[Asking]) -> Sequence[Image | Filtered]:
         """Return the pipeline's pictures of one prompt, each by its seed; Filtered where the checker blocked one."""
-        import torch
-
         own = self.settings
         seeds = [call.seed if own.seed == "case" else int(own.seed) for call in calls]
         options = {

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.core.cases import Address, Classes, Image, Output
+from medtest.core.deferred import torch
 from medtest.core.errors import BadOutput, MedtestError
 from medtest.core.probes import NO_GRADIENT, Need, Probe
 from medtest.core.tasks.base import SystemInput, Task, task_of
@@ -143,8 +144,6 @@ class GradientProbe(_SystemProbe):
         Raises:
             BadOutput: The network returned NaN, a wrong shape, or nothing that depends on the pixels.
         """
-        import torch
-
         self._checked(images)
         with self.attached(), torch.autocast(images.device.type, enabled=False):
             most = self._system.largest_batch
@@ -200,8 +199,6 @@ class ScoreProbe(_SystemProbe):
         Raises:
             BadOutput: An answer is invalid.
         """
-        import torch
-
         from medtest.systems.pytorch.untouched import same_random_numbers
 
         self._checked(images)
@@ -215,7 +212,6 @@ class ScoreProbe(_SystemProbe):
         return torch.stack([self._logits(answer, image) for answer, image in zip(raw, shown, strict=True)])
 
     def _logits(self, raw: Any, image: Image) -> Tensor:
-        import torch
 
         from medtest.systems.pytorch.pixels import logits_of
 
@@ -278,8 +274,6 @@ def probe_gap(probe: Probe, image: Image, answer: Output) -> Gap:
         For answers without probabilities (labels only, a binary mask), the difference is the distance by which the
         probe's probability is on the wrong side of the decision.
     """
-    import torch
-
     pixels = torch.from_numpy(image.copy()).permute(2, 0, 1)[None].to(probe.device).float().div(255)
     with torch.no_grad():
         logits = probe.logits(pixels)[0].double()

@@ -18,6 +18,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from medtest.core.cases import Address, Image
+from medtest.core.deferred import torch
 from medtest.core.errors import BadOutput, MedtestError, Mistake
 from medtest.core.probes import Need
 from medtest.systems.base import RawAnswer, System
@@ -53,8 +54,6 @@ class TorchSystem(System):
         Raises:
             MedtestError: A library is missing, or its files do not hold a usable network.
         """
-        import torch
-
         torch.set_num_threads(max(1, threads))
         self._device = device
         try:
@@ -93,8 +92,6 @@ class TorchSystem(System):
 
     def predict(self, images: Sequence[Image], addresses: Sequence[Address]) -> Sequence[RawAnswer]:
         """Answer a batch, split by image size and :attr:`largest_batch`."""
-        import torch
-
         answers: list[RawAnswer] = []
         with torch.inference_mode():
             for group in groups([self.fitted(image) for image in images], self.largest_batch):
@@ -211,8 +208,6 @@ def tensor_of(output: object) -> Tensor:
     Raises:
         BadOutput: It is something else.
     """
-    import torch
-
     if not isinstance(output, torch.Tensor):
         raise BadOutput(f"gave {type(output).__name__} where a tensor is expected")
     return output

@@ -9,6 +9,7 @@ import numpy as np
 from pydantic import Field
 
 from medtest.core.cases import Json, Probability
+from medtest.core.deferred import torch
 from medtest.core.errors import MedtestError, Mistake
 from medtest.core.plugins import TRUSTED
 from medtest.systems.files import file_mistakes, user_path
@@ -51,7 +52,6 @@ class PraNetSystem(SegmentationNetwork):
         return log_odds((share - low) / span, (high - share + 1e-8) / span, least=LEAST)
 
     def _official(self, logits: Tensor, shape: tuple[int, int]) -> Probability:
-        import torch
         from torch.nn import functional
 
         resized = functional.interpolate(logits[None], size=shape, mode="bilinear", align_corners=False)
@@ -79,7 +79,6 @@ class SANetSystem(SegmentationNetwork):
         return np.asarray(corrected.sigmoid().cpu().numpy(), np.float32)
 
     def _official_logits(self, logits: Tensor, shape: tuple[int, int]) -> Tensor:
-        import torch
         from torch.nn import functional
 
         resized = functional.interpolate(logits, size=shape, mode="bilinear", align_corners=True)[:, 0]
@@ -129,7 +128,6 @@ class SSFormerSystem(SegmentationNetwork):
 
     def _official_logits(self, logits: Tensor, shape: tuple[int, int]) -> Tensor:
         """Return the logits of the resized probability before the cut, because a binary map has no gradient."""
-        import torch
         from torch.nn import functional
 
         from medtest.systems.pytorch.pixels import log_odds
@@ -139,7 +137,6 @@ class SSFormerSystem(SegmentationNetwork):
         return log_odds(share, rest)
 
     def _official(self, logits: Tensor, shape: tuple[int, int]) -> Probability:
-        import torch
         from torch.nn import functional
 
         probability = torch.sigmoid(logits)[None]
@@ -246,8 +243,6 @@ class TGANetSystem(SegmentationNetwork):
 
     def _load(self) -> tuple[nn.Module, WeightsInfo | None]:
         if self.is_published:
-            import torch
-
             if not self.settings.label_vectors:
                 raise MedtestError(f"{self.name}: {WHY}; give {HOW}")
             self.labels = torch.from_numpy(self._vectors())
@@ -265,6 +260,4 @@ class TGANetSystem(SegmentationNetwork):
         return resized_map(logits[:, 0], shape)
 
     def _official(self, logits: Tensor, shape: tuple[int, int]) -> Probability:
-        import torch
-
         return np.asarray(torch.sigmoid(logits[0]).cpu().numpy(), np.float32)

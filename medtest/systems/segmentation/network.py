@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from medtest.core.cases import Image, Probability
+from medtest.core.deferred import torch
 from medtest.core.tasks.border import CUT, resize_probability
 from medtest.systems.base import RawAnswer
 from medtest.systems.checkpoints.network import CheckpointNetwork, CheckpointSettings
@@ -135,8 +136,6 @@ class SegmentationNetwork(CheckpointNetwork):
         """Return the probability map of one image with 1×h×w logits, at its height and width."""
         if self.protocol == "official":
             return self._official(logits, shape)
-        import torch
-
         return resize_probability(torch.sigmoid(logits[0]).cpu().numpy(), shape)
 
     def _official(self, logits: Tensor, shape: tuple[int, int]) -> Probability:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
+from medtest.core.deferred import pd
 from medtest.core.tasks.results import TaskPage, TaskResults
 from medtest.readers.base import Readings
 from medtest.report.charts.heat import percent, rows_of
@@ -22,9 +23,6 @@ from medtest.tasks.ask.report.page import answers, floor_words, seconds_words
 from medtest.tasks.ask.report.sheets import SHEETS, sheet_pictures
 from medtest.tasks.ask.tables.readings import judged_table
 from medtest.tasks.ask.tables.results import AnswerTables
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 TEMPLATE = Path(__file__).parent / "report" / "answers.html.j2"
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from medtest.core.cases import Classes
+from medtest.core.deferred import pd
 from medtest.core.tasks.results import TaskPage, TaskResults
 from medtest.report.charts.heat import percent, rows_of
 from medtest.report.pages.material import Material
@@ -16,9 +17,6 @@ from medtest.tasks.classify.report.film_strips import FILMS, film_pictures
 from medtest.tasks.classify.report.page import label_page, shown_films
 from medtest.tasks.classify.tables.flips import AUTO
 from medtest.tasks.classify.tables.results import LabelTables
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 TEMPLATE = Path(__file__).parent / "report" / "labels.html.j2"
 _FIRST_FRAMES = (

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from medtest.core.cases import Classes, LabelOutput, Output, PreparedSeed
+from medtest.core.deferred import pd
 from medtest.core.errors import BadOutput, MedtestError
 from medtest.core.files.arrays import packed, unpacked
 from medtest.core.tasks.base import (
@@ -32,9 +33,6 @@ from medtest.preparation.factors import picture_factors
 from medtest.systems.classification.answers import check_label, classes_misfit
 from medtest.tasks.classify.words import FLIPS, browsed_labels, expected_words, label_words
 from medtest.tasks.segment.kept import mask_arrays, mask_of
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 class LabelBorder(Border):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
+from medtest.core.deferred import pd
 from medtest.core.tasks.results import TaskPage, TaskResults
 from medtest.report.charts.heat import NOT_MEASURED, percent, rows_of
 from medtest.report.pages.material import Material
@@ -19,9 +20,6 @@ from medtest.tasks.depict.report.ordered import ordered_section
 from medtest.tasks.depict.report.page import depict_page, reader_words, shown, soft_words
 from medtest.tasks.depict.rules import LEAST_JUDGED, STRICT
 from medtest.tasks.depict.tables.results import DepictTables
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 LARGEST = "Largest net error rate"
 _NONE_ABOVE = f"no operator's net error rate, over at least {LEAST_JUDGED} pairs,"

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from medtest.core.deferred import pd
 from medtest.core.tasks.base import RunRecords, Section
 from medtest.results.columns import columns_in
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 TABLE = "false_positives"
 FILE = f"{TABLE}.csv"

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
+from medtest.core.deferred import pd
 from medtest.core.tasks.base import RunRecords, Section, TaskReport, TaskTables
 from medtest.tasks.segment import false_positives, visibility
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _SECTIONS = {
     false_positives.FILE: false_positives.false_positive_section,
@@ -24,8 +22,6 @@ class MaskTables(TaskTables):
 
     def frames(self, records: RunRecords) -> Mapping[str, pd.DataFrame]:
         """Return the tables by file name, without empty ones."""
-        import pandas as pd
-
         tables = {
             false_positives.FILE: (false_positives.false_positive_rows(records), false_positives.COLUMNS),
             visibility.FILE: (visibility.visibility_rows(records.followups), visibility.COLUMNS),

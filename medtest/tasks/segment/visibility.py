@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from medtest.core.cases import UNCHANGED, ReasonCode
+from medtest.core.deferred import pd
 from medtest.core.tasks.base import Section
 from medtest.preparation.visibility import ABSOLUTE_FLOOR, is_below_floors
 from medtest.results.columns import columns_in
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 TABLE = "visibility"
 FILE = f"{TABLE}.csv"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from medtest.core.deferred import torch
 from medtest.training.classification.cases import LabelledSet, Pixels
 from medtest.training.classification.changes import centred, changed
 from medtest.training.classification.recipe import ClassifierRecipe
@@ -41,8 +42,6 @@ class LabelledBatch:
 
     def mask_tensors(self, device: str) -> tuple[Tensor | None, Tensor | None]:
         """Return the masks, float [B, 1, S, S] in [0, 1], and whether each is known; None if no mask is known."""
-        import torch
-
         if not self.has_mask.any():
             return None, None
         masks = torch.from_numpy(self.masks).to(device).float().div(255)[:, None]

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from medtest.core.deferred import torch
 from medtest.core.errors import MedtestError, Mistake
 from medtest.training.classification.cases import (
     LabelledCase,
@@ -33,8 +34,6 @@ def prepare_classification(options: ClassificationOptions, out: Path) -> Prepare
         UserMistakes: Options, recipe or files cannot be used.
         MedtestError: The cases do not fit the network.
     """
-    import torch
-
     from medtest.systems.pytorch import networks
     from medtest.training.classification.task import ClassifierData, classifier_training
     from medtest.training.engine.initial import initialise

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from medtest.core.deferred import torch
 from medtest.core.errors import MedtestError
 from medtest.systems.checkpoints.inputs import INPUTS, InputKind
 
@@ -112,8 +113,6 @@ def _backbone(state: dict[str, Tensor], family: str) -> dict[str, Tensor]:
 
 def _change_input(state: dict[str, Tensor], was: InputKind, becomes: InputKind) -> None:
     """Adapt a stem to another kind of input: x' = (x·s + m - m') / s', channels reordered."""
-    import torch
-
     if was == becomes:
         return
     kernel = state["conv1.0.weight"].double()

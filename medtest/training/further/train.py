@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from medtest.core.deferred import torch
 from medtest.core.errors import MedtestError
 from medtest.training.engine.trainer import HISTORY, SAVE_EVERY, STATE, Progress, Trainer, Training
 from medtest.training.run import Trained, result_of
@@ -99,8 +100,6 @@ def train_further(
         MedtestError: The state in the folder belongs to another training, or the loss is not finite.
         NotTracked: MLflow failed; the state is written.
     """
-    import torch
-
     from medtest.systems.files import cached_sha256
 
     if threads:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from medtest.core.deferred import torch
 from medtest.core.errors import MedtestError
 from medtest.training.segmentation.data import Pairs, pairs_from_folder
 from medtest.training.segmentation.made import phantom_pairs
@@ -144,8 +145,6 @@ def prepare_segmentation(options: SegmentationOptions, out: Path) -> PreparedTra
 
 def _loss(options: SegmentationOptions) -> Loss:
     """Return the loss of a batch: the family's, for the network's answer."""
-    import torch
-
     from medtest.training.engine.precision import autocast, in_float32
     from medtest.training.segmentation.steps import loss_of
 
@@ -164,8 +163,6 @@ def _loss(options: SegmentationOptions) -> Loss:
 
 def _evaluation(options: SegmentationOptions, validation: Mapping[str, Pairs]) -> Callable[[nn.Module], Evaluation]:
     """Return the evaluation: mean Dice by kind of pair."""
-    import torch
-
     from medtest.systems.checkpoints.inputs import INPUTS
     from medtest.systems.segmentation.networks.answers import answer_of
     from medtest.training.engine.trainer import Evaluation

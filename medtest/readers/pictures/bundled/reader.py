@@ -15,6 +15,7 @@ import numpy as np
 from pydantic import Field
 
 from medtest.core.cases import Image
+from medtest.core.deferred import torch
 from medtest.core.errors import MedtestError, Mistake
 from medtest.core.files.paths import package_folder
 from medtest.core.plugins import TRUSTED
@@ -77,8 +78,6 @@ class Bundled(PictureReader):
         Raises:
             MedtestError: The file does not belong to medtest, or its weights do not match its description.
         """
-        import torch
-
         from medtest.readers.pictures.bundled.network import load_scene_net
 
         torch.set_num_threads(max(threads, 1))
@@ -95,8 +94,6 @@ class Bundled(PictureReader):
         Raises:
             MedtestError: The reader is not open.
         """
-        import torch
-
         from medtest.readers.pictures.bundled.network import SIDE
         from medtest.readers.pictures.bundled.peaks import detected_objects
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from medtest.core.cases import Image
+from medtest.core.deferred import torch
 from medtest.core.errors import BadOutput, MedtestError, Mistake
 from medtest.core.plugins import TRUSTED
 from medtest.core.scenes import Scene, Tells
@@ -109,7 +110,6 @@ class FolderDetector(PictureReader):
         Raises:
             MedtestError: transformers cannot load them from the folder, or weights are missing.
         """
-        import torch
         import transformers
 
         torch.set_num_threads(max(1, threads))
@@ -175,8 +175,6 @@ class ClassDetector(FolderDetector):
         Raises:
             BadOutput: Boxes or scores are not finite.
         """
-        import torch
-
         network = self.ready()
         labels = {int(index): str(name) for index, name in dict(network.config.id2label).items()}
         names = [labels.get(index, "n/a") for index in range(max(labels) + 1)]

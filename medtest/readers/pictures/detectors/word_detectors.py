@@ -9,6 +9,7 @@ import numpy as np
 from pydantic import Field
 
 from medtest.core.cases import Image
+from medtest.core.deferred import torch
 from medtest.core.errors import MedtestError, Mistake
 from medtest.core.scenes import Scene, Tells
 from medtest.readers.pictures.base import PictureContent
@@ -89,8 +90,6 @@ class WordDetector(FolderDetector):
         return self.settings.words.replace("{}", name)
 
     def _by_sentences(self, image: Image, names: Sequence[str]) -> Detections:
-        import torch
-
         texts = [self._class_text(name) for name in names]
         inputs = self._processor(
             text=[texts],
@@ -114,8 +113,6 @@ class WordDetector(FolderDetector):
         return tokens
 
     def _by_caption(self, image: Image, names: Sequence[str]) -> Detections:
-        import torch
-
         caption = " ".join(f"{self._class_text(name).lower()}." for name in names)
         inputs = self._processor(text=caption, images=[image], return_tensors="pt", input_data_format="channels_last")
         with torch.inference_mode():

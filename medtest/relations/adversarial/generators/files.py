@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medtest.core.cases import Classes
+from medtest.core.deferred import torch
 from medtest.core.errors import MedtestError
 from medtest.core.files import read_object
 from medtest.core.files.paths import home, package_folder
@@ -212,8 +213,6 @@ def load_generator(path: Path) -> tuple[PerturbationGenerator, GeneratorInfo]:
     Raises:
         MedtestError: The file is not a generator, or its weights do not fit its metadata.
     """
-    import torch
-
     from medtest.relations.adversarial.generators.network import GeneratorShape, PerturbationGenerator
 
     info = read_info(path)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from medtest.core.cases import PreparedSeed
+from medtest.core.deferred import torch
 from medtest.core.probes import Probe
 from medtest.relations.adversarial.attack import Attack, AttackBatch, EpsilonLevel, SearchResult, reach
 from medtest.relations.adversarial.saving import pixels_of, within_budget
@@ -58,8 +59,6 @@ class Strongest(Attack[EpsilonLevel]):
 
     def _offer_other_results(self, batch: AttackBatch, worst: Worst) -> None:
         """Judge other attacks' results that are within the budget and the changeable pixels."""
-        import torch
-
         offered: list[tuple[int, str, Any]] = []
         for row, case in enumerate(batch.cases):
             epsilon, source = float(batch.epsilon[row]) * 255, case.seed.image

@@ -11,11 +11,12 @@ to compare.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from medtest.core.cases import SOURCE
+from medtest.core.deferred import pd
 from medtest.core.tasks.results import Graded
 from medtest.results.attacks.checking.alone import of_setting, of_sources
 from medtest.results.attacks.checking.found import (
@@ -52,9 +53,6 @@ from medtest.results.columns import columns_in
 from medtest.results.cube.axes import ALL, Axes
 from medtest.results.records.records_io import Records
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 COLUMNS = columns_in(__file__, "attack_checks")
 
 
@@ -69,8 +67,6 @@ def checks_table(records: Records, place: Axes, settings: Sequence[Setting], gra
         settings: Settings from :func:`medtest.results.attacks.settings.settings_of`.
         graded: Correctness of the answers; if None, comparisons are reported as not checked.
     """
-    import pandas as pd
-
     rows: list[dict[str, Any]] = []
     crafted = [setting for setting in settings if setting.crafted]
     for number, name in enumerate(place.datasets if crafted else ()):

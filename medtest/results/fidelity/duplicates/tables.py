@@ -11,10 +11,11 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
+from medtest.core.deferred import pd
 from medtest.results.columns import columns_in
 from medtest.results.cube.axes import ALL
 from medtest.results.cube.rates import decimals
@@ -22,9 +23,6 @@ from medtest.results.fidelity.cases import PICTURE, DrawnCases
 from medtest.results.fidelity.duplicates.index import Alike, HashIndex, Near, cosine_of, representatives
 from medtest.results.fidelity.embedded import EmbeddedRun
 from medtest.results.fidelity.measures.shares import shares_of
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 COLUMNS = columns_in(__file__, "duplicates")
 SHARE_COLUMNS = columns_in(__file__, "duplicate_shares")
@@ -54,8 +52,6 @@ def duplicate_tables(cases: DrawnCases, embedded: EmbeddedRun | None, similarity
         embedded: Features and hashes of their pictures; None to detect identical pixels only.
         similarity: Cosine of features from which two pictures are near-duplicates.
     """
-    import pandas as pd
-
     near = _near(embedded, similarity)
     groups: defaultdict[str, list[int]] = defaultdict(list)
     names = cases.texts(PICTURE)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from medtest.core.deferred import pd
 from medtest.core.scenes import Pool, Scene, Tells
 from medtest.results.columns import columns_in
 from medtest.results.cube.axes import ALL, OVERALL
@@ -17,9 +17,6 @@ from medtest.results.fidelity.embedded import EmbeddedRun
 from medtest.results.fidelity.geneval.rule import TAGS, GenEvalRule, ShownPicture, shown
 from medtest.results.fidelity.measures.shares import places_of
 from medtest.results.fidelity.settings import FigureSettings
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 COLUMNS = columns_in(__file__, "geneval")
 
@@ -38,8 +35,6 @@ def geneval_table(cases: DrawnCases, settings: FigureSettings, embedded: Embedde
     Returns:
         A table with exactly :data:`COLUMNS`; empty if no seed has a tag.
     """
-    import pandas as pd
-
     tags = [tag for tag in TAGS if (cases.texts(TAG) == tag).any()]
     rows = np.flatnonzero(np.isin(cases.texts(TAG).astype(str), tags) & (cases.texts("verdict") != "ERROR"))
     if not rows.size:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from medtest.core.deferred import torch
 from medtest.systems.adapters.bundles.bundle_config import TARGET, NotPlain
 
 if TYPE_CHECKING:
@@ -73,8 +74,6 @@ def make_network(described: Any, at: str = "network_def") -> nn.Module:
     Raises:
         NotPlain: It names a class that is not allowed.
     """
-    import torch
-
     network = _component(described, at)
     if not isinstance(network, torch.nn.Module):
         raise NotPlain(f"{at} names no network")
@@ -139,8 +138,6 @@ def _without_downloads(network_class: type[Any], arguments: dict[str, Any], at: 
 
 
 def _network_class(target: str, at: str) -> Any:
-    import torch
-
     module, _, name = target.rpartition(".")
     for home in [module] if module else NETWORK_HOMES:
         try:

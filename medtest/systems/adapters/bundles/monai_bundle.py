@@ -11,6 +11,7 @@ import numpy as np
 from pydantic import Field
 
 from medtest.core.cases import Address, Image, Json
+from medtest.core.deferred import torch
 from medtest.core.errors import BadOutput, MedtestError, Mistake
 from medtest.core.plugins import TRUSTED
 from medtest.systems.adapters.bundles.bundle_config import NotPlain
@@ -193,15 +194,11 @@ class MonaiBundle(TorchNetwork):
         """Return one map per image; see :class:`medtest.systems.adapters.libraries.torch_network.TorchNetwork`."""
         if self._before is None:
             return super().predict(images, addresses)
-        import torch
-
         with torch.inference_mode():
             return [self._answer_one(image) for image in images]
 
     def _answer_one(self, image: Image) -> Any:
         """Answer one image through the bundle's own transforms and their inverse."""
-        import torch
-
         plan = self._opened_plan
         pixels = cv2.cvtColor(image, cv2.COLOR_RGB2GRAY) if plan.channels == 1 else image
         ready, back = self._through(torch.from_numpy(np.ascontiguousarray(pixels, np.float32)), plan)
@@ -222,7 +219,6 @@ class MonaiBundle(TorchNetwork):
             pixels: Float H×W×3, or H×W for a network of grey images, 0 to 255.
             plan: The bundle's plan.
         """
-        import torch
         from monai.data.meta_tensor import MetaTensor
 
         key = plan.before.key
@@ -244,7 +240,6 @@ class MonaiBundle(TorchNetwork):
 
     def _loaded(self, pixels: Tensor, plan: BundlePlan) -> Any:
         """Return pixels as from MONAI's LoadImage: float32, columns first, with the position of their channels."""
-        import torch
         from monai.data.meta_tensor import MetaTensor
 
         pixels = pixels.swapaxes(0, 1).contiguous() if plan.before.swapped else pixels
@@ -258,8 +253,6 @@ class MonaiBundle(TorchNetwork):
         The inverse fills missing areas as certainly no lesion: it is applied to probabilities, and logits are computed
         from them.
         """
-        import torch
-
         from medtest.systems.pytorch.pixels import logits_of, resized_map
 
         if self._before is None:
@@ -294,8 +287,6 @@ class MonaiBundle(TorchNetwork):
 
     def inputs(self, images: Sequence[Image]) -> Tensor:
         """Return images after medtest's own preprocessing, B×C×h×w."""
-        import torch
-
         size = None if self.settings.size is None else (self.settings.size[0], self.settings.size[1])
         if self._plan is not None and self._plan.channels == 1:
             grey = [np.repeat(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY)[..., None], 3, axis=2) for image in images]
@@ -310,8 +301,6 @@ class MonaiBundle(TorchNetwork):
 
     def scores(self, outputs: Any) -> Tensor:
         """Return the classes' scores: the first of several outputs, or the one named ``pred``."""
-        import torch
-
         answer = outputs
         if isinstance(answer, Mapping):
             answer = answer.get("pred", next(iter(answer.values()), None))

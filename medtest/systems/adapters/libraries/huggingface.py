@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 import numpy as np
 
 from medtest.core.cases import Image, Json
+from medtest.core.deferred import torch
 from medtest.core.errors import BadOutput, MedtestError, Mistake
 from medtest.systems.adapters.libraries.huggingface_folder import (
     PROCESSORS,
@@ -193,8 +194,6 @@ class HuggingFace(CroppingSystem, NamedSystem, TorchNetwork):
 
     def inputs(self, images: Sequence[Image]) -> dict[str, Tensor]:
         """Return images of one size after the image processor, or medtest's own preprocessing without one."""
-        import torch
-
         if self.task.labels:
             return {"pixel_values": label_inputs(images, self._processor, self.settings, self.input)}
         if self._processor is None:
@@ -294,7 +293,6 @@ class HuggingFace(CroppingSystem, NamedSystem, TorchNetwork):
 
 def _of_queries(outputs: Any, size: tuple[int, int] | None) -> Tensor:
     """Return classes' scores B×C×h×w from queries' classes and masks (Cheng et al., MaskFormer, section 3.4)."""
-    import torch
     from torch.nn.functional import interpolate
 
     masks, classes = outputs.masks_queries_logits, outputs.class_queries_logits

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medtest.core.cases import Image
+from medtest.core.deferred import torch
 from medtest.core.errors import MedtestError, Mistake
 from medtest.systems.adapters.libraries.huggingface_folder import PROCESSORS, config_of
 from medtest.systems.adapters.libraries.label_names import naming_mistakes, real_names
@@ -74,8 +75,6 @@ def label_inputs(images: Sequence[Image], processor: Any, settings: Any, field: 
         settings: The user's settings.
         field: ``official`` or ``as_is``.
     """
-    import torch
-
     size, changes = label_changes(processor, settings, field)
     fitted = [image if size is None else stretched(image, *size) for image in images]
     if processor is None:

@@ -11,6 +11,7 @@ import numpy as np
 from pydantic import Field
 
 from medtest.core.cases import Image
+from medtest.core.deferred import torch
 from medtest.core.errors import MedtestError, Mistake
 from medtest.core.plugins import TRUSTED
 from medtest.systems.adapters.libraries.label_names import LabelSettings, NamedSystem, naming_mistakes
@@ -176,8 +177,6 @@ class ImageClassifier(CroppingSystem, NamedSystem, TorchSystem):
 
     def inputs(self, images: Sequence[Image]) -> Tensor:
         """Return normalised images."""
-        import torch
-
         return torch.from_numpy(self.recipe.kind.tensor(np.stack(images)))
 
     def scores(self, outputs: Any) -> Tensor:

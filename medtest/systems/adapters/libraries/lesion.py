@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from medtest.core.deferred import torch
 from medtest.core.errors import BadOutput, MedtestError, did_you_mean
 from medtest.core.plugins import TRUSTED
 from medtest.core.tasks.border import CUT
@@ -152,8 +153,6 @@ def lesion_map(scores: Tensor, classes: Sequence[int], activation: Activation) -
 
 def lesion_logits(scores: Tensor, classes: Sequence[int], activation: Activation) -> Tensor:
     """Return the logits of :func:`lesion_map`, B×h×w, exact even if that is saturated."""
-    import torch
-
     from medtest.systems.pytorch.pixels import logits_of
 
     chosen = scores[:, list(classes)]

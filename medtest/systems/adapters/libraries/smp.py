@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pydantic import Field
 
 from medtest.core.cases import Image, Json
+from medtest.core.deferred import torch
 from medtest.core.errors import MedtestError, Mistake, did_you_mean
 from medtest.core.plugins import TRUSTED
 from medtest.systems.adapters.libraries.lesion import NetworkSettings, plain_names
@@ -149,8 +150,6 @@ class Smp(TorchNetwork):
 
     def inputs(self, images: Sequence[Image]) -> Tensor:
         """Return normalised images at the settings' size, or at theirs rounded to multiples of the encoder's stride."""
-        import torch
-
         return torch.from_numpy(encode(images, self._input, self._fitting(images[0].shape[0], images[0].shape[1])))
 
     def _fitting(self, height: int, width: int) -> tuple[int, int]:

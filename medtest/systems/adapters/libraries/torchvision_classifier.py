@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from medtest.core.cases import Json
+from medtest.core.deferred import torch
 from medtest.core.errors import MedtestError, Mistake, did_you_mean
 from medtest.systems.adapters.libraries.image_classifier import (
     ImageClassifier,
@@ -119,7 +120,6 @@ def _classes_of(name: str, state: Mapping[str, Tensor], options: Mapping[str, An
     Raises:
         MedtestError: The checkpoint has no such entry.
     """
-    import torch
     from torchvision import models
 
     with torch.device("meta"):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medtest.core.cases import Json
+from medtest.core.deferred import torch
 from medtest.core.errors import MedtestError, Mistake
 from medtest.systems.checkpoints.checkpoint import fitting_state, load_strictly, what_instead
 from medtest.systems.files import cached_sha256, folder_mistakes, user_path
@@ -38,8 +39,6 @@ def fill(build: Callable[[], nn.Module], state: Mapping[str, Tensor], *, name: s
         MedtestError: The description cannot be built.
         CheckpointMismatch: Names or shapes differ; both are listed.
     """
-    import torch
-
     with torch.device("meta"):
         fitting_state(_built(build, name), state, name=name, file=file)
     return load_strictly(_built(build, name), state, name=name, file=file)

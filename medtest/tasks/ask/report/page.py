@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from medtest.core.deferred import pd
 from medtest.language.questions.wording import plain_value
 from medtest.report.charts.heat import percent, rows_of
 from medtest.report.pages.words import counted, p_words, question_words
@@ -17,9 +18,6 @@ from medtest.tasks.ask.report.sheets import sheets
 from medtest.tasks.ask.tables.results import AnswerTables
 from medtest.tasks.ask.tables.rows import SOURCE, UNCHANGED
 from medtest.tasks.ask.tables.states import COUNTS
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _MOST_JUDGED = 40
 _TURNED = ("right_to_wrong", "wrong_to_right", "wrong_to_wrong")

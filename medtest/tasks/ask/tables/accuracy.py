@@ -16,11 +16,11 @@ averages of fewer than ten images have no interval.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from medtest.core.deferred import pd
 from medtest.language.questions.questions import by_name, in_slide_order
 from medtest.language.questions.wording import NOT_RELEVANT
 from medtest.results.columns import columns_in
@@ -30,9 +30,6 @@ from medtest.results.cube.rates import decimals
 from medtest.results.published.published_answers import IMAGES, PublishedAccuracy, published
 from medtest.tasks.ask.tables.cells import Questions, in_order
 from medtest.tasks.ask.tables.rows import SOURCE, UNCHANGED
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _ENDS = ("_low", "_high")
 AVERAGE_18, AVERAGE_14 = "average of 18", "average of the 14 kept"
@@ -52,8 +49,6 @@ def relation_table(frame: pd.DataFrame) -> pd.DataFrame:
     Returns:
         A table with exactly :data:`RELATION_COLUMNS`; fractions.
     """
-    import pandas as pd
-
     if frame.empty:
         return pd.DataFrame(columns=list(RELATION_COLUMNS))
     place = Questions.of(frame, "vqa accuracy")
@@ -84,8 +79,6 @@ def accuracy_table(frame: pd.DataFrame) -> pd.DataFrame:
     Returns:
         A table with exactly :data:`COLUMNS`; fractions. An average is included if all its questions are present.
     """
-    import pandas as pd
-
     by_relation = relation_table(frame)
     resampled = Resampled.of(frame)
     rows = [_row(item, frame, by_relation) | resampled.ends_of(item) for item in in_order(frame["item"])]

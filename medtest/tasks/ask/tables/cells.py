@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from medtest.core.deferred import pd
 from medtest.language.questions.questions import in_slide_order
 from medtest.results.cube.axes import ALL, OVERALL, Floats, Places
 from medtest.results.cube.rates import CASES, Rates, decimals, margins, rates, table
 from medtest.results.cube.resampling import Resampler
 from medtest.tasks.ask.tables.rows import SOURCE, UNCHANGED
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -40,8 +38,6 @@ class Questions(Places):
             name: Seeds the random numbers.
             items: Questions in order; None for those of the rows, in the slides' order and followed by others.
         """
-        import pandas as pd
-
         image, images = pd.factorize(frame["image"].to_numpy(dtype=object))
         relation, relations = pd.factorize(frame["relation"].to_numpy(dtype=object))
         codes, names = pd.factorize(frame["item"].to_numpy(dtype=object))

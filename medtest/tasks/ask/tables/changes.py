@@ -7,16 +7,12 @@ it overlaps; none of these is a flip. Distances of places are king moves on the 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from medtest.core.deferred import pd
 from medtest.results.records.records_io import Records
 from medtest.tasks.ask.tables.cells import Questions
 from medtest.tasks.ask.tables.records import answered
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 CHANGES = ("weaker", "stronger", "overlap")
 SCORES = ("any_hit", "exact", "jaccard")
@@ -32,8 +28,6 @@ def change_table(records: Records) -> pd.DataFrame:
     Args:
         records: Records of one system.
     """
-    import pandas as pd
-
     cases = answered(records.followups)
     cases = cases[cases["self_agreement"].notna().to_numpy(dtype=bool)]
     if cases.empty:

@@ -23,11 +23,11 @@ Holm, 1979).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from medtest.core.deferred import pd
 from medtest.language.questions.questions import by_name
 from medtest.results.columns import columns_in
 from medtest.results.cube.axes import ALL, OVERALL, Floats
@@ -37,9 +37,6 @@ from medtest.results.cube.rates import BOOTSTRAP
 from medtest.results.cube.resampling import Resampler
 from medtest.tasks.ask.tables.cells import Questions
 from medtest.tasks.ask.tables.rows import SOURCE, UNCHANGED
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 COLUMNS = columns_in(__file__, "flips_detail")
 CONTRACT = columns_in(__file__, "flips")
@@ -59,8 +56,6 @@ def flip_table(frame: pd.DataFrame) -> pd.DataFrame:
     Args:
         frame: Rows of one system, with :data:`medtest.tasks.ask.tables.rows.COLUMNS`.
     """
-    import pandas as pd
-
     if not (frame["relation"] != SOURCE).any():
         return pd.DataFrame(columns=list(COLUMNS))
     flips = _Flips(frame)
@@ -212,8 +207,6 @@ def direction_table(frame: pd.DataFrame) -> pd.DataFrame:
     Args:
         frame: Rows of one system, with :data:`medtest.tasks.ask.tables.rows.COLUMNS`.
     """
-    import pandas as pd
-
     numbers = [frame[name].to_numpy(dtype=np.float64) for name in ("source_right", "right")]
     selected = ~np.isnan(numbers).any(0) & (frame["relation"] != SOURCE).to_numpy(dtype=bool)
     if not selected.any():

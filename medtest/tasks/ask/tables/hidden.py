@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from medtest.core.deferred import pd
 from medtest.tasks.ask.tables.rows import SOURCE, UNCHANGED
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 FEWEST = 5
 """Smallest number of cases judged both ways for a question to serve as an example."""

@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from medtest.core.deferred import pd
 from medtest.readers.meaning import NEEDS, Reading, Unread, unread_of
 from medtest.results.records.rejudging import contents_in
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from medtest.results.records.records_io import Records
 
 JUDGED_COLUMNS = ("item", "question", "kind", "words", "state", "said", "quote", "doubt", "cases")
@@ -29,8 +28,6 @@ def judged_table(records: Records, readings: Mapping[Unread, Reading]) -> pd.Dat
         records: Records with the texts.
         readings: The readings.
     """
-    import pandas as pd
-
     cases = contents_in(records, NEEDS, unread_of)
     rows = [
         (

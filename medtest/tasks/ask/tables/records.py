@@ -7,17 +7,14 @@ Nothing is judged again: scores and texts are the oracle's (:mod:`medtest.tasks.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from medtest.core.cases import Verdict
+from medtest.core.deferred import pd
 from medtest.readers.base import JUDGE, READ_BY
 from medtest.results.records.records_io import Records
 from medtest.tasks.ask.tables.rows import COLUMNS
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 STATE, WORDS, SAID = "state", "answer", "said"
 SCHEMA, RULES = "schema", "rules"
@@ -55,8 +52,6 @@ def answer_rows(records: Records) -> pd.DataFrame:
     Args:
         records: Records of one system; ids may be hashed.
     """
-    import pandas as pd
-
     frames = [_rows(answered(frame)) for frame in (records.sources, records.followups)]
     return pd.concat(frames, ignore_index=True)[list(COLUMNS)]
 
@@ -76,8 +71,6 @@ def wordings(records: Records) -> Mapping[str, str]:
 
 
 def _rows(frame: pd.DataFrame) -> pd.DataFrame:
-    import pandas as pd
-
     text = {name: frame[name].astype(object).fillna("").astype(str) for name in _TEXTS}
     number = {name: pd.to_numeric(frame[name], errors="coerce").astype(float) for name in _NUMBERS}
     exact = (number["exact"] == 1).to_numpy()

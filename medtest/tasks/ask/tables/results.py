@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from medtest.core.deferred import pd
 from medtest.core.records import is_simulated
 from medtest.results.columns import seeds_of
 from medtest.results.records.records_io import Records
@@ -17,9 +17,6 @@ from medtest.tasks.ask.tables.records import answer_rows, has_answers, wordings
 from medtest.tasks.ask.tables.states import cost_table, state_table
 from medtest.tasks.ask.tables.worst import Illustration, worst_images
 from medtest.tasks.ask.words import READ_TABLE
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 FLIPS = "flips.csv"
 SYSTEM, SUBJECT = "system", "subject"

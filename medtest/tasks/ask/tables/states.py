@@ -7,12 +7,13 @@ replies are unparsed. All are counted separately here, independent of other tabl
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from medtest.core.cases import Verdict
+from medtest.core.deferred import pd
 from medtest.readers.base import JUDGE, READ_BY
 from medtest.results.columns import columns_in
 from medtest.results.cube.rates import decimals
@@ -20,9 +21,6 @@ from medtest.results.rates.costs import cost_rows
 from medtest.results.records.records_io import Records
 from medtest.tasks.ask.tables.cells import Questions
 from medtest.tasks.ask.tables.records import RULES, SCHEMA, STATE, answered, independent, read_by
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 COUNTS = (
     "asked",
@@ -59,8 +57,6 @@ def state_table(records: Records) -> pd.DataFrame:
     Args:
         records: Records of one system.
     """
-    import pandas as pd
-
     cases = _cases(records)
     if cases.empty:
         return pd.DataFrame(columns=list(STATE_COLUMNS))
@@ -82,8 +78,6 @@ def state_table(records: Records) -> pd.DataFrame:
 
 def _cases(records: Records) -> pd.DataFrame:
     """Return the columns that determine the state of every case with an image."""
-    import pandas as pd
-
     parts = []
     for frame in (records.sources, records.followups):
         cases = frame[["item", "relation", "verdict", STATE, "reply", "why"]].astype(object)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from medtest.core.address import address_text
+from medtest.core.deferred import pd
 from medtest.results.records.records_io import Records
 from medtest.tasks.ask.tables.records import answered
 from medtest.tasks.ask.tables.rows import SOURCE, UNCHANGED
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MOST_IMAGES = 3
 MOST_FOLLOWUPS = 14

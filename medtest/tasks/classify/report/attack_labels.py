@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from medtest.core.deferred import pd
 from medtest.report.attacks.section import number, ranged, share
 from medtest.report.charts.heat import rows_of
 from medtest.results.cube.axes import ALL
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def attack_labels(table: pd.DataFrame) -> list[dict[str, Any]]:

@@ -10,10 +10,11 @@ is conservative; AUROC is independent of the threshold.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from medtest.core.deferred import pd
 from medtest.results.attacks.settings import has_attacks
 from medtest.results.columns import columns_in
 from medtest.results.cube.axes import ALL, Axes
@@ -23,9 +24,6 @@ from medtest.results.records.records_io import Records
 from medtest.tasks.classify.tables import auroc
 from medtest.tasks.classify.tables.cells import Cases, CellPool
 from medtest.tasks.classify.tables.decisions import Bools, Floats, probabilities_of
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 COLUMNS = columns_in(__file__, "attack_labels")
 
@@ -39,8 +37,6 @@ def attack_label_table(records: Records, place: Axes, cases: Cases, thresholds: 
         cases: Cases of the records.
         thresholds: Probability thresholds, in (0, 1).
     """
-    import pandas as pd
-
     rows: list[dict[str, Any]] = []
     if cases.classes.multi and has_attacks(records):
         probabilities = probabilities_of(records.followups, cases.classes)

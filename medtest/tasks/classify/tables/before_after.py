@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from medtest.core.cases import Classes
+from medtest.core.deferred import pd
 from medtest.core.errors import OutputProblem
 from medtest.results.before_after import change as before_after
 from medtest.results.before_after.change import SharedPlaces, Sides, difference_rows, joined, placed, unanswered
@@ -30,9 +30,6 @@ from medtest.tasks.classify.tables.decisions import (
     probabilities_of,
 )
 from medtest.tasks.classify.tables.sums import Integers, SumColumns, measures, rows_of
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 SCORES = ("accuracy", "kappa", "f1")
 MULTI_SCORES = ("accuracy", "label_share", "f1", "auroc")
@@ -108,8 +105,6 @@ def table_of(paired: PairedLabels, family: str = "") -> pd.DataFrame:
         paired: Paired cases.
         family: Network whose published figures are included (``agdn``, ``dsinet``).
     """
-    import pandas as pd
-
     scores = MULTI_SCORES if paired.classes.multi else SCORES
     sums = _sums(paired)
     drawn = paired.drawn(sums)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from medtest.core.cases import SOURCE, Classes, Verdict
+from medtest.core.deferred import pd
 from medtest.results.cube.axes import ALL, Axes, Integers, Places, with_all
 from medtest.results.cube.resampling import Resampler
 from medtest.results.published.retraining import ORIGINAL
@@ -27,9 +28,6 @@ from medtest.tasks.classify.tables.decisions import (
     probabilities_of,
 )
 from medtest.tasks.classify.tables.sums import SumColumns, rows_of
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 T = TypeVar("T")
 _COLUMNS = ("dataset", "verdict", LABEL, SOURCE_LABEL, EXPECTED, PROBABILITIES)
@@ -192,8 +190,6 @@ def cases_of(records: Records, place: Axes) -> Cases:
         records: Records of one system, with follow-ups.
         place: Axes of the records.
     """
-    import pandas as pd
-
     numbers = {name: number for number, name in enumerate(place.datasets)}
     sources = records.sources.loc[records.sources["dataset"].astype(str).isin(list(numbers)).to_numpy(dtype=bool)]
     dataset = np.array([numbers[str(name)] for name in sources["dataset"]], np.int64)

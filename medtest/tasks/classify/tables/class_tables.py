@@ -7,18 +7,16 @@ exclusive classes only; with several labels each class is a separate decision.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from medtest.core.deferred import pd
 from medtest.results.columns import columns_in
 from medtest.results.cube.axes import Axes, axes
 from medtest.results.records.records_io import Records
 from medtest.tasks.classify.tables import auroc
 from medtest.tasks.classify.tables.cells import Cases, CellPool, cases_of
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 CLASS_COLUMNS = columns_in(__file__, "classes")
 CONFUSION_COLUMNS = columns_in(__file__, "confusion")
@@ -32,8 +30,6 @@ def confusion_table(records: Records, place: Axes | None = None, cases: Cases | 
         place: Axes of these records from :func:`medtest.results.cube.axes.axes`; None computes them.
         cases: Cases from :func:`medtest.tasks.classify.tables.cells.cases_of`; None computes them.
     """
-    import pandas as pd
-
     rows: list[dict[str, Any]] = []
     if not records.followups.empty:
         selected = cases or cases_of(records, axes(records) if place is None else place)
@@ -73,8 +69,6 @@ def class_table(records: Records, place: Axes | None = None, cases: Cases | None
         place: Axes of these records from :func:`medtest.results.cube.axes.axes`; None computes them.
         cases: Cases from :func:`medtest.tasks.classify.tables.cells.cases_of`; None computes them.
     """
-    import pandas as pd
-
     rows: list[dict[str, Any]] = []
     if not records.followups.empty:
         selected = cases or cases_of(records, axes(records) if place is None else place)

@@ -15,11 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from medtest.core.cases import UNCHANGED
+from medtest.core.deferred import pd
 from medtest.results.columns import columns_in
 from medtest.results.cube.axes import ALL, Axes, axes
 from medtest.results.cube.paired import clustered, holm
@@ -29,9 +30,6 @@ from medtest.tasks.classify.tables import auroc
 from medtest.tasks.classify.tables.cells import Cases, CellPool, cases_of
 from medtest.tasks.classify.tables.decisions import Floats
 from medtest.tasks.classify.tables.sums import SumColumns, measures
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 WITH = "average_with_original"
 AVERAGES = (WITHOUT, WITH)
@@ -65,8 +63,6 @@ def classification_table(records: Records, place: Axes | None = None, cases: Cas
         place: Axes of these records from :func:`medtest.results.cube.axes.axes`; None computes them.
         cases: Cases from :func:`medtest.tasks.classify.tables.cells.cases_of`; None computes them.
     """
-    import pandas as pd
-
     if records.followups.empty:
         return pd.DataFrame(columns=list(COLUMNS))
     cells = axes(records) if place is None else place

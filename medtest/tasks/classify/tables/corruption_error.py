@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from medtest.core.cases import UNCHANGED
+from medtest.core.deferred import pd
 from medtest.results.columns import columns_in
 from medtest.results.cube.axes import OVERALL, Axes, axes
 from medtest.results.published.retraining import ORIGINAL
@@ -24,9 +25,6 @@ from medtest.results.records.records_io import Records
 from medtest.tasks.classify.tables import auroc
 from medtest.tasks.classify.tables.cells import Cases, CellPool, cases_of
 from medtest.tasks.classify.tables.decisions import Floats
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 COLUMNS = columns_in(__file__, "corruption_error")
 _NUMBERS = ("error", "error_low", "error_high", "source_error", "reference_error", "ce", "relative_ce")
@@ -47,8 +45,6 @@ def corruption_error_table(
         cases: Cases from :func:`medtest.tasks.classify.tables.cells.cases_of`; None computes them.
         reference: This function's table for the reference system; None leaves ``ce`` and ``relative_ce`` empty.
     """
-    import pandas as pd
-
     rows: list[dict[str, Any]] = []
     if not records.followups.empty:
         cells = axes(records) if place is None else place
@@ -138,8 +134,6 @@ def with_reference(table: pd.DataFrame, reference: pd.DataFrame | None) -> pd.Da
         table: Table from :func:`corruption_error_table`.
         reference: Table of the reference system; None empties the columns.
     """
-    import pandas as pd
-
     rows: list[dict[Any, Any]] = table.to_dict("records")
     reference_rows = [] if reference is None else reference.to_dict("records")
     beside = {(row["dataset"], row["relation"], row["severities"]): row for row in reference_rows}

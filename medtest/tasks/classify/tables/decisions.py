@@ -9,16 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from medtest.core.cases import Classes, Verdict
+from medtest.core.deferred import pd
 from medtest.results.records.records_io import Records
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Bools: TypeAlias = NDArray[np.bool_]
 Floats: TypeAlias = NDArray[np.float64]
@@ -171,8 +169,6 @@ def _distinct(frame: pd.DataFrame, column: str, *, empty: bool = False) -> Seque
 
 def _matrix(frame: pd.DataFrame, column: str, classes: Classes) -> tuple[Bools, Bools]:
     """Return a text column as bool N×C, and a mask of its non-missing values."""
-    import pandas as pd
-
     if column not in frame.columns:
         return np.zeros((len(frame), len(classes.names)), bool), np.zeros(len(frame), bool)
     codes, unique = pd.factorize(frame[column].astype(object))

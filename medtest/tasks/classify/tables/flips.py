@@ -23,20 +23,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from medtest.core.cases import Classes, Verdict
+from medtest.core.deferred import pd
 from medtest.results.columns import columns_in
 from medtest.results.cube.axes import ALL, OVERALL, Axes, axes, with_all
 from medtest.results.cube.rates import MEAN, margins, rates, table
 from medtest.results.records.records_io import Records
 from medtest.tasks.classify.tables.decisions import Bools, Floats, classes_of, decisions_of
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 PREVIOUS, FIRST, AUTO, RELEASED = "previous", "first", "auto", "released"
 RULES = (AUTO, PREVIOUS, FIRST, RELEASED)
@@ -175,8 +172,6 @@ def flip_table(
         reference: This function's table for the reference system, for ``rfp`` = FP / FP of the reference; empty without
             one, or if the reference never flips.
     """
-    import pandas as pd
-
     sequences = sequences_of(records, place)
     if sequences is None:
         return pd.DataFrame(columns=list(COLUMNS))
@@ -242,8 +237,6 @@ def frame_table(records: Records, place: Axes | None = None, *, rule: str = AUTO
         place: Axes of these records from :func:`medtest.results.cube.axes.axes`; None computes them.
         rule: Reference frame.
     """
-    import pandas as pd
-
     sequences = sequences_of(records, place)
     if sequences is None:
         return pd.DataFrame(columns=list(FRAME_COLUMNS))

@@ -8,10 +8,9 @@ image.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from medtest.core.deferred import pd
 from medtest.core.tasks.results import Graded
 from medtest.results.cube.axes import ALL, Axes
 from medtest.results.published.retraining import ORIGINAL
@@ -28,9 +27,6 @@ from medtest.tasks.classify.tables.decisions import (
     decisions_of,
     has_labels,
 )
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 ACCURACY, DECISIONS, KEPT = "accuracy", "right decisions", "answers kept"
 FLOAT_LABEL = "float_label"
@@ -85,8 +81,6 @@ def _unrounded(records: Records, decided: Decisions) -> Decisions:
 
 def _areas(cases: Cases) -> pd.DataFrame:
     """Return mean AUROC of every relation at every severity and overall, with intervals."""
-    import pandas as pd
-
     rows = []
     areas = cases.by_dataset(lambda pool: list(_areas_of(pool)))
     for relations in areas.values():
@@ -111,8 +105,6 @@ def _areas_of(pool: CellPool) -> list[tuple[object, ...]]:
 
 def decided(records: Records, frame: pd.DataFrame) -> pd.DataFrame:
     """Return the correctness of selected records; see :meth:`medtest.core.tasks.roles.Scoring.decided`."""
-    import pandas as pd
-
     decisions = decisions_of(frame, classes_of(records), records.classes)
     gradable = decisions.answered & decisions.labelled
     value = np.where(gradable, decisions.right_share, np.nan)

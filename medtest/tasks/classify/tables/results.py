@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from medtest.core.cases import Classes
+from medtest.core.deferred import pd
 from medtest.results.columns import seeds_of
 from medtest.results.cube.axes import Axes, axes
 from medtest.results.records.records_io import Records
@@ -18,9 +18,6 @@ from medtest.tasks.classify.tables.corruption_error import corruption_error_tabl
 from medtest.tasks.classify.tables.decisions import classes_of, has_labels
 from medtest.tasks.classify.tables.films import FilmSequence, worst_sequences
 from medtest.tasks.classify.tables.flips import flip_table, frame_table
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _FIXED = ("flip_probability.csv",)
 """Tables with fixed columns, which do not say whether seeds are phantoms."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from medtest.core.cases import SOURCE, UNCHANGED, Verdict
+from medtest.core.deferred import pd
 from medtest.core.scenes import Tells
 from medtest.results.cube.axes import Floats, Integers, Places
 from medtest.results.cube.resampling import Resampler
@@ -18,9 +19,6 @@ from medtest.results.records.records_io import Records
 from medtest.tasks.depict.oracle import ANSWERED, WHOLE, WITHHELD
 from medtest.tasks.depict.rules import KINDS, RULES, STRICT, JudgedPair, against_source, against_truth, missed
 from medtest.tasks.depict.views import SHAPES, PoolChange, Said, SceneLook, change_of, look_of, said_of
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Texts: TypeAlias = NDArray[np.object_]
 WEIGHT = "stratum_weight"
@@ -169,8 +167,6 @@ def cases_of(records: Records) -> DepictedCases:
     Args:
         records: Records of one system.
     """
-    import pandas as pd
-
     frames = [frame for frame in (records.sources, records.followups) if not frame.empty]
     text = {name: np.concatenate([_texts(frame, name) for frame in frames]) for name in _NAMES}
     relation, relations = _numbered(text["relation"], first=SOURCE)
@@ -215,8 +211,6 @@ def _texts(frame: pd.DataFrame, name: str) -> Texts:
 
 
 def _weights(frame: pd.DataFrame) -> Floats:
-    import pandas as pd
-
     if WEIGHT not in frame.columns:
         return np.ones(len(frame))
     weights = pd.to_numeric(frame[WEIGHT].astype(object), errors="coerce").fillna(1.0)
@@ -224,8 +218,6 @@ def _weights(frame: pd.DataFrame) -> Floats:
 
 
 def _numbered(values: Texts, *, first: str) -> tuple[Integers, tuple[str, ...]]:
-    import pandas as pd
-
     codes, unique = pd.factorize(values)
     names = [str(value) for value in unique]
     last = [name for name in names if name == UNCHANGED]

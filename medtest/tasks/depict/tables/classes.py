@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from medtest.core.deferred import pd
 from medtest.readers.pictures.card import Card
 from medtest.results.columns import columns_in
 from medtest.results.cube.intervals import wilson, wilson_ends
 from medtest.tasks.depict.tables.cases import DepictedCases
 from medtest.tasks.depict.views import look_of, said_of
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 CLASS_COLUMNS = columns_in(__file__, "depiction_classes")
 CLASS, PREDICATE = "class", "predicate"
@@ -31,8 +29,6 @@ def class_table(cases: DepictedCases, card: Card | None = None) -> pd.DataFrame:
         cases: Cases of one system.
         card: Card of the reader.
     """
-    import pandas as pd
-
     stated: Counter[tuple[str, str]] = Counter()
     missed: Counter[tuple[str, str]] = Counter()
     uncalled: Counter[tuple[str, str]] = Counter()

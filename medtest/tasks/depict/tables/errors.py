@@ -7,11 +7,12 @@ A case counts if both pictures were drawn and read and the reader can detect the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from medtest.core.cases import SOURCE
+from medtest.core.deferred import pd
 from medtest.results.columns import columns_in
 from medtest.results.cube.axes import OVERALL, Floats
 from medtest.results.cube.rates import CASES, Rates, decimals, rates
@@ -19,9 +20,6 @@ from medtest.tasks.depict.oracle import WHOLE
 from medtest.tasks.depict.rules import ENTITIES, KINDS, RELATIONS, RULES, STRICT
 from medtest.tasks.depict.tables.cases import ALL_KINDS, MISS_RULES, DepictedCases
 from medtest.tasks.depict.tables.correction import Correction
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 ERROR_COLUMNS = columns_in(__file__, "actesting")
 MISS_COLUMNS = columns_in(__file__, "actesting_miss")
@@ -39,8 +37,6 @@ def error_table(cases: DepictedCases, correction: Correction | None = None) -> p
         cases: Cases of one system.
         correction: Correction by the reader's card; None without a card.
     """
-    import pandas as pd
-
     columns = [
         (rule, kind, cases.pair[rule, kind])
         for rule in RULES
@@ -107,8 +103,6 @@ def miss_table(cases: DepictedCases, correction: Correction | None = None) -> pd
         cases: Cases of one system.
         correction: Correction by the reader's card; None without a card.
     """
-    import pandas as pd
-
     rows: list[dict[str, Any]] = []
     for rule in MISS_RULES:
         counts = cases.missing[rule].astype(np.float64)

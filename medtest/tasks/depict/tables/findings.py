@@ -18,10 +18,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from medtest.core.deferred import pd
 from medtest.core.scenes import SIDES
 from medtest.language.orders import vocabulary
 from medtest.readers.pictures.card import Card, CardRow
@@ -31,9 +32,6 @@ from medtest.results.cube.intervals import corrected_share, effective_cases
 from medtest.results.cube.rates import WILSON, WILSON_CLUSTERS, Rates, decimals, rates
 from medtest.tasks.depict.tables.cases import DepictedCases
 from medtest.tasks.depict.views import SceneLook, look_of, said_of
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 FINDING_COLUMNS = columns_in(__file__, "findings")
 MISSED, DRAWN, WRONG_SIDE = "missed", "drawn", "wrong_side"
@@ -137,8 +135,6 @@ def findings_table(cases: DepictedCases, card: Card | None = None) -> pd.DataFra
         cases: Cases of one system; the table is empty unless their prompts are orders.
         card: Card of the reader.
     """
-    import pandas as pd
-
     judged = finding_cases(cases)
     keys = list(_row_keys(judged.names))
     places = {finding: [at for at, (_, names) in enumerate(keys) if finding in names] for finding in judged.names}

@@ -13,12 +13,13 @@ An error that occurs at every repeat is in both rates and cancels; ``truth_rate`
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from medtest.core.cases import UNCHANGED
+from medtest.core.deferred import pd
 from medtest.results.columns import columns_in
 from medtest.results.cube.axes import Floats, Integers
 from medtest.results.cube.intervals import FEW_CLUSTERS, joined, paired_score, percentile_ends, wilson_of_rate
@@ -28,9 +29,6 @@ from medtest.results.cube.rates import BOOTSTRAP
 from medtest.tasks.depict.oracle import WHOLE
 from medtest.tasks.depict.rules import ENTITIES, RELATIONS, RULES, STRICT
 from medtest.tasks.depict.tables.cases import ALL_KINDS, DepictedCases
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 NET_COLUMNS = columns_in(__file__, "actesting_net")
 PAIRED_SCORE, NEWCOMBE = "paired_score", "newcombe"
@@ -47,8 +45,6 @@ def net_table(cases: DepictedCases) -> pd.DataFrame:
     Args:
         cases: Cases of one system; if no repeat was judged, net rates are NaN and ``ci_method`` says so.
     """
-    import pandas as pd
-
     repeats = np.flatnonzero(cases.of(UNCHANGED))
     rows: list[dict[str, Any]] = []
     for number, name in enumerate(cases.relations):

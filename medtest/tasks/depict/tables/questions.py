@@ -8,19 +8,17 @@ things as ordered, ``soft`` is VQAScore. Intervals are over prompts; prompts dra
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
+from medtest.core.deferred import pd
 from medtest.results.columns import columns_in
 from medtest.tasks.depict.oracle import PROMPT, WHOLE
 from medtest.tasks.depict.questions import QUESTION_KINDS, questions_about
 from medtest.tasks.depict.tables.cases import DepictedCases
 from medtest.tasks.depict.tables.errors import interval, made_rates, members_of, shown_relations
 from medtest.tasks.depict.views import look_of, said_of
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 QUESTION_COLUMNS = columns_in(__file__, "depiction_questions")
 _KINDS: Final = (WHOLE, *QUESTION_KINDS, PROMPT)
@@ -33,8 +31,6 @@ def question_table(cases: DepictedCases) -> pd.DataFrame:
     Args:
         cases: Cases of one system.
     """
-    import pandas as pd
-
     counts = _counts(cases)
     columns = range(len(_KINDS))
     shares = made_rates(

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from medtest.core.deferred import pd
 from medtest.results.columns import columns_in
 from medtest.results.cube.rates import decimals
 from medtest.tasks.depict.oracle import ANSWERED, FILTERED, REFUSED
 from medtest.tasks.depict.tables.cases import DepictedCases
 from medtest.tasks.depict.tables.errors import made_rates, members_of, shown_relations
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 REFUSAL_COLUMNS = columns_in(__file__, "refusals")
 
@@ -25,8 +23,6 @@ def refusal_table(cases: DepictedCases) -> pd.DataFrame:
     source was drawn, each a violation that is not in error rates. Its rate is relative to calls with a reply.
     ``rewritten`` counts pictures for which the service says that it drew another prompt.
     """
-    import pandas as pd
-
     replied = np.asarray((cases.state != "") & ~cases.error, np.bool_)
     withheld = cases.withheld & replied
     drawn = np.asarray(replied & (cases.state == ANSWERED), np.bool_)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from medtest.core.deferred import pd
 from medtest.core.records import is_simulated
 from medtest.readers.pictures.card import Card
 from medtest.results.columns import columns_in, seeds_of
@@ -20,9 +21,6 @@ from medtest.tasks.depict.tables.net import net_table
 from medtest.tasks.depict.tables.ordered import OrderedPicture, ordered_pictures
 from medtest.tasks.depict.tables.questions import question_table
 from medtest.tasks.depict.tables.refusals import refusal_table
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 COST_COLUMNS = columns_in(__file__, "depiction_costs")
 MOST_ORDERED = 24
