@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from medtest.cli.terminal import GroupedCommands, bar, console, say
-from medtest.cli.typed import ConfigDirs, Port, mistake, own_keys, split_tokens
+from medtest.cli.typed import ConfigDirs, Port, own_keys, split_tokens
+from medtest.core.errors import typed_error
 from medtest.core.files.paths import path_from_here
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def make(
         options = study_options({key: text for key, text in own.items() if not is_place_key(key)})
         real = real_places(own)
         if not options.kind.is_blind and any(map(is_place_key, own)):
-            raise mistake("real", "a folder of real pictures", "with blind=true alone")
+            raise typed_error("real", "a folder of real pictures", "with blind=true alone")
         with own_keys(*keys):
             loaded = load(name, overrides, config_dirs=config_dir or [])
         target = _target(to, home(), f"{loaded.suite.name}-{options.kind.value}")

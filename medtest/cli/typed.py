@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from medtest.core.errors import Mistake, UserMistakes, nearest_name, typed_mistake
+from medtest.core.errors import Mistake, UserMistakes, nearest_name, typed_error
 
 
 def complete_token(context: typer.Context, incomplete: str) -> list[str]:
@@ -87,13 +87,8 @@ def split_tokens(tokens: Sequence[str], *keys: str) -> tuple[str, list[str], dic
     if not named and words:
         named, words = words[:1], words[1:]
     if not named:
-        raise mistake("suite", found="none", allowed="suite=NAME", fix="medtest list suites")
+        raise typed_error("suite", found="none", allowed="suite=NAME", fix="medtest list suites")
     return named[-1], overrides, own, words
-
-
-def mistake(key: str, found: str, allowed: str, fix: str = "", nearest: str | None = None) -> UserMistakes:
-    """Return the error for a typed token."""
-    return typed_mistake(key, found, allowed, fix, nearest=nearest).as_error()
 
 
 @contextmanager

@@ -88,11 +88,16 @@ class Mistake:
         return UserMistakes([self])
 
 
-def typed_mistake(
-    key: str, found: str = "", allowed: str = "", fix: str = "", *, nearest: str | None = None
-) -> Mistake:
+def typed_mistake(key: str, found: str = "", allowed: str = "", fix: str = "", nearest: str | None = None) -> Mistake:
     """Return a mistake on the command line; see :class:`Mistake`."""
     return Mistake(where="command line", key=key, found=found, allowed=allowed, fix=fix, nearest=nearest)
+
+
+def typed_error(
+    key: str, found: str = "", allowed: str = "", fix: str = "", nearest: str | None = None
+) -> UserMistakes:
+    """Return the error for one mistake on the command line; see :class:`Mistake`."""
+    return typed_mistake(key, found, allowed, fix, nearest=nearest).as_error()
 
 
 class UserMistakes(MedtestError):

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from medtest.core.errors import Mistake, OutputProblem
+from medtest.core.errors import OutputProblem, typed_error
 from medtest.report.packs.lists import Progress, SeedLine, Surveyor
 from medtest.report.packs.suites import parts_of
 from medtest.runner.folder import RECORDS, SHARD_FOLDERS, output_problems, utc_now, writing_text
@@ -40,9 +40,9 @@ def freeze(
         OutputProblem: The file cannot be written.
     """
     if invocation.only != Selection():
-        raise Mistake(where="command line", key="only", found="a selection", allowed="limit=N").as_error()
+        raise typed_error("only", "a selection", "limit=N")
     if to is not None and to.exists():
-        raise Mistake(where="command line", key="to", found=f"{to.name}, which exists", allowed="a new file").as_error()
+        raise typed_error("to", f"{to.name}, which exists", "a new file")
     prepared = prepare_run(loaded.suite, invocation)
     composed, lines = json.loads(json.dumps(prepared.suite.composed)), _seed_lines(loaded, invocation, progress)
     systems = [plan.id for plan in prepared.suite.systems]

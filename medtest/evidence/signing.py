@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from medtest.core.errors import Mistake, OutputProblem
+from medtest.core.errors import OutputProblem, typed_error
 
 NAMESPACE = "medtest-evidence"
 """Purpose within which a signature is valid, ``-n`` of ``ssh-keygen``."""
@@ -39,13 +39,12 @@ def check_key(key: Path) -> None:
         UserMistakes: The key does not exist, or ``ssh-keygen`` is not installed.
     """
     if not key.is_file():
-        raise Mistake(
-            where="command line",
-            key="--sign",
-            found=f"{key}, which does not exist",
-            allowed="a private key of SSH",
-            fix="ssh-keygen -t ed25519 -f evidence_key makes one",
-        ).as_error()
+        raise typed_error(
+            "--sign",
+            f"{key}, which does not exist",
+            "a private key of SSH",
+            "ssh-keygen -t ed25519 -f evidence_key makes one",
+        )
     _program("--sign")
 
 
@@ -67,9 +66,7 @@ def sign(path: Path, key: Path) -> Path:
     target.unlink(missing_ok=True)
     code, words = _run("--sign", "-Y", "sign", "-f", str(key), "-n", NAMESPACE, str(path.resolve()))
     if code or not target.is_file():
-        raise Mistake(
-            where="command line", key="--sign", found=f"{key.name}: {words}", allowed="a private key of SSH"
-        ).as_error()
+        raise typed_error("--sign", f"{key.name}: {words}", "a private key of SSH")
     return target
 
 
@@ -126,16 +123,14 @@ def _allowed(signers: Path) -> str:
 
 def _no_signers(signers: Path, problem: str) -> Exception:
     allowed = "a public key (KEY.pub), or a file of allowed_signers as ssh-keygen reads it"
-    return Mistake(where="command line", key="--signers", found=problem, allowed=allowed).as_error()
+    return typed_error("--signers", problem, allowed)
 
 
 def _program(option: str) -> str:
     """Return the path of ``ssh-keygen``."""
     program = shutil.which(_PROGRAM)
     if program is None:
-        raise Mistake(
-            where="command line", key=option, found="no ssh-keygen", allowed="OpenSSH 8.0 or later, installed"
-        ).as_error()
+        raise typed_error(option, "no ssh-keygen", "OpenSSH 8.0 or later, installed")
     return program
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from medtest.core.errors import MissingSystemLibrary, Mistake
+from medtest.core.errors import MissingSystemLibrary, typed_error
 from medtest.core.files import file_sha256
 from medtest.core.files.written import check_out, note_out
 from medtest.evidence.checking import INDEX
@@ -57,7 +57,7 @@ def write_evidence(folders: Sequence[Path], out: Path, *, key: Path | None = Non
     """
     pdf = out.suffix.lower() == ".pdf"
     if not pdf and (out.is_file() or out.suffix.lower() in (".html", ".htm", ".zip", ".json")):
-        raise Mistake(where="command line", key="--out", found=str(out), allowed="a folder, or FILE.pdf").as_error()
+        raise typed_error("--out", str(out), "a folder, or FILE.pdf")
     folder, stem = (out.parent, out.stem) if pdf else (out, STEM)
     names = [f"{stem}.html", *([out.name] if pdf else []), f"{stem}{BOM}", f"{stem}{INDEX}"]
     names += [f"{stem}{INDEX}{SIGNATURE}"] if key is not None else []

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from medtest.core.errors import Mistake, UserMistakes
+from medtest.core.errors import Mistake, UserMistakes, typed_mistake
 
 KEYS = ("layers", "saliency", "embedding", "cases", "figures", "training", "training_cases", "threshold")
 _CHOICES = {"saliency": ("gradient", "integrated", "none"), "embedding": ("tsne", "umap", "none")}
@@ -54,7 +54,7 @@ def options_of(typed: Mapping[str, str]) -> InspectOptions:
         try:
             values[key] = _value(key, text)
         except ValueError as error:
-            mistakes.append(Mistake(where="command line", key=key, found=text, allowed=str(error)))
+            mistakes.append(typed_mistake(key, text, str(error)))
     if mistakes:
         raise UserMistakes(mistakes)
     return InspectOptions(**values)

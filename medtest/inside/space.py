@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.core.cases import Image, PreparedSeed
-from medtest.core.errors import Mistake
+from medtest.core.errors import typed_error
 from medtest.inside.saliency import need
 from medtest.relations.adversarial.attack import EpsilonLevel
 from medtest.relations.adversarial.uniform_noise import UniformNoise
@@ -138,7 +138,7 @@ def embedded(features: NDArray[Any], method: Embedding, seed: int) -> NDArray[np
         UserMistakes: Its library is not installed.
     """
     if method not in ("tsne", "umap", "none"):
-        raise Mistake(where="command line", key="embedding", found=str(method), allowed="tsne, umap, none").as_error()
+        raise typed_error("embedding", str(method), "tsne, umap, none")
     if method == "none" or len(features) < 5:
         return None
     if method == "umap":

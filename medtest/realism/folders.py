@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from medtest.core.cases import Image, Mask
-from medtest.core.errors import Mistake, UserMistakes, nearest_name, typed_mistake
+from medtest.core.errors import Mistake, UserMistakes, nearest_name, typed_error, typed_mistake
 from medtest.core.files.images import BadFileError, read_bytes, read_rgb
 from medtest.core.files.masks import decode_mask
 from medtest.core.files.walk import files_below
@@ -102,12 +102,12 @@ def real_folders(places: RealPlaces, parts: Mapping[str, str]) -> tuple[list[Rea
         unused = [path.name for path in below if path.name not in allowed]
         paths = {path.name: path for path in below if path.name in allowed} | paths
         if not paths:
-            raise typed_mistake(
+            raise typed_error(
                 REAL,
                 f"{places.root.name} with {', '.join(unused[:8]) or 'no folders'}",
                 f"folders named like relations of the suite: {', '.join(allowed)}",
                 "rename them, or name each: real.feces=FOLDER",
-            ).as_error()
+            )
     folders = []
     for name, path in paths.items():
         relations = [name] if name in parts else [relation for relation, part in parts.items() if part == name]
@@ -160,5 +160,5 @@ def _metadata(folder: Path, places: RealPlaces) -> Metadata | None:
             return read_metadata(path, f"{place.name}/{places.metadata}")
     if places.metadata_typed:
         shown = " or ".join(place.name for place in (folder, *above))
-        raise typed_mistake("metadata", places.metadata, f"a CSV in {shown}").as_error()
+        raise typed_error("metadata", places.metadata, f"a CSV in {shown}")
     return None

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from medtest.core.cases import Reason
-from medtest.core.errors import SEVERITY_ORDER, ExitCode, MedtestError, Mistake
+from medtest.core.errors import SEVERITY_ORDER, ExitCode, MedtestError, typed_error
 from medtest.core.files.by_content import forget_pictures
 from medtest.core.portable import processor_notices
 from medtest.core.records import PICTURES
@@ -182,13 +182,12 @@ class _Run:
             UserMistakes: There are such cases.
         """
         if any(ledger.needs_reader for ledger in self.ledgers):
-            raise Mistake(
-                where="command line",
-                key="oracles.reader",
-                found="unfinished cases of a run whose other pictures another reader has read",
-                allowed=f"the reader of its records, {name}",
-                fix=f"type oracles.reader.use={name} with its settings, or fresh=true",
-            ).as_error()
+            raise typed_error(
+                "oracles.reader",
+                "unfinished cases of a run whose other pictures another reader has read",
+                f"the reader of its records, {name}",
+                f"type oracles.reader.use={name} with its settings, or fresh=true",
+            )
 
     def announce(self, announce: Callable[[str], None] | None) -> None:
         """Pass on notices of systems and reader before any of them receives an image."""

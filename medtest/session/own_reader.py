@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from medtest.core.errors import Mistake
+from medtest.core.errors import typed_error
 from medtest.core.files import read_object
 from medtest.core.plugins import PartInfo
 from medtest.readers.recorded import RecordedReader, RecordedSettings
@@ -50,13 +50,12 @@ def with_own_reader(loaded: Loaded, invocation: Invocation) -> tuple[Loaded, str
     if all(_kind(entry) == _kind(usual.fingerprint()) for entry in entries):
         return loaded, ""
     if not all(_same(entry, entries[0]) for entry in entries):
-        raise Mistake(
-            where="command line",
-            key="oracles.reader",
-            found="systems whose records were read by different readers",
-            allowed="one reader",
-            fix="run them one by one (model=NAME)",
-        ).as_error()
+        raise typed_error(
+            "oracles.reader",
+            "systems whose records were read by different readers",
+            "one reader",
+            "run them one by one (model=NAME)",
+        )
     folder = next(folder for folder in folders if _entry_in(folder) is not None)
     plan = _recorded_plan(entries[0], folder)
     own = replace(loaded.own, oracle=replace(loaded.own.oracle, reader=plan))

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from medtest.core import __version__
-from medtest.core.errors import Mistake, OutputProblem
+from medtest.core.errors import Mistake, OutputProblem, typed_error
 from medtest.realism.folders import RealPicture
 from medtest.realism.options import RealPlaces
 from medtest.runner.followups.make import check_privacy
@@ -301,9 +301,7 @@ def new_folder(to: Path) -> Iterator[Path]:
         OutputProblem: It cannot be created.
     """
     if to.exists() and not (to.is_dir() and not any(to.iterdir())):
-        raise Mistake(
-            where="command line", key="to", found=f"{to.name}, which exists", allowed="a new folder"
-        ).as_error()
+        raise typed_error("to", f"{to.name}, which exists", "a new folder")
     partial = to.with_name(f".{to.name}.{secrets.token_hex(4)}.part")
     try:
         with _creation(to):

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from medtest.core.errors import Mistake, UserMistakes, nearest_name
+from medtest.core.errors import UserMistakes, nearest_name, typed_error, typed_mistake
 from medtest.study.questions import StudyKind
 
 Share = Annotated[float, Field(ge=0, le=0.5)]
@@ -77,14 +77,12 @@ def study_options(typed: Mapping[str, str]) -> StudyOptions:
     """
     blind = typed.get(BLIND, "false").lower()
     if blind not in ("true", "false"):
-        raise Mistake(where="command line", key=BLIND, found=blind, allowed="true, false").as_error()
+        raise typed_error(BLIND, blind, "true, false")
     typed = {key: text for key, text in typed.items() if key != BLIND}
     if blind == "true" or typed.get("kind") == StudyKind.BLIND:
         if typed.get("kind", StudyKind.BLIND) != StudyKind.BLIND:
             fix = "leave one of them out"
-            raise Mistake(
-                where="command line", key="kind", found=f"{typed['kind']} beside blind=true", allowed=BLIND, fix=fix
-            ).as_error()
+            raise typed_error("kind", f"{typed['kind']} beside blind=true", BLIND, fix)
         typed = {**DECK, **typed}
     try:
         options = StudyOptions.model_validate(typed)
@@ -94,17 +92,15 @@ def study_options(typed: Mapping[str, str]) -> StudyOptions:
             key = str(detail["loc"][0])
             allowed = ", ".join(StudyKind) if key == "kind" else str(detail["msg"]).removeprefix("Input should be ")
             nearest = nearest_name(typed.get(key, ""), list(StudyKind)) if key == "kind" else None
-            mistakes.append(
-                Mistake(where="command line", key=key, found=typed.get(key, ""), allowed=allowed, nearest=nearest)
-            )
+            mistakes.append(typed_mistake(key, typed.get(key, ""), allowed, nearest=nearest))
         raise UserMistakes(dict.fromkeys(mistakes)) from error
     if options.kind.is_blind and (options.catch or options.training):
         key = "catch" if options.catch else "training"
         allowed = "0 in a blind study, whose items all have a known answer"
-        raise Mistake(where="command line", key=key, found=typed[key], allowed=allowed).as_error()
+        raise typed_error(key, typed[key], allowed)
     if options.raters is not None and options.raters > options.annotators:
         allowed = f"1 to {options.annotators}, as many as there are annotators"
-        raise Mistake(where="command line", key="raters", found=str(options.raters), allowed=allowed).as_error()
+        raise typed_error("raters", str(options.raters), allowed)
     return options
 
 
@@ -120,13 +116,7 @@ def review_options(tokens: Sequence[str]) -> tuple[StudyOptions, str]:
     allowed = (*REVIEW_KEYS, "to")
     values = dict(token.partition("=")[::2] for token in tokens)
     wrong = [
-        Mistake(
-            where="command line",
-            key=key,
-            found=values[key],
-            allowed=f"with --review: {', '.join(allowed)}",
-            nearest=nearest_name(key, allowed),
-        )
+        typed_mistake(key, values[key], f"with --review: {', '.join(allowed)}", nearest=nearest_name(key, allowed))
         for key in values
         if key not in allowed
     ]

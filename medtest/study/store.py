@@ -17,7 +17,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from medtest.core.errors import Mistake, UserMistakes
+from medtest.core.errors import Mistake, UserMistakes, typed_error, typed_mistake
 from medtest.core.files import sqlite
 from medtest.study.database import (
     ANSWER_COLUMNS,
@@ -55,9 +55,7 @@ class StudyStore:
         self.folder = folder
         if not (folder / DATABASE).is_file():
             fix = "medtest study make suite=… writes one"
-            raise Mistake(
-                where="command line", key="folder", found=f"{folder.name}, which holds no study", fix=fix
-            ).as_error()
+            raise typed_error("folder", f"{folder.name}, which holds no study", fix=fix)
         self._lock = threading.RLock()
         with self._problems():
             self._connection = sqlite.connect(folder / DATABASE, durable=True, implicit=True)
@@ -145,7 +143,7 @@ class StudyStore:
         """
         existing = [number for number, _ in self.annotators()]
         mistakes = [
-            Mistake(where="command line", key=key, found=str(number), allowed=f"1 to {len(existing)}")
+            typed_mistake(key, str(number), f"1 to {len(existing)}")
             for number in dict.fromkeys(numbers)
             if number not in existing
         ]

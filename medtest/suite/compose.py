@@ -12,7 +12,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from medtest.core.errors import Mistake, UserMistakes, typed_mistake
+from medtest.core.errors import Mistake, UserMistakes, typed_error, typed_mistake
 from medtest.core.files.paths import TYPED_STORE
 from medtest.suite.checking.checks import check
 from medtest.suite.checking.judging import gates_of, oracle_plan
@@ -211,7 +211,7 @@ def settle(
 
         if reader is not None:
             actual, fix = f"{judge.name} beside {reader.name}", "name one of judge.use and oracles.reader"
-            raise typed_mistake("judge.use", actual, "one", fix).as_error()
+            raise typed_error("judge.use", actual, "one", fix)
         view, reader = judge_view(suite, judge), judge
     return Loaded(
         suite=suite, own=own, options=options, selection=selection, view=view, reader=reader, needed=requirements

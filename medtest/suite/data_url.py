@@ -21,7 +21,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from medtest.api.redact import redact
-from medtest.core.errors import MedtestError, Mistake, typed_mistake
+from medtest.core.errors import MedtestError, Mistake, typed_error, typed_mistake
 
 PACKAGES: Mapping[str, str] = {
     "s3": "s3fs",
@@ -132,12 +132,12 @@ def _fetch(url: str, folder: Path, most: int, key: str) -> None:
     remote_files = _listing(system, root, url, key)
     total = sum(remote.size for remote in remote_files.values())
     if total > most:
-        raise typed_mistake(
+        raise typed_error(
             key,
             f"{url}: {len(remote_files):,} files of {_format_size(total)}",
             _format_size(most),
             "Raise executor.cache_gb=N, or use a smaller folder or a shared path.",
-        ).as_error()
+        )
     index = _read_index(folder)
     outdated = {
         place: remote
@@ -184,9 +184,9 @@ def _store(url: str, key: str) -> tuple[Any, str]:
     try:
         store: tuple[Any, str] = fsspec.core.url_to_fs(url, use_listings_cache=False)
     except ImportError as error:
-        raise typed_mistake(
+        raise typed_error(
             key, f"{scheme}://, for which a package is not installed", fix=f"pip install {PACKAGES[scheme]}"
-        ).as_error() from error
+        ) from error
     except Exception as error:
         raise _refusal(url, error, key) from error
     return store
@@ -212,7 +212,7 @@ def _listing(system: Any, root: str, url: str, key: str) -> dict[str, _Remote]:
         if len(files) > _MOST_FILES:
             raise MedtestError(f"{key}={url} has more than {_MOST_FILES:,} files.")
     if not files:
-        raise typed_mistake(key, f"{url}, which holds no file", "a folder with files").as_error()
+        raise typed_error(key, f"{url}, which holds no file", "a folder with files")
     return files
 
 
@@ -237,12 +237,12 @@ def _refusal(url: str, error: Exception, key: str) -> MedtestError:
         "gcsfs": "GOOGLE_APPLICATION_CREDENTIALS",
         "adlfs": "AZURE_STORAGE_ACCOUNT_NAME with AZURE_STORAGE_ACCOUNT_KEY or AZURE_STORAGE_SAS_TOKEN",
     }.get(PACKAGES[scheme], "")
-    return typed_mistake(
+    return typed_error(
         key,
         f"{url}: {type(error).__name__}: {text}",
         "a readable folder of a store",
-        (f"Check that it exists and that the credentials are set and not expired ({variables})." if variables else ""),
-    ).as_error()
+        f"Check that it exists and that the credentials are set and not expired ({variables})." if variables else "",
+    )
 
 
 def _read_index(folder: Path) -> dict[str, list[Any]]:

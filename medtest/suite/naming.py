@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from medtest.core.errors import typed_mistake
+from medtest.core.errors import typed_error
 from medtest.suite.commandline.overrides import NAME
 from medtest.suite.model import Suite
 from medtest.suite.reading.safety import short
@@ -37,11 +37,11 @@ def named(suite: Suite, typed: str | None) -> Suite:
 def _check(name: str, systems: list[str]) -> None:
     allowed = refused(name)
     if allowed:
-        raise typed_mistake(NAME, short(name), allowed).as_error()
+        raise typed_error(NAME, short(name), allowed)
     if len(systems) > 1:
-        raise typed_mistake(
+        raise typed_error(
             NAME,
             f"{len(systems)} systems ({', '.join(systems)})",
             "one system",
             f'choose one with model=NAME, or name each: "+systems.{name}={{use: {systems[0]}}}"',
-        ).as_error()
+        )

@@ -12,8 +12,9 @@ from rich.console import Console
 from rich.table import Table
 
 from medtest.cli.terminal import say
-from medtest.cli.typed import mistake, split_tokens
+from medtest.cli.typed import split_tokens
 from medtest.core.cases import SOURCE, Ask, Seed
+from medtest.core.errors import typed_error
 from medtest.core.files.written import check_out, claim, note_out
 from medtest.language.questions.answer_files import (
     OTHER,
@@ -61,11 +62,11 @@ def write_development(tokens: Sequence[str], *, console: Console) -> None:
     """
     name, overrides, own, _ = split_tokens(tokens, "to")
     if not own.get("to"):
-        raise mistake("to", "none", "to=DIR", f"medtest data questions suite={name} to=questions")
+        raise typed_error("to", "none", "to=DIR", f"medtest data questions suite={name} to=questions")
     loaded = load(name, _with_model(name, overrides))
     if not loaded.suite.task.stream:
         problem = f"{name}, whose seeds expect no answers to questions"
-        raise mistake(
+        raise typed_error(
             "suite", problem, "a suite that asks questions", "medtest data questions suite=medvqa to=questions"
         )
     check_privacy(loaded.suite)
@@ -120,20 +121,20 @@ def write_submission(run: Path, out: Path, *, console: Console) -> None:
     """
     folder = run.expanduser()
     if not (folder / RUN_FILE).is_file():
-        raise mistake("RUN", str(run), f"a run folder with {RUN_FILE} and records", "see outputs/<suite>/<system>/")
+        raise typed_error("RUN", str(run), f"a run folder with {RUN_FILE} and records", "see outputs/<suite>/<system>/")
     table = read_table(folder, ["seed_id", "item", "relation", "answer"])
     if "answer" not in table.column_names:
-        raise mistake("RUN", str(run), "the folder of a run on questions", "run suite=medvqa_clef first")
+        raise typed_error("RUN", str(run), "the folder of a run on questions", "run suite=medvqa_clef first")
     if Wanted.from_folder(folder).hashed:
         fix = "run with privacy.seed_ids=plain: the contest identifies images by name"
-        raise mistake("RUN", f"{run}, whose seed ids are hashed", "plain seed ids", fix)
+        raise typed_error("RUN", f"{run}, whose seed ids are hashed", "plain seed ids", fix)
     rows = [
         QuestionRow(image=row["seed_id"], question=question, answers=(row["answer"] or "",))
         for row in table.to_pylist()
         if row["relation"] == SOURCE and (question := by_name(row["item"] or ""))
     ]
     if not rows:
-        raise mistake("RUN", str(run), "answers to questions of MEDVQA-GI", "run suite=medvqa_clef first")
+        raise typed_error("RUN", str(run), "answers to questions of MEDVQA-GI", "run suite=medvqa_clef first")
     check_out([out], "--out")
     with writing_text(out) as file:
         file.write(to_submission(rows))
@@ -183,7 +184,7 @@ def write_readings(file: Path, out: Path, *, console: Console) -> None:
     """
     path, target = file.expanduser(), out.expanduser()
     if target.exists() and path.exists() and target.samefile(path):
-        raise mistake("--out", f"{out}, the table itself", "another file", f"--out {path.stem}_read.csv")
+        raise typed_error("--out", f"{out}, the table itself", "another file", f"--out {path.stem}_read.csv")
     check_out([target], "--out")
     rows = [
         _Read(entry, reading(entry.answer, ANSWERED, entry.question.kind.value, entry.question.id))

@@ -16,9 +16,9 @@ from rich.console import Console
 
 from medtest.cli.followups.sheet import draw_sheet, save_sheet
 from medtest.cli.terminal import say
-from medtest.cli.typed import mistake, split_tokens
+from medtest.cli.typed import split_tokens
 from medtest.core.cases import Address, FollowUp, PreparedSeed, SeedRef
-from medtest.core.errors import NotApplicable, OutputProblem, nearest_name
+from medtest.core.errors import NotApplicable, OutputProblem, nearest_name, typed_error
 from medtest.core.files.written import check_out, note_out
 from medtest.core.probes import Need
 from medtest.core.tasks.base import task_of
@@ -100,7 +100,7 @@ def _find(sources: Sequence[SeedSource], seed_name: str, index: int) -> tuple[Se
         by_name = {f"{ref.dataset}/{ref.seed_id}": (source, ref) for source, ref in listed}
         if seed_name in by_name:
             return by_name[seed_name]
-        raise mistake(
+        raise typed_error(
             "--seed",
             found=seed_name,
             allowed=f"dataset/seed_id, {len(by_name)} in all, the first: {next(iter(by_name), 'none')}",
@@ -108,7 +108,7 @@ def _find(sources: Sequence[SeedSource], seed_name: str, index: int) -> tuple[Se
         )
     if index < len(listed):
         return listed[index]
-    raise mistake("--index", found=str(index), allowed=f"0 to {len(listed) - 1}")
+    raise typed_error("--index", found=str(index), allowed=f"0 to {len(listed) - 1}")
 
 
 def export_images(tokens: Sequence[str], *, config_dirs: Sequence[Path], console: Console) -> None:
@@ -122,7 +122,7 @@ def export_images(tokens: Sequence[str], *, config_dirs: Sequence[Path], console
 
     name, overrides, own, _ = split_tokens(tokens, "to")
     if not own.get("to"):
-        raise mistake("to", found="none", allowed="to=DIR", fix="medtest export suite=polyp_seg to=followups")
+        raise typed_error("to", found="none", allowed="to=DIR", fix="medtest export suite=polyp_seg to=followups")
     loaded = load(name, overrides, config_dirs=config_dirs)
     check_images(loaded.suite, "medtest export")
     target = Path(own["to"]).expanduser()
@@ -150,7 +150,7 @@ def replay_address(tokens: Sequence[str], *, out: Path, config_dirs: Sequence[Pa
     """
     name, overrides, _, words = split_tokens(tokens)
     if len(words) != 1:
-        raise mistake(
+        raise typed_error(
             "address",
             found=" ".join(words) or "none",
             allowed="dataset/seed_id/relation_s<severity>_f<frame>_r<repeat>",

@@ -9,8 +9,8 @@ import typer
 from rich.console import Console
 
 from medtest.cli.terminal import GroupedCommands, bar, console, say
-from medtest.cli.typed import ConfigDirs, Tokens, mistake, split_tokens
-from medtest.core.errors import ExitCode, nearest_name, typed_mistake
+from medtest.cli.typed import ConfigDirs, Tokens, split_tokens
+from medtest.core.errors import ExitCode, nearest_name, typed_error
 
 if TYPE_CHECKING:
     from medtest.runner.followups import FollowUpStore, StoreReport
@@ -49,7 +49,7 @@ def make(
     out = console()
     name, overrides, own, words = split_tokens(tokens, "to", "store")
     if words:
-        raise mistake("", found=" ".join(words), allowed="suite=NAME and key=value tokens")
+        raise typed_error("", found=" ".join(words), allowed="suite=NAME and key=value tokens")
     folder = store or next((Path(own[key]) for key in ("store", "to") if own.get(key)), None)
     loaded = load(name, overrides, config_dirs=config_dir or [])
     with bar(out, "follow-ups") as progress:
@@ -171,9 +171,9 @@ def _suite_key(store: FollowUpStore, named: str) -> str:
         if named in (entry.key, entry.name):
             return entry.key
     names = sorted({entry.name for entry in entries})
-    raise typed_mistake(
+    raise typed_error(
         "--suite", named, ", ".join(names) or "none", "medtest followups list", nearest=nearest_name(named, names)
-    ).as_error()
+    )
 
 
 def _too_many(report: StoreReport, suite: Suite) -> bool:

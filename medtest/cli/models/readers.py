@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from medtest.cli.terminal import GroupedCommands, bar, console, say
-from medtest.cli.typed import mistake
-from medtest.core.errors import Mistake, UserMistakes, nearest_name
+from medtest.core.errors import Mistake, UserMistakes, nearest_name, typed_error
 from medtest.core.files.written import check_out, note_out
 
 if TYPE_CHECKING:
@@ -64,7 +63,7 @@ def card_command(
     if not rows:
         names = ", ".join(sorted(labelled.classes)[:_MOST_NAMES])
         allowed = f"a reader that names what the pictures show: {names} …"
-        raise mistake("reader", f"{reader.name}, which names nothing of it", allowed)
+        raise typed_error("reader", f"{reader.name}, which names nothing of it", allowed)
     card.write(target)
     write_card_table(rows, table)
     with output_problems(table):
@@ -79,18 +78,18 @@ def _sorted(tokens: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
     """Return the command's own keys and the reader's settings."""
     words = [token for token in tokens if "=" not in token]
     if words:
-        raise mistake("", words[0], "KEY=VALUE", nearest=nearest_name(words[0], _OWN))
+        raise typed_error("", words[0], "KEY=VALUE", nearest=nearest_name(words[0], _OWN))
     values = dict(token.split("=", 1) for token in tokens)
     own = {key: value for key, value in values.items() if key in _OWN}
     for key, most in _MOST.items():
         least = 0 if key == "seed" else 1
         if key in own and not (own[key].isdecimal() and least <= int(own[key]) <= most):
-            raise mistake(key, own[key], f"a number from {least} to {most:,}")
+            raise typed_error(key, own[key], f"a number from {least} to {most:,}")
     if "reader" not in own:
-        raise mistake("reader", "nothing", "reader=NAME", fix="medtest list readers")
+        raise typed_error("reader", "nothing", "reader=NAME", fix="medtest list readers")
     named = [key for key in _SOURCES if key in own]
     if len(named) != 1:
-        raise mistake(
+        raise typed_error(
             "data", " and ".join(named) or "nothing", "one of data=FOLDER, scenes=N, questions=N, films=N, capsules=N"
         )
     return own, {key: value for key, value in values.items() if key not in _OWN}
@@ -107,7 +106,7 @@ def _reader(own: Mapping[str, str], typed: Mapping[str, str]) -> PictureReader:
     reader_class = info.load()
     if not issubclass(reader_class, PictureReader):
         seeing = [info.name for info in parts("readers").values() if issubclass(info.load(), PictureReader)]
-        raise mistake("reader", own["reader"], f"a reader of pictures: {', '.join(seeing)}")
+        raise typed_error("reader", own["reader"], f"a reader of pictures: {', '.join(seeing)}")
     texts = {name for name, field in reader_class.Settings.model_fields.items() if field.annotation is str}
     parsed: dict[str, Any] = {}
     for key, value in typed.items():
@@ -137,9 +136,11 @@ def _target(own: Mapping[str, str], reader: PictureReader) -> Path:
     named = own.get("card")
     target = Path(named).expanduser() if named else reader.card_beside()
     if target is None:
-        raise mistake("card", "nothing", "the file to write", fix=f"{reader.name} has no default file: add card=FILE")
+        raise typed_error(
+            "card", "nothing", "the file to write", fix=f"{reader.name} has no default file: add card=FILE"
+        )
     if not target.parent.is_dir():
-        raise mistake("card", str(target), "a file in an existing folder")
+        raise typed_error("card", str(target), "a file in an existing folder")
     return target
 
 
@@ -151,7 +152,7 @@ def _labelled(own: Mapping[str, str]) -> LabelledPictures:
 
         place = Path(own["data"]).expanduser()
         if not place.exists():
-            raise mistake("data", own["data"], "an existing folder or file of labels")
+            raise typed_error("data", own["data"], "an existing folder or file of labels")
         return coco_pictures(place, limit=limit)
     from medtest.cli.data.labelled import capsule_pictures, film_pictures, question_pictures, scene_pictures
 

@@ -9,8 +9,7 @@ from tempfile import TemporaryDirectory
 from rich.console import Console
 
 from medtest.cli.terminal import say
-from medtest.cli.typed import mistake
-from medtest.core.errors import ExitCode
+from medtest.core.errors import ExitCode, typed_error
 from medtest.core.files.paths import home as default_home
 from medtest.core.files.paths import path_from_here
 from medtest.core.files.written import check_out, note_out
@@ -52,7 +51,7 @@ def compare_runs(
     names = [token for token in tokens if token not in typed]
     if len(names) < 2:
         fix = "medtest compare polyp_seg/pranet polyp_seg/ssformer"
-        raise mistake("runs", " ".join(names) or "none", "two or more runs, the baseline first", fix)
+        raise typed_error("runs", " ".join(names) or "none", "two or more runs, the baseline first", fix)
     with TemporaryDirectory(prefix="medtest-compare-") as scratch:
         materials = [_material(name, home, Path(scratch)) for name in names]
         called = names_of(materials)

@@ -9,8 +9,7 @@ from pathlib import Path
 from rich.console import Console
 
 from medtest.cli.terminal import say
-from medtest.cli.typed import mistake
-from medtest.core.errors import ExitCode
+from medtest.core.errors import ExitCode, typed_error
 from medtest.core.files.paths import home, path_from_here
 from medtest.evidence.checking import FileState, check, listed_in
 from medtest.report.compared.named import run_here
@@ -60,7 +59,7 @@ def names_lists(tokens: Sequence[str], signers: Path | None) -> bool:
     others = [token for token in tokens if listed_in(_path(token)) is None]
     if others and signers is not None:
         allowed = "a folder of evidence or of a run, FILE.sha256, or a frozen plan, with --signers"
-        raise mistake("SUITES", found=others[0], allowed=allowed)
+        raise typed_error("SUITES", found=others[0], allowed=allowed)
     return not others
 
 

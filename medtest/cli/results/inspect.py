@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from medtest.cli.terminal import bar, say
-from medtest.cli.typed import mistake, own_keys, split_tokens
-from medtest.core.errors import ExitCode, NotTracked
+from medtest.cli.typed import own_keys, split_tokens
+from medtest.core.errors import ExitCode, NotTracked, typed_error
 from medtest.core.files.paths import path_from_here
 from medtest.session.runs import invocation_of
 from medtest.suite.compose import load
@@ -39,7 +39,7 @@ def inspect(tokens: Sequence[str], *, config_dirs: Sequence[Path], console: Cons
 
     name, overrides, own, words = split_tokens(tokens, *KEYS)
     if words:
-        raise mistake("", found=" ".join(words), allowed="suite=NAME and key=value tokens")
+        raise typed_error("", found=" ".join(words), allowed="suite=NAME and key=value tokens")
     options = options_of(own)
     with own_keys(*KEYS):
         loaded = load(name, overrides, config_dirs=config_dirs)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from medtest.cli.terminal import bar, say
-from medtest.cli.typed import mistake, own_keys, split_tokens
-from medtest.core.errors import ExitCode
+from medtest.cli.typed import own_keys, split_tokens
+from medtest.core.errors import ExitCode, typed_error
 from medtest.core.files.paths import home as default_home
 from medtest.core.files.paths import path_from_here
 
@@ -56,12 +56,12 @@ def pack(tokens: Sequence[str], *, config_dirs: Sequence[Path], console: Console
     images = _images(own.get("images"))
     if "to" not in own or not own["to"]:
         example = "medtest pack suite=polyp_seg to=polyp_seg.zip"
-        raise mistake("to", found="nothing", allowed="to=FILE.zip, a new file", fix=example)
+        raise typed_error("to", found="nothing", allowed="to=FILE.zip, a new file", fix=example)
     to = Path(own["to"]).expanduser()
     if "run" in own:
         beside = [token for token in tokens if token.partition("=")[0] not in _KEYS]
         if beside:
-            raise mistake("run", found=" ".join(beside), allowed="run=RUN to=FILE.zip, and images=true or false")
+            raise typed_error("run", found=" ".join(beside), allowed="run=RUN to=FILE.zip, and images=true or false")
         _pack_run(own["run"], to, images, console)
     else:
         _pack_suite(tokens, to, images is True, config_dirs, console)
@@ -77,13 +77,13 @@ def _pack_suite(tokens: Sequence[str], to: Path, images: bool, config_dirs: Sequ
 
     name, overrides, _, words = split_tokens(tokens, *_KEYS)
     if words:
-        raise mistake("", found=" ".join(words), allowed="suite=NAME, to=FILE.zip and key=value tokens")
+        raise typed_error("", found=" ".join(words), allowed="suite=NAME, to=FILE.zip and key=value tokens")
     check_target(to, "to")
     with own_keys(*_KEYS):
         loaded = load(name, overrides, config_dirs=config_dirs)
     invocation = invocation_of(loaded)
     if invocation.data is None and needs_data(loaded.suite):
-        raise mistake("data", found="nothing", allowed="folder of the images, whose SHA-256 the pack lists")
+        raise typed_error("data", found="nothing", allowed="folder of the images, whose SHA-256 the pack lists")
     typed = prepare([f"suite={name}", *overrides])
     with bar(console, "seeds") as progress:
         packed, lists = pack_suite(
@@ -125,7 +125,7 @@ def _print_packed(packed: Packed, words: str, console: Console) -> None:
 def _images(typed: str | None) -> bool | None:
     values = {None: None, "true": True, "false": False}
     if typed not in values:
-        raise mistake("images", found=str(typed), allowed="true, false")
+        raise typed_error("images", found=str(typed), allowed="true, false")
     return values[typed]
 
 
@@ -146,7 +146,7 @@ def unpack(tokens: Sequence[str], *, console: Console) -> None:
     files = [token for token in tokens if not token.startswith("to=")]
     if len(files) != 1:
         typed, example = " ".join(files) or "nothing", "medtest unpack polyp_seg.zip to=received"
-        raise mistake("FILE", found=typed, allowed="one pack and to=FOLDER", fix=example)
+        raise typed_error("FILE", found=typed, allowed="one pack and to=FOLDER", fix=example)
     file = Path(files[0]).expanduser()
     named = next((token.removeprefix("to=") for token in tokens if token.startswith("to=")), "")
     to = Path(named).expanduser() if named else Path(file.stem)

@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.table import Table
 
 from medtest.cli.terminal import bar, say
-from medtest.cli.typed import mistake, own_keys, split_tokens
-from medtest.core.errors import nearest_name
+from medtest.cli.typed import own_keys, split_tokens
+from medtest.core.errors import nearest_name, typed_error
 from medtest.core.files.paths import home, path_from_here
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def compare_with_real(tokens: Sequence[str], *, config_dirs: Sequence[Path], con
     keys = keys_of(tokens)
     name, overrides, own, words = split_tokens(tokens, *keys)
     if words:
-        raise mistake("", words[0], "KEY=VALUE", nearest=nearest_name(words[0], keys))
+        raise typed_error("", words[0], "KEY=VALUE", nearest=nearest_name(words[0], keys))
     options = options_of(own)
     with own_keys(*keys):
         loaded = load(name, overrides, config_dirs=config_dirs)

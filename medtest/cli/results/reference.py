@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 from rich.console import Console
 from rich.table import Table
 
-from medtest.cli.typed import mistake
-from medtest.core.errors import UserMistakes, nearest_name
+from medtest.core.errors import UserMistakes, nearest_name, typed_error
 from medtest.results.published import (
     published_actesting,
     published_attacks,
@@ -59,7 +58,7 @@ def print_reference(*, model: str, dataset: str, threshold: float | None, consol
 
 def _of_segmenters(model: str, option: str, value: str) -> UserMistakes:
     allowed = f"no such option with {model}: only polyp segmentation has data sets and thresholds"
-    return mistake(option, value, allowed, "remove it")
+    return typed_error(option, value, allowed, "remove it")
 
 
 def _table(model: str, threshold: float, datasets: tuple[str, ...]) -> Table:
@@ -96,7 +95,7 @@ def _thresholds(typed: float | None, choices: tuple[float, ...]) -> tuple[float,
 def _unknown(option: str, typed: str, choices: Iterable[str]) -> UserMistakes:
     by_plain = {plain(name): name for name in choices}
     near = nearest_name(plain(typed), by_plain)
-    return mistake(option, typed, ", ".join(by_plain.values()), nearest=by_plain[near] if near else None)
+    return typed_error(option, typed, ", ".join(by_plain.values()), nearest=by_plain[near] if near else None)
 
 
 _FIGURE = len("100.0")

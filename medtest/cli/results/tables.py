@@ -8,8 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 from medtest.cli.terminal import say
-from medtest.cli.typed import mistake
-from medtest.core.errors import ExitCode, OutputProblem, UserMistakes
+from medtest.core.errors import ExitCode, OutputProblem, UserMistakes, typed_error
 from medtest.core.files.paths import home, path_from_here
 from medtest.report.console import efr_view, gates_view
 from medtest.report.pages.comparison import write_comparison
@@ -87,7 +86,7 @@ def _one_run(reference: Path) -> Path:
     if len(runs) == 1:
         return runs[0]
     allowed = "the folder of one run" + (f", for example {runs[0]}" if runs else f", with {RUN_FILE} and records")
-    raise mistake("--reference", str(reference), allowed)
+    raise typed_error("--reference", str(reference), allowed)
 
 
 def _compare(folder: Path, materials: Sequence[Material], views: Sequence[Material]) -> list[Path]:
@@ -151,7 +150,9 @@ def some_runs_below(folder: Path, *, command: str) -> list[Path]:
     outputs = home() / OUTPUTS
     fix = f"{command} {path_from_here(outputs)}" if runs_below(outputs) else "medtest run suite=polyp_seg creates one"
     problem = f"{folder}, which {'holds no run' if folder.is_dir() else 'is not a folder'}"
-    raise mistake("FOLDER", problem, f"a folder with {RUN_FILE} and records, or one that contains such folders", fix)
+    raise typed_error(
+        "FOLDER", problem, f"a folder with {RUN_FILE} and records, or one that contains such folders", fix
+    )
 
 
 def current_runs(folder: Path, *, command: str, console: Console) -> list[Path]:

@@ -8,7 +8,8 @@ from pathlib import Path
 from rich.console import Console
 
 from medtest.cli.terminal import bar, say
-from medtest.cli.typed import mistake, own_keys, split_tokens
+from medtest.cli.typed import own_keys, split_tokens
+from medtest.core.errors import typed_error
 from medtest.core.files.paths import path_from_here
 
 
@@ -34,7 +35,7 @@ def freeze_plan(
 
     name, overrides, own, words = split_tokens(tokens, "to")
     if words:
-        raise mistake("", found=" ".join(words), allowed="suite=NAME, to=FILE.json and key=value tokens")
+        raise typed_error("", found=" ".join(words), allowed="suite=NAME, to=FILE.json and key=value tokens")
     if key is not None:
         check_key(key.expanduser())
     with own_keys("to"):

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from medtest.cli.bootstrap import quiet_libraries, report_defect, require_opencv
-from medtest.core.errors import ExitCode, MedtestError, Mistake, UserMistakes, nearest_name, typed_mistake
+from medtest.core.errors import ExitCode, MedtestError, Mistake, UserMistakes, nearest_name, typed_error
 from medtest.runner.reporting import signals
 
 if TYPE_CHECKING:
@@ -117,13 +117,13 @@ def _parser(typed: Sequence[str]) -> argparse.ArgumentParser:
 
     def complain(message: str) -> NoReturn:
         flag = next((t for t in typed if t.startswith("-") and t in message), "")
-        raise typed_mistake(
+        raise typed_error(
             "",
             flag or message,
             ", ".join(_FLAGS) + ", -m, -h",
             "type everything else as KEY=VALUE, for example suite=polyp_seg",
             nearest=nearest_name(flag, _FLAGS) if flag else None,
-        ).as_error()
+        )
 
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.error = complain  # type: ignore[method-assign]

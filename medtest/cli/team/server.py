@@ -20,8 +20,7 @@ from rich.console import Console
 from medtest.cli.bootstrap import quiet_libraries
 from medtest.cli.team.ui import VIEWER, check_free, wait_for
 from medtest.cli.terminal import say
-from medtest.cli.typed import mistake
-from medtest.core.errors import MedtestError, UserMistakes
+from medtest.core.errors import MedtestError, UserMistakes, typed_error
 from medtest.report.tracking.server.postgres import Postgres, stop_with_parent, write_secret
 
 ADMIN = "admin"
@@ -60,7 +59,7 @@ def serve_team(folder: Path, *, port: int, console: Console) -> int:
     lacking = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if lacking:
         problem = f"an installation without {' and '.join(lacking)}"
-        raise mistake("server", problem, "one with the extra server", 'pip install "medtest[server]"')
+        raise typed_error("server", problem, "one with the extra server", 'pip install "medtest[server]"')
     folder = folder.resolve()
     if not (folder / _SERVED).is_file():
         check_free(HOST, port, _COMMAND)
@@ -166,7 +165,7 @@ def _exclusive(folder: Path) -> Iterator[None]:
         lock.acquire(timeout=0)
     except Timeout as error:
         problem, allowed = f"{folder}, which another medtest server uses", "a folder that no other server uses"
-        raise mistake("--folder", problem, allowed, "stop that server, or use it") from error
+        raise typed_error("--folder", problem, allowed, "stop that server, or use it") from error
     try:
         yield
     finally:

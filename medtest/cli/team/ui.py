@@ -14,8 +14,7 @@ from rich.console import Console
 
 from medtest.cli.bootstrap import quiet_libraries
 from medtest.cli.terminal import say
-from medtest.cli.typed import mistake
-from medtest.core.errors import MedtestError
+from medtest.core.errors import MedtestError, typed_error
 from medtest.core.files.paths import home
 
 VIEWER = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
@@ -96,7 +95,7 @@ def check_free(host: str, port: int, command: str = "medtest ui") -> None:
     except OSError:
         return  # the port is free
     fix = f"stop that server, or type {command} --port {port + 1 if port < 65535 else port - 1}"
-    raise mistake("--port", f"{port}, which is in use", "a free port", fix)
+    raise typed_error("--port", f"{port}, which is in use", "a free port", fix)
 
 
 def wait_for(process: subprocess.Popen[bytes], host: str, port: int) -> bool:

@@ -12,6 +12,7 @@ from medtest.cli.terminal import GroupedCommands, say
 from medtest.cli.training.reporter import TrainingReporter
 from medtest.cli.training.tokens import from_scratch, parse_scratch, train_anew
 from medtest.cli.typed import ConfigDirs
+from medtest.core.errors import typed_error
 
 DEFAULT = "network"
 
@@ -140,13 +141,12 @@ def evaluate_command(
     device: Annotated[str, typer.Option(help="cpu or cuda:N.")] = "cpu",
 ) -> None:
     """Score a network on unchanged images: mean Dice and IoU with 95 % bootstrap intervals."""
-    from medtest.core.errors import typed_mistake
     from medtest.training.classification.families import KINDS
     from medtest.training.evaluate import evaluate, folder_images, open_system, phantom_images
 
     if not data and not phantoms:
         fix = "add --data FOLDER, --phantoms 200, or both"
-        raise typed_mistake("--data", "nothing to evaluate on", fix=fix).as_error()
+        raise typed_error("--data", "nothing to evaluate on", fix=fix)
     if model in KINDS:
         _evaluate_classifier(model, data, phantoms, checkpoint, weights, threads, device)
         return
@@ -170,13 +170,12 @@ def _evaluate_classifier(
     threads: int,
     device: str,
 ) -> None:
-    from medtest.core.errors import typed_mistake
     from medtest.training.classification.evaluate import evaluate_phantoms
     from medtest.training.evaluate import open_system
 
     if data:
         fix = "test classifiers on your images with a suite: medtest run suite=skin_folder model=attnmel data=FOLDER"
-        raise typed_mistake("--data", model, "--phantoms", fix).as_error()
+        raise typed_error("--data", model, "--phantoms", fix)
     path = str(checkpoint) if checkpoint else None
     settings = {"input": "as_is", "weights": weights}
     system = open_system(model, checkpoint=path, threads=threads, device=device, settings=settings)
@@ -201,14 +200,13 @@ def release_command(
     threads: Annotated[int, typer.Option(min=1, help="Threads of torch.")] = 1,
 ) -> None:
     """Add trained weights to the package, scored on unseen images, with a model card."""
-    from medtest.core.errors import typed_mistake
     from medtest.training.release import release
 
     try:
         lines = commands.read_text(encoding="utf-8").splitlines()
     except OSError as error:
         problem = f"{commands} ({error.strerror})"
-        raise typed_mistake("--commands", problem).as_error() from error
+        raise typed_error("--commands", problem) from error
     card = release(
         network,
         weights,

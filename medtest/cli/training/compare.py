@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from medtest.core.deferred import pd
-from medtest.core.errors import ExitCode, Interrupted, OutputProblem, typed_mistake
+from medtest.core.errors import ExitCode, Interrupted, OutputProblem, typed_error
 from medtest.core.files import read_object
 from medtest.core.files.paths import path_from_here
 from medtest.suite.composed import with_composed
@@ -239,12 +239,12 @@ def remake_tables(folders: Sequence[Path], *, console: Console) -> None:
         console.print(f"Page:  {path_from_here(out / PAGE)}", markup=False, soft_wrap=True)
     compared = [(out / str(_facts(out)[when])).resolve() for out in trainings for when in ("before", "after")]
     if not defence_tables(folders, compared, console=console) and not trainings:
-        raise typed_mistake(
+        raise typed_error(
             "FOLDER",
             ", ".join(str(folder) for folder in folders),
             f"the folder of a further training that was tested ({FILE}), or one above such folders",
             "of defended networks that ship: medtest run suite=defended_melanoma, then outputs/defended_melanoma",
-        ).as_error()
+        )
 
 
 def show(table: pd.DataFrame, *, network: str, console: Console) -> None:

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from medtest.cli.training.reporter import TrainingReporter
 from medtest.cli.training.tokens import MOST_PHANTOMS, SHORT
-from medtest.core.errors import MedtestError, UserMistakes, nearest_name, typed_mistake
+from medtest.core.errors import MedtestError, UserMistakes, nearest_name, typed_error, typed_mistake
 
 if TYPE_CHECKING:
     from medtest.core.cases import Classes
@@ -194,7 +194,7 @@ def attacked(loaded: Loaded) -> tuple[System, str]:
     systems = list(suite.build_systems().values())
     if len(systems) != 1:
         named = ", ".join(plan.id for plan in suite.systems)
-        raise typed_mistake("model", named, "one system").as_error()
+        raise typed_error("model", named, "one system")
     system = systems[0]
     mistakes = list(system.check())
     if not mistakes and system.offers() is not Need.GRADIENTS:
@@ -236,7 +236,7 @@ def _classes(parts: Any, system: System, settings: GeneratorSettings) -> Classes
         allowed = f"{'any' if classes.multi else 'one'} of {', '.join(classes.names)}"
         target = "|".join(settings.target)
         near = nearest_name(strangers[0], classes.names) if strangers else None
-        raise typed_mistake("target", target, allowed, nearest=near).as_error()
+        raise typed_error("target", target, allowed, nearest=near)
     return classes
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from medtest.cli.training.gap import attacked, attacking, parse_gap
 from medtest.core.deferred import torch
-from medtest.core.errors import typed_mistake
+from medtest.core.errors import typed_error
 from medtest.relations.adversarial.generators.files import FILE, training_folder
 
 
@@ -45,7 +45,7 @@ def release_gap(tokens: Sequence[str], *, commands: Path, notes: Sequence[str], 
     weights = out / FILE
     if not weights.is_file():
         fix = f"medtest train gap {' '.join(tokens)}"
-        raise typed_mistake("", "no generator that was trained so", fix=fix).as_error()
+        raise typed_error("", "no generator that was trained so", fix=fix)
     try:
         attack, _ = attacking(request, recipe, parts, system, digest, out / "unseen", "cpu", threads)
         return release(

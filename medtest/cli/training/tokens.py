@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from medtest.core.errors import Mistake, UserMistakes, nearest_name, typed_mistake
+from medtest.core.errors import Mistake, UserMistakes, nearest_name, typed_error, typed_mistake
 from medtest.core.files.paths import typed_folder
 from medtest.training.settings.recipe_files import typed_value
 
@@ -98,21 +98,21 @@ def parse(tokens: Sequence[str]) -> FurtherRequest:
             rest.append(token)
     name, overrides, own, words = split_tokens(rest, *FURTHER_KEYS)
     fix = "medtest train further --help lists the keys"
-    mistakes = [_wrong("", word, "KEY=VALUE", fix, nearest_name(word, FURTHER_KEYS)) for word in words]
+    mistakes = [typed_mistake("", word, "KEY=VALUE", fix, nearest_name(word, FURTHER_KEYS)) for word in words]
     phantoms = own.get("phantoms") or ""
     if phantoms and not (phantoms.isdecimal() and 1 < int(phantoms) <= MOST_PHANTOMS):
-        mistakes.append(_wrong("phantoms", phantoms, f"a number from 2 to {MOST_PHANTOMS:,}"))
+        mistakes.append(typed_mistake("phantoms", phantoms, f"a number from 2 to {MOST_PHANTOMS:,}"))
     if phantoms and own.get("data"):
-        mistakes.append(_wrong("phantoms", "phantoms= and data=", "one of the two"))
+        mistakes.append(typed_mistake("phantoms", "phantoms= and data=", "one of the two"))
     for key, allowed_value in (("model", "a network (pranet, ssformer, …)"), ("data", "the folder of training pairs")):
         if not own.get(key) and not (key == "data" and phantoms):
-            mistakes.append(_wrong(key, "nothing", allowed_value))
+            mistakes.append(typed_mistake(key, "nothing", allowed_value))
     test = own.get("test")
     for key in ("data", "test"):
         if own.get(key) and not Path(own[key]).expanduser().is_dir():
-            mistakes.append(_wrong(key, own[key], "an existing folder"))
+            mistakes.append(typed_mistake(key, own[key], "an existing folder"))
     if own.get("compare", "true").lower() not in ("true", "false"):
-        mistakes.append(_wrong("compare", own["compare"], "true or false"))
+        mistakes.append(typed_mistake("compare", own["compare"], "true or false"))
     if mistakes:
         raise UserMistakes(mistakes)
     data, found_test = _parted(typed_folder(own["data"])) if own.get("data") else (None, None)
@@ -179,7 +179,7 @@ def parse_scratch(tokens: Sequence[str], *, threads: int | None = None) -> tuple
     typed = [(key, value) for key, equals, value in (token.partition("=") for token in tokens) if equals]
     own = {key: value for key, value in typed if key in SCRATCH_KEYS}
     if not own.get("model"):
-        raise _wrong("model", "nothing", "a network (pranet, attnmel, …)").as_error()
+        raise typed_error("model", "nothing", "a network (pranet, attnmel, …)")
     check_family(own["model"], others=(SCENES,))
     kind = options_of(own["model"])
     names = [name for name in kind.model_fields if name not in ("network", "start_from", "change")]
@@ -189,14 +189,16 @@ def parse_scratch(tokens: Sequence[str], *, threads: int | None = None) -> tuple
     if changes and "change" in kind.model_fields:
         values["change"] = changes
     elif changes:
-        mistakes.append(_wrong("", f"recipe.{changes[0]}", fix=f"use the keys of this training: {', '.join(names)}"))
+        mistakes.append(
+            typed_mistake("", f"recipe.{changes[0]}", fix=f"use the keys of this training: {', '.join(names)}")
+        )
     for token in tokens:
         key, equals, value = token.partition("=")
         if key in SCRATCH_KEYS or key.startswith("recipe."):
             continue
         if not equals or key not in names:
             allowed = f"KEY=VALUE; {', '.join((*SCRATCH_KEYS, *names))}"
-            mistakes.append(_wrong("", token, allowed, nearest=nearest_name(key, (*SCRATCH_KEYS, *names))))
+            mistakes.append(typed_mistake("", token, allowed, nearest=nearest_name(key, (*SCRATCH_KEYS, *names))))
         elif "list" in str(kind.model_fields[key].annotation):
             several = typed_value(value) if value.startswith("[") else [value]
             values[key] = [*values.get(key, []), *(several if isinstance(several, list) else [several])]
@@ -257,9 +259,6 @@ def _checked(kind: type[Model], values: dict[str, Any]) -> Model:
         return kind.model_validate(values)
     except ValidationError as error:
         raise UserMistakes(
-            _wrong(".".join(map(str, detail["loc"])), repr(detail["input"]), detail["msg"]) for detail in error.errors()
+            typed_mistake(".".join(map(str, detail["loc"])), repr(detail["input"]), detail["msg"])
+            for detail in error.errors()
         ) from error
-
-
-def _wrong(key: str, found: str, allowed: str = "", fix: str = "", nearest: str | None = None) -> Mistake:
-    return typed_mistake(key, found, allowed, fix, nearest=nearest)

@@ -13,7 +13,7 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from medtest.core.errors import Mistake
+from medtest.core.errors import typed_error
 from medtest.core.files import file_sha256, read_object
 
 LIST = ".medtest-written.json"
@@ -65,13 +65,12 @@ class WrittenFiles:
         """
         if foreign := [name for name in names if self.is_foreign(name)]:
             suffix = f" and {len(foreign) - 1:,} more" if len(foreign) > 1 else ""
-            raise Mistake(
-                where="command line",
-                key=option,
-                found=f"{self._folder / foreign[0]}{suffix}, which medtest did not write, or which was changed since",
-                allowed="a name that is not taken, or a file that the same command wrote",
-                fix=f"move it away, or choose another {option}",
-            ).as_error()
+            raise typed_error(
+                option,
+                f"{self._folder / foreign[0]}{suffix}, which medtest did not write, or which was changed since",
+                "a name that is not taken, or a file that the same command wrote",
+                f"move it away, or choose another {option}",
+            )
 
     def write(self, files: Mapping[str, bytes], *, remove: Iterable[str] = ()) -> list[Path]:
         """Write files atomically, and remove some that medtest wrote before.
@@ -220,13 +219,12 @@ def claim(folder: Path, option: str) -> None:
     listed = read_object(folder / LIST).get(_KEY)
     claimed = isinstance(listed, dict) and LIST in listed  # a claimed folder lists the list itself
     if os.path.lexists(folder) and not (folder.is_dir() and (claimed or not any(folder.iterdir()))):
-        raise Mistake(
-            where="command line",
-            key=option,
-            found=f"{folder}, {'which holds something else' if folder.is_dir() else 'a file'}",
-            allowed="a new folder, an empty one, or one that the same command began",
-            fix=f"choose another {option}",
-        ).as_error()
+        raise typed_error(
+            option,
+            f"{folder}, {'which holds something else' if folder.is_dir() else 'a file'}",
+            "a new folder, an empty one, or one that the same command began",
+            f"choose another {option}",
+        )
     folder.mkdir(parents=True, exist_ok=True)
     if not claimed:
         WrittenFiles(folder).expect([LIST])

@@ -22,7 +22,7 @@ import cv2
 import numpy as np
 
 from medtest.core.cases import Image, Mask
-from medtest.core.errors import Mistake, UserMistakes
+from medtest.core.errors import Mistake, UserMistakes, typed_error
 from medtest.core.files.images import BadFileError, opened_picture, read_bytes, read_rgb, upright
 from medtest.core.files.paths import is_inside
 from medtest.relations.objects.library import KINDS
@@ -76,13 +76,9 @@ def find_objects(layout: str, root: Path, kind: str | None, skipped: Skipped) ->
         selected = [(name, folder) for name, folder in by_kind if kind in (None, name)]
         return [item for name, folder in selected for item in _pairs(root, images, folder, name, skipped)]
     if kind is None:
-        raise Mistake(
-            where="command line",
-            key="--kind",
-            found="nothing",
-            allowed=", ".join(KINDS),
-            fix="say what the masks mark, or sort them into masks/<kind>/",
-        ).as_error()
+        raise typed_error(
+            "--kind", "nothing", ", ".join(KINDS), "say what the masks mark, or sort them into masks/<kind>/"
+        )
     return _pairs(root, images, masks, kind, skipped)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from medtest.core.errors import Mistake, UserMistakes
+from medtest.core.errors import UserMistakes, typed_error
 from medtest.report.compared.named import run_here
 from medtest.report.pages.material import read_run
 from medtest.results.gating.gates import GateResult, evaluate_paired, no_answer
@@ -63,8 +63,6 @@ def judge_paired(gates: Sequence[Gate], own: Records, home: Path, folder: Path) 
 def _folder(gate: PairedGate, home: Path, own: Path | None = None) -> Path:
     folder = run_here(gate.no_worse_than, home, key=KEY, but=own)
     if own is not None and folder.resolve() == own.resolve():
-        raise Mistake(
-            where="command line", key=KEY, found=gate.no_worse_than, allowed="another finished run"
-        ).as_error()
+        raise typed_error(KEY, gate.no_worse_than, "another finished run")
     check_format(folder)
     return folder

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from medtest.core.errors import Mistake, UserMistakes, nearest_name
+from medtest.core.errors import UserMistakes, nearest_name, typed_error
 from medtest.report.pages.material import read_run
 from medtest.report.pages.reference_system import runs_in
 from medtest.report.pages.words import counted
@@ -55,13 +55,9 @@ def run_here(name: str, home: Path, *, key: str, but: Path | None = None) -> Pat
     """
     folder = find_run(name, home, key=key, but=but)
     if folder is None:
-        raise Mistake(
-            where="command line",
-            key=key,
-            found=name,
-            allowed="the id of an MLflow run whose folder is in outputs/",
-            fix="type its folder or SUITE/SYSTEM",
-        ).as_error()
+        raise typed_error(
+            key, name, "the id of an MLflow run whose folder is in outputs/", "type its folder or SUITE/SYSTEM"
+        )
     return folder
 
 
@@ -69,14 +65,13 @@ def no_run(name: str, home: Path, key: str) -> UserMistakes:
     """Return the error for a name that matches no run."""
     names = sorted({f"{run.parent.parent.name}/{run.parent.name}" for run in runs_in(home / OUTPUTS)})
     shown = f" ({', '.join(names[:8])}{' …' if len(names) > 8 else ''})" if names else ""
-    return Mistake(
-        where="command line",
-        key=key,
-        found=name,
-        allowed=f"a run's folder, SUITE/SYSTEM of a finished run{shown}, or the id of an MLflow run",
+    return typed_error(
+        key,
+        name,
+        f"a run's folder, SUITE/SYSTEM of a finished run{shown}, or the id of an MLflow run",
+        "make one: medtest run suite=SUITE model=MODEL",
         nearest=nearest_name(name, names),
-        fix="make one: medtest run suite=SUITE model=MODEL",
-    ).as_error()
+    )
 
 
 def _only(folder: Path, name: str, key: str) -> Path:
@@ -88,9 +83,7 @@ def _only(folder: Path, name: str, key: str) -> Path:
     )
     if not runs and folder.resolve().parent.name == VIEWS:
         allowed = f"{folder.resolve().parents[1]}: all views of a run share its records, so name the run"
-    raise Mistake(
-        where="command line", key=key, found=f"{name}, with {counted(len(runs), 'run')}", allowed=allowed
-    ).as_error()
+    raise typed_error(key, f"{name}, with {counted(len(runs), 'run')}", allowed)
 
 
 def _of_mlflow(outputs: Path, run_id: str) -> Path | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from medtest.core.deferred import pd
-from medtest.core.errors import Mistake
+from medtest.core.errors import Mistake, typed_mistake
 from medtest.report.compared.unlike import differences
 from medtest.report.pages.material import Material, read_run
 from medtest.results.gating.conditions import (
@@ -137,12 +137,11 @@ def no_shared_case(first: str, second: str, common: Common, *, key: str = "runs"
     words = f"{first} ({first_count:,} cases) and {second} ({second_count:,} cases), which share no judged case"
     if common.unlike:
         words += f"; {common.unlike:,} cases have the same address but different images or questions"
-    return Mistake(
-        where="command line",
-        key=key,
-        found=words,
-        allowed="runs with the same source cases, relations, preparation and seed",
-        fix="run both under one suite: medtest run suite=SUITE model=[A,B]",
+    return typed_mistake(
+        key,
+        words,
+        "runs with the same source cases, relations, preparation and seed",
+        "run both under one suite: medtest run suite=SUITE model=[A,B]",
     )
 
 

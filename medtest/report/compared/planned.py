@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from medtest.core.cases import UNCHANGED
-from medtest.core.errors import Mistake
+from medtest.core.errors import typed_error
 from medtest.report.charts.heat import percent
 from medtest.report.compared.named import run_here
 from medtest.report.compared.pairs import no_shared_case
@@ -77,12 +77,9 @@ def expected_differences(
     if differences is None and len(records) == 2:
         raise no_shared_case(called[0], called[1], common_cases(records), key=key).as_error()
     if differences is None:
-        raise Mistake(
-            where="command line",
-            key=key,
-            found=f"{like[0]}, which has no case judged by {primary.score}",
-            allowed="a run of a suite with this criterion",
-        ).as_error()
+        raise typed_error(
+            key, f"{like[0]}, which has no case judged by {primary.score}", "a run of a suite with this criterion"
+        )
     return differences, _origin(differences, called)
 
 

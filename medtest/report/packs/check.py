@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from medtest.core.errors import Mistake, UserMistakes
+from medtest.core.errors import Mistake, UserMistakes, typed_error
 from medtest.core.plugins import FAMILIES, parts
 from medtest.core.portable import processor_notices
 from medtest.report.packs.compare import about_cases, about_seeds, about_suite, about_systems, compare_data
@@ -108,13 +108,12 @@ def _check_suite(
     suite, invocation = loaded.suite, invocation_of(loaded)
     if invocation.data is None and needs_data(suite):
         if not facts.runs_from_data:
-            raise Mistake(
-                where="command line",
-                key="data",
-                found="nothing",
-                allowed="the folder of the images that the suite is run on",
-                fix=f"medtest check {pack.where} data=PATH",
-            ).as_error()
+            raise typed_error(
+                "data",
+                "nothing",
+                "the folder of the images that the suite is run on",
+                f"medtest check {pack.where} data=PATH",
+            )
         invocation = replace(invocation, data=pack.folder / DATA)
     seeds = read_list(pack.text(SEEDS), SeedLine, pack.where)
     cases = read_list(pack.text(FOLLOW_UPS), CaseLine, pack.where)

@@ -6,7 +6,7 @@ import json
 from pathlib import Path, PurePosixPath
 
 from medtest.core.cases import Seed, SeedRef
-from medtest.core.errors import Mistake
+from medtest.core.errors import typed_error
 from medtest.core.files.by_content import Kind, encode
 from medtest.core.files.zips import clashing, name_refused
 from medtest.report.packs.lists import SeedPlace
@@ -51,13 +51,12 @@ class PixelWriter:
         try:
             content = encode(kind, seed.image if kind == "images" or seed.expected is None else seed.expected)
         except ValueError as error:
-            raise Mistake(
-                where="command line",
-                key="images",
-                found=f"seeds that are not pictures: {error}",
-                allowed="images=true for seeds of 8-bit pictures",
-                fix="remove images=; the pack then holds their SHA-256",
-            ).as_error() from error
+            raise typed_error(
+                "images",
+                f"seeds that are not pictures: {error}",
+                "images=true for seeds of 8-bit pictures",
+                "remove images=; the pack then holds their SHA-256",
+            ) from error
         self._names.add(name)
         path = self._folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from medtest.core import __version__
-from medtest.core.errors import MedtestError, Mistake, UserMistakes
+from medtest.core.errors import MedtestError, Mistake, UserMistakes, typed_error
 from medtest.report.packs.contents import (
     DATA,
     FOLLOW_UPS,
@@ -93,7 +93,7 @@ def pack_suite(
     if images:
         check_images(suite.privacy)
     if invocation.only != Selection():
-        raise Mistake(where="command line", key="only", found="a selection", allowed="limit=N").as_error()
+        raise typed_error("only", "a selection", "limit=N")
     with TemporaryDirectory(prefix="medtest-pack-") as scratch, output_problems(to):
         stage = Path(scratch)
         surveyor = Surveyor(suite, invocation)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import mkdtemp
 
-from medtest.core.errors import Mistake, OutputProblem
+from medtest.core.errors import OutputProblem, typed_error
 from medtest.core.files import file_sha256
 from medtest.core.files.zips import RefusedZip, write_zip
 from medtest.runner.folder import output_problems, sync_folder, sync_tree, writing
@@ -22,15 +22,9 @@ def check_target(to: Path, key: str) -> None:
         UserMistakes: The target exists, or its parent folder does not.
     """
     if to.exists() or to.is_symlink():
-        raise Mistake(
-            where="command line",
-            key=key,
-            found=f"{to}, which exists",
-            allowed="a new name",
-            fix=f"move it aside, or choose another {key}=",
-        ).as_error()
+        raise typed_error(key, f"{to}, which exists", "a new name", f"move it aside, or choose another {key}=")
     if not to.absolute().parent.is_dir():
-        raise Mistake(where="command line", key=key, found=str(to), allowed="a name in an existing folder").as_error()
+        raise typed_error(key, str(to), "a name in an existing folder")
 
 
 def write_pack(stage: Path, to: Path) -> tuple[str, int]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from medtest.core.errors import Mistake, UserMistakes, nearest_name
+from medtest.core.errors import UserMistakes, nearest_name, typed_error
 from medtest.core.tasks.base import Task
 from medtest.report.pages.material import read_run
 from medtest.results.records.judged import make_columns
@@ -48,13 +48,12 @@ def find_reference(name: str, *, suite: Suite, home: Path, folders: Mapping[str,
         if below:
             return max(below, key=lambda run: (run / RECORDS).stat().st_mtime)
     names = list(folders)
-    raise Mistake(
-        where="command line",
-        key=KEY,
-        found=name,
-        allowed=f"a system of this run ({', '.join(names)}), one that ran under {suite.name}, or a run's folder",
+    raise typed_error(
+        KEY,
+        name,
+        f"a system of this run ({', '.join(names)}), one that ran under {suite.name}, or a run's folder",
         nearest=nearest_name(name, names),
-    ).as_error()
+    )
 
 
 def read_reference(folder: Path, task: Task, asked: CaseSet | None = None) -> Any:
@@ -78,4 +77,4 @@ def runs_in(folder: Path) -> list[Path]:
 
 
 def _mistake(found: str, allowed: str, fix: str = "") -> UserMistakes:
-    return Mistake(where="command line", key=KEY, found=found, allowed=allowed, fix=fix).as_error()
+    return typed_error(KEY, found, allowed, fix)

@@ -6,7 +6,7 @@ import importlib.util
 import re
 from pathlib import Path
 
-from medtest.core.errors import Mistake, UserMistakes
+from medtest.core.errors import Mistake, UserMistakes, typed_mistake
 from medtest.suite.model import ClusterSettings
 from medtest.suite.schema import ExecutorBlock
 
@@ -47,4 +47,4 @@ def cluster_of(options: ExecutorBlock) -> ClusterSettings | None:
 
 
 def _mistake(key: str, actual: str, allowed: str, fix: str) -> Mistake:
-    return Mistake(where="command line", key=key, found=actual, allowed=allowed, fix=fix)
+    return typed_mistake(key, actual, allowed, fix)

@@ -8,7 +8,7 @@ import time
 from dataclasses import replace
 from typing import Any, Protocol
 
-from medtest.core.errors import Mistake
+from medtest.core.errors import typed_error
 from medtest.runner.cluster.talk import (
     BridgeCommand,
     BridgeJob,
@@ -80,13 +80,12 @@ class Connection:
         answer = self._start()
         if isinstance(answer, NoCluster):
             address = self._job.address
-            raise Mistake(
-                where="command line",
-                key="executor.address" if address else "executor",
-                found=f"{address or 'ray'}: {answer.found}",
-                allowed="auto, or HOST:PORT of a cluster that answers" if address else "",
-                fix=answer.fix,
-            ).as_error()
+            raise typed_error(
+                "executor.address" if address else "executor",
+                f"{address or 'ray'}: {answer.found}",
+                "auto, or HOST:PORT of a cluster that answers" if address else "",
+                answer.fix,
+            )
         self._take(answer)
         self._thread = threading.Thread(target=self._run, name="cluster", daemon=True)
         self._thread.start()

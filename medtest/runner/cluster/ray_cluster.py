@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from medtest.core.errors import MedtestError, Mistake
+from medtest.core.errors import MedtestError, typed_error
 from medtest.runner.cluster.connection import Connection, amount, nodes_in_words
 from medtest.runner.cluster.node import code_sha256, versions
 from medtest.runner.cluster.ray_worker import RayWorker
@@ -100,7 +100,7 @@ class RayCluster(Workplace):
         self.start_seconds, self.joined_at = joined.seconds, time.monotonic()
         self._seen = self._seen or joined.seen
         if not joined.seen.room:
-            raise self._mistake(
+            raise typed_error(
                 "executor",
                 f"{nodes_in_words(joined.seen)} in all",
                 f"nodes with {self._demand()} for each worker",
@@ -110,9 +110,6 @@ class RayCluster(Workplace):
     def _demand(self) -> str:
         gpus = f" and {amount(self._settings.gpus, 'GPU')}" if self._settings.gpus else ""
         return f"{amount(self._settings.cpus, 'CPU')}{gpus}"
-
-    def _mistake(self, key: str, actual: str, allowed: str, fix: str) -> MedtestError:
-        return Mistake(where="command line", key=key, found=actual, allowed=allowed, fix=fix).as_error()
 
     # ------------------------------------------------------------------------------------------- interface of a
     # workplace
@@ -130,7 +127,7 @@ class RayCluster(Workplace):
         """Return ``cuda:0`` if each worker has GPUs (Ray shows it no others), else ``cpu``."""
         if not needed or not self._settings.gpus:
             if needed and requested.startswith("cuda"):
-                raise self._mistake(
+                raise typed_error(
                     "executor.gpus", "0", "at least a part of one", f"device={requested} needs executor.gpus=1."
                 )
             return "cpu"

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from medtest.core.errors import Mistake, OutputProblem, UserMistakes, nearest_name
+from medtest.core.errors import Mistake, OutputProblem, UserMistakes, nearest_name, typed_error, typed_mistake
 from medtest.core.files.by_content import Kind
 from medtest.runner.folder import output_problems, writing, writing_text
 from medtest.runner.followups.entry import Entry
@@ -258,11 +258,10 @@ def _check_choice(store: FollowUpStore, suite: str, chosen: dict[str, Any]) -> N
     }
     words = {"datasets": "--dataset", "relations": "--relation", "severities": "--severity"}
     mistakes = [
-        Mistake(
-            where="command line",
-            key=words[kind],
-            found=str(name),
-            allowed=", ".join(map(str, existing[kind])) or "none",
+        typed_mistake(
+            words[kind],
+            str(name),
+            ", ".join(map(str, existing[kind])) or "none",
             nearest=nearest_name(str(name), map(str, existing[kind])),
         )
         for kind, names in chosen.items()
@@ -288,9 +287,6 @@ def _check_folder(to: Path, suite: str, chosen: dict[str, Any]) -> None:
             return
     except OSError as error:
         raise OutputProblem(f"{to.name} cannot be read: {error.strerror or error}") from error
-    raise Mistake(
-        where="command line",
-        key="--to",
-        found=f"{to.name}, which holds something else",
-        allowed="a new folder, or one that an export of the same choice began",
-    ).as_error()
+    raise typed_error(
+        "--to", f"{to.name}, which holds something else", "a new folder, or one that an export of the same choice began"
+    )

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from medtest.core.cases import Address, FollowUp, Json, PreparedSeed, SeedRef
-from medtest.core.errors import MedtestError, Mistake, UserMistakes
+from medtest.core.errors import MedtestError, Mistake, UserMistakes, typed_error
 from medtest.core.files import read_object
 from medtest.preparation import REVISION as PREPARATION_REVISION
 from medtest.relations.base import CraftedRelation
@@ -55,13 +55,12 @@ def crafting_system(suite: Suite, relation: str) -> PartPlan:
         return crafter
     if len(suite.systems) > 1:
         names = [plan.id for plan in suite.systems]
-        raise Mistake(
-            where="command line",
-            key="model",
-            found=f"{len(names)} systems, each with follow-ups of {relation} that were crafted on it",
-            allowed=f"one of {', '.join(names)}",
-            fix=f"Choose one: model={names[0]}",
-        ).as_error()
+        raise typed_error(
+            "model",
+            f"{len(names)} systems, each with follow-ups of {relation} that were crafted on it",
+            f"one of {', '.join(names)}",
+            f"Choose one: model={names[0]}",
+        )
     return suite.systems[0]
 
 
@@ -286,7 +285,7 @@ def crafted_again(
 def refusal(reason: str, verdict: str, address: Address) -> MedtestError:
     """Return the error for a case without a follow-up: a user's mistake if it was skipped."""
     if verdict == "SKIP":
-        return Mistake(where="command line", key="address", found=f"a skipped case: {reason}").as_error()
+        return typed_error("address", f"a skipped case: {reason}")
     return MedtestError(f"{address}: {reason}")
 
 

@@ -12,7 +12,7 @@ import cv2
 import numpy as np
 
 from medtest.core.cases import Address, Image, ReasonCode
-from medtest.core.errors import MedtestError, Mistake, OutputProblem, UserMistakes
+from medtest.core.errors import MedtestError, Mistake, OutputProblem, UserMistakes, typed_error
 from medtest.runner.folder import output_problems, writing, writing_text
 from medtest.runner.records.rows import params_text
 from medtest.runner.replaying.crafted_runs import crafted_facts, read_from_runs
@@ -243,9 +243,8 @@ def _rows(path: Path) -> list[dict[str, str]]:
 
 
 def _other_folder(folder: Path) -> UserMistakes:
-    return Mistake(
-        where="command line",
-        key="to",
-        found=f"{folder}, which holds other files or other follow-ups",
-        allowed="a new folder, or one that an earlier export of the same suite and data began",
-    ).as_error()
+    return typed_error(
+        "to",
+        f"{folder}, which holds other files or other follow-ups",
+        "a new folder, or one that an earlier export of the same suite and data began",
+    )

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from medtest.api.drawn.store import pixels_of
 from medtest.core.cases import UNCHANGED, Address, Image, Prompt, image_sha256
-from medtest.core.errors import MedtestError, Mistake, UserMistakes
+from medtest.core.errors import MedtestError, Mistake, UserMistakes, typed_error
 from medtest.core.files.images import BadFileError, read_bytes
 from medtest.core.files.walk import file_below, files_below
 from medtest.core.files.written import WrittenFiles
@@ -138,12 +138,11 @@ def write_prompts(exported: ExportedPrompts, to: Path) -> None:
     written = WrittenFiles(to)
     written.check(files, "file")
     if before.is_file() and before.read_bytes() != files[EXPORTED]:
-        raise Mistake(
-            where="command line",
-            key="file",
-            found=f"{to}, which holds the prompts of another plan",
-            allowed="a new folder, since pictures of the earlier prompts would match none of these",
-        ).as_error()
+        raise typed_error(
+            "file",
+            f"{to}, which holds the prompts of another plan",
+            "a new folder, since pictures of the earlier prompts would match none of these",
+        )
     with output_problems(before):
         written.write(files)
 
@@ -209,12 +208,11 @@ def import_pictures(exported: Path, pictures: Path, names: Path | None = None) -
             values = (row["address"], file if sha256 else "", words_sha256(row["prompt"]))
             table.append(dict(zip(TABLE_COLUMNS, values, strict=True)))
     if not matched.files:
-        raise Mistake(
-            where="command line",
-            key="pictures",
-            found=f"{pictures} (no picture of these prompts)",
-            allowed=f"files named after the column file of {EXPORTED}, such as {rows[0]['file']}.png",
-        ).as_error()
+        raise typed_error(
+            "pictures",
+            f"{pictures} (no picture of these prompts)",
+            f"files named after the column file of {EXPORTED}, such as {rows[0]['file']}.png",
+        )
     matched.alike = [name for name, values in hashes.items() if len(values) > 1 and len(set(values)) == 1]
     written = WrittenFiles(exported)
     written.check([TABLE], "file")
@@ -236,7 +234,7 @@ def _read(path: Path, columns: tuple[str, ...], key: str) -> list[dict[str, str]
 def _unusable(key: str, problem: str, columns: tuple[str, ...]) -> UserMistakes:
     allowed = f"a CSV file with the columns {', '.join(columns)}"
     fix = "medtest prompts export suite=t2i file=FOLDER" if key == "file" else ""
-    return Mistake(where="command line", key=key, found=problem, allowed=allowed, fix=fix).as_error()
+    return typed_error(key, problem, allowed, fix)
 
 
 def _places(folder: Path, names: Path | None, ids: set[str], matched: MatchedPictures) -> dict[tuple[str, int], str]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from medtest.core.address import stem_text
 from medtest.core.cases import SOURCE, Address, Image, Mask, Params, PreparedSeed, Prompt, SeedRef
-from medtest.core.errors import MedtestError, Mistake, UserMistakes, nearest_name
+from medtest.core.errors import MedtestError, UserMistakes, nearest_name, typed_error
 from medtest.core.tasks.base import task_of
 from medtest.relations.calibration.searching.queries import query_at
 from medtest.runner.privacy.rules import ShownNames
@@ -227,10 +227,6 @@ def _case(parts: Parts, ref: SeedRef, key: tuple[str, int, int, int]) -> int:
 
 
 def _unknown(kind: str, name: str, allowed: str, names: Any) -> UserMistakes:
-    return Mistake(
-        where="command line",
-        key="address",
-        found=f"{kind} {json.dumps(name, ensure_ascii=False)}",
-        allowed=allowed,
-        nearest=nearest_name(name, names),
-    ).as_error()
+    return typed_error(
+        "address", f"{kind} {json.dumps(name, ensure_ascii=False)}", allowed, nearest=nearest_name(name, names)
+    )

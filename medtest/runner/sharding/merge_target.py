@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from medtest.core.errors import Mistake
+from medtest.core.errors import typed_error
 from medtest.core.files import read_object
 from medtest.core.records import KEY_COLUMNS, PICTURES
 from medtest.runner.folder import OUTPUTS, PRIVATE, RECORDS, RUN_FILE, SHARD_FOLDERS, FolderLock, system_folder
@@ -36,13 +36,12 @@ def choose_target(parts: Sequence[ShardPart], home: Path, out: Path | None) -> P
     first = parts[0].run
     folder = _folder_at_home(parts, home) if out is None else out.expanduser().resolve()
     if problem := _foreign_reason(folder, parts):
-        raise Mistake(
-            where="command line",
-            key="FOLDER" if out is None else "--out",
-            found=f"{folder}, {problem}",
-            allowed=f"a new folder, an empty one, or that of the run {first['digest']}",
-            fix="choose another --out; nothing was written",
-        ).as_error()
+        raise typed_error(
+            "FOLDER" if out is None else "--out",
+            f"{folder}, {problem}",
+            f"a new folder, an empty one, or that of the run {first['digest']}",
+            "choose another --out; nothing was written",
+        )
     return folder
 
 

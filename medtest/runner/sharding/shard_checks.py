@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from medtest.core.errors import Mistake, UserMistakes
+from medtest.core.errors import Mistake, UserMistakes, typed_mistake
 from medtest.core.files import read_object
 from medtest.runner.folder import RECORDS, RUN_FILE, SHARD_FOLDERS
 from medtest.runner.records.parts import PartAccount
@@ -203,4 +203,4 @@ def _unfinished(parts: Sequence[ShardPart]) -> Iterator[Mistake]:
 
 def folder_mistake(problem: str, allowed: str, fix: str = "") -> Mistake:
     """Return the mistake for a typed folder."""
-    return Mistake(where="command line", key="FOLDER", found=problem, allowed=allowed, fix=fix)
+    return typed_mistake("FOLDER", problem, allowed, fix)

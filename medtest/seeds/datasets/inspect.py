@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from medtest.core.errors import UserMistakes, typed_mistake
+from medtest.core.errors import UserMistakes, typed_error
 from medtest.core.files.images import BadFileError
 from medtest.seeds.base import SeedProblem
 from medtest.seeds.datasets.base import Found, recognise
@@ -92,7 +92,7 @@ def inspect_path(path: Path, *, progress: Progress | None = None, pixel_seconds:
     except (BadFileError, LayoutError, OSError) as error:
         reason = f"{shown(path)} {error.strerror if isinstance(error, OSError) else error}"
         allowed = "a folder with images, or an archive (.zip, .tar, .tar.gz …)"
-        raise typed_mistake("PATH", reason, allowed).as_error() from error
+        raise typed_error("PATH", reason, allowed) from error
 
 
 def _inspect_archive(path: Path) -> Inspection:

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import ClassVar
 
 from medtest.core.cases import Seed, SeedRef
-from medtest.core.errors import Mistake, UserMistakes, nearest_name, typed_mistake
+from medtest.core.errors import Mistake, UserMistakes, nearest_name, typed_error
 from medtest.core.plugins import PartSettings
 from medtest.seeds.base import SeedProblem
 from medtest.seeds.datasets.known import coverage, known_datasets
@@ -70,11 +70,11 @@ class ImageMaskFolders(FolderSource):
     def _avoid_root(self) -> Path:
         folder = Path(self.settings.avoid).expanduser()
         if not folder.is_dir():
-            raise typed_mistake(
+            raise typed_error(
                 f"seeds.{self.dataset}.avoid",
                 f"{shown(folder)} is not a folder",
                 "a folder of rough masks named like the images",
-            ).as_error()
+            )
         return folder
 
     def _look(self, root: Path, listing: Listing) -> None:

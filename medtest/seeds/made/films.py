@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from medtest.core.cases import ImageSpec, Seed, SeedRef
-from medtest.core.errors import Mistake, UserMistakes, typed_mistake
+from medtest.core.errors import Mistake, UserMistakes, typed_error
 from medtest.core.files import file_sha256, json_sha256
 from medtest.core.files.images import BadFileError, read_bytes, read_size
 from medtest.core.files.links import broken, is_broken
@@ -259,4 +259,4 @@ def _grey(content: bytes) -> NDArray[np.uint8]:
 
 
 def _wrong(problem: str) -> UserMistakes:
-    return typed_mistake("data", problem, FORM).as_error()
+    return typed_error("data", problem, FORM)

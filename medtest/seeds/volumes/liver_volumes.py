@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from medtest.core.cases import ImageSpec, Seed, SeedRef
-from medtest.core.errors import Mistake, UserMistakes, typed_mistake
+from medtest.core.errors import Mistake, UserMistakes, typed_error
 from medtest.core.files import file_sha256
 from medtest.core.files.images import BadFileError
 from medtest.core.files.links import is_broken
@@ -193,7 +193,7 @@ class LiverVolumes(SeedSource):
 
     def _root(self) -> Path:
         if self.root is None:
-            raise typed_mistake("data", "nothing", fix="data=PATH").as_error()
+            raise typed_error("data", "nothing", fix="data=PATH")
         return self.root
 
 

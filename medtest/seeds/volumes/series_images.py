@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from medtest.core.cases import Image, ImageSpec, Seed, SeedRef
-from medtest.core.errors import MedtestError, Mistake, UserMistakes, nearest_name, typed_mistake
+from medtest.core.errors import MedtestError, Mistake, UserMistakes, nearest_name, typed_error
 from medtest.core.files import json_sha256
 from medtest.core.files.images import MOST_PIXELS, BadFileError, decode_size, read_bytes
 from medtest.core.files.walk import DEEPEST, walk
@@ -188,7 +188,7 @@ def _is_picture(name: str) -> bool:
 
 def _data_mistake(problem: str) -> UserMistakes:
     allowed = "a folder of pictures (PNG, JPEG, TIFF, BMP, WebP)"
-    return typed_mistake("data", problem, allowed).as_error()
+    return typed_error("data", problem, allowed)
 
 
 def _decoded(content: bytes) -> NDArray[Any]:

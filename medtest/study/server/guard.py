@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from medtest.core.errors import Mistake
+from medtest.core.errors import typed_error
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -82,7 +82,7 @@ def site_of(host: str, port: int, url: str = "") -> Site:
         )
     if host not in ("127.0.0.1", "localhost", "::1"):
         fix = "say what annotators type: --url https://study.example.org (a proxy with TLS in front, see docs)"
-        raise Mistake(where="command line", key="--host", found=host, allowed="127.0.0.1", fix=fix).as_error()
+        raise typed_error("--host", host, "127.0.0.1", fix)
     shown = f"[{host}]" if ":" in host else host
     hosts = {f"{name}:{port}" for name in _LOOPBACK} | (set(_LOOPBACK) if port == 80 else set())
     return Site(
@@ -107,7 +107,7 @@ def _typed(url: str) -> tuple[str, str]:
         good, port = False, None
     if not good or parts.path.strip("/") or parts.query or parts.fragment:
         allowed = "https://host or https://host:port, without a path"
-        raise Mistake(where="command line", key="--url", found=url, allowed=allowed).as_error()
+        raise typed_error("--url", url, allowed)
     name = parts.netloc.lower()
     return parts.scheme, name.rpartition(":")[0] if port == _PORTS[parts.scheme] else name
 

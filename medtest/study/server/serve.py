@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from socket import AF_INET, AF_INET6, create_server, socket
 from typing import TYPE_CHECKING
 
-from medtest.core.errors import Mistake
+from medtest.core.errors import typed_error
 from medtest.study.server.guard import Site
 from medtest.study.server.web import build_app
 from medtest.study.store import StudyStore
@@ -64,9 +64,7 @@ def listening(host: str, port: int) -> Iterator[socket]:
         reason = (error.strerror or str(error)).partition(" (while")[0].lower()
         wrong = f"{host}:{port} ({reason})"
         fix = f"another --port, e.g. {port + 1 if port < 65535 else 8765}"
-        raise Mistake(
-            where="command line", key="--port", found=wrong, allowed="a free port of this machine", fix=fix
-        ).as_error() from error
+        raise typed_error("--port", wrong, "a free port of this machine", fix) from error
     with listener:
         yield listener
 

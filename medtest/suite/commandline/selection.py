@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from medtest.core.cases import UNCHANGED, SeedRef
-from medtest.core.errors import Mistake, UserMistakes, nearest_name, typed_mistake
+from medtest.core.errors import Mistake, UserMistakes, nearest_name, typed_error, typed_mistake
 from medtest.suite.model import Selection
 from medtest.suite.reading.safety import short
 
@@ -123,4 +123,4 @@ def nothing_chosen(only: Selection) -> UserMistakes:
         *(f"question:{name}" for name in sorted(only.questions)),
     ]
     fix = "plan=true without only= shows relations and severities; relations in published mode have severity 0"
-    return typed_mistake("only", ", ".join(items) or "nothing", "a selection with at least one case", fix).as_error()
+    return typed_error("only", ", ".join(items) or "nothing", "a selection with at least one case", fix)

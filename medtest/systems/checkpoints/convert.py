@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from medtest.core.errors import MedtestError, Mistake, UserMistakes
+from medtest.core.errors import MedtestError, Mistake, UserMistakes, typed_mistake
 from medtest.systems.checkpoints.checkpoint import draft_of
 from medtest.systems.checkpoints.unpickle import MARK
 from medtest.systems.files import cached_sha256, file_mistakes, user_path
@@ -78,14 +78,14 @@ def _target_mistakes(source: str, target: str, overwrite: bool) -> list[Mistake]
     new = user_path(target)
     key = "OUT"
     if new.suffix.lower() not in TARGETS:
-        return [Mistake(where="command line", key=key, found=target, allowed=f"a file ({', '.join(TARGETS)})")]
+        return [typed_mistake(key, target, f"a file ({', '.join(TARGETS)})")]
     if new.exists() and user_path(source).exists() and new.samefile(user_path(source)):
-        return [Mistake(where="command line", key=key, found=target, allowed="another file than the old one")]
+        return [typed_mistake(key, target, "another file than the old one")]
     if new.exists() and not overwrite:
         problem = f"{target} (it already exists)"
-        return [Mistake(where="command line", key=key, found=problem, fix="choose another name, or add --overwrite")]
+        return [typed_mistake(key, problem, fix="choose another name, or add --overwrite")]
     if not new.parent.is_dir():
-        return [Mistake(where="command line", key=key, found=f"{target} (there is no such folder)")]
+        return [typed_mistake(key, f"{target} (there is no such folder)")]
     return []
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from medtest.core.cases import Classes
-from medtest.core.errors import Mistake, nearest_name
+from medtest.core.errors import nearest_name, typed_error
 from medtest.phantoms.classes import CAPSULE, CHEST, DERMOSCOPY, FUNDUS
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def kind_of(name: str) -> ClassifierFamily:
     if name not in KINDS:
         allowed = ", ".join(KINDS)
         near = nearest_name(name, KINDS)
-        raise Mistake(where="command line", key="network", found=name, allowed=allowed, nearest=near).as_error()
+        raise typed_error("network", name, allowed, nearest=near)
     return KINDS[name]
 
 

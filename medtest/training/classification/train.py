@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medtest.core.deferred import torch
-from medtest.core.errors import MedtestError, Mistake
+from medtest.core.errors import MedtestError, typed_error
 from medtest.training.classification.cases import (
     LabelledCase,
     LabelledSet,
@@ -85,7 +85,7 @@ def training_cases(options: ClassificationOptions, kind: ClassifierFamily, folde
     if bool(options.phantoms) == bool(options.suite):
         fix = "add --phantoms 2000, or --suite NAME --data FOLDER"
         problem = "both phantoms and a suite" if options.phantoms else "nothing to train on"
-        raise Mistake(where="command line", key="--phantoms", found=problem, allowed="one of two", fix=fix).as_error()
+        raise typed_error("--phantoms", problem, "one of two", fix)
     if options.phantoms:
         from importlib import import_module
 
@@ -107,7 +107,7 @@ def _from_suite(options: ClassificationOptions, kind: ClassifierFamily, folder: 
     suite = load(options.suite or "", overrides).suite
     if not suite.task.labels:
         allowed = "a suite whose seeds have labels"
-        raise Mistake(where="command line", key="--suite", found=suite.name, allowed=allowed).as_error()
+        raise typed_error("--suite", suite.name, allowed)
     sources = suite.build_seeds(options.data)
     class_lists: list[Classes] = []
     for source in sources:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from medtest.core.errors import Mistake
+from medtest.core.errors import typed_error
 from medtest.training.classification.families import StepLoss, logits_of
 from medtest.training.defences.attack import attacked, draw, network_inputs, start_noise, truth_loss
 from medtest.training.defences.defence import Defence
@@ -41,13 +41,12 @@ def check_labels(defence: Defence | None, *, multi: bool, family: str) -> None:
         UserMistakes: The defence is rejected.
     """
     if defence is not None and multi and defence.single_label:
-        raise Mistake(
-            where="command line",
-            key="defence",
-            found=f"{defence.name} for {family}, of whose labels several may hold",
-            allowed="standard, mpadvt",
-            fix="its regularisation is of one true class (eq. 7 and 8 of the paper, whose table 5 has none of CheXNet)",
-        ).as_error()
+        raise typed_error(
+            "defence",
+            f"{defence.name} for {family}, of whose labels several may hold",
+            "standard, mpadvt",
+            "its regularisation is of one true class (eq. 7 and 8 of the paper, whose table 5 has none of CheXNet)",
+        )
 
 
 class DefendedLoss:

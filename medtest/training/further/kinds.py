@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from medtest.core.errors import Mistake
+from medtest.core.errors import typed_error
 
 if TYPE_CHECKING:
     from medtest.runner.units.parts import Parts
@@ -44,7 +44,7 @@ class MaskKind:
         from medtest.training.further.material import training_suite
 
         if phantoms:
-            raise Mistake(where="command line", key="phantoms", found=str(phantoms), allowed="a classifier").as_error()
+            raise typed_error("phantoms", str(phantoms), "a classifier")
         return training_suite(suite)
 
     def material(

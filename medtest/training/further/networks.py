@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from medtest.core.errors import MedtestError, Mistake, UserMistakes, nearest_name
+from medtest.core.errors import MedtestError, UserMistakes, nearest_name, typed_error
 from medtest.core.files.tensors import replacing
 from medtest.core.plugins import part, parts
 from medtest.systems.files import cached_sha256, file_mistakes, user_path
@@ -68,13 +68,7 @@ def check_family(model: str, *, others: Sequence[str] = ()) -> None:
     """
     names = (*families(), *others)
     if model not in names:
-        raise Mistake(
-            where="command line",
-            key="model",
-            found=repr(model),
-            allowed=", ".join(names),
-            nearest=nearest_name(model, names),
-        ).as_error()
+        raise typed_error("model", repr(model), ", ".join(names), nearest=nearest_name(model, names))
 
 
 def open_start(model: str, source: str, *, settings: Mapping[str, Any] | None = None) -> StartingPoint:
@@ -160,9 +154,7 @@ def _weights_file(source: str) -> Path:
         files = sorted(path.glob("*.safetensors"))
         if len(files) != 1:
             problem = f"{path.name}, a folder with {len(files)} .safetensors files"
-            raise Mistake(
-                where="command line", key="from", found=problem, allowed="a folder with one, or a file"
-            ).as_error()
+            raise typed_error("from", problem, "a folder with one, or a file")
         return files[0]
     mistakes = file_mistakes(source, where="command line", key="from")
     if mistakes:
@@ -181,12 +173,9 @@ def trained_as(start: StartingPoint, recipe: Recipe) -> StartingPoint:
     size, defence = getattr(recipe, "size", None), getattr(recipe, "defence", None)
     if start.info is None:
         if size is not None and defence is not None:
-            raise Mistake(
-                where="command line",
-                key="recipe.size",
-                found=str(size),
-                allowed=f"null: a published checkpoint does not say its side, which is {start.size}",
-            ).as_error()
+            raise typed_error(
+                "recipe.size", str(size), f"null: a published checkpoint does not say its side, which is {start.size}"
+            )
         return start
     info = start.info
     if defence is not None:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.core.cases import Classes, SeedRef
-from medtest.core.errors import MedtestError, Mistake, nearest_name
+from medtest.core.errors import MedtestError, Mistake, nearest_name, typed_error
 from medtest.runner.units.parts import Parts
 from medtest.suite.model import Suite
 from medtest.training.classification.cases import LabelledCase, LabelledSet, Pixels, keep
@@ -38,7 +38,7 @@ def suite_on(suite: Suite, *, phantoms: int = 0, dataset: str = "") -> Suite:
     names = [plan.id for plan in suite.seeds]
     if dataset not in names:
         near = nearest_name(dataset, names)
-        raise Mistake(where="command line", key="on", found=dataset, allowed=", ".join(names), nearest=near).as_error()
+        raise typed_error("on", dataset, ", ".join(names), nearest=near)
     return replace(suite, seeds=tuple(plan for plan in suite.seeds if plan.id == dataset))
 
 
@@ -51,7 +51,7 @@ def side_of(suite: Suite) -> int:
     side = suite.prepare.size
     if not suite.task.labels:
         allowed = "a suite whose seeds have labels"
-        raise Mistake(where="command line", key="suite", found=suite.name, allowed=allowed).as_error()
+        raise typed_error("suite", suite.name, allowed)
     if side is None:
         fix = "a generator is built for images of one side: prepare: {size: 224}"
         raise Mistake(

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, get_args
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from medtest.core.errors import Mistake, UserMistakes, nearest_name
+from medtest.core.errors import Mistake, UserMistakes, nearest_name, typed_error
 
 _MAX_BYTES = 200_000
 Model = TypeVar("Model", bound=BaseModel)
@@ -43,7 +43,7 @@ def load_file(
     if not is_path:
         if name not in names:
             allowed = f"{', '.join(names)}, or the path of a YAML file"
-            raise mistake(key, repr(name), allowed, nearest=nearest_name(name, names))
+            raise typed_error(key, repr(name), allowed, nearest=nearest_name(name, names))
         path = folder / f"{name}.yaml"
     values = _read(path, key)
     for changed, value in (changes or {}).items():
@@ -65,7 +65,7 @@ def typed_changes(changes: Iterable[str], *, key: str = "--change") -> dict[str,
     for change in changes:
         name, equals, text = change.partition("=")
         if not equals or not name:
-            raise mistake(key, change, "KEY=VALUE, for example optimizer.rate=1e-3")
+            raise typed_error(key, change, "KEY=VALUE, for example optimizer.rate=1e-3")
         overrides[name] = typed_value(text)
     return overrides
 
@@ -84,22 +84,17 @@ def typed_value(text: str) -> Any:
         return plain
 
 
-def mistake(key: str, typed: str, allowed: str, nearest: str | None = None) -> UserMistakes:
-    """Return the error for one wrong key of the command line."""
-    return Mistake(where="command line", key=key, found=typed, allowed=allowed, nearest=nearest).as_error()
-
-
 def _read(path: Path, key: str) -> dict[str, Any]:
     try:
         if path.stat().st_size > _MAX_BYTES:
-            raise mistake(key, f"{path.name}, {path.stat().st_size} bytes", f"at most {_MAX_BYTES} bytes")
+            raise typed_error(key, f"{path.name}, {path.stat().st_size} bytes", f"at most {_MAX_BYTES} bytes")
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        raise mistake(key, f"{path.name} ({error})", "a YAML file that can be read") from error
+        raise typed_error(key, f"{path.name} ({error})", "a YAML file that can be read") from error
     except yaml.YAMLError as error:
-        raise mistake(key, f"{path.name}: {' '.join(str(error).split())[:200]}", "YAML") from error
+        raise typed_error(key, f"{path.name}: {' '.join(str(error).split())[:200]}", "YAML") from error
     if not isinstance(content, dict):
-        raise mistake(key, f"{path.name} holds {type(content).__name__}", "a table of keys and values")
+        raise typed_error(key, f"{path.name} holds {type(content).__name__}", "a table of keys and values")
     return {str(name): value for name, value in content.items()}
 
 

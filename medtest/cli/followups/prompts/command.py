@@ -14,9 +14,9 @@ from rich.console import Console
 from medtest.cli.followups.prompts.geneval import geneval
 from medtest.cli.followups.prompts.review import review
 from medtest.cli.terminal import GroupedCommands, console, say
-from medtest.cli.typed import ConfigDirs, Tokens, mistake, own_keys, split_tokens
+from medtest.cli.typed import ConfigDirs, Tokens, own_keys, split_tokens
 from medtest.core.cases import UNCHANGED
-from medtest.core.errors import nearest_name
+from medtest.core.errors import nearest_name, typed_error
 
 app = typer.Typer(cls=GroupedCommands, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -52,7 +52,7 @@ def export(tokens: Tokens, config_dir: ConfigDirs = None) -> None:
     name, overrides, own, words = split_tokens(tokens, "file", "pictures")
     if words or not own.get("file"):
         example = "medtest prompts export suite=t2i file=DIR"
-        raise mistake("file", found=" ".join(words) or "none", allowed="file=DIR", fix=example)
+        raise typed_error("file", found=" ".join(words) or "none", allowed="file=DIR", fix=example)
     pictures = _pictures(own.get("pictures", str(PICTURES)))
     overrides = [token for token in overrides if not token.startswith("model=")]
     with own_keys("file", "pictures"):
@@ -77,7 +77,7 @@ def export(tokens: Tokens, config_dir: ConfigDirs = None) -> None:
 
 def _pictures(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= _MOST_PICTURES:
-        raise mistake("pictures", text, f"pictures of each prompt, 1 to {_MOST_PICTURES}")
+        raise typed_error("pictures", text, f"pictures of each prompt, 1 to {_MOST_PICTURES}")
     return int(text)
 
 
@@ -127,17 +127,17 @@ def _own(tokens: Sequence[str]) -> dict[str, str]:
     for token in tokens:
         key, equals, value = token.partition("=")
         if not equals or key not in _IMPORT:
-            raise mistake(key, token, ", ".join(f"{name}=" for name in _IMPORT), nearest=nearest_name(key, _IMPORT))
+            raise typed_error(key, token, ", ".join(f"{name}=" for name in _IMPORT), nearest=nearest_name(key, _IMPORT))
         own[key] = value
     if not own.get("file"):
-        raise mistake("file", "none", "file=DIR", "medtest prompts import file=DIR")
+        raise typed_error("file", "none", "file=DIR", "medtest prompts import file=DIR")
     return own
 
 
 def _folder(text: str, key: str) -> Path:
     folder = Path(text).expanduser()
     if not folder.is_dir():
-        raise mistake(key, text, "an existing folder")
+        raise typed_error(key, text, "an existing folder")
     return folder
 
 

@@ -8,9 +8,8 @@ from typing import Annotated
 import typer
 
 from medtest.cli.terminal import console, say
-from medtest.cli.typed import mistake
 from medtest.core.cases import SOURCE
-from medtest.core.errors import nearest_name
+from medtest.core.errors import nearest_name, typed_error
 
 
 def geneval(
@@ -34,13 +33,13 @@ def geneval(
     suite_settings = Wanted.from_folder(folder)
     target = out.expanduser()
     if target.is_file() or (target.is_dir() and any(target.iterdir())):
-        raise mistake("--out", str(out), "a new or empty folder")
+        raise typed_error("--out", str(out), "a new or empty folder")
     cases = DrawnCases.of(compared_records(folder, suite_settings))
     if not cases.drawn.any():
-        raise mistake("run", run, "a run that drew pictures", "medtest run suite=t2i limit=3")
+        raise typed_error("run", run, "a run that drew pictures", "medtest run suite=t2i limit=3")
     if relation not in cases.relations:
         nearest = nearest_name(relation, cases.relations)
-        raise mistake("--relation", relation, ", ".join(cases.relations), nearest=nearest)
+        raise typed_error("--relation", relation, ", ".join(cases.relations), nearest=nearest)
     rule = rule_of(FigureSettings.of(suite_settings.judging))
     with output_problems(target):
         exported = export_geneval(cases, rule, pictures=folder / PICTURES, folder=target, relation=relation)

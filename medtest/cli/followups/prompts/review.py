@@ -12,7 +12,8 @@ from typing import Annotated
 import typer
 
 from medtest.cli.terminal import bar, console, say
-from medtest.cli.typed import Port, mistake
+from medtest.cli.typed import Port
+from medtest.core.errors import typed_error
 
 DEFAULT_PORT = 8767
 _MOST_KEPT = 4096
@@ -43,7 +44,7 @@ def review(
     out = console()
     prompts = file.expanduser()
     if not prompts.is_file():
-        raise mistake("file", str(file), "an existing file of prompts")
+        raise typed_error("file", str(file), "an existing file of prompts")
     rows, bad = read(prompts, prompts.name)
     texts = list(dict.fromkeys(row.text for row in rows))
     target = reviewed_file(prompts)
@@ -60,7 +61,7 @@ def review(
     if bad:
         say(out, f"{len(bad):,} rows hold no prompt and are left out; the first: {bad[0].place} {bad[0].reason}")
     if not texts:
-        raise mistake("file", str(file), "a file with prompts to review", "--only all shows every prompt")
+        raise typed_error("file", str(file), "a file with prompts to review", "--only all shows every prompt")
     site, token = site_of("127.0.0.1", port), secrets.token_urlsafe(24)
     with listening("127.0.0.1", port) as listener:
         count = sum(text in reviews for text in texts)

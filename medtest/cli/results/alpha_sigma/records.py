@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from medtest.cli.typed import mistake
-from medtest.core.errors import OutputProblem, nearest_name
+from medtest.core.errors import OutputProblem, nearest_name, typed_error
 from medtest.core.oracles import criteria
 from medtest.results.records.alike import check_alike
 from medtest.results.records.records_io import RECORDS, Records
@@ -52,7 +51,7 @@ def sets_of_records(
         sets = series_sets(of_suite, column, title=name, shape=shape)
         sets_of_curves += [replace(curves, lower_is_better=lower_is_better) for curves in sets]
     if not sets_of_curves:
-        raise mistake(
+        raise typed_error(
             "", "records without a relation over two scales", "runs of a suite with levels or a measured property"
         )
     return sets_of_curves
@@ -67,9 +66,9 @@ def _folders(paths: Sequence[Path]) -> list[Path]:
         elif path.is_file():
             folders.append(path.parent)
         else:
-            raise mistake("", f"{path} (no such file)", f"{RECORDS} of a run, or a folder that contains runs")
+            raise typed_error("", f"{path} (no such file)", f"{RECORDS} of a run, or a folder that contains runs")
     if not folders:
-        raise mistake(
+        raise typed_error(
             "",
             f"no {RECORDS} below {', '.join(str(path) for path in paths)}",
             "a run folder, or a folder that contains runs",
@@ -89,5 +88,5 @@ def _score(typed: str | None, suite_info: Wanted | None, records: dict[str, Reco
     names = list(dict.fromkeys(name for records_of_system in records.values() for name in records_of_system.scores))
     chosen = typed or (criteria.components(suite_info.primary.score)[0] if suite_info is not None else names[0])
     if chosen not in names:
-        raise mistake("", f"the score {chosen}", ", ".join(names), nearest=nearest_name(chosen, names))
+        raise typed_error("", f"the score {chosen}", ", ".join(names), nearest=nearest_name(chosen, names))
     return chosen

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from medtest.core.errors import MedtestError, MissingSystemLibrary, Mistake
+from medtest.core.errors import MedtestError, MissingSystemLibrary, typed_error
 
 USER = "medtest"
 _START_SECONDS = 120.0
@@ -197,13 +197,7 @@ class Postgres:
         return {} if user is None else {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
 
     def _refused(self, allowed: str) -> MedtestError:
-        return Mistake(
-            where="command line",
-            key="--folder",
-            found=str(self.folder.parent),
-            allowed=allowed,
-            fix="medtest server --folder /srv/medtest",
-        ).as_error()
+        return typed_error("--folder", str(self.folder.parent), allowed, "medtest server --folder /srv/medtest")
 
 
 def _wait_for_previous(data: Path) -> None:
