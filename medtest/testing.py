@@ -114,21 +114,17 @@ def check_relation(
             _require(bool(result), where, "NotApplicable is raised without a reason")
             continue
         _check_one(relation, seed, result, where)
-        _require(
-            _same(result, other), where, "one address gives other bytes when it is made again; draw from rng alone"
-        )
+        unequal = "one address gives other bytes when it is made again; draw from rng alone"
+        _require(_same(result, other), where, unequal)
         stored = json.loads(json.dumps(dict(result.params), allow_nan=False))
-        if isinstance(relation, CraftedRelation):
-            _require(result.crafting is not None, where, "it was crafted, and crafting does not say how")
-            replayed = _crafted(relation, fresh, stored, probe)
-        else:
-            replayed = relation.apply(fresh, stored)
+        crafted = isinstance(relation, CraftedRelation)
+        _require(not crafted or result.crafting is not None, where, "it was crafted, and crafting does not say how")
+        replayed = _applied(relation, fresh, stored, probe)
         _require(_same(result, replayed), where, "the stored parameters give other bytes; draw in sample alone")
         if address.severity != PUBLISHED_SEVERITY:
             first_scale = scales.setdefault(address.severity, result.scale)
-            _require(
-                first_scale == result.scale, where, f"the scale is {result.scale:g} and {first_scale:g} in another draw"
-            )
+            unequal = f"the scale is {result.scale:g} and {first_scale:g} in another draw"
+            _require(first_scale == result.scale, where, unequal)
     grown = [scales[severity] for severity in sorted(scales)]
     rises = all(low < high for low, high in zip([0.0, *grown], grown, strict=False))
     _require(rises or relation.group in ("floor", CONTROLS), name, f"scales do not grow from 0: {grown}")
@@ -137,7 +133,8 @@ def check_relation(
         if isinstance(result, FollowUp) and address.repeat == 0 and address.severity == max(relation.severities()):
             _check_places(relation, seed, result, probe)
     _check_pickling(relation, name)
-    _require(bool(follow_ups) or may_skip, name, f"has no room on this seed: {', '.join(_reasons(results))}")
+    reasons = sorted({result for result in results.values() if isinstance(result, str)})
+    _require(bool(follow_ups) or may_skip, name, f"has no room on this seed: {', '.join(reasons)}")
     return follow_ups
 
 
@@ -200,6 +197,12 @@ def _make(relation: Relation, seed: PreparedSeed, address: Address, probe: Probe
         return str(reason)
 
 
+def _applied(relation: Relation, seed: PreparedSeed, params: Params, probe: Probe | None) -> FollowUp:
+    if isinstance(relation, CraftedRelation):
+        return _crafted(relation, seed, params, probe)
+    return relation.apply(seed, params)
+
+
 def _crafted(relation: CraftedRelation, seed: PreparedSeed, params: Params, probe: Probe | None) -> FollowUp:
     name = type(relation).__name__
     if probe is None:
@@ -245,25 +248,17 @@ def _check_effect(relation: Relation, seed: PreparedSeed, result: FollowUp, wher
     if relation.control:
         _require(effect.kind == REMOVE, where, f"the effect of a control is remove, not {effect.kind!r}")
         return
-    _require(
-        effect.kind == "scene", where, f"the effect {effect.kind!r} is not a scene's; make follow-ups with change()"
-    )
-    _require(
-        dict(effect.data) == difference(seed.prompt.pool, result.prompt.pool), where, "the effect is not the pools'"
-    )
+    foreign = f"the effect {effect.kind!r} is not a scene's; make follow-ups with change()"
+    _require(effect.kind == "scene", where, foreign)
+    same = dict(effect.data) == difference(seed.prompt.pool, result.prompt.pool)
+    _require(same, where, "the effect is not the pools'")
     _require(bool(result.prompt.text.strip()), where, "the prompt has no words")
 
 
 def _check_places(relation: Relation, seed: PreparedSeed, result: FollowUp, probe: Probe | None) -> None:
     """Check that a pattern of dots moves as the effect of a follow-up says; for 8-bit RGB images."""
-    if (
-        seed.prompt is not None
-        or seed.image.dtype != np.uint8
-        or seed.image.ndim != 3
-        or seed.image.shape[2] != 3
-        or not seed.spec.coloured
-        or not relation.tells_places
-    ):
+    rgb = seed.image.dtype == np.uint8 and seed.image.ndim == 3 and seed.image.shape[2] == 3 and seed.spec.coloured
+    if seed.prompt is not None or not rgb or not relation.tells_places:
         return
     wide, (top, left) = wide_picture(seed), crop_corner(seed)
     whole = dot_pattern(*wide.shape[:2])
@@ -271,10 +266,7 @@ def _check_places(relation: Relation, seed: PreparedSeed, result: FollowUp, prob
     pattern[seed.frame] = seed.image[seed.frame]
     dotted = replace(seed, image=pattern, wide=None if seed.wide is None else whole, _memo={})
     try:
-        if isinstance(relation, CraftedRelation):
-            changed = _crafted(relation, dotted, result.params, probe)
-        else:
-            changed = relation.apply(dotted, result.params)
+        changed = _applied(relation, dotted, result.params, probe)
     except NotApplicable:
         return
     shift = dot_shift(pattern, changed.image, changed.effect, frame=seed.frame)
@@ -294,10 +286,6 @@ def _same(first: FollowUp, second: FollowUp) -> bool:
 
 def _arrays(seed: PreparedSeed) -> dict[str, Any]:
     return {name: value.copy() for name, value in vars(seed).items() if isinstance(value, np.ndarray)}
-
-
-def _reasons(results: dict[Address, FollowUp | str]) -> list[str]:
-    return sorted({result for result in results.values() if isinstance(result, str)})
 
 
 def _require(held: bool, where: str, words: str) -> None:

@@ -35,9 +35,9 @@ from medtest.core.outputs import Output as Output
 from medtest.core.outputs import PictureOutput as PictureOutput
 from medtest.core.outputs import Probability as Probability
 from medtest.core.outputs import RegionOutput as RegionOutput
+from medtest.core.scenes import Json as Json
 from medtest.core.scenes import Prompt as Prompt
 
-Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"
 Params: TypeAlias = Mapping[str, Json]
 T = TypeVar("T")
 
@@ -254,11 +254,6 @@ class Effect:
     def removes(self) -> bool:
         """True if evidence was removed; not for a sham."""
         return self.kind == REMOVE and bool(self.data.get("evidence", True))
-
-    @property
-    def adds(self) -> bool:
-        """True if something countable was added to the image."""
-        return self.kind == "add"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

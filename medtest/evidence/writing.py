@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from medtest.core.errors import MissingSystemLibrary, typed_error
-from medtest.core.files import file_sha256
+from medtest.core.files import file_sha256, manifest_line
 from medtest.core.files.written import check_out, note_out
 from medtest.evidence.checking import INDEX
 from medtest.evidence.document import document
@@ -17,7 +17,7 @@ from medtest.evidence.reading import RunEvidence
 from medtest.evidence.signing import SIGNATURE, check_key, sign
 from medtest.evidence.software import bill_of_materials, missing_extra, packages_of
 from medtest.report.pages.page import render
-from medtest.runner.folder import MANIFEST, manifest_line, output_problems, writing
+from medtest.runner.folder import MANIFEST, output_problems, writing
 
 STEM = "evidence"
 """Name of the files in a folder."""

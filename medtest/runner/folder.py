@@ -11,11 +11,12 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from itertools import chain, count
 from pathlib import Path
 from typing import IO, Any
 
 from medtest.core.errors import FolderInUse, OutputProblem
-from medtest.core.files import file_sha256, read_object
+from medtest.core.files import file_sha256, manifest_line, read_object
 from medtest.core.files.paths import path_from_here
 
 MANIFEST = "manifest.sha256"
@@ -65,13 +66,6 @@ def earlier_folder(home: Path, suite: str, system: str, digest: str, names: Sequ
         if content.get("system_id", folder.parent.name) == system:
             candidates.append((str(content.get("finished_at", "")), folder))
     return max(candidates)[1] if candidates else None
-
-
-MONTAGE = "montage.png"
-"""One image under every scale of a relation, with every system's answer, in the relation's folder of a series."""
-LEAST, MOST = "least", "greatest"
-"""Beginnings of the names of volume files for the least and greatest scale of a relation, in the same folder."""
-VOLUME_PICTURES = tuple(f"{which}-{kind}.png" for which in (LEAST, MOST) for kind in ("slices", "surfaces"))
 
 
 def series_folder(home: Path, suite: str, view: str = "") -> Path:
@@ -271,13 +265,6 @@ def write_manifest(folder: Path) -> Path:
     return target
 
 
-def manifest_line(digest: str, name: str) -> str:
-    """Return a line of a list of SHA-256 in the format of ``sha256sum``."""
-    # sha256sum marks lines whose name contains a backslash or a line feed, and escapes them
-    escaped = name.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
-    return f"{chr(92) if escaped != name else ''}{digest}  {escaped}\n"
-
-
 class FolderLock:
     """Operating-system lock of one folder; its file is beside the folder, because ``fresh=true`` moves the folder.
 
@@ -366,12 +353,9 @@ class FolderLock:
         self._write(fresh=sweep)
         if not self._folder.exists():
             return None
-        stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-        target = self._folder.with_name(f"{self._folder.name}.old-{stamp}")
-        number = 1
-        while target.exists():
-            number += 1
-            target = self._folder.with_name(f"{self._folder.name}.old-{stamp}-{number}")
+        name = f"{self._folder.name}.old-{datetime.now(UTC).strftime('%Y%m%dT%H%M%SZ')}"
+        names = chain([name], (f"{name}-{number}" for number in count(2)))
+        target = next(path for path in map(self._folder.with_name, names) if not path.exists())
         with output_problems(self._folder):
             if but and (self._folder / but).exists():
                 target.mkdir()
@@ -394,21 +378,19 @@ class FolderLock:
     def _write(self, *, fresh: str) -> None:
         if self._file is None:
             return
+        sweep = os.environ.get(SWEEP_VARIABLE, "")
         with output_problems(self._path):
             self._file.seek(0)
             self._file.truncate()
-            json.dump(
-                {"pid": os.getpid(), "since": utc_now(), "sweep": os.environ.get(SWEEP_VARIABLE, ""), "fresh": fresh},
-                self._file,
-            )
+            json.dump({"pid": os.getpid(), "since": utc_now(), "sweep": sweep, "fresh": fresh}, self._file)
             self._file.flush()
 
     def _in_use_message(self, holder: dict[str, object]) -> str:
         place = "/".join(self._folder.parts[-4:])
-        holder_name = (
+        process = (
             f"process {holder['pid']} (since {holder.get('since', '?')})" if "pid" in holder else "another process"
         )
-        return f"{place} is in use by {holder_name}. Wait until it has ended, or stop it; its finished cases are kept."
+        return f"{place} is in use by {process}. Wait until it has ended, or stop it; its finished cases are kept."
 
 
 def _is_lock(file: IO[str]) -> bool:

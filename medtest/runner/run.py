@@ -29,7 +29,7 @@ from medtest.runner.records.ledger import CasePlaces, RecordLedger
 from medtest.runner.records.shards import Code
 from medtest.runner.replaying.judging_again import JudgingAgain
 from medtest.runner.reporting import finish
-from medtest.runner.reporting.outcome import Count, Limits, Progress, RunOutcome, SystemOutcome
+from medtest.runner.reporting.outcome import Count, Limits, Progress, RunOutcome
 from medtest.runner.reporting.progress import choose_progress
 from medtest.suite.digest import oracle_digest
 from medtest.suite.model import Invocation, Suite
@@ -77,12 +77,11 @@ def run_suite(
         MedtestError: The systems cannot be loaded.
     """
     started = time.monotonic()
-    bounds = limits or Limits()
     prepared = prepare_run(suite, invocation)
     display = progress if progress is not None else choose_progress(quiet=invocation.quiet)
     try:
         with ExitStack() if hold is None else nullcontext(hold) as stack:
-            run = _Run(prepared, invocation, bounds, display, judged or oracle_digest(suite).value)
+            run = _Run(prepared, invocation, limits or Limits(), display, judged or oracle_digest(suite).value)
             run.lock(stack)
             run.open()
             if read_by:
@@ -104,7 +103,6 @@ class _Run:
     progress: Progress
     judged: str
     ledgers: list[RecordLedger] = field(default_factory=list)
-    notices: list[str] = field(default_factory=list)
     interrupted: bool = False
     stopped: ExitCode = ExitCode.OK
     device: str = ""
@@ -117,7 +115,6 @@ class _Run:
         self._place = Workplace()
         self._told = 0.0
         self._finisher: finish.Finisher | None = None
-        self._finished: list[SystemOutcome] = []
         self._calls: dict[int, str] = {}
         self._merged = False
         self.notices = list(self.prepared.notices)
@@ -128,10 +125,8 @@ class _Run:
             lock = FolderLock(folder)
             lock.acquire()
             stack.callback(lock.release)
-            if self.invocation.fresh:
-                moved = lock.move_aside()
-                if moved is not None:
-                    self.notices.append(f"Earlier results were moved to {moved.parent.name}/{moved.name}.")
+            if self.invocation.fresh and (moved := lock.move_aside()) is not None:
+                self.notices.append(f"Earlier results were moved to {moved.parent.name}/{moved.name}.")
             check_format(folder)
 
     def open(self) -> None:
@@ -162,9 +157,8 @@ class _Run:
                     f"{system.record_name}: {name} cannot be read; it was set aside and is written again. Its MLflow "
                     "run stays, and a new one is added."
                 )
-        requested = None
-        if any(ledger.outside for ledger in self.ledgers):
-            requested = CaseSet.of(prepared.plan, prepared.chosen, prepared.names)
+        outside = any(ledger.outside for ledger in self.ledgers)
+        requested = CaseSet.of(prepared.plan, prepared.chosen, prepared.names) if outside else None
         self._finisher = finish.Finisher(
             prepared=prepared,
             invocation=self.invocation,
@@ -240,20 +234,18 @@ class _Run:
             limits=self.limits,
             callbacks=Callbacks(
                 result=self._rows,
-                renew=self._renew,
+                renew=lambda task: self._task(task.index, task.given_up),
                 tick=self._tick,
                 layout=self._choose,
                 more=self._more,
                 told=self._update_calls,
             ),
         )
+        run = dispatcher.run_later_tasks if tasks is None else dispatcher.run
         try:
             with stop_gently(dispatcher), closing(workplace):
                 workplace.open()
-                if tasks is not None:
-                    dispatcher.run()
-                else:
-                    dispatcher.run_later_tasks()
+                run()
             if dispatcher.stop:  # after it was last checked
                 raise KeyboardInterrupt
         except KeyboardInterrupt:
@@ -340,19 +332,15 @@ class _Run:
 
     def _choose(self, device: str) -> Layout:
         units = int(np.any([ledger.units_to_do() for ledger in self.ledgers], axis=0).sum())
-        asking = any(draws_calls(system) for system in self.prepared.systems)
-        single_worker = asking or any(type(system).in_process for system in self.prepared.systems)
-        workers = (
-            1 if single_worker else self.invocation.workers
-        )  # one rate limit per server, one ledger; one such object
+        # one rate limit per server and one ledger; one object of this program
+        single_worker = any(draws_calls(system) or type(system).in_process for system in self.prepared.systems)
+        workers = 1 if single_worker else self.invocation.workers
         self.layout = self._place.layout(device=device, units=units, workers=workers, threads=self.invocation.threads)
         return self.layout
 
     def _unit_tasks(self) -> Iterator[PoolTask]:
-        for index in range(len(self.prepared.plan.refs)):
-            task = self._task(index, {})
-            if task is not None:
-                yield task
+        tasks = (self._task(index, {}) for index in range(len(self.prepared.plan.refs)))
+        yield from (task for task in tasks if task is not None)
 
     def _task(self, index: int, given_up: Mapping[Place, Reason]) -> UnitTask | None:
         todo = tuple(ledger.todo(index) for ledger in self.ledgers)
@@ -362,9 +350,6 @@ class _Run:
         return UnitTask(
             index=index, source=owner, ref=self.prepared.plan.refs[index], todo=todo, given_up=dict(given_up)
         )
-
-    def _renew(self, task: UnitTask) -> UnitTask | None:
-        return self._task(task.index, task.given_up)
 
     def _rows(self, rows: list[Row], unit: int) -> None:
         for system, case, row, stored in rows:

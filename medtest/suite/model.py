@@ -204,10 +204,9 @@ class Suite:
 
     def build_relations(self) -> dict[str, Relation]:
         """Build the relations by id, in the suite's order."""
-        relations: dict[str, Relation] = {
-            plan.id: calibrated(plan.info.load()(plan.settings)) for plan in self.relations
-        }
+        relations: dict[str, Relation] = {}
         for plan in self.relations:
+            relations[plan.id] = calibrated(plan.info.load()(plan.settings))
             relations[plan.id].searched = plan.search
         return relations
 
@@ -262,13 +261,7 @@ class Suite:
 
     def judging(self) -> dict[str, Json]:
         """Return the data that determine scores and texts of records: the oracle's settings, and the reader."""
-        oracle, reader = self.build_oracle(), self.build_reader()
-        return {**oracle.judging(), **reader_entry(reader)}
-
-    @property
-    def stores(self) -> Stored:
-        """Form of stored answers if privacy permits storing."""
-        return "none" if self.privacy.images == "none" else self.answers
+        return {**self.build_oracle().judging(), **reader_entry(self.build_reader())}
 
     @property
     def named_scores(self) -> tuple[str, ...]:

@@ -61,3 +61,10 @@ def decoded(content: bytes) -> str:
     if "\0" in text:
         raise ValueError("holds zero bytes: it is UTF-16 without a byte order mark, or not text")
     return text
+
+
+def manifest_line(digest: str, name: str) -> str:
+    """Return a line of a list of SHA-256 in the format of ``sha256sum``."""
+    # sha256sum marks lines whose name contains a backslash or a line feed, and escapes them
+    escaped = name.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
+    return f"{chr(92) if escaped != name else ''}{digest}  {escaped}\n"

@@ -18,7 +18,7 @@ def inserted_of(effect: Effect) -> Inserted | None:
             sides);
             ``names``, if the right names are known.
     """
-    if not effect.adds:
+    if effect.kind != "add":
         return None
     data = effect.data
     count = data.get("count", 1)

@@ -22,7 +22,9 @@ from medtest.results.series.paired import paired_table
 from medtest.results.series.robustness import Robustness, agreement, ranked, robustness_of, robustness_table
 from medtest.results.series.series import SeriesSet
 from medtest.results.series.series_records import CurveSettings, series_sets
-from medtest.runner.folder import MONTAGE, VOLUME_PICTURES, output_problems, series_folder
+from medtest.runner.folder import output_problems, series_folder
+from medtest.runner.pictures.montage import MONTAGE
+from medtest.runner.pictures.volume_figures import VOLUME_PICTURES
 
 TABLES = ("alpha_sigma.csv", "agreement.csv", "paired.csv")
 _MOST_BYTES = 12_000_000

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.runner.folder import MONTAGE, output_problems, series_folder, view_folder
+from medtest.runner.folder import output_problems, series_folder, view_folder
 from medtest.runner.pictures import samples as sampling
+from medtest.runner.pictures.montage import MONTAGE
 from medtest.runner.pictures.volume_cases import extreme_cases
 from medtest.runner.pool.messages import Montage, Strip, StripTask, VolumePicture
 from medtest.runner.records.answers import AnswerStore

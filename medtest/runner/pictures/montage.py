@@ -13,6 +13,8 @@ from medtest.core.tasks.base import FlatView, task_of
 from medtest.runner.pictures.panels import INK, Picture, canvas, fitted, outline, panel, paste
 from medtest.runner.units.made_case import SystemAnswer
 
+MONTAGE = "montage.png"
+"""Name of a relation's montage in its folder of a series."""
 PANEL = 150
 """Height of a panel in pixels; its width follows the image."""
 _GAP, _HEAD, _SIDE = 4, 40, 64

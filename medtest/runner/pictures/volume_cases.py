@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 from medtest.core.cases import SOURCE, UNCHANGED, PreparedSeed
 from medtest.core.records import KEY_COLUMNS
 from medtest.core.tasks.base import task_of
-from medtest.runner.folder import LEAST, MOST, RECORDS
-from medtest.runner.pictures.volume_figures import MOST_ANSWERS, draw_volume_figures
+from medtest.runner.folder import RECORDS
+from medtest.runner.pictures.volume_figures import LEAST, MOST, MOST_ANSWERS, draw_volume_figures
 from medtest.runner.pool.messages import VolumePicture
 from medtest.runner.records.case_set import CaseSet
 from medtest.runner.records.ledger import CasePlaces

@@ -19,6 +19,9 @@ Mask3 = NDArray[np.bool_]
 TRUTH = "truth"
 COLOURS = ("#F0E442", "#56B4E9", "#D55E00", "#CC79A7", "#009E73")
 """Okabe and Ito's colours, distinguishable for colour-blind readers; the first is for the truth."""
+LEAST, MOST = "least", "greatest"
+"""Beginnings of the names of volume files for the least and greatest scale of a relation, in its folder of a series."""
+VOLUME_PICTURES = tuple(f"{which}-{kind}.png" for which in (LEAST, MOST) for kind in ("slices", "surfaces"))
 MOST_ANSWERS = len(COLOURS) - 1
 _STYLE: dict[Any, Any] = {"pdf.fonttype": 42, "svg.fonttype": "path", "svg.hashsalt": "medtest", "font.size": 8}
 _DPI = 150

@@ -114,7 +114,7 @@ class Parts:
 
     def keep(self, seed: PreparedSeed, output: Output | None) -> KeptAnswer | None:
         """Return the stored form of an answer; None if there is no answer, or its task or the suite stores none."""
-        form = self.suite.stores
+        form = "none" if self.suite.privacy.images == "none" else self.suite.answers
         if output is None or form == "none":
             return None
         try:

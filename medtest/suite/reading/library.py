@@ -182,9 +182,9 @@ def _spread_lists(document: Document) -> None:
             for index, item in enumerate(block):
                 line = document.lines[key, index]
                 if not isinstance(item, str):
-                    document.refuse(line=line, key=(key, index), found=short(item), allowed="a name")
+                    document.refuse(line, (key, index), short(item), "a name")
                 elif item in spread:
-                    document.refuse(line=line, key=(key, index), found=f"{item} twice", allowed="each name once")
+                    document.refuse(line, (key, index), f"{item} twice", "each name once")
                 else:
                     spread[item] = {}
                     document.lines[key, item] = line

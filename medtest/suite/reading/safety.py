@@ -64,7 +64,7 @@ class Document:
     mistakes: list[Mistake] = field(default_factory=list)
     expanded: bool = False
 
-    def refuse(self, *, line: int | None, key: Key | str, found: str, allowed: str, fix: str = "") -> None:
+    def refuse(self, line: int | None, key: Key | str, found: str, allowed: str, fix: str = "") -> None:
         """Add a mistake."""
         text = key if isinstance(key, str) else dotted(key)
         self.mistakes.append(
@@ -116,10 +116,10 @@ def _checked(text: str, where: str) -> Document:
         return document
     if not isinstance(root, yaml.MappingNode) or not root.value:
         document.refuse(
-            line=root.start_mark.line + 1,
-            key="",
-            found="an empty file" if _is_null(root) else f"a {_kind(root)}",
-            allowed="keys and values (name, version, seed, seeds, relations, …)",
+            root.start_mark.line + 1,
+            "",
+            "an empty file" if _is_null(root) else f"a {_kind(root)}",
+            "keys and values (name, version, seed, seeds, relations, …)",
         )
         return document
     values = _mapping(root, (), document)
@@ -133,33 +133,27 @@ def _read_text(path: Path, document: Document) -> str | None:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
         with os.fdopen(descriptor, "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                document.refuse(line=None, key="", found="not a regular file", allowed="a YAML file")
+                document.refuse(None, "", "not a regular file", "a YAML file")
                 return None
             content = file.read(MAX_BYTES + 1)
     except OSError as error:
-        document.refuse(line=None, key="", found=str(error.strerror), allowed="a readable YAML file")
+        document.refuse(None, "", str(error.strerror), "a readable YAML file")
         return None
     if len(content) > MAX_BYTES:
-        document.refuse(line=None, key="", found="a larger file", allowed=f"at most {MAX_BYTES // 1024} KiB")
+        document.refuse(None, "", "a larger file", f"at most {MAX_BYTES // 1024} KiB")
         return None
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
-        document.refuse(line=line, key="", found="bytes that are not UTF-8", allowed="UTF-8 text")
+        document.refuse(line, "", "bytes that are not UTF-8", "UTF-8 text")
         return None
 
 
 def _header_is_plain(text: str, document: Document) -> bool:
     for number, line in enumerate(text.splitlines(), start=1):
         if _HEADER.match(line):
-            document.refuse(
-                line=number,
-                key="",
-                found=line.strip(),
-                allowed="comments without @",
-                fix="remove the package header",
-            )
+            document.refuse(number, "", line.strip(), "comments without @", "remove the package header")
             return False
     return True
 
@@ -176,11 +170,9 @@ def _parse(text: str, document: Document) -> yaml.Node | None:
         line = None if mark is None else mark.line + 1
         if r"'\t'" in problem:
             fix = "replace tabs by spaces"
-            document.refuse(
-                line=line, key="", found="a tab", allowed="spaces: YAML does not allow tabs for indentation", fix=fix
-            )
+            document.refuse(line, "", "a tab", "spaces: YAML does not allow tabs for indentation", fix)
         else:
-            document.refuse(line=line, key="", found=problem, allowed="well-formed YAML")
+            document.refuse(line, "", problem, "well-formed YAML")
         return None
 
 
@@ -191,14 +183,14 @@ def _events_are_plain(text: str, document: Document) -> bool:
         if isinstance(event, yaml.DocumentStartEvent):
             documents += 1
             if documents > 1:
-                document.refuse(line=line, key="", found="a second document (---)", allowed="one document")
+                document.refuse(line, "", "a second document (---)", "one document")
                 return False
             if event.tags or event.version:
-                document.refuse(line=line, key="", found="a % directive", allowed="plain YAML")
+                document.refuse(line, "", "a % directive", "plain YAML")
                 return False
         tag = getattr(event, "tag", None)
         if tag is not None:
-            document.refuse(line=line, key="", found=f"the tag {tag}", allowed="plain values without ! tags")
+            document.refuse(line, "", f"the tag {tag}", "plain values without ! tags")
             return False
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
@@ -208,10 +200,10 @@ def _events_are_plain(text: str, document: Document) -> bool:
             nodes += 1
         if depth > MAX_DEPTH or nodes > MAX_NODES:
             allowed = f"at most {MAX_DEPTH} levels and {MAX_NODES:,} values"
-            document.refuse(line=line, key="", found="more levels or values", allowed=allowed)
+            document.refuse(line, "", "more levels or values", allowed)
             return False
     if documents == 0:
-        document.refuse(line=None, key="", found="an empty file", allowed="keys and values")
+        document.refuse(None, "", "an empty file", "keys and values")
         return False
     return True
 
@@ -240,10 +232,10 @@ def _construct(node: yaml.Node, key: Key, document: Document) -> Any:
         if not document.expanded:
             document.expanded = True
             document.refuse(
-                line=node.start_mark.line + 1,
-                key=key[:1],
-                found="aliases (*) that expand the file",
-                allowed=f"at most {MAX_DEPTH} levels and {MAX_NODES:,} values",
+                node.start_mark.line + 1,
+                key[:1],
+                "aliases (*) that expand the file",
+                f"at most {MAX_DEPTH} levels and {MAX_NODES:,} values",
             )
         return _DROPPED
     if isinstance(node, yaml.MappingNode):
@@ -263,12 +255,7 @@ def _mapping(node: yaml.MappingNode, key: Key, document: Document) -> dict[str, 
             continue
         path = (*key, str(name))
         if name in first:
-            document.refuse(
-                line=line,
-                key=path,
-                found=f"a duplicate key (first in line {first[name]})",
-                allowed="each key once",
-            )
+            document.refuse(line, path, f"a duplicate key (first in line {first[name]})", "each key once")
             continue
         first[name] = line
         document.lines[path] = line
@@ -282,7 +269,7 @@ def _mapping(node: yaml.MappingNode, key: Key, document: Document) -> dict[str, 
 def _key_name(node: yaml.Node, parent: Key, document: Document) -> str | int | None:
     line = node.start_mark.line + 1
     if not isinstance(node, yaml.ScalarNode):
-        document.refuse(line=line, key=parent, found=f"a {_kind(node)} as key", allowed="a name as key")
+        document.refuse(line, parent, f"a {_kind(node)} as key", "a name as key")
         return None
     text = str(node.value)
     if node.tag == "tag:yaml.org,2002:int" and len(parent) >= 2:
@@ -301,21 +288,13 @@ def _key_name(node: yaml.Node, parent: Key, document: Document) -> str | int | N
         fix = "a suite cannot use keys that begin with _, which configure Python objects"
     elif re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", text) and len(text) <= MAX_KEY:
         return text
-    document.refuse(
-        line=line, key=(*parent, short(text, 40)), found=f"the key {short(text, 40)}", allowed=allowed, fix=fix
-    )
+    document.refuse(line, (*parent, short(text, 40)), f"the key {short(text, 40)}", allowed, fix)
     return None
 
 
 def _sequence(node: yaml.SequenceNode, key: Key, document: Document) -> Any:
     if not node.value:
-        document.refuse(
-            line=node.start_mark.line + 1,
-            key=key,
-            found="an empty list",
-            allowed="at least one item",
-            fix="omit the key",
-        )
+        document.refuse(node.start_mark.line + 1, key, "an empty list", "at least one item", "omit the key")
         return _DROPPED
     items: list[Any] = []
     for item_node in node.value:
@@ -342,45 +321,33 @@ def _scalar(node: yaml.Node, key: Key, document: Document) -> Any:
     if kind in ("int", "float") or re.fullmatch(r"[-+]?\d+(\.\d*)?[eE][-+]?\d{1,3}", text):
         if re.fullmatch(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,3})?", text) and len(text) <= 40 and kind != "int":
             return float(text)
-        document.refuse(line=line, key=key, found=text, allowed="a plain finite number (18 digits at most)")
+        document.refuse(line, key, text, "a plain finite number (18 digits at most)")
         return _DROPPED
     return _string(text, line, key, document)
 
 
 def _string(text: str, line: int, key: Key, document: Document) -> Any:
     if len(text) > MAX_STRING:
-        document.refuse(line=line, key=key, found=f"{len(text):,} characters", allowed=f"at most {MAX_STRING:,}")
+        document.refuse(line, key, f"{len(text):,} characters", f"at most {MAX_STRING:,}")
         return _DROPPED
     if text == "???":
-        document.refuse(
-            line=line,
-            key=key,
-            found="???",
-            allowed="a value",
-            fix="write a value, or omit the key to use its default",
-        )
+        document.refuse(line, key, "???", "a value", "write a value, or omit the key to use its default")
         return _DROPPED
     remainder = text
     for match in _INTERPOLATION.finditer(text):
         if not _REFERENCE.fullmatch(match[1]):
             document.refuse(
-                line=line,
-                key=key,
-                found=match[0],
-                allowed=_KEY_REFERENCES,
-                fix="resolvers (env, oc.*, now …) are not allowed in suites",
+                line, key, match[0], _KEY_REFERENCES, "resolvers (env, oc.*, now …) are not allowed in suites"
             )
             return _DROPPED
         remainder = remainder.replace(match[0], "", 1)
     if "${" in remainder:
-        document.refuse(
-            line=line, key=key, found=text, allowed="interpolation of keys of this suite, for example ${seed}"
-        )
+        document.refuse(line, key, text, "interpolation of keys of this suite, for example ${seed}")
         return _DROPPED
     prose = bool(key) and (key[0] in PROSE or (len(key) == 3 and key[0] in _TRACED and key[-1] in TRACE))
     listed = len(key) == 3 and key[0] == "relations" and key[-1] == "transform" and _LISTED.fullmatch(remainder)
     for reason in forbidden(remainder, prose=prose or bool(listed) or key[:1] in (("extends",), ("defaults",))):
-        document.refuse(line=line, key=key, found=text, allowed=reason)
+        document.refuse(line, key, text, reason)
         return _DROPPED
     return text
 
@@ -401,9 +368,9 @@ def _take_parents(values: dict[str, Any], document: Document) -> None:
                 document.parents.append(name)
                 continue
             document.refuse(
-                line=document.lines.get(path, document.lines.get((key,))),
-                key=path,
-                found=short(item),
-                allowed="names of other suites",
-                fix="a suite can extend only other suites",
+                document.lines.get(path, document.lines.get((key,))),
+                path,
+                short(item),
+                "names of other suites",
+                "a suite can extend only other suites",
             )
