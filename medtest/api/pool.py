@@ -24,6 +24,8 @@ _END = object()
 _SLICE_SECONDS = 0.02
 _MOST_DRAWN = 64
 _POLL_SECONDS = 0.005
+_BUFFERED = 256
+"""Number of results kept for a slow consumer, after which the generator waits."""
 
 
 class GivenUp(Exception):
@@ -161,14 +163,13 @@ async def stream(
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def blocking(make: Callable[[], AsyncGenerator[R, None]], *, ahead: int = 256) -> Iterator[R]:
+def blocking(make: Callable[[], AsyncGenerator[R, None]]) -> Iterator[R]:
     """Yield the items of an asynchronous generator, with its event loop running in a thread.
 
     Args:
         make: Creates the generator, inside the loop's thread.
-        ahead: Number of results buffered for a slow consumer, after which the generator waits.
     """
-    ready: queue.Queue[object] = queue.Queue(ahead)
+    ready: queue.Queue[object] = queue.Queue(_BUFFERED)
     failure: list[BaseException] = []
     handle: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[None]]] = []
     begun = threading.Event()

@@ -14,9 +14,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from medtest.core.errors import Mistake, UserMistakes, nearest_name
+from medtest.core.errors import Mistake, UserMistakes, nearest_name, typed_mistake
 
 _LISTED = 8
+_MOST_LEADING = 8
+"""Maximum number of leading tokens (class, registers) of a transformer."""
 
 
 @dataclass
@@ -74,13 +76,12 @@ def captured(network: nn.Module, layers: Sequence[str]) -> Iterator[Captured]:
             handle.remove()
 
 
-def found_layers(network: nn.Module, layers: Sequence[str], *, where: str = "command line") -> dict[str, nn.Module]:
+def found_layers(network: nn.Module, layers: Sequence[str]) -> dict[str, nn.Module]:
     """Return the modules of layers.
 
     Args:
         network: The network.
         layers: Their names.
-        where: Place of the names, for mistakes.
 
     Raises:
         UserMistakes: Layers do not exist; one mistake each, with the nearest names.
@@ -89,25 +90,20 @@ def found_layers(network: nn.Module, layers: Sequence[str], *, where: str = "com
     modules.pop("", None)
     missing = [name for name in layers if name and name not in modules]
     if missing:
-        raise UserMistakes([_unknown(name, modules, where) for name in missing])
+        raise UserMistakes([_unknown(name, modules) for name in missing])
     return {name: modules[name] if name else network for name in layers}
 
 
-def _unknown(name: str, modules: Mapping[str, Any], where: str) -> Mistake:
+def _unknown(name: str, modules: Mapping[str, Any]) -> Mistake:
     parts = name.split(".")
     at = max((n for n in range(len(parts)) if ".".join(parts[:n]) in modules or not n), default=0)
     prefix = ".".join(parts[:at])
     below = [module for module in modules if not prefix or module.startswith(f"{prefix}.")]
     shown = [module for module in below if module.count(".") == at][:_LISTED]
     more = f" … ({len(modules)} in all)" if len(modules) > len(shown) else ""
-    return Mistake(
-        where=where,
-        key="layers",
-        found=f"the layer {name}",
-        allowed=", ".join(shown) + more,
-        nearest=nearest_name(name, below) or nearest_name(name, modules),
-        fix="print(dict(network.named_modules())) lists a network's layers; layers=[a,b] takes several",
-    )
+    nearest = nearest_name(name, below) or nearest_name(name, modules)
+    fix = "print(dict(network.named_modules())) lists a network's layers; layers=[a,b] takes several"
+    return typed_mistake("layers", f"the layer {name}", ", ".join(shown) + more, fix, nearest)
 
 
 def first_tensor(output: Any) -> Tensor | None:
@@ -156,18 +152,17 @@ def as_map(features: Tensor, shape: tuple[int, int]) -> Tensor | None:
     return tokens.reshape(len(features), rows, columns)
 
 
-def token_grid(tokens: int, shape: tuple[int, int], most: int = 8) -> tuple[int, int] | None:
+def token_grid(tokens: int, shape: tuple[int, int]) -> tuple[int, int] | None:
     """Return rows and columns of the grid of patches among tokens; None if none fits.
 
     Args:
-        tokens: Patches and at most ``most`` leading tokens (class, registers).
+        tokens: Patches and at most eight leading tokens (class, registers).
         shape: Height and width of the image in pixels, which set the proportions of the grid.
-        most: Maximum number of leading tokens.
     """
     for rows in range(int((tokens * shape[0] / shape[1]) ** 0.5) + 1, 1, -1):
         columns = round(rows * shape[1] / shape[0])
         leading = tokens - rows * columns
-        if columns > 1 and 0 <= leading <= most and abs(rows * shape[1] - columns * shape[0]) < shape[1]:
+        if columns > 1 and 0 <= leading <= _MOST_LEADING and abs(rows * shape[1] - columns * shape[0]) < shape[1]:
             return rows, columns
     return None
 

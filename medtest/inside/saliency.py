@@ -18,7 +18,7 @@ from medtest.core.deferred import torch
 from medtest.core.errors import Mistake
 
 if TYPE_CHECKING:
-    from medtest.core.cases import Image, Mask
+    from medtest.core.cases import Image
     from medtest.core.probes import Probe
 
 Method: TypeAlias = Literal["gradient", "integrated"]
@@ -68,7 +68,7 @@ def saliency_of(
     return np.asarray(attribution.detach().cpu().numpy(), np.float32)
 
 
-def score_of(probe: Probe, source: Image, mask: Mask | None = None) -> tuple[Callable[[Any], Any], str]:
+def score_of(probe: Probe, source: Image) -> tuple[Callable[[Any], Any], str]:
     """Return the score for saliency: the system's answer to the source, followed through the follow-ups.
 
     For labels it is the logit of the highest class. For masks it is the mean logit of the pixels predicted as lesion in
@@ -77,7 +77,6 @@ def score_of(probe: Probe, source: Image, mask: Mask | None = None) -> tuple[Cal
     Args:
         probe: The system.
         source: The source image, uint8 H×W×3.
-        mask: Replacement of the system's own mask, for masks.
 
     Returns:
         The function and its name.
@@ -88,6 +87,6 @@ def score_of(probe: Probe, source: Image, mask: Mask | None = None) -> tuple[Cal
     if probe.classes is not None:
         best = int(logits.argmax())
         return lambda pixel_batch: probe.logits(pixel_batch)[:, best], probe.classes.names[best]
-    chosen = logits > 0 if mask is None else torch.from_numpy(mask).to(logits.device)
+    chosen = logits > 0
     weights = (chosen if bool(chosen.any()) else torch.ones_like(chosen)).float()
     return lambda pixel_batch: (probe.logits(pixel_batch) * weights).sum(dim=(1, 2)) / weights.sum(), "lesion"

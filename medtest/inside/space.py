@@ -89,7 +89,7 @@ def scaled(reference: NDArray[Any], *others: NDArray[Any]) -> list[NDArray[np.fl
 
 
 def neighbours_accuracy(
-    reference: NDArray[Any], labels: Sequence[str], queries: NDArray[Any], truth: Sequence[str], k: int = NEIGHBOURS
+    reference: NDArray[Any], labels: Sequence[str], queries: NDArray[Any], truth: Sequence[str]
 ) -> float | None:
     """Return the share of images whose k nearest reference features have the true label by majority; None without any.
 
@@ -98,7 +98,6 @@ def neighbours_accuracy(
         labels: Labels of the reference features.
         queries: M×C, with ``truth``.
         truth: True labels of the queried features.
-        k: Number of neighbours, at most all. Distances are Euclidean.
     """
     if len(reference) == 0 or len(queries) == 0 or len(set(labels)) < 2:
         return None
@@ -107,7 +106,7 @@ def neighbours_accuracy(
 
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)  # sets of labels are classes too
-        classifier = KNeighborsClassifier(n_neighbors=min(k, len(reference))).fit(reference, list(labels))
+        classifier = KNeighborsClassifier(n_neighbors=min(NEIGHBOURS, len(reference))).fit(reference, list(labels))
         return float(classifier.score(queries, list(truth)))
 
 

@@ -192,7 +192,6 @@ def make_tables(
     folder: Path,
     suite: Suite | Wanted | None = None,
     *,
-    system_id: str | None = None,
     reference: Any = None,
     oracle: Oracle | None = None,
     readings: Readings | None = None,
@@ -204,7 +203,6 @@ def make_tables(
     Args:
         folder: ``outputs/<suite>/<system>/<digest>``.
         suite: The suite, or its display settings; None reads the folder's ``suite.yaml``.
-        system_id: Id of the system in the suite, for ``trained_on``.
         reference: Reference of some of the task's figures (:meth:`medtest.core.tasks.roles.TaskTables.reference`).
         oracle: Oracle that re-evaluates the records; None keeps their verdicts.
         readings: Readings of another reader; requires ``oracle``.
@@ -217,7 +215,7 @@ def make_tables(
     if suite is None:
         settings = Wanted.from_folder(folder)
     else:
-        settings = Wanted.of(suite, system_id) if isinstance(suite, Suite) else suite
+        settings = Wanted.of(suite) if isinstance(suite, Suite) else suite
     extra = ["followup_sha256"] if settings.exclude is not None else []
     records = Records.read(folder, [*make_columns(folder), *extra], asked)
     files = (folder, shared or folder.resolve().parent.parent.parent / SHARED)

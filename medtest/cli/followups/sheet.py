@@ -32,6 +32,8 @@ _FRAME = (66, 135, 245)
 _GAP = 6
 _LABEL_WIDTH = 132
 _LABEL_HEIGHT = 20
+_REPEATS = 5
+"""Number of draws shown for a relation in published mode."""
 
 Picture = NDArray[np.uint8]
 Crafted = Callable[[Address], FollowUp]
@@ -52,7 +54,6 @@ def draw_sheet(
     *,
     suite_seed: int,
     cell: int = 192,
-    repeats: int = 5,
     crafted: Crafted | None = None,
 ) -> Picture:
     """Draw the sheet of one seed.
@@ -62,7 +63,6 @@ def draw_sheet(
         relations: Relations by id, one row each.
         suite_seed: The suite's seed, so that the pictures match those of a run.
         cell: Side of a picture in pixels.
-        repeats: Number of draws shown for a relation in published mode.
         crafted: Returns a kept case of a relation that is crafted on a system, or raises NotApplicable.
 
     Returns:
@@ -72,7 +72,7 @@ def draw_sheet(
     rows += [
         (
             f"{name}\n{_plain(relation.scale_unit)}",
-            _relation_cells(seed, name, relation, suite_seed, cell, repeats, crafted),
+            _relation_cells(seed, name, relation, suite_seed, cell, crafted),
         )
         for name, relation in relations.items()
     ]
@@ -117,13 +117,13 @@ def _source_cells(seed: PreparedSeed, cell: int) -> list[SheetCell]:
     ]
 
 
-def _draws(relation: Relation, repeats: int) -> list[tuple[int, int, int]]:
+def _draws(relation: Relation) -> list[tuple[int, int, int]]:
     """Return severity, repeat and frame of the shown cases: for a sequence, the frames of its highest severity."""
     if relation.frames() > 1:
         return [(relation.severities()[-1], 0, frame) for frame in range(relation.frames())]
     draws = [(s, r, 0) for s in relation.severities() for r in range(relation.repeats())]
     if len(draws) == 1 and relation.severities() == (0,) and relation.group != "floor":
-        return [(0, r, 0) for r in range(repeats)]
+        return [(0, r, 0) for r in range(_REPEATS)]
     return draws
 
 
@@ -133,11 +133,10 @@ def _relation_cells(
     relation: Relation,
     suite_seed: int,
     cell: int,
-    repeats: int,
     crafted: Crafted | None,
 ) -> list[SheetCell]:
     cells: list[SheetCell] = []
-    for severity, repeat, frame in _draws(relation, repeats)[:10]:
+    for severity, repeat, frame in _draws(relation)[:10]:
         step = Step(name, severity, repeat, frame)
         address = step.address(seed.ref)
         label = f"{severity}" if severity else f"draw {repeat}"

@@ -53,17 +53,15 @@ def training_coefficients(count: int = TRAINING) -> tuple[Coefficients, ...]:
     return tuple(tuple(float(c) for c in np.clip(row, -2.5, 2.5)) for row in drawn)
 
 
-def shape_mask(
-    coefficients: Sequence[float], grid: Grid3 = MEASURE, *, shift: Sequence[float] = (0.0, 0.0, 0.0)
-) -> Volume:
+def shape_mask(coefficients: Sequence[float], *, shift: Sequence[float] = (0.0, 0.0, 0.0)) -> Volume:
     """Return a liver in its body as a mask on a grid."""
-    return fitted_liver(grid, coefficients, shift=shift) < 0
+    return fitted_liver(MEASURE, coefficients, shift=shift) < 0
 
 
 @lru_cache(maxsize=4)
-def box_of_training_livers(count: int = TRAINING) -> StandardBox:
+def box_of_training_livers() -> StandardBox:
     """Return the standard box: mean dimensions of the training population."""
-    return mean_box((shape_mask(coefficients), MEASURE.spacing) for coefficients in training_coefficients(count))
+    return mean_box((shape_mask(coefficients), MEASURE.spacing) for coefficients in training_coefficients(TRAINING))
 
 
 @lru_cache(maxsize=1024)

@@ -7,12 +7,12 @@ import numpy as np
 from medtest.phantoms.scenes.shapes import XY, Shape, arc, bar, oval, poly, rect, rounded, soft, taper
 
 
-def _legs(rng: np.random.Generator, where: tuple[float, ...], top: float, wide: float, low: float = 1.0) -> list[Shape]:
+def _legs(rng: np.random.Generator, where: tuple[float, ...], top: float, wide: float) -> list[Shape]:
     steps = rng.uniform(-0.035, 0.035, len(where))
     legs = []
     for index, (x, step) in enumerate(zip(where, steps, strict=True)):
         foot = x + float(step)
-        legs.append(taper("dark" if index % 2 else "main", wide, 0.72 * wide, (x, top), (foot, low)))
+        legs.append(taper("dark" if index % 2 else "main", wide, 0.72 * wide, (x, top), (foot, 1.0)))
     return sorted(legs, key=lambda leg: leg.tone == "main")
 
 

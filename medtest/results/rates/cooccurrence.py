@@ -47,13 +47,12 @@ def cooccurrences(answers: Iterable[str | None], names: Sequence[str]) -> tuple[
     return counts, number
 
 
-def cooccurrence_table(records: Any, names: Sequence[str], column: str = "label") -> pd.DataFrame:
+def cooccurrence_table(records: Any, names: Sequence[str]) -> pd.DataFrame:
     """Return the pairs of labels in a run's records, one row each.
 
     Args:
         records: :class:`medtest.results.records.records_io.Records` with ``label``, ``relation`` and ``severity``.
         names: The classes.
-        column: Column of the answers, ``label`` by default.
 
     Returns:
         ``relation`` ("source" for the clean images), ``severity``, ``one``, ``other``, ``count``, ``answers``,
@@ -66,7 +65,7 @@ def cooccurrence_table(records: Any, names: Sequence[str], column: str = "label"
         groups += [(str(relation), int(severity), rows) for (relation, severity), rows in grouped]
     pairs: list[dict[str, Any]] = []
     for relation, severity, rows in groups:
-        texts = [None if value is None or value != value else str(value) for value in rows[column].tolist()]
+        texts = [None if value is None or value != value else str(value) for value in rows["label"].tolist()]
         counts, number = cooccurrences(texts, names)
         pairs += [
             {

@@ -199,11 +199,11 @@ def irregular(scales: Floats) -> bool:
     return bool(steps.size and np.ptp(steps) > _EVEN * steps.mean())
 
 
-def robustness_table(curves: SeriesSet, *, name: str = "images") -> pd.DataFrame:
+def robustness_table(curves: SeriesSet) -> pd.DataFrame:
     """Return one row for each algorithm, by descending α as in the paper's program, with intervals or p."""
     rows = []
     for robustness in ranked(
-        [robustness_of(s, lower_is_better=curves.lower_is_better, name=name) for s in curves.series]
+        [robustness_of(s, lower_is_better=curves.lower_is_better, name="images") for s in curves.series]
     ):
         row: dict[str, object] = {"algorithm": robustness.name}
         for key in MEASURES:

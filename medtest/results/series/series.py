@@ -77,7 +77,7 @@ class SeriesSet:
         return replace(self, series=merged, notes=(*self.notes, *note))
 
 
-def groups_of(scales: ArrayLike, min_step: float = 0.0, weights: ArrayLike | None = None) -> list[NDArray[np.int64]]:
+def groups_of(scales: ArrayLike, min_step: float = 0.0) -> list[NDArray[np.int64]]:
     """Return the groups of scales to merge: equal ones, and neighbours closer than ``min_step``.
 
     The closest two neighbours are merged first, into their weighted mean, until none are closer than ``min_step``.
@@ -85,13 +85,11 @@ def groups_of(scales: ArrayLike, min_step: float = 0.0, weights: ArrayLike | Non
     Args:
         scales: In any order.
         min_step: 0 merges only equal scales.
-        weights: Number of cases of each scale; 1 each by default.
 
     Returns:
         Indices into ``scales`` of each group, groups by ascending mean.
     """
     values = np.asarray(scales, dtype=np.float64)
-    counts = np.ones_like(values) if weights is None else np.asarray(weights, dtype=np.float64)
     order = np.argsort(values, kind="stable")
     groups: list[list[int]] = []
     for place in order:
@@ -100,7 +98,7 @@ def groups_of(scales: ArrayLike, min_step: float = 0.0, weights: ArrayLike | Non
         else:
             groups.append([int(place)])
     centres = [float(values[group[0]]) for group in groups]
-    masses = [float(counts[group].sum()) for group in groups]
+    masses = [float(len(group)) for group in groups]
     while len(groups) > 1:
         steps = np.diff(centres)
         nearest = int(np.argmin(steps))

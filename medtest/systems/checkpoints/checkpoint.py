@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
@@ -321,15 +321,12 @@ def looks_like(state: Mapping[str, Tensor], *, share: float = 0.5) -> str | None
     return best
 
 
-def load_published(
-    path: Path, names: tuple[str, ...], *, build: Callable[[str], nn.Module] | None = None
-) -> tuple[str, nn.Module]:
+def load_published(path: Path, names: tuple[str, ...]) -> tuple[str, nn.Module]:
     """Load a checkpoint into the matching one of several networks, and return its name and the network.
 
     Args:
         path: The checkpoint.
         names: Candidate published networks, most likely first; several if a family has sizes.
-        build: Creates the untrained network of a name; by default from the registry.
 
     Raises:
         MedtestError: It cannot be read or fits none of them.
@@ -339,5 +336,5 @@ def load_published(
     state = read_state(path)
     near = looks_like(state, share=0.3) if len(names) > 1 else None
     name = near if near in names else names[0]
-    network = (build or networks.published)(name)
+    network = networks.published(name)
     return name, load_strictly(network, state, name=name, file=path.name)

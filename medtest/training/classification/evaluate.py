@@ -46,7 +46,7 @@ class PhantomScores:
         return f"{self.name} {self.score:.3f} ({self.low:.3f} to {self.high:.3f})"
 
 
-def evaluate_phantoms(system: System, count: int, *, seed: int = SEED) -> PhantomScores:
+def evaluate_phantoms(system: System, count: int) -> PhantomScores:
     """Run an opened classifier on unseen phantoms, prepared as in a suite.
 
     Raises:
@@ -57,7 +57,7 @@ def evaluate_phantoms(system: System, count: int, *, seed: int = SEED) -> Phanto
     scores: list[NDArray[np.float64]] = []
     make = maker(kind.phantoms)
     for start in range(0, count, BATCH):
-        phantoms = [make(index, seed, size=kind.stored) for index in range(start, min(start + BATCH, count))]
+        phantoms = [make(index, SEED, size=kind.stored) for index in range(start, min(start + BATCH, count))]
         images = [_shown(phantom.image, kind) for phantom in phantoms]
         addresses = [Address(dataset="evaluation", seed_id=str(start + place)) for place in range(len(phantoms))]
         for phantom, answer in zip(phantoms, system.predict(images, addresses), strict=True):

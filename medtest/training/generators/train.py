@@ -28,11 +28,9 @@ def train_generator(
     system: str,
     device: str = "cpu",
     threads: int | None = None,
-    resume: bool = True,
     log: TrainingLog | None = None,
     progress: Progress | None = None,
     stop: Callable[[int], bool] | None = None,
-    save_every: int = SAVE_EVERY,
 ) -> Trained:
     """Train a generator against a system, or continue an interrupted training.
 
@@ -46,11 +44,9 @@ def train_generator(
         system: Digest of the system.
         device: "cpu" or "cuda:N".
         threads: Threads of torch; None for its default.
-        resume: Whether to continue an interrupted training.
         log: MLflow, or None.
         progress: Called after every step.
         stop: Called with the number of steps done; True writes the state and ends early.
-        save_every: Steps between states.
 
     Raises:
         Interrupted: Ctrl-C or SIGTERM; the state is written, the same call continues.
@@ -66,9 +62,8 @@ def train_generator(
         save_generator(out / FILE, state, _noted(attack.info, f"recipe {attack.recipe.name}, {note}", cases))
 
     training = generator_training(attack, cases, trained, watched, system=system, device=device, write=write)
-    trainer = Trainer(training, out, save_every=save_every)
-    if resume:
-        trainer.resume()
+    trainer = Trainer(training, out, save_every=SAVE_EVERY)
+    trainer.resume()
     with attack.probe.attached():
         trainer.fit(log=log, progress=progress, stop=stop)
     done = result_of(trainer, out / FILE, log)

@@ -7,7 +7,7 @@ uninterrupted one.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -99,41 +99,34 @@ def _stack(pairs: Sequence[tuple[str, NDArray[np.uint8], NDArray[np.uint8]]], so
     )
 
 
-def pairs_from_source(
-    source: SeedSource, *, size: int, limit: int | None = None, progress: Callable[[int, int], None] | None = None
-) -> Pairs:
+def pairs_from_source(source: SeedSource, *, size: int) -> Pairs:
     """Load every labelled seed of a source at one size.
 
     Args:
         source: A folder of images and masks, or phantoms.
         size: Side to which the pairs are resized.
-        limit: Maximum number.
-        progress: Called with pairs done and pairs in total.
 
     Raises:
         UserMistakes: Files cannot be used.
         MedtestError: The source holds no labelled image.
     """
-    refs = first_places(source, limit)
     loaded: list[tuple[str, NDArray[np.uint8], NDArray[np.uint8]]] = []
-    for done, ref in enumerate(refs, start=1):
+    for ref in first_places(source, None):
         seed = source.load(ref)
         if seed.expected is not None:
             mask = shrink_mask(seed.expected.astype(np.uint8) * 255, size)
             loaded.append((f"{ref.dataset}/{ref.seed_id}", shrink(seed.image, size), mask))
-        if progress is not None:
-            progress(done, len(refs))
     return _stack(loaded, source.dataset)
 
 
-def pairs_from_folder(root: Path, *, size: int, limit: int | None = None) -> Pairs:
+def pairs_from_folder(root: Path, *, size: int) -> Pairs:
     """Load a folder of images and masks at one size, in any layout supported by medtest's own suites."""
     from medtest.core.plugins import part
 
     info = part("seeds", "image_mask_folders")
     kind = info.load()
     source = kind(dataset=root.name.lower(), settings=kind.Settings(**info.defaults), root=root, suite_seed=0)
-    return pairs_from_source(source, size=size, limit=limit)
+    return pairs_from_source(source, size=size)
 
 
 @dataclass(frozen=True, kw_only=True)

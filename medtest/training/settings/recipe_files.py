@@ -21,9 +21,7 @@ def names_in(folder: Path) -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in folder.glob("*.yaml")))
 
 
-def load_file(
-    model: type[Model], folder: Path, name: str, changes: Mapping[str, Any] | None = None, *, key: str = "recipe"
-) -> Model:
+def load_file(model: type[Model], folder: Path, name: str, changes: Mapping[str, Any] | None = None) -> Model:
     """Return a recipe by its name or from a file.
 
     Args:
@@ -32,7 +30,6 @@ def load_file(
         name: One of :func:`names_in`, or the path of a YAML file of this form.
         changes: Overrides by dotted keys (``{"optimizer.rate": 1e-4}``); setting ``steps`` removes ``epochs`` and vice
             versa.
-        key: Its key on the command line.
 
     Raises:
         UserMistakes: There is no such recipe, or a key or value is invalid.
@@ -43,9 +40,9 @@ def load_file(
     if not is_path:
         if name not in names:
             allowed = f"{', '.join(names)}, or the path of a YAML file"
-            raise typed_error(key, repr(name), allowed, nearest=nearest_name(name, names))
+            raise typed_error("recipe", repr(name), allowed, nearest=nearest_name(name, names))
         path = folder / f"{name}.yaml"
-    values = _read(path, key)
+    values = _read(path, "recipe")
     for changed, value in (changes or {}).items():
         _override(values, changed, value)
     values.setdefault("name", re.sub(r"[^A-Za-z0-9_.-]+", "-", path.stem).strip("-._")[:64] or "recipe")
@@ -55,7 +52,7 @@ def load_file(
         raise UserMistakes(_mistakes_of(error.errors(), model, path.name if is_path else f"recipe {name}")) from error
 
 
-def typed_changes(changes: Iterable[str], *, key: str = "--change") -> dict[str, Any]:
+def typed_changes(changes: Iterable[str]) -> dict[str, Any]:
     """Parse ``KEY=VALUE`` overrides of a recipe: dotted keys and plain values.
 
     Raises:
@@ -65,7 +62,7 @@ def typed_changes(changes: Iterable[str], *, key: str = "--change") -> dict[str,
     for change in changes:
         name, equals, text = change.partition("=")
         if not equals or not name:
-            raise typed_error(key, change, "KEY=VALUE, for example optimizer.rate=1e-3")
+            raise typed_error("--change", change, "KEY=VALUE, for example optimizer.rate=1e-3")
         overrides[name] = typed_value(text)
     return overrides
 

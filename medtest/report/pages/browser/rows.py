@@ -19,6 +19,8 @@ from medtest.results.records.records_io import Records, read_table
 from medtest.runner.records.answers import THUMBNAILS, AnswerStore
 from medtest.runner.records.thumbnails import DRAWN, MARKS, of_record
 
+_CHUNK = 1024
+"""Number of cases read at a time."""
 _SEED = ("dataset", "seed_id", "item")
 _HASHES = ("source_sha256", "followup_sha256", ANSWER)
 Record = Mapping[str, Any]
@@ -133,11 +135,9 @@ def chosen_cases(sides: Sequence[Side]) -> list[tuple[int, ...]]:
     return sorted(cases, key=largest)
 
 
-def read_cases(
-    sides: Sequence[Side], cases: Sequence[tuple[int, ...]], chunk: int = 1024
-) -> Iterator[list[BrowsedCase]]:
+def read_cases(sides: Sequence[Side], cases: Sequence[tuple[int, ...]]) -> Iterator[list[BrowsedCase]]:
     """Yield cases with their records, some at a time."""
-    for start in range(0, len(cases), chunk):
-        part = cases[start : start + chunk]
+    for start in range(0, len(cases), _CHUNK):
+        part = cases[start : start + _CHUNK]
         columns = [side.read([rows[number] for rows in part]) for number, side in enumerate(sides)]
         yield [BrowsedCase(rows, records) for rows, records in zip(part, zip(*columns, strict=True), strict=True)]

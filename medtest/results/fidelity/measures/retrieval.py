@@ -20,9 +20,7 @@ Fits = Callable[[Integers, Integers], Floats]
 """Similarity of pictures and captions: n indices of pictures and n×m of captions give float64 n×m; higher is better."""
 
 
-def r_precision(
-    fits: Fits, own: Integers, meanings: Sequence[str], names: Sequence[str], *, distractors: int = DISTRACTORS
-) -> tuple[Floats, Integers]:
+def r_precision(fits: Fits, own: Integers, meanings: Sequence[str], names: Sequence[str]) -> tuple[Floats, Integers]:
     """Return for each picture whether its own caption fits it best.
 
     The other captions are drawn from the picture's name (its address) and the captions only, so that any selection of
@@ -34,7 +32,6 @@ def r_precision(
         own: int64 N; index of each picture's own caption, in [0, M).
         meanings: Meaning of each of M captions: equal for captions that mean the same.
         names: Name of each picture.
-        distractors: Largest number of other captions.
 
     Returns:
         float64 N in [0, 1], 1 / k if k captions including its own tie for the best, NaN without other captions; and
@@ -45,7 +42,7 @@ def r_precision(
     won, against = np.full(len(own), np.nan), np.zeros(len(own), np.int64)
     for start in range(0, len(own), _TOGETHER):
         batch = np.arange(start, min(start + _TOGETHER, len(own)))
-        distractor_numbers = [_drawn(codes, int(own[n]), names[int(n)], distractors) for n in batch]
+        distractor_numbers = [_drawn(codes, int(own[n]), names[int(n)], DISTRACTORS) for n in batch]
         against[batch] = [len(numbers) for numbers in distractor_numbers]
         for count in np.unique(against[batch]):
             rows = batch[against[batch] == count]

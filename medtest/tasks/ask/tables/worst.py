@@ -87,12 +87,11 @@ class Illustration:
         )
 
 
-def worst_images(records: Records, most: int = MOST_IMAGES) -> tuple[Illustration, ...]:
+def worst_images(records: Records) -> tuple[Illustration, ...]:
     """Return the images with most flips under relations, worst first, without images that have no flip.
 
     Args:
         records: Records of one system.
-        most: Largest number of images.
     """
     cases = answered(records.followups)
     cases = cases[(cases["relation"] != UNCHANGED).to_numpy(dtype=bool)]
@@ -103,7 +102,7 @@ def worst_images(records: Records, most: int = MOST_IMAGES) -> tuple[Illustratio
     # Compare shares, not counts: an image with more follow-ups is not worse for that.
     flipping = by_image[by_image["_flip"] > 0].sort_values(["share", "_flip"], ascending=False, kind="stable")
     illustrations = []
-    for key, row in flipping.head(most).iterrows():
+    for key, row in flipping.head(MOST_IMAGES).iterrows():
         dataset, seed_id = str(key[0]), str(key[1])  # type: ignore[index]
         image_cases = marked[(marked["dataset"] == dataset) & (marked["seed_id"] == seed_id)]
         sources = answered(records.sources)

@@ -66,9 +66,7 @@ class FilmSequence:
         return address_text(self.dataset, self.seed_id, self.relation, self.severity, frame, self.repeat)
 
 
-def worst_sequences(
-    records: Records, place: Axes | None = None, *, most: int = 8, rule: str = AUTO
-) -> tuple[FilmSequence, ...]:
+def worst_sequences(records: Records, place: Axes | None = None, *, most: int = 8) -> tuple[FilmSequence, ...]:
     """Return the sequences with most flips: one of each type in turn, preferring different seeds.
 
     Sequences without a flip are left out.
@@ -77,12 +75,11 @@ def worst_sequences(
         records: Records of one system.
         place: Axes of these records from :func:`medtest.results.cube.axes.axes`; None computes them.
         most: Largest number of sequences.
-        rule: Reference frame, see :mod:`medtest.tasks.classify.tables.flips`.
     """
     sequences = sequences_of(records, place)
     if sequences is None:
         return ()
-    value, compared = sequences.changes(rule)
+    value, compared = sequences.changes(AUTO)
     flips = value.sum(1)
     relation, seed = sequences.place.relation, sequences.place.seed
     order = np.argsort(-flips, kind="stable")

@@ -227,7 +227,7 @@ def _not_divided_by(sequences: Sequences) -> Floats:
     return np.asarray(np.maximum(frames, 1.0) - 1.0)
 
 
-def frame_table(records: Records, place: Axes | None = None, *, rule: str = AUTO) -> pd.DataFrame:
+def frame_table(records: Records, place: Axes | None = None) -> pd.DataFrame:
     """Return the share of differing answers at each frame, with :data:`FRAME_COLUMNS`.
 
     ``fp`` of frame 0 is empty; ``accuracy`` is over the answered frames of labelled seeds.
@@ -235,17 +235,16 @@ def frame_table(records: Records, place: Axes | None = None, *, rule: str = AUTO
     Args:
         records: Records of one system.
         place: Axes of these records from :func:`medtest.results.cube.axes.axes`; None computes them.
-        rule: Reference frame.
     """
     sequences = sequences_of(records, place)
     if sequences is None:
         return pd.DataFrame(columns=list(FRAME_COLUMNS))
-    value, compared = sequences.changes(rule)
+    value, compared = sequences.changes(AUTO)
     rows: list[pd.DataFrame] = []
     for frame in range(sequences.rows.shape[1]):
         zeros = np.zeros(len(sequences.rows))
         flips, whole = (value[:, frame - 1], compared[:, frame - 1]) if frame else (zeros, zeros)
-        rows.append(_one_frame(sequences, frame, flips, whole).assign(rule=rule))
+        rows.append(_one_frame(sequences, frame, flips, whole).assign(rule=AUTO))
     frame_rows = pd.concat(rows, ignore_index=True)
     codes = [pd.factorize(frame_rows[name])[0] for name in ("severity", "relation", "dataset")]
     return frame_rows.iloc[np.lexsort((frame_rows["frame"].to_numpy(), *codes))].reset_index(drop=True)[
