@@ -93,6 +93,14 @@ def test_changed_orders_have_k_pictures_too(work: Path) -> None:
     assert set(Counter(row["id"] for row in rows_in(work / "orders")).values()) == {3}
 
 
+def test_a_file_in_the_way_stays_and_nothing_is_written(work: Path) -> None:
+    (work / "ordered").mkdir()
+    (work / "ordered" / "export.json").write_text("mine")
+    with pytest.raises(UserMistakes, match="export.json, which medtest did not write"):
+        export("pictures=1")
+    assert [path.read_text() for path in (work / "ordered").iterdir()] == ["mine"]
+
+
 def test_pictures_are_matched_by_id_and_what_is_wrong_is_listed(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     export("pictures=2")
     folder, elsewhere = work / "ordered", work / "elsewhere"

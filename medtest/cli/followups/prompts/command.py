@@ -63,8 +63,8 @@ def export(tokens: Tokens, config_dir: ConfigDirs = None) -> None:
     folder = Path(own["file"]).expanduser()
     with output_problems(folder / _COMMAND):
         folder.mkdir(parents=True, exist_ok=True)
-    write_prompts(exported, folder)
     check_out([folder / _COMMAND], "file")
+    write_prompts(exported, folder)
     with writing_text(folder / _COMMAND) as file:
         json.dump({"suite": name, "tokens": overrides}, file, indent=2)
     note_out([folder / _COMMAND])
