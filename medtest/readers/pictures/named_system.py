@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 import numpy as np
-from pydantic import Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from medtest.core.cases import Address, Image, Json
 from medtest.core.errors import BadOutput, MedtestError, Mistake, UserMistakes, nearest_name
@@ -113,21 +113,38 @@ def named_system(name: str, overrides: Mapping[str, Any], *, where: str, task: s
     try:
         settings = system_class.Settings(**{**info.defaults, **overrides})
     except ValidationError as error:
-        return [
-            Mistake(
-                where=where,
-                key=".".join(["settings", *(str(part) for part in error_info["loc"])]),
-                found="nothing"
-                if error_info["type"] == "missing"
-                else str(overrides.get(str(error_info["loc"][0]), ""))[:80],
-                allowed=str(error_info["msg"]),
-                nearest=nearest_name(str(error_info["loc"][-1]), system_class.Settings.model_fields),
-            )
-            for error_info in error.errors(include_url=False, include_input=False, include_context=False)
-        ]
+        return setting_mistakes(error, system_class.Settings, overrides, where=where, key="settings")
     system: System = system_class(name, settings)
     system.kind = task
     return system
+
+
+def setting_mistakes(
+    error: ValidationError, settings: type[BaseModel], typed: Mapping[str, Any], *, where: str, key: str
+) -> list[Mistake]:
+    """Return the mistakes in the typed settings of a system or a reader.
+
+    Args:
+        error: What the settings' class says about them.
+        settings: The class.
+        typed: The settings.
+        where: Name of the reader for messages.
+        key: Key of the settings.
+    """
+    fields = settings.model_fields
+    mistakes = []
+    for detail in error.errors(include_url=False, include_input=False, include_context=False):
+        place = [str(part) for part in detail["loc"]]
+        own = place[-1] if place else ""
+        found, allowed, nearest = str(typed.get(place[0] if place else "", ""))[:80], str(detail["msg"]), None
+        if detail["type"] == "extra_forbidden":
+            found, allowed, nearest = f"the key {own}", ", ".join(fields), nearest_name(own, fields)
+        elif detail["type"] == "missing":
+            found = "nothing"
+        mistakes.append(
+            Mistake(where=where, key=".".join([key, *place]), found=found, allowed=allowed, nearest=nearest)
+        )
+    return mistakes
 
 
 def _fits(info: PartInfo, task: str) -> bool:

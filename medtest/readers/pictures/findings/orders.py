@@ -20,6 +20,7 @@ from medtest.core.scenes import Pool, Scene, Tells
 from medtest.language.orders import vocabulary
 from medtest.readers.pictures.base import NO_CARD, PictureContent, PictureReader, PictureSettings
 from medtest.readers.pictures.card import Card
+from medtest.readers.pictures.named_system import setting_mistakes
 
 BLIND: Final = Tells(classes=frozenset(), predicates=frozenset(), attributes=frozenset(), counts=False)
 """What can be told about a picture that no reader looks at: nothing."""
@@ -79,11 +80,7 @@ class OrderReader(PictureReader):
         try:
             made = reader_class.Settings(**{**infos[name].defaults, **own})
         except ValidationError as error:
-            problems = error.errors(include_url=False, include_input=False, include_context=False)
-            mistakes = [
-                Mistake(where=self.name, key=".".join([key, *map(str, problem["loc"])]), allowed=str(problem["msg"]))
-                for problem in problems
-            ]
+            mistakes = setting_mistakes(error, reader_class.Settings, own, where=self.name, key=key)
             raise UserMistakes(mistakes) from None
         reader: PictureReader = reader_class(f"{self.name}-{key}", made)
         return reader

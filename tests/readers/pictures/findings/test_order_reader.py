@@ -67,6 +67,8 @@ def test_mistakes_name_the_key_and_what_is_allowed() -> None:
     assert (mistake.key, mistake.found, mistake.nearest) == ("film.use", "lables", "labels")
     (mistake,) = reader(film={"use": "labels", "system": "chexnet_sides", "threshold": 3}).check()
     assert mistake.key == "film.threshold"
+    (mistake,) = reader(film={"use": "labels", "treshold": 0.5}).check()
+    assert (mistake.key, mistake.found, mistake.nearest) == ("film.treshold", "the key treshold", "threshold")
     (mistake,) = reader(film={}, endoscopy={}, capsule={}).check()
     assert "no reader" in str(mistake.found)
 
