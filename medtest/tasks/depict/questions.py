@@ -15,7 +15,7 @@ from statistics import fmean
 from typing import Final
 
 from medtest.tasks.depict.rules import ATTRIBUTES, COUNTS, ENTITIES, RELATIONS
-from medtest.tasks.depict.views import Said, SceneLook
+from medtest.tasks.depict.views import Said, SceneLook, shown_with
 
 ABSENT: Final = "absent"
 QUESTION_KINDS: Final = (ENTITIES, ATTRIBUTES, COUNTS, RELATIONS, ABSENT)
@@ -58,7 +58,7 @@ def questions_about(after: SceneLook, prompt: Said) -> Iterator[PictureQuestion]
     for name in prompt.names:
         yield _question(ENTITIES, (name,), (), after, is_detectable=tells.names(name), right=after.names[name] > 0)
     for (name, attribute), count in prompt.attributes.items():
-        detected, required = after.attributes[name, attribute], min(count, after.names[name])
+        detected, required = shown_with(after, prompt, name, attribute), min(count, after.names[name])
         is_detectable = tells.describes(attribute, name)
         yield _question(
             ATTRIBUTES, (attribute, name), (name,), after, is_detectable=is_detectable, right=detected >= required

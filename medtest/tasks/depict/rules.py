@@ -50,6 +50,7 @@ from medtest.tasks.depict.views import (
     PoolChange,
     Said,
     SceneLook,
+    shown_with,
 )
 
 STRICT, PAPER, RELEASED = "strict", "paper", "released"
@@ -163,7 +164,7 @@ def against_truth(after: SceneLook, prompt: Said, change: PoolChange = NO_CHANGE
             errors.check(triple in after.triples, RELATIONS, triple, "is not in the picture")
     for (name, attribute), count in prompt.attributes.items():
         if tells.names(name) and tells.describes(attribute, name) and after.names[name]:
-            detected, required = after.attributes[name, attribute], min(count, after.names[name])
+            detected, required = shown_with(after, prompt, name, attribute), min(count, after.names[name])
             errors.check(detected >= required, ATTRIBUTES, (attribute, name), "is not in the picture")
     for name in prompt.stated if tells.counts else ():
         if tells.names(name) and after.names[name]:
@@ -184,10 +185,8 @@ def missed(after: SceneLook, prompt: Said, rule: str) -> tuple[int, int, int, in
         after: Scene of the picture.
         prompt: Pool of the prompt.
         rule: ``strict`` counts objects as often as they are stated, and relations with both ends; ``paper`` counts
-            classes
-            and predicates once each (its sets, equations 7 and 8); ``released`` counts every stated entity and
-                relation, by
-            class among the 20 with the highest scores and by predicate.
+            classes and predicates once each (its sets, equations 7 and 8); ``released`` counts every stated entity and
+            relation, by class among the 20 with the highest scores and by predicate.
 
     Returns:
         Entities detected, entities stated, relations detected, relations stated; only those that the reader can detect.

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
 
-from medtest.core.scenes import Absence, NamedAttribute, NamedTriple, Pool, Scene, Tells
+from medtest.core.scenes import SIDES, Absence, NamedAttribute, NamedTriple, Pool, Scene, Tells
 
 SAME, EXCHANGE, REMOVAL, ADDITION = "same", "exchange", "removal", "addition"
 EXCHANGE_REMOVAL, EXCHANGE_ADDITION = "exchange and removal", "exchange and addition"
@@ -85,6 +85,17 @@ class SceneLook:
             )
         except (AttributeError, TypeError, KeyError, IndexError, ValueError) as error:
             raise ValueError(f"no scene of entities and triples ({error})") from None
+
+
+def shown_with(look: SceneLook, prompt: Said, name: str, attribute: str) -> int:
+    """Return the number of objects of a class that a picture shows with an attribute of its prompt.
+
+    Where a prompt orders a class on both sides of the patient one by one, ``bilateral`` is both of them.
+    """
+    both = attribute in SIDES[:2] and all(prompt.attributes[name, side] for side in SIDES[:2])
+    return look.attributes[name, attribute] + (
+        prompt.attributes[name, attribute] * look.attributes[name, SIDES[2]] if both else 0
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

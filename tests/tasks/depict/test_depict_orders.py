@@ -99,3 +99,12 @@ def test_a_negated_finding_must_have_gone() -> None:
     assert against_source(STRICT, both, one, Said.of(after), change).whole is True
     assert against_source(STRICT, both, both, Said.of(after), change).right[ENTITIES] is False
     assert against_source(STRICT, one, one, Said.of(after), change).right[ENTITIES] is False
+
+
+def test_a_finding_ordered_on_each_side_is_there_if_it_is_seen_on_both() -> None:
+    both = Said.of(pool(("nodule", 2, "left"), ("nodule", 1, "right")))
+    tells = Tells(counts=False)
+    assert against_truth(seen(("nodule", "bilateral"), tells=tells), both, NO_CHANGE).whole is True
+    assert against_truth(seen(("nodule", "left"), tells=tells), both, NO_CHANGE).right[ATTRIBUTES] is False
+    alone = Said.of(pool(("nodule", 1, "left")))
+    assert against_truth(seen(("nodule", "bilateral"), tells=tells), alone, NO_CHANGE).right[ATTRIBUTES] is False

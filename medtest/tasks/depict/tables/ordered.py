@@ -11,7 +11,7 @@ from medtest.results.records.records_io import Records
 from medtest.tasks.depict.oracle import ANSWERED
 from medtest.tasks.depict.tables.cases import MODALITY
 from medtest.tasks.depict.tables.findings import sides_of
-from medtest.tasks.depict.views import Said, SceneLook, look_of, said_of
+from medtest.tasks.depict.views import Said, SceneLook, look_of, said_of, shown_with
 
 AS_ORDERED, MISSED, DRAWN, WRONG_SIDE = "as ordered", "missed", "drawn though negated", "wrong side"
 OTHERWISE, UNTOLD, OPEN = "not as ordered", "cannot tell", "open"
@@ -108,7 +108,7 @@ def _verdict(name: str, attributes: Iterable[str], prompt: Said, look: SceneLook
     if not look.names[name]:
         return MISSED
     detectable = [attribute for attribute in attributes if look.tells.describes(attribute, name)]
-    lacking = [attribute for attribute in detectable if not look.attributes[name, attribute]]
+    lacking = [attribute for attribute in detectable if not shown_with(look, prompt, name, attribute)]
     sides = sides_of(look, name)
     if sides and any(attribute in SIDES[:2] and {attribute} == set(SIDES[:2]) - sides for attribute in lacking):
         return WRONG_SIDE
