@@ -111,7 +111,7 @@ def count(path: str) -> ast.Module:
     lines = _Marks(tree).lines
     if path not in HITS:
         LINES[path], HITS[path] = lines, [0] * len(lines)
-    first = sum(1 for node in tree.body[:2] if _is_from_future(node) or isinstance(node, ast.Expr))
+    first = next((at for at, node in enumerate(tree.body) if isinstance(node, ast.Assign)), len(tree.body))
     get_list = f"{_LIST} = __import__('sys').modules[{__name__!r}].HITS[{path!r}]"
     tree.body[first:first] = ast.parse(get_list).body
     return tree

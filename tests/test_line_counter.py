@@ -114,3 +114,13 @@ def test_marks_keep_docstrings_and_lines_of_errors(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="Docstring") as raised:
         _counted(path)
     assert raised.traceback[-1].lineno + 1 == PROGRAM.count("\n") + 2
+
+
+@pytest.mark.usefixtures("hits")
+@pytest.mark.parametrize(
+    "text", ["print()\nx = 1\n", "print()\n", '"""Docstring."""\nprint()\n', "import os\nprint()\n"]
+)
+def test_a_module_may_begin_with_any_statement(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "program.py"
+    path.write_text(text, encoding="utf-8")
+    assert all(hit for _, hit in _counted(path))
