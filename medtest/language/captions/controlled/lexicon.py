@@ -28,12 +28,14 @@ class Lexicon:
             -ing,
             ``VN`` past participle.
         skip_phrases: Phrases without content, as words, longest first.
+        tables: Tables of the file by name.
     """
 
     lists: Mapping[str, frozenset[str]]
     numbers: Mapping[str, int]
     forms: Mapping[str, Mapping[str, str]]
     skip_phrases: tuple[tuple[str, ...], ...]
+    tables: Mapping[str, Mapping[str, Any]]
 
     def __getitem__(self, name: str) -> frozenset[str]:
         return self.lists[name]
@@ -67,6 +69,7 @@ def lexicon() -> Lexicon:
         skip_phrases=tuple(
             sorted((tuple(phrase.split()) for phrase in content["skip_phrases"]), key=len, reverse=True)
         ),
+        tables={name: value for name, value in content.items() if isinstance(value, dict)},
     )
 
 

@@ -18,45 +18,6 @@ def _words(text: str) -> frozenset[str]:
 _UNSEEN = frozenset(
     ("without", "like", "as", "during", "until", "after", "than", "per", "via", "despite", "except", "about")
 )
-_FURTHER = {
-    "outside of": "outside",
-    "outside": "outside",
-    "off of": "from",
-    "off": "from",
-    "out": "from",
-    "among": "among",
-    "amongst": "among",
-    "amid": "among",
-    "beyond": "behind",
-    "in between": "between",
-    "up against": "against",
-    "at": "at",
-    "on the back of": "on back of",
-    "on the backs of": "on back of",
-    "along with": "with",
-    "together with": "with",
-    "out of": "from",
-    "far from": "from",
-    "away from": "from",
-    "up and down": "along",
-    "down by": "near",
-    "on and": "on",
-    "along side of": "near",
-    "alongside of": "near",
-    "adjacent to": "near",
-    "beside of": "near",
-    "across from": "across",
-    "due to": "",
-    "because of": "",
-    "instead of": "",
-    "such as": "with",
-    "as well as": "&",
-    "in addition to": "&",
-    "made out of": "made of",
-    "opposite": "across",
-    "throughout": "in",
-    "outta": "from",
-}
 PARTICLES = _words("""
     up down out off over around on in by along through across past about inside outside behind under above below near
 """)
@@ -68,11 +29,12 @@ def _phrases() -> dict[tuple[str, ...], str]:
     """Return the prepositions by their words; phrases that begin with a verb are read as verb and preposition."""
     predicates: dict[tuple[str, ...], str] = {}
     lists = lexicon()
-    for phrase, predicate in (dict(vg150().phrases) | _FURTHER | dict.fromkeys(_UNSEEN, "")).items():
+    further = lists.tables["further_prepositions"]
+    for phrase, predicate in (dict(vg150().phrases) | further | dict.fromkeys(_UNSEEN, "")).items():
         first = phrase.split()[0]
         if (
             not lists.verb(first)
-            or phrase in _FURTHER
+            or phrase in further
             or phrase in ("to", "past", "like", "close to", "left of", "right of")
         ):
             predicates[tuple(phrase.split())] = predicate

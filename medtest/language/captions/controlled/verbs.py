@@ -9,55 +9,7 @@ from medtest.language.captions.controlled.lexicon import ing, lexicon
 from medtest.language.captions.controlled.tags import OPENS_NOUN, Tag, Token
 
 VERBS = frozenset((Tag.ING, Tag.PARTICIPLE, Tag.FINITE, Tag.BASE))
-WITH = {
-    "sit": {"on": "sitting on"},
-    "seat": {"on": "sitting on"},
-    "stand": {"on": "standing on"},
-    "lie": {"on": "lying on"},
-    "lay": {"on": "lying on"},
-    "walk": {"on": "walking on", "along": "walking on", "in": "walking in"},
-    "park": {"on": "parked on"},
-    "hang": {"from": "hanging from", "on": "hanging from", "against": "hanging from"},
-    "grow": {"on": "growing on", "in": "growing on"},
-    "fly": {"in": "flying in"},
-    "look": {"at": "looking at"},
-    "stare": {"at": "looking at"},
-    "gaze": {"at": "looking at"},
-    "mount": {"on": "mounted on", "to": "mounted on"},
-    "attach": {"to": "attached to"},
-    "clip": {"to": "attached to"},
-    "tie": {"to": "attached to"},
-    "connect": {"to": "attached to"},
-    "paint": {"on": "painted on"},
-    "cover": {"in": "covered in", "with": "covered in", "by": "covered in"},
-    "make": {"of": "made of", "from": "made of"},
-    "belong": {"to": "belonging to"},
-    "talk": {"on": "using"},
-    "speak": {"on": "using"},
-    "dress": {"in": "wearing"},
-    "fill": {"of": "with"},
-    "hold": {"on": "holding"},
-}
-"""Relations by verb and the predicate of its preposition."""
 TRANSITIVE = {"have": "has", "show": "has", "say": "says", "examine": "looking at", "cross": "across", "enter": "in"}
-_PARTICLES = {
-    "show": ("off",),
-    "pick": ("up",),
-    "hold": ("up", "out"),
-    "put": ("on", "up"),
-    "take": ("off", "out"),
-    "cut": ("up",),
-    "set": ("up",),
-    "pull": ("up", "out"),
-    "fill": ("up",),
-    "blow": ("out",),
-    "lift": ("up",),
-    "try": ("on", "out"),
-    "check": ("out",),
-    "open": ("up",),
-    "stick": ("out",),
-}
-"""Verbs whose particle may precede an object: "picking up a ball"."""
 _NO_OBJECT = frozenset(("be", "do", "get", "go", "seem", "appear", "become", "remain", "stay"))
 
 
@@ -90,9 +42,9 @@ def predicate_of_verb(tokens: Sequence[Token], at: int) -> Predicate:
         return Predicate(predicate="", end=end)
     if following.tag is Tag.TO or (token.word in lexicon()["wanting"] and _to_ahead(tokens, end)):
         return Predicate(predicate="", end=_to_ahead(tokens, end) or end, wants=True)
-    particle = next(
-        (candidate.word for candidate in tokens[at + 1 : end + 1] if candidate.word in _PARTICLES.get(base, ())), ""
-    )
+    tables = lexicon().tables
+    particles = tables["verb_particles"].get(base, "").split()
+    particle = next((candidate.word for candidate in tokens[at + 1 : end + 1] if candidate.word in particles), "")
     if particle and token.tag is not Tag.PARTICIPLE:
         object_at = end + (following.word == particle)
         if object_at < len(tokens) and tokens[object_at].tag in OPENS_NOUN:
@@ -100,7 +52,7 @@ def predicate_of_verb(tokens: Sequence[Token], at: int) -> Predicate:
     if following.tag is Tag.PREPOSITION:
         if not following.base:
             return Predicate(predicate="", end=end)
-        relation = WITH.get(base, {}).get(following.base, "")
+        relation = tables["verb_prepositions"].get(base, {}).get(following.base, "")
         if base in ("make", "cover") and token.tag is not Tag.PARTICIPLE:
             relation = ""
         if relation and following.word not in ("above", "across"):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from medtest.core.scenes import Entity, Pool, Triple, alphabetical
 from medtest.language.captions.controlled.lexicon import garment, ing, lexicon, mass
 from medtest.language.captions.controlled.prepositions import preposition
-from medtest.language.captions.controlled.verbs import TRANSITIVE, WITH
+from medtest.language.captions.controlled.verbs import TRANSITIVE
 from medtest.language.captions.controlled.whose import NounTraits
 from medtest.language.captions.dependencies.graph import (
     AGENT,
@@ -191,7 +191,7 @@ class _Graph:
             return
         if head.tag in ("VERB", "AUX", "ADJ", "ADV"):
             subjects = self._subjects(word.head)
-            predicate = WITH.get(head.lemma, {}).get(predicate, predicate)
+            predicate = self.told.tables["verb_prepositions"].get(head.lemma, {}).get(predicate, predicate)
         else:
             subjects = self._resolved(word.head)
         if phrase == "in" and any(garment(self.things[noun].name) for noun in nouns):

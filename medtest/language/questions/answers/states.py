@@ -9,61 +9,7 @@ from medtest.language.questions.answers.lexicon.texts import texts
 _TEXTS = texts(__file__)
 _NOT_RELEVANT = re.compile(_TEXTS["not_relevant"])
 _DUE = re.compile(_TEXTS["due"])
-_TO = _TEXTS["to"]
-_DO = (
-    _TO
-    + r"(?:be\s+)?"
-    + _TO
-    + r"(?:determine[d]?|tell|assess(?:ed)?|say|provide[d]?|identif(?:y|ied)|identifying|answer(?:ed)?"
-    r"|evaluate[d]?|confirm(?:ed)?"
-    r"|count(?:ed)?|know|decide[d]?|infer(?:red)?|deduce[d]?|verif(?:y|ied)|recogni[sz]e[d]?|make|made"
-    r"|measure[d]?|estimate[d]?|judge[d]?|assist|help|analy[sz]e[d]?|interpret(?:ed)?"
-    r"|diagnose[d]?|given?|named?|told|offer|comment|view|process|classif(?:y|ied)|ascertain(?:ed)?|pinpoint|locate|locali[sz]e[d]?"
-    r"|describe(?!d)|specif(?:y|ied)|state[d]?|discern(?:ed)?|comply)"
-)
-_REFUSALS = re.compile(
-    rf"\b(?:(?:cannot|can\s?not|can't|could not|couldn't|unable to|not able to|not possible to"
-    rf"|impossible to|(?:hard|difficult) to|won't|will not)\s+{_DO}\b"
-    r"|(?:can\s?not|can't|could not|couldn't) be (?:\w+ly )?(?!seen|found|detected|noted|observed|recogni"
-    r"|identified any|missed"
-    r"|overlooked|excluded|ruled|removed|resected|made|visuali|appreciated|any\b|more\b)\w+(?:ed|en|wn|ld|de|ught)\b"
-    r"|(?:no idea|unsure|uncertain (?:about|of|whether|how|what|where)|beyond my|i would need|i'd need)\b"
-    r"|not (?:be )?(?:determinable|assessable|possible|feasible|ascertainable|answerable|measurable|evaluable)\b"
-    r"|(?:not |in)(?:be )?(?:enough|sufficient|adequate)(?: \w+){0,2} to (?:tell|say|judge|determine|know"
-    r"|decide|answer|assess|be sure)\b|(?:rather|prefer) not(?: to)? (?:say|answer|tell|comment|guess|judge"
-    r"|speculate)\b"
-    r"|(?:would not|wouldn't|do not|don't) want to (?:guess|speculate|say|judge)\b|(?:can|could"
-    r"|would) only (?:guess|speculate)\b"
-    r"|(?:do not|don't|does not|doesn't|lack) (?:have )?the (?:ability|capability|capacity|means|expertise"
-    r"|training) to\b"
-    r"|(?:does not|doesn't|do not|don't) (?:show|say|reveal|indicate) (?:whether|if)\b"
-    r"|\bno way (?:to|of) (?:know|tell|say|judg|determin)\w*|too \w+ (?:and \w+ )?(?:for me )?to (?:say|tell"
-    r"|judge|determine|assess|count|measure|answer|see (?:whether|if|how|what|where)|make out)\b"
-    r"|(?:would|is|are|will)(?: be)? (?:needed|required|necessary) to (?:say|tell|know|determine|assess"
-    r"|classify|answer|decide|be (?:sure|certain)|confirm|establish|measure)\b"
-    r"|(?:i am|i'm) (?:not (?:a|your) (?:doctor|physician|medical)|not (?:qualified|allowed|permitted|certain))"
-    r"|requires? (?:histolog\w+|a biopsy|patholog\w+|more (?:information|context|images|views))"
-    r"|hard to (?:say|tell)|difficult to (?:say|tell)|(?:is|remains) (?:unclear|unknown|uncertain)\b(?! abnormal)"
-    r"|(?:does not|doesn't|do not|don't) (?:allow|permit|let|suffice|tell)\b"
-    r"|i'?m sorry|i am sorry|i apologi[sz]e|as an ai\b|unable to (?:assess|determine)|not possible\b"
-    r"|impossible\b|no \w+ possible\b|(?:i'll|i will|i must|have to|had to) (?:pass|decline|abstain|refrain)\b"
-    r"|indeterminate|undetermined|cannot be seen well"
-    r"|(?:doesn't|does not|do not) (?:provide|contain|give|offer|have) (?:enough|sufficient)\b"
-    r"|insufficient (?:information|quality|detail)|not enough (?:information|detail)|consult (?:a|with"
-    r"|your)\b|don't know|do not know|not (?:\w+ly |100 ?% )?(?:sure|certain)"
-    r"|(?:can\s?not|can't|not|hard to|impossible to) be (?:\w+ ){0,2}(?:certain|sure|exact|precise"
-    r"|definitive)\b|(?:is |remains )?unclear whether"
-    r"|no (?:puedo|se puede|es posible)|no soy m\u00e9dico|(?:ich kann|l\u00e4sst sich"
-    r"|kann)(?: [^.,;\n]{1,40}?)? (?:nicht|keine? [^.,;\n]{1,40}?)"
-    r" (?:be(?:urteil|stimm|antwort)|sagen|er(?:kenn|mittel)|fest|mess|ab)\w*|nicht (?:beurteilbar|bestimmbar"
-    r"|m\u00f6glich)"
-    r"|ich kann (?:das )?nicht|je ne peux pas|(?:il est )?impossible de|on ne peut pas|il n'est pas possible"
-    r"|lo siento|d\u00e9sol\u00e9|tut mir leid|n\u00e3o (?:posso|\u00e9 poss\u00edvel))"
-    r"|n't (?:be )?(?:determinable|assessable|possible|feasible|answerable|measurable)\b"
-    r"|n't (?:be )?(?:enough|sufficient|adequate)(?: \w+){0,2} to (?:tell|say|judge|determine|know|decide"
-    r"|answer|assess)\b"
-    r"|\u65e0\u6cd5|\u62b1\u6b49|\u4e0d\u80fd(?:\u786e\u5b9a|\u5224\u65ad)|\u96be\u4ee5(?:\u786e\u5b9a|\u5224\u65ad)"
-)
+_REFUSALS = re.compile(_TEXTS["refusals"])
 _SEES_NONE = re.compile(r"\b(?:identify|discern|make|locate|recogni[sz]e|pinpoint)\Z")
 _ANY = re.compile(r"\s+(?:out\s+)?any\b")
 _SURELY = re.compile(_TEXTS["surely"])
