@@ -184,8 +184,6 @@ class LocalChat(AskingSystem):
 
     def _likely(self, fresh: Any, logits: Sequence[Any], text: str, most: int) -> Json:
         """Return the likely tokens where an answer says yes or no, from the logits before any temperature."""
-        import torch
-
         tokenizer = getattr(self._processor, "tokenizer", self._processor)
         index = place_of(tokenizer.convert_ids_to_tokens(fresh.tolist()), text)
         if index is None:
