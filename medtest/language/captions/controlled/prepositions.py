@@ -30,7 +30,7 @@ def _phrases() -> dict[tuple[str, ...], str]:
     predicates: dict[tuple[str, ...], str] = {}
     lists = lexicon()
     further = lists.tables["further_prepositions"]
-    for phrase, predicate in (dict(vg150().phrases) | further | dict.fromkeys(_UNSEEN, "")).items():
+    for phrase, predicate in {**vg150().phrases, **further, **dict.fromkeys(_UNSEEN, "")}.items():
         first = phrase.split()[0]
         if (
             not lists.verb(first)
