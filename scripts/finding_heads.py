@@ -1,4 +1,4 @@
-"""Train the head of a system that reads findings: ``python scripts/finding_heads.py SYSTEM FOLDER`` writes its weights.
+"""Train the head of ``chexnet_sides``: ``python scripts/finding_heads.py FOLDER`` writes its weights.
 
 Phantoms are drawn from a seed, and a linear head is fitted to the features that the compact network below has of them
 (:mod:`medtest.systems.classification.heads`): logistic regression with an L2 penalty, positive and negative pictures of
@@ -9,7 +9,7 @@ packs the weights. Without FOLDER the head that ships is evaluated on phantoms o
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,7 @@ from medtest.core.cases import Image
 from medtest.core.files import file_sha256
 from medtest.core.files.tensors import write_tensors
 from medtest.core.plugins import parts
-from medtest.phantoms import capsule, chest
-from medtest.phantoms.capsule.ordered import findings_of
+from medtest.phantoms import chest
 from medtest.phantoms.chest.sides import SIDED, SIDES, UNSIDED, sides_of
 from medtest.systems.classification.heads import FORMAT, HeadSystem
 from medtest.systems.classification.networks.heads import pooled_halves
@@ -31,9 +30,9 @@ from medtest.systems.classification.networks.heads import pooled_halves
 BATCH = 16
 PENALTY = 0.01
 STEPS = 400
-SEEDS = {"chexnet_sides": 41_000, "capsule_findings": 71_000}
-PICTURES = {"chexnet_sides": 6000, "capsule_findings": 1600}
-"""Seed and number of the pictures that each head is trained on."""
+SYSTEM = "chexnet_sides"
+SEED, PICTURES = 41_000, 6000
+"""Seed and number of the films that the head is trained on."""
 UNSEEN_SEED = 51_000
 
 
@@ -45,48 +44,33 @@ def film(number: int, seed: int) -> tuple[Image, list[str]]:
     return phantom.image, [*plain, *(f"{side} {name}" for name in SIDED for side in sides.get(name, ()))]
 
 
-def frame(number: int, seed: int) -> tuple[Image, list[str]]:
-    """Return a capsule frame and its classes."""
-    phantom = capsule.make(number, seed)
-    return phantom.image, findings_of(phantom.facts)
-
-
-MATERIAL: dict[str, Callable[[int, int], tuple[Image, list[str]]]] = {
-    "chexnet_sides": film,
-    "capsule_findings": frame,
-}
-
-
-def make_system(name: str) -> HeadSystem:
-    """Return a system that is not opened."""
-    kind = parts("systems")[name].load()
-    system: HeadSystem = kind(name, kind.Settings())
+def make_system() -> HeadSystem:
+    """Return the system, not opened."""
+    kind = parts("systems")[SYSTEM].load()
+    system: HeadSystem = kind(SYSTEM, kind.Settings())
     return system
 
 
-def pictures(name: str, seed: int, count: int) -> Iterator[tuple[list[Image], list[list[bool]]]]:
+def pictures(seed: int, count: int) -> Iterator[tuple[list[Image], list[list[bool]]]]:
     """Yield batches of pictures with the truth of every class."""
-    classes = make_system(name).classes.names
+    classes = make_system().classes.names
     for start in range(0, count, BATCH):
-        made = [MATERIAL[name](number, seed) for number in range(start, min(start + BATCH, count))]
+        made = [film(number, seed) for number in range(start, min(start + BATCH, count))]
         yield [image for image, _ in made], [[label in labels for label in classes] for _, labels in made]
 
 
-def features(name: str, seed: int, count: int) -> tuple[Tensor, Tensor]:
-    """Return features, float [N, V, D] with V views (halves of films, else 1), and truth, float [N, C]."""
-    system = make_system(name)
+def features(seed: int, count: int) -> tuple[Tensor, Tensor]:
+    """Return features, float [N, V, D] with V views (the halves of a film), and truth, float [N, C]."""
+    system = make_system()
     network, info = system.trunk_with_head()
     system._take(info)  # its input's side
     network.eval()
     rows, truth = [], []
-    for images, labels in pictures(name, seed, count):
+    for images, labels in pictures(seed, count):
         with torch.inference_mode():
             inputs = system.inputs([system.fitted(image) for image in images])
-            if name == "chexnet_sides":
-                maps = functional.relu(network.films.densenet121.features(inputs))  # type: ignore[union-attr, operator]
-                rows.append(torch.stack(pooled_halves(maps), dim=1))
-            else:
-                rows.append(network.pooled(inputs)[:, None])  # type: ignore[operator]
+            maps = functional.relu(network.films.densenet121.features(inputs))  # type: ignore[union-attr, operator]
+            rows.append(torch.stack(pooled_halves(maps), dim=1))
         truth += labels
     return torch.cat(rows), torch.tensor(truth).float()
 
@@ -115,38 +99,29 @@ def fit(rows: Tensor, truth: Tensor) -> tuple[Tensor, Tensor]:
     return head.weight.detach(), head.bias.detach()
 
 
-def train(name: str, count: int) -> dict[str, Tensor]:
+def train(count: int) -> dict[str, Tensor]:
     """Return the head's weights."""
-    rows, truth = features(name, SEEDS[name], count)
+    rows, truth = features(SEED, count)
     mean, deviation = rows.flatten(0, 1).mean(0), rows.flatten(0, 1).std(0) + 1e-3
     mean, deviation = mean.half().float(), deviation.half().float()  # as they are stored
     scaled = (rows - mean) / deviation
-    if name == "chexnet_sides":
-        sided = truth[:, len(UNSIDED) :].reshape(len(truth), len(SIDED), 2)
-        fits = [fit(scaled.mean(1), truth[:, : len(UNSIDED)])]
-        fits += [fit(scaled.flatten(0, 1), sided.transpose(1, 2).flatten(0, 1))]
-        weight = torch.cat([weight for weight, _ in fits]) / deviation
-        return {"weight": weight, "bias": torch.cat([bias for _, bias in fits]) - weight @ mean}
-    weight, bias = fit(scaled[:, 0], truth)
-    return {"weight": weight, "bias": bias, "mean": mean, "deviation": deviation}
+    sided = truth[:, len(UNSIDED) :].reshape(len(truth), len(SIDED), 2)
+    fits = [fit(scaled.mean(1), truth[:, : len(UNSIDED)])]
+    fits += [fit(scaled.flatten(0, 1), sided.transpose(1, 2).flatten(0, 1))]
+    weight = torch.cat([weight for weight, _ in fits]) / deviation
+    return {"weight": weight, "bias": torch.cat([bias for _, bias in fits]) - weight @ mean}
 
 
-def evaluate(name: str, count: int) -> None:
-    """Print sensitivity and specificity at 0.5 by class, of films also the share of right sides where one is read."""
-    system = make_system(name)
+def evaluate(count: int) -> None:
+    """Print sensitivity and specificity at 0.5 by finding, and the share of right sides where one is read."""
+    system = make_system()
     system.open(device="cpu", threads=torch.get_num_threads())
     answers: list[Any] = []
     truth: list[list[bool]] = []
-    for images, labels in pictures(name, UNSEEN_SEED, count):
+    for images, labels in pictures(UNSEEN_SEED, count):
         answers += system.predict(images, [])
         truth += labels
-    scores, true = np.array(answers), np.array(truth)
-    if name == "chexnet_sides":
-        _sides(system.classes.names, scores, true)
-        return
-    print("| class | with | sensitivity | specificity |\n|---|---|---|---|")
-    for column, label in enumerate(system.classes.names):
-        print(f"| {label} | {_shares(scores[:, column] > 0.5, true[:, column])} |")
+    _sides(system.classes.names, np.array(answers), np.array(truth))
 
 
 def _shares(seen: Any, present: Any) -> str:
@@ -170,19 +145,17 @@ def _sides(names: Sequence[str], scores: Any, true: Any) -> None:
 def main() -> None:
     """Train and write a head, or evaluate the one that ships."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("system", choices=sorted(MATERIAL))
     parser.add_argument("folder", type=Path, nargs="?", help="folder to write to; none evaluates the head that ships")
-    parser.add_argument("--pictures", type=int, help="pictures to train or evaluate on")
+    parser.add_argument("--pictures", type=int, default=PICTURES, help="pictures to train or evaluate on")
     arguments = parser.parse_args()
-    count = arguments.pictures or PICTURES[arguments.system]
+    count = arguments.pictures
     if arguments.folder is None:
-        evaluate(arguments.system, count)
+        evaluate(count)
         return
-    system = make_system(arguments.system)
-    facts = {"format": FORMAT, "trunk_sha256": file_sha256(system.trunk_weights), "pictures": count}
-    facts["seed"] = SEEDS[arguments.system]
+    system = make_system()
+    facts = {"format": FORMAT, "trunk_sha256": file_sha256(system.trunk_weights), "pictures": count, "seed": SEED}
     arguments.folder.mkdir(parents=True, exist_ok=True)
-    write_tensors(arguments.folder / system.compact_weights.name, train(arguments.system, count), facts)
+    write_tensors(arguments.folder / system.compact_weights.name, train(count), facts)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,8 @@ from __future__ import annotations
 from medtest.core.cases import Classes
 
 CAPSULE = Classes(names=("normal", "vascular", "inflammatory"))
+CAPSULE_FINDINGS = Classes(names=("bleeding", "angiectasia", "ulcer", "erosion", "erythema"), multi=True)
+"""Lesions of capsule frames."""
 DERMOSCOPY = Classes(names=("benign", "melanoma"))
 FUNDUS = Classes(names=("grade0", "grade1", "grade2", "grade3"))
 CHEST_PREVALENCE: dict[str, float] = {

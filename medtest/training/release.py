@@ -76,7 +76,7 @@ def release(
         weights=target,
         info=info,
         kind=KINDS.get(network),
-        sibling=NAMES.get(network, network),
+        sibling=NAMES.get(network, ""),
         parameters=sum(parameter.numel() for parameter in built.parameters()),
         megabytes=target.stat().st_size / 1e6,
         sha256=cached_sha256(target),

@@ -9,7 +9,8 @@ import cv2
 import numpy as np
 import pytest
 
-from medtest.phantoms.capsule import judge, make
+from medtest.phantoms.capsule import findings, judge, make
+from medtest.phantoms.classes import CAPSULE_FINDINGS
 from medtest.phantoms.labelled import LabelledPhantom
 
 
@@ -101,3 +102,12 @@ def test_field_is_round_or_octagonal() -> None:
         expected = 0.762 if made.facts["frame"] == "round" else 0.944
         points = cv2.findNonZero((made.image.max(axis=2) > 12).astype(np.uint8))
         assert cv2.contourArea(cv2.convexHull(points)) / 192**2 == pytest.approx(expected, abs=0.04)
+
+
+def test_frames_for_readers_show_the_findings_of_their_labels_and_no_others() -> None:
+    frames = [findings.make(index, 5, size=128) for index in range(40)]
+    for frame in frames:
+        names = {kind.replace("erosions", "erosion") for kind in kinds(frame)}
+        assert list(frame.labels) == [name for name in CAPSULE_FINDINGS.names if name in names]
+    assert {len(frame.labels) for frame in frames} == {0, 1, 2, 3}
+    assert {name for frame in frames for name in frame.labels} == set(CAPSULE_FINDINGS.names)

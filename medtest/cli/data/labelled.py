@@ -181,7 +181,7 @@ def capsule_pictures(count: int, seed: int) -> LabelledPictures:
         count: Number of frames.
         seed: Seed of the draws.
     """
-    from medtest.systems.classification.heads import CAPSULE_FINDINGS
+    from medtest.phantoms.classes import CAPSULE_FINDINGS
 
     return LabelledPictures(
         pictures=DrawnPictures(count, partial(_capsule_frame, _APART + seed)),
@@ -191,9 +191,8 @@ def capsule_pictures(count: int, seed: int) -> LabelledPictures:
 
 
 def _capsule_frame(suite_seed: int, index: int) -> LabelledPicture:
-    from medtest.phantoms.capsule import make
-    from medtest.phantoms.capsule.ordered import findings_of
+    from medtest.phantoms.capsule.findings import make
 
     frame = make(index, suite_seed)
-    entities = tuple(SeenEntity(name=name) for name in findings_of(frame.facts))
+    entities = tuple(SeenEntity(name=name) for name in frame.labels)
     return LabelledPicture(name=f"frame {index}", pixels=lambda: frame.image, truth=Scene(entities=entities))

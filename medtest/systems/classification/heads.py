@@ -1,7 +1,7 @@
-"""Systems that read findings by a head on the features of a compact network, trained on phantoms.
+"""Systems that read findings and have no published weights, trained on phantoms.
 
-The head's weights are a small file; those of the network that it reads stay as they are. There are no published weights
-of these systems.
+A head on the features of a compact network is a small file; the weights of the network that it reads stay as they are.
+Lesions in capsule frames are read by a network of their own.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from medtest.core.cases import Classes, Json
+from medtest.core.cases import Json
 from medtest.core.errors import MedtestError, Mistake
 from medtest.core.files import file_sha256
 from medtest.core.files.paths import package_folder
 from medtest.core.files.tensors import described, read_tensors
 from medtest.phantoms.chest.sides import CHEST_SIDES, SIDED, UNSIDED
+from medtest.phantoms.classes import CAPSULE_FINDINGS
 from medtest.systems.classification.families import CheXNetSystem
 from medtest.systems.classification.network import ClassificationNetwork
 from medtest.systems.files import cached_sha256
@@ -27,19 +28,12 @@ if TYPE_CHECKING:
     from medtest.systems.checkpoints.weights import WeightsInfo
 
 FORMAT: Final = "medtest-head-1"
-CAPSULE_FINDINGS: Final = Classes(names=("bleeding", "angiectasia", "ulcer", "erosion", "erythema"), multi=True)
-"""Lesions of capsule phantoms."""
 
 
-class HeadSystem(ClassificationNetwork):
-    """Base class of networks with a head on the features of a compact network.
-
-    Attributes:
-        trunk: Family of the compact network.
-    """
+class FindingsSystem(ClassificationNetwork):
+    """Base class of networks whose only weights ship with medtest. They end in a sigmoid."""
 
     answer_form = "probabilities"
-    trunk: ClassVar[str]
 
     def notice(self) -> str:
         """Return nothing: only the compact network exists."""
@@ -51,6 +45,22 @@ class HeadSystem(ClassificationNetwork):
         named = {"checkpoint": own.checkpoint, "weights": None if own.weights == "compact" else own.weights}
         fix = "leave it out: the network ships with medtest and has no other weights"
         return [Mistake(where=self.name, key=key, found=str(value), fix=fix) for key, value in named.items() if value]
+
+    def label_logits(self, pixels: Tensor, *, multi: bool) -> Tensor:
+        """Return the sigmoid's inputs."""
+        from medtest.systems.pytorch.torch_system import exactly
+
+        return exactly(self.forward(self.normalised(pixels), self.network.logits))  # type: ignore[arg-type]
+
+
+class HeadSystem(FindingsSystem):
+    """Base class of networks with a head on the features of a compact network.
+
+    Attributes:
+        trunk: Family of the compact network.
+    """
+
+    trunk: ClassVar[str]
 
     @property
     def trunk_weights(self) -> Path:
@@ -76,12 +86,6 @@ class HeadSystem(ClassificationNetwork):
         network, info = self.trunk_with_head()
         load_head(network, self.compact_weights, file_sha256(self.trunk_weights))
         return network, info
-
-    def label_logits(self, pixels: Tensor, *, multi: bool) -> Tensor:
-        """Return the sigmoid's inputs."""
-        from medtest.systems.pytorch.torch_system import exactly
-
-        return exactly(self.forward(self.normalised(pixels), self.network.logits))  # type: ignore[arg-type]
 
 
 def load_head(network: nn.Module, path: Path, trunk_sha256: str) -> None:
@@ -123,21 +127,14 @@ class CheXNetSidesSystem(HeadSystem, CheXNetSystem):
         return CheXNetSides(trunk, len(UNSIDED), len(SIDED))
 
 
-class CapsuleFindingsSystem(HeadSystem):
-    """Lesions in a capsule frame: a head on the compact DSI-Net's backbone.
+class CapsuleFindingsSystem(FindingsSystem):
+    """Lesions in a capsule frame: :class:`~medtest.systems.classification.networks.lesions.LesionNet`.
 
-    Official input: resized to 256×256 by PIL's antialiased bilinear filter, divided by 255. Answer: probabilities of
-    :data:`CAPSULE_FINDINGS`, of which several may hold.
+    Official input: resized to 192×192 by PIL's antialiased bilinear filter, divided by 255. Answer: probabilities of
+    :data:`~medtest.phantoms.classes.CAPSULE_FINDINGS`, of which several may hold.
     """
 
     family = "capsule_findings"
     published = ()
-    trunk = "dsinet"
+    published_size = 192
     own_classes = CAPSULE_FINDINGS
-    published_size = 256
-
-    def with_head(self, trunk: Any) -> nn.Module:
-        """Return DSI-Net's backbone with a head."""
-        from medtest.systems.classification.networks.heads import PooledHead
-
-        return PooledHead(trunk.backbone, len(CAPSULE_FINDINGS.names), maxima=True)

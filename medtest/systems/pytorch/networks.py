@@ -14,6 +14,7 @@ from medtest.systems.classification.networks.attnmel import AttnMel, AttnMelConf
 from medtest.systems.classification.networks.chexnet import CheXNet, CheXNetConfig
 from medtest.systems.classification.networks.dsinet import DSINet, DSINetConfig
 from medtest.systems.classification.networks.inception import InceptionConfig, InceptionDR
+from medtest.systems.classification.networks.lesions import LesionNet, LesionNetConfig
 from medtest.systems.classification.networks.xception import XceptionConfig
 from medtest.systems.segmentation.networks.mit import MitConfig
 from medtest.systems.segmentation.networks.pranet import PraNet, PraNetConfig
@@ -100,6 +101,7 @@ CLASSIFICATION: dict[str, Family] = {
         published={"chexnet": CheXNetConfig()},
         compact=CheXNetConfig(growth=16, blocks=(4, 8, 16, 12), stem=32),
     ),
+    "capsule_findings": Family(network=LesionNet, published={}, compact=LesionNetConfig()),
 }
 FAMILIES: dict[str, Family] = SEGMENTATION | CLASSIFICATION
 """Families by name, which is also the name of the system and of its compact weights."""

@@ -20,7 +20,13 @@ Pixels = NDArray[np.uint8]
 _FACTS = "cases.json"
 MOST_WATCHED = 600
 """Maximum number of held-out cases in an evaluation; of more, a random subset is used."""
-PHANTOM_ROOMS = {"capsule": "capsule", "dermoscopy": "skin", "fundus": "fundus", "chest": "chest"}
+PHANTOM_ROOMS = {
+    "capsule": "capsule",
+    "capsule findings": "capsule.findings",
+    "dermoscopy": "skin",
+    "fundus": "fundus",
+    "chest": "chest",
+}
 """Modules of the phantoms by kind."""
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from medtest.core.cases import Classes
 from medtest.core.errors import nearest_name, typed_error
-from medtest.phantoms.classes import CAPSULE, CHEST, DERMOSCOPY, FUNDUS
+from medtest.phantoms.classes import CAPSULE, CAPSULE_FINDINGS, CHEST, DERMOSCOPY, FUNDUS
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -84,9 +84,19 @@ KINDS: Mapping[str, ClassifierFamily] = {
         ClassifierFamily(
             name="chexnet", classes=CHEST, phantoms="chest", suite="robust_benchmark_chest", stored=256, side=224
         ),
+        ClassifierFamily(
+            name="capsule_findings",
+            classes=CAPSULE_FINDINGS,
+            phantoms="capsule findings",
+            suite="t2i_medical",
+            stored=192,
+            side=192,
+        ),
     )
 }
 """Families by name."""
+BEFORE_SIGMOID: tuple[str, ...] = ("chexnet", "capsule_findings")
+"""Families whose networks end in a sigmoid and give its inputs by ``logits``."""
 
 
 def kind_of(name: str) -> ClassifierFamily:
@@ -113,7 +123,7 @@ def arguments(family: str, batch: Tensor) -> tuple[Tensor, ...]:
 
 def logits_of(family: str, network: nn.Module, batch: Tensor) -> tuple[Any, Tensor]:
     """Return a network's outputs in the format of its loss, and the logits [B, C] of its answer."""
-    if family == "chexnet":
+    if family in BEFORE_SIGMOID:
         logits: Tensor = network.logits(batch)  # type: ignore[operator]
         return logits, logits
     outputs = network(*arguments(family, batch))
@@ -172,7 +182,7 @@ def _loss(family: str, losses: Losses, shares: Tensor | None) -> StepLoss:
             return attnmel_loss(outputs, truth, guided, gamma=losses.gamma)
 
         return attnmel
-    if family == "chexnet":
+    if family in BEFORE_SIGMOID:
         from medtest.training.classification.losses.chexnet import findings_loss
 
         return lambda outputs, truth, masks, has_mask: findings_loss(

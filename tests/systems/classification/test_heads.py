@@ -16,10 +16,12 @@ from medtest.phantoms.chest.anatomy import build_chest, draw_build
 from medtest.phantoms.chest.findings import draw_findings
 from medtest.phantoms.chest.plan import Planned
 from medtest.phantoms.chest.sides import CHEST_SIDES, SIDED, sides_of
+from medtest.phantoms.classes import CAPSULE_FINDINGS
 from medtest.phantoms.drawing import plane
 from medtest.phantoms.labelled import stream
-from medtest.systems.classification.heads import CAPSULE_FINDINGS, CapsuleFindingsSystem, CheXNetSidesSystem, load_head
-from medtest.systems.classification.networks.heads import PooledHead, pooled_halves
+from medtest.systems.classification.heads import CapsuleFindingsSystem, CheXNetSidesSystem, load_head
+from medtest.systems.classification.networks.heads import pooled_halves
+from medtest.systems.classification.networks.lesions import LesionNet
 
 
 @pytest.mark.parametrize("width", [6, 7])
@@ -76,26 +78,17 @@ def test_other_weights_are_a_mistake(tmp_path: Path) -> None:
     assert mistake.key == "checkpoint"
 
 
-def test_a_pooled_head_is_linear_in_standardised_means_and_maxima() -> None:
-    backbone = torch.nn.Conv2d(3, 4, 3)
-    network = PooledHead(_Maps(backbone), 2, maxima=True)
-    network.head.mean.fill_(0.5)
-    network.head.deviation.fill_(2.0)
-    x = torch.rand(2, 3, 8, 8)
-    maps = backbone(x)
-    pooled = torch.cat([maps.mean((2, 3)), maps.amax((2, 3))], 1)
-    expected = ((pooled - 0.5) / 2.0) @ network.head.weight.T + network.head.bias
-    assert torch.allclose(network(x), torch.sigmoid(expected), atol=1e-6)
-    assert PooledHead(_Maps(backbone), 2, maxima=False).head.in_features == 4
-
-
-class _Maps(torch.nn.Module):
-    def __init__(self, layer: torch.nn.Module) -> None:
-        super().__init__()
-        self.layer = layer
-
-    def forward(self, x: torch.Tensor) -> list[torch.Tensor]:
-        return [self.layer(x)]
+def test_a_lesion_of_a_few_pixels_counts_as_much_as_a_large_one() -> None:
+    torch.manual_seed(0)
+    network = LesionNet().eval()
+    maps: list[torch.Tensor] = []
+    network.blocks[-1].register_forward_hook(lambda module, inputs, output: maps.append(output))
+    x = torch.rand(2, 3, 64, 64)
+    probabilities = network(x)
+    assert maps[0].shape == (2, 56, 8, 8)
+    pooled = torch.cat([maps[0].mean((2, 3)), maps[0].flatten(2).max(2).values], 1)
+    expected = pooled @ network.head.weight.T + network.head.bias
+    assert torch.allclose(probabilities, torch.sigmoid(expected), atol=1e-6)
 
 
 @pytest.mark.slow

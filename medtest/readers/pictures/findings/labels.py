@@ -25,7 +25,7 @@ from medtest.readers.pictures.card import SUFFIX
 from medtest.readers.pictures.named_system import SystemReader, SystemReaderSettings
 from medtest.systems.base import System
 from medtest.systems.classification.answers import check_label
-from medtest.systems.classification.heads import HeadSystem
+from medtest.systems.classification.heads import FindingsSystem
 
 LEFT, RIGHT, BILATERAL = SIDES
 
@@ -94,7 +94,7 @@ class LabelReader(SystemReader):
         Each threshold has a card of its own: ``…-0.9.card.json``, without a number for the default threshold.
         """
         system, threshold = self.find_system(), self.settings.threshold
-        if not isinstance(system, HeadSystem):
+        if not isinstance(system, FindingsSystem):
             return None
         default = LabelReaderSettings.model_fields["threshold"].default
         weights = system.compact_weights

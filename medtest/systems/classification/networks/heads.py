@@ -1,6 +1,6 @@
 """Heads on the features of trained networks, whose weights they leave as they are.
 
-A linear layer reads means and maxima of feature maps. For chest films each half is pooled by itself: a finding with a
+A linear layer reads means and maxima of feature maps. Each half is pooled by itself: a finding with a
 side has one score for each half, by the same weights; a finding without a side is scored on the mean of both halves.
 """
 
@@ -11,8 +11,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from medtest.systems.classification.networks.chexnet import CheXNet
-
-_MAPS = 3
 
 
 class CheXNetSides(nn.Module):
@@ -47,68 +45,6 @@ class CheXNetSides(nn.Module):
         both = self.head((left + right) / 2)[:, : self.unsided]
         sides = torch.stack([self.head(half)[:, self.unsided :] for half in (left, right)], dim=2)
         return torch.cat([both, sides.flatten(1)], dim=1)
-
-
-class StandardisedLinear(nn.Linear):
-    """Linear layer on standardised inputs, whose weights are of one order and can be stored in few bits.
-
-    Args:
-        inputs: Number of inputs.
-        outputs: Number of outputs.
-    """
-
-    mean: Tensor
-    deviation: Tensor
-
-    def __init__(self, inputs: int, outputs: int) -> None:
-        super().__init__(inputs, outputs)
-        self.register_buffer("mean", torch.zeros(inputs))
-        self.register_buffer("deviation", torch.ones(inputs))
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Map [B, inputs] to [B, outputs]."""
-        return super().forward((x - self.mean) / self.deviation)
-
-
-class PooledHead(nn.Module):
-    """Backbone with a head on the means of its last three feature maps, and on their maxima if wanted.
-
-    Args:
-        backbone: Returns feature maps of an image, float [B, C, h, w] each.
-        classes: Number of classes.
-        maxima: Whether maxima are read as well.
-    """
-
-    def __init__(self, backbone: nn.Module, classes: int, *, maxima: bool) -> None:
-        super().__init__()
-        self.backbone, self.maxima = backbone.eval(), maxima
-        with torch.inference_mode():
-            width = self.pooled(torch.zeros(1, 3, 64, 64)).shape[1]
-        self.head = StandardisedLinear(width, classes)
-
-    def pooled(self, x: Tensor) -> Tensor:
-        """Return means, float [B, channels], or each map's means and maxima, float [B, 2 · channels]."""
-        pooled = []
-        for features in list(self.backbone(x))[-_MAPS:]:
-            pooled += [features.mean((2, 3)), *((features.amax((2, 3)),) if self.maxima else ())]
-        return torch.cat(pooled, dim=1)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return probabilities, float [B, classes].
-
-        Args:
-            x: float [B, 3, H, W], as the backbone's network takes it.
-        """
-        return torch.sigmoid(self.logits(x))
-
-    def logits(self, x: Tensor) -> Tensor:
-        """Return the inputs of the sigmoid.
-
-        Args:
-            x: As in :meth:`forward`.
-        """
-        logits: Tensor = self.head(self.pooled(x))
-        return logits
 
 
 def pooled_halves(features: Tensor) -> tuple[Tensor, Tensor]:
