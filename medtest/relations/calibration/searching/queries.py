@@ -77,7 +77,7 @@ def unfit(relation: Relation) -> Unfit | None:
         fix = "attacks have their own search: minimal: true" if hasattr(settings, "minimal") else ""
         return Unfit("search", "a relation that is crafted on a system", "relations whose severities nest", fix)
     if not relation.nested:
-        fix = "its draws differ between severities, so that a stronger picture is another picture"
+        fix = "its draws differ between severities; add calibrate: {ssim: [0.95, 0.8]}, whose targets share their draws"
         return Unfit("search", "a relation whose severities do not nest", "relations whose severities nest", fix)
     if relation.frames() > 1:
         return Unfit("search", "a relation of sequences", "relations of single pictures")
