@@ -9,11 +9,17 @@ from typing import TYPE_CHECKING, Any
 __all__ = ["pd", "torch"]
 
 
-class _Deferred(ModuleType):
+class _Deferred:
     """Stand-in of a module that passes on every attribute."""
 
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._module: ModuleType | None = None
+
     def __getattr__(self, name: str) -> Any:
-        return getattr(import_module(self.__name__), name)
+        if self._module is None:  # import_module at every attribute takes microseconds
+            self._module = import_module(self._name)
+        return getattr(self._module, name)
 
 
 if TYPE_CHECKING:

@@ -104,7 +104,7 @@ def listed(pairs: Iterable[tuple[str, Any]]) -> Likely | None:
 
 
 def _meaning(token: str) -> str:
-    """Return what a token says, in any case and with any signs around it: yes, no, or ""."""
+    """Return the yes or no of a token, in any case and with any signs around it; "" for another token."""
     word = token.translate(_MARKS).strip(" \t\r\n\"'`*_.,:;!?()[]{}").lower()
     return word if word in (YES, NO) else ""
 

@@ -58,7 +58,7 @@ def track_folders(folders: Sequence[Path], *, console: Console) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class _Held:
-    """State of one view of a run in the store; the view "" stands for the run's own tables.
+    """State of one view of a run in the store; the view "" is that of the run's own tables.
 
     ``parent`` is the parent run, by its id or by the word recorded before its creation.
     """

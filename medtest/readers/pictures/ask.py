@@ -85,7 +85,7 @@ class AskReaderSettings(SystemReaderSettings):
         return self
 
     def counted(self) -> dict[str, Any]:
-        """Return the settings on which answers in words depend; those of soft scores are in the fingerprint."""
+        """Return the settings on which plain answers depend; those of soft scores are in the fingerprint."""
         return {name: value for name, value in super().counted().items() if name not in ("soft", "whole_prompt")}
 
 
@@ -254,7 +254,7 @@ class PictureAsker(SystemReader):
     def _answers(
         self, images: Sequence[Image], contents: Sequence[PictureContent], questions: Sequence[_Question]
     ) -> tuple[dict[tuple[int, object], Answer], dict[tuple[int, object], Belief]]:
-        """Return the answer to each question by picture and key, and the probability of yes where it is told."""
+        """Return the answer to each question by picture and key, and the probability of yes where it is reported."""
         if self._system is None:
             raise MedtestError(f"{self.name} is not open")
         calls = {}

@@ -22,7 +22,7 @@ STEPS = 8
 class VisibleRelation(Relation):
     """Relation that weakens a severity where a lesion would fall below the floors of visibility.
 
-    A weakened setting is stronger than the level below, and its scale stands in the parameter ``scale_applied``; a
+    A weakened setting is stronger than the level below, and its scale is recorded as the parameter ``scale_applied``; a
     severity without such a setting does not apply. Published mode is never weakened.
     """
 

@@ -1,4 +1,4 @@
-"""What operators need of a kind of prompt: draws of changes, changed pools, and their words.
+"""Kinds of prompt that operators change: draws of changes, changed pools, and their words.
 
 Captions of things and relations are in :mod:`medtest.relations.prompts.captions`, orders of medical pictures in
 :mod:`medtest.relations.prompts.orders.content`.

@@ -132,7 +132,7 @@ def shows(sight: Sight, thing: str, trait: str = "") -> tuple[str, ...]:
 
 
 def sureness(sight: Sight, thing: str) -> float:
-    """Return how sure the product is that a picture shows a thing, or that it does not: 0.5 to 1."""
+    """Return the sureness, 0.5 to 1, with which the product says that a picture shows a thing, or does not."""
     contrasts = [seen.contrast for seen in (*sight.findings, *sight.tools) if seen.name == thing]
     return _SUREST if not contrasts else 0.5 + (_SUREST - 0.5) * max(contrasts)
 

@@ -16,7 +16,7 @@ FILE = Path(__file__).with_name("content.yaml")
 
 
 @dataclass(frozen=True, kw_only=True)
-class PromptContent:
+class ContentWords:
     """Words of content.
 
     Attributes:
@@ -47,14 +47,14 @@ class PromptContent:
 
 
 @cache
-def content() -> PromptContent:
+def content() -> ContentWords:
     """Return the words of content, cached."""
     import yaml
 
     listed = yaml.safe_load(FILE.read_text(encoding="utf-8"))
     sets = {name: frozenset(text.split()) for name, text in listed.items() if name not in ("measures", "garments")}
     garments = {singular(word): word for word in listed["garments"].split()}
-    return PromptContent(
+    return ContentWords(
         garments=garments, measures=tuple(re.compile(pattern, re.I) for pattern in listed["measures"]), **sets
     )
 

@@ -1,4 +1,4 @@
-"""Medical pictures of several kinds, each looked at by a reader of its own.
+"""Medical pictures of several kinds, each read by the reader of its kind.
 
 The pools of a case and its source name findings, and these say whether the picture was ordered as a chest film, an
 endoscopy or a capsule frame (:mod:`medtest.language.orders`). A kind of picture without a reader cannot be told.
@@ -156,7 +156,7 @@ class OrderReader(PictureReader):
     # -------------------------------------------------------------------------------------------------------- pictures
 
     def look(self, images: Sequence[Image], contents: Sequence[PictureContent]) -> list[Scene]:
-        """Return what the reader of each picture's kind sees; nothing can be told without one."""
+        """Return the findings by the reader of each picture's kind; none can be told without a reader."""
         scenes: list[Scene] = [Scene(tells=BLIND)] * len(contents)
         kinds = [kind_of(content.asked()) for content in contents]
         for kind, reader in self.readers().items():

@@ -160,7 +160,7 @@ def _new(order: Order, present: Mapping[str, int], never: Sequence[str], among: 
 
 
 def _instead(order: Order, finding: OrderedFinding, among: Sequence[str]) -> list[str]:
-    """Return the findings that may stand in place of one."""
+    """Return the findings that may replace one."""
     others = {other.name: 1 for other in order.findings if other.presence == "ordered" and other is not finding}
     return [name for name in _new(order, others, (), among) if _can_be(vocabulary().findings[name], finding)]
 

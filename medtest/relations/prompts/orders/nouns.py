@@ -10,7 +10,7 @@ from medtest.relations.prompts.orders.base import Edit, like
 
 
 def noun_phrases(reading: OrderReading) -> list[OrderPhrase]:
-    """Return the nouns of an order's findings as they stand in its text."""
+    """Return the nouns of an order's findings as written in its text."""
     return [phrase for item in reading.items for phrase in item.phrases if phrase.kind is OrderKind.FINDING]
 
 

@@ -66,18 +66,18 @@ def reader_words(tables: DepictTables) -> str:
 
 
 def soft_words(tables: DepictTables) -> str:
-    """Return the soft scores beside the answers in words, or why there are none; "" if none were requested."""
+    """Return the soft scores beside the plain answers, or why there are none; "" if none were requested."""
     if not tables.soft:
         return ""
     rows = [row for row in rows_of(tables.questions, kind=WHOLE) if row["soft_asked"]]
     row = next((row for row in rows if row["relation"] == OVERALL), next(iter(rows), None))
     if row is None:
         return (
-            "No reply of the reader's model had log-probabilities: there are no soft scores, and answers in words are "
-            "used. Ask a model that tells them (vLLM, llama.cpp, a folder of Hugging Face); some allow soft=5 only."
+            "No reply of the reader's model had log-probabilities: there are no soft scores, and plain answers are "
+            "used. Ask a model that reports them (vLLM, llama.cpp, a folder of Hugging Face); some allow soft=5 only."
         )
     scores = f"mean probability of right answers {_range(row, 'soft', 'soft')} % over {row['soft_asked']:,} questions"
-    words = f"in words {_range(row, 'rate')} % of {row['asked']:,} are right"
+    words = f"of plain answers {_range(row, 'rate')} % of {row['asked']:,} are right"
     return f"Soft scores, {shown(row['relation'])}: {scores}; {words}. tables/depiction_questions.csv."
 
 
