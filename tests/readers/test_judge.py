@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import threading
 import time
@@ -138,7 +139,7 @@ def test_how_the_calls_stand_is_told_while_they_are_made(tmp_path: Path) -> None
         assert len(judge.readings(words(8), job(tmp_path, progress=told.append)).facts) == 8
     assert len(told) >= 2
     assert all("in flight" in line for line in told)
-    assert any("2 answered" in line or "4 answered" in line for line in told)
+    assert any(re.search(r"\b[1-7] answered", line) for line in told)
 
 
 def test_calls_that_may_be_billed_without_an_answer_are_accounted(tmp_path: Path) -> None:
