@@ -115,6 +115,7 @@ def asked(says: dict[str, tuple[str, str]], relation: str, removed: str, rule: R
                 "kept": kept,
                 "kept_by_chance": float(number % 4 == 0),
                 "verdict": "FAIL" if kept else "PASS",
+                "reason_code": "",
                 "self_agreement": None,
                 "agreement": None,
             }
