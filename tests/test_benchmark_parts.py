@@ -49,6 +49,7 @@ def test_relations_measured_change_a_picture_and_need_nothing_else() -> None:
     assert not names & {"ec", "ss", "pgd", "fgsm", "gap", "square", "strongest", "foolbox_attack"}
 
 
+@pytest.mark.slow
 def test_processor_time_of_workers_is_counted_once_their_servers_have_ended() -> None:
     processor_seconds()
     assert not processes._servers

@@ -6,6 +6,8 @@ import ast
 from collections import defaultdict
 from pathlib import Path
 
+import pytest
+
 PACKAGE = Path(__file__).parents[1] / "medtest"
 LEAST = 12
 """Nodes of a body from which it is worth a function of its own elsewhere; shorter ones are a call or two."""
@@ -37,6 +39,7 @@ def _does(function: ast.FunctionDef, bound: dict[str, str], path: Path) -> str |
     return repr((parameters, [ast.dump(part) for part in body], origins))
 
 
+@pytest.mark.slow
 def test_no_two_modules_hold_the_same_function() -> None:
     held: dict[str, list[str]] = defaultdict(list)
     for path in sorted(PACKAGE.rglob("*.py")):

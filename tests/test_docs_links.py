@@ -84,6 +84,7 @@ def _defines(path: Path, name: str) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_the_picture_of_the_map_is_up_to_date() -> None:
     script = runpy.run_path(str(ROOT / "scripts" / "map_picture.py"))
     assert script["draw"]() == script["OUT"].read_text(encoding="utf-8"), "run python scripts/map_picture.py"

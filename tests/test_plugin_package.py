@@ -138,6 +138,7 @@ def _run(site: Path, home: Path, *arguments: str) -> subprocess.CompletedProcess
     )
 
 
+@pytest.mark.slow
 def test_foreign_parts_are_listed(site: Path, tmp_path: Path) -> None:
     relations = _run(site, tmp_path, "list", "relations")
     assert "vignette" in relations.stdout and "medtest-vignette" in relations.stdout
@@ -147,6 +148,7 @@ def test_foreign_parts_are_listed(site: Path, tmp_path: Path) -> None:
     assert "loss of Dice by the brightness of the source image" in tables and "medtest-light" in tables
 
 
+@pytest.mark.slow
 def test_the_schema_of_suites_names_foreign_parts(site: Path, tmp_path: Path) -> None:
     from jsonschema import Draft202012Validator  # parses a grammar when it is imported, which takes seconds
 
@@ -158,6 +160,7 @@ def test_the_schema_of_suites_names_foreign_parts(site: Path, tmp_path: Path) ->
     assert validator.is_valid(yaml.safe_load(PROMPTS))
 
 
+@pytest.mark.slow
 def test_its_own_test_of_the_page_passes(site: Path, tmp_path: Path) -> None:
     (tmp_path / "test_vignette.py").write_text(_blocks("python")[4], encoding="utf-8")
     asked = """
@@ -253,6 +256,7 @@ def test_a_foreign_relation_of_prompts_runs(site: Path, tmp_path: Path) -> None:
         assert params["new"] in one.prompt and params["old"] != params["new"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("relation", "there"), [("vignette", "1, 2, 3, 4, 5"), ("mirror", "1")])
 def test_a_severity_that_is_not_there_is_refused_before_a_run(
     site: Path, tmp_path: Path, relation: str, there: str

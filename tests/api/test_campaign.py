@@ -129,6 +129,7 @@ def test_calls_that_end_in_an_error_are_paid(tmp_path: Path) -> None:
     assert totals.cost_usd > 0
 
 
+@pytest.mark.slow
 def test_a_mix_of_faults_loses_and_doubles_nothing(tmp_path: Path) -> None:
     mix = Faults(too_many=0.05, error=0.02, reset=0.02, truncated=0.02, wrong_type=0.01, retry_after="none", seed=3)
     with serving() as server:
@@ -283,6 +284,7 @@ def test_the_server_tells_and_takes_its_faults() -> None:
             assert json.load(answer)["faults"]["error"] == 0
 
 
+@pytest.mark.slow
 def test_a_server_that_lets_nobody_in_is_not_asked_thousands_of_times(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

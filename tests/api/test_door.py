@@ -36,6 +36,7 @@ def until_it_stops(folder: Path, base_url: str, count: int, **more: Any) -> tupl
 # --- an empty account ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("status", [429, 402])
 def test_an_empty_account_ends_the_campaign_and_is_no_error(tmp_path: Path, status: int) -> None:
     with serving(Faults(credit=30, no_credit_status=status, latency=0.02)) as server:
@@ -76,6 +77,7 @@ def test_what_says_that_nobody_pays() -> None:
 # --- a key that is refused from some moment on --------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("status", [401, 403, 404])
 def test_a_key_that_is_revoked_in_mid_run_ends_it_and_is_no_error(tmp_path: Path, status: int) -> None:
     with serving(Faults(valid_for=40, invalid_status=status, latency=0.02)) as server:

@@ -135,6 +135,7 @@ def test_max_usd_is_kept_where_a_server_counts_pictures_otherwise(tmp_path: Path
     assert 0.5 * most < budget.spent_usd <= most
 
 
+@pytest.mark.slow
 def test_max_usd_is_never_passed(tmp_path: Path) -> None:
     price = Price(input=1000, output=1000)
     parameters = Parameters(model="simulated", max_tokens=20)

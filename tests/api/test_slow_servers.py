@@ -42,6 +42,7 @@ def asked(
     return outcomes, server.counts, server.came, seconds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call_seconds", [2.0, 5.0, 23.0])
 def test_a_server_of_one_slot_is_asked_one_after_another(tmp_path: Path, call_seconds: float) -> None:
     rules = Retries(call_seconds=call_seconds)
@@ -58,6 +59,7 @@ def test_what_is_recorded_of_a_server_of_one_slot_is_its_own_time(tmp_path: Path
     assert took[len(took) // 2] < 2.5  # with all 32 in flight it would be 38 s
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("retry_after", ["seconds", "none"])
 @pytest.mark.parametrize("latency", [0.05, 1.2])
 def test_a_shorter_window_than_stated_refuses_a_tenth_at_most(tmp_path: Path, retry_after: str, latency: float) -> None:

@@ -233,6 +233,7 @@ def test_a_key_and_the_pictures_are_nowhere(tmp_path: Path) -> None:
     assert "Incorrect API key" in wrong[1] or any(b"Incorrect API key" in content for content in contents.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "typed",
     [
@@ -267,6 +268,7 @@ def test_a_key_typed_in_the_wrong_place_is_shown_and_kept_nowhere(
     assert not [path for path in files if canary.encode() in path.read_bytes()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "typed",
     [

@@ -132,6 +132,7 @@ def test_a_sheet_of_any_seed(work: Path) -> None:
         run_app([*typed, "--index", "2"])
 
 
+@pytest.mark.slow
 def test_tables_are_made_again_of_runs_and_of_no_copy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     suite = make_suite()
     outcome = leave_run(tmp_path, suite, ("alpha", "beta"), seeds=6)

@@ -223,6 +223,7 @@ def test_a_judge_reads_what_medtest_cannot(
     assert {path.name: path.read_bytes() for path in (own / "tables").iterdir()} == before
 
 
+@pytest.mark.slow
 def test_python_asks_the_judge_as_the_command_line_does(home: Path, server: Talking) -> None:
     line = [word for word in typed(server, *judge(server)) if not word.startswith(("suite=", "limit=", "only="))]
     only = ["question:polyps", "question:text"]

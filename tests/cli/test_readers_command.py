@@ -231,6 +231,7 @@ def test_a_card_without_pictures_of_a_name_says_so() -> None:
     assert row["told"] is False
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not (PHOTOS.is_dir() and YOLOX.is_file()), reason="the 60 photographs and YOLOX-nano are not here")
 def test_the_card_of_yolox_nano_lies_beside_it_and_is_taken(tmp_path: Path) -> None:
     from medtest.readers.pictures.detectors.detector import Detector, DetectorSettings

@@ -23,6 +23,7 @@ def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEDTEST_HOME", str(tmp_path))
 
 
+@pytest.mark.slow
 def test_it_prints_figures_and_writes_tables_and_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     write_real(tmp_path / "real" / "feces", 2)
     assert run_app(["realism", *SMALL, f"real={tmp_path}/real"]) == 0

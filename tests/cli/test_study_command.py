@@ -30,6 +30,7 @@ def taken() -> Iterator[int]:
         yield int(server.getsockname()[1])
 
 
+@pytest.mark.slow
 def test_a_taken_port_costs_no_link(study: Path, taken: int, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(MedtestError, match="--port"):
         run_app(["study", "serve", str(study), "--port", str(taken)])

@@ -35,6 +35,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "file"),
     [
@@ -62,6 +63,7 @@ def test_a_users_file_stays(here: Path, command: Sequence[str], file: str) -> No
     assert sorted(here.rglob("*")) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     [
@@ -88,6 +90,7 @@ def test_the_same_command_writes_its_own_files_again(here: Path, command: Sequen
         assert changed.read_text() == "changed since"
 
 
+@pytest.mark.slow
 def test_a_comparison_does_not_write_over_a_users_page(here: Path) -> None:
     for name in ("one", "two"):
         options = {"fingerprint": name, "home": here / name, "track": False, "workers": 1, "limit": 1}
@@ -108,6 +111,7 @@ def test_a_comparison_does_not_write_over_a_users_page(here: Path) -> None:
     assert {path.name for path in (here / "out").iterdir() if path.is_file()} >= set(FILES)
 
 
+@pytest.mark.slow
 def test_a_users_files_in_a_run_stay_and_do_not_travel(here: Path) -> None:
     """Not into MLflow, not into a pack: they were put there for whoever has the folder."""
     options = {"fingerprint": "one", "home": here / "home", "workers": 1, "limit": 1}

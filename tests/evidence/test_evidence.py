@@ -78,6 +78,7 @@ class Page(HTMLParser):
             self.chapters[next(reversed(self.chapters))][-1][-1] += data
 
 
+@pytest.mark.slow
 def test_the_document_has_every_chapter_and_traces_hazards_to_cases(home: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     written = write_evidence([folder_of(home)], out)
@@ -163,6 +164,7 @@ def test_without_the_extra_there_is_html_and_a_notice(
     assert not (tmp_path / "file.html").exists()
 
 
+@pytest.mark.slow
 def test_the_pdf_opens_and_has_the_chapters_as_bookmarks(home: Path, tmp_path: Path) -> None:
     write_evidence([folder_of(home)], tmp_path / "file.pdf")
     assert (tmp_path / "file.html").is_file()
@@ -268,6 +270,7 @@ def test_check_verifies_a_frozen_plan(home: Path, tmp_path: Path, capsys: pytest
     assert checked(capsys, plan)[0] == 1
 
 
+@pytest.mark.slow
 def test_what_is_not_medtests_is_never_written_over(home: Path, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "evidence.html").write_text("mine", encoding="utf-8")

@@ -52,6 +52,7 @@ def test_a_wrong_tie_of_a_relation_is_a_mistake_of_the_suite(tmp_path: Path, sta
     assert (mistake.where.endswith("tied.yaml"), mistake.key, mistake.line) == (True, key, 9)
 
 
+@pytest.mark.slow
 def test_a_run_follows_the_frozen_plan_and_names_the_gate_that_was_changed_after_it(tmp_path: Path) -> None:
     suite = write_suite(tmp_path)
     path, plan = freeze_plan(suite, tmp_path)
@@ -81,6 +82,7 @@ def test_a_run_follows_the_frozen_plan_and_names_the_gate_that_was_changed_after
     assert list(late["cases_before"].values()) == [len(Records.read(folder).sources) + 2 * 4]
 
 
+@pytest.mark.slow
 def test_another_system_and_a_changed_plan_are_seen(tmp_path: Path) -> None:
     suite = write_suite(tmp_path)
     path, plan = freeze_plan(suite, tmp_path)
@@ -107,6 +109,7 @@ def test_a_plan_is_never_written_over(tmp_path: Path) -> None:
     assert existing.read_text(encoding="utf-8") == "{}"
 
 
+@pytest.mark.slow
 def test_each_system_follows_the_newest_plan_that_covers_it(tmp_path: Path) -> None:
     suite = write_suite(tmp_path)
     _, first = freeze_plan(suite, tmp_path)
@@ -129,6 +132,7 @@ def test_a_plan_that_is_not_followed_is_named(tmp_path: Path) -> None:
     assert "later.json" in notice
 
 
+@pytest.mark.slow
 def test_cases_that_were_moved_aside_count_as_finished_before_the_plan(tmp_path: Path) -> None:
     suite = write_suite(tmp_path)
     folder = run(suite, tmp_path)

@@ -192,6 +192,7 @@ def test_every_relation_of_pictures_is_offered() -> None:
     assert offered >= 30
 
 
+@pytest.mark.slow
 def test_nrtk_composes_relations_and_rebuilds_them_from_their_configuration() -> None:
     pytest.importorskip("nrtk")
     from nrtk.impls.perturb_image import ComposePerturber

@@ -39,6 +39,7 @@ def test_class_follows_from_the_kinds(found: list[str], expected: str) -> None:
     assert judge({"lesions": [{"kind": kind} for kind in found]}) == expected
 
 
+@pytest.mark.slow
 def test_every_kind_of_lesion_and_of_content_is_drawn() -> None:
     assert set().union(*(kinds(made) for made in batch())) == {
         "bleeding", "angiectasia", "ulcer", "erosions", "erythema",

@@ -81,6 +81,7 @@ def change(monkeypatch: pytest.MonkeyPatch, name: str, index: int) -> NDArray[np
     return cv2.blur(sick - healthy, (5, 5))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_every_finding_leaves_a_trace_of_its_own(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     for index in range(6):
@@ -98,6 +99,7 @@ def halves(difference: NDArray[np.float64]) -> tuple[float, float]:
     return float(np.abs(difference[:, :middle]).sum()), float(np.abs(difference[:, middle:]).sum())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["effusion", "pneumonia", "consolidation", "pneumothorax", "pleural_thickening"])
 def test_side_is_the_stated_one(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """The patient's right is the picture's left."""
@@ -115,6 +117,7 @@ def test_side_is_the_stated_one(monkeypatch: pytest.MonkeyPatch, name: str) -> N
     assert checked >= 4
 
 
+@pytest.mark.slow
 def test_air_is_dark_and_fluid_is_bright(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a finding does to most of the pixels that it changes."""
     brighter = {name: [] for name in ("effusion", "consolidation", "mass", "edema", "pneumothorax", "emphysema")}

@@ -125,6 +125,7 @@ def test_wrong_requests_are_refused(wrong: dict[str, Any]) -> None:
 # --- truth against picture -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [k for k in FRAME_KINDS if k != "none"])
 def test_frame_is_dark_and_field_is_not(kind: str) -> None:
     for index in range(6):
@@ -156,6 +157,7 @@ def outside_ring(mask: NDArray[np.bool_], frame: NDArray[np.bool_]) -> NDArray[n
     return grown & ~mask & ~frame
 
 
+@pytest.mark.slow
 def test_every_polyp_can_be_seen() -> None:
     """Just inside and just outside the outline differ, or the surface does: no polyp is painted out of the picture."""
     weak = 0

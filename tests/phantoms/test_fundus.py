@@ -44,6 +44,7 @@ def test_drawn_counts_belong_to_the_grade(seed: int, wanted: int) -> None:
     assert wanted > 0 or counts.exudates == 0
 
 
+@pytest.mark.slow
 def test_every_counted_lesion_is_in_the_mask() -> None:
     """Where there are neither exudates (which touch) nor new vessels, the mask has one part for each lesion."""
     checked = 0

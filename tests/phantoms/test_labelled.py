@@ -93,6 +93,7 @@ def test_global_state_is_left_alone(kind: str) -> None:
 # --- truth -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(
     kind=st.sampled_from(list(KINDS)),
@@ -147,6 +148,7 @@ def test_picture_of_another_size_shows_the_same(kind: str) -> None:
             assert overlap > 0.75
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", SINGLE)
 def test_mask_lies_in_the_field_and_area_is_stated(kind: str) -> None:
     for made in batch(kind):

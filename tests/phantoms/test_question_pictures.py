@@ -47,6 +47,7 @@ GOLDEN = {2: "b366a6fcb7a69edd"}
 masks and answers. When these change the revision must: old results know it. 2: no landmark lies under the box."""
 
 
+@pytest.mark.slow
 def test_bytes_belong_to_the_revision() -> None:
     made = [*(make(index, 20250, size=192) for index in range(20)), make(20, 20250), make(198, 20250)]
     found = hashlib.sha256(b"".join(one.image.tobytes() + one.mask.tobytes() for one in made))
@@ -84,6 +85,7 @@ def test_a_landmark_beside_the_box_is_seen_whole(index: int) -> None:
     assert "Lower-left" not in make(index, SEED, size=256).answers["landmark_place"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [SEED, 1, 77])
 def test_twenty_pictures_show_every_answer(seed: int) -> None:
     found: dict[str, set[str]] = {name: set() for name in QUESTIONS}
@@ -115,6 +117,7 @@ def test_twenty_pictures_show_every_answer(seed: int) -> None:
     assert found == expected
 
 
+@pytest.mark.slow
 def test_every_answer_is_read_as_it_is_meant() -> None:
     """The parser that judges systems reads every true answer; it was written for the contest's words without these."""
     for made in batch():
@@ -130,6 +133,7 @@ def test_every_answer_is_read_as_it_is_meant() -> None:
     assert counts == {"0"}
 
 
+@pytest.mark.slow
 def test_answers_of_one_picture_agree_with_one_another() -> None:
     for seed in (SEED, 5):
         for index in range(20):
@@ -254,6 +258,7 @@ def test_a_picture_depends_on_its_index_and_the_suites_seed_alone() -> None:
     assert (made.image != make(7, SEED + 1, size=256).image).any()
 
 
+@pytest.mark.slow
 def test_answers_are_the_same_at_every_size() -> None:
     for index in range(20):
         small, large = make(index, SEED, size=160), make(index, SEED, size=384)

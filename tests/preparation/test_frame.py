@@ -223,6 +223,7 @@ def test_frame_of_a_box_with_inset():
 # -------------------------------------------------------------------------------------------- phantoms and real
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", FRAME_KINDS)
 def test_phantoms_with_truth(kind):
     scores = []
@@ -243,6 +244,7 @@ def test_phantoms_of_every_kind_and_size():
     assert np.mean(np.array(scores) >= 0.97) >= 0.95
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not REAL.is_dir(), reason="the real images are not here (set MEDTEST_SHARED)")
 def test_real_images_have_little_light_on_the_frame_and_little_black_in_the_field():
     wrong = []

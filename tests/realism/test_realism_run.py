@@ -105,6 +105,7 @@ def test_tissue_is_cut_off_the_lesion_and_its_twin_has_the_markers_colour(tmp_pa
     assert (own[..., 3] == pixels[..., 3]).all()
 
 
+@pytest.mark.slow
 def test_seams_of_a_hard_paste_are_found_and_untouched_tissue_is_not(tmp_path: Path):
     (seam,) = seam_tests(_maker(tmp_path, "limit=4"), 4)
     assert seam.relation == "feces"

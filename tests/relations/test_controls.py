@@ -39,6 +39,7 @@ def test_every_key_of_a_control_is_documented(name: str) -> None:
     assert_every_key_is_documented(name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", ["mask", "label"])
 @pytest.mark.parametrize("name", PICTURES)
 def test_controls_of_pictures_keep_the_contract(name: str, task: str) -> None:

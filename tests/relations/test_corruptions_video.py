@@ -29,6 +29,7 @@ def test_a_level_is_no_video() -> None:
         built("rotate", video=True)
 
 
+@pytest.mark.slow
 @needs_ffmpeg
 @pytest.mark.parametrize("name", ["rotate", "gaussian_noise"])
 @pytest.mark.parametrize("shape", [(64, 96), (97, 131)])

@@ -163,6 +163,7 @@ def test_text_and_boxes_burnt_into_the_picture_stay(name: str) -> None:
     assert np.array_equal(follow_up.image[overlay], image[overlay])
 
 
+@pytest.mark.slow
 def test_liquids_of_an_image_run_one_way() -> None:
     """Both relations, and all draws, use the gravity of the image; its length is 1, and images differ."""
     ways = np.array([scene_of(seed_of(number)).gravity for number in range(6)])

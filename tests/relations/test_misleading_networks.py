@@ -204,6 +204,7 @@ def drawn_right(probe: SmallProbe, follows: list[Any], seeds: list[Any], draws: 
     return sum(right(probe, follows, seeds) for _ in range(draws)) / (draws * len(seeds))
 
 
+@pytest.mark.slow
 def test_gradients_of_a_random_network_are_averaged_and_no_lucky_draw_ends_the_search() -> None:
     probe = SmallProbe(ONE, dropout)
     plain = SmallProbe(ONE, lambda x: 0.6 * torch.einsum("bchw,kchw->bk", x - 0.5, weights(smooth=1)))
@@ -266,6 +267,7 @@ def linear(x: torch.Tensor) -> torch.Tensor:
     return torch.stack([score, -score, torch.full_like(score, -100.0)], dim=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("steps", "step"), [(10, 1), (40, 0.5)])
 @pytest.mark.parametrize("name", ["pgd", "strongest"])
 def test_the_smallest_epsilon_of_a_linear_network_is_the_one_in_closed_form(name: str, steps: int, step: float) -> None:

@@ -137,6 +137,7 @@ def test_a_shift_below_a_pixel_and_a_half_turn_are_told_apart() -> None:
     assert mistakes("homemade.Shift3", pixels=2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("transform", "params", "kind"),
     [

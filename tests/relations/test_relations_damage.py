@@ -57,6 +57,7 @@ def damage(name: str) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
     return np.array(rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_damage_grows_with_severity(name: str) -> None:
     found = damage(name)

@@ -63,6 +63,7 @@ def test_contrast_is_weakened_as_far_as_needed_and_says_so() -> None:
     assert skipped >= 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NINE)
 def test_no_level_of_the_nine_goes_below_the_floors(name: str) -> None:
     relation = load_relation(name)

@@ -82,6 +82,7 @@ def _words(text: str) -> str:
     return " ".join(unescape(re.sub(r"<style>.*?</style>|<[^>]+>", " ", text, flags=re.S)).split())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "lost"), [("dim", 10), ("blind", 12)])
 def test_a_gate_beside_a_finished_run_refuses_a_blind_system(home: Path, name: str, lost: int) -> None:
     folder = _folder(home, name)
@@ -123,6 +124,7 @@ def test_a_comparison_refuses_a_blind_system(
     assert (changed.change == "newly failed source").sum() == lost
 
 
+@pytest.mark.slow
 def test_a_system_is_no_worse_than_itself_where_the_margin_is_wide_enough(
     home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -154,6 +156,7 @@ def test_the_console_names_the_lost_cases_beside_the_rate(home: Path) -> None:
     assert "24 of 24 cases not judged" in result.finished.note
 
 
+@pytest.mark.slow
 def test_a_plain_gate_bounds_the_cases_whose_source_failed(home: Path) -> None:
     for settings, held in (
         ("max_percent: 100", True),

@@ -39,6 +39,7 @@ def verdicts_of(data: dict[str, Any], system: int = 0) -> list[str]:
     return [own["names"]["verdict"][number] for number in own["columns"]["verdict"]]
 
 
+@pytest.mark.slow
 def test_every_follow_up_is_there_once_with_its_verdict_as_in_the_tables(finished: Any) -> None:
     result, outcome = finished
     (data,) = browser_data(result.reports[0].read_text(encoding="utf-8"))

@@ -46,6 +46,7 @@ def _counted(suite: ET.Element) -> dict[str, int]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["cells", "cases"])
 def test_attributes_agree_with_what_is_inside(tmp_path: Path, mode: str) -> None:
     suites = _suites(_write(tmp_path, mode, HELD, POOL, CELL))
@@ -63,6 +64,7 @@ def test_attributes_agree_with_what_is_inside(tmp_path: Path, mode: str) -> None
         )
 
 
+@pytest.mark.slow
 def test_cells_fail_only_by_a_gate(tmp_path: Path) -> None:
     without = _suites(_write(tmp_path / "without", "cells"))
     assert list(without) == ["synthetic/alpha"] and _counted(without["synthetic/alpha"])["failures"] == 0
@@ -182,6 +184,7 @@ def test_result_is_json_without_nan_and_says_what_the_exit_code_says(tmp_path: P
     assert len(found["cells"]) == 31 and {one["relation"] for one in found["relations"]} >= {"blur", "unchanged"}
 
 
+@pytest.mark.slow
 def test_files_are_the_same_wherever_the_folder_lies(tmp_path: Path) -> None:
     folder = _write(tmp_path / "here", "cells", CELL)
     remake(folder, junit="cells")
@@ -192,12 +195,14 @@ def test_files_are_the_same_wherever_the_folder_lies(tmp_path: Path) -> None:
         assert (folder / name).read_bytes() == (moved / name).read_bytes(), name
 
 
+@pytest.mark.slow
 def test_a_finished_run_can_be_given_its_junit_later(tmp_path: Path) -> None:
     folder = _write(tmp_path, "")
     remake(folder, junit="cells")
     assert _counted(_suites(folder)["synthetic/alpha"])["tests"] == 31
 
 
+@pytest.mark.slow
 def test_gates_that_were_typed_once_are_not_forgotten(tmp_path: Path) -> None:
     folder = _write(tmp_path, "", CELL)
     finish(make_suite(), invocation(tmp_path), leave_run(tmp_path, make_suite(), seeds=14))

@@ -36,6 +36,7 @@ def _compare(home: Path, *, seeds: int = 30, kept: int | None = None, other_imag
     return " ".join(unescape(text).split()), page
 
 
+@pytest.mark.slow
 def test_systems_with_the_same_cases_are_compared_on_all(tmp_path: Path) -> None:
     text, page = _compare(tmp_path)
     assert "Both systems finished the same 930 cases on the same follow-ups." in text
@@ -47,6 +48,7 @@ def test_systems_with_the_same_cases_are_compared_on_all(tmp_path: Path) -> None
     assert "p: McNemar's exact test" in text and "Holm's correction for all 6 rows" in text
 
 
+@pytest.mark.slow
 def test_what_not_all_finished_is_counted_and_left_out(tmp_path: Path) -> None:
     text, page = _compare(tmp_path, kept=18, other_images=2)
     assert "Compared on the 466 cases that both systems finished on the same follow-ups." in text
@@ -64,6 +66,7 @@ def test_what_not_all_finished_is_counted_and_left_out(tmp_path: Path) -> None:
     assert own.query("relation == 'overall' and dataset == 'all' and severity == 'all'").generated.max() == 900
 
 
+@pytest.mark.slow
 def test_systems_without_a_common_case_are_not_compared(tmp_path: Path) -> None:
     text, page = _compare(tmp_path, kept=0)
     assert "nothing is compared" in text and "Conclusions" not in text
@@ -77,6 +80,7 @@ def test_every_kind_of_interval_is_in_the_docs(method: str) -> None:
     assert interval_words(method, "source cases") != method.replace("_", " ")
 
 
+@pytest.mark.slow
 def test_intervals_of_several_kinds_carry_letters_and_a_line_that_says_which(tmp_path: Path) -> None:
     text, _ = _compare(tmp_path)
     assert re.search(r"\d+\.\d–\d+\.\d [wbc]\b", text)

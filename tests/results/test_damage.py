@@ -41,6 +41,7 @@ def folder(tmp_path: Path) -> Path:
     return outcome.systems[0].folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["run.json", "suite.yaml", "views/0123456789abcdef/run.json", "views/0123456789abcdef/suite.yaml"]
 )
@@ -55,6 +56,7 @@ def test_tables_name_the_damaged_file_and_write_nothing(folder: Path, name: str)
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
 
 
+@pytest.mark.slow
 def test_tables_are_made_of_no_records_that_are_not_what_was_written(folder: Path) -> None:
     records = folder / "records.parquet"
     table = pq.read_table(records)
@@ -68,6 +70,7 @@ def test_tables_are_made_of_no_records_that_are_not_what_was_written(folder: Pat
         remake_tables(folder, console=QUIET)
 
 
+@pytest.mark.slow
 def test_a_line_of_gates_that_cannot_be_read_is_told_and_kept(folder: Path) -> None:
     assert gate_log.lost(folder) == ""
     flip(folder / gate_log.FILE, 0)
@@ -92,6 +95,7 @@ def test_a_run_sets_accounts_that_cannot_be_read_aside(folder: Path) -> None:
     assert aside.read_bytes() == torn and not view.exists()
 
 
+@pytest.mark.slow
 def test_a_run_that_was_interrupted_before_its_tables_is_named(folder: Path) -> None:
     begun = folder.parents[1] / "late" / folder.name / "records"
     begun.mkdir(parents=True)
@@ -101,6 +105,7 @@ def test_a_run_that_was_interrupted_before_its_tables_is_named(folder: Path) -> 
     assert f"{begun.parent} was interrupted before its first tables" in console.export_text()
 
 
+@pytest.mark.slow
 def test_a_view_whose_judges_readings_are_damaged_stays_as_it_is(folder: Path) -> None:
     view = folder / "views" / "0123456789abcdef"
     (view / "tables" / "answers_judged.csv").write_text("a\n")

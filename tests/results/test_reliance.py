@@ -46,6 +46,7 @@ def sees(image: Any) -> Any:
     return (image[..., 0].astype(int) - image[..., 1] > 150).astype(np.float32)
 
 
+@pytest.mark.slow
 def test_the_same_mask_for_every_image_is_consistent_without_the_evidence(tmp_path: Path) -> None:
     def always(image: Any) -> Any:
         mask = np.zeros(image.shape[:2], np.float32)
@@ -76,6 +77,7 @@ def test_the_same_mask_for_every_image_is_consistent_without_the_evidence(tmp_pa
 # ------------------------------------------------------------------------------------------------------------- labels
 
 
+@pytest.mark.slow
 def test_the_most_frequent_label_is_consistent_without_the_evidence(tmp_path: Path) -> None:
     frame = table(
         tmp_path,
@@ -181,6 +183,7 @@ def test_a_drawing_service_draws_what_the_prompt_says(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------------------------------------ figures
 
 
+@pytest.mark.slow
 def test_controls_enter_no_other_rate(tmp_path: Path) -> None:
     result = medtest.run(
         "polyp_seg_controls",

@@ -62,6 +62,7 @@ def records_of(folder: Path) -> pd.DataFrame:
     return pd.read_parquet(folder / "records.parquet")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lost", ["folder", "pixels", "altered"])
 def test_what_is_lost_is_crafted_anew_and_compared_with_its_record(tmp_path: Path, lost: str) -> None:
     suite = crafting_suite()

@@ -71,6 +71,7 @@ def test_a_worker_that_is_killed_is_told_by_which_signal(
     assert said(f"import signal; signal.raise_signal({int(number)})")[0] == f"was killed by {number.name}"
 
 
+@pytest.mark.slow
 def test_what_a_worker_says_and_how_it_ends_does_not_depend_on_the_way(way: str) -> None:
     assert said("print('last'); sys.stdout.flush(); os._exit(7)") == ("ended with exit code 7", "last")
     how, words = said("raise ValueError('the plan is torn')")
@@ -100,6 +101,7 @@ def test_a_forked_worker_finds_what_a_fresh_one_finds(tmp_path: Path, monkeypatc
     assert len(forked[1].splitlines()) == len(FACTS)
 
 
+@pytest.mark.slow
 def test_what_is_read_while_libraries_load_gets_another_server(
     own_servers: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -140,6 +142,7 @@ def test_a_worker_begins_with_what_another_came_to_load(own_servers: None, tmp_p
     assert said(ask)[1] == "True True True"
 
 
+@pytest.mark.slow
 def test_a_run_tells_what_its_workers_loaded_and_nothing_of_the_users(own_servers: None, tmp_path: Path) -> None:
     go(make_suite(seeds=1), tmp_path)
     (server,) = processes._servers.values()
@@ -147,6 +150,7 @@ def test_a_run_tells_what_its_workers_loaded_and_nothing_of_the_users(own_server
     assert not any(name.startswith(("runner_parts", "tests")) for name in server._modules)
 
 
+@pytest.mark.slow
 def test_a_server_has_no_thread_and_no_worker_more_than_its_own(own_servers: None) -> None:
     code = "import os\nprint(len(os.listdir('/proc/%d/task' % os.getppid())), len(os.listdir('/proc/self/task')))"
     said("", threads=3)
@@ -169,6 +173,7 @@ def test_no_package_of_those_that_are_shared_starts_a_thread_or_opens_a_device(o
     assert said(code) == ("ended with exit code 0", "1 True")
 
 
+@pytest.mark.slow
 def test_a_module_that_starts_a_thread_makes_workers_fresh_interpreters(
     own_servers: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -210,6 +215,7 @@ def test_a_worker_that_is_killed_at_once_leaves_nothing(own_servers: None) -> No
     wait_for(lambda: not psutil.Process(server).children())
 
 
+@pytest.mark.slow
 def test_a_server_that_was_killed_takes_its_workers_along_and_is_replaced(own_servers: None) -> None:
     inbox: Inbox[tuple[Worker, Any]] = queue.SimpleQueue()
     server = server_of()
@@ -246,6 +252,7 @@ def test_neither_server_nor_worker_outlives_the_run(tmp_path: Path, number: sign
     assert not alive
 
 
+@pytest.mark.slow
 def test_records_are_equal_either_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     suite = make_suite(seeds=3, systems={"bright": {}, "dark": {"level": 150}})
     monkeypatch.setenv(processes.FRESH_VARIABLE, "")

@@ -149,6 +149,7 @@ def test_jobs_of_one_multirun_wait_for_one_another(tmp_path: Path, monkeypatch: 
     assert outcome.systems[0].cases_executed == 0 and outcome.systems[0].finished == 66
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["truncate", "garbage", "empty", "flip", "foreign name", "other run"])
 def test_torn_and_foreign_shards_are_set_aside_and_redone(tmp_path: Path, how: str) -> None:
     suite = make_suite(seeds=3)
@@ -344,6 +345,7 @@ def test_records_without_a_new_score_are_judged_again(tmp_path: Path) -> None:
     assert_equal_records(whole[rest], now[rest])
 
 
+@pytest.mark.slow
 def test_whatever_byte_is_hit_cases_are_run_again_or_unharmed(tmp_path: Path) -> None:
     suite = make_suite(seeds=1)
     outcome = go(suite, tmp_path)

@@ -52,6 +52,7 @@ def ambiguous(table: pd.DataFrame) -> np.ndarray[Any, Any]:
     return np.array([any(note in text for note in AMBIGUOUS) for text in table["note"]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("settings", "thresholds"),
     [

@@ -65,6 +65,7 @@ def stage_of(tmp_path: Path, *, processes: int = 1, seconds: float = 60.0) -> It
         stage.close()
 
 
+@pytest.mark.slow
 def test_every_content_is_read_once_and_everyone_who_waits_is_told(tmp_path: Path) -> None:
     taken = Taken()
     words = [f"word{'s' * number}" for number in range(40)]

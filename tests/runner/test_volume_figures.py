@@ -15,6 +15,7 @@ def ball(radius: float, shift: int = 0) -> np.ndarray:
     return (z - 12) ** 2 + (y - 15) ** 2 + (x - 18 - shift) ** 2 < radius**2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["png", "pdf"])
 def test_two_files_are_written_and_stay_the_same(tmp_path: Path, suffix: str) -> None:
     volume = np.where(ball(9), 100.0, 0.0)

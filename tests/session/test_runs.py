@@ -105,6 +105,7 @@ def _assert_documented(schema: pa.Schema, records: Records) -> None:
     assert "unchanged" in set(records.followups["relation"]) and set(records.sources["relation"]) == {"source"}
 
 
+@pytest.mark.slow
 def test_results_are_used_again_under_the_same_words_and_never_without(tmp_path: Path) -> None:
     calls: list[int] = []
 
@@ -123,6 +124,7 @@ def test_results_are_used_again_under_the_same_words_and_never_without(tmp_path:
     assert any("runs in this process" in line and "its results are not reused" in line for line in other.notices)
 
 
+@pytest.mark.slow
 def test_objects_systems_and_names_side_by_side_with_a_gate(tmp_path: Path) -> None:
     systems = {"mine": Reddish("mine", SystemSettings()), "same": medtest.Model(reddish)}
     gate = "gates=[{max_percent: 0, bound: efr_percent, threshold: 0.01}]"
@@ -148,6 +150,7 @@ def test_what_a_function_raises_is_a_verdict(tmp_path: Path) -> None:
     assert "too many" not in repr(result) and "exit code 3" in repr(result)
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_what_was_finished(tmp_path: Path) -> None:
     calls: list[int] = []
 
@@ -199,6 +202,7 @@ def test_options_are_checked_as_on_the_command_line(tmp_path: Path) -> None:
     assert not (tmp_path / "outputs").exists()
 
 
+@pytest.mark.slow
 def test_memory_of_the_program_is_no_leak_of_the_function(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     resident = iter(range(2**40, 2**60, 2**50))  # the program's own grows without end
     monkeypatch.setattr(psutil.Process, "memory_info", lambda process: SimpleNamespace(rss=next(resident)))

@@ -111,6 +111,7 @@ def test_pictures_are_the_same_for_the_same_request_and_of_the_kind_ordered() ->
         assert picture[..., 0].mean() > picture[..., 2].mean() + 20  # mucosa
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "prompt",
     [

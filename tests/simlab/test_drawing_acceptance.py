@@ -33,6 +33,7 @@ def test_without_defects_no_rule_finds_anything_net_of_asking_again(method: Modu
         assert {name: cell.mean for name, cell in found.items()} == dict.fromkeys(method.COLUMNS, 0.0)
 
 
+@pytest.mark.slow
 def test_two_steady_swaps_differ_with_2p_1_minus_p_and_drawn_anew_they_cancel(method: ModuleType) -> None:
     swaps = next(one for one in method.EXPERIMENTS if one.defect == "sides_swapped")
     steady = {one.what: one for one in method.coverage(swaps, 0.3, anew=False, campaigns=20, prompts=40)}

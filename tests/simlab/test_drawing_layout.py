@@ -38,6 +38,7 @@ def test_a_side_that_is_asked_for_holds_by_its_own_rule_and_by_the_readers(side:
             assert is_on_side(TURNED[side], boxes[1], boxes[0])
 
 
+@pytest.mark.slow
 def test_scenes_of_many_things_hold_what_is_asked() -> None:
     draw, unmet, asked = Random(11), 0, 0
     for turn in range(120):
@@ -58,6 +59,7 @@ def test_scenes_of_many_things_hold_what_is_asked() -> None:
     assert unmet <= 0.02 * asked
 
 
+@pytest.mark.slow
 def test_what_prompts_of_phantoms_ask_is_large_enough_to_see_and_is_what_a_reader_calls_so() -> None:
     artist, said, called, sizes = Artist(), 0, 0, []
     for number in range(60):

@@ -23,6 +23,7 @@ def test_a_sound_product_and_a_perfect_reader_have_no_net_error(method: ModuleTy
     assert set(outcome.mean) == set(method.OPERATORS)
 
 
+@pytest.mark.slow
 def test_swapped_sides_give_the_net_that_their_rate_implies(method: ModuleType) -> None:
     # A pair is right if neither side is swapped: steady swaps at p break 1 - (1 - p)² of the pairs, and no repeat.
     perfect = dict.fromkeys(method.READER, 0.0)

@@ -85,6 +85,7 @@ def test_a_lasting_defect_is_as_sure_as_the_truth() -> None:
     assert decisive(choice["logprobs"]["content"])["Yes"] == pytest.approx(0.98)
 
 
+@pytest.mark.slow
 def test_a_reader_has_them_from_its_process_and_its_ledger(tmp_path: Path) -> None:
     shown = question_pictures(1, 0).pictures[0].pixels()
     pool = pool_of([Entity(name="polyp"), Entity(name="tube")])

@@ -65,6 +65,7 @@ def test_an_error_in_the_block_stops_it() -> None:
     assert gone(server.pid)
 
 
+@pytest.mark.slow
 def test_two_never_share_a_port() -> None:
     with running(LOCKED) as first, running(LOCKED) as second:
         assert first.base_url != second.base_url

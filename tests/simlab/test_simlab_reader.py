@@ -57,6 +57,7 @@ def rightly(index: int, seed: int) -> dict[str, bool]:
     return found
 
 
+@pytest.mark.slow
 def test_a_few_made_pictures_are_read() -> None:
     found = [right for index in range(12) for right in rightly(index, UNSEEN).values()]
     assert np.mean(found) >= 0.9

@@ -55,6 +55,7 @@ def _truth(item: Item) -> str:
     return str(choice)
 
 
+@pytest.mark.slow
 def test_half_of_each_relation_is_real_and_untouched_frames_stand_in(deck: Path):
     items = _items(deck)
     counted = Counter((item.relation, _truth(item)) for item in items)
@@ -76,6 +77,7 @@ def test_untouched_frames_are_of_seeds_without_a_follow_up_where_there_are_enoug
     assert len(made) + 5 > 12 or not made & plain
 
 
+@pytest.mark.slow
 def test_videos_take_turns_and_names_can_be_hidden(tmp_path: Path):
     write_real(tmp_path / "real" / "feces", 8, size=100)
     rows = "".join(f"case{number}.png,{'a' if number < 6 else number}\n" for number in range(8))
@@ -86,6 +88,7 @@ def test_videos_take_turns_and_names_can_be_hidden(tmp_path: Path):
     assert not any("case" in item.address for item in real)
 
 
+@pytest.mark.slow
 def test_without_a_folder_untouched_frames_are_real_and_it_is_said(tmp_path: Path):
     result = _make(tmp_path, None, per_relation="4")
     assert result.items == {"feces": 2, "blur": 2, FRAMES: 4}
@@ -116,6 +119,7 @@ def test_nobody_can_tell_from_what_the_server_says(deck: Path):
         assert client.get("/api/item/main/2")["answer"]["marks"] == ["made"]
 
 
+@pytest.mark.slow
 def test_accuracy_and_its_intervals_are_reported_beside_the_published_figure(tmp_path: Path):
     proportion = pytest.importorskip("statsmodels.stats.proportion")
     write_real(tmp_path / "real" / "feces", 5, size=100)

@@ -24,6 +24,7 @@ def _shown(store: StudyStore, file: str) -> np.ndarray:
     return cv2.cvtColor(cv2.imread(str(store.folder / IMAGES / file)), cv2.COLOR_BGR2RGB)
 
 
+@pytest.mark.slow
 def test_a_study_holds_what_was_asked_for(made: Path) -> None:
     with StudyStore(made) as store:
         items = store.items("main")
@@ -58,6 +59,7 @@ def test_images_are_the_records_and_catches_are_what_they_say(made: Path) -> Non
                 assert not (source == shown).all()
 
 
+@pytest.mark.slow
 def test_follow_ups_come_from_the_store(tmp_path: Path) -> None:
     told: list[tuple[int, int]] = []
     first = make_small(
@@ -101,6 +103,7 @@ def test_no_artefact_is_caught_twice(tmp_path: Path) -> None:
     assert any("catch items" in notice for notice in made.notices)
 
 
+@pytest.mark.slow
 def test_fewer_follow_ups_than_asked_for_are_told(tmp_path: Path) -> None:
     made = make_small(tmp_path, tmp_path / "few", ("only=severity:3",), per_relation="50", training="0")
     assert made.items["blur"] == 8
@@ -108,6 +111,7 @@ def test_fewer_follow_ups_than_asked_for_are_told(tmp_path: Path) -> None:
     assert any("blur: 8 of 50" in notice for notice in made.notices)
 
 
+@pytest.mark.slow
 def test_hashed_ids_and_images_kept_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEDTEST_HASH_KEY_FILE", str(tmp_path / "key"))
     made = make_small(tmp_path, tmp_path / "hashed", ("privacy.seed_ids=hashed",), per_relation="2")

@@ -46,6 +46,7 @@ def browser(store: StudyStore) -> Browser:
     return found
 
 
+@pytest.mark.slow
 def test_a_link_lets_in_and_leaves_the_address_bar(store: StudyStore) -> None:
     browser = Browser(store)
     reply = browser.enter(store.new_tokens([1])[0])
@@ -232,6 +233,7 @@ def test_leaving_clears_the_cookie(browser: Browser) -> None:
     assert "max-age=0" in reply.headers["set-cookie"].lower()
 
 
+@pytest.mark.slow
 def test_artefacts_want_marks(frames_folder: Any) -> None:
     with StudyStore(frames_folder) as store:
         browser = Browser(store)

@@ -25,6 +25,7 @@ def load(folder: Path, relations: str):
     return load_suite(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("relations", "words"),
     [

@@ -211,6 +211,7 @@ def test_sixty_mistakes_are_tried(make_validator: type[Validator]) -> None:
     assert make_validator(json.loads(schema_text())).is_valid(_plain(STATED))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("place", "value"), ALLOWED, ids=lambda item: item if isinstance(item, str) else "")
 def test_whatever_the_check_allows_the_schema_allows(place: str, value: Any, validator: Validator, team: Path) -> None:
     content = _changed(place, value)
@@ -268,6 +269,7 @@ def test_parts_of_other_packages_and_teams_are_named(
     assert not validator.is_valid(_plain({"extends": "parent", "relations": {"shade": {"clusters": 3}}}))
 
 
+@pytest.mark.slow
 def test_the_command_prints_the_schema(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "medtest", "schema"]
     printed = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)

@@ -58,6 +58,7 @@ def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return bomb(tmp_path_factory.mktemp("bomb") / "network.pt", gigabytes=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reader", READERS)
 def test_a_zip_bomb_is_refused_by_its_declared_size(packed: Path, reader: str) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -96,6 +96,7 @@ def test_mistakes_in_timm_folders_are_said(tmp_path: Path) -> None:
 # --- transformers ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_transformers_answers_as_its_own_pipeline(tmp_path: Path) -> None:
     from transformers import AutoImageProcessor
 

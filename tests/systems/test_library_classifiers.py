@@ -154,6 +154,7 @@ def test_the_number_of_classes_is_the_checkpoints(name: str, classes: int) -> No
     assert _classes_of(name, {f"module.{k}": v for k, v in state.items()}, options, "w.pth") == classes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("transform", [True, False])
 def test_a_fine_tuned_inception_keeps_the_transform_that_no_parameter_tells(transform: bool, tmp_path: Path) -> None:
     """Its first layer gets (pixel - 0.5) / 0.5, or ImageNet's normalisation where the transform is off."""
@@ -218,6 +219,7 @@ def border_is_seen(seen: torch.Tensor) -> bool:
     return all(bool((side > middle + 1e-3).all()) for side in sides)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["agdn", "dsinet", "attnmel", "inceptionv3_dr", "chexnet", "torchvision"])
 def test_every_system_of_a_suite_sees_the_same_field(name: str, squeezed: tuple[Path, Any]) -> None:
     given = {"architecture": "squeezenet1_1", "checkpoint": str(squeezed[0])} if name == "torchvision" else {}

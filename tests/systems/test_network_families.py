@@ -197,6 +197,7 @@ def _bare(network: Any, image: np.ndarray, mean: Any, std: Any) -> Any:
         return network(torch.from_numpy(np.ascontiguousarray(ready, np.float32)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("classes", "more"), [(1, {}), (2, {}), (3, {}), (1, {"activation": "sigmoid"})])
 def test_a_saved_unet_answers_as_the_library_does(classes: int, more: dict[str, Any], tmp_path: Path) -> None:
     network = unet(tmp_path / "a b", classes, **more)

@@ -32,6 +32,7 @@ def case(request: pytest.FixtureRequest) -> Case:
     return CASES[request.param]
 
 
+@pytest.mark.slow
 def test_probabilities_are_those_of_predict_where_nothing_is_resized(case: Case, tmp_path: Path) -> None:
     system = opened(case, tmp_path)
     assert system.offers() is Need.GRADIENTS
@@ -49,6 +50,7 @@ def test_probabilities_are_those_of_predict_where_nothing_is_resized(case: Case,
     assert torch.isfinite(gradient).all() and gradient.abs().sum() > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name, one in CASES.items() if one.resized])
 def test_resized_images_come_close_to_predict(name: str, tmp_path: Path) -> None:
     case = CASES[name]

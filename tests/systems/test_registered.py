@@ -83,6 +83,7 @@ def _system(uri, **given):
     return system
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("uri", "given"),
     [
@@ -142,6 +143,7 @@ def test_a_signature_of_other_axes_is_told_before_anything_runs(home: Path) -> N
     assert "[-1, 3, 64, 64]" in str(mistake) and "layout=nchw" in str(mistake)
 
 
+@pytest.mark.slow
 def test_the_store_that_is_typed_is_where_models_are_looked_up(home: Path, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("MEDTEST_HOME", str(tmp_path))
     words = ["model=mlflow", "trust_code=true", f"uri=models:/{NAME}/1"]

@@ -45,6 +45,7 @@ def compact(request: pytest.FixtureRequest) -> SegmentationNetwork:
     return system
 
 
+@pytest.mark.slow
 def test_the_compact_network_says_so_and_answers_at_the_images_size(compact: SegmentationNetwork) -> None:
     assert compact.record_name == f"{compact.name}-compact"
     assert compact.record_name in compact.notice()
@@ -59,6 +60,7 @@ def test_the_compact_network_says_so_and_answers_at_the_images_size(compact: Seg
         assert check_mask(answer, shape).native is None
 
 
+@pytest.mark.slow
 def test_an_answer_does_not_depend_on_the_batch(compact: SegmentationNetwork) -> None:
     images = _images(*[(512, 512)] * 3)
     together = _ask(compact, images)
@@ -66,6 +68,7 @@ def test_an_answer_does_not_depend_on_the_batch(compact: SegmentationNetwork) ->
         assert np.abs(_ask(compact, [image])[0] - answer).max() < 1e-4
 
 
+@pytest.mark.slow
 def test_memory_layout_changes_speed_and_not_the_answer(compact: SegmentationNetwork) -> None:
     other = _system(compact.name, channels_last=False)
     other.open(device="cpu", threads=1)

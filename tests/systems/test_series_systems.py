@@ -284,6 +284,7 @@ def _scripted(path: Path, channels: int) -> str:
     return str(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("spec", "shape"), SPECS)
 @pytest.mark.parametrize("channels", ["rgb", "bgr", "grey"])
 def test_a_torchscript_graph_answers_in_the_images_numbers(

@@ -73,6 +73,7 @@ SYSTEMS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_gradients_reach_the_pixels_and_scores_are_those_of_the_answer(name: str, tmp_path: Path) -> None:
     system: TorchSystem = SYSTEMS[name](tmp_path)

@@ -101,6 +101,7 @@ def test_sampling_and_shrinking_keep_a_plane() -> None:
     assert np.allclose(small, sample(plane, [np.arange(n) * 2 + 0.5 for n in small.shape]), atol=1e-4)
 
 
+@pytest.mark.slow
 def test_both_find_a_liver(phantom: AbdomenPhantom, prior: ShapePrior) -> None:
     growing = RegionGrowing("region_growing", RegionGrowingSettings())
     for system in (prior, growing):
@@ -109,6 +110,7 @@ def test_both_find_a_liver(phantom: AbdomenPhantom, prior: ShapePrior) -> None:
         assert dice(found, phantom.liver) > 0.9, system.name
 
 
+@pytest.mark.slow
 def test_the_prior_needs_no_clicks_and_does_not_look_at_them(phantom: AbdomenPhantom, prior: ShapePrior) -> None:
     assert np.array_equal(
         prior.segment(phantom.volume, spec_of(phantom)), prior.segment(phantom.volume, spec_of(phantom, marks=()))

@@ -72,6 +72,7 @@ RECIPES: list[Recipe] = [
 STEADY = [recipe for recipe in RECIPES if not isinstance(recipe.schedule, Plateau)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("recipe", STEADY, ids=lambda recipe: recipe.name)
 @pytest.mark.parametrize("backbone", [False, True])
 def test_rates_are_those_of_the_recipe(recipe: Recipe, backbone: bool) -> None:

@@ -120,6 +120,7 @@ def same(one: Any, two: Any) -> bool:
     return bool(one == two)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "recipe",
     [

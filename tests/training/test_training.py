@@ -164,6 +164,7 @@ def _train(root: Path, out: Path) -> None:
     train(_options(root), out, progress=lambda _: time.sleep(0.2))
 
 
+@pytest.mark.slow
 def test_a_training_stopped_early_goes_on_to_the_same_weights(tmp_path: Path) -> None:
     """The network has dropout and dropped paths, so every source of random numbers counts."""
     root = _folder(tmp_path / "data")
@@ -200,6 +201,7 @@ def test_a_killed_training_goes_on_to_the_same_weights(tmp_path: Path) -> None:
     assert all(torch.equal(first[key], second[key]) for key in first)
 
 
+@pytest.mark.slow
 def test_a_state_of_other_options_or_data_is_refused(tmp_path: Path) -> None:
     root = _folder(tmp_path / "data")
     train(_options(root, steps=2), tmp_path / "out")

@@ -126,6 +126,7 @@ def test_mistyped_tokens_have_no_completions(tmp_path: Path) -> None:
     assert completions(["suite=nosuch"], "relations.b") == []
 
 
+@pytest.mark.slow
 def test_suites_of_a_folder_are_completed(tmp_path: Path) -> None:
     (tmp_path / "ours.yaml").write_text("extends: polyp_seg\n", encoding="utf-8")
     assert completions([f"suite_dir={tmp_path}"], "suite=our") == ["suite=ours"]

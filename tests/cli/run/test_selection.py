@@ -173,6 +173,7 @@ def test_one_full_and_one_partial_system_are_shown_alike(work: Path, capsys: pyt
     assert "2 of 4 images" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_errors_and_gates_of_other_cases_do_not_decide(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     gate = "gates=[{relation: contrast, max_percent: 0, bound: efr_percent}]"
     assert run(gate, function="broken_on_some") == 3

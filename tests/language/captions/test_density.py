@@ -93,6 +93,7 @@ def interval(failed: np.ndarray, weights: tuple[float, ...], name: str) -> tuple
     return float(made.low[0, 0, 0]), float(made.high[0, 0, 0])
 
 
+@pytest.mark.slow
 def test_both_samplings_cover_the_implied_rate_where_errors_grow_with_clutter() -> None:
     # A service drops the last thing at 0.1 for each beyond the first; the population's rate follows by arithmetic.
     # Coverage may not be below 95 %: one-sided binomial tests, by Holm over the two.

@@ -31,6 +31,7 @@ def round_trips(numbers: range) -> None:
     assert refused <= len(numbers) / 1000
 
 
+@pytest.mark.slow
 def test_what_is_rendered_is_read_as_the_same_pool():
     round_trips(range(1_500))
 

@@ -44,6 +44,7 @@ def test_there_are_enough_labelled_answers() -> None:
         assert state in set(State) if row.expected.startswith("!") else str(read_value(row.kind, state)) == state
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [kind for kind in Kind if kind != Kind.TEXT])
 def test_the_labelled_answers_are_typed_rightly_or_not_at_all(kind: Kind) -> None:
     """At most 5 % of a type, and 3 % of all, are left unparsed; hardly any is read as what it does not say."""
@@ -56,6 +57,7 @@ def test_the_labelled_answers_are_typed_rightly_or_not_at_all(kind: Kind) -> Non
     assert len(other) <= 1, shown
 
 
+@pytest.mark.slow
 def test_3_percent_of_the_labelled_answers_are_left_unparsed_at_most() -> None:
     rows = [row for row in labelled() if row.expected != "!unparsed"]
     assert sum(_says(row) == "!unparsed" for row in rows) <= 0.03 * len(rows)
@@ -337,6 +339,7 @@ _SAY_NOTHING_BESIDE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("item", sorted(_SECTION))
 def test_rendered_findings_come_back(item: int) -> None:
     """Every finding alone, and every pair, in every template: few enough to try them all."""
@@ -401,6 +404,7 @@ def test_rendered_sizes_come_back(low: int, more: int, data: st.DataObject) -> N
     assert parse(wrapped, Kind.SIZE, 16).value == ranges(value), wrapped
 
 
+@pytest.mark.slow
 @given(st.text(max_size=200), st.sampled_from(official()))
 def test_any_text_at_all_is_typed_without_an_error(text: str, question) -> None:
     found = question.parse(text)
@@ -410,6 +414,7 @@ def test_any_text_at_all_is_typed_without_an_error(text: str, question) -> None:
         assert read_value(question.kind, str(found.value)) == found.value
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("kind", list(Kind))
 @pytest.mark.parametrize(

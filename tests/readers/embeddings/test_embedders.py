@@ -35,6 +35,7 @@ def test_the_bundled_network_gives_the_same_rows_whatever_the_batch() -> None:
     assert network.figures.kernel == "KD-embed" and not network.figures.precision
 
 
+@pytest.mark.slow
 @needs_weights
 def test_the_temperature_is_that_of_the_weights_that_ship() -> None:
     network = BundledEmbedding()

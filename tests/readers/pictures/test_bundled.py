@@ -70,6 +70,7 @@ def test_a_scene_is_told_whole(reader: Bundled) -> None:
     assert scene.tells.counts
 
 
+@pytest.mark.slow
 def test_every_class_is_seen_alone(reader: Bundled) -> None:
     scenes = []
     for index, name in enumerate(CLASSES):

@@ -270,6 +270,7 @@ def _presence(reader: Detector) -> tuple[int, int, int]:
     return there, seen, spurious
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not (PHOTOS.is_dir() and YOLOX.is_file()), reason="the 60 photographs and YOLOX-nano are not here")
 def test_yolox_nano_sees_on_photographs_what_it_is_known_to_see() -> None:
     there, seen, spurious = _presence(_opened(YOLOX))

@@ -47,6 +47,7 @@ def _opened(name: str, folder: Path, **settings: Any) -> Any:
     return reader
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["detr", "rt_detr"])
 def test_fixed_classes_are_seen_as_transformers_says(folders: dict[str, Path], name: str) -> None:
     import torch

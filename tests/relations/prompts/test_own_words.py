@@ -107,6 +107,7 @@ def follow_up_of(name: str, text: str, draws: int = 6) -> set[str]:
     return texts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "text", "wrong"),
     [

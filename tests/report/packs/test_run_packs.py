@@ -39,6 +39,7 @@ def run_pack(finished: medtest.Result, tmp_path_factory: pytest.TempPathFactory)
     return packed(tmp_path_factory.mktemp("run") / "run.zip", f"run={folder_of(finished)}")
 
 
+@pytest.mark.slow
 def test_tables_and_report_are_made_again_bit_for_bit(
     finished: medtest.Result, run_pack: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -57,6 +58,7 @@ def test_tables_and_report_are_made_again_bit_for_bit(
     assert checked(folder) == ExitCode.OK  # after its tables were made
 
 
+@pytest.mark.slow
 def test_packing_a_run_twice_gives_the_same_bytes(finished: medtest.Result, tmp_path: Path) -> None:
     folder = folder_of(finished)
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
@@ -109,6 +111,7 @@ def test_a_suite_that_shows_no_images_sends_none(tmp_path: Path, capsys: pytest.
     assert not (tmp_path / "q.zip").exists()
 
 
+@pytest.mark.slow
 def test_other_figures_and_other_digits_are_told_apart(
     run_pack: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -61,6 +61,7 @@ def team(folder: Path, name: str = "ours", more: str = "") -> Path:
 # --- what travels -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_packing_twice_gives_the_same_bytes(small_pack: Path, tmp_path: Path) -> None:
     again = packed(tmp_path / "again.zip")
     assert again.read_bytes() == small_pack.read_bytes()
@@ -187,6 +188,7 @@ def test_other_bits_matter_and_their_relation_is_named(
     assert "numpy 2.0.0 →" in said and "possible cause" in said
 
 
+@pytest.mark.slow
 def test_each_seed_is_the_same_changed_missing_or_new(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -271,6 +273,7 @@ def test_images_travel_when_asked_for_without_what_their_files_say(
     assert len(result.records) == 5
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not REAL.is_dir(), reason="the real images are not here (set MEDTEST_SHARED)")
 def test_real_images_are_the_same_until_one_is_not(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for kind in ("images", "masks"):
@@ -332,6 +335,7 @@ def test_hashed_ids_stay_hashed_and_seeds_are_found_by_their_pixels(
     assert "data       same: 3 of 3" in said and "4 of 4 compared follow-ups" in said
 
 
+@pytest.mark.slow
 def test_code_of_ones_own_stays_and_is_typed_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "ours.py").write_text("def net(image):\n    return image[..., 0] / 255\n", encoding="utf-8")
     (tmp_path / "theirs.py").write_text("def net(image):\n    return image[..., 1] / 255\n", encoding="utf-8")
@@ -349,6 +353,7 @@ def test_code_of_ones_own_stays_and_is_typed_again(tmp_path: Path, capsys: pytes
         assert said in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_limit_bounds_what_is_listed_and_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = packed(tmp_path / "p.zip", *SMALL, "limit=2")
     assert checked(file) == ExitCode.OK

@@ -48,6 +48,7 @@ def test_pictures_lie_in_order_on_three_sheets_at_most(tmp_path, kinds, heights)
         assert reds == list(range(len(reds)))
 
 
+@pytest.mark.slow
 def test_points_are_logged_once_even_where_a_send_broke_off_before_its_last_tag(home, monkeypatch):
     tracker = tracking.Tracker(home)
     parents = tracker.parent("synthetic", "above", {})

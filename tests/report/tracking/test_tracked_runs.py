@@ -38,6 +38,7 @@ from medtest.suite.model import Gate
 ROOT = Path(__file__).parents[3]
 
 
+@pytest.mark.slow
 def test_a_run_holds_what_the_contract_says(home):
     suite = make_suite(gates=(Gate(max_percent=99),))
     outcome = leave_run(home, suite, ("alpha", "beta"), seeds=8)
@@ -184,6 +185,7 @@ def test_more_relations_than_there_is_room_for_leave_the_worst(home):
     assert "efr/r01" not in found.metrics
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lost", ["above", "system"])
 @pytest.mark.parametrize("gone", [True, False])
 def test_a_run_whose_making_was_never_answered_is_found_and_no_second_one_is_made(home, monkeypatch, lost, gone):

@@ -52,6 +52,7 @@ def everything(root):
     pranet_train(root)
 
 
+@pytest.mark.slow
 def test_every_line_loads_what_was_counted(tmp_path):
     """The exact tokens are composed as a suite and its seeds are listed, from a path with a space."""
     root = tmp_path / "my data"
@@ -154,6 +155,7 @@ def test_hostile_archives(tmp_path):
             inspect_path(tmp_path / name)
 
 
+@pytest.mark.slow
 def test_the_command(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "160")
     root = tmp_path / "my data"
@@ -218,6 +220,7 @@ def test_names_cannot_steer_the_terminal(tmp_path, capsys):
         assert "set" in shown.out
 
 
+@pytest.mark.slow
 def test_many_folders_take_no_longer_than_their_number(tmp_path):
     """DICOM archives have a folder for each study; twelve thousand of them took minutes."""
     with zipfile.ZipFile(tmp_path / "studies.zip", "w") as packed:

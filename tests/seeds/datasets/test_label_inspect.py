@@ -43,6 +43,7 @@ def labelled(root):
     return [looked for looked in inspect_path(root).looked if looked.found.holds == "labels"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MAKERS)
 def test_every_layout_is_told_and_its_line_loads(tmp_path, name):
     make, suite_name, count = MAKERS[name]

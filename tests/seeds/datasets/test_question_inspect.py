@@ -102,6 +102,7 @@ def test_archives_are_told_by_their_names(tmp_path: Path, name: str) -> None:
     assert [(one.dataset, one.count) for one in found] == [(name, count)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", ["", "images", "ward/pictures of today"])
 def test_images_alone_may_be_asked_the_18_questions(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], folder: str

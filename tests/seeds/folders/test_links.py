@@ -238,6 +238,7 @@ def small_suite(folder: Path) -> Path:
     return folder / "linked.yaml"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", [dvc, staged])
 def test_where_links_lead_is_in_no_artefact(layout, tmp_path, monkeypatch):
     monkeypatch.setenv("MEDTEST_HOME", str(tmp_path / "home"))

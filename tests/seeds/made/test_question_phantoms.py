@@ -114,6 +114,7 @@ def test_other_suites_name_systems_of_their_kind() -> None:
     assert "openai_compatible" not in allowed
 
 
+@pytest.mark.slow
 def test_every_artefact_can_be_laid_on_every_scene() -> None:
     """Objects and text leave what must stay visible as it is; only instruments, which enter at one hour, lack room."""
     refused = 0

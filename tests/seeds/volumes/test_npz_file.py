@@ -152,6 +152,7 @@ def test_damaged_data_are_found(tmp_path):
         list(item_digests(path, member))
 
 
+@pytest.mark.slow
 def test_memory_stays_small(tmp_path):
     """A packed gigabyte of zeros is read item by item."""
     import resource

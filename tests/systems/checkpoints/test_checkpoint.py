@@ -31,6 +31,7 @@ def _same(one: State, other: State) -> bool:
     return one.keys() == other.keys() and all(torch.equal(one[key], other[key]) for key in one)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "wrap",
     [

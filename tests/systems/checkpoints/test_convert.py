@@ -65,6 +65,7 @@ class _History(list[float]):
     """A list of a class of its own."""
 
 
+@pytest.mark.slow
 def test_an_old_pickle_is_converted_only_with_trust_runs_elsewhere_and_needs_no_library_of_its_settings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -89,6 +90,7 @@ def test_an_old_pickle_is_converted_only_with_trust_runs_elsewhere_and_needs_no_
     assert _same(target)
 
 
+@pytest.mark.slow
 def test_a_model_pickled_whole_needs_none_of_its_authors_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     authors = ModuleType("authors_lib")
 
@@ -114,6 +116,7 @@ def test_a_few_bytes_that_claim_to_be_large_are_not_written_out(tmp_path: Path) 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["old.pth"]
 
 
+@pytest.mark.slow
 def test_mistakes_are_named(tmp_path: Path) -> None:
     torch.save(STATE, tmp_path / "old.pth")
     old = str(tmp_path / "old.pth")
@@ -136,6 +139,7 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
     assert not (tmp_path / "x.pth").exists()
 
 
+@pytest.mark.slow
 def test_the_command_asks_and_takes_no_for_an_answer(tmp_path: Path) -> None:
     plain = {"model": {key: value.numpy() for key, value in STATE.items()}, "o": Path}
     (tmp_path / "old.pth").write_bytes(pickle.dumps(plain))  # as no torch.save wrote it

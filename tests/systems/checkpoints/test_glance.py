@@ -86,6 +86,7 @@ def test_a_memo_of_many_gigabytes_is_not_made(tmp_path: Path) -> None:
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # kilobytes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ssformer_s", "ssformer_l"])
 def test_the_parent_tells_s_from_l_without_torch(name: str, tmp_path: Path) -> None:
     """A run asks for the record's name where nothing heavy may be loaded."""

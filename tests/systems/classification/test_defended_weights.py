@@ -21,6 +21,7 @@ def system_of(family, **settings):
     return kind(family, kind.Settings(input="as_is", **settings))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["attnmel", "inceptionv3_dr", "chexnet"])
 def test_weights_say_at_which_side_they_want_their_images(tmp_path, family):
     state = make(COMPACT[family]).state_dict()
@@ -66,6 +67,7 @@ def test_the_setting_names_the_system():
     assert system_of("attnmel").record_name == "attnmel-compact"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", SHIPPED, ids=lambda file: file.stem)
 def test_shipped_weights_say_what_they_are_and_have_their_card(file):
     assert file.stat().st_size <= 5_000_000

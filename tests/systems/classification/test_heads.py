@@ -48,6 +48,7 @@ def test_the_patients_left_is_the_right_half_of_a_film(name: str, side: int, wor
     assert sides_of(facts) == {name: {words}}
 
 
+@pytest.mark.slow
 def test_sides_are_right_on_unseen_films() -> None:
     system = CheXNetSidesSystem("chexnet_sides", CheXNetSidesSystem.Settings())
     system.open(device="cpu", threads=1)

@@ -53,6 +53,7 @@ def test_a_picture_comes_as_openai_sends_it(tmp_path: Path, monkeypatch: pytest.
         assert not any(secret in content for content in kept)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("played", "why"),
     [

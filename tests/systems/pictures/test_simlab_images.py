@@ -77,6 +77,7 @@ def test_pictures_come_by_address_as_well(tmp_path: Path) -> None:
     assert np.array_equal(files.read("images", found[1].picture), own(AFTER, 1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["policy", "empty_list", "empty_base64", "blank"])
 def test_moderation_is_a_state_in_every_form(form: str, tmp_path: Path) -> None:
     defects = {"blank_pictures": 1.0} if form == "blank" else {"refusals": 1.0, "refused_as": [form]}

@@ -199,6 +199,7 @@ def options(**more):
     )
 
 
+@pytest.mark.slow
 def test_stopped_and_resumed_gives_the_same_weights(tmp_path):
     whole = train(options(), tmp_path / "whole")
     parted = train(options(), tmp_path / "parted", stop=lambda step: step == 3)

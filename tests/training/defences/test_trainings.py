@@ -27,6 +27,7 @@ def options(defence, network="attnmel", **more):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("defence", ["standard", "mpadvt", "maadvt"])
 def test_stopped_and_resumed_gives_the_same_weights(tmp_path, defence):
     whole = train(options(defence), tmp_path / "whole")
@@ -40,6 +41,7 @@ def test_stopped_and_resumed_gives_the_same_weights(tmp_path, defence):
     assert done.best_score == max(one["accuracy_attacked"] for one in histories[0])
 
 
+@pytest.mark.slow
 def test_trainings_without_and_with_a_defence_are_not_one_another(tmp_path):
     plain = train(options("standard"), tmp_path / "a")
     other = train(options("mpadvt"), tmp_path / "b")

@@ -68,6 +68,7 @@ def _same(one: Path, two: Path) -> None:
     assert (one / "history.json").read_text() == (two / "history.json").read_text()
 
 
+@pytest.mark.slow
 def test_interrupted_and_resumed_equals_uninterrupted(tmp_path):
     weights = write_start(tmp_path / "start.safetensors")
     recipe = _recipe(steps=4)
@@ -109,6 +110,7 @@ def test_killed_and_resumed_equals_uninterrupted(tmp_path):
     _same(tmp_path / "whole", tmp_path / "killed")
 
 
+@pytest.mark.slow
 def test_training_learns(tmp_path):
     weights = write_start(tmp_path / "start.safetensors")
     losses: list[float] = []
@@ -117,6 +119,7 @@ def test_training_learns(tmp_path):
     assert np.mean(losses[-4:]) < 0.8 * np.mean(losses[1:5])
 
 
+@pytest.mark.slow
 def test_kept_weights_are_in_the_form_they_came_in(tmp_path):
     weights = write_start(tmp_path / "start.safetensors")
     trained = _train(weights, tmp_path / "out", _recipe(steps=3, **{"validation.keep": "last"}))
@@ -154,6 +157,7 @@ def test_what_is_kept(tmp_path):
     assert trainer.reached.stopped
 
 
+@pytest.mark.slow
 def test_early_stopping_ends_the_training(tmp_path):
     weights = write_start(tmp_path / "start.safetensors")
     recipe = _recipe(steps=40, **{"optimizer.rate": 1e-9, "validation.every_steps": 1, "validation.patience": 2})
@@ -162,6 +166,7 @@ def test_early_stopping_ends_the_training(tmp_path):
     assert _train(weights, tmp_path / "out", recipe).step == trained.step
 
 
+@pytest.mark.slow
 def test_a_state_of_another_training_is_refused(tmp_path):
     weights = write_start(tmp_path / "start.safetensors")
     _train(weights, tmp_path / "out", _recipe(steps=2))
@@ -182,6 +187,7 @@ def test_a_loss_that_is_no_number_is_told(tmp_path):
         trainer.advance()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["pranet", "sanet", "tganet", "ssformer"])
 def test_every_paper_s_recipe_does_a_step(tmp_path, name):
     changes = {"steps": 2} if name != "sanet" else {"epochs": 1}

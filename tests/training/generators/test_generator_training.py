@@ -53,6 +53,7 @@ def attack_of(settings: GeneratorSettings, classes: Classes = ONE, **changes: An
     return GeneratorObjective(probe=SmallProbe(classes), classes=classes, info=info, recipe=recipe)
 
 
+@pytest.mark.slow
 def test_training_lowers_the_agreement_of_answers(tmp_path: Path) -> None:
     attack = attack_of(GeneratorSettings(linf=30))
     cases = cases_in(tmp_path / "cases")
@@ -64,6 +65,7 @@ def test_training_lowers_the_agreement_of_answers(tmp_path: Path) -> None:
     assert info.data == cases.digest
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("classes", "target", "universal"),
     [

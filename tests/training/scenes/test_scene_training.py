@@ -146,6 +146,7 @@ def test_overlap_is_intersection_over_union() -> None:
     assert overlap((0, 0, 1, 1), (2, 2, 3, 3)) == 0.0
 
 
+@pytest.mark.slow
 def test_a_training_goes_on_where_it_stopped(tmp_path: Path) -> None:
     whole = train(SMALL, tmp_path / "whole")
     train(SMALL, tmp_path / "parts", stop=lambda done: done == 2)
