@@ -18,7 +18,7 @@ MOST_LIKELY: Final = 20
 Likely: TypeAlias = list[list[str | float]]
 """Tokens with their log-probabilities, as JSON values."""
 YES, NO = "yes", "no"
-_LEAST_TOLD: Final = 0.05
+_LEAST_MASS: Final = 0.05
 """Smallest probability of yes and no together from which their ratio is taken."""
 _MOST_TOKEN: Final = 24
 _LEAST_LOG: Final = -100.0
@@ -51,10 +51,10 @@ def yes_or_no(likely: Sequence[Sequence[str | float]]) -> YesOrNo | None:
     """
     mass = {YES: 0.0, NO: 0.0}
     for token, logarithm in likely:
-        if said := _meaning(str(token)):
-            mass[said] += math.exp(float(logarithm))
-    told = mass[YES] + mass[NO]
-    return None if told < _LEAST_TOLD else YesOrNo(mass[YES] / told, max(0.0, 1.0 - told))
+        if meaning := _meaning(str(token)):
+            mass[meaning] += math.exp(float(logarithm))
+    both = mass[YES] + mass[NO]
+    return None if both < _LEAST_MASS else YesOrNo(mass[YES] / both, max(0.0, 1.0 - both))
 
 
 def place_of(tokens: Sequence[str], text: str) -> int | None:

@@ -177,7 +177,6 @@ class GenerativePerturbation(CraftedRelation):
         fields: dict[tuple[Any, ...], Tensor],
         clean: dict[int, Tensor],
     ) -> FollowUp:
-
         from medtest.relations.adversarial.generators.goals import losses
 
         seed, epsilon = case.seed, number(case.params, "epsilon")

@@ -14,8 +14,6 @@ GRID: tuple[str, ...] = (
     "Lower-left", "Lower-center", "Lower-right",
 )  # fmt: skip
 """Cells of the picture, row by row."""
-
-
 _SUREST = 0.98
 """Probability of the answer about a thing in full contrast, or about one that is not seen."""
 
