@@ -101,6 +101,7 @@ class Perturb(Relation):
     # A class decides which of them it has; together they keep questions from being judged wrongly.
     effects: ClassVar[frozenset[str]] = frozenset({"hide", "move", "recolour", "relight", "resize"})
     nested: ClassVar[bool] = True
+    revision: ClassVar[int] = 2
 
     def __init__(self, settings: PerturbSettings) -> None:
         super().__init__(settings)
