@@ -45,29 +45,6 @@ class DrawnPictures(Sequence[LabelledPicture]):
         return self._draw(numbers) if isinstance(numbers, int) else [self._draw(number) for number in numbers]
 
 
-class _Drawn(Sequence[LabelledPicture]):
-    """Pictures whose truth is known once they are drawn: each is drawn when it is asked for, so that few are in memory.
-
-    Args:
-        draw: Draws the picture of a number.
-        count: Number of pictures.
-    """
-
-    def __init__(self, draw: Callable[[int], LabelledPicture], count: int) -> None:
-        self._draw, self._numbers = draw, range(count)
-
-    def __len__(self) -> int:
-        return len(self._numbers)
-
-    @overload
-    def __getitem__(self, place: int) -> LabelledPicture: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[LabelledPicture]: ...
-    def __getitem__(self, place: int | slice) -> LabelledPicture | list[LabelledPicture]:
-        chosen = self._numbers[place]
-        return self._draw(chosen) if isinstance(chosen, int) else [self._draw(number) for number in chosen]
-
-
 def scene_pictures(count: int, seed: int) -> LabelledPictures:
     """Return drawn scenes (:mod:`medtest.phantoms.scenes`) with classes, colours and relations of their boxes.
 
