@@ -204,7 +204,7 @@ def test_sheaths_are_flat_across_and_near_clipping() -> None:
     assert low <= 0.17
     assert 0.03 <= middle <= 0.41
     assert high >= 0.17
-    assert np.median(flat) > 0.86  # uneven, since tissue is mirrored
+    assert min(flat) > 0.88
 
 
 def test_the_mucosa_beside_a_tool_stays() -> None:
@@ -213,35 +213,29 @@ def test_the_mucosa_beside_a_tool_stays() -> None:
     for repeat in range(4):
         follow_up = made(load_relation("instrument"), seed, 3, repeat)
         assert follow_up is not None
-        solid = np.pad(solid_of(seed, follow_up), 16).view(np.uint8)
-        # Places in which a tool mirrors the tissue look like it.
-        whole = cv2.morphologyEx(solid, cv2.MORPH_CLOSE, np.ones((31, 31), np.uint8))[16:-16, 16:-16]
-        away = cv2.distanceTransform(1 - whole, cv2.DIST_L2, 5)
-        assert np.array_equal(follow_up.image[away > 10], seed.image[away > 10])
+        away = cv2.distanceTransform((~solid_of(seed, follow_up)).view(np.uint8), cv2.DIST_L2, 5)
+        assert np.array_equal(follow_up.image[away > 8], seed.image[away > 8])
 
 
 def test_rims_are_as_wide_as_the_scenes() -> None:
-    """The steepest place at the side of a white tube on dark tissue, as share of the step there."""
+    """From 10 to 50 % of the step at the side of a white tube, which then curves away from the light."""
     seed = plain(side=512)
     seed = replace(seed, image=seed.image // 3, _memo={})
     small = replace(seed, original_mask=np.zeros((256, 256), np.bool_), _memo={})
     relation = load_relation("instrument")
     for part in (seed, small):
-        blur, widths = scene_of(part).blur, []
-        for clock in (3.7, 4.1, 4.5, 4.9, 5.3):
-            params = {"tool": "tube", "clock": clock, "width": 0.16, "bend": 0.0, "gain": 0.8, "aim": 0, "area": 7.0}
-            image = relation.apply(part, params).image.astype(np.float32)[..., 0]
-            middle, radius = 255.5, 0.48 * 512
-            turn = math.radians(30 * clock)
-            steps = np.arange(-60, 60.1, 0.25)
-            x = middle + 0.75 * radius * math.sin(turn) + steps * math.cos(turn)
-            y = middle - 0.75 * radius * math.cos(turn) + steps * math.sin(turn)
-            profile = cv2.remap(image, x[None].astype(np.float32), y[None].astype(np.float32), 1)[0]
-            slopes = np.gradient(profile[: len(profile) // 2 + 1], 0.25)
-            at = int(np.argmax(slopes))
-            # A smooth step is 1.5 times as steep in its middle as a straight one, and 1.7 times the rim wide.
-            widths.append(1.5 / 1.7 * (profile[at + round(4 * blur)] - profile[0]) / slopes[at])
-        assert np.median(widths) == pytest.approx(blur, rel=0.3)
+        params = {"tool": "tube", "clock": 4.5, "width": 0.16, "bend": 0.0, "gain": 0.8, "aim": 0, "area": 7.0}
+        image = relation.apply(part, params).image.astype(float)[..., 0]
+        middle, radius = 255.5, 0.48 * 512
+        turn = math.radians(135)
+        steps = np.arange(-60, 60.1, 0.25)
+        x = middle + 0.75 * radius * math.sin(turn) + steps * math.cos(turn)
+        y = middle - 0.75 * radius * math.cos(turn) + steps * math.sin(turn)
+        profile = cv2.remap(image.astype(np.float32), x[None].astype(np.float32), y[None].astype(np.float32), 1)[0]
+        half = profile[: len(profile) // 2 + 1]
+        share = (half - half[0]) / (np.median(half[-80:]) - half[0])
+        width = 0.25 * np.count_nonzero((share > 0.1) & (share < 0.5))
+        assert width == pytest.approx(0.52 * scene_of(part).blur, rel=0.35)
 
 
 def test_every_model_can_be_drawn_and_follows_the_light() -> None:

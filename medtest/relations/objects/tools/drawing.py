@@ -28,8 +28,10 @@ DARKENING = 0.42
 """Share of light that the endoscope's shaft takes from the mucosa at its side."""
 REDDER = ((0.9,), (1.15,), (1.25,))
 """Share of that for R, G and B."""
-MIRRORED = (0.48, 0.5, 0.5)
-"""What a surface mirrors of the tissue, as share: its mean, its standard deviation, and what the outline adds."""
+MIRRORED = 0.48
+"""Mean share of what a surface mirrors that is tissue."""
+SHINY = 0.3
+"""Unevenness from which a surface is bare metal."""
 DIMMER = 0.85
 """Brightness of what is mirrored: tissue beside an instrument is darker than what the lamp meets."""
 SPARKS = (1.9, 2.4)
@@ -161,14 +163,14 @@ def _lit(material: Surface, band: _Band, part: slice, away: Floats, place: Float
         value = value * (full + np.float32(contrast) * wave)
     row = (away * np.float32(PATCHES) + np.float32(SIDE_OF_TILE)).astype(np.int64) % SIDE_OF_TILE
     column = ((place + full) * np.float32(PATCHES)).astype(np.int64)
-    fine = tile("fine")[row, column]
-    value = value * np.maximum(full + np.float32(material.rough) * fine, np.float32(0.2))
+    if material.rough:
+        value = value * np.maximum(full + np.float32(material.rough) * tile("fine")[row, column], np.float32(0.2))
     rgb = value * (np.array(material.colour, np.float32)[:, None] * band.cast)
     if material.mirror:
-        mean, spread, outline = map(np.float32, MIRRORED)
-        share = mean + spread * tile("mid")[row, column] + outline * fourth
+        share = np.float32(MIRRORED) + np.float32(material.uneven) * (tile("mid")[row, column] + fourth)
         rgb *= full - np.clip(share, 0.0, 1.0) * (np.float32(material.mirror) * (full - band.tissue))
-        rgb += band.light[part] * np.float32(SPARK) * smooth(fine, *SPARKS) * band.cast
+    if material.uneven > SHINY:
+        rgb += band.light[part] * np.float32(SPARK) * smooth(tile("fine")[row, column], *SPARKS) * band.cast
     if material.gloss:
         away_from = (place - np.float32(0.3 * band.lamp)) * np.float32(1.0 / material.stripe)
         rgb += band.light[part] * np.float32(material.gloss) / (full + away_from * away_from) * band.cast

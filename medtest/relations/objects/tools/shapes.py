@@ -32,8 +32,9 @@ class Surface:
         opacity: Share of tissue hidden in the middle and at the outline.
         winding: Contrast of a wound wire.
         rough: Contrast of scratches and drops.
-        mirror: Share of its light that comes from the tissue around: least in the middle, uneven, most at the outline.
-            Surfaces that mirror are wet, and glint.
+        mirror: Share of its light that comes from what is around.
+        uneven: How unevenly tissue is mirrored: the standard deviation of its share over the surface, and what the
+            outline adds. Uneven surfaces are those of bare metal, which glints.
     """
 
     colour: tuple[float, float, float]
@@ -44,6 +45,7 @@ class Surface:
     winding: float = 0.0
     rough: float = 0.0
     mirror: float = 0.0
+    uneven: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,15 +125,24 @@ class ToolShape:
 
 
 SURFACES = {
-    "white": Surface(colour=(0.86, 0.83, 0.79), edge=0.2, gloss=0.16, stripe=0.45, rough=0.055, mirror=0.75),
-    "blue": Surface(colour=(0.64, 0.65, 0.86), edge=0.25, gloss=0.2, rough=0.045, mirror=0.65),
-    "clear": Surface(
-        colour=(0.80, 0.76, 0.72), edge=0.1, gloss=0.5, stripe=0.16, opacity=(0.35, 0.8), rough=0.06, mirror=0.55
+    "white": Surface(
+        colour=(0.98, 0.96, 0.92), edge=0.16, gloss=0.1, stripe=0.45, rough=0.03, mirror=0.55, uneven=0.03
     ),
-    "metal": Surface(colour=(0.50, 0.46, 0.43), edge=0.5, gloss=0.56, stripe=0.2, rough=0.22, mirror=0.85),
-    "wire": Surface(colour=(0.66, 0.64, 0.62), edge=0.5, gloss=0.4, stripe=0.4, rough=0.2, mirror=0.7),
+    "blue": Surface(colour=(0.72, 0.74, 0.95), edge=0.2, gloss=0.18, rough=0.03, mirror=0.55, uneven=0.03),
+    "clear": Surface(
+        colour=(0.80, 0.76, 0.72),
+        edge=0.1,
+        gloss=0.5,
+        stripe=0.16,
+        opacity=(0.35, 0.8),
+        rough=0.04,
+        mirror=0.4,
+        uneven=0.1,
+    ),
+    "metal": Surface(colour=(0.50, 0.46, 0.43), edge=0.5, gloss=0.56, stripe=0.2, rough=0.22, mirror=0.85, uneven=0.5),
+    "wire": Surface(colour=(0.66, 0.64, 0.62), edge=0.5, gloss=0.4, stripe=0.4, rough=0.2, mirror=0.7, uneven=0.5),
     "wound": Surface(
-        colour=(0.58, 0.52, 0.46), edge=0.5, gloss=0.45, stripe=0.26, winding=0.34, rough=0.15, mirror=0.75
+        colour=(0.58, 0.52, 0.46), edge=0.5, gloss=0.45, stripe=0.26, winding=0.34, rough=0.15, mirror=0.75, uneven=0.5
     ),
     "rubber": Surface(colour=(0.15, 0.14, 0.115), edge=0.55, gloss=0.11, stripe=0.45, rough=0.1),
     "mark": Surface(colour=(0.86, 0.84, 0.76), edge=0.4),
