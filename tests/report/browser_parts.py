@@ -23,8 +23,8 @@ EVIL = "</script><img src=x onerror=alert(1)>'\"&\u2028<!--"
 def with_thumbnails(home: Path, suite: Suite, systems: tuple[str, ...] = ("alpha",), **options: Any) -> RunOutcome:
     """Write runs as :func:`leave_run` does, with hashes and thumbnails; the seed ``seed00000`` gets a hostile name."""
     outcome = leave_run(home, suite, systems, **options)
-    for one in outcome.systems:
-        frame = pd.read_parquet(one.folder / "records.parquet")
+    for system_outcome in outcome.systems:
+        frame = pd.read_parquet(system_outcome.folder / "records.parquet")
         frame["seed_id"] = frame.seed_id.replace("seed00000", EVIL)
         frame["address"] = addresses({name: frame[name].tolist() for name in frame.columns})
         frame["source_sha256"] = [sha256_of(seed) for seed in frame.seed_id]
@@ -33,8 +33,8 @@ def with_thumbnails(home: Path, suite: Suite, systems: tuple[str, ...] = ("alpha
             for source, relation, address in zip(frame.source_sha256, frame.relation, frame.address, strict=True)
         ]
         frame["answer_sha256"] = ""
-        write_records(frame, one.folder)
-        leave_thumbnails(one.folder, frame)
+        write_records(frame, system_outcome.folder)
+        leave_thumbnails(system_outcome.folder, frame)
     return outcome
 
 

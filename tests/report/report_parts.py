@@ -1,4 +1,4 @@
-"""A folder as a run leaves it, with records, run.json, suite.yaml and sample strips, for tests of reports."""
+"""The folder of a finished run with records, run.json, suite.yaml and sample strips, for tests of reports."""
 
 from __future__ import annotations
 
@@ -148,5 +148,5 @@ def leave_samples(folder: Path) -> None:
 
 
 def invocation(home: Path, **options: object) -> Invocation:
-    """Return an invocation that does not track unless told otherwise."""
+    """Return an invocation that does not track by default."""
     return Invocation(home=home, **{"track": False, "command": "python run.py suite=synthetic", **options})  # type: ignore[arg-type]

@@ -22,9 +22,9 @@ SMALLEST = [*np.linspace(0.5, 6.0, 30), *[None] * 18]
 
 
 def material_of(frame, folder: Path, **changes) -> Material:
-    """Return what a report is made of, from records alone."""
+    """Return the material of a report, from records alone."""
     names = dict.fromkeys(name for name in frame.relation if name != "source")
-    given = {
+    settings = {
         "suite": "attacked",
         "version": "1",
         "seeds": {"phantoms": "label_phantoms"},
@@ -35,12 +35,12 @@ def material_of(frame, folder: Path, **changes) -> Material:
         "against": ("source", "truth"),
         "kind": "label",
     }
-    wanted = Wanted(**{**given, **changes})
-    return Material(folder=folder, wanted=wanted, tables=tables_of(Records.of(frame), wanted))
+    selection = Wanted(**{**settings, **changes})
+    return Material(folder=folder, wanted=selection, tables=tables_of(Records.of(frame), selection))
 
 
 def text_of(html: str) -> str:
-    """Return what stands on a page, without marks."""
+    """Return the text of a page, without marks."""
     return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", html))
 
 
@@ -55,7 +55,7 @@ def page(tmp_path_factory):
     return report_html(material_of(attack_records(settings), tmp_path_factory.mktemp("run")))
 
 
-def test_every_setting_stands_with_its_rates(page):
+def test_every_setting_is_shown_with_its_rates(page):
     own = page[page.index('<section id="attacks">') : page.index("Checks of the attacks")]
     rows = [text_of(row).split() for row in re.findall(r"<tr>(<td>.*?)</tr>", own)]
     assert len(rows) == 9
@@ -63,7 +63,7 @@ def test_every_setting_stands_with_its_rates(page):
     assert 'href="#attacks"' in page and page.count("<svg") >= 2
 
 
-def test_a_failed_check_is_told_and_marked_beside_every_rate(page):
+def test_a_failed_check_is_reported_and_marked_beside_every_rate(page):
     words = text_of(page)
     assert "a larger ε leaves no more right: no." in words and "18.8" in words
     warned = [row for row in re.findall(r"<tr>.*?</tr>", page) if "\N{WARNING SIGN}" in row]
@@ -75,27 +75,27 @@ def test_a_failed_check_is_told_and_marked_beside_every_rate(page):
     assert "pgd fails a check of the attack" in words and "These checks of the attacks failed" in words
 
 
-def test_published_figures_stand_beside_with_the_gap_of_budgets(page):
+def test_published_figures_are_shown_with_the_gap_of_budgets(page):
     words = text_of(page)
     assert "PGD, ε = 4/255, t = 4 0.0 % 0.000 85.5 % 0 %" in words  # and the own ones
     assert "PGD, ε = 2/255, t = 1 10.8 % 0.067 74.7 % 20.8 %" in words
     assert "0.09 to 0.15" in words and "impossible on the same images" in words
 
 
-def test_the_smallest_epsilon_stands_with_its_curve(page):
+def test_the_smallest_epsilon_is_shown_with_its_curve(page):
     words = text_of(page)
     assert "Smallest ε found that flips the answer" in words and "30 of 48" in words
     assert "share flipped" in page
 
 
-def test_labels_stand_one_by_one_at_both_thresholds(tmp_path):
+def test_labels_are_shown_one_by_one_at_both_thresholds(tmp_path):
     page = text_of(report_html(material_of(chest_records(), tmp_path)))
     assert "Threshold 0.5" in page and "Threshold 0.7" in page and "effusion" in page
     other = text_of(report_html(material_of(chest_records(), tmp_path, label_thresholds=(0.3,))))
     assert "Threshold 0.3" in other and "Threshold 0.5" not in other
 
 
-def test_nothing_stands_of_attacks_where_there_are_none(tmp_path):
+def test_nothing_about_attacks_is_shown_without_attacks(tmp_path):
     frame = attack_records([noise(1, 4, 40)]).drop(columns=["crafted_on"])
     page = report_html(material_of(frame, tmp_path))
     assert 'id="attacks"' not in page and "\N{WARNING SIGN}" not in page
@@ -110,7 +110,7 @@ def test_names_are_text(tmp_path):
 
 
 @pytest.mark.parametrize("spoil", ["errors", "one seed"])
-def test_what_is_left_is_a_page(spoil, tmp_path):
+def test_degenerate_records_still_make_a_page(spoil, tmp_path):
     frame = attack_records([pgd(1, 2, 0), noise(1, 2, 1)], seeds=1 if spoil == "one seed" else 12, wrong=0)
     if spoil == "errors":
         lost = frame.relation != "source"
@@ -119,7 +119,7 @@ def test_what_is_left_is_a_page(spoil, tmp_path):
     assert "report" in report_html(material_of(frame, tmp_path))
 
 
-def test_the_verdict_on_a_network_whose_gradients_mislead_stands_above_all(tmp_path):
+def test_the_verdict_on_a_network_with_misleading_gradients_is_at_the_top(tmp_path):
     """PGD 0 %, noise 12.5 %, strongest 87.5 %."""
     strongest = pgd(2, 4, 6, relation="strongest", steps=30)
     frame = attack_records([pgd(2, 4, 48), noise(2, 4, 42), strongest], wrong=0)
@@ -133,7 +133,7 @@ def test_the_verdict_on_a_network_whose_gradients_mislead_stands_above_all(tmp_p
     assert 'id="misleading"' not in sound
 
 
-def test_an_attack_that_left_nothing_right_is_not_called_too_kind(tmp_path):
+def test_an_attack_that_left_nothing_right_gets_no_warning_of_kindness(tmp_path):
     settings = [pgd(2, 4, 0, relation="strongest", zero=1.0), noise(2, 4, 42)]
     html = report_html(material_of(attack_records(settings, wrong=0), tmp_path))
     assert "too kind" not in html and "An attack that fails" not in html
@@ -144,7 +144,7 @@ def test_the_smallest_epsilon_is_called_an_upper_bound(page):
     assert "Smallest ε found that flips the answer" in words and "an upper bound" in words
 
 
-def test_training_and_validation_images_stand_beside_the_papers(tmp_path):
+def test_training_and_validation_images_are_shown_beside_the_papers(tmp_path):
     """A generator leaves 10 of 48 right on the images it was trained on, 20 on others."""
     frames = []
     for name, right in (("training", 10), ("validation", 20)):

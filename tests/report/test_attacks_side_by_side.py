@@ -1,4 +1,4 @@
-"""Systems side by side under attack: who was attacked, who answers, and the paper's table 4."""
+"""Systems side by side under attack: matrix of crafters and answering systems, and the paper's table 4."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RIGHT = {("attnmel", "attnmel"): 2, ("attnmel", "vgg19"): 30, ("vgg19", "attnmel
 
 @pytest.fixture
 def materials(tmp_path):
-    made = []
+    result = []
     for system in ("attnmel", "vgg19"):
         settings = [
             pgd(2, 4, right, relation=f"pgd_on_{crafter}", crafted_on=crafter)
@@ -24,8 +24,8 @@ def materials(tmp_path):
         ]
         frame = attack_records([*settings, noise(2, 4, 40)], system=system)
         parts = {"pgd_on_attnmel": "pgd", "pgd_on_vgg19": "pgd", "uniform_noise": "uniform_noise"}
-        made.append(material_of(frame, tmp_path, relations=parts))
-    return made
+        result.append(material_of(frame, tmp_path, relations=parts))
+    return result
 
 
 def test_the_matrix_holds_every_pair(materials):
@@ -44,7 +44,7 @@ def test_attacks_on_itself_alone_are_no_matrix(tmp_path):
 
 
 def sequences(flips, system):
-    """Return frames of a relation of which some flip, beside the attack of table 4."""
+    """Return frames of a relation of which some flip, together with the attack of table 4."""
     frame = attack_records([pgd(2, 4, 6, steps=4)], system=system)
     rows = []
     for row in frame[frame.relation == "source"].to_dict("records"):
@@ -59,12 +59,12 @@ def sequences(flips, system):
 def test_table_four_has_accuracy_attack_and_relative_flips(tmp_path):
     names = {"pgd": "pgd", "snow": "corruption_snow"}
     systems = [("attnmel", 24), ("vgg19", 12)]
-    made = [material_of(sequences(flips, name), tmp_path, relations=names) for name, flips in systems]
-    found = table_four(made)
-    assert [(row["name"], row["clean"], row["attacked"], row["fp"], row["rfp"]) for row in found["rows"]] == [
+    materials_ = [material_of(sequences(flips, name), tmp_path, relations=names) for name, flips in systems]
+    table = table_four(materials_)
+    assert [(row["name"], row["clean"], row["attacked"], row["fp"], row["rfp"]) for row in table["rows"]] == [
         ("attnmel", "89.6 %", "12.5 %", "50.0 %", "1.00"),
         ("vgg19", "89.6 %", "12.5 %", "25.0 %", "0.50"),
     ]
-    assert {"name": "VGG19", "clean": "83.4 %", "attacked": "52.8 %", "rfp": "0.03"} in found["published"]
-    assert "CheXNet 0.3 %" in found["words"] and "0.09 to 0.15" in found["words"]
+    assert {"name": "VGG19", "clean": "83.4 %", "attacked": "52.8 %", "rfp": "0.03"} in table["published"]
+    assert "CheXNet 0.3 %" in table["words"] and "0.09 to 0.15" in table["words"]
     assert table_four([material_of(attack_records([pgd(2, 4, 1)]), tmp_path)]) is None

@@ -1,4 +1,4 @@
-"""A system that no longer answers dark images is refused by gates and comparisons; nothing they write holds NaN."""
+"""Gates and comparisons refuse a system that does not answer dark images; their files hold no NaN."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ NAN = re.compile(r"(?<![A-Za-z])[+−-]?nan(?![A-Za-z])", flags=re.IGNORECASE)
 
 @dataclass
 class Redness:
-    """Says that the reddest tenth of an image is the polyp; of images darker than ``least`` it says nothing at all."""
+    """Marks the reddest tenth of an image as the polyp; images darker than ``least`` get an empty mask."""
 
     least: float = 0.0
 
@@ -60,7 +60,7 @@ def _run(home: Path, name: str, least: float, *overrides: str) -> medtest.Result
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Twelve phantoms, seen by a system that answers all, one that answers the two brightest, and one that is blind."""
+    """Test twelve phantoms with a system that answers all, one that answers the two brightest, and a blind one."""
     home = tmp_path_factory.mktemp("blind")
     (home / "tiny.yaml").write_text(SUITE, encoding="utf-8")
     seeing = _run(home, "seeing", 0.0)
@@ -88,14 +88,14 @@ def test_a_gate_beside_a_finished_run_refuses_a_blind_system(home: Path, name: s
     folder = _folder(home, name)
     (line,) = (folder / "gates.jsonl").read_text(encoding="utf-8").splitlines()
     (gate,) = json.loads(line)["gates"]
-    verdicts = {one["name"]: one["verdict"] for one in gate["conditions"]}
+    verdicts = {condition["name"]: condition["verdict"] for condition in gate["conditions"]}
     assert gate["held"] is False and gate["verdict"] == "failed"
     assert verdicts["failed sources"] == "failed" and verdicts["violations"] == "not shown"
     assert verdicts["errors"] == "passed" and verdicts["skipped cases"] == "passed"
     result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
     assert result["standing"] == "gate failed"
-    assert {one["name"]: one["verdict"] for one in result["gates"][0]["conditions"]} == verdicts
-    newly = next(one for one in result["gates"][0]["conditions"] if one["name"] == "failed sources")
+    assert {condition["name"]: condition["verdict"] for condition in result["gates"][0]["conditions"]} == verdicts
+    newly = next(condition for condition in result["gates"][0]["conditions"] if condition["name"] == "failed sources")
     assert (newly["newly"], newly["no_longer"], newly["cases"]) == (lost, 0, 12)
     (failure,) = ET.parse(folder / "junit.xml").getroot().iter("failure")  # noqa: S314 - ours
     assert f"{lost} newly fail" in str(failure.text) and "source score" in str(failure.text)
@@ -141,12 +141,12 @@ def test_a_system_is_no_worse_than_itself_where_the_margin_is_wide_enough(
     )
 
 
-def test_nothing_that_is_written_of_a_blind_system_holds_nan(home: Path) -> None:
+def test_files_about_a_blind_system_hold_no_nan(home: Path) -> None:
     files = [path for path in home.rglob("*") if path.suffix in {".html", ".md", ".csv", ".json", ".jsonl", ".xml"}]
     assert {"compare.html", "compare.csv", "result.json", "junit.xml", "gates.jsonl"} <= {path.name for path in files}
     for path in files:
-        found = NAN.search(_words(path.read_text(encoding="utf-8")))
-        assert found is None, f"{path.relative_to(home)}: {found}"
+        match = NAN.search(_words(path.read_text(encoding="utf-8")))
+        assert match is None, f"{path.relative_to(home)}: {match}"
 
 
 def test_the_console_names_the_lost_cases_beside_the_rate(home: Path) -> None:
@@ -188,7 +188,7 @@ def test_compact_pranet_that_is_blind_below_94_is_refused(
     gate = "gates=[{no_worse_than: polyp_seg/pranet-compact, margin_percent: 10}]"
     blind = Blind("blind", PraNetSystem.Settings())
     refused = medtest.run("polyp_seg", blind, overrides=[*overrides, gate], **few)
-    scores = [one.records.query("relation == 'source'").dice for one in (seeing, refused)]
+    scores = [run.records.query("relation == 'source'").dice for run in (seeing, refused)]
     assert scores[0].mean() > 0.8 > 0.6 > scores[1].mean()
     lost = int(((scores[1] == 0).to_numpy() & (scores[0] > 0).to_numpy()).sum())
     assert lost > 9 and int(refused.code) == 1

@@ -1,4 +1,4 @@
-"""The browser's data: every case once, the worst ones first, within a budget, and hostile texts as texts."""
+"""Data of the browser of cases: every case once, the worst ones first, within a budget, hostile texts escaped."""
 
 from __future__ import annotations
 
@@ -167,13 +167,19 @@ def test_a_comparison_shows_the_cases_that_only_one_system_fails(finished: Any) 
     result, outcome = finished
     assert result.comparison is not None
     (data,) = browser_data(result.comparison.read_text(encoding="utf-8"))
-    tables = [set(pd.read_csv(one.folder / "tables" / "violations.csv").address) for one in outcome.systems]
-    frames = [pd.read_parquet(one.folder / "records.parquet").set_index("address") for one in outcome.systems]
+    tables = [
+        set(pd.read_csv(system_outcome.folder / "tables" / "violations.csv").address)
+        for system_outcome in outcome.systems
+    ]
+    frames = [
+        pd.read_parquet(system_outcome.folder / "records.parquet").set_index("address")
+        for system_outcome in outcome.systems
+    ]
     judged = [set(frame[frame.verdict.isin(["PASS", "FAIL"])].index) for frame in frames]
     assert set(data["columns"]["address"]) == (tables[0] ^ tables[1]) & judged[0] & judged[1]
     assert [system["name"] for system in data["systems"]] == ["alpha", "beta"]
-    for one, other in zip(verdicts_of(data, 0), verdicts_of(data, 1), strict=True):
-        assert {one, other} == {"violation", "no violation"}
+    for first, second in zip(verdicts_of(data, 0), verdicts_of(data, 1), strict=True):
+        assert {first, second} == {"violation", "no violation"}
 
 
 def test_a_view_ranks_by_its_own_criterion(finished: Any) -> None:
@@ -181,8 +187,10 @@ def test_a_view_ranks_by_its_own_criterion(finished: Any) -> None:
     material = result.materials[0]
     strict = replace(material.wanted, primary=replace(material.wanted.primary, threshold=0.5))
     shown = [
-        browser_data(f'<script type="application/json">{browser_of([one], [one.records()]).data}</script>')[0]
-        for one in (material, replace(material, wanted=strict))
+        browser_data(
+            f'<script type="application/json">{browser_of([shown_material], [shown_material.records()]).data}</script>'
+        )[0]
+        for shown_material in (material, replace(material, wanted=strict))
     ]
     loose, tight = ([verdict == "violation" for verdict in verdicts_of(data)].count(True) for data in shown)
     assert 0 < tight < loose

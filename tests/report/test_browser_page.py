@@ -46,7 +46,7 @@ def chromium() -> Iterator[Any]:
 
 
 class Reader:
-    """One window on a page from disk; everything that its console says is kept."""
+    """A window on a page from disk; keeps every message of its console."""
 
     def __init__(self, browser: Any, path: Path, *, anchor: str = "", **context: Any) -> None:
         self.context = browser.new_context(**{"viewport": DESKTOP, **context})
@@ -181,7 +181,7 @@ def test_a_link_leads_back_to_the_same_view(reader: Reader, chromium: Any, finis
 
 
 def test_an_opened_case_is_in_view(reader: Reader) -> None:
-    """It is, when a tile or a link on the same page opens it."""
+    """This holds for a tile and for a link on the same page."""
     page = reader.page
     page.locator(".browser .card-button").first.focus()
     page.evaluate("scrollTo(0, 0)")

@@ -1,4 +1,4 @@
-"""What a run leaves for continuous integration, read by other programs than those that wrote it."""
+"""Files of a run for continuous integration, read by independent parsers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _write(
 
 
 def _suites(folder: Path) -> dict[str, ET.Element]:
-    return {str(one.get("name")): one for one in ET.parse(folder / "junit.xml").getroot()}  # noqa: S314 - ours
+    return {str(element.get("name")): element for element in ET.parse(folder / "junit.xml").getroot()}  # noqa: S314 - ours
 
 
 def _counted(suite: ET.Element) -> dict[str, int]:
@@ -79,7 +79,7 @@ def test_cells_fail_only_by_a_gate(tmp_path: Path) -> None:
     assert broken is not None and str(broken.get("message")).endswith("of 14 not judged, mostly: it broke")
 
 
-def test_cells_that_break_within_what_the_suite_allows_are_no_error(tmp_path: Path) -> None:
+def test_cells_with_a_tolerated_share_of_errors_are_no_error(tmp_path: Path) -> None:
     suite = replace(make_suite(), max_error_percent=50.0)
     outcome = leave_run(tmp_path, suite, seeds=14)
     finish(suite, invocation(tmp_path, junit="cells"), outcome)
@@ -92,29 +92,29 @@ def test_cases_are_the_records(tmp_path: Path) -> None:
     records = Records.read(folder)
     judged = status(records, score="dice", threshold=0.25, against="truth")
     address = records.texts("address")
-    found = {
+    addresses = {
         tag: {str(case.get("name")) for case in suite.iter("testcase") if case.find(tag) is not None}
         for tag in ("failure", "error", "skipped")
     }
     sources = records.sources
     broken = set(sources.loc[sources.verdict == "ERROR", "address"])
-    assert found["failure"] == set(address[judged.violated]) and found["failure"]
-    assert found["error"] == set(address[judged.error]) | broken
-    assert found["skipped"] == set(address[judged.skipped | judged.source_failed])
+    assert addresses["failure"] == set(address[judged.violated]) and addresses["failure"]
+    assert addresses["error"] == set(address[judged.error]) | broken
+    assert addresses["skipped"] == set(address[judged.skipped | judged.source_failed])
     assert _counted(suite)["tests"] == len(records.followups) + len(sources)
     failure = next(suite.iter("failure"))
     assert re.fullmatch(r"Dice 0\.\d{3} → 0\.\d{3}", str(failure.get("message")))
     assert "medtest replay suite=synthetic phantoms/" in str(failure.text)
 
 
-def test_strange_texts_are_text_for_a_parser_that_is_not_ours(tmp_path: Path) -> None:
+def test_strange_texts_are_text_for_an_independent_parser(tmp_path: Path) -> None:
     strange = 'a <b>&amp; "x" ]]> \x1b[31mred\x00 \ufffe \ud83d end'.encode("utf-8", "surrogatepass").decode(
         "utf-8", "replace"
     )
     folder = _write(tmp_path, "cases", reason=strange)
     raw = (folder / "junit.xml").read_bytes()
     assert not re.search(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]", raw) and b"<b>" not in raw
-    messages = {str(one.get("message")) for one in ET.fromstring(raw).iter("error")}  # noqa: S314 - ours
+    messages = {str(error.get("message")) for error in ET.fromstring(raw).iter("error")}  # noqa: S314 - ours
     assert len(messages) == 1 and next(iter(messages)).startswith('a <b>&amp; "x" ]]> \\x1b[31mred\\x00')
 
 
@@ -125,7 +125,7 @@ def test_junitparser_reads_it(tmp_path: Path) -> None:
     assert kinds == {"Failure", "Error", "Skipped"}
 
 
-def test_no_path_of_this_machine_is_told(tmp_path: Path) -> None:
+def test_no_path_of_this_machine_is_written(tmp_path: Path) -> None:
     folder = _write(tmp_path, "cases", CELL)
     for name in ("junit.xml", "summary.md", "result.json"):
         assert str(tmp_path) not in (folder / name).read_text(encoding="utf-8")
@@ -141,8 +141,8 @@ def test_summary_is_what_a_renderer_of_markdown_shows(tmp_path: Path) -> None:
     assert rates.count("<tr>") == 8 and "<td>white_balance</td>" in rates
     frame = Records.read(folder)
     judged = status(frame, score="dice", threshold=0.25, against="truth")
-    here = frame.texts("relation") == "blur"
-    assert f"<td>{judged.violated[here].sum()} of {judged.case[here].sum()}</td>" in rates
+    of_blur = frame.texts("relation") == "blur"
+    assert f"<td>{judged.violated[of_blur].sum()} of {judged.case[of_blur].sum()}</td>" in rates
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_summary_is_what_a_renderer_of_markdown_shows(tmp_path: Path) -> None:
         "&lt;",
     ],
 )
-def test_markdown_shows_strangers_texts_as_they_are(text: str) -> None:
+def test_markdown_shows_foreign_texts_unchanged(text: str) -> None:
     html = MarkdownIt("gfm-like", {"html": True, "linkify": False}).render(escaped(text))
     shown = re.sub(r"</?p>|\n|\u200b", "", html)
     assert shown == text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
@@ -168,24 +168,24 @@ def test_markdown_shows_strangers_texts_as_they_are(text: str) -> None:
     assert cell.count("<td>") == 1
 
 
-def test_nobody_is_mentioned_and_nothing_linked() -> None:
+def test_foreign_texts_mention_no_user_and_link_nothing() -> None:
     assert not re.search(r"@\w|(?<!&)#\d|://|www\.", escaped("@team see #12 at https://x.example or www.x.example"))
 
 
-def test_result_is_json_without_nan_and_says_what_the_exit_code_says(tmp_path: Path) -> None:
+def test_result_is_json_without_nan_and_agrees_with_the_exit_code(tmp_path: Path) -> None:
     folder = _write(tmp_path, "cells", HELD, CELL)
-    found = json.loads(
+    result = json.loads(
         (folder / "result.json").read_text(encoding="utf-8"), parse_constant=lambda name: pytest.fail(name)
     )
-    assert found["standing"] == "gate failed" and [gate["held"] for gate in found["gates"]] == [True, False]
-    assert found["overall"]["violations"] == sum(
-        one["violations"] for one in found["cells"] if one["relation"] != "unchanged"
+    assert result["standing"] == "gate failed" and [gate["held"] for gate in result["gates"]] == [True, False]
+    assert result["overall"]["violations"] == sum(
+        cell["violations"] for cell in result["cells"] if cell["relation"] != "unchanged"
     )
-    assert len(found["cells"]) == 31 and {one["relation"] for one in found["relations"]} >= {"blur", "unchanged"}
+    assert len(result["cells"]) == 31 and {cell["relation"] for cell in result["relations"]} >= {"blur", "unchanged"}
 
 
 @pytest.mark.slow
-def test_files_are_the_same_wherever_the_folder_lies(tmp_path: Path) -> None:
+def test_files_do_not_depend_on_the_place_of_the_folder(tmp_path: Path) -> None:
     folder = _write(tmp_path / "here", "cells", CELL)
     remake(folder, junit="cells")
     moved = tmp_path / "there"
@@ -206,16 +206,16 @@ def test_a_finished_run_can_be_given_its_junit_later(tmp_path: Path) -> None:
 def test_gates_that_were_typed_once_are_not_forgotten(tmp_path: Path) -> None:
     folder = _write(tmp_path, "", CELL)
     finish(make_suite(), invocation(tmp_path), leave_run(tmp_path, make_suite(), seeds=14))
-    found = json.loads((folder / "result.json").read_text(encoding="utf-8"))
-    assert found["gates"] == [] and found["gates_before"]["held"] is False
+    result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+    assert result["gates"] == [] and result["gates_before"]["held"] is False
     assert "Last evaluation of the gates" in (folder / "summary.md").read_text(encoding="utf-8")
 
 
-def test_a_gate_that_names_a_strange_run_is_an_error_there(tmp_path: Path) -> None:
+def test_a_gate_on_an_unknown_run_is_an_error_there(tmp_path: Path) -> None:
     suite = make_suite(gates=(PairedGate(no_worse_than="synthetic/alpha"),))
     outcome = leave_run(tmp_path, suite, seeds=4)
     finish(suite, invocation(tmp_path, junit="cells"), outcome)
     gates = _suites(outcome.systems[0].folder)["synthetic/alpha: gates"]
     assert _counted(gates) == {"tests": 1, "failures": 0, "errors": 1, "skipped": 0}
-    said = json.loads((outcome.systems[0].folder / "result.json").read_text(encoding="utf-8"))
-    assert said["standing"] == "mistake"
+    result = json.loads((outcome.systems[0].folder / "result.json").read_text(encoding="utf-8"))
+    assert result["standing"] == "mistake"

@@ -1,4 +1,4 @@
-"""``medtest compare``: two finished runs case by case, on a page, in tables, and as an exit code."""
+"""``medtest compare``: two finished runs case by case: page, tables and exit code."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from medtest.suite.model import PairedGate
 def _two_runs(home: Path, *, seeds: int = 16, other_images: bool = False) -> tuple[Path, Path]:
     """Leave runs of alpha and beta, the second with the first's scores but for some that fall and some that rise."""
     outcome = leave_run(home, make_suite(), ("alpha", "beta"), seeds=seeds)
-    first, second = (one.folder for one in outcome.systems)
+    first, second = (system_outcome.folder for system_outcome in outcome.systems)
     frame = pq.read_table(first / "records.parquet").to_pandas()
     rng = np.random.default_rng(7)
     frame["system"] = "beta"
@@ -59,22 +59,22 @@ def _violated(frame: pd.DataFrame) -> pd.Series:
 def test_cells_agree_with_scipy_and_statsmodels(tmp_path: Path) -> None:
     folders = _two_runs(tmp_path, seeds=40)
     pair = compare_pair(*map(read_material, folders), ("alpha", "beta"))
-    sides = [pq.read_table(one / "records.parquet").to_pandas().set_index("address") for one in folders]
-    good = [one[one.verdict.isin(["PASS", "FAIL"]) & (one.source_dice > 0)] for one in sides]
+    sides = [pq.read_table(folder / "records.parquet").to_pandas().set_index("address") for folder in folders]
+    good = [side[side.verdict.isin(["PASS", "FAIL"]) & (side.source_dice > 0)] for side in sides]
     shared = good[0].index.intersection(good[1].index)
-    before, after = (_violated(one.loc[shared]) for one in good)
+    before, after = (_violated(side.loc[shared]) for side in good)
     place = good[0].loc[shared, ["relation", "severity"]]
     expected: list[float] = []
     cells = pair.cells
     assert len(cells) == 30 and not cells.duplicated(["dataset", "relation", "severity"]).any()
     for row in cells.itertuples():
-        here = (place.relation == row.relation) & (place.severity == row.severity)
+        in_cell = (place.relation == row.relation) & (place.severity == row.severity)
         assert (row.cases, row.only_first, row.only_second) == (
-            here.sum(),
-            (after & ~before & here).sum(),
-            (before & ~after & here).sum(),
+            in_cell.sum(),
+            (after & ~before & in_cell).sum(),
+            (before & ~after & in_cell).sum(),
         )
-        assert row.difference == pytest.approx(100 * (after[here].mean() - before[here].mean()), abs=1e-3)
+        assert row.difference == pytest.approx(100 * (after[in_cell].mean() - before[in_cell].mean()), abs=1e-3)
         changed = row.only_first + row.only_second
         expected.append(binomtest(int(row.only_first), int(changed)).pvalue if changed else 1.0)
         assert row.p == pytest.approx(expected[-1], rel=1e-4)
@@ -87,7 +87,7 @@ def test_cells_agree_with_scipy_and_statsmodels(tmp_path: Path) -> None:
 def test_changed_cases_are_named_the_largest_change_first(tmp_path: Path) -> None:
     folders = _two_runs(tmp_path)
     changed = compare_pair(*map(read_material, folders), ("alpha", "beta")).changed
-    sides = [pq.read_table(one / "records.parquet").to_pandas().set_index("address") for one in folders]
+    sides = [pq.read_table(folder / "records.parquet").to_pandas().set_index("address") for folder in folders]
     by_kind = changed.groupby("change").address.agg(list)
     assert len(by_kind[BROKEN]) == 3 and len(by_kind[FAILING]) > 5 and by_kind[PASSING]
     for kind, wrong in ((FAILING, (False, True)), (PASSING, (True, False))):
@@ -126,9 +126,9 @@ def test_runs_without_a_shared_case_are_one_mistake(tmp_path: Path) -> None:
     folders = _two_runs(tmp_path, other_images=True)
     with pytest.raises(
         UserMistakes, match="share no judged case; .* have the same address but different images"
-    ) as told:
+    ) as caught:
         compare_pair(*map(read_material, folders), ("alpha", "beta"))
-    assert int(told.value.exit_code) == 2
+    assert int(caught.value.exit_code) == 2
 
 
 def test_runs_are_found_by_folder_name_and_mlflow_id(tmp_path: Path) -> None:
@@ -158,7 +158,9 @@ def test_a_gate_beside_a_finished_run_is_held_by_the_upper_end(tmp_path: Path) -
     outcome = leave_run(tmp_path, suite, ("alpha", "beta"), seeds=16)
     _two_runs(tmp_path)
     other = replace(outcome, systems=outcome.systems[1:])
-    pair = compare_pair(*(read_material(one.folder) for one in outcome.systems), ("alpha", "beta"))
+    pair = compare_pair(
+        *(read_material(system_outcome.folder) for system_outcome in outcome.systems), ("alpha", "beta")
+    )
     codes = {}
     for relation, margin in (("blur", 2.0), ("blur", 99.9), ("saturation", 40.0)):
         gate = PairedGate(no_worse_than="synthetic/alpha", relation=relation, margin_percent=margin)
@@ -169,8 +171,8 @@ def test_a_gate_beside_a_finished_run_is_held_by_the_upper_end(tmp_path: Path) -
         assert result.held == (row.ci_high < margin)
         codes[relation, margin] = finished.code
     assert codes == {("blur", 2.0): 1, ("blur", 99.9): 0, ("saturation", 40.0): 0}
-    said = (outcome.systems[1].folder / "gates.jsonl").read_text(encoding="utf-8")
-    assert "synthetic/alpha (" in said and str(tmp_path) not in said
+    log = (outcome.systems[1].folder / "gates.jsonl").read_text(encoding="utf-8")
+    assert "synthetic/alpha (" in log and str(tmp_path) not in log
 
 
 @pytest.mark.parametrize(
@@ -188,33 +190,33 @@ def test_a_gate_beside_a_finished_run_is_held_by_the_upper_end(tmp_path: Path) -
 def test_each_part_of_a_paired_gate_chooses_its_cases(tmp_path: Path, parts: dict[str, Any]) -> None:
     folders = _two_runs(tmp_path, seeds=40)
     gate = PairedGate(no_worse_than="synthetic/alpha", **parts)
-    base, own = (Records.read(one) for one in folders)
+    base, own = (Records.read(folder) for folder in folders)
     result = evaluate_paired(gate, base, own, "alpha")
-    sides = [pq.read_table(one / "records.parquet").to_pandas().set_index("address") for one in folders]
+    sides = [pq.read_table(folder / "records.parquet").to_pandas().set_index("address") for folder in folders]
     name = f"self_{gate.score}" if gate.against == "source" else gate.score
     first, second = (
-        one[
-            (one.verdict != "ERROR")
+        side[
+            (side.verdict != "ERROR")
             & (
-                one.relation == gate.relation
+                side.relation == gate.relation
                 if gate.relation != "overall"
-                else ~one.relation.isin(["unchanged", "source"])
+                else ~side.relation.isin(["unchanged", "source"])
             )
-            & (one.severity.astype(str) == gate.severity if gate.severity != "all" else True)
-            & one[name].notna()
-            & (one[f"source_{gate.score}"] > 0 if gate.against == "truth" else True)
+            & (side.severity.astype(str) == gate.severity if gate.severity != "all" else True)
+            & side[name].notna()
+            & (side[f"source_{gate.score}"] > 0 if gate.against == "truth" else True)
         ]
-        for one in sides
+        for side in sides
     )
     shared = first.index.intersection(second.index)
-    before, after = (_fell(one.loc[shared], gate) for one in (first, second))
+    before, after = (_fell(cases.loc[shared], gate) for cases in (first, second))
     assert result.cases == len(shared) > 10
     moved = 100 * (after.mean() - before.mean())
     assert (f"{moved:+.1f} points" if abs(moved) >= 0.05 else " 0.0 points") in result.reason
     fails, passes = int((after & ~before).sum()), int((before & ~after).sum())
     assert f"{fails} newly fail, {passes} no longer" in result.reason
     net = (after.astype(int) - before.astype(int)).groupby(first.loc[shared].cluster).agg(["sum", "size"])
-    if (net["sum"] != 0).sum() >= 10:  # resampled here by another hand
+    if (net["sum"] != 0).sum() >= 10:  # resampled independently
         rng = np.random.default_rng(1)
         chosen = rng.integers(0, len(net), (4000, len(net)))
         draws = 100 * net["sum"].to_numpy()[chosen].sum(1) / net["size"].to_numpy()[chosen].sum(1)

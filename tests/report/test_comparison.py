@@ -1,4 +1,4 @@
-"""The page that sets systems side by side: on common cases alone, with conclusions, and intervals named."""
+"""The page that compares systems: on common cases alone, with conclusions and named intervals."""
 
 from __future__ import annotations
 
@@ -18,15 +18,17 @@ from medtest.results.rates.differences import RELATION, VIOLATIONS
 from medtest.results.rates.efr import BOOTSTRAP, WILSON
 
 
-def _compare(home: Path, *, seeds: int = 30, kept: int | None = None, other_images: int = 0) -> tuple[str, Path]:
-    """Run two systems, the second bad at blur; keep its first ``kept`` seeds without text; return the page's words."""
+def _compare(home: Path, *, seeds: int = 30, seeds_kept: int | None = None, other_images: int = 0) -> tuple[str, Path]:
+    """Run two systems, the second bad at blur; keep its ``seeds_kept`` first seeds without text; return the page."""
     suite = make_suite()
     outcome = leave_run(home, suite, ("alpha", "beta"), seeds=seeds)
     folder = outcome.systems[1].folder
     frame = pq.read_table(folder / "records.parquet").to_pandas()
     frame.loc[frame.relation == "blur", "dice"] *= 0.3
-    if kept is not None:
-        frame = frame[frame.seed_id.isin([f"seed{number:05d}" for number in range(kept)]) & (frame.relation != "text")]
+    if seeds_kept is not None:
+        frame = frame[
+            frame.seed_id.isin([f"seed{number:05d}" for number in range(seeds_kept)]) & (frame.relation != "text")
+        ]
     changed = frame.index[(frame.relation == "contrast") & (frame.severity == 5)][:other_images]
     frame.loc[changed, "followup_sha256"] = "2" * 64
     write_records(frame, folder)
@@ -49,16 +51,16 @@ def test_systems_with_the_same_cases_are_compared_on_all(tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-def test_what_not_all_finished_is_counted_and_left_out(tmp_path: Path) -> None:
-    text, page = _compare(tmp_path, kept=18, other_images=2)
+def test_cases_that_only_one_system_finished_are_counted_and_left_out(tmp_path: Path) -> None:
+    text, page = _compare(tmp_path, seeds_kept=18, other_images=2)
     assert "Compared on the 466 cases that both systems finished on the same follow-ups." in text
     assert "Finished cases: alpha 930 and beta 468." in text
     assert "2 cases with the same address have different images or questions" in text
     assert "alpha: 464 cases left out: all of 12 source cases (phantoms/seed00018, " in text
     assert "all of 1 relation (text)" in text
     assert "All systems saw the same follow-ups" not in text
-    left = pd.read_csv(page.with_name("comparison_left_out.csv"))
-    assert left.groupby("system").cases.sum().to_dict() == {"alpha": 464, "beta": 2}
+    left_out = pd.read_csv(page.with_name("comparison_left_out.csv"))
+    assert left_out.groupby("system").cases.sum().to_dict() == {"alpha": 464, "beta": 2}
     glance = text[text.index("Summary") :]
     counted = [int(number) for number in re.findall(r"\d+ of (\d+)", glance[: glance.index("All severities")])]
     assert counted and max(counted) <= 450  # figures of the common cases, not of each system's own 900
@@ -68,7 +70,7 @@ def test_what_not_all_finished_is_counted_and_left_out(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_systems_without_a_common_case_are_not_compared(tmp_path: Path) -> None:
-    text, page = _compare(tmp_path, kept=0)
+    text, page = _compare(tmp_path, seeds_kept=0)
     assert "nothing is compared" in text and "Conclusions" not in text
     assert "do not compare them" in text
 
@@ -81,7 +83,7 @@ def test_every_kind_of_interval_is_in_the_docs(method: str) -> None:
 
 
 @pytest.mark.slow
-def test_intervals_of_several_kinds_carry_letters_and_a_line_that_says_which(tmp_path: Path) -> None:
+def test_intervals_of_several_kinds_carry_letters_and_a_legend(tmp_path: Path) -> None:
     text, _ = _compare(tmp_path)
     assert re.search(r"\d+\.\d–\d+\.\d [wbc]\b", text)
     assert "w Wilson score interval over cases; b bootstrap over source cases" in text
@@ -90,7 +92,7 @@ def test_intervals_of_several_kinds_carry_letters_and_a_line_that_says_which(tmp
 
 
 @pytest.mark.parametrize(("methods", "marks"), [((WILSON, WILSON), ["", ""]), ((WILSON, BOOTSTRAP), ["w", "b"])])
-def test_letters_stand_only_beside_intervals_of_several_kinds(methods: tuple[str, str], marks: list[str]) -> None:
+def test_letters_are_shown_only_beside_intervals_of_several_kinds(methods: tuple[str, str], marks: list[str]) -> None:
     row = {"measure": VIOLATIONS, "by": RELATION, "first": "alpha", "second": "beta", "better": "", "p_holm": 1.0}
     row |= {"first_percent": 10.0, "second_percent": 12.0, "difference": -2.0, "ci_low": -5.0, "ci_high": 1.0}
     row |= {"cases": 100, "only_first": 3, "only_second": 5}

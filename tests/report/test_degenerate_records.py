@@ -1,7 +1,7 @@
-"""Records of every kind from which something usual is missing: every table maker and every page returns, none raises.
+"""Degenerate records of every kind: every table maker and every page returns, none raises.
 
-A run that cost money may end with every answer refused, with one image, with no case at all. What can be said of that
-is little, and it is said: tables with NaN or without rows, pages that show them.
+A run that cost money may end with every answer refused, with one image, or with no case at all. Its tables then hold
+NaN or no rows, and pages show them.
 """
 
 from __future__ import annotations
@@ -109,14 +109,14 @@ KEPT = (
 
 @cache
 def ran(kind: str) -> tuple[Wanted, pd.DataFrame, pa.Schema, Mapping[str, Any]]:
-    """What a run of this kind left."""
+    """Run a suite of this kind; return what its folder holds."""
     suite = SUITES[kind]()
     with tempfile.TemporaryDirectory() as home:
-        one = go(suite, Path(home)).systems[0]
-        table = pq.read_table(one.folder / "records.parquet")
-        run = json.loads((one.folder / "run.json").read_text(encoding="utf-8"))
+        system_outcome = go(suite, Path(home)).systems[0]
+        table = pq.read_table(system_outcome.folder / "records.parquet")
+        run = json.loads((system_outcome.folder / "run.json").read_text(encoding="utf-8"))
         schema = table.schema.remove_metadata()
-        return Wanted.of(suite, one.system), table.to_pandas(), schema, run
+        return Wanted.of(suite, system_outcome.system), table.to_pandas(), schema, run
 
 
 # --- what may be missing ------------------------------------------------------------------------------------------
@@ -208,7 +208,7 @@ CUTS = st.lists(st.sampled_from(sorted(CASES)), min_size=1, max_size=2)
 
 
 def records_of(kind: str, cuts: list[str], steps: list[tuple[str, str]], folder: Path) -> Records:
-    """Records of a kind without what the cuts and the steps take away, written and read again."""
+    """Return records of a kind after cuts and steps, written and read again."""
     _, frame, schema, _ = ran(kind)
     for cut in cuts:
         frame = CASES[cut](frame) if len(frame) else frame
@@ -225,11 +225,11 @@ def records_of(kind: str, cuts: list[str], steps: list[tuple[str, str]], folder:
 
 @cache
 def wanted_of(kind: str) -> Wanted:
-    """Return what is computed of a kind, two gates among it."""
-    wanted, _, _, _ = ran(kind)
-    first, more = wanted.primary, tuple(wanted.relations)[0]
+    """Return the wanted tables of a kind, with two gates."""
+    selection, _, _, _ = ran(kind)
+    first, more = selection.primary, tuple(selection.relations)[0]
     gate = Gate(score=first.score, threshold=first.threshold, against=first.against, max_percent=10)
-    return replace(wanted, gates=(gate, replace(gate, relation=more, severity="1", bound="ci_high")))
+    return replace(selection, gates=(gate, replace(gate, relation=more, severity="1", bound="ci_high")))
 
 
 @lru_cache(maxsize=8)
@@ -241,18 +241,18 @@ def counted(kind: str, cuts: tuple[str, ...], steps: tuple[tuple[str, str], ...]
     return records, tables_of(records, wanted_of(kind), reference=reference_of(other))
 
 
-def made(kind: str, cuts: list[str], steps: list[tuple[str, str]], folder: Path) -> list[Material]:
-    """All that is computed of records with and without the steps, files of tables among it."""
-    wanted, run = wanted_of(kind), ran(kind)[3]
+def materials_of(kind: str, cuts: list[str], steps: list[tuple[str, str]], folder: Path) -> list[Material]:
+    """Compute all tables and views of records with and without the steps, and write the tables."""
+    selection, run = wanted_of(kind), ran(kind)[3]
     sides = [counted(kind, tuple(cuts), chosen) for chosen in (tuple(steps), ())]
     records, other = (side[0] for side in sides)
     materials = []
     for number, (_, tables) in enumerate(sides):
-        target = folder / "outputs" / wanted.suite / f"s{number}" / "1"
+        target = folder / "outputs" / selection.suite / f"s{number}" / "1"
         tables.write(target)
         shutil.copy(folder / ("one", "two")[number] / "records.parquet", target)  # a comparison reads them once more
         named = {**run, "system": f"system-{number}"}
-        materials.append(Material(folder=target, wanted=wanted, tables=tables, run=named))
+        materials.append(Material(folder=target, wanted=selection, tables=tables, run=named))
         head = headline_of(materials[-1], "one")
         assert all(isinstance(value, float) for value in head.metrics.values())
         assert all(isinstance(value, float | dict) for value in metrics(materials[-1], head).values())
@@ -262,15 +262,15 @@ def made(kind: str, cuts: list[str], steps: list[tuple[str, str]], folder: Path)
     console.print(efr_view(materials), gates_view(materials))
     worst_sequences(records)
     contents_in(records, NEEDS, unread_of)
-    for score in records.scores if wanted.series else ():
-        for found in series_sets({"a": records, "b": other}, score, shape=CurveSettings(include_source=True)):
-            robustness_table(found)
-            paired_table(found)
+    for score in records.scores if selection.series else ():
+        for series_set in series_sets({"a": records, "b": other}, score, shape=CurveSettings(include_source=True)):
+            robustness_table(series_set)
+            paired_table(series_set)
     return materials
 
 
 def compared(records: Records, other: Records, task: Task) -> None:
-    """Both sides of a training; those that cannot be compared are told so."""
+    """Compare both sides of a training; sides that cannot be compared raise a mistake."""
     try:
         table, unpaired = before_after.compare(records, other, task=task, order=["dim"], family="pranet")
     except OutputProblem:
@@ -287,15 +287,15 @@ def check(kind: str, cuts: list[str], steps: list[tuple[str, str]], *, pages: bo
         folder = Path(name)
         records = records_of(kind, cuts, steps, folder / "one")
         other = records_of(kind, cuts, [], folder / "two")
-        materials = made(kind, cuts, steps, folder)
+        materials = materials_of(kind, cuts, steps, folder)
         if kind in ("masks", "labels", "findings"):
             compared(records, other, materials[0].wanted.task)
         if pages:
             page = report_html(materials[0])
             assert "</html>" in page
             places = re.findall(r' id="([^"]+)"', page)
-            assert len(places) == len(set(places))  # a second place of a name could not be linked to
-            write_comparison(materials, [one.folder for one in materials], folder)
+            assert len(places) == len(set(places))  # a duplicate name could not be linked to
+            write_comparison(materials, [material.folder for material in materials], folder)
 
 
 @pytest.mark.parametrize("kind", SUITES)
@@ -306,14 +306,14 @@ def test_next_to_nothing(kind: str, cut: str) -> None:
 
 @pytest.mark.parametrize("change", ["unparsed", "refused", "errors", "NaN"])
 @pytest.mark.parametrize("cut", ["all", "one image"])
-def test_no_answer_was_read(cut: str, change: str) -> None:
+def test_no_answer_could_be_read(cut: str, change: str) -> None:
     check("answers", [cut], [(change, "every case")], pages=False)
 
 
 @pytest.mark.parametrize("kind", SUITES)
 @settings(max_examples=3, suppress_health_check=list(HealthCheck))
 @given(cuts=CUTS, steps=STEPS)
-def test_tables_of_whatever_is_left(kind: str, cuts: list[str], steps: list[tuple[str, str]]) -> None:
+def test_tables_of_any_remaining_records(kind: str, cuts: list[str], steps: list[tuple[str, str]]) -> None:
     check(kind, cuts, steps, pages=False)
 
 
@@ -321,5 +321,5 @@ def test_tables_of_whatever_is_left(kind: str, cuts: list[str], steps: list[tupl
 @pytest.mark.parametrize("kind", SUITES)
 @settings(max_examples=5, suppress_health_check=list(HealthCheck))
 @given(cuts=CUTS, steps=STEPS)
-def test_pages_of_whatever_is_left(kind: str, cuts: list[str], steps: list[tuple[str, str]]) -> None:
+def test_pages_of_any_remaining_records(kind: str, cuts: list[str], steps: list[tuple[str, str]]) -> None:
     check(kind, cuts, steps, pages=True)

@@ -1,4 +1,4 @@
-"""What the plan promises of a gate beside a finished run: never fewer seeds than runs need that lose nothing."""
+"""The plan of a gate that compares with a finished run: never fewer seeds than a run without losses needs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from medtest.suite.reading.outline import outline
         (0, "a margin of 0 cannot pass with any number of seeds, even if the runs agree."),
     ],
 )
-def test_a_gate_needs_as_many_seeds_as_runs_that_lose_nothing(margin: int, words: str, tmp_path: Path) -> None:
+def test_a_gate_needs_as_many_seeds_as_runs_without_losses(margin: int, words: str, tmp_path: Path) -> None:
     """Many violations of independent cases would be shown by far fewer: sources that fail would not."""
     gate = f"gates=[{{no_worse_than: polyp_seg/pranet, margin_percent: {margin}}}]"
     suite = load_suite("polyp_seg", ["model=pranet", "seeds.phantoms.count=100", gate])

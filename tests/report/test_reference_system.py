@@ -60,12 +60,12 @@ def table(folder, name="flip_probability"):
 
 def test_every_system_is_divided_by_the_reference(ran):
     _, _, outcome, _ = ran
-    own, other = (table(one.folder) for one in outcome.systems)
+    own, other = (table(system_outcome.folder) for system_outcome in outcome.systems)
     assert list(own.columns) == list(FLIPS)
     assert (own.rfp.dropna() == 1.0).all() and own.rfp.notna().any()
     both = own.merge(other, on=["dataset", "relation", "severity", "rule"], suffixes=("_own", "_other"))
-    known = both[both.rfp_other.notna()]
-    assert len(known) and (known.rfp_other - known.fp_other / known.fp_own).abs().max() < 1e-5
+    defined = both[both.rfp_other.notna()]
+    assert len(defined) and (defined.rfp_other - defined.fp_other / defined.fp_own).abs().max() < 1e-5
     assert other[other.relation == "overall"].errors.max() == 6  # a tie at one frame of six sequences
     errors = table(outcome.systems[0].folder, "corruption_error")
     assert set(errors.relation) == {"dim", "overall"}
@@ -99,11 +99,11 @@ def test_tables_made_again_keep_the_reference(ran):
 
 def test_medtest_tables_takes_a_reference(ran):
     _, home, outcome, _ = ran
-    own, other = (one.folder for one in outcome.systems)
+    own, other = (system_outcome.folder for system_outcome in outcome.systems)
     console = Console(file=io.StringIO())
     remake_tables(own, reference=other, console=console)
-    wanted = "relation == 'overall' and rule == 'auto' and severity == 'all' and dataset == 'all'"
-    row, divisor = (table(folder).query(wanted).iloc[0] for folder in (own, other))
+    query = "relation == 'overall' and rule == 'auto' and severity == 'all' and dataset == 'all'"
+    row, divisor = (table(folder).query(query).iloc[0] for folder in (own, other))
     assert row.rfp == pytest.approx(row.fp / divisor.fp, abs=1e-5)
     with pytest.raises(UserMistakes, match="--reference"):
         remake_tables(own, reference=home, console=console)
@@ -120,16 +120,16 @@ def test_a_reference_by_folder_and_by_an_earlier_run(ran):
 
 
 @pytest.mark.parametrize("name", ["metre", "../meter", "/nowhere/at/all"])
-def test_one_that_is_not_there_is_told(ran, name):
+def test_an_unknown_reference_is_a_mistake(ran, name):
     suite, home, outcome, _ = ran
-    folders = {one.system: one.folder for one in outcome.systems}
-    with pytest.raises(UserMistakes, match="reference") as told:
+    folders = {system_outcome.system: system_outcome.folder for system_outcome in outcome.systems}
+    with pytest.raises(UserMistakes, match="reference") as caught:
         find_reference(name, suite=suite, home=home, folders=folders)
-    assert "meter, moody" in str(told.value)
-    assert name != "metre" or "nearest" in str(told.value).lower() or "meter" in str(told.value)
+    assert "meter, moody" in str(caught.value)
+    assert name != "metre" or "nearest" in str(caught.value).lower() or "meter" in str(caught.value)
 
 
-def test_a_folder_of_several_runs_is_told(ran):
+def test_a_folder_of_several_runs_is_a_mistake(ran):
     suite, home, _, _ = ran
     with pytest.raises(UserMistakes, match="a single run"):
         find_reference(str(home / "outputs"), suite=suite, home=home, folders={})

@@ -1,4 +1,4 @@
-"""The page: whole in itself, every text escaped, everything a reader needs beside the rates."""
+"""The report page: self-contained, every text escaped, with the context that the rates need."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_texts_from_files_are_escaped(finished):
     text = without_scripts(result.reports[0].read_text())
     assert "<script" not in text
     assert "&lt;script&gt;" in text
-    assert "{{ 7*7 }}" in "".join(parsed(result.reports[0]).text)  # nothing evaluates what a file says
+    assert "{{ 7*7 }}" in "".join(parsed(result.reports[0]).text)  # text of a file is never evaluated
 
 
 def test_what_a_reader_must_see_is_there(finished):
@@ -114,16 +114,18 @@ def test_exit_code_tables_and_manifest(finished):
     result, outcome = finished
     assert result.code is ExitCode.GATE_FAILED
     assert result.problems == ()
-    for one in outcome.systems:
-        listed = {line.split("  ", 1)[1] for line in (one.folder / "manifest.sha256").read_text().splitlines()}
+    for system_outcome in outcome.systems:
+        listed = {
+            line.split("  ", 1)[1] for line in (system_outcome.folder / "manifest.sha256").read_text().splitlines()
+        }
         assert {"report.html", "tables/efr.csv", "records.parquet", "run.json", "samples/worst.png"} <= listed
 
 
-def test_a_call_without_gates_leaves_what_the_last_ones_found_in_the_report_and_in_mlflow(tmp_path):
+def test_a_call_without_gates_keeps_the_last_verdict_in_the_report_and_in_mlflow(tmp_path):
     outcome = leave_run(tmp_path, make_suite(gates=(Gate(max_percent=0.5),)), ("alpha",), seeds=4)
     (judged,) = finish(make_suite(gates=(Gate(max_percent=0.5),)), invocation(tmp_path), outcome).materials
     (later,) = finish(make_suite(), invocation(tmp_path), outcome).materials
-    assert [headline_of(one, "alpha").tags["gate"] for one in (judged, later)] == ["failed", "failed"]
+    assert [headline_of(material, "alpha").tags["gate"] for material in (judged, later)] == ["failed", "failed"]
     assert "No gate is set now" in (outcome.systems[0].folder / "report.html").read_text()
 
 
@@ -141,16 +143,19 @@ def test_remaking_a_folder_gives_the_same_tables(finished):
 
 
 def test_remaking_knows_what_each_of_several_systems_was_trained_on(tmp_path):
-    """Settings that are left out of suite.yaml (null, empty lists) stand in run.json, and two systems may share all."""
+    """Settings that suite.yaml leaves out (null, empty lists) are in run.json, and two systems may share all."""
     suite = make_suite()
     outcome = leave_run(tmp_path, suite, ("alpha", "beta"), seeds=4)
     systems = {"alpha": {"use": "callable", "trained_on": ["phantoms"]}, "beta": {"use": "callable"}}
-    for one in outcome.systems:
-        (one.folder / "suite.yaml").write_text(yaml.safe_dump({**suite.composed, "systems": systems}))
-        run = json.loads((one.folder / "run.json").read_text())
+    for system_outcome in outcome.systems:
+        (system_outcome.folder / "suite.yaml").write_text(yaml.safe_dump({**suite.composed, "systems": systems}))
+        run = json.loads((system_outcome.folder / "run.json").read_text())
         run["covers"]["system"]["settings"] = {"threshold": None, "names": []}
-        (one.folder / "run.json").write_text(json.dumps({**run, "system_id": one.system}))
-    assert [remake(one.folder).wanted.trained_on for one in outcome.systems] == [("phantoms",), ()]
+        (system_outcome.folder / "run.json").write_text(json.dumps({**run, "system_id": system_outcome.system}))
+    assert [remake(system_outcome.folder).wanted.trained_on for system_outcome in outcome.systems] == [
+        ("phantoms",),
+        (),
+    ]
     assert "phantoms (trained on)" in (outcome.systems[0].folder / "report.html").read_text()
 
 
@@ -226,8 +231,8 @@ def test_shades_darken_with_the_rate_and_text_stays_readable():
     before = 1.0
     for tenth in range(1001):
         background, text = shade(tenth / 10)
-        one, other = sorted((light(background), light(text)))
-        assert (other + 0.05) / (one + 0.05) >= 4.5, tenth / 10  # WCAG 2.2, AA
+        darker, lighter = sorted((light(background), light(text)))
+        assert (lighter + 0.05) / (darker + 0.05) >= 4.5, tenth / 10  # WCAG 2.2, AA
         assert light(background) <= before + 1e-9
         before = light(background)
 
@@ -253,25 +258,25 @@ def test_replaying_keeps_what_makes_the_case(finished, command: str, expected: s
     assert replay_command(material, "phantoms/a/blur_s1_f0_r0") == f"medtest replay {expected} phantoms/a/blur_s1_f0_r0"
 
 
-def test_notices_stand_with_what_was_tested_and_reuse_is_told_once(tmp_path):
+def test_notices_are_shown_with_the_tested_system_and_reuse_once(tmp_path):
     suite = make_suite()
     outcome = leave_run(tmp_path, suite, seeds=6)
-    one = replace(outcome.systems[0], cases_reused=7, reused_from="2026-01-01T00:00:00Z")
-    run = json.loads((one.folder / "run.json").read_text())
-    run |= {"cases_reused": 7, "reused_from": one.reused_from}
-    (one.folder / "run.json").write_text(json.dumps(run))
-    outcome = replace(outcome, systems=(one,), notices=(one.reuse, "A worker was replaced."))
+    system_outcome = replace(outcome.systems[0], cases_reused=7, reused_from="2026-01-01T00:00:00Z")
+    run = json.loads((system_outcome.folder / "run.json").read_text())
+    run |= {"cases_reused": 7, "reused_from": system_outcome.reused_from}
+    (system_outcome.folder / "run.json").write_text(json.dumps(run))
+    outcome = replace(outcome, systems=(system_outcome,), notices=(system_outcome.reuse, "A worker was replaced."))
     page = finish(suite, invocation(tmp_path), outcome).reports[0].read_text()
     tested = page.partition('<section id="tested">')[2].partition("</section>")[0]
     judged = page.partition('<section id="errors">')[2].partition("</section>")[0]
     assert "A worker was replaced." in tested
     assert "replaced" not in judged and "used again" not in judged
     assert "7 cases of earlier runs, last 2026-01-01T00:00:00Z" in tested
-    assert one.reuse == "alpha: 7 finished cases of 2026-01-01T00:00:00Z are used again."
-    assert one.reuse not in page
+    assert system_outcome.reuse == "alpha: 7 finished cases of 2026-01-01T00:00:00Z are used again."
+    assert system_outcome.reuse not in page
 
 
-def test_the_terminal_says_how_good_a_system_is_on_the_source_images(finished):
+def test_the_terminal_shows_the_score_on_the_source_images(finished):
     result, outcome = finished
     frame = pd.read_parquet(outcome.systems[0].folder / "records.parquet")
     sources = frame[(frame.relation == "source") & frame.dice.notna()]
@@ -285,13 +290,13 @@ def test_the_terminal_says_how_good_a_system_is_on_the_source_images(finished):
 def test_a_report_holds_no_notice_of_another_system(tmp_path):
     suite = make_suite()
     outcome = leave_run(tmp_path, suite, ("alpha", "beta"), seeds=6)
-    words = [f"{one.record_name}: 7 finished cases are used again." for one in outcome.systems]
+    words = [f"{system_outcome.record_name}: 7 finished cases are used again." for system_outcome in outcome.systems]
     shown = finish(suite, invocation(tmp_path), replace(outcome, notices=(*words, "for all")))
     for own, material in enumerate(shown.materials):
         assert list(material.notices) == [words[own], "for all"]
 
 
-def test_the_first_printed_page_names_the_gate_that_held_and_the_model(tmp_path) -> None:
+def test_the_first_printed_page_names_the_held_gate_and_the_model(tmp_path) -> None:
     suite = make_suite(gates=(Gate(max_percent=95),))
     page = report_page(finish(suite, invocation(tmp_path), leave_run(tmp_path, suite, ("alpha",))).materials[0])
     assert page["first_page"]["held"]
@@ -302,7 +307,7 @@ def test_the_first_printed_page_names_the_gate_that_held_and_the_model(tmp_path)
     ]
 
 
-def test_the_first_printed_page_says_what_matters_and_is_for_paper_alone(finished) -> None:
+def test_the_first_printed_page_holds_the_main_results_and_is_for_paper_alone(finished) -> None:
     result, _ = finished
     page = result.reports[0].read_text(encoding="utf-8")
     printed = page[page.index('<section class="front"') : page.index('<header class="top">')]
@@ -338,7 +343,7 @@ def test_every_chart_names_its_axes(finished) -> None:
     assert re.search(r'transform="rotate[^>]*>mean Dice</text>', compared)
 
 
-def test_images_that_fail_and_data_sets_that_prove_little_are_named(tmp_path):
+def test_failing_images_and_weak_data_sets_are_named(tmp_path):
     outcome = leave_run(tmp_path, suite := make_suite(), ("alpha",), seeds=20)
     folder = outcome.systems[0].folder
     frame = pd.read_parquet(folder / "records.parquet")
@@ -371,7 +376,7 @@ def test_counts_agree_with_their_nouns(violations: int, cases: int, words: str) 
     assert violations_of({"violations": violations, "cases": cases}) == words
 
 
-def test_colours_that_mean_something_are_printed() -> None:
+def test_colours_with_a_meaning_are_printed() -> None:
     """Browsers leave backgrounds out of a print, and a legend's swatches are backgrounds."""
     (rule,) = re.findall(r"^ *(.*)\{ -webkit-print-color-adjust: exact", (TEMPLATES / "style.css").read_text(), re.M)
     assert {".legend i", ".tag", "table.heat td.cell"} <= {part.strip() for part in rule.split(",")}

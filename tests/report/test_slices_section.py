@@ -68,9 +68,9 @@ def test_linked_cases_are_kept_where_a_page_cannot_show_all(folder: Path) -> Non
 
     records = Records.read(folder)
     last = str(records.texts("address")[-1])
-    kept = shown_records(CaseLosses(records, WANTED.primary), 5, first=(last,))
-    assert len(kept.followups) == 5
-    assert last in set(kept.texts("address"))
+    shown = shown_records(CaseLosses(records, WANTED.primary), 5, first=(last,))
+    assert len(shown.followups) == 5
+    assert last in set(shown.texts("address"))
 
 
 def test_the_table_is_written_and_goes_to_mlflow(folder: Path, tmp_path: Path) -> None:
@@ -92,11 +92,11 @@ def test_a_table_that_is_gone_is_empty_in_mlflow(folder: Path, tmp_path: Path) -
     tables = make_tables(folder, WANTED)
     without = replace(tables, slices=replace(tables.slices, frame=tables.slices.frame.iloc[:0], worst=()))
     before, after = (
-        child_of(Material(folder=folder, wanted=WANTED, tables=made), tmp_path, run_id=None, ended_well=True)
-        for made in (tables, without)
+        child_of(Material(folder=folder, wanted=WANTED, tables=tables_), tmp_path, run_id=None, ended_well=True)
+        for tables_ in (tables, without)
     )
-    mine = {"mlflow.loggedArtifacts": json.dumps([{"path": "notes.json", "type": "table"}])}
-    held = file_tags(before, mine)
+    own_tags = {"mlflow.loggedArtifacts": json.dumps([{"path": "notes.json", "type": "table"}])}
+    held = file_tags(before, own_tags)
     run = SimpleNamespace(info=SimpleNamespace(run_id="r", start_time=0), data=SimpleNamespace(tags=held))
     with staged(after, run) as files:
         shown = {f"{place}/{path.name}": json.loads(path.read_text()) for path, place in files if place == "tables"}
@@ -106,7 +106,7 @@ def test_a_table_that_is_gone_is_empty_in_mlflow(folder: Path, tmp_path: Path) -
     assert paths >= {"notes.json", "tables/efr.json"} and "tables/slices.json" not in paths
 
 
-def test_without_the_extra_report_and_console_say_how_to_get_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_extra_report_and_console_name_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sliceline", None)
     tables = make_tables(folder, WANTED)
     assert tables.notices == (MISSING,)

@@ -28,8 +28,8 @@ PUBLISHED = {
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_published_values(name):
     qualities, alpha, sigma = PUBLISHED[name]
-    found = alpha_sigma(SCALES, qualities)
-    assert (round(found.alpha, 3), found.sigma) == (alpha, sigma)
+    result = alpha_sigma(SCALES, qualities)
+    assert (round(result.alpha, 3), result.sigma) == (alpha, sigma)
 
 
 def test_order_of_scales_does_not_matter_and_ties_go_to_the_larger():
@@ -37,9 +37,9 @@ def test_order_of_scales_does_not_matter_and_ties_go_to_the_larger():
 
 
 def test_alpha_may_be_below_zero():
-    found = alpha_sigma([1, 2, 4], [0.5, 0.6, 0.7])
-    assert found.alpha == pytest.approx(-0.05)
-    assert found.sigma == 2
+    result = alpha_sigma([1, 2, 4], [0.5, 0.6, 0.7])
+    assert result.alpha == pytest.approx(-0.05)
+    assert result.sigma == 2
 
 
 @pytest.mark.parametrize(
@@ -78,8 +78,8 @@ def test_the_curve_is_over_scale_and_over_complete_seeds_alone():
     frame.loc[lost, ["dice", "iou"]] = np.nan
     frame.loc[lost, "verdict"] = "ERROR"
     row = _blur(frame).loc["truth"]
-    kept = frame[blur & (frame.seed_id != "seed00003")]
-    mean = kept.groupby("severity").dice.mean()
+    complete = frame[blur & (frame.seed_id != "seed00003")]
+    mean = complete.groupby("severity").dice.mean()
     steps = -np.diff(mean) / np.diff([1, 2, 4, 8, 16])
     assert row.seeds == 11
     assert row.alpha == pytest.approx(steps.max(), abs=1e-8)
@@ -97,14 +97,14 @@ def test_a_quality_that_stays_loses_zero_and_not_minus_zero():
     assert [str(row[name]) for name in ("alpha", "alpha_low", "alpha_high")] == ["0.0", "0.0", "0.0"]
 
 
-def test_no_loss_one_scale_and_no_complete_seed_are_said():
+def test_no_loss_one_scale_and_no_complete_seed_are_noted():
     frame = make_records(seeds=4, errors=0, skips=0)
     text = frame.relation == "text"
     table = alpha_sigma_table(Records.of(frame[text | (frame.relation == "source")]), ["dice"], ["truth"])
     assert (table.note == NO_LOSS).all()
     assert (table.alpha == 0).all()
-    one = frame[frame.severity.isin([0, 1])]
-    assert (alpha_sigma_table(Records.of(one), ["dice"], ["truth"]).note == TOO_FEW_SCALES).all()
+    single_scale = frame[frame.severity.isin([0, 1])]
+    assert (alpha_sigma_table(Records.of(single_scale), ["dice"], ["truth"]).note == TOO_FEW_SCALES).all()
     holes = frame.copy()
     holes.loc[holes.relation.eq("blur") & holes.severity.eq(2), "dice"] = np.nan
     assert _blur(holes).loc["truth"].note == TOO_FEW_SEEDS

@@ -1,4 +1,4 @@
-"""The measures beside (α,σ): by hand, by other means, and as properties."""
+"""Further measures of robustness besides (α,σ): by hand, against other libraries, and by properties."""
 
 from __future__ import annotations
 
@@ -20,35 +20,35 @@ scale_sets = st.lists(st.floats(0.125, 100, width=32), min_size=2, max_size=9, u
 
 
 def test_measures_by_hand() -> None:
-    found = robustness_of(make_series("A", [0, 1, 3], [1.0, 0.5, 0.8]))
-    assert found.alpha == pytest.approx(0.5)
-    assert found.sigma == 0
-    assert found.mean_quality == pytest.approx(2.3 / 3)
-    assert found.area == pytest.approx((0.75 * 1 + 0.65 * 2) / 3)
-    assert found.sum_of_falls == pytest.approx(0.5)
-    assert found.worst_loss == pytest.approx(0.5)
-    assert found.intervals == {}
+    robustness = robustness_of(make_series("A", [0, 1, 3], [1.0, 0.5, 0.8]))
+    assert robustness.alpha == pytest.approx(0.5)
+    assert robustness.sigma == 0
+    assert robustness.mean_quality == pytest.approx(2.3 / 3)
+    assert robustness.area == pytest.approx((0.75 * 1 + 0.65 * 2) / 3)
+    assert robustness.sum_of_falls == pytest.approx(0.5)
+    assert robustness.worst_loss == pytest.approx(0.5)
+    assert robustness.intervals == {}
 
 
 def test_area_is_numpys_trapezoid() -> None:
     rng = np.random.default_rng(0)
     scales, curves = np.sort(rng.uniform(0, 9, 7)), rng.uniform(0, 1, (4, 7))
-    found, _ = measures(scales, curves)
-    assert found["area"] == pytest.approx(np.trapezoid(curves, scales, axis=1) / np.ptp(scales))
+    values, _ = measures(scales, curves)
+    assert values["area"] == pytest.approx(np.trapezoid(curves, scales, axis=1) / np.ptp(scales))
 
 
-def test_a_rise_throughout_is_said_and_not_clipped() -> None:
-    found = robustness_of(make_series("A", [1, 2, 3], [0.1, 0.2, 0.4]))
-    assert found.alpha == pytest.approx(-0.1)
-    assert found.worst_loss == pytest.approx(-0.1)
-    assert found.sum_of_falls == 0
-    assert "never falls" in found.note
+def test_a_rise_throughout_is_noted_and_not_clipped() -> None:
+    robustness = robustness_of(make_series("A", [1, 2, 3], [0.1, 0.2, 0.4]))
+    assert robustness.alpha == pytest.approx(-0.1)
+    assert robustness.worst_loss == pytest.approx(-0.1)
+    assert robustness.sum_of_falls == 0
+    assert "never falls" in robustness.note
 
 
 def test_a_constant_answer_has_alpha_zero() -> None:
-    found = robustness_of(make_series("constant", [5, 10, 15], [0.2, 0.2, 0.2]))
-    assert found.alpha == 0
-    assert found.mean_quality == pytest.approx(0.2)
+    robustness = robustness_of(make_series("constant", [5, 10, 15], [0.2, 0.2, 0.2]))
+    assert robustness.alpha == 0
+    assert robustness.mean_quality == pytest.approx(0.2)
 
 
 @given(qualities, st.data())
@@ -73,21 +73,21 @@ def test_shifting_quality_changes_no_loss(values: list[float], shift: float) -> 
 @given(scale_sets, st.data())
 def test_alpha_bounds_every_step_and_is_reached(scales: list[float], data: st.DataObject) -> None:
     values = data.draw(st.lists(st.floats(0, 1, width=32), min_size=len(scales), max_size=len(scales)))
-    found = alpha_sigma(scales, values)
+    result = alpha_sigma(scales, values)
     order = np.argsort(scales)
     sigma, quality = np.array(scales, dtype=float)[order], np.array(values, dtype=float)[order]
     slopes = -np.diff(quality) / np.diff(sigma)
-    assert (slopes <= found.alpha + 1e-9 * np.abs(slopes).max()).all()
-    assert slopes[found.step] == pytest.approx(found.alpha, rel=1e-6, abs=1e-9 * np.abs(slopes).max())
-    assert found.sigma == sigma[found.step]
-    assert found.sigma < sigma[-1]
+    assert (slopes <= result.alpha + 1e-9 * np.abs(slopes).max()).all()
+    assert slopes[result.step] == pytest.approx(result.alpha, rel=1e-6, abs=1e-9 * np.abs(slopes).max())
+    assert result.sigma == sigma[result.step]
+    assert result.sigma < sigma[-1]
 
 
 @given(qualities)
-def test_the_worst_loss_lies_between_the_steepest_step_and_the_sum_of_falls(values: list[float]) -> None:
-    found = robustness_of(make_series("A", np.arange(1, len(values) + 1), values))
-    assert found.worst_loss >= found.alpha - 1e-9
-    assert max(found.worst_loss, 0) <= found.sum_of_falls + 1e-9
+def test_the_worst_loss_is_between_the_steepest_step_and_the_sum_of_falls(values: list[float]) -> None:
+    robustness = robustness_of(make_series("A", np.arange(1, len(values) + 1), values))
+    assert robustness.worst_loss >= robustness.alpha - 1e-9
+    assert max(robustness.worst_loss, 0) <= robustness.sum_of_falls + 1e-9
 
 
 @given(qualities)
@@ -122,9 +122,9 @@ def test_permutation_p_counts_every_permutation() -> None:
 def test_permutation_p_is_uniform_without_any_effect() -> None:
     rng = np.random.default_rng(1)
     scales = np.sort(rng.uniform(0, 9, 12))
-    found = [permutation_p(scales, rng.normal(size=12)) for _ in range(120)]
-    assert 0.35 < np.mean(np.array(found) <= 0.5) < 0.65
-    assert min(found) >= 1 / 10_000
+    p_values = [permutation_p(scales, rng.normal(size=12)) for _ in range(120)]
+    assert 0.35 < np.mean(np.array(p_values) <= 0.5) < 0.65
+    assert min(p_values) >= 1 / 10_000
 
 
 def _images(rng: np.random.Generator, slope: float, count: int = 30) -> np.ndarray:
@@ -139,14 +139,14 @@ def test_intervals_cover_and_pairs_differ_where_they_do() -> None:
     series = tuple(
         make_series(name, scales, images.mean(0), images=images, clusters=clusters) for name, images in curves.items()
     )
-    found = SeriesSet(title="t", quality="q", scale="s", series=series)
-    for one, slope in zip(series, (0.02, 0.06, 0.06), strict=True):
-        low, high = robustness_of(one).intervals["area"]
+    series_set = SeriesSet(title="t", quality="q", scale="s", series=series)
+    for item, slope in zip(series, (0.02, 0.06, 0.06), strict=True):
+        low, high = robustness_of(item).intervals["area"]
         assert low < 0.9 - 3 * slope < high
-    pairs = paired_table(found).set_index(["first", "second"])
+    pairs = paired_table(series_set).set_index(["first", "second"])
     assert pairs.loc[("flat", "steep"), "p_holm"] < 0.01
     assert pairs.loc[("steep", "steep2"), "p"] > 0.05
-    table = robustness_table(found)
+    table = robustness_table(series_set)
     assert table["algorithm"].iloc[-1] == "flat"
     assert table["permutation_p"].isna().all()
 
@@ -177,8 +177,10 @@ def test_holm_by_hand() -> None:
 def test_agreement_turns_every_measure_to_robust() -> None:
     rng = np.random.default_rng(0)
     falls = np.sort(rng.uniform(0.01, 0.2, 6))
-    found = [robustness_of(make_series(f"a{n}", [1, 2, 3], [0.9, 0.9 - f, 0.9 - 2 * f])) for n, f in enumerate(falls)]
-    table = agreement(found).set_index("measure")
+    robustness = [
+        robustness_of(make_series(f"a{n}", [1, 2, 3], [0.9, 0.9 - f, 0.9 - 2 * f])) for n, f in enumerate(falls)
+    ]
+    table = agreement(robustness).set_index("measure")
     for name in ("mean_quality", "area", "sum_of_falls", "worst_loss"):
         assert table.loc["alpha", name] == 1.0
-    assert agreement(found[:2]).empty
+    assert agreement(robustness[:2]).empty

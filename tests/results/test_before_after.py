@@ -1,4 +1,4 @@
-"""The before/after table: the slides' figures rebuilt, differences and intervals checked against other computations."""
+"""The before/after table: the slides' figures, and differences and intervals against other computations."""
 
 from __future__ import annotations
 
@@ -28,25 +28,26 @@ def _one_decimal(points: float) -> Decimal:
 
 @pytest.mark.parametrize(("family", "stated"), [("pranet", "4.9"), ("sanet", "1.6"), ("ssformer", "0.8")])
 def test_the_slides_improvements_are_rebuilt(family, stated):
-    found = retraining.mean_difference(family, "average", "dice")
-    assert _one_decimal(100 * found) == Decimal(stated)
+    improvement = retraining.mean_difference(family, "average", "dice")
+    assert _one_decimal(100 * improvement) == Decimal(stated)
 
 
 def test_average_rows_include_the_original():
     figures = retraining.figures()
     assert len(figures) == 3 * 2 * 11 * 2
-    for one in (f for f in figures if f.relation == "average"):
+    for average in (f for f in figures if f.relation == "average"):
         rest = [
             f
             for f in figures
-            if (f.model, f.dataset, f.score) == (one.model, one.dataset, one.score) and f.relation != "average"
+            if (f.model, f.dataset, f.score) == (average.model, average.dataset, average.score)
+            and f.relation != "average"
         ]
         assert len(rest) == 10
         for when in ("before", "after"):
             # one of the 24 printed averages (SSFormer, ColonDB, IoU, before) is 0.0013 away from its printed cells
-            odd = (one.model, one.dataset, one.score, when) == ("SSFormer", "CVC-ColonDB", "iou", "before")
-            close = pytest.approx(getattr(one, when), abs=0.0014 if odd else 0.00056)
-            assert np.mean([getattr(f, when) for f in rest]) == close, one
+            odd = (average.model, average.dataset, average.score, when) == ("SSFormer", "CVC-ColonDB", "iou", "before")
+            close = pytest.approx(getattr(average, when), abs=0.0014 if odd else 0.00056)
+            assert np.mean([getattr(f, when) for f in rest]) == close, average
         without = [f.before for f in rest if f.relation != "original"]
         assert len(without) == 9
 
@@ -66,7 +67,7 @@ def test_the_copy_is_the_shared_table():
 
 
 def _improved(frame: pd.DataFrame, gain: dict[str, float], noise: float = 0.0) -> pd.DataFrame:
-    """Raise Dice of given relations; sources are the relation ``source``."""
+    """Raise Dice of some relations; sources are the relation ``source``."""
     rng = np.random.default_rng(5)
     after = frame.copy()
     for relation, value in gain.items():
@@ -79,7 +80,9 @@ def _improved(frame: pd.DataFrame, gain: dict[str, float], noise: float = 0.0) -
 def test_differences_by_hand(tmp_path):
     before = make_records(seeds=12, errors=0.0, skips=0.0)
     after = _improved(before, {"source": 0.01, "blur": 0.20, "text": -0.05})
-    sides = [Records.read(write_records(made, tmp_path / name)) for made, name in ((before, "b"), (after, "a"))]
+    sides = [
+        Records.read(write_records(side_frame, tmp_path / name)) for side_frame, name in ((before, "b"), (after, "a"))
+    ]
     table = before_after.table_of(before_after.pair(*sides, order=list(RELATIONS)))
     assert list(table.columns) == list(before_after.COLUMNS)
     names = [name for name in RELATIONS if name != "unchanged"]
@@ -108,15 +111,15 @@ def test_paired_interval_agrees_with_scipy(tmp_path):
     before = make_records(seeds=60, errors=0.0, skips=0.0, severities=(3,))
     after = _improved(before, {"blur": 0.03}, noise=0.05)
     frames = [Records.of(frame) for frame in (before, after)]
-    found = before_after.row_of(before_after.table_of(before_after.pair(*frames)), "blur")
+    row = before_after.row_of(before_after.table_of(before_after.pair(*frames)), "blur")
     blur = before["relation"] == "blur"
     differences = (after.loc[blur, "dice"] - before.loc[blur, "dice"]).to_numpy()
     expected = stats.bootstrap(
         (differences,), np.mean, method="percentile", n_resamples=9999, rng=np.random.default_rng(0)
     ).confidence_interval
-    assert found.difference == pytest.approx(differences.mean(), abs=1e-6)
-    assert found.ci_low == pytest.approx(expected.low, abs=0.0015)
-    assert found.ci_high == pytest.approx(expected.high, abs=0.0015)
+    assert row.difference == pytest.approx(differences.mean(), abs=1e-6)
+    assert row.ci_low == pytest.approx(expected.low, abs=0.0015)
+    assert row.ci_high == pytest.approx(expected.high, abs=0.0015)
 
 
 def test_clusters_are_resampled_whole():

@@ -1,4 +1,4 @@
-"""Tables find their columns: a module that makes one has their list beside it, and no list names a column twice."""
+"""Columns of tables: each module that makes a table has a list of its columns, without duplicates."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _CALL = re.compile(r'columns_in\(\s*__file__,\s*"(\w+)"')
 
 
 def test_every_table_has_its_columns_beside_the_module_that_makes_it() -> None:
-    asked = {(path, table) for path in PACKAGE.rglob("*.py") for table in _CALL.findall(path.read_text("utf-8"))}
-    assert len(asked) > 30
-    for path, table in sorted(asked):
+    pairs = {(path, table) for path in PACKAGE.rglob("*.py") for table in _CALL.findall(path.read_text("utf-8"))}
+    assert len(pairs) > 30
+    for path, table in sorted(pairs):
         columns = columns_in(str(path), table)
         assert columns and len(set(columns)) == len(columns), (path, table)
 

@@ -1,4 +1,4 @@
-"""Conditions of gates and comparisons, recomputed by another hand: SciPy's likelihood and bootstrap, and counts."""
+"""Conditions of gates and comparisons, recomputed with SciPy's likelihood and bootstrap, and by counting."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _base(seeds: int = 60, **options: Any) -> pd.DataFrame:
 
 
 def _blind(frame: pd.DataFrame, seeds: set[str]) -> pd.DataFrame:
-    """Return the records of a system whose mask is empty on some images and on all that is made of them."""
+    """Return records of a system whose mask is empty on some sources and on all of their follow-ups."""
     worse, hit = frame.copy(), frame.seed_id.isin(seeds)
     worse.loc[hit, ["dice", "iou", "source_dice", "source_iou"]] = 0.0
     worse.loc[hit & (frame.relation != "source"), "verdict"] = "SKIP"
@@ -58,11 +58,11 @@ def _judged(
     own: pd.DataFrame, base: pd.DataFrame, margins: Margins | None = None, criterion: Criterion = DICE, **chosen: str
 ) -> dict[str, Condition]:
     first, second = common_cases([Records.of(own), Records.of(base)]).records
-    found = paired_conditions(first, second, criterion, margins or Margins(percent=10), ChosenCases(**chosen))
-    for condition in found:
+    conditions = paired_conditions(first, second, criterion, margins or Margins(percent=10), ChosenCases(**chosen))
+    for condition in conditions:
         assert "nan" not in condition.words.lower()
         json.dumps(condition.facts(), allow_nan=False)
-    return {condition.name: condition for condition in found}
+    return {condition.name: condition for condition in conditions}
 
 
 def _seeds(number: int) -> set[str]:
@@ -78,8 +78,8 @@ def _tango(more: float, less: float, pairs: int) -> tuple[float, float]:
             return -sum(count * math.log(max(chance, 1e-300)) for count, chance in chances if count)
 
         low, high = max(0.0, -difference), (1 - difference) / 2
-        found = optimize.minimize_scalar(lost, bounds=(low, high), method="bounded", options={"xatol": 1e-13})
-        variance = (2 * float(found.x) + difference * (1 - difference)) / pairs
+        minimum = optimize.minimize_scalar(lost, bounds=(low, high), method="bounded", options={"xatol": 1e-13})
+        variance = (2 * float(minimum.x) + difference * (1 - difference)) / pairs
         return ((more - less) / pairs - difference) / math.sqrt(max(variance, 1e-300))
 
     middle, quantile = (more - less) / pairs, float(stats.norm.ppf(0.975))
@@ -92,27 +92,29 @@ def _tango(more: float, less: float, pairs: int) -> tuple[float, float]:
 
 def _resampled(values: np.ndarray) -> tuple[float, float]:
     """Return SciPy's percentile bootstrap of a mean, in points."""
-    made = stats.bootstrap((100 * values,), np.mean, method="percentile", n_resamples=20_000, rng=1)
-    return float(made.confidence_interval.low), float(made.confidence_interval.high)
+    bootstrap = stats.bootstrap((100 * values,), np.mean, method="percentile", n_resamples=20_000, rng=1)
+    return float(bootstrap.confidence_interval.low), float(bootstrap.confidence_interval.high)
 
 
-def test_a_blind_system_fails_by_its_sources_whatever_its_rate_of_violations_says() -> None:
+def test_a_blind_system_fails_by_its_sources_whatever_its_rate_of_violations() -> None:
     base = _base()
     blind = _blind(base, _seeds(30))
-    found = _judged(blind, base, Margins(percent=15))
-    assert list(found) == [VIOLATIONS, SOURCE_SCORE, FAILED_SOURCES, ERRORS, SKIPPED]
-    assert found[VIOLATIONS].verdict == PASSED and found[VIOLATIONS].difference == 0.0  # on the cases that are left
-    sources = found[FAILED_SOURCES]
+    conditions = _judged(blind, base, Margins(percent=15))
+    assert list(conditions) == [VIOLATIONS, SOURCE_SCORE, FAILED_SOURCES, ERRORS, SKIPPED]
+    assert (
+        conditions[VIOLATIONS].verdict == PASSED and conditions[VIOLATIONS].difference == 0.0
+    )  # on the cases that are left
+    sources = conditions[FAILED_SOURCES]
     assert (sources.verdict, sources.newly, sources.no_longer, sources.cases) == (FAILED, 30, 0, 60)
     assert (sources.low, sources.high) == pytest.approx(_resampled(np.repeat([1.0, 0.0], 30)), abs=1.8)  # a sixtieth
     assert "30 newly fail" in sources.words and "which leaves" in sources.words
-    score = found[SOURCE_SCORE]
-    dice = [one[one.relation == "source"].set_index("seed_id").dice for one in (blind, base)]
+    score = conditions[SOURCE_SCORE]
+    dice = [side[side.relation == "source"].set_index("seed_id").dice for side in (blind, base)]
     assert score.verdict == FAILED and score.difference == pytest.approx(100 * (dice[0] - dice[1]).mean(), abs=1e-3)
     assert (score.low, score.high) == pytest.approx(_resampled((dice[0] - dice[1]).to_numpy()), abs=1.0)
     assert score.figure == pytest.approx(-score.low)
     assert score.base == pytest.approx(100 * dice[1].mean(), abs=1e-3)
-    assert found[ERRORS].verdict == found[SKIPPED].verdict == PASSED
+    assert conditions[ERRORS].verdict == conditions[SKIPPED].verdict == PASSED
 
 
 @pytest.mark.parametrize(("more", "less", "pairs"), [(0, 0, 12), (3, 0, 40), (6, 3, 200), (1, 8, 75)])
@@ -120,9 +122,9 @@ def test_few_sources_that_differ_get_tangos_interval(more: int, less: int, pairs
     base = _base(pairs)
     base = _blind(base, {f"seed{index:05d}" for index in range(more, more + less)})
     own = _blind(_base(pairs), _seeds(more))
-    found = _judged(own, base)[FAILED_SOURCES]
-    assert (found.newly, found.no_longer, found.method) == (more, less, "score_clusters")
-    assert (found.low, found.high) == pytest.approx(_tango(more, less, pairs), abs=0.02)
+    condition = _judged(own, base)[FAILED_SOURCES]
+    assert (condition.newly, condition.no_longer, condition.method) == (more, less, "score_clusters")
+    assert (condition.low, condition.high) == pytest.approx(_tango(more, less, pairs), abs=0.02)
 
 
 @pytest.mark.parametrize(
@@ -136,8 +138,8 @@ def test_a_loss_fails_if_its_interval_is_above_zero_and_it_reaches_the_margin(
     low, high = _tango(more, less, 80)
     loss = 100 * (more - less) / 80
     assert verdict == (PASSED if high < margin else FAILED if low > 0 and loss >= margin else NOT_SHOWN)
-    found = _judged(_blind(_base(80), _seeds(more)), base, Margins(percent=margin))[FAILED_SOURCES]
-    assert found.difference == pytest.approx(loss) and found.verdict == verdict
+    condition = _judged(_blind(_base(80), _seeds(more)), base, Margins(percent=margin))[FAILED_SOURCES]
+    assert condition.difference == pytest.approx(loss) and condition.verdict == verdict
 
 
 def test_each_condition_is_found_by_itself() -> None:
@@ -157,9 +159,9 @@ def test_each_condition_is_found_by_itself() -> None:
     worse[SKIPPED].loc[case & some, ["dice", "iou"]] = np.nan
     worse[SKIPPED].loc[case & some, "verdict"] = "SKIP"
     for name, frame in worse.items():
-        found = _judged(frame, base, wide)
-        failed = {one.name for one in found.values() if one.verdict != PASSED}
-        assert failed == ({name, SOURCE_SCORE} if name == FAILED_SOURCES else {name}), (name, found)
+        conditions = _judged(frame, base, wide)
+        failed = {condition.name for condition in conditions.values() if condition.verdict != PASSED}
+        assert failed == ({name, SOURCE_SCORE} if name == FAILED_SOURCES else {name}), (name, conditions)
         back = _judged(base, frame, wide)  # the other way round all are no worse
         assert verdict_of(list(back.values())) == PASSED, back
 
@@ -177,15 +179,15 @@ def test_the_margin_of_the_source_score_is_that_of_the_gate_unless_it_has_its_ow
 def test_identical_runs_pass_only_where_their_number_rules_the_margin_out() -> None:
     for seeds, margin, verdict in ((72, 5, NOT_SHOWN), (73, 5, PASSED), (188, 2, NOT_SHOWN), (189, 2, PASSED)):
         base = _base(seeds, severities=(1,))
-        found = _judged(base, base, Margins(percent=margin))
-        assert {one.difference for one in found.values()} == {0.0}
-        assert {one.verdict for one in found.values()} == {verdict}, (seeds, margin)
-    found = _judged(base.head(60), base.head(60), Margins())
-    assert "need 189 sources (patients) for a margin of 2 points" in what_helps(list(found.values()))
-    assert all(one.words.endswith("; too few to rule out 2 points") for one in found.values())
+        conditions = _judged(base, base, Margins(percent=margin))
+        assert {condition.difference for condition in conditions.values()} == {0.0}
+        assert {condition.verdict for condition in conditions.values()} == {verdict}, (seeds, margin)
+    conditions = _judged(base.head(60), base.head(60), Margins())
+    assert "need 189 sources (patients) for a margin of 2 points" in what_helps(list(conditions.values()))
+    assert all(condition.words.endswith("; too few to rule out 2 points") for condition in conditions.values())
 
 
-def test_a_score_that_trembles_does_not_count_as_one_that_was_seen_to_hold() -> None:
+def test_a_score_that_trembles_is_not_enough_to_show_that_it_holds() -> None:
     """Differences in the fourth digit are another processor's; they make no narrow interval out of twelve images."""
     base = _base(12)
     trembling = base.assign(dice=base.dice + np.where(base.relation == "source", 1e-4, 0.0))
@@ -196,19 +198,19 @@ def test_a_score_that_trembles_does_not_count_as_one_that_was_seen_to_hold() -> 
 def test_all_sources_failing_is_a_failure_and_one_common_source_shows_nothing() -> None:
     base = _base()
     blind = _blind(base, _seeds(60))
-    found = _judged(blind, base)
-    assert found[VIOLATIONS].verdict == NOT_SHOWN and found[VIOLATIONS].cases == 0
-    assert found[VIOLATIONS].words == "no shared case was judged in both runs"
-    assert found[FAILED_SOURCES].verdict == found[SOURCE_SCORE].verdict == FAILED
-    assert found[FAILED_SOURCES].own == 100.0  # 60 of 60, which is no proof of every source there is
-    assert (found[FAILED_SOURCES].low, found[FAILED_SOURCES].high) == (
+    conditions = _judged(blind, base)
+    assert conditions[VIOLATIONS].verdict == NOT_SHOWN and conditions[VIOLATIONS].cases == 0
+    assert conditions[VIOLATIONS].words == "no shared case was judged in both runs"
+    assert conditions[FAILED_SOURCES].verdict == conditions[SOURCE_SCORE].verdict == FAILED
+    assert conditions[FAILED_SOURCES].own == 100.0  # 60 of 60, which is no proof of every source there is
+    assert (conditions[FAILED_SOURCES].low, conditions[FAILED_SOURCES].high) == (
         pytest.approx(_tango(60, 0, 60)[0], abs=0.02),
         100,
     )
     alone = base[base.seed_id == "seed00007"]
     single = _judged(alone, alone)
-    assert {one.verdict for one in single.values()} == {NOT_SHOWN}
-    assert all("one source (patient)" in one.words and one.figure is None for one in single.values())
+    assert {condition.verdict for condition in single.values()} == {NOT_SHOWN}
+    assert all("one source (patient)" in condition.words and condition.figure is None for condition in single.values())
     assert _judged(blind, blind) == {}  # neither judged anything: there is nothing to compare
 
 
@@ -218,9 +220,9 @@ def test_a_case_that_failed_before_and_breaks_now_is_a_new_error_and_no_violatio
     assert violated.sum() > 30
     own = base.copy()
     own.loc[violated, "verdict"] = "ERROR"
-    found = _judged(own, base, relation="blur")
-    assert found[ERRORS].newly == violated.sum() and found[ERRORS].verdict == FAILED
-    assert (found[VIOLATIONS].no_longer, found[VIOLATIONS].difference) == (0, 0.0)
+    conditions = _judged(own, base, relation="blur")
+    assert conditions[ERRORS].newly == violated.sum() and conditions[ERRORS].verdict == FAILED
+    assert (conditions[VIOLATIONS].no_longer, conditions[VIOLATIONS].difference) == (0, 0.0)
 
 
 def test_a_source_that_breaks_scores_nothing_and_counts_as_failed() -> None:
@@ -230,11 +232,11 @@ def test_a_source_that_breaks_scores_nothing_and_counts_as_failed() -> None:
     own.loc[broken & (base.relation == "source"), ["dice", "iou"]] = np.nan
     own.loc[broken, ["source_dice", "source_iou"]] = np.nan
     own.loc[broken & (base.relation != "source"), "verdict"] = "SKIP"
-    found = _judged(own, base)
-    assert found[FAILED_SOURCES].newly == 15 and found[FAILED_SOURCES].verdict == FAILED
+    conditions = _judged(own, base)
+    assert conditions[FAILED_SOURCES].newly == 15 and conditions[FAILED_SOURCES].verdict == FAILED
     score = base[base.relation == "source"].set_index("seed_id").dice
     lost = sum(score[name] for name in _seeds(15)) / 40
-    assert found[SOURCE_SCORE].difference == pytest.approx(-100 * lost, abs=1e-3)
+    assert conditions[SOURCE_SCORE].difference == pytest.approx(-100 * lost, abs=1e-3)
 
 
 def test_a_source_without_an_answer_counts_as_failed_where_the_other_run_has_one() -> None:
@@ -243,26 +245,26 @@ def test_a_source_without_an_answer_counts_as_failed_where_the_other_run_has_one
     own, missing = base.copy(), base.seed_id.isin(_seeds(15))
     own.loc[missing, ["dice", "iou", "source_dice", "source_iou", "self_dice", "self_iou"]] = np.nan
     own.loc[missing, "verdict"] = "SKIP"
-    found = _judged(own, base)
-    assert found[FAILED_SOURCES].newly == 15 and found[FAILED_SOURCES].verdict == FAILED
-    assert found[SKIPPED].newly == 15 * 31 - 15 and found[SKIPPED].verdict == FAILED
-    assert found[SOURCE_SCORE].verdict == FAILED
+    conditions = _judged(own, base)
+    assert conditions[FAILED_SOURCES].newly == 15 and conditions[FAILED_SOURCES].verdict == FAILED
+    assert conditions[SKIPPED].newly == 15 * 31 - 15 and conditions[SKIPPED].verdict == FAILED
+    assert conditions[SOURCE_SCORE].verdict == FAILED
     both = _judged(own, own)[FAILED_SOURCES]
     assert (both.newly, both.no_longer) == (0, 0)
 
 
 def test_images_without_an_expected_answer_have_no_source_score() -> None:
     base = make_records(seeds=60, labelled=False, errors=0)
-    found = _judged(base, base, criterion=Criterion(score="dice", threshold=0.25, against="source"))
-    assert list(found) == [VIOLATIONS, FAILED_SOURCES, ERRORS, SKIPPED]
+    conditions = _judged(base, base, criterion=Criterion(score="dice", threshold=0.25, against="source"))
+    assert list(conditions) == [VIOLATIONS, FAILED_SOURCES, ERRORS, SKIPPED]
 
 
 def test_patients_and_not_images_are_what_counts() -> None:
     base = _base(200, clusters=8)
-    found = _judged(base, base)
-    assert {one.clusters for one in found.values()} == {8}
-    assert {one.verdict for one in found.values()} == {NOT_SHOWN}
-    assert found[FAILED_SOURCES].high == pytest.approx(_tango(0, 0, 8)[1], abs=0.02)
+    conditions = _judged(base, base)
+    assert {condition.clusters for condition in conditions.values()} == {8}
+    assert {condition.verdict for condition in conditions.values()} == {NOT_SHOWN}
+    assert conditions[FAILED_SOURCES].high == pytest.approx(_tango(0, 0, 8)[1], abs=0.02)
 
 
 def test_a_gate_is_held_only_where_every_condition_passes() -> None:
@@ -295,7 +297,7 @@ def test_a_plain_gate_refuses_more_than_ten_percent_without_a_source() -> None:
     for lost, held in ((10, True), (11, False)):
         result = _plain(_blind(base, _seeds(lost)))
         assert result.held is held and result.verdict == (PASSED if held else FAILED)
-        by_name = {one.name: one for one in result.conditions}
+        by_name = {condition.name: condition for condition in result.conditions}
         assert by_name[FAILED_SOURCES].figure == pytest.approx(lost) and by_name[FAILED_SOURCES].limit == 10
     assert "66 of 600 cases (11.0 %) have no source to compare with, above 10 %" in result.reason
     assert _plain(_blind(base, _seeds(40)), max_source_failed_percent=40.0).held
@@ -308,10 +310,10 @@ def test_failed_sources_are_those_of_the_gates_own_rule() -> None:
     frame.loc[hit, ["iou", "source_iou"]] = 0.0
     assert _plain(frame, score="dice").held and not _plain(frame, score="iou").held
     assert _plain(frame, score="iou", against="source").held  # the source's own answer is never wrong
-    assert [one.name for one in _plain(frame, against="source").conditions] == [VIOLATIONS]
+    assert [condition.name for condition in _plain(frame, against="source").conditions] == [VIOLATIONS]
 
 
-def test_cases_skipped_for_reasons_of_their_own_do_not_thin_the_share_out() -> None:
+def test_skipped_cases_do_not_dilute_the_share_without_a_source() -> None:
     """Of 600 cases 540 have no room, and of the 60 that could be judged 30 have no source: that is half of them."""
     frame = _base(100, severities=(1,))
     rooms = frame.seed_id.isin(_seeds(10))

@@ -1,4 +1,4 @@
-"""Pairs of labels against a count by hand."""
+"""Pairs of labels, against a count by hand."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from medtest.report.inside.chords import draw_chords, kept_pairs
 from medtest.results.rates.cooccurrence import cooccurrence_table, cooccurrences, counts_of
 
 NAMES = ("hernia", "mass", "effusion", "edema")
-ANSWERS = st.lists(st.one_of(st.none(), st.sets(st.sampled_from(NAMES)).map(lambda one: "|".join(sorted(one)))))
+ANSWERS = st.lists(st.one_of(st.none(), st.sets(st.sampled_from(NAMES)).map(lambda labels: "|".join(sorted(labels)))))
 
 
 @settings(max_examples=60, deadline=None)
@@ -21,13 +21,13 @@ ANSWERS = st.lists(st.one_of(st.none(), st.sets(st.sampled_from(NAMES)).map(lamb
 def test_counts_are_those_of_every_pair_of_every_answer(answers):
     counts, number = cooccurrences(answers, NAMES)
     assert number == sum(answer is not None for answer in answers)
-    for i, one in enumerate(NAMES):
+    for i, label in enumerate(NAMES):
         for j, other in enumerate(NAMES):
             own = [set(answer.split("|")) for answer in answers if answer is not None]
-            assert counts[i, j] == sum({one, other} <= labels for labels in own)
+            assert counts[i, j] == sum({label, other} <= labels for labels in own)
 
 
-def test_the_table_tells_sources_and_each_severity_apart():
+def test_the_table_separates_sources_and_each_severity():
     records = SimpleNamespace(
         sources=pd.DataFrame({"label": ["effusion|edema", "effusion", None, ""]}),
         followups=pd.DataFrame(
@@ -44,9 +44,9 @@ def test_the_table_tells_sources_and_each_severity_apart():
         "answers": 3,
         "share": 1 / 3,
     }
-    found = counts_of(table, NAMES, "pgd", 2)
-    assert found.sum() == 2
-    assert found[0, 1] == found[1, 0] == 1
+    counts = counts_of(table, NAMES, "pgd", 2)
+    assert counts.sum() == 2
+    assert counts[0, 1] == counts[1, 0] == 1
 
 
 def test_pairs_below_the_threshold_are_left_out(tmp_path):

@@ -1,4 +1,4 @@
-"""The engine of rates and intervals: what holds of any cases, and its figures against SciPy and statsmodels."""
+"""The engine of rates and intervals: properties for any cases, and figures against SciPy and statsmodels."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ POOLS = (CASES, CELLS, MEAN)
 
 @st.composite
 def some_cases(draw: st.DrawFn) -> tuple[Places, np.ndarray]:
-    """Places of up to 300 cases on one to three data sets, and which of them are hits."""
+    """Draw places of up to 300 cases on one to three data sets, and which of them are hits."""
     sets, shape = draw(st.integers(1, 3)), (draw(st.integers(1, 4)), draw(st.integers(1, 3)))
     clusters, cases = draw(st.integers(1, 40)), draw(st.integers(1, 300))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
@@ -48,76 +48,76 @@ def some_cases(draw: st.DrawFn) -> tuple[Places, np.ndarray]:
     return place, rng.random(cases) < draw(st.sampled_from([0.0, 0.05, 0.4, 1.0]))
 
 
-def same(one: Rates, other: Rates) -> bool:
+def same(rates_: Rates, other: Rates) -> bool:
     return all(
-        np.array_equal(getattr(one, name), getattr(other, name), equal_nan=name != "method")
+        np.array_equal(getattr(rates_, name), getattr(other, name), equal_nan=name != "method")
         for name in ("part", "whole", "clusters", "rate", "low", "high", "method")
     )
 
 
 @given(some_cases())
-def test_cells_add_up_to_what_is_pooled(made):
-    place, hit = made
-    found = rates(place, hit, np.ones(len(hit)), pools=POOLS)
+def test_cells_add_up_to_what_is_pooled(cases):
+    place, hit = cases
+    result = rates(place, hit, np.ones(len(hit)), pools=POOLS)
     relations, levels = place.shape
-    for counts, total in ((found.whole, len(hit)), (found.part, hit.sum())):
+    for counts, total in ((result.whole, len(hit)), (result.part, hit.sum())):
         cells = counts[:-1, :relations, :levels]
         assert cells.sum() == total
         assert (counts[-1] == counts[:-1].sum(0)).all()
         assert (counts[:, :relations, -1] == counts[:, :relations, :levels].sum(-1)).all()
         assert (counts[:, relations:] == counts[:, :relations].sum(1, keepdims=True)).all()
-    assert found.rate[-1, relations, -1] == pytest.approx(hit.mean())
-    per_cell = found.rate[:-1, :relations, -1]
-    assert found.rate[-1, relations + 1, -1] == pytest.approx(np.nanmean(per_cell))
-    assert found.rate[-1, relations + 2, -1] == pytest.approx(np.nanmean(found.rate[-1, :relations, -1]))
+    assert result.rate[-1, relations, -1] == pytest.approx(hit.mean())
+    per_cell = result.rate[:-1, :relations, -1]
+    assert result.rate[-1, relations + 1, -1] == pytest.approx(np.nanmean(per_cell))
+    assert result.rate[-1, relations + 2, -1] == pytest.approx(np.nanmean(result.rate[-1, :relations, -1]))
 
 
 @given(some_cases(), st.booleans())
-def test_an_interval_holds_its_rate_where_there_is_one(made, independent):
-    place, hit = made
-    found = rates(place, hit, np.ones(len(hit)), pools=POOLS, independent=independent)
-    known = ~np.isnan(found.rate)
-    assert (np.isnan(found.low) == ~known).all()
-    few = known & (found.method != BOOTSTRAP)  # a percentile interval of resamples need not hold it
-    assert (found.low[few] <= found.rate[few] + 1e-12).all()
-    assert (found.rate[few] <= found.high[few] + 1e-12).all()
-    assert (found.low[known] >= 0).all()
-    assert (found.high[known] <= 1).all()
-    assert ((found.low <= found.high) | ~known).all()
+def test_an_interval_holds_its_rate_where_there_is_one(cases, independent):
+    place, hit = cases
+    result = rates(place, hit, np.ones(len(hit)), pools=POOLS, independent=independent)
+    defined = ~np.isnan(result.rate)
+    assert (np.isnan(result.low) == ~defined).all()
+    few = defined & (result.method != BOOTSTRAP)  # a percentile interval of resamples need not hold it
+    assert (result.low[few] <= result.rate[few] + 1e-12).all()
+    assert (result.rate[few] <= result.high[few] + 1e-12).all()
+    assert (result.low[defined] >= 0).all()
+    assert (result.high[defined] <= 1).all()
+    assert ((result.low <= result.high) | ~defined).all()
 
 
 @given(some_cases(), st.randoms(use_true_random=False))
-def test_the_order_of_cases_is_of_no_matter(made, random):
-    place, hit = made
+def test_the_order_of_cases_does_not_matter(cases, random):
+    place, hit = cases
     order = np.array(random.sample(range(len(hit)), len(hit)))
-    one = rates(place, hit, np.ones(len(hit)), pools=POOLS)
-    assert same(one, rates(place.take(order), hit[order], np.ones(len(hit)), pools=POOLS))
+    result = rates(place, hit, np.ones(len(hit)), pools=POOLS)
+    assert same(result, rates(place.take(order), hit[order], np.ones(len(hit)), pools=POOLS))
 
 
 @given(some_cases())
-def test_with_a_cluster_a_case_rates_have_wilsons_interval_as_scipy_gives_it(made):
-    place, hit = made
+def test_with_a_cluster_a_case_rates_have_wilsons_interval_as_scipy_gives_it(cases_):
+    place, hit = cases_
     number = np.zeros(len(hit), np.int64)
     for dataset in range(len(place.resamplers)):
-        here = place.dataset == dataset
-        number[here] = np.arange(here.sum())
+        in_dataset = place.dataset == dataset
+        number[in_dataset] = np.arange(in_dataset.sum())
     own = replace(
         place,
         cluster=number,
         resamplers=tuple(Resampler(int((place.dataset == n).sum()), str(n), 50) for n in range(len(place.resamplers))),
     )
-    found = rates(own, hit, np.ones(len(hit)), pools=(CASES,), independent=True)
-    assert (found.clusters == found.whole).all()
-    assert (found.method[found.whole > 0] == WILSON).all()
-    for at in zip(*np.nonzero(found.whole > 0), strict=True):
-        expected = binomtest(int(found.part[at]), int(found.whole[at])).proportion_ci(method="wilson")
-        assert (found.low[at], found.high[at]) == pytest.approx((expected.low, expected.high), abs=1e-9)
-        assert found.low[at] <= found.rate[at] <= found.high[at]
+    result = rates(own, hit, np.ones(len(hit)), pools=(CASES,), independent=True)
+    assert (result.clusters == result.whole).all()
+    assert (result.method[result.whole > 0] == WILSON).all()
+    for at in zip(*np.nonzero(result.whole > 0), strict=True):
+        expected = binomtest(int(result.part[at]), int(result.whole[at])).proportion_ci(method="wilson")
+        assert (result.low[at], result.high[at]) == pytest.approx((expected.low, expected.high), abs=1e-9)
+        assert result.low[at] <= result.rate[at] <= result.high[at]
 
 
 @given(some_cases(), st.integers(2, 5))
-def test_cases_of_a_cluster_that_are_alike_tell_no_more_than_one_of_them(made, times):
-    place, hit = made
+def test_equal_cases_of_a_cluster_count_as_one(cases, times):
+    place, hit = cases
     once = rates(place, hit, np.ones(len(hit)))
     rows = np.repeat(np.arange(len(hit)), times)
     again = rates(place.take(rows), hit[rows], np.ones(len(rows)))
@@ -126,8 +126,8 @@ def test_cases_of_a_cluster_that_are_alike_tell_no_more_than_one_of_them(made, t
 
 
 @given(some_cases())
-def test_a_scale_multiplies_rates_and_their_ends(made):
-    place, hit = made
+def test_a_scale_multiplies_rates_and_their_ends(cases):
+    place, hit = cases
     size = place.shape[0]
     plain = rates(place, hit, np.ones(len(hit)), pools=(MEAN,))
     scaled = rates(place, hit, np.ones(len(hit)), pools=(MEAN,), scale=np.full(size, 4.0))
@@ -166,10 +166,10 @@ def test_bootstrap_ends_are_those_of_clusters_drawn_by_hand() -> None:
         resamplers=(Resampler(clusters, "d"),),
     )
     hit = rng.random(cases) < 0.4
-    found = rates(place, hit, np.ones(cases))
+    result = rates(place, hit, np.ones(cases))
     weights = Resampler(clusters, "d").weights(2000)[:, place.cluster]
     ends = np.quantile((weights * hit).sum(1) / weights.sum(1), (0.025, 0.975))
-    assert (found.low[0, 0, 0], found.high[0, 0, 0]) == pytest.approx(tuple(ends), abs=1e-6)
+    assert (result.low[0, 0, 0], result.high[0, 0, 0]) == pytest.approx(tuple(ends), abs=1e-6)
 
 
 @settings(max_examples=12)
@@ -179,7 +179,7 @@ def test_holm_by_its_definition(values):
     order = sorted(range(len(values)), key=lambda place: values[place])
     expected = [0.0] * len(values)
     for rank, place in enumerate(order):
-        before = [expected[one] for one in order[:rank]]
+        before = [expected[index] for index in order[:rank]]
         expected[place] = max([min(1.0, (len(values) - rank) * values[place]), *before])
     assert holm(values) == pytest.approx(expected)
     assert not values or holm(values[:3]) == pytest.approx(multipletests(values[:3], method="holm")[1])
@@ -187,13 +187,13 @@ def test_holm_by_its_definition(values):
 
 def test_margins_and_rows_of_a_table() -> None:
     counts = np.arange(6.0).reshape(1, 2, 3)
-    found = margins(with_all(counts, 0), np.array([True, False]))
-    assert found.shape == (2, 3, 4)
-    assert found[0].tolist() == [[0, 1, 2, 3], [3, 4, 5, 12], [0, 1, 2, 3]]
+    totals = margins(with_all(counts, 0), np.array([True, False]))
+    assert totals.shape == (2, 3, 4)
+    assert totals[0].tolist() == [[0, 1, 2, 3], [3, 4, 5, 12], [0, 1, 2, 3]]
     assert margins(counts, add=np.maximum)[0].tolist() == [[0, 1, 2, 2], [3, 4, 5, 5], [3, 4, 5, 5]]
     names = ({"dataset": ("d",)}, {"relation": ("a", "b"), "group": ("x", "y")}, {"severity": (1, 2, 3)})
-    made = table(names, {"cases": counts, "unit": "m"}, counts > 2)
-    assert made.to_dict("list") == {
+    frame = table(names, {"cases": counts, "unit": "m"}, counts > 2)
+    assert frame.to_dict("list") == {
         "dataset": ["d"] * 3,
         "relation": ["b"] * 3,
         "group": ["y"] * 3,
@@ -216,9 +216,9 @@ def test_sums_of_several_blocks_are_those_of_each_by_the_weights(clusters) -> No
     counts[:, 2] = 0
     scores = rng.random((clusters, 4)).astype(np.float32)
     blocks = (counts, scores, counts[:, :0], 1000 * scores[:, :1])
-    found = Resampler(clusters, "d", 50).sums_of_each(blocks)
+    block_sums = Resampler(clusters, "d", 50).sums_of_each(blocks)
     weights = Resampler(clusters, "d", 50).weights(50).astype(np.float64) if clusters else np.zeros((50, 0))
-    for block, sums in zip(blocks, found, strict=True):
+    for block, sums in zip(blocks, block_sums, strict=True):
         assert sums.dtype == np.float32
         np.testing.assert_allclose(sums, weights @ block.astype(np.float64), rtol=1e-6)
         np.testing.assert_array_equal(sums, Resampler(clusters, "d", 50).sums(block))

@@ -1,4 +1,4 @@
-"""Damaged files of a finished folder: one message names each, and nothing is written over what may be mended."""
+"""Damaged files of a finished folder: one message names each, and no file that may be repaired is overwritten."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_tables_name_the_damaged_file_and_write_nothing(folder: Path, name: str)
 
 
 @pytest.mark.slow
-def test_tables_are_made_of_no_records_that_are_not_what_was_written(folder: Path) -> None:
+def test_no_tables_are_made_from_records_that_differ_from_what_was_written(folder: Path) -> None:
     records = folder / "records.parquet"
     table = pq.read_table(records)
     pq.write_table(table.replace_schema_metadata({**(table.schema.metadata or {}), CONTENT: b"0" * 64}), records)
@@ -71,19 +71,19 @@ def test_tables_are_made_of_no_records_that_are_not_what_was_written(folder: Pat
 
 
 @pytest.mark.slow
-def test_a_line_of_gates_that_cannot_be_read_is_told_and_kept(folder: Path) -> None:
+def test_an_unreadable_line_of_gates_is_reported_and_kept(folder: Path) -> None:
     assert gate_log.lost(folder) == ""
     flip(folder / gate_log.FILE, 0)
-    kept = (folder / gate_log.FILE).read_bytes()
+    before = (folder / gate_log.FILE).read_bytes()
     assert f"{gate_log.FILE}: unreadable lines are ignored: 1" in gate_log.lost(folder)
     console = Console(record=True, width=300)
     assert remake_tables(folder, console=console) == 0
     assert "unreadable lines are ignored: 1" in console.export_text()
     assert "unreadable lines are ignored: 1" in (folder / "report.html").read_text(encoding="utf-8")
-    assert (folder / gate_log.FILE).read_bytes().startswith(kept)
+    assert (folder / gate_log.FILE).read_bytes().startswith(before)
 
 
-def test_a_run_sets_accounts_that_cannot_be_read_aside(folder: Path) -> None:
+def test_a_run_renames_unreadable_accounts(folder: Path) -> None:
     view = folder / "views" / "0123456789abcdef" / "run.json"
     assert set_unread_aside(folder) == []
     assert json.loads(view.read_text())["view"] == "0123456789abcdef"
@@ -106,7 +106,7 @@ def test_a_run_that_was_interrupted_before_its_tables_is_named(folder: Path) -> 
 
 
 @pytest.mark.slow
-def test_a_view_whose_judges_readings_are_damaged_stays_as_it_is(folder: Path) -> None:
+def test_a_view_whose_judges_readings_are_damaged_stays_unchanged(folder: Path) -> None:
     view = folder / "views" / "0123456789abcdef"
     (view / "tables" / "answers_judged.csv").write_text("a\n")
     (view / "readings.json").write_text('{"judge": "one", "found"')

@@ -1,4 +1,4 @@
-"""Paired differences of two systems, checked against SciPy and statsmodels, and which cases they rest on."""
+"""Paired differences of two systems, against SciPy and statsmodels, and the cases that they rest on."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DICE = Criterion(score="dice", threshold=0.25, against="truth")
 
 
 def _systems(**options: object) -> dict[str, pd.DataFrame]:
-    """Two systems on the same images, and a third that is a worse second."""
+    """Return two systems on the same images, and a third that is worse than the second."""
     frames = {name: make_records(random=number, **options) for number, name in enumerate(("a", "b", "c"))}
     worse = frames["c"]
     hit = (worse.relation == "blur") & worse.dice.notna()
@@ -32,12 +32,12 @@ def _systems(**options: object) -> dict[str, pd.DataFrame]:
 
 
 def _table(frames: dict[str, pd.DataFrame]) -> pd.DataFrame:
-    found = common_cases([Records.of(frame) for frame in frames.values()])
-    return difference_table(dict(zip(frames, found.records, strict=True)), DICE)
+    common = common_cases([Records.of(frame) for frame in frames.values()])
+    return difference_table(dict(zip(frames, common.records, strict=True)), DICE)
 
 
 def _violated(frame: pd.DataFrame) -> pd.DataFrame:
-    """What a stranger would count: source Dice above 0, both Dice there, no ERROR; loss above a quarter."""
+    """Count violations by the definition: source Dice above 0, both Dice there, no ERROR; loss above a quarter."""
     rows = frame[(frame.relation != "source") & (frame.relation != "unchanged")]
     rows = rows[rows.verdict.ne("ERROR") & rows.dice.notna() & (rows.source_dice > 0)]
     return rows.assign(violated=(rows.source_dice - rows.dice) / rows.source_dice > 0.25)
@@ -45,8 +45,8 @@ def _violated(frame: pd.DataFrame) -> pd.DataFrame:
 
 def _both(frames: dict[str, pd.DataFrame], first: str, second: str) -> pd.DataFrame:
     keys = ["dataset", "seed_id", "cluster", "relation", "severity"]
-    one, other = (_violated(frames[name])[[*keys, "violated"]] for name in (first, second))
-    return one.merge(other, on=keys, suffixes=("_1", "_2"))
+    first_frame, second_frame = (_violated(frames[name])[[*keys, "violated"]] for name in (first, second))
+    return first_frame.merge(second_frame, on=keys, suffixes=("_1", "_2"))
 
 
 def test_one_case_a_seed_is_mcnemar_of_statsmodels_and_holm_of_all_rows() -> None:
@@ -91,7 +91,7 @@ def test_several_cases_a_patient_are_exchanged_and_resampled_together() -> None:
 
 
 @pytest.mark.parametrize(("b", "c", "n"), [(12, 2, 50), (0, 1, 44), (9, 3, 32), (0, 0, 30), (2.5, 0.5, 14)])
-def test_the_score_interval_ends_where_the_restricted_likelihood_says(b: float, c: float, n: float) -> None:
+def test_the_score_interval_ends_at_the_bound_of_the_restricted_likelihood(b: float, c: float, n: float) -> None:
     low, high = paired_score(b, c, n)
     for end in (low, high):
         if abs(end) >= 1:
@@ -122,26 +122,30 @@ def test_only_cases_that_all_finished_on_the_same_image_are_compared() -> None:
     short = short[short.seed_id.isin(["seed00001", "seed00002"]) & (short.relation != "text")].copy()
     other = (short.seed_id == "seed00002") & (short.relation == "blur") & (short.severity == 4)
     short.loc[other, "followup_sha256"] = "2" * 64
-    found = common_cases([Records.of(frames["a"]), Records.of(short)])
-    assert found.finished == (12 * 31, 2 * 26) and (found.cases, found.unlike) == (51, 1)
-    assert not found.whole and [len(one.sources) for one in found.records] == [2, 2]
-    first, second = (one.followups[["seed_id", "relation", "severity"]] for one in found.records)
+    common = common_cases([Records.of(frames["a"]), Records.of(short)])
+    assert common.finished == (12 * 31, 2 * 26) and (common.cases, common.unlike) == (51, 1)
+    assert not common.whole and [len(records.sources) for records in common.records] == [2, 2]
+    first, second = (records.followups[["seed_id", "relation", "severity"]] for records in common.records)
     pd.testing.assert_frame_equal(first, second)
-    left, also = found.left_out
-    assert left.cases == 12 * 31 - 51 and also.cases == 1
-    assert left.relations == ("text",) and len(left.seeds) == 10 and left.seeds[0] == "phantoms/seed00000"
-    assert also.table.to_dict("records") == [
+    first_left, second_left = common.left_out
+    assert first_left.cases == 12 * 31 - 51 and second_left.cases == 1
+    assert (
+        first_left.relations == ("text",)
+        and len(first_left.seeds) == 10
+        and first_left.seeds[0] == "phantoms/seed00000"
+    )
+    assert second_left.table.to_dict("records") == [
         {"dataset": "phantoms", "seed_id": "seed00002", "relation": "blur", "cases": 1}
     ]
-    assert left.table.cases.sum() == left.cases
+    assert first_left.table.cases.sum() == first_left.cases
 
 
 def test_systems_without_a_common_case_have_no_difference() -> None:
     frames = _systems(seeds=2)
-    one, other = frames["a"], frames["b"].assign(seed_id="elsewhere")
-    found = common_cases([Records.of(one), Records.of(other)])
-    assert found.cases == 0
-    assert difference_table({"a": found.records[0], "b": found.records[1]}, DICE).empty
+    own, other = frames["a"], frames["b"].assign(seed_id="elsewhere")
+    common = common_cases([Records.of(own), Records.of(other)])
+    assert common.cases == 0
+    assert difference_table({"a": common.records[0], "b": common.records[1]}, DICE).empty
 
 
 @pytest.mark.parametrize("multi", [False, True])
@@ -151,8 +155,8 @@ def test_flips_of_sequences_are_compared_frame_by_frame(multi: bool) -> None:
         name: make_label_records(seeds=15, frames=6, random=number, **more).assign(system=name)
         for number, name in enumerate(("a", "b"))
     }
-    found = common_cases([Records.of(frame) for frame in frames.values()])
-    sides = dict(zip(frames, found.records, strict=True))
+    common = common_cases([Records.of(frame) for frame in frames.values()])
+    sides = dict(zip(frames, common.records, strict=True))
     label = Criterion(score="label", against="source")
     table = difference_table(sides, label, task=task_of("label")).query("measure == 'flips'").set_index("name")
     for row in table[table.index != "overall"].itertuples():

@@ -15,8 +15,8 @@ from medtest.results.records.records_io import Records
 EVERY = efr.Criteria(scores=("dice", "iou", "both", "either"), thresholds=(0.25, 0.5), against=("truth", "source"))
 
 
-def table_of(frame, wanted=EVERY):
-    return efr.efr_table(Records.of(frame), wanted)
+def table_of(frame, criteria=EVERY):
+    return efr.efr_table(Records.of(frame), criteria)
 
 
 def row_of(table, **keys):
@@ -30,34 +30,34 @@ def row_of(table, **keys):
 
 def counted(cases, score, threshold, against):
     """Count one row case by case, in plain Python."""
-    found = dict.fromkeys(("cases", "violations", "errors", "skipped", "source_failed"), 0)
+    counts = dict.fromkeys(("cases", "violations", "errors", "skipped", "source_failed"), 0)
     for row in cases:
         if row["verdict"] == "ERROR":
-            found["errors"] += 1
+            counts["errors"] += 1
             continue
         pairs = {}
         for name in ("dice", "iou"):
             pairs[name] = (1.0, row[f"self_{name}"]) if against == "source" else (row[f"source_{name}"], row[name])
         names = ["dice", "iou"] if score in ("both", "either") else [score]
         if any(np.isnan(pairs[n][1]) for n in names) and np.isnan(row["dice"]):
-            found["source_failed" if row["broken"] else "skipped"] += 1
+            counts["source_failed" if row["broken"] else "skipped"] += 1
         elif any(np.isnan(pairs[n][0]) or np.isnan(pairs[n][1]) or pairs[n][0] == 0 for n in names):
-            found["source_failed"] += 1
+            counts["source_failed"] += 1
         else:
-            found["cases"] += 1
+            counts["cases"] += 1
             worse = [(pairs[n][0] - pairs[n][1]) / pairs[n][0] > threshold + 1e-12 for n in names]
-            found["violations"] += any(worse) if score == "either" else all(worse)
-    return found
+            counts["violations"] += any(worse) if score == "either" else all(worse)
+    return counts
 
 
 @pytest.fixture(scope="module")
 def frame():
-    made = make_records(seeds={"kvasir": 9, "colon": 5}, errors=0.06, skips=0.2, random=3)
-    broken = made[(made.relation == "source") & (made.verdict == "ERROR")][["dataset", "seed_id"]]
+    records = make_records(seeds={"kvasir": 9, "colon": 5}, errors=0.06, skips=0.2, random=3)
+    broken = records[(records.relation == "source") & (records.verdict == "ERROR")][["dataset", "seed_id"]]
     keys = set(map(tuple, broken.to_numpy()))
     assert keys, "the sample must hold a source that failed"
-    made["broken"] = [pair in keys for pair in zip(made.dataset, made.seed_id, strict=True)]
-    return made
+    records["broken"] = [pair in keys for pair in zip(records.dataset, records.seed_id, strict=True)]
+    return records
 
 
 @pytest.fixture(scope="module")
@@ -166,12 +166,12 @@ def test_unlabelled_records_have_rows_against_source_alone():
 def test_order_of_records_changes_nothing():
     frame = make_records(seeds={"a": 8, "b": 7})
     shuffled = frame.sample(frac=1, random_state=1)
-    wanted = efr.Criteria(scores=("both",), thresholds=(0.25,), against=("truth",))
+    criteria = efr.Criteria(scores=("both",), thresholds=(0.25,), against=("truth",))
     keys = ["dataset", "relation", "severity"]
-    one = table_of(frame, wanted).sort_values(keys).reset_index(drop=True)
-    other = table_of(shuffled, wanted).sort_values(keys).reset_index(drop=True)
+    ordered = table_of(frame, criteria).sort_values(keys).reset_index(drop=True)
+    other = table_of(shuffled, criteria).sort_values(keys).reset_index(drop=True)
     for name in ("cases", "violations", "efr_percent", "errors", "skipped", "source_failed", "ci_method"):
-        assert (one[name].fillna(-1) == other[name].fillna(-1)).all(), name
+        assert (ordered[name].fillna(-1) == other[name].fillna(-1)).all(), name
 
 
 @given(seeds=st.integers(0, 5), errors=st.sampled_from([0.0, 0.5, 1.0]), random=st.integers(0, 50))

@@ -1,4 +1,4 @@
-"""Evidence of gates: every evaluation is a line that nothing rewrites, and a torn line loses no other."""
+"""Evidence of gates: every evaluation is a line that is never rewritten, and a torn line loses no other."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_every_evaluation_is_a_line_and_the_last_of_each_set_is_found(tmp_path: 
     assert [line["result"] for line in lines] == ["failed", "passed", "failed", "failed"]
     assert lines[2]["gates"][0]["percent"] is None
     last = gate_log.last_of_each(gate_log.read(tmp_path))
-    assert [(one["view"] != "", len(one["gates"])) for one in last] == [(True, 1), (False, 1), (False, 2)]
+    assert [(line_["view"] != "", len(line_["gates"])) for line_ in last] == [(True, 1), (False, 1), (False, 2)]
     assert last[-1]["command"] == "later"
     assert gate_log.is_set(last[-1], [result(STRICT, held=True), result(LOOSE, held=False)])
     assert not gate_log.is_set(last[-1], [result(STRICT, held=True)])
@@ -46,11 +46,11 @@ def test_a_torn_last_line_is_survived(tmp_path: Path) -> None:
     keep(tmp_path, result(STRICT, held=False), command="first")
     file = tmp_path / gate_log.FILE
     file.write_bytes(file.read_bytes() + file.read_bytes()[:40])  # power went in the middle of a line
-    assert [one["command"] for one in gate_log.read(tmp_path)] == ["first"]
+    assert [line_["command"] for line_ in gate_log.read(tmp_path)] == ["first"]
     keep(tmp_path, result(STRICT, held=True), command="second")
-    assert [one["command"] for one in gate_log.read(tmp_path)] == ["first", "second"]
+    assert [line_["command"] for line_ in gate_log.read(tmp_path)] == ["first", "second"]
     file.write_bytes(file.read_bytes() + b'\xff\n[1]\n{"result": "passed", "gates": "none"}\n')
-    assert [one["command"] for one in gate_log.read(tmp_path)] == ["first", "second"]
+    assert [line_["command"] for line_ in gate_log.read(tmp_path)] == ["first", "second"]
 
 
 def test_lines_of_several_writers_do_not_mix(tmp_path: Path) -> None:
@@ -71,6 +71,6 @@ def test_lines_of_several_writers_do_not_mix(tmp_path: Path) -> None:
 def test_a_command_with_bytes_that_are_no_utf_8_is_kept(tmp_path: Path) -> None:
     command = "python run.py data=caf\udce9"  # how Python gives the argument b"data=caf\xe9"
     keep(tmp_path, result(STRICT, held=False), command=command)
-    assert [one["command"] for one in gate_log.read(tmp_path)] == [command]
+    assert [line_["command"] for line_ in gate_log.read(tmp_path)] == [command]
     write_run(tmp_path, {"command": command})
     assert json.loads((tmp_path / "run.json").read_text(encoding="utf-8")) == {"command": command}

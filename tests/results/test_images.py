@@ -1,4 +1,4 @@
-"""Which images fail: an image a row, every violation with its address, and data sets that prove little."""
+"""Tables of failing images: one image a row, violations with their addresses, warnings on weak data sets."""
 
 from __future__ import annotations
 
@@ -27,34 +27,34 @@ def violated(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def test_every_violation_is_listed_with_its_address(frame: pd.DataFrame) -> None:
-    found = violations_table(Records.of(frame), PRIMARY)
+    table = violations_table(Records.of(frame), PRIMARY)
     expected = {
         f"{r.dataset}/{r.seed_id}/{r.relation}_s{r.severity}_f{r.frame}_r{r.repeat}"
         for r in violated(frame).itertuples()
     }
     assert len(expected) > 30
-    assert set(found.address) == expected
-    assert len(found) == len(expected)
-    assert found.violated.all()
-    assert found.loss_percent.is_monotonic_decreasing
+    assert set(table.address) == expected
+    assert len(table) == len(expected)
+    assert table.violated.all()
+    assert table.loss_percent.is_monotonic_decreasing
 
 
 def test_an_image_a_row_the_worst_first(frame: pd.DataFrame) -> None:
-    found = images_table(Records.of(frame), PRIMARY)
-    assert len(found) == 26
-    assert found.violation_percent.dropna().is_monotonic_decreasing
-    assert found.violation_percent.isna().tolist() == [False] * 25 + [True]  # nothing of it could be judged
+    table = images_table(Records.of(frame), PRIMARY)
+    assert len(table) == 26
+    assert table.violation_percent.dropna().is_monotonic_decreasing
+    assert table.violation_percent.isna().tolist() == [False] * 25 + [True]  # no case of it could be judged
     bad = violated(frame)
-    for row in found.to_dict("records"):
+    for row in table.to_dict("records"):
         own = bad[(bad.dataset == row["dataset"]) & (bad.seed_id == row["seed_id"])]
         assert row["violations"] == (own.relation != "unchanged").sum()
         for relation, count in own.relation.value_counts().items():
             assert row[f"violations_{relation}"] == count
-        here = frame[(frame.dataset == row["dataset"]) & (frame.seed_id == row["seed_id"])]
-        assert row["source_score"] == pytest.approx(here[here.relation == "source"].dice.iloc[0], abs=1e-6)
+        records = frame[(frame.dataset == row["dataset"]) & (frame.seed_id == row["seed_id"])]
+        assert row["source_score"] == pytest.approx(records[records.relation == "source"].dice.iloc[0], abs=1e-6)
         if row["worst_address"]:
-            loss = (here.source_dice - here.dice) / here.source_dice
-            rest = loss[~here.relation.isin(["source", "unchanged"]) & here.verdict.isin(["PASS", "FAIL"])]
+            loss = (records.source_dice - records.dice) / records.source_dice
+            rest = loss[~records.relation.isin(["source", "unchanged"]) & records.verdict.isin(["PASS", "FAIL"])]
             assert row["worst_loss_percent"] == pytest.approx(100 * rest.max(), abs=1e-3)
             assert row["worst_address"].startswith(f"{row['dataset']}/{row['seed_id']}/")
 
@@ -62,9 +62,9 @@ def test_an_image_a_row_the_worst_first(frame: pd.DataFrame) -> None:
 def test_a_data_set_on_which_the_system_fails_is_warned_of(frame: pd.DataFrame) -> None:
     assert source_warnings(Records.of(frame), PRIMARY) == ()
     weak = frame.copy()
-    here = (weak.dataset == "kvasir") & (weak.seed_id >= "seed00008")
-    weak.loc[here, ["dice", "source_dice"]] = 0.0
-    weak.loc[here & (weak.relation != "source"), "verdict"] = "SKIP"
+    failing = (weak.dataset == "kvasir") & (weak.seed_id >= "seed00008")
+    weak.loc[failing, ["dice", "source_dice"]] = 0.0
+    weak.loc[failing & (weak.relation != "source"), "verdict"] = "SKIP"
     (line,) = source_warnings(Records.of(weak), PRIMARY)
     assert line.startswith("kvasir: the mean dice of unchanged images is 0.")
     assert line.endswith("these figures rest on 8 of 20 images.")
@@ -91,11 +91,11 @@ def test_labels_have_the_same_tables() -> None:
     ]
     primary = Criterion(score="label", threshold=0.0, against="source")
     records = Records.of(pd.DataFrame(rows))
-    found = images_table(records, primary)
-    assert list(found.seed_id) == ["b", "a"]
-    assert list(found.violations) == [2, 0]
-    assert found.violations_scale.iloc[0] == 1
-    assert np.isnan(found.violations_scale.iloc[1])  # no such case
+    table = images_table(records, primary)
+    assert list(table.seed_id) == ["b", "a"]
+    assert list(table.violations) == [2, 0]
+    assert table.violations_scale.iloc[0] == 1
+    assert np.isnan(table.violations_scale.iloc[1])  # no such case
     assert list(violations_table(records, primary).relation) == ["brightness", "scale"]
 
 
@@ -106,7 +106,7 @@ def test_no_case_at_all_gives_empty_tables(frame: pd.DataFrame) -> None:
     broken = frame.copy()
     broken.loc[:, ["dice", "source_dice"]] = np.nan
     broken["verdict"] = "ERROR"
-    found = images_table(Records.of(broken), PRIMARY)
-    assert set(found.violations) == {0}
-    assert found.violation_percent.isna().all()
+    table = images_table(Records.of(broken), PRIMARY)
+    assert set(table.violations) == {0}
+    assert table.violation_percent.isna().all()
     assert source_warnings(Records.of(broken), PRIMARY) == ()

@@ -1,4 +1,4 @@
-"""Tables of other packages: what fits is made; what fails is a notice that names the package and costs nothing else."""
+"""Tables of other packages: matching ones are made; a failing one is a notice that names the package."""
 
 from __future__ import annotations
 
@@ -85,24 +85,24 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
     parts.cache_clear()
 
 
-def made(task: str = "mask", taken: tuple[str, ...] = ()) -> tuple[InstalledTables, Records]:
+def make(task: str = "mask", names: tuple[str, ...] = ()) -> tuple[InstalledTables, Records]:
     rows = [("source", 0.9), ("unchanged", 0.9), ("blur", 0.5), ("blur", 0.4)]
     records = Records.of(pd.DataFrame(rows, columns=["relation", "dice"]))
-    return installed_tables(task, records, taken), records
+    return installed_tables(task, records, names), records
 
 
-def test_what_fits_the_task_is_made_and_records_stay_as_they_are(install: Install) -> None:
+def test_tables_of_the_task_are_made_and_records_stay_unchanged(install: Install) -> None:
     install({"counts": "Counts", "of_masks": "OfMasks"})
-    found, records = made()
-    assert found.notices == ()
-    assert found.frames["counts.csv"].to_dict("records") == [{"relation": "mine", "cases": 3}]
-    (row,) = found.frames["of_masks.csv"].to_dict("records")
+    installed, records = make()
+    assert installed.notices == ()
+    assert installed.frames["counts.csv"].to_dict("records") == [{"relation": "mine", "cases": 3}]
+    (row,) = installed.frames["of_masks.csv"].to_dict("records")
     assert row["mean"] == pytest.approx(0.6) and row["what"] == "('a', 1)" and row["when"].startswith("2026-01-01")
-    assert list(found.frames["of_masks.csv"].columns) == ["mean", "when", "what", "3"]
-    (section,) = found.sections
+    assert list(installed.frames["of_masks.csv"].columns) == ["mean", "when", "what", "3"]
+    (section,) = installed.sections
     assert section.rows == (("mine", "3"),)
     assert list(records.followups["relation"]) == ["unchanged", "blur", "blur"]
-    assert list(made("label")[0].frames) == ["counts.csv"]
+    assert list(make("label")[0].frames) == ["counts.csv"]
 
 
 @pytest.mark.parametrize(
@@ -116,25 +116,27 @@ def test_what_fits_the_task_is_made_and_records_stay_as_they_are(install: Instal
         ("Nowhere", "MedtestError: tables part 'bad' of foreign-tables cannot be loaded"),
     ],
 )
-def test_what_fails_is_left_out_with_a_notice_that_names_the_package(install: Install, target: str, words: str) -> None:
+def test_a_failing_table_is_left_out_with_a_notice_that_names_the_package(
+    install: Install, target: str, words: str
+) -> None:
     install({"bad": target, "counts": "Counts"})
-    found, _ = made()
-    (notice,) = found.notices
+    installed, _ = make()
+    (notice,) = installed.notices
     assert notice.startswith(f"Table 'bad' of the package foreign-tables is left out: {words}")
-    assert list(found.frames) == ["counts.csv"] and len(found.sections) == 1
+    assert list(installed.frames) == ["counts.csv"] and len(installed.sections) == 1
 
 
 @pytest.mark.parametrize("name", ["efr", "pivot_truth", "classification", "boxes", "../x", "Counts"])
 def test_a_name_that_is_taken_or_no_id_is_refused(install: Install, name: str) -> None:
     install({name: "Counts"})
-    found, _ = made(taken=("boxes.csv",))
-    (notice,) = found.notices
+    installed, _ = make(names=("boxes.csv",))
+    (notice,) = installed.notices
     assert f"Table {name!r} of the package foreign-tables is left out: the " in notice and "name" in notice
-    assert not found.frames and not found.sections
+    assert not installed.frames and not installed.sections
 
 
 def test_the_names_of_all_our_tables_are_taken(install: Install) -> None:
     names = {path.stem for path in GOLDEN.rglob("tables/*.csv")}
     assert len(names) > 20
     install(dict.fromkeys(names, "Counts"))
-    assert len(made()[0].notices) == len(names)
+    assert len(make()[0].notices) == len(names)

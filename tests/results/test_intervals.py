@@ -14,7 +14,7 @@ from medtest.results.cube import intervals, resampling
 
 
 @given(cases=st.integers(1, 5000), data=st.data())
-def test_wilson_is_that_of_statsmodels(cases, data):
+def test_wilson_equals_statsmodels(cases, data):
     from statsmodels.stats.proportion import proportion_confint
 
     successes = data.draw(st.integers(0, cases))
@@ -45,8 +45,8 @@ def test_resampled_sums_are_those_of_drawn_clusters():
     rows = rng.integers(0, 9, (17, 4)).astype(np.float32)
     drawn = resampling.Resampler(17, "d", 300).sums(rows)
     assert drawn.shape == (300, 4)
-    ones = resampling.Resampler(17, "d", 300).sums(np.ones((17, 1), np.float32))
-    assert (ones == 17).all()  # as many clusters are drawn as there are
+    sums_of_ones = resampling.Resampler(17, "d", 300).sums(np.ones((17, 1), np.float32))
+    assert (sums_of_ones == 17).all()  # as many clusters are drawn as there are
     again = resampling.Resampler(17, "d", 300).sums(rows)
     assert (drawn == again).all()
     assert (resampling.Resampler(17, "other", 300).sums(rows) != drawn).any()
@@ -54,8 +54,8 @@ def test_resampled_sums_are_those_of_drawn_clusters():
 
 def test_cached_and_fresh_weights_agree(monkeypatch):
     rows = np.arange(40, dtype=np.float32).reshape(20, 2)
-    kept = resampling.Resampler(20, "d", 500)
-    first, second = kept.sums(rows), kept.sums(rows)
+    cached = resampling.Resampler(20, "d", 500)
+    first, second = cached.sums(rows), cached.sums(rows)
     monkeypatch.setattr(resampling, "_CACHED_WEIGHTS", 0)
     fresh = resampling.Resampler(20, "d", 500)
     assert (first == second).all()
@@ -63,7 +63,7 @@ def test_cached_and_fresh_weights_agree(monkeypatch):
     assert fresh._kept is None
 
 
-def test_bootstrap_standard_error_is_that_of_theory():
+def test_bootstrap_standard_error_equals_theory():
     """The spread of a resampled mean is the plug-in standard deviation over √n (Davison and Hinkley, section 2.2)."""
     values = np.random.default_rng(1).gamma(1.0, 1.0, (200, 1)).astype(np.float32)
     means = resampling.Resampler(200, "d", 4000).sums(values) / 200
@@ -96,9 +96,9 @@ def test_resampled_sums_are_exact_so_that_no_processor_rounds_them_otherwise() -
         [float(sum(int(n) * Fraction(float(x)) for n, x in zip(row, column, strict=True))) for column in scores.T]
         for row in weights
     ]
-    made = resampler.sums(scores)
-    assert made.dtype == np.float32
-    assert np.array_equal(made, np.array(expected).astype(np.float32))
+    sums = resampler.sums(scores)
+    assert sums.dtype == np.float32
+    assert np.array_equal(sums, np.array(expected).astype(np.float32))
     counts = rng.integers(0, 50, (clusters, 3)).astype(np.float32)
     assert np.array_equal(resampler.sums(counts), weights.astype(np.int64) @ counts.astype(np.int64))
 

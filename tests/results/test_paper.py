@@ -91,7 +91,7 @@ def test_shape_order_coverage_and_files(tmp_path):
 
 
 def test_every_published_cell_is_in_one_of_the_eight_tables(tmp_path):
-    found = {}
+    published = {}
     for model in reference.models():
         paper = tables(records(system=model.lower()), tmp_path / model).paper
         assert paper.model == model
@@ -100,11 +100,11 @@ def test_every_published_cell_is_in_one_of_the_eight_tables(tmp_path):
                 for name in SETS:
                     for score in ("Dice", "IoU"):
                         key = (NUMBERS[model, threshold], name, row["relation"], score.lower())
-                        found[key] = row[f"{name} {score} published"]
-    assert found == {
+                        published[key] = row[f"{name} {score} published"]
+    assert published == {
         (NUMBERS[c.model, c.threshold], c.dataset, c.relation, c.score): c.efr_percent for c in reference.cells()
     }
-    assert {number for number, *_ in found} == set(range(2, 10))
+    assert {number for number, *_ in published} == set(range(2, 10))
 
 
 def test_only_where_the_study_is_repeated(tmp_path):
@@ -124,7 +124,7 @@ def test_only_where_the_study_is_repeated(tmp_path):
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_the_suite_on_a_tiny_root(tmp_path, monkeypatch):
-    """The suite itself in PraNet's layout; a cell is computed again from the records without the package."""
+    """The suite runs on PraNet's layout; a cell is computed again from the records without the package."""
     from PIL import Image
 
     from medtest.cli.run.launch import main
@@ -132,8 +132,8 @@ def test_the_suite_on_a_tiny_root(tmp_path, monkeypatch):
 
     for number, (name, count) in enumerate({"CVC-300": 2, "CVC-ColonDB": 1, "Kvasir": 1}.items()):
         for index in range(count):
-            made = make_colon(np.random.default_rng([number, index]), size=(288, 384), polyps=1)
-            for kind, values in (("images", made.image), ("masks", made.mask.astype("uint8") * 255)):
+            phantom = make_colon(np.random.default_rng([number, index]), size=(288, 384), polyps=1)
+            for kind, values in (("images", phantom.image), ("masks", phantom.mask.astype("uint8") * 255)):
                 path = tmp_path / "data" / "TestDataset" / name / kind / f"{index}.png"
                 path.parent.mkdir(parents=True, exist_ok=True)
                 Image.fromarray(values).save(path)
@@ -159,10 +159,10 @@ def test_the_suite_on_a_tiny_root(tmp_path, monkeypatch):
 def _by_hand(path: Path) -> dict[str, float]:
     frame = pd.read_csv(path)
     frame = frame[(frame["dataset"] == "cvc-300") & frame["verdict"].isin(["PASS", "FAIL"])]
-    found = {}
+    percents = {}
     for word, part in reference.ARTEFACTS.items():
         cases = frame[frame["relation"] == part]
         if len(cases):
             fell = (cases["source_dice"] - cases["dice"]) / cases["source_dice"] > 0.25
-            found[word] = 100.0 * int(fell.sum()) / len(cases)
-    return found
+            percents[word] = 100.0 * int(fell.sum()) / len(cases)
+    return percents

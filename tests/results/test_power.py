@@ -1,4 +1,4 @@
-"""What paired cases can show, against published numbers, SciPy, statsmodels and simulated runs."""
+"""Power of paired cases, against published numbers, SciPy, statsmodels and simulated runs."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ PRIMARY = Criterion()
     ],
 )
 def test_published_numbers_of_pairs(more: float, less: float, pairs: float) -> None:
-    found = smallest_difference(pairs, more + less)
-    assert found == pytest.approx(more - less, rel=1e-3)
+    difference = smallest_difference(pairs, more + less)
+    assert difference == pytest.approx(more - less, rel=1e-3)
     assert (
         smallest_difference(math.ceil(pairs), more + less)
         < more - less
@@ -49,11 +49,11 @@ def test_published_numbers_of_pairs(more: float, less: float, pairs: float) -> N
     )
 
 
-def test_the_smallest_difference_has_the_power_that_is_said() -> None:
-    found = smallest_difference(200, 0.1)
-    psi = max(0.1, found)
+def test_the_smallest_difference_has_the_promised_power() -> None:
+    difference = smallest_difference(200, 0.1)
+    psi = max(0.1, difference)
     rng = np.random.default_rng(0)
-    b, c, _ = rng.multinomial(200, [(psi + found) / 2, (psi - found) / 2, 1 - psi], 4000).T
+    b, c, _ = rng.multinomial(200, [(psi + difference) / 2, (psi - difference) / 2, 1 - psi], 4000).T
     z = np.abs(b - c) / np.sqrt(np.maximum(b + c, 1))
     assert np.mean(z > stats.norm.ppf(0.975)) == pytest.approx(0.8, abs=0.04)
     assert math.isnan(smallest_difference(0, 0.0)) and math.isnan(smallest_difference(2, 0.5))
@@ -64,12 +64,12 @@ def _clustered(delta: float, psi: float, rho: float, clusters: int, size: int, r
     rng = np.random.default_rng(11)
     mean = np.array([(psi + delta) / 2, (psi - delta) / 2, 1 - psi])
     shares = rng.dirichlet(mean * (1 / rho - 1), (runs, clusters))
-    found = rng.multinomial(size, shares)
-    return np.asarray(found[..., 0] - found[..., 1], dtype=np.float64)
+    draws = rng.multinomial(size, shares)
+    return np.asarray(draws[..., 0] - draws[..., 1], dtype=np.float64)
 
 
 @pytest.mark.parametrize("rho", [0.05, 0.3])
-def test_clusters_have_the_power_that_is_said(rho: float) -> None:
+def test_clusters_have_the_promised_power(rho: float) -> None:
     clusters, size, psi = 80, 12, 0.3
     delta = smallest_difference(worth(clusters * size, clusters, rho), psi)
     net = _clustered(delta, psi, rho, clusters, size, 3000)
@@ -85,7 +85,7 @@ def test_a_margin_holds_in_four_of_five_runs_that_do_not_differ(rho: float) -> N
     assert np.mean(high < margin) == pytest.approx(0.8, abs=0.035)
 
 
-def test_what_is_promised_is_what_the_tables_show() -> None:
+def test_promised_power_agrees_with_the_tables() -> None:
     size, psi, rho, margin = 10, 0.08, 0.1, 0.05
     rng = np.random.default_rng(4)
 
@@ -117,11 +117,11 @@ def test_few_clusters_that_differ_count_once_each() -> None:
     assert clusters_for_margin(0.02, rare, 2000, 100) == 125  # 12.5 of them differ
     never = PairedShares(discordant=0.0001, clustering=0.0, touched=0.0001)
     clusters = clusters_for_margin(0.02, never, 2000, 100)
-    ends = [paired_score(0, 0, one)[1] for one in (clusters, clusters - 2)]
+    ends = [paired_score(0, 0, number)[1] for number in (clusters, clusters - 2)]
     assert ends[0] < 0.02 < ends[1]
 
 
-def test_clustering_is_that_of_statsmodels_and_the_one_that_was_set() -> None:
+def test_clustering_equals_statsmodels_and_the_rate_that_was_set() -> None:
     from statsmodels.regression.linear_model import OLS  # takes a second to import
 
     rng = np.random.default_rng(3)
@@ -133,9 +133,13 @@ def test_clustering_is_that_of_statsmodels_and_the_one_that_was_set() -> None:
     wider = 60 / 59 * robust / (value.var() / len(value))
     assert clustering_of(value, cluster) == pytest.approx((wider - 1) / ((sizes**2).sum() / sizes.sum() - 1))
     net = _clustered(0.0, 0.4, 0.25, 4000, 8, 1)[0]
-    single = np.concatenate([np.r_[np.full(int(abs(one)), np.sign(one)), np.zeros(8 - int(abs(one)))] for one in net])
+    single = np.concatenate(
+        [np.r_[np.full(int(abs(value_)), np.sign(value_)), np.zeros(8 - int(abs(value_)))] for value_ in net]
+    )
     shares = np.random.default_rng(5).dirichlet(np.array([0.2, 0.2, 0.6]) * 3, 4000)
-    cases = np.array([np.random.default_rng(k).choice([1, -1, 0], 8, p=one) for k, one in enumerate(shares)]).ravel()
+    cases = np.array(
+        [np.random.default_rng(k).choice([1, -1, 0], 8, p=share) for k, share in enumerate(shares)]
+    ).ravel()
     assert clustering_of(cases, np.repeat(np.arange(4000), 8)) == pytest.approx(0.25, abs=0.03)
     assert clustering_of(single, np.repeat(np.arange(4000), 8)) > 0.25  # what cancels within a cluster is gone there
 
@@ -146,7 +150,7 @@ def test_more_clustering_and_more_discordance_show_less(cases: int, clusters: in
     assert clusters - 1e-9 <= worth(cases, clusters, rho) <= cases + 1e-9
     assert worth(cases, clusters, 1.0) == pytest.approx(clusters)
     assert pairs_for_margin(0.02, psi) <= pairs_for_margin(0.02, 1.0)
-    less, more = (smallest_difference(cases, one) for one in (psi / 2, psi))
+    less, more = (smallest_difference(cases, discordant) for discordant in (psi / 2, psi))
     assert math.isnan(more) or less <= more + 1e-9
 
 
@@ -157,40 +161,40 @@ def _violated(run: Records) -> NDArray[np.bool_]:
 
 def test_a_finished_run_gives_its_rate_its_discordance_and_its_clusters() -> None:
     run = Records.of(make_records(seeds=60, random=2, errors=0.0, skips=0.0))
-    found = expected_of_one(run, PRIMARY)
+    expected = expected_of_one(run, PRIMARY)
     frame = run.followups.assign(violated=_violated(run))
     judged = frame[(frame.relation != "unchanged") & (frame.source_dice > 0)]
     rate = judged.violated.mean()
-    assert found is not None and found.percent == (pytest.approx(100 * rate),)
-    assert (found.cases, found.clusters) == (len(judged), judged.seed_id.nunique())
-    assert found.overall.discordant == pytest.approx(2 * rate * (1 - rate))
+    assert expected is not None and expected.percent == (pytest.approx(100 * rate),)
+    assert (expected.cases, expected.clusters) == (len(judged), judged.seed_id.nunique())
+    assert expected.overall.discordant == pytest.approx(2 * rate * (1 - rate))
     own = judged[judged.relation == "blur"].violated.mean()
-    assert found.of("blur").discordant == pytest.approx(2 * own * (1 - own))
-    assert found.of("never run") == found.overall
+    assert expected.of("blur").discordant == pytest.approx(2 * own * (1 - own))
+    assert expected.of("never run") == expected.overall
     seeds = judged.groupby("seed_id").ngroup().to_numpy()
-    assert found.overall.clustering == pytest.approx(clustering_of(judged.violated, seeds))
+    assert expected.overall.clustering == pytest.approx(clustering_of(judged.violated, seeds))
 
 
 def test_two_finished_runs_give_the_discordance_that_was_counted() -> None:
-    first, second = (Records.of(make_records(seeds=40, random=one, errors=0.0, skips=0.0)) for one in (1, 1))
+    first, second = (Records.of(make_records(seeds=40, random=random, errors=0.0, skips=0.0)) for random in (1, 1))
     second.followups["dice"] = np.where(second.followups.relation == "blur", 0.01, second.followups["dice"])
-    found = expected_of_two(first, second, PRIMARY)
+    expected = expected_of_two(first, second, PRIMARY)
     frame = first.followups
     judged = ((frame.relation != "unchanged") & (frame.source_dice > 0)).to_numpy()
     apart = (_violated(first) != _violated(second))[judged]
-    assert found is not None and found.measured
-    assert found.overall.discordant == pytest.approx(apart.mean())
+    assert expected is not None and expected.measured
+    assert expected.overall.discordant == pytest.approx(apart.mean())
     blur = (frame.relation == "blur").to_numpy()[judged]
-    assert found.of("blur").discordant == pytest.approx(apart[blur].mean())
-    # where nothing differed, what 40 seeds without a difference leave possible; and nobody knows how it clusters
+    assert expected.of("blur").discordant == pytest.approx(apart[blur].mean())
+    # without any difference: the largest discordance that 40 seeds allow; its clustering is unknown
     seeds = frame[judged].seed_id.nunique()
-    assert found.of("text").discordant == pytest.approx(1.9599639845**2 / (seeds + 1.9599639845**2))
-    assert found.of("text").clustering == 1.0
+    assert expected.of("text").discordant == pytest.approx(1.9599639845**2 / (seeds + 1.9599639845**2))
+    assert expected.of("text").clustering == 1.0
     assert expected_of_two(first, Records.of(make_records(seeds={"others": 3})), PRIMARY) is None
 
 
 @pytest.mark.parametrize(("margin", "clusters"), [(0.02, 189), (0.05, 73), (0.25, 12), (0.9, 2)])
-def test_clusters_that_agree_are_the_fewest_whose_interval_ends_below_the_margin(margin: float, clusters: int) -> None:
+def test_clusters_for_a_margin_are_the_fewest_whose_interval_ends_below_it(margin: float, clusters: int) -> None:
     assert agreeing_clusters(margin) == clusters
     assert paired_score(0, 0, clusters)[1] < margin
     assert clusters == 2 or paired_score(0, 0, clusters - 1)[1] >= margin

@@ -1,4 +1,4 @@
-"""ACTesting's published figures: what its text states of them is rebuilt from the cells, or shown to be otherwise."""
+"""ACTesting's published figures: statements of its text are rebuilt from the cells, or shown to differ."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from medtest.results.published import published_actesting as published
 def test_every_cell_is_there() -> None:
     assert [len(published.cells(name)) for name in ("errors", "fidelity", "miss")] == [16, 21, 24]
     assert published.software() == ("SD XL", "DeepAI", "Wan Xiang", "OpenJourney")
-    assert {one.operator for one in published.cells("miss")} == set(published.OPERATORS) - {"SS"}
+    assert {cell.operator for cell in published.cells("miss")} == set(published.OPERATORS) - {"SS"}
     assert published.value("miss", "SD XL", "EC+ER_A", "miss_e") == 0.4338
     assert published.value("errors", "SD XL", "Orig", "error_e") is None
     assert 4 * published.SEEDS * 7 == 113_736  # ER_R leaves no seed out
 
 
 def test_the_averages_of_rq3_are_means_of_four_ratios() -> None:
-    found = published.rebuilt()
-    wrong = {name for name, stated in published.STATED.items() if round(found[name], 1) != stated}
+    ratios = published.rebuilt()
+    wrong = {name for name, stated in published.STATED.items() if round(ratios[name], 1) != stated}
     assert wrong == {"Miss_e EC+ER_A over EC"}
-    assert round(found["Miss_e EC+ER_A over EC"], 1) == 26.7
+    assert round(ratios["Miss_e EC+ER_A over EC"], 1) == 26.7
     pooled = 100 * (published.mean_of("miss", "EC+ER_A", "miss_e") / published.mean_of("miss", "ER_A", "miss_e") - 1)
     assert round(pooled, 1) != published.STATED["Miss_e EC+ER_A over ER_A"]  # the ratio of means is another number
 
@@ -39,21 +39,25 @@ def test_by_how_much_er_a_raises_fid() -> None:
     assert rise > 2 * published.STATED_FID_RISE
 
 
-def test_what_the_text_says_against_the_tables() -> None:
+def test_statements_of_the_text_against_the_tables() -> None:
     cell = published.value
-    lower = [cell("miss", one, "ER_R", "miss_r") < cell("miss", one, "Orig", "miss_r") for one in published.software()]  # type: ignore[operator]
+    lower = [
+        cell("miss", software, "ER_R", "miss_r") < cell("miss", software, "Orig", "miss_r")
+        for software in published.software()
+    ]  # type: ignore[operator]
     assert all(lower)  # "the value of Miss_e and Miss_r for each mutation operator is substantially higher"
     rises = [
-        (one.software, one.operator)
-        for one in published.cells("fidelity")
-        if one.operator not in (published.ORIGINAL, published.REAL)
-        and one.values["i_is"] > cell("fidelity", one.software, published.ORIGINAL, "i_is")  # type: ignore[operator]
+        (row.software, row.operator)
+        for row in published.cells("fidelity")
+        if row.operator not in (published.ORIGINAL, published.REAL)
+        and row.values["i_is"] > cell("fidelity", row.software, published.ORIGINAL, "i_is")  # type: ignore[operator]
     ]
     assert rises == [("Wan Xiang", "SS")]  # "the I-IS values for all the software under test decrease"
     fell = {
         name: [
-            100 * (1 - cell("fidelity", one, name, "rp_percent") / cell("fidelity", one, "Orig", "rp_percent"))  # type: ignore[operator]
-            for one in published.software()
+            100
+            * (1 - cell("fidelity", software, name, "rp_percent") / cell("fidelity", software, "Orig", "rp_percent"))  # type: ignore[operator]
+            for software in published.software()
         ]
         for name in ("EC", "ER_R", "ER_A")
     }

@@ -1,4 +1,4 @@
-"""Published figures of classifiers: as printed, rebuilt where they can be, and where they contradict one another."""
+"""Published figures of classifiers: printed values, rebuilt where possible, and their contradictions."""
 
 from __future__ import annotations
 
@@ -25,32 +25,32 @@ FILES = (
 
 @pytest.mark.parametrize(("model", "before", "after"), [("AGDN", 0.761, 0.821), ("DSI-Net", 0.872, 0.909)])
 def test_averages_of_further_training_include_the_original(model, before, after):
-    rows = [one for one in label_figures() if one.model == model]
-    printed = next(one for one in rows if one.relation == AVERAGE)
+    rows = [row for row in label_figures() if row.model == model]
+    printed = next(row for row in rows if row.relation == AVERAGE)
     assert (printed.before, printed.after) == (before, after)
-    nine = [one for one in rows if one.relation != AVERAGE]
+    nine = [row for row in rows if row.relation != AVERAGE]
     assert len(nine) == 9 and nine[0].relation == ORIGINAL
-    assert round(np.mean([one.before for one in nine]), 3) == before
-    assert round(np.mean([one.after for one in nine]), 3) == after
-    eight = [one for one in nine if one.relation != ORIGINAL]
-    assert round(np.mean([one.before for one in eight]), 3) != before
-    assert "blood" not in {one.relation for one in rows}
+    assert round(np.mean([row.before for row in nine]), 3) == before
+    assert round(np.mean([row.after for row in nine]), 3) == after
+    eight = [row for row in nine if row.relation != ORIGINAL]
+    assert round(np.mean([row.before for row in eight]), 3) != before
+    assert "blood" not in {row.relation for row in rows}
 
 
 def test_the_improvements_that_the_slides_state():
     for family, stated in (("agdn", 0.060), ("dsinet", 0.037)):
         assert retraining.mean_difference(family, AVERAGE, "accuracy") == pytest.approx(stated, abs=1e-9)
         assert retraining.datasets(family) == (retraining.CAPSULE,)
-    found = retraining.figure("agdn", "cad-cap and kid", "white_balance", "accuracy")
-    assert (found.before, found.after, found.difference) == (0.532, 0.673, 0.141)
+    figure = retraining.figure("agdn", "cad-cap and kid", "white_balance", "accuracy")
+    assert (figure.before, figure.after, figure.difference) == (0.532, 0.673, 0.141)
     assert retraining.figure("agdn", "cad-cap and kid", "blur", "dice") is None
 
 
 @pytest.mark.parametrize("measure", ["accuracy", "kappa", "f1"])
 @pytest.mark.parametrize("model", ["AGDN", "DSI-Net"])
 def test_averages_of_rq1_leave_the_original_out(model, measure):
-    rows = [one for one in scores() if one.model == model]
-    eight = [getattr(one, measure) for one in rows if one.relation not in (ORIGINAL, WITHOUT)]
+    rows = [row for row in scores() if row.model == model]
+    eight = [getattr(row, measure) for row in rows if row.relation not in (ORIGINAL, WITHOUT)]
     assert len(rows) == 10 and len(eight) == 8
     # the authors' cells are rounded to three decimals, so their mean may differ from the printed one by half a unit
     assert np.mean(eight) == pytest.approx(getattr(scores_of(model, WITHOUT), measure), abs=0.00076)
@@ -59,7 +59,7 @@ def test_averages_of_rq1_leave_the_original_out(model, measure):
 @pytest.mark.parametrize(("model", "fall"), [("AGDN", 0.361), ("DSI-Net", 0.212)])
 def test_the_stated_maximum_falls_are_not_those_of_the_table(model, fall):
     original = scores_of(model, ORIGINAL).accuracy
-    falls = {one.relation: original - one.accuracy for one in scores() if one.model == model}
+    falls = {row.relation: original - row.accuracy for row in scores() if row.model == model}
     assert max(falls, key=falls.get) == "white_balance"
     assert max(falls.values()) == pytest.approx(fall, abs=1e-9)
     assert not any(abs(value - STATED_FALLS[model]) < 0.0005 for value in falls.values())
@@ -72,15 +72,15 @@ def test_the_stated_mean_loss_is_relative():
 
 
 def test_the_benchmarks_tables():
-    assert [(one.model, one.percent) for one in flips()] == [
+    assert [(row.model, row.percent) for row in flips()] == [
         ("IPMI2019-AttnMel", 9.52),
         ("Inception v3", 12.36),
         ("CheXNet", 38.09),
     ]
-    assert next(one.rfp for one in relative() if one.model == "IPMI2019-AttnMel") == 1.0
-    by_depth = [next(one.rfp for one in relative() if one.model == f"ResNet{depth}") for depth in (50, 101, 152)]
+    assert next(row.rfp for row in relative() if row.model == "IPMI2019-AttnMel") == 1.0
+    by_depth = [next(row.rfp for row in relative() if row.model == f"ResNet{depth}") for depth in (50, 101, 152)]
     assert by_depth == sorted(by_depth) == [0.12, 0.21, 0.49]
-    assert set(published_labels.BENCHMARKED.values()) == {one.model for one in flips()}
+    assert set(published_labels.BENCHMARKED.values()) == {row.model for row in flips()}
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -24,11 +24,11 @@ def test_pools_of_the_report(model, everything, outside):
 
 @pytest.mark.parametrize(("model", "rate"), [("PraNet", 8.56), ("SANet", 5.43)])
 def test_colondb_alone(model, rate):
-    found = reference.overall(model, score="dice", threshold=0.25, datasets=("CVC-ColonDB",))
-    assert found == pytest.approx(rate, abs=0.005)
+    percent = reference.overall(model, score="dice", threshold=0.25, datasets=("CVC-ColonDB",))
+    assert percent == pytest.approx(rate, abs=0.005)
 
 
-def test_every_cell_is_there_and_stands_for_a_relation():
+def test_every_cell_is_there_and_belongs_to_a_relation():
     cells = reference.cells()
     assert len(cells) == 4 * 2 * 4 * 9 * 2
     assert len({(c.model, c.threshold, c.dataset, c.relation, c.score) for c in cells}) == len(cells)

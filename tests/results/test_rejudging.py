@@ -1,4 +1,4 @@
-"""An oracle as a run's folder describes it, on a machine that has not all of its parts."""
+"""Rebuilding the oracle of a run's folder on a machine that lacks some of its parts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def broken_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
 
 
 @pytest.mark.usefixtures("broken_package")
-def test_a_relation_that_cannot_be_loaded_is_one_that_is_not_installed(tmp_path: Path) -> None:
+def test_a_relation_that_cannot_be_loaded_counts_as_not_installed(tmp_path: Path) -> None:
     (tmp_path / "suite.yaml").write_text(SUITE)
     oracle = oracle_in(tmp_path)
     assert oracle.relations == {"blur": "blur", "hue": "hue_shift", "gone": "not_installed"}

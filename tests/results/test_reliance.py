@@ -1,4 +1,4 @@
-"""Reliance on the evidence: systems that look, that always answer the same, and that copy the prior."""
+"""Reliance on the evidence: systems that look, that always give one answer, and that copy the prior."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def overall(frame: pd.DataFrame) -> pd.Series:
 
 
 def sees(image: Any) -> Any:
-    """Marks what is redder than the wall of the pictures drawn here."""
+    """Mark pixels that are redder than the wall of the phantoms."""
     return (image[..., 0].astype(int) - image[..., 1] > 150).astype(np.float32)
 
 
@@ -99,8 +99,8 @@ def asked(says: dict[str, tuple[str, str]], relation: str, removed: str, rule: R
     rows = []
     for number in range(IMAGES):
         before, after = (parse(text, Kind.COLOUR, 5) for text in says[f"{number % 2}"])
-        kept = kept_answer(rule, after, before)
-        assert isinstance(kept, float)
+        is_kept = kept_answer(rule, after, before)
+        assert isinstance(is_kept, float)
         rows.append(
             {
                 "system": "s",
@@ -114,9 +114,9 @@ def asked(says: dict[str, tuple[str, str]], relation: str, removed: str, rule: R
                 "repeat": 0,
                 "group": "controls",
                 "removed": removed,
-                "kept": kept,
+                "kept": is_kept,
                 "kept_by_chance": float(number % 4 == 0),
-                "verdict": "FAIL" if kept else "PASS",
+                "verdict": "FAIL" if is_kept else "PASS",
                 "reason_code": "",
                 "self_agreement": None,
                 "agreement": None,
@@ -126,14 +126,14 @@ def asked(says: dict[str, tuple[str, str]], relation: str, removed: str, rule: R
 
 
 @pytest.mark.parametrize(
-    ("says", "said"),
+    ("says", "expected"),
     [
         ({"0": ("pink", "pink"), "1": ("pink", "pink")}, BLIND),
         ({"0": ("pink", "not relevant"), "1": ("red", "white")}, LOOKS),
     ],
 )
 def test_answers_from_the_question_alone_are_consistent_without_the_evidence(
-    says: dict[str, tuple[str, str]], said: str
+    says: dict[str, tuple[str, str]], expected: str
 ) -> None:
     rows = asked(says, "image_removed", "grey", Rule.MUST_CHANGE)
     harmless = [
@@ -145,8 +145,8 @@ def test_answers_from_the_question_alone_are_consistent_without_the_evidence(
     frame = pd.DataFrame([*source, *harmless, *rows]).assign(source_agreement=1.0)
     result = reliance_table(Records.of(frame), Wanted.of(load_suite("medvqa_controls")))
     row = overall(result)
-    assert row["consistency_percent"] == 100 and row["quadrant"] == said
-    assert warned(result).empty == (said == LOOKS)
+    assert row["consistency_percent"] == 100 and row["quadrant"] == expected
+    assert warned(result).empty == (expected == LOOKS)
 
 
 # -------------------------------------------------------------------------------------------- what ships with medtest
@@ -208,7 +208,7 @@ def test_controls_enter_no_other_rate(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("consistency", "reliant", "said"),
+    ("consistency", "reliant", "expected"),
     [
         ((90, 100), (60, 90), LOOKS),
         ((90, 100), (-5, 10), BLIND),
@@ -220,10 +220,10 @@ def test_controls_enter_no_other_rate(tmp_path: Path) -> None:
     ],
 )
 def test_quadrants_are_shown_only_by_intervals(
-    consistency: tuple[float, float], reliant: tuple[float, float], said: str
+    consistency: tuple[float, float], reliant: tuple[float, float], expected: str
 ) -> None:
     row = dict(zip(("consistency_low", "consistency_high"), consistency, strict=True))
-    assert quadrant(row | dict(zip(("reliance_low", "reliance_high"), reliant, strict=True))) == said
+    assert quadrant(row | dict(zip(("reliance_low", "reliance_high"), reliant, strict=True))) == expected
 
 
 def test_sixteen_images_are_enough_for_the_border_of_consistency() -> None:

@@ -1,4 +1,4 @@
-"""Files of qualities: the published ones against their published answers, and everything that can be wrong with one."""
+"""Files of qualities: the published ones against their published answers, and malformed ones."""
 
 from __future__ import annotations
 
@@ -31,14 +31,16 @@ FIGURE_2 = [
 
 
 def answers(path: Path, **kwargs: bool) -> list[tuple[str, float, float]]:
-    found = read_series_file(path, **kwargs)
-    measured = ranked([robustness_of(one, lower_is_better=found.lower_is_better) for one in found.series])
-    return [(one.name, one.alpha, one.sigma) for one in measured]
+    series_file = read_series_file(path, **kwargs)
+    measured = ranked(
+        [robustness_of(series, lower_is_better=series_file.lower_is_better) for series in series_file.series]
+    )
+    return [(series.name, series.alpha, series.sigma) for series in measured]
 
 
 def test_image_filtering_gives_figure_2_with_its_ties() -> None:
-    found = answers(DATA / "rip_test_image_filtering.dat")
-    assert [(name, round(alpha, 3), sigma) for name, alpha, sigma in found] == FIGURE_2
+    measured = answers(DATA / "rip_test_image_filtering.dat")
+    assert [(name, round(alpha, 3), sigma) for name, alpha, sigma in measured] == FIGURE_2
 
 
 def test_the_synthetic_example_by_hand() -> None:
@@ -58,14 +60,16 @@ def test_the_liver_study_by_hand() -> None:
 
 
 def test_the_published_files_are_read_whole() -> None:
-    found = read_series_file(DATA / "rip_test_liver_segmentation.dat")
-    assert (found.quality, found.scale) == ("Dice", "Liver variability")
-    assert [one.scales.size for one in found.series] == [20, 20]
-    assert found.series[0].labels[:5] == ("0.25", "0.5", "0.75", "1", "1.6")
-    assert found.notes == ()
+    liver_file = read_series_file(DATA / "rip_test_liver_segmentation.dat")
+    assert (liver_file.quality, liver_file.scale) == ("Dice", "Liver variability")
+    assert [series.scales.size for series in liver_file.series] == [20, 20]
+    assert liver_file.series[0].labels[:5] == ("0.25", "0.5", "0.75", "1", "1.6")
+    assert liver_file.notes == ()
     synthetic = read_series_file(DATA / "rip_test_first_sample.dat")
-    for liver, made in zip(found.series, synthetic.series, strict=True):  # as the documentation says of these files
-        assert np.round(liver.qualities[:4], 1).tolist() == made.qualities.tolist()
+    for liver, example in zip(
+        liver_file.series, synthetic.series, strict=True
+    ):  # as the documentation says of these files
+        assert np.round(liver.qualities[:4], 1).tolist() == example.qualities.tolist()
 
 
 GOOD = "Q\nnoise\t1\t2\t3\nA\t0.9\t0.8\t0.5\nB one\t0.7\t0.7\t0.6\n"
@@ -94,34 +98,34 @@ def write(tmp_path: Path, content: str | bytes, name: str = "file.dat") -> Path:
     ids=["bom", "utf16", "utf32", "crlf", "cr", "comments", "tabs-at-ends", "padded", "spaces", "no-last-newline"],
 )
 def test_what_is_plain_is_read(tmp_path: Path, content: bytes) -> None:
-    found = read_series_file(write(tmp_path, content))
-    assert found.quality == "Q"
-    assert found.scale == "noise"
-    assert [one.name for one in found.series] == ["A", "B one"]
-    assert found.series[0].qualities.tolist() == [0.9, 0.8, 0.5]
-    assert found.series[1].scales.tolist() == [1, 2, 3]
+    series_file = read_series_file(write(tmp_path, content))
+    assert series_file.quality == "Q"
+    assert series_file.scale == "noise"
+    assert [series.name for series in series_file.series] == ["A", "B one"]
+    assert series_file.series[0].qualities.tolist() == [0.9, 0.8, 0.5]
+    assert series_file.series[1].scales.tolist() == [1, 2, 3]
 
 
-def test_windows_1252_is_read_and_said(tmp_path: Path) -> None:
-    found = read_series_file(write(tmp_path, GOOD.replace("A", "Médian").encode("cp1252")))
-    assert found.series[0].name == "Médian"
-    assert any("1252" in note for note in found.notes)
+def test_windows_1252_is_read_with_a_note(tmp_path: Path) -> None:
+    series_file = read_series_file(write(tmp_path, GOOD.replace("A", "Médian").encode("cp1252")))
+    assert series_file.series[0].name == "Médian"
+    assert any("1252" in note for note in series_file.notes)
 
 
-def test_spaces_for_tabs_and_unsorted_scales_are_said(tmp_path: Path) -> None:
+def test_spaces_for_tabs_and_unsorted_scales_are_noted(tmp_path: Path) -> None:
     text = "Q\nnoise\t3\t1\t2\nA\t0.5\t0.9\t0.8\n"
-    found = read_series_file(write(tmp_path, text))
-    assert found.series[0].scales.tolist() == [1, 2, 3]
-    assert found.series[0].qualities.tolist() == [0.9, 0.8, 0.5]
-    assert found.series[0].labels == ("1", "2", "3")
-    assert any("sorted" in note for note in found.notes)
+    series_file = read_series_file(write(tmp_path, text))
+    assert series_file.series[0].scales.tolist() == [1, 2, 3]
+    assert series_file.series[0].qualities.tolist() == [0.9, 0.8, 0.5]
+    assert series_file.series[0].labels == ("1", "2", "3")
+    assert any("sorted" in note for note in series_file.notes)
 
 
 def test_equal_scales_become_their_mean(tmp_path: Path) -> None:
-    found = read_series_file(write(tmp_path, "Q\nnoise\t1\t2\t2\t3\nA\t1\t0.9\t0.7\t0.6\n"))
-    assert found.series[0].scales.tolist() == [1, 2, 3]
-    assert found.series[0].qualities.tolist() == pytest.approx([1, 0.8, 0.6])
-    assert any("equal scales" in note for note in found.notes)
+    series_file = read_series_file(write(tmp_path, "Q\nnoise\t1\t2\t2\t3\nA\t1\t0.9\t0.7\t0.6\n"))
+    assert series_file.series[0].scales.tolist() == [1, 2, 3]
+    assert series_file.series[0].qualities.tolist() == pytest.approx([1, 0.8, 0.6])
+    assert any("equal scales" in note for note in series_file.notes)
 
 
 @pytest.mark.parametrize(
@@ -187,8 +191,8 @@ def test_no_file_a_folder_and_a_huge_file(tmp_path: Path) -> None:
 def test_images_of_long_csv_are_paired_by_name(tmp_path: Path) -> None:
     """The same measurements with B's lines turned round: the pairs, and so the test, are the same."""
     lines = {
-        name: [f"{name},{image},{scale},{quality}" for image, pair in found.items() for scale, quality in pair]
-        for name, found in {
+        name: [f"{name},{image},{scale},{quality}" for image, pair in series_file.items() for scale, quality in pair]
+        for name, series_file in {
             "A": {"x": [(1, 0.9), (2, 0.8)], "y": [(1, 0.7), (2, 0.3)], "z": [(1, 0.6), (2, 0.5)]},
             "B": {"x": [(1, 0.9), (2, 0.9)], "y": [(1, 0.7), (2, 0.4)], "z": [(1, 0.6), (2, 0.6)]},
         }.items()
@@ -196,17 +200,17 @@ def test_images_of_long_csv_are_paired_by_name(tmp_path: Path) -> None:
     tables = []
     for order in (1, -1):
         path = write(tmp_path, "\n".join(["algorithm,image,scale,q", *lines["A"], *lines["B"][::order]]), "long.csv")
-        found = read_series_file(path)
-        assert found.series[0].seeds == found.series[1].seeds == ("x", "y", "z")
-        tables.append(paired_table(found))
+        series_file = read_series_file(path)
+        assert series_file.series[0].seeds == series_file.series[1].seeds == ("x", "y", "z")
+        tables.append(paired_table(series_file))
     assert tables[0].equals(tables[1])
     other = write(tmp_path, "\n".join(["algorithm,image,scale,q", *lines["A"], *lines["B"][:4]]), "other.csv")
     assert paired_table(read_series_file(other)).empty  # not the same images
 
 
-def test_an_error_that_never_rises_is_said_so(tmp_path: Path) -> None:
-    found = read_series_file(write(tmp_path, "RMSE\nn\t1\t2\nA\t3\t2\n"), lower_is_better=True)
-    assert robustness_of(found.series[0], lower_is_better=True).note == "the error never rises over these scales"
+def test_an_error_that_never_rises_is_noted(tmp_path: Path) -> None:
+    series_file = read_series_file(write(tmp_path, "RMSE\nn\t1\t2\nA\t3\t2\n"), lower_is_better=True)
+    assert robustness_of(series_file.series[0], lower_is_better=True).note == "the error never rises over these scales"
 
 
 def test_lower_is_better_turns_the_direction(tmp_path: Path) -> None:
@@ -218,8 +222,8 @@ def test_lower_is_better_turns_the_direction(tmp_path: Path) -> None:
 def test_wide_csv(tmp_path: Path) -> None:
     for sign in ",;\t":
         text = "noise,1,2,3\nA,0.9,0.8,0.5\n".replace(",", sign)
-        found = read_series_file(write(tmp_path, text, "wide.csv"))
-        assert found.series[0].qualities.tolist() == [0.9, 0.8, 0.5]
+        series_file = read_series_file(write(tmp_path, text, "wide.csv"))
+        assert series_file.series[0].qualities.tolist() == [0.9, 0.8, 0.5]
     with pytest.raises(UserMistakes, match="column 3"):
         read_series_file(write(tmp_path, "noise,1,2\nA,0.9,x\n", "wide.csv"))
 
@@ -234,49 +238,49 @@ def test_long_csv_keeps_images_and_clusters(tmp_path: Path) -> None:
         for image in range(6):
             for scale in range(3):
                 writer.writerow(["A", f"i{image}", f"c{image // 2}", 5 * (scale + 1), images[image, scale]])
-    found = read_series_file(path)
-    one = found.series[0]
-    assert found.quality == "ssim"
-    assert one.images is not None
-    assert one.clusters is not None
-    assert one.images.shape == (6, 3)
-    assert np.unique(one.clusters).size == 3
-    assert one.qualities == pytest.approx(images.mean(0))
-    assert one.clustered
+    series_file = read_series_file(path)
+    series = series_file.series[0]
+    assert series_file.quality == "ssim"
+    assert series.images is not None
+    assert series.clusters is not None
+    assert series.images.shape == (6, 3)
+    assert np.unique(series.clusters).size == 3
+    assert series.qualities == pytest.approx(images.mean(0))
+    assert series.clustered
     with pytest.raises(UserMistakes, match="columns of qualities"):
         read_series_file(write(tmp_path, "algorithm,scale,a,b\nA,1,2,3\n", "two.csv"))
 
 
 @pytest.mark.parametrize("name", ["wide.csv", "published.dat"])
 @pytest.mark.parametrize("sign", [";", "\t"])
-def test_decimal_commas_are_read_and_said(tmp_path: Path, name: str, sign: str) -> None:
+def test_decimal_commas_are_read_and_noted(tmp_path: Path, name: str, sign: str) -> None:
     if name.endswith(".dat") and sign == ";":
         pytest.skip("the published format has tabs")
     text = sign.join(["noise", "0,5", "1,0", "1,5"]) + "\n" + sign.join(["A", "0,9", "0,8", "5,0e-1"]) + "\n"
-    found = read_series_file(write(tmp_path, text if name.endswith(".csv") else f"Q\n{text}", name))
-    assert found.series[0].scales.tolist() == [0.5, 1, 1.5]
-    assert found.series[0].qualities.tolist() == [0.9, 0.8, 0.5]
-    assert "decimal commas were read as points" in found.notes
+    series_file = read_series_file(write(tmp_path, text if name.endswith(".csv") else f"Q\n{text}", name))
+    assert series_file.series[0].scales.tolist() == [0.5, 1, 1.5]
+    assert series_file.series[0].qualities.tolist() == [0.9, 0.8, 0.5]
+    assert "decimal commas were read as points" in series_file.notes
 
 
 def test_decimal_commas_of_a_long_csv(tmp_path: Path) -> None:
     text = "algorithm;scale;q\nA, with a comma;0,5;0,9\nA, with a comma;1;0,8\n"
-    one = read_series_file(write(tmp_path, text, "long.csv")).series[0]
-    assert (one.name, one.scales.tolist(), one.qualities.tolist()) == ("A, with a comma", [0.5, 1], [0.9, 0.8])
+    series = read_series_file(write(tmp_path, text, "long.csv")).series[0]
+    assert (series.name, series.scales.tolist(), series.qualities.tolist()) == ("A, with a comma", [0.5, 1], [0.9, 0.8])
     with pytest.raises(UserMistakes, match="decimal point"):
         read_series_file(write(tmp_path, 'algorithm,scale,q\nA,1,"0,9"\nA,2,0.8\n', "long.csv"))
 
 
-def test_images_at_scales_of_their_own_and_images_that_lack_one(tmp_path: Path) -> None:
+def test_images_with_different_scales_and_images_that_lack_one(tmp_path: Path) -> None:
     own = "algorithm,image,scale,q\n" + "".join(f"A,i{n},{n},{1 / n}\n" for n in range(1, 6))
-    one = read_series_file(write(tmp_path, own, "own.csv")).series[0]
-    assert one.images is None and one.qualities.tolist() == [1 / n for n in range(1, 6)]
+    series = read_series_file(write(tmp_path, own, "own.csv")).series[0]
+    assert series.images is None and series.qualities.tolist() == [1 / n for n in range(1, 6)]
     lacking = "algorithm,image,scale,q\nA,c,1,1\nA,b,2,0.2\nA,b,1,0.4\nA,a,1,0.6\nA,a,2,0.4\nA,a,2,0.5\n"
-    found = read_series_file(write(tmp_path, lacking, "lacking.csv"))
-    assert found.series[0].seeds == ("a", "b")
-    assert found.series[0].images is not None
-    assert found.series[0].images.tolist() == [[0.6, 0.45], [0.4, 0.2]]
-    assert any("left out" in note for note in found.notes)
+    series_file = read_series_file(write(tmp_path, lacking, "lacking.csv"))
+    assert series_file.series[0].seeds == ("a", "b")
+    assert series_file.series[0].images is not None
+    assert series_file.series[0].images.tolist() == [[0.6, 0.45], [0.4, 0.2]]
+    assert any("left out" in note for note in series_file.notes)
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Failing slices: the search, the test by cluster, both halves, planted slices, and every kind of answer."""
+"""Failing slices: the search, the test by cluster, both halves, planted slices, and all kinds of answers."""
 
 from __future__ import annotations
 

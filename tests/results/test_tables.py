@@ -1,4 +1,4 @@
-"""Tables from a folder: curves, factors, gates, pivots, strata, worst cases, what a suite wants shown."""
+"""Tables from a folder: curves, factors, gates, pivots, strata, worst cases, and the choice of a suite."""
 
 from __future__ import annotations
 
@@ -154,8 +154,8 @@ def test_the_model_of_many_cases_is_that_of_few(monkeypatch):
 def test_texts_have_numbers_in_the_order_of_their_first_rows():
     frame = make_records(seeds=4, errors=0)
     frame["cluster"] = ["b", "", None, "a"] * (len(frame) // 4)
-    for given in (frame, frame.assign(cluster=frame["cluster"].astype("category"))):
-        records = Records.of(given)
+    for frame_ in (frame, frame.assign(cluster=frame["cluster"].astype("category"))):
+        records = Records.of(frame_)
         codes, names = records.codes("cluster")
         assert records.texts("cluster").tolist() == [text or "" for text in records.followups["cluster"].fillna("")]
         assert [names[code] for code in codes] == records.texts("cluster").tolist()
@@ -177,7 +177,7 @@ def test_gates(tables):
     assert len(gates.gates_table(none)) == 2
 
 
-def test_a_gate_that_too_few_cases_speak_to_is_not_held():
+def test_a_gate_with_too_few_cases_is_not_held():
     frame = make_records(seeds=12, errors=0, skips=0)
     frame.loc[frame.source_dice == 0, ["source_dice", "dice"]] = 0.9
     tables_ = make_tables_of(frame, gates_=(Gate(max_percent=10, relation="text"),))
@@ -191,7 +191,7 @@ def test_a_gate_that_too_few_cases_speak_to_is_not_held():
     assert by_rate.held
 
 
-def test_what_became_of_a_gate_is_a_full_sentence():
+def test_the_verdict_of_a_gate_is_a_full_sentence():
     columns = ["dataset", "relation", "severity", "score", "threshold", "against", "cases", "violations"]
     rates = pd.DataFrame([["all", "overall", "all", "dice", 0.25, "truth", 300, 71]], columns=columns)
     rates["efr_percent"], rates["ci_low"], rates["ci_high"] = 100 * 71 / 300, 19.1, 26.3
@@ -296,7 +296,7 @@ def test_a_folder_without_records_or_with_garbage_says_so(tmp_path):
         Wanted.from_folder(tmp_path)
 
 
-def test_what_a_suite_wants_is_read_back_from_what_a_run_wrote(tmp_path):
+def test_the_tables_that_a_suite_wants_are_read_back_from_a_run(tmp_path):
     from medtest.suite.compose import load_suite
 
     suite = load_suite("polyp_seg", ["model=pranet"])

@@ -31,16 +31,16 @@ VERBS = ("pulling", "chasing", "pushing", "kicking", "licking", "throwing", "cut
 
 def drawn(rng: random.Random) -> Pool:
     """Draw a pool of one to six entities and none to six relations."""
-    known = vg150()
-    names = [rng.choice(known.names) for _ in range(rng.randint(1, 6))]
+    vocabulary = vg150()
+    names = [rng.choice(vocabulary.names) for _ in range(rng.randint(1, 6))]
     if len(names) > 1 and rng.random() < 0.35:
         names[-1] = names[0]
     entities = []
     for name in names:
-        count = None if not known.counted(name) else rng.choice((1, 1, 1, 1, 2, 3, 4, 12, 25, None))
+        count = None if not vocabulary.counted(name) else rng.choice((1, 1, 1, 1, 2, 3, 4, 12, 25, None))
         attributes = rng.sample(ATTRIBUTES, rng.choice((0, 0, 1, 1, 2)))
         entities.append(Entity(name=name, count=count, attributes=alphabetical(attributes)))
-    predicates = [one for one in known.relations if one != "and"] + list(VERBS)
+    predicates = [relation for relation in vocabulary.relations if relation != "and"] + list(VERBS)
     pairs = [(a, b) for a in range(len(names)) for b in range(len(names)) if a != b]
     rng.shuffle(pairs)
     triples = [(a, rng.choice(predicates), b) for a, b in pairs[: rng.randint(0, 6)]]

@@ -35,7 +35,7 @@ def test_levels(entities: int, relations: int, expected: int) -> None:
 
 
 @given(count=st.integers(1, 12))
-def test_things_held_together_by_one_relation_fewer_are_of_their_number(count: int) -> None:
+def test_entities_joined_by_one_relation_fewer_have_the_level_of_their_number(count: int) -> None:
     assert level(chain(count, count - 1)) == min(5, count)
 
 
@@ -48,23 +48,25 @@ levels_ = st.lists(st.sampled_from(LEVELS), min_size=1, max_size=80)
 
 @given(levels=levels_, count=st.integers(1, 90), seed=st.integers(0, 99), shares=st.permutations([0.0, 1, 1, 2, 5]))
 def test_draws_by_density(levels: list[int], count: int, seed: int, shares: list[float]) -> None:
-    names, wanted = [f"s{at}" for at in range(len(levels))], dict(zip(LEVELS, shares, strict=True))
-    drawn = draw_by_density(names, levels, count, seed, wanted)
-    reachable = [one for one in levels if wanted[one] > 0]
+    names, share_of_level = [f"s{at}" for at in range(len(levels))], dict(zip(LEVELS, shares, strict=True))
+    drawn = draw_by_density(names, levels, count, seed, share_of_level)
+    reachable = [level for level in levels if share_of_level[level] > 0]
     assert len(drawn.chosen) == min(count, len(reachable)) == len(set(drawn.chosen))
-    taken, there = Counter(levels[at] for at in drawn.chosen), Counter(reachable)
-    assert all(taken[one] <= there[one] for one in LEVELS)
-    assert count < len(there) or all(taken[one] for one in there)  # each level is represented
+    drawn_of_level, reachable_of_level = Counter(levels[at] for at in drawn.chosen), Counter(reachable)
+    assert all(drawn_of_level[level] <= reachable_of_level[level] for level in LEVELS)
+    assert count < len(reachable_of_level) or all(
+        drawn_of_level[level] for level in reachable_of_level
+    )  # each level is represented
     for at, weight in zip(drawn.chosen, drawn.weights, strict=True):
-        of_level = there[levels[at]] / len(reachable)
-        assert weight == pytest.approx(of_level / (taken[levels[at]] / len(drawn.chosen)))
-    if count >= len(there):
+        of_level = reachable_of_level[levels[at]] / len(reachable)
+        assert weight == pytest.approx(of_level / (drawn_of_level[levels[at]] / len(drawn.chosen)))
+    if count >= len(reachable_of_level):
         assert sum(drawn.weights) == pytest.approx(len(drawn.chosen))
-    assert drawn == draw_by_density(names, levels, count, seed, wanted)
+    assert drawn == draw_by_density(names, levels, count, seed, share_of_level)
 
 
 def test_shares_are_kept_where_levels_have_enough() -> None:
-    levels = [one for one in LEVELS for _ in range(100)]
+    levels = [level for level in LEVELS for _ in range(100)]
     drawn = draw_by_density(
         [str(at) for at in range(500)], levels, 40, 1, dict(zip(LEVELS, (4, 2, 1, 1, 0), strict=True))
     )
@@ -83,14 +85,14 @@ def test_a_larger_sample_holds_a_smaller_one() -> None:
 
 
 def interval(failed: np.ndarray, weights: tuple[float, ...], name: str) -> tuple[float, float]:
-    """The ends that tables give weighted cases, each a cluster of its own."""
+    """Return the ends of the interval that tables give weighted cases, one cluster for each case."""
     count, weight = len(failed), np.asarray(weights)
     alone = np.arange(count)
     place = Places(
         shape=(1, 1), dataset=0 * alone, cell=0 * alone, cluster=alone, resamplers=(Resampler(count, name, 400),)
     )
-    made = rates(place, failed * weight, weight)
-    return float(made.low[0, 0, 0]), float(made.high[0, 0, 0])
+    result = rates(place, failed * weight, weight)
+    return float(result.low[0, 0, 0]), float(result.high[0, 0, 0])
 
 
 @pytest.mark.slow
@@ -116,6 +118,6 @@ def test_both_samplings_cover_the_implied_rate_where_errors_grow_with_clutter() 
             covered[sampling] += low <= implied <= high
         low, high = interval(failed, (1.0,) * count, f"campaign {campaign}")
         covered["density, plain"] += low <= implied <= high
-    chances = sorted(float(binom.cdf(covered[one], campaigns, 0.95)) for one in ("uniform", "density"))
+    chances = sorted(float(binom.cdf(covered[sampling], campaigns, 0.95)) for sampling in ("uniform", "density"))
     assert chances[0] > 0.05 / 2 and chances[1] > 0.05, covered
     assert covered["density, plain"] < 0.5 * campaigns, covered  # the control: without weights it is another rate

@@ -1,4 +1,4 @@
-"""A masked language model, tiny and random, adds words; what the caption says stays."""
+"""Enrichment of captions by a tiny random masked language model: it adds words and keeps the meaning."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def model(folder: Path, words: list[str]) -> Path:
     import torch
     from transformers import BertConfig, BertForMaskedLM, BertTokenizerFast
 
-    known = [*SPECIAL, *dict.fromkeys(SAID), *words]
+    vocabulary = [*SPECIAL, *dict.fromkeys(SAID), *words]
     folder.mkdir()
-    (folder / "vocab.txt").write_text("\n".join(known), encoding="utf-8")
+    (folder / "vocab.txt").write_text("\n".join(vocabulary), encoding="utf-8")
     BertTokenizerFast(str(folder / "vocab.txt")).save_pretrained(folder)
     torch.manual_seed(0)
     config = BertConfig(
-        vocab_size=len(known),
+        vocab_size=len(vocabulary),
         hidden_size=16,
         num_hidden_layers=1,
         num_attention_heads=2,
@@ -43,10 +43,10 @@ def test_words_that_change_nothing_are_added(tmp_path):
     longer = {enricher.enrich(CAPTION, seed=seed, words=2) for seed in range(6)}
     assert CAPTION not in longer
     pool = parser_of("controlled").parse(CAPTION)
-    for one in longer:
-        assert parser_of("controlled").parse(one) == pool
-        assert set(one.lower().strip(".").split()) - set(SAID) <= {"slowly", "calmly"}
-        assert 1 <= len(one.split()) - len(CAPTION.split()) <= 2
+    for longer_caption in longer:
+        assert parser_of("controlled").parse(longer_caption) == pool
+        assert set(longer_caption.lower().strip(".").split()) - set(SAID) <= {"slowly", "calmly"}
+        assert 1 <= len(longer_caption.split()) - len(CAPTION.split()) <= 2
     assert enricher.enrich(CAPTION, seed=1) == enricher.enrich(CAPTION, seed=1)
 
 

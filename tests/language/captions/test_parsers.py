@@ -41,25 +41,25 @@ old ADJ amod 15|clock NOUN compound 15|tower NOUN pobj 11
 LEMMAS = {"eats": "eat", "holding": "hold"}
 
 
-def words(told: str) -> list[Word]:
-    rows = [one.split() for one in told.split("|")]
+def words(text: str) -> list[Word]:
+    rows = [word.split() for word in text.split("|")]
     return [
         Word(
-            text=text,
-            lemma=LEMMAS.get(text, text),
+            text=form,
+            lemma=LEMMAS.get(form, form),
             tag=tag,
             relation=relation,
             head=int(head),
-            gerund=text[-3:] == "ing",
+            gerund=form[-3:] == "ing",
         )
-        for text, tag, relation, head in rows
+        for form, tag, relation, head in rows
     ]
 
 
-@pytest.mark.parametrize("told", [UNIVERSAL, CLEAR], ids=["universal", "clear"])
-def test_both_schemes_of_labels_lead_to_one_pool(told):
-    pool = pool_of_words(words(told))
-    assert [(one.name, one.count) for one in pool.entities] == [
+@pytest.mark.parametrize("text", [UNIVERSAL, CLEAR], ids=["universal", "clear"])
+def test_both_schemes_of_labels_lead_to_one_pool(text):
+    pool = pool_of_words(words(text))
+    assert [(entity.name, entity.count) for entity in pool.entities] == [
         ("person", None),
         ("umbrella", None),
         ("pizza", 1),
@@ -89,11 +89,11 @@ def test_documents_of_stanza_are_read():
     from medtest.language.captions.dependencies.stanza_parser import words_of
 
     pool = pool_of_words(words_of(conll.conll2doc(input_str=CONLL)))
-    assert [(one.name, one.count) for one in pool.entities] == [("dog", 2), ("bed", 1)]
+    assert [(entity.name, entity.count) for entity in pool.entities] == [("dog", 2), ("bed", 1)]
     assert pool.named() == (("dog", "lying on", "bed"),)
 
 
-def test_stanza_without_models_says_so(tmp_path):
+def test_stanza_without_models_raises_one_message(tmp_path):
     pytest.importorskip("stanza")
     with pytest.raises(NoParser, match="not a folder"):
         parser_of("stanza", model=str(tmp_path / "none"))
@@ -101,7 +101,7 @@ def test_stanza_without_models_says_so(tmp_path):
         parser_of("stanza", model=str(tmp_path))
 
 
-def test_an_unknown_pipeline_of_spacy_says_which_there_are():
+def test_an_unknown_spacy_pipeline_lists_the_installed_ones():
     pytest.importorskip("spacy")
     with pytest.raises(NoParser, match="no pipeline 'en_none'; installed English ones"):
         parser_of("spacy", model="en_none")
@@ -117,6 +117,6 @@ def test_spacy_reads_the_development_captions_tolerably():
     right = total = 0
     for row, pool in zip(rows, parser.parse_all(row["caption"] for row in rows), strict=True):
         named = pool.names()
-        right += sum(one["name"] in named for one in row["entities"])
+        right += sum(entity["name"] in named for entity in row["entities"])
         total += len(row["entities"])
     assert right / total > 0.85

@@ -50,22 +50,22 @@ def test_a_score_counts_entities_triples_and_whole_captions():
     right = pool_of([Entity(name="bed"), Entity(name="dog")], [(1, "on", 0)])
     wrong = pool_of([Entity(name="bed"), Entity(name="dog")], [(0, "on", 1)])
     assert score([row, row], Always(right)).whole == 2
-    found = score([row], Always(wrong))
-    assert found.entities == ParserRates(right=2, parsed=2, labelled=2)
-    assert found.triples == ParserRates(right=0, parsed=1, labelled=1) and found.whole == 0
+    result = score([row], Always(wrong))
+    assert result.entities == ParserRates(right=2, parsed=2, labelled=2)
+    assert result.triples == ParserRates(right=0, parsed=1, labelled=1) and result.whole == 0
 
 
 def test_the_labelled_captions_are_whole():
     for row in labelled(DEVELOPMENT):
-        for subject, predicate, thing in row["triples"]:
-            assert subject != thing and predicate and max(subject, thing) < len(row["entities"])
+        for subject, predicate, other in row["triples"]:
+            assert subject != other and predicate and max(subject, other) < len(row["entities"])
 
 
 def test_controlled_holds_its_figures_on_the_development_captions():
-    found = score(labelled(DEVELOPMENT), parser_of("controlled"))
-    assert found.captions == 50
-    assert found.entities.f1 >= 0.95
-    assert found.triples.precision >= 0.85 and found.triples.recall >= 0.85
+    result = score(labelled(DEVELOPMENT), parser_of("controlled"))
+    assert result.captions == 50
+    assert result.entities.f1 >= 0.95
+    assert result.triples.precision >= 0.85 and result.triples.recall >= 0.85
 
 
 def test_the_script_scores_and_counts(tmp_path):
@@ -79,12 +79,12 @@ def test_the_script_scores_and_counts(tmp_path):
 
 
 def test_controlled_reaches_its_targets_on_the_untouched_captions():
-    """Scored once before it was published (docs/captions.md); no caption of them was looked at to write a rule."""
-    found = score(labelled(DEVELOPMENT.with_name("untouched.json")), parser_of("controlled"))
-    assert found.captions == 100
-    assert found.entities.f1 >= 0.90
-    assert found.triples.precision >= 0.75
-    assert found.triples.recall >= 0.65
+    """Scores were published once (docs/captions.md); no rule was written from these captions."""
+    result = score(labelled(DEVELOPMENT.with_name("untouched.json")), parser_of("controlled"))
+    assert result.captions == 100
+    assert result.entities.f1 >= 0.90
+    assert result.triples.precision >= 0.75
+    assert result.triples.recall >= 0.65
 
 
 def test_prompts_that_are_sent_mean_what_their_author_wrote() -> None:

@@ -1,4 +1,4 @@
-"""Visual Genome's split as data: the lists, what is merged, synonyms, plurals, attested triples."""
+"""Visual Genome's split as data: lists, merged classes, synonyms, plurals, attested triples."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ SHARED = vg150()
 def test_the_split_has_150_classes_and_50_predicates_each_once():
     assert len(SHARED.classes) == len(set(SHARED.classes)) == 150
     assert len(SHARED.predicates) == len(set(SHARED.predicates)) == 50
-    assert all(isinstance(one, str) for one in (*SHARED.classes, *SHARED.predicates)), "YAML reads a bare `on` as true"
+    assert all(isinstance(name, str) for name in (*SHARED.classes, *SHARED.predicates)), (
+        "YAML reads a bare `on` as true"
+    )
     assert {"on", "has", "near", "wearing", "lying on", "laying on", "wears", "and"} < set(SHARED.predicates)
 
 
@@ -56,8 +58,8 @@ def test_every_word_for_a_class_and_its_plural_lead_back_to_it():
 
 
 def test_no_word_stands_for_two_classes_and_no_hypernym_is_a_synonym():
-    said = [word for name in SHARED.names for word in SHARED.synonyms(name)]
-    assert sorted({word for word in said if said.count(word) > 1}) == []
+    synonyms = [word for name in SHARED.names for word in SHARED.synonyms(name)]
+    assert sorted({word for word in synonyms if synonyms.count(word) > 1}) == []
     for name in SHARED.names:
         assert not set(SHARED.synonyms(name)) & set(SHARED.hypernyms(name))
 
@@ -68,9 +70,9 @@ def test_hypernyms_lead_up():
 
 
 def test_phrases_lead_to_predicates():
-    said = {"beside": "near", "next to": "near", "below": "under", "on top of": "on", "wears": "wearing"}
-    said |= {"laying on": "lying on", "to the left of": "left of", "full of": "with", "inside": "in"}
-    assert {phrase: SHARED.predicate_of(phrase) for phrase in said} == said
+    expected = {"beside": "near", "next to": "near", "below": "under", "on top of": "on", "wears": "wearing"}
+    expected |= {"laying on": "lying on", "to the left of": "left of", "full of": "with", "inside": "in"}
+    assert {phrase: SHARED.predicate_of(phrase) for phrase in expected} == expected
     assert SHARED.predicate_of("juggling") is None
     assert "left of" in SHARED.relations and "left of" not in SHARED.predicates
     assert not {"wears", "laying on"} & set(SHARED.relations)
@@ -96,12 +98,12 @@ abdomen abdomens|specimen specimens"""
 @pytest.mark.parametrize("pair", PAIRS.split("|"))
 def test_plurals_lead_there_and_back(pair):
     words = pair.split()
-    one, many = " ".join(words[: len(words) // 2]), " ".join(words[len(words) // 2 :])
-    assert plural(one) == many and singular(many) == one and singular(one) == one
+    word, words_ = " ".join(words[: len(words) // 2]), " ".join(words[len(words) // 2 :])
+    assert plural(word) == words_ and singular(words_) == word and singular(word) == word
 
 
 def test_articles_go_by_sound():
-    said = [
-        article(one) for one in ("apple", "unicycle", "hour glass", "uniform", "umbrella", "dog", "European", "eye")
+    articles = [
+        article(word) for word in ("apple", "unicycle", "hour glass", "uniform", "umbrella", "dog", "European", "eye")
     ]
-    assert said == ["an", "a", "an", "a", "an", "a", "a", "an"]
+    assert articles == ["an", "a", "an", "a", "an", "a", "a", "an"]

@@ -13,7 +13,7 @@ FOLDER = Path(__file__).parent / "labelled"
 
 @dataclass(frozen=True)
 class Labelled:
-    """One row: what the parser gets and what it should say."""
+    """A labelled answer: the parser's input and its expected output."""
 
     kind: Kind
     item: int
@@ -23,7 +23,7 @@ class Labelled:
 
     @property
     def held_out(self) -> bool:
-        """Whether the parser was written without it: its first figure was taken on the others."""
+        """Whether the parser was written without this row; the first figures come from the other rows."""
         return self.first_set and hashlib.sha256(f"{self.item} {self.text}".encode()).digest()[0] % 4 == 0
 
 

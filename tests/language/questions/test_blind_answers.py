@@ -1,4 +1,4 @@
-"""How answers are read that nobody mended the parser for (``blind/README.md``)."""
+"""Readings of answers that the parser was not tuned on (``blind/README.md``)."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ SETS = sorted((Path(__file__).parent / "blind").glob("*.csv"))
 def results() -> dict[str, Counter[str]]:
     counts: dict[str, Counter[str]] = {}
     for file in SETS:
-        given = read_answers(file)
-        assert all(one.expected is not None for one in given)
-        read = [reading(one.answer, ANSWERED, one.question.kind.value, one.question.id) for one in given]
+        rows = read_answers(file)
+        assert all(row.expected is not None for row in rows)
+        read = [reading(row.answer, ANSWERED, row.question.kind.value, row.question.id) for row in rows]
         counts[file.stem] = Counter(
-            beside(said, one.expected) for said, one in zip(read, given, strict=True) if one.expected is not None
+            beside(value, row.expected) for value, row in zip(read, rows, strict=True) if row.expected is not None
         )
     return counts
 

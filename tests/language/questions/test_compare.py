@@ -1,4 +1,4 @@
-"""How two typed answers differ: examples of the slides, and laws that hold for all values."""
+"""Comparison of two typed answers: examples of the slides, and laws that hold for all values."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from medtest.language.questions.expectations import cells_of
 from medtest.language.questions.questions import official
 from medtest.language.questions.values import Kind
 
-QUESTIONS = {one.name: one for one in official()}
+QUESTIONS = {question.name: question for question in official()}
 
 
 def changed(name: str, answer: str, other: str, **settings: int) -> str:
     question = QUESTIONS[name]
-    found = compare(question.parse(answer), question.parse(other), **settings)
-    return "-" if found is None else f"{found.change.value} {'hit' if found.any_hit else 'miss'}"
+    difference = compare(question.parse(answer), question.parse(other), **settings)
+    return "-" if difference is None else f"{difference.change.value} {'hit' if difference.any_hit else 'miss'}"
 
 
 @pytest.mark.parametrize(
-    ("name", "answer", "other", "said"),
+    ("name", "answer", "other", "expected"),
     [
         ("size", ">10mm", ">20mm", "weaker hit"),
         ("size", ">20mm", ">10mm", "stronger hit"),
@@ -56,15 +56,15 @@ def changed(name: str, answer: str, other: str, **settings: int) -> str:
         ("procedure", "EGD", "gastroscopy", "same hit"),
     ],
 )
-def test_answers_of_the_slides_and_their_like(name: str, answer: str, other: str, said: str) -> None:
-    assert changed(name, answer, other) == said
+def test_answers_of_the_slides_and_similar_answers(name: str, answer: str, other: str, expected: str) -> None:
+    assert changed(name, answer, other) == expected
 
 
 def test_places_may_be_near() -> None:
     question = QUESTIONS["abnormality_place"]
-    found = compare(question.parse("center-left"), question.parse("upper-right"))
-    assert found is not None
-    assert (found.distance, found.any_hit) == (2, False)
+    difference = compare(question.parse("center-left"), question.parse("upper-right"))
+    assert difference is not None
+    assert (difference.distance, difference.any_hit) == (2, False)
     assert changed("abnormality_place", "center-left", "upper-left", tolerance=1) == "same hit"
     assert changed("abnormality_place", "center-left", "upper-left") == "flip miss"
 
@@ -77,10 +77,10 @@ def test_a_king_walks_the_grid() -> None:
 
 @given(st.integers(0, 30), st.integers(0, 30), st.integers(0, 30), st.integers(0, 30))
 def test_counts_flip_where_no_whole_number_is_common(low: int, more: int, low_2: int, more_2: int) -> None:
-    one, two = f"{low}-{low + more}" if more else str(low), f"{low_2}-{low_2 + more_2}" if more_2 else str(low_2)
+    answer, other = f"{low}-{low + more}" if more else str(low), f"{low_2}-{low_2 + more_2}" if more_2 else str(low_2)
     first, second = set(range(low, low + more + 1)), set(range(low_2, low_2 + more_2 + 1))
-    found = compare(QUESTIONS["polyps"].parse(one), QUESTIONS["polyps"].parse(two))
-    assert found is not None
+    difference = compare(QUESTIONS["polyps"].parse(answer), QUESTIONS["polyps"].parse(other))
+    assert difference is not None
     expected = Change.OVERLAP
     if first == second:
         expected = Change.SAME
@@ -90,21 +90,21 @@ def test_counts_flip_where_no_whole_number_is_common(low: int, more: int, low_2:
         expected = Change.STRONGER
     elif second < first:
         expected = Change.WEAKER
-    assert found.change == expected
-    assert found.any_hit == bool(first & second)
+    assert difference.change == expected
+    assert difference.any_hit == bool(first & second)
 
 
 @given(st.sets(st.sampled_from(CELLS), min_size=1), st.sets(st.sampled_from(CELLS), min_size=1))
-def test_sets_are_compared_as_sets(one: set[str], two: set[str]) -> None:
+def test_sets_are_compared_as_sets(cells: set[str], other: set[str]) -> None:
     question = QUESTIONS["landmark_place"]
-    found = compare(question.parse(", ".join(one)), question.parse(", ".join(two)))
-    assert found is not None
-    assert (found.any_hit, found.exact) == (bool(one & two), one == two)
-    assert found.jaccard == pytest.approx(len(one & two) / len(one | two))
-    assert (found.distance == 0) == found.any_hit
+    difference = compare(question.parse(", ".join(cells)), question.parse(", ".join(other)))
+    assert difference is not None
+    assert (difference.any_hit, difference.exact) == (bool(cells & other), cells == other)
+    assert difference.jaccard == pytest.approx(len(cells & other) / len(cells | other))
+    assert (difference.distance == 0) == difference.any_hit
 
 
-def test_a_region_lies_in_its_cells() -> None:
+def test_cells_of_a_region() -> None:
     mask = np.zeros((90, 120), bool)
     assert cells_of(mask) == frozenset()
     mask[60:90, 80:120] = True
@@ -117,14 +117,14 @@ def test_a_region_lies_in_its_cells() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "true", "hit"),
+    ("answer", "true", "hit"),
     [
         ("The image shows an opacity in the right lung.", "in the liver", False),
         ("It is in the left lobe.", "left lobe", True),
         ("in the", "in the", True),
     ],
 )
-def test_free_answers_hit_by_words_that_say_something(said: str, true: str, hit: bool) -> None:
-    found = compare(parse(said, Kind.TEXT), parse(true, Kind.TEXT))
-    assert found is not None
-    assert found.any_hit is hit
+def test_free_answers_hit_by_words_that_say_something(answer: str, true: str, hit: bool) -> None:
+    difference = compare(parse(answer, Kind.TEXT), parse(true, Kind.TEXT))
+    assert difference is not None
+    assert difference.any_hit is hit

@@ -1,4 +1,4 @@
-"""Plain answers between the prefixes and suffixes of assistants: neither changes what they say."""
+"""Plain answers between prefixes and suffixes of assistants, which do not change the value."""
 
 from __future__ import annotations
 
@@ -88,8 +88,8 @@ PLAIN = (
 )
 
 
-def _says(item: int, text: str) -> str:
-    return str(next(one for one in official() if one.id == item).parse(text))
+def _value(item: int, text: str) -> str:
+    return str(next(question for question in official() if question.id == item).parse(text))
 
 
 @pytest.mark.parametrize(("item", "answer", "value"), PLAIN)
@@ -98,12 +98,12 @@ def test_a_disclaimer_before_or_behind_an_answer_changes_nothing(item: int, answ
     texts += [
         prefix + answer[0].lower() + answer[1:] for prefix in PREFIXES if prefix.endswith((", ", ": ", "; ", "but "))
     ]
-    assert {text: _says(item, text) for text in texts} == dict.fromkeys(texts, value)
+    assert {text: _value(item, text) for text in texts} == dict.fromkeys(texts, value)
 
 
 @pytest.mark.parametrize("text", [prefix.strip() for prefix in PREFIXES if "t provide" in prefix or "unable" in prefix])
 def test_a_disclaimer_alone_is_a_refusal(text: str) -> None:
-    assert _says(8, text.removesuffix(" but").rstrip(",") + ".") == "!refusal"
+    assert _value(8, text.removesuffix(" but").rstrip(",") + ".") == "!refusal"
 
 
 @pytest.mark.parametrize(
@@ -111,12 +111,14 @@ def test_a_disclaimer_alone_is_a_refusal(text: str) -> None:
 )
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_a_refusal_with_advice_is_a_refusal(answer: str, suffix: str) -> None:
-    assert {item: _says(item, answer + suffix) for item in range(18)} == dict.fromkeys(range(18), "!refusal")
+    assert {item: _value(item, answer + suffix) for item in range(18)} == dict.fromkeys(range(18), "!refusal")
 
 
 def test_only_the_part_that_says_nothing_is_set_aside() -> None:
     low = "there is a polyp, and i cannot say more. please consult a doctor; it is red."
     places, refused = unsaid(low)
-    said = "".join(" " if any(first <= at < last for first, last in places) else one for at, one in enumerate(low))
-    assert said.split() == ["there", "is", "a", "polyp", "it", "is", "red."]
+    rest = "".join(
+        " " if any(first <= at < last for first, last in places) else character for at, character in enumerate(low)
+    )
+    assert rest.split() == ["there", "is", "a", "polyp", "it", "is", "red."]
     assert refused

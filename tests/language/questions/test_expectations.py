@@ -23,18 +23,18 @@ def both(
     question = by_name(name)
     assert question is not None
     expected = expectation(default_matrix(), relation, question, effects=effects_of(relation))
-    said = question.parse(answer)
-    known = None if truth is None else question.parse(truth)
+    value = question.parse(answer)
+    true_value = None if truth is None else question.parse(truth)
     judged = [
-        judge_against_source(expected, said, question.parse(source), inserted=inserted),
-        judge_against_truth(expected, said, known, inserted=inserted),
+        judge_against_source(expected, value, question.parse(source), inserted=inserted),
+        judge_against_truth(expected, value, true_value, inserted=inserted),
     ]
-    assert all(one.reason in REASONS for one in judged)
-    return [f"{one.verdict.value} {one.reason}" for one in judged]
+    assert all(judgement.reason in REASONS for judgement in judged)
+    return [f"{judgement.verdict.value} {judgement.reason}" for judgement in judged]
 
 
 @pytest.mark.parametrize(
-    ("name", "relation", "answer", "source", "truth", "said"),
+    ("name", "relation", "answer", "source", "truth", "verdicts"),
     [
         ("polyps", "contrast", "1", "1", "2", ["PASS same", "FAIL wrong"]),
         ("polyps", "contrast", "2", "1", "2", ["FAIL flip", "PASS right"]),
@@ -55,12 +55,12 @@ def both(
         ("landmark_colour", "contrast", "Pink", "Not relevant", "Not relevant", ["FAIL flip", "FAIL wrong"]),
     ],
 )
-def test_verdicts(name: str, relation: str, answer: str, source: str, truth: str | None, said: list[str]) -> None:
-    assert both(name, relation, answer, source, truth) == said
+def test_verdicts(name: str, relation: str, answer: str, source: str, truth: str | None, verdicts: list[str]) -> None:
+    assert both(name, relation, answer, source, truth) == verdicts
 
 
 @pytest.mark.parametrize(
-    ("name", "answer", "source", "truth", "said"),
+    ("name", "answer", "source", "truth", "verdicts"),
     [
         ("instruments", "Biopsy forceps", "No", "No", ["PASS became", "PASS right"]),
         ("instruments", "Yes", "No", "No", ["PASS became", "PASS right"]),
@@ -78,9 +78,9 @@ def test_verdicts(name: str, relation: str, answer: str, source: str, truth: str
     ],
 )
 def test_an_inserted_instrument_has_to_be_seen(
-    name: str, answer: str, source: str, truth: str | None, said: list[str]
+    name: str, answer: str, source: str, truth: str | None, verdicts: list[str]
 ) -> None:
-    assert both(name, "instrument", answer, source, truth, FORCEPS) == said
+    assert both(name, "instrument", answer, source, truth, FORCEPS) == verdicts
 
 
 def test_without_knowing_what_was_inserted_nothing_is_judged() -> None:
@@ -96,12 +96,12 @@ SHIPPED = sorted(
 OF_RELATIONS = {
     **dict.fromkeys(("contrast", "saturation", "corruption_brightness", "bias_field"), {"easy": "may change"}),
     **dict.fromkeys(("unchanged", "specularity", "measured", "lesion_swapped"), {}),
-    "image_removed": {one.name: "must change" for one in official()},
-    "false_premise": {one.name: "must deny" for one in official()},
+    "image_removed": {question.name: "must change" for question in official()},
+    "false_premise": {question.name: "must deny" for question in official()},
     **dict.fromkeys(
         ("lesion_erased", "tissue_erased"),
         {
-            **{one.name: "must change" for one in official()},
+            **{question.name: "must change" for question in official()},
             **dict.fromkeys(("procedure", "easy", "all_removed"), "may change"),
         },
     ),
@@ -143,26 +143,26 @@ OF_RELATIONS = {
 
 @pytest.mark.parametrize("relation", SHIPPED)
 def test_what_the_relations_that_ship_may_do_to_answers(relation: str) -> None:
-    wanted = OF_RELATIONS.get(relation, {"easy": "may change"})
-    rules = {one.name: rule(default_matrix(), relation, one) for one in official()}
-    assert {name: found for name, found in rules.items() if found != "invariant"} == wanted
+    expected = OF_RELATIONS.get(relation, {"easy": "may change"})
+    rules = {question.name: rule(default_matrix(), relation, question) for question in official()}
+    assert {name: cell for name, cell in rules.items() if cell != "invariant"} == expected
     assert parts("relations")[relation].load().effects is not None
     assert effects_of(relation) <= set(default_matrix().shipped)
 
 
-def test_a_relation_of_a_stranger_is_judged_by_its_effects() -> None:
-    """A hue shift takes colours away as white balance does, whatever it is called; what nobody knows is not judged."""
+def test_a_third_party_relation_is_judged_by_its_effects() -> None:
+    """A hue shift takes colours away as white balance does, whatever its name; unknown effects are not judged."""
     plain = default_matrix()
     expected = {"abnormality_colour": "skip", "landmark_colour": "skip", "easy": "may change", "polyps": "invariant"}
-    for name, said in expected.items():
-        one = by_name(name)
-        assert one is not None
-        assert str(expectation(plain, "hue_shift", one, effects={"recolour"})) == said
-        assert str(expectation(plain, "sharpen", one, effects={"sharpen"})) == "may change"
-        gravest = "skip" if said == "skip" else "may change"
-        assert str(expectation(plain, "both", one, effects={"recolour", "sharpen"})) == gravest
+    for name, cell in expected.items():
+        question = by_name(name)
+        assert question is not None
+        assert str(expectation(plain, "hue_shift", question, effects={"recolour"})) == cell
+        assert str(expectation(plain, "sharpen", question, effects={"sharpen"})) == "may change"
+        gravest = "skip" if cell == "skip" else "may change"
+        assert str(expectation(plain, "both", question, effects={"recolour", "sharpen"})) == gravest
         own = overridden({"sharpen": {"all": "invariant"}})
-        assert str(expectation(own, "sharpen", one, effects={"sharpen"})) == "invariant"
+        assert str(expectation(own, "sharpen", question, effects={"sharpen"})) == "invariant"
 
 
 @pytest.mark.parametrize("text", ["invariant", "may change", "skip", "must become yes", "must become +inserted"])
@@ -187,7 +187,7 @@ def test_a_suite_may_override() -> None:
 
 
 @pytest.mark.parametrize(
-    ("overrides", "said"),
+    ("overrides", "message"),
     [
         ({"blood": {"abnormalitys": "skip"}}, "did you mean: abnormalities"),
         ({"blood": {"abnormality colour": "skip"}}, "did you mean: abnormality_colour"),
@@ -206,10 +206,10 @@ def test_a_suite_may_override() -> None:
         ([], "a mapping"),
     ],
 )
-def test_what_is_not_understood_is_one_message(overrides: object, said: str) -> None:
+def test_a_wrong_override_is_one_message(overrides: object, message: str) -> None:
     with pytest.raises(UserMistakes) as caught:
         overridden(overrides, "suites/mine.yaml")
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert "suites/mine.yaml" in str(caught.value)
 
 
@@ -218,13 +218,13 @@ SHARP = question_of("Is the picture sharp?", ("yes",))
 
 
 def rule(matrix: Matrix, relation: str, question: Question | str, relations: dict[str, str] | None = None) -> str:
-    one = by_name(question) if isinstance(question, str) else question
-    assert one is not None
+    resolved = by_name(question) if isinstance(question, str) else question
+    assert resolved is not None
     effects = effects_of((relations or {}).get(relation, relation))
-    return str(expectation(matrix, relation, one, effects=effects, relations=relations))
+    return str(expectation(matrix, relation, resolved, effects=effects, relations=relations))
 
 
-def test_questions_of_ones_own_go_by_name_and_by_type() -> None:
+def test_rules_for_own_questions_go_by_name_and_by_type() -> None:
     named = overridden({"blur": {ORGAN.name: "may change"}})
     assert ORGAN.name.startswith("q_")
     assert rule(named, "blur", ORGAN) == "may change"
@@ -237,22 +237,23 @@ def test_questions_of_ones_own_go_by_name_and_by_type() -> None:
     assert rule(typed, "blur", "polyps") == "invariant"
 
 
-def test_all_stands_for_questions_of_ones_own_too() -> None:
+def test_all_covers_own_questions_too() -> None:
     matrix = overridden({"mine": {"all": "skip", "all_text": "invariant", "polyps": "may change"}})
-    asked: list[Question | str] = ["polyps", "text", SHARP, ORGAN]
-    assert [rule(matrix, "mine", one) for one in asked] == ["may change", "skip", "skip", "invariant"]
+    questions: list[Question | str] = ["polyps", "text", SHARP, ORGAN]
+    assert [rule(matrix, "mine", question) for question in questions] == ["may change", "skip", "skip", "invariant"]
 
 
-def test_what_a_question_of_ones_own_must_become_is_judged() -> None:
+def test_must_become_is_judged_for_own_questions() -> None:
     expected = expectation(overridden({"blur": {ORGAN.name: "must become stomach"}}), "blur", ORGAN)
     judged = [
-        judge_against_source(expected, ORGAN.parse(one), ORGAN.parse("colon")) for one in ("The stomach.", "Colon")
+        judge_against_source(expected, ORGAN.parse(answer), ORGAN.parse("colon"))
+        for answer in ("The stomach.", "Colon")
     ]
-    assert [one.verdict for one in judged] == [Verdict.PASS, Verdict.FAIL]
+    assert [judgement.verdict for judgement in judged] == [Verdict.PASS, Verdict.FAIL]
 
 
 def test_an_id_that_is_the_name_of_another_part() -> None:
-    """A contrast that a suite calls "blood" has nothing of blood's, and what is said of it is not said of blood."""
+    """A contrast that a suite calls "blood" has no effect of blood; rules for it do not apply to the relation blood."""
     relations = {"blood": "contrast", "much_blood": "blood", "text": "text"}
     plain = default_matrix()
     assert rule(plain, "blood", "findings", relations) == "invariant"

@@ -14,13 +14,13 @@ from medtest.language.questions.values import Kind
 
 
 def test_ids_are_the_contests_and_the_order_the_slides() -> None:
-    assert [one.id for one in official()] == list(range(18))
+    assert [question.id for question in official()] == list(range(18))
     # Official ids in the order of the MedTest slides, read off both lists by hand.
     order = [12, 13, 14, 1, 7, 9, 8, 3, 4, 2, 5, 6, 16, 17, 0, 10, 15, 11]
-    assert [one.id for one in in_slide_order()] == order
-    assert [one.slide for one in in_slide_order()] == list(range(1, 19))
-    assert {one.id for one in official()} - {one.id for one in kept()} == {13, 2, 6, 15}
-    assert len({one.name for one in official()}) == 18
+    assert [question.id for question in in_slide_order()] == order
+    assert [question.slide for question in in_slide_order()] == list(range(1, 19))
+    assert {question.id for question in official()} - {question.id for question in kept()} == {13, 2, 6, 15}
+    assert len({question.name for question in official()}) == 18
 
 
 @pytest.mark.parametrize(
@@ -35,9 +35,9 @@ def test_ids_are_the_contests_and_the_order_the_slides() -> None:
     ],
 )
 def test_wordings_that_occur_are_known(text: str, item: int) -> None:
-    found = find(text)
-    assert found is not None
-    assert found.id == item
+    question = find(text)
+    assert question is not None
+    assert question.id == item
 
 
 def test_other_questions_get_a_kind_from_their_answers() -> None:
@@ -75,21 +75,21 @@ def _written(folder: Path, name: str, text: str) -> Path:
 
 
 def test_the_development_file_is_read_and_written(tmp_path: Path) -> None:
-    found = read(_written(tmp_path, "gt.json", json.dumps(DEVELOPMENT)))
-    assert [(one.image, one.question.id, one.answers) for one in found] == [
+    rows = read(_written(tmp_path, "gt.json", json.dumps(DEVELOPMENT)))
+    assert [(row.image, row.question.id, row.answers) for row in rows] == [
         ("cla820gl", 5, ("Red", "Pink")),
         ("cla820gl", 9, ("0",)),
     ]
-    again = read(_written(tmp_path, "again.json", to_development(found)))
-    assert again == found
+    again = read(_written(tmp_path, "again.json", to_development(rows)))
+    assert again == rows
 
 
-def test_the_submission_is_read_and_written_as_the_contest_checks_it(tmp_path: Path) -> None:
-    asked = [QuestionRow(image="a", question=one, answers=("No",)) for one in reversed(official())]
-    content = json.loads(to_submission(asked))
+def test_the_submission_is_read_and_written_in_the_contests_format(tmp_path: Path) -> None:
+    rows = [QuestionRow(image="a", question=question, answers=("No",)) for question in reversed(official())]
+    content = json.loads(to_submission(rows))
     assert [entry["QuestionID"] for entry in content["a"]] == list(range(18))
     assert all(set(entry) == {"QuestionID", "Question", "Answer"} for entry in content["a"])
-    assert {one.question.id for one in read(_written(tmp_path, "s.json", json.dumps(content)))} == set(range(18))
+    assert {row.question.id for row in read(_written(tmp_path, "s.json", json.dumps(content)))} == set(range(18))
     assert read(_written(tmp_path, "t.json", json.dumps(SUBMISSION)))[0].answers == ("0",)
 
 
@@ -98,22 +98,22 @@ def test_kvasir_vqa_rows_of_one_question_are_put_together(tmp_path: Path) -> Non
         "source,question,answer,img_id\nk,Are there any abnormalities in the image? Check all that are present.,{},x1\n"
     )
     text = rows.format("polyp") + rows.format("oesophagitis").split("\n", 1)[1]
-    (found,) = read(_written(tmp_path, "metadata.csv", text))
-    assert (found.image, found.question.id, found.answers) == ("x1", 12, ("polyp", "oesophagitis"))
+    (row,) = read(_written(tmp_path, "metadata.csv", text))
+    assert (row.image, row.question.id, row.answers) == ("x1", 12, ("polyp", "oesophagitis"))
     lines = '{"img_id": "x1", "question": "Is there text?", "answer": "yes"}\n' * 2
-    (found,) = read(_written(tmp_path, "k.jsonl", lines))
-    assert (found.question.id, found.answers) == (4, ("yes",))
+    (row,) = read(_written(tmp_path, "k.jsonl", lines))
+    assert (row.question.id, row.answers) == (4, ("yes",))
 
 
 def test_vqa_rad_and_tables_without_answers(tmp_path: Path) -> None:
-    (found,) = read(_written(tmp_path, "rad.json", json.dumps(RAD)))
-    assert (found.image, found.question.kind, found.answers) == ("synpic1.jpg", Kind.YES_NO, ("Yes",))
-    (found,) = read(_written(tmp_path, "q.csv", "Image;Question\na/b.png;Is there text?\n"))
-    assert (found.image, found.question.id, found.answers) == ("a/b.png", 4, ())
+    (row,) = read(_written(tmp_path, "rad.json", json.dumps(RAD)))
+    assert (row.image, row.question.kind, row.answers) == ("synpic1.jpg", Kind.YES_NO, ("Yes",))
+    (row,) = read(_written(tmp_path, "q.csv", "Image;Question\na/b.png;Is there text?\n"))
+    assert (row.image, row.question.id, row.answers) == ("a/b.png", 4, ())
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "said"),
+    ("name", "text", "message"),
     [
         ("a.csv", "image,frage\nx,y\n", "columns.question"),
         ("a.csv", "image,question\n../x.png,Is there text?\n", "below the image folder"),
@@ -132,10 +132,10 @@ def test_vqa_rad_and_tables_without_answers(tmp_path: Path) -> None:
         ("a.json", "", "empty"),
     ],
 )
-def test_a_wrong_file_is_one_message(tmp_path: Path, name: str, text: str, said: str) -> None:
+def test_a_wrong_file_is_one_message(tmp_path: Path, name: str, text: str, message: str) -> None:
     with pytest.raises(UserMistakes) as caught:
         read(_written(tmp_path, name, text))
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_many_mistakes_are_counted_and_few_shown(tmp_path: Path) -> None:

@@ -11,19 +11,21 @@ from hypothesis import strategies as st
 from medtest.language.questions.answers.values.together import split
 from medtest.language.questions.questions import in_slide_order, official
 
-ANSWERS = {one.name: f"answer {one.id}" for one in official()}
+ANSWERS = {question.name: f"answer {question.id}" for question in official()}
 
 
 @pytest.mark.parametrize(
     "text",
     [
         json.dumps(ANSWERS),
-        "```json\n" + json.dumps({str(one.id): ANSWERS[one.name] for one in official()}) + "\n```",
-        json.dumps({"answers": {f"Q{one.id}": {"answer": ANSWERS[one.name]} for one in official()}}),
-        json.dumps([{"QuestionID": one.id, "Question": "?", "Answer": ANSWERS[one.name]} for one in official()]),
-        "\n".join(f"{one.id}. {ANSWERS[one.name]}" for one in official()),
-        "\n".join(f"- **{one.text}**: {ANSWERS[one.name]}" for one in official()),
-        "Here you are:\n\n" + "\n".join(f"{one.name}: {ANSWERS[one.name]}" for one in official()),
+        "```json\n" + json.dumps({str(question.id): ANSWERS[question.name] for question in official()}) + "\n```",
+        json.dumps({"answers": {f"Q{question.id}": {"answer": ANSWERS[question.name]} for question in official()}}),
+        json.dumps(
+            [{"QuestionID": question.id, "Question": "?", "Answer": ANSWERS[question.name]} for question in official()]
+        ),
+        "\n".join(f"{question.id}. {ANSWERS[question.name]}" for question in official()),
+        "\n".join(f"- **{question.text}**: {ANSWERS[question.name]}" for question in official()),
+        "Here you are:\n\n" + "\n".join(f"{question.name}: {ANSWERS[question.name]}" for question in official()),
     ],
 )
 def test_every_question_gets_its_own_answer(text: str) -> None:
@@ -31,12 +33,12 @@ def test_every_question_gets_its_own_answer(text: str) -> None:
 
 
 def test_a_numbered_list_goes_by_the_order_asked() -> None:
-    asked = in_slide_order()
-    text = "\n".join(f"{place}) {ANSWERS[one.name]}" for place, one in enumerate(asked, start=1))
-    assert split(text, asked, numbered_from=1) == ANSWERS
+    questions = in_slide_order()
+    text = "\n".join(f"{place}) {ANSWERS[question.name]}" for place, question in enumerate(questions, start=1))
+    assert split(text, questions, numbered_from=1) == ANSWERS
 
 
-def test_what_is_missing_stays_away() -> None:
+def test_missing_answers_are_left_out() -> None:
     assert split('{"polyps": null, "text": "No", "foo": 1}', official()) == {"text": "No"}
     assert split('{"polyps": [], "text": true}', official()) == {"polyps": "none", "text": "yes"}
     assert split("I'm sorry, I can't help with that.", official()) == {}

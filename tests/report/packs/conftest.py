@@ -1,4 +1,4 @@
-"""A small suite's pack, and a finished run of it by a function of this program."""
+"""Fixtures: a small suite's pack, and a finished run of that suite by a Python function."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import medtest
 
 @pytest.fixture(scope="session")
 def small_pack(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A pack of the small suite."""
+    """Pack the small suite."""
     return packed(tmp_path_factory.mktemp("small") / "small.zip")
 
 
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> medtest.Result:
-    """A finished run."""
+    """Finish a run."""
     return medtest.run(
         "polyp_seg",
         reddish,

@@ -1,4 +1,4 @@
-"""A small suite's pack, packs as somebody else might make them, and a system that is quick."""
+"""A small suite's pack, packs with changed content, and a quick system."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def unpacked(file: Path, to: Path) -> Path:
 
 def checked(*tokens: str | Path) -> ExitCode:
     """Check as the command does."""
-    named = [str(one) for one in tokens if "=" not in str(one) or isinstance(one, Path)]
-    overrides: Sequence[str] = [str(one) for one in tokens if str(one) not in named]
+    named = [str(token) for token in tokens if "=" not in str(token) or isinstance(token, Path)]
+    overrides: Sequence[str] = [str(token) for token in tokens if str(token) not in named]
     return check_packs(named, overrides, config_dirs=[], console=console())
 
 
 def rewritten(file: Path, to: Path, change: Callable[[dict[str, bytes]], None]) -> Path:
-    """Write a pack anew with other content, as somebody would who knows how packs are made."""
+    """Write a pack again with changed content, as someone could who knows the format."""
     with zipfile.ZipFile(file) as archive:
         files = {name: archive.read(name) for name in archive.namelist()}
     change(files)

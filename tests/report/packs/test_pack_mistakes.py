@@ -1,4 +1,4 @@
-"""Packs and commands on them that are wrong: one message, nothing half written, nothing run."""
+"""Mistakes in packs and in commands on them: one message, nothing half written, nothing run."""
 
 from __future__ import annotations
 
@@ -75,14 +75,14 @@ def test_each_mistake_has_one_message(
         "foreign": rewritten(small_pack, tmp_path / "foreign.zip", foreign),
     }
     before = sorted(tmp_path.rglob("*"))
-    said, code = "", 0
+    output, code = "", 0
     try:
         code = run_app([token.format(**names) for token in tokens])
     except MedtestError as error:
-        said, code = str(error), int(error.exit_code)
-    said += "".join(capsys.readouterr())
+        output, code = str(error), int(error.exit_code)
+    output += "".join(capsys.readouterr())
     assert code == ExitCode.MISTAKE
-    assert words in said
+    assert words in output
     assert sorted(tmp_path.rglob("*")) == before  # nothing half-written is left
 
 
@@ -140,7 +140,7 @@ def test_where_a_disk_is_full_nothing_half_written_is_left(small_pack: Path, tmp
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_strangers_say_does_not_command_the_terminal(
+def test_texts_of_a_pack_do_not_control_the_terminal(
     small_pack: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def coloured(files: dict[str, bytes]) -> None:
@@ -152,9 +152,9 @@ def test_what_strangers_say_does_not_command_the_terminal(
     file = rewritten(small_pack, tmp_path / "p.zip", coloured)
     checked(file)
     unpacked(file, tmp_path / "other")
-    said = capsys.readouterr().out
-    assert "[2J1.0" in said
-    assert all(sign.isprintable() or sign == "\n" for sign in said)
+    output = capsys.readouterr().out
+    assert "[2J1.0" in output
+    assert all(sign.isprintable() or sign == "\n" for sign in output)
 
 
 def test_a_part_of_another_revision_is_named(
@@ -167,8 +167,8 @@ def test_a_part_of_another_revision_is_named(
         resealed(files, of_suite=facts)
 
     assert checked(rewritten(small_pack, tmp_path / "p.zip", older)) == ExitCode.GATE_FAILED
-    said = capsys.readouterr().out
-    assert "suite      different, matters" in said and "relations.blur 3 → 2" in said and "oracles.masks" in said
+    output = capsys.readouterr().out
+    assert "suite      different, matters" in output and "relations.blur 3 → 2" in output and "oracles.masks" in output
 
 
 def test_a_pack_packed_again_by_another_tool_is_read(small_pack: Path, tmp_path: Path) -> None:
@@ -181,10 +181,10 @@ def test_a_pack_packed_again_by_another_tool_is_read(small_pack: Path, tmp_path:
         assert (tmp_path / "third" / "seeds.csv").read_bytes() == (folder / "seeds.csv").read_bytes()
 
 
-def test_a_suite_that_says_what_no_suite_may_is_refused_when_it_is_used(
+def test_a_suite_with_forbidden_settings_is_refused_when_it_is_used(
     small_pack: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A pack is no way round what suites may not say: commands, addresses, paths."""
+    """A pack cannot bring what suites may not contain: commands, addresses, paths."""
 
     def harm(files: dict[str, bytes]) -> None:
         suite = yaml.safe_load(files["suites/polyp_seg.yaml"])
@@ -248,8 +248,8 @@ def test_many_small_files_are_synced_once(small_pack: Path, tmp_path: Path, monk
     assert len(list((tmp_path / "new" / "data").iterdir())) == 300
 
 
-def test_what_a_killed_process_unpacked_is_not_taken_for_a_pack(small_pack: Path, tmp_path: Path) -> None:
-    """Until everything is on disk the folder has another name, which says so."""
+def test_what_a_killed_process_unpacked_is_not_mistaken_for_a_pack(small_pack: Path, tmp_path: Path) -> None:
+    """Until everything is on disk the folder has another name, which ends in .part."""
     program = (
         "import os, sys; from pathlib import Path; from medtest.report.packs.reading import unpack\n"
         "import medtest.report.packs.writing as w\n"
@@ -259,6 +259,6 @@ def test_what_a_killed_process_unpacked_is_not_taken_for_a_pack(small_pack: Path
     ended = subprocess.run([sys.executable, "-c", program, str(small_pack), str(tmp_path / "new")], check=False)
     assert ended.returncode == 9
     assert not (tmp_path / "new").exists()
-    (left,) = tmp_path.iterdir()
-    assert left.name.startswith(".new.") and left.name.endswith(".part")
+    (unfinished,) = tmp_path.iterdir()
+    assert unfinished.name.startswith(".new.") and unfinished.name.endswith(".part")
     unpack(small_pack, tmp_path / "new")  # the same command goes on

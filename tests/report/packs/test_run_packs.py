@@ -1,4 +1,4 @@
-"""A finished run is packed; on the other side its tables and report are made again, bit for bit."""
+"""Packs of finished runs: after unpacking, tables and report are made again, bit for bit."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def folder_of(result: medtest.Result) -> Path:
 
 
 def made_in(folder: Path) -> dict[str, str]:
-    """Return what tables and reports of a run's folder hash to."""
+    """Return the hashes of tables and reports in a run's folder."""
     paths = [*folder.rglob("tables/*"), *folder.rglob("report.html")]
     return {path.relative_to(folder).as_posix(): file_sha256(path) for path in paths}
 
@@ -53,8 +53,8 @@ def test_tables_and_report_are_made_again_bit_for_bit(
     assert len(made_in(run)) > 8
     capsys.readouterr()
     assert checked(run_pack) == ExitCode.OK
-    said = capsys.readouterr().out
-    assert "are identical" in said and "report     same" in said
+    output = capsys.readouterr().out
+    assert "are identical" in output and "report     same" in output
     assert checked(folder) == ExitCode.OK  # after its tables were made
 
 
@@ -88,7 +88,7 @@ def test_without_pictures_the_report_is_that_of_none(
 
 
 def test_a_suite_that_shows_no_images_sends_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Strips that lie in the folder, for whatever reason, stay where they are."""
+    """Strips that happen to be in the folder stay there."""
     result = medtest.run(
         "polyp_seg",
         reddish,
@@ -135,9 +135,9 @@ def test_other_figures_and_other_digits_are_told_apart(
         lambda files: table(files, "efr.csv", number.encode(), repr(float(number) * (1 + 1e-14)).encode()),
     )
     assert checked(digits) == ExitCode.OK
-    said = capsys.readouterr().out
-    assert "tables     different, does not matter" in said and "last digits only: tables/efr.csv" in said
-    assert "pandas 2.2.0 →" in said and "does not matter" in said
+    output = capsys.readouterr().out
+    assert "tables     different, does not matter" in output and "last digits only: tables/efr.csv" in output
+    assert "pandas 2.2.0 →" in output and "does not matter" in output
     figures = rewritten(
         run_pack,
         tmp_path / "figures.zip",
@@ -160,7 +160,7 @@ def dark(image: Image) -> dict[str, float]:
 
 
 @pytest.mark.slow
-def test_a_run_that_is_relative_to_another_takes_it_along(tmp_path: Path) -> None:
+def test_a_pack_includes_the_run_that_it_is_relative_to(tmp_path: Path) -> None:
     """Flips of a classifier are relative to another's, whose records its tables need."""
     result = medtest.run(
         "robust_benchmark_melanoma_levels",
@@ -188,9 +188,7 @@ def test_a_run_that_is_relative_to_another_takes_it_along(tmp_path: Path) -> Non
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_pictures_that_systems_drew_travel_when_they_are_asked_for(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_drawn_pictures_travel_on_request(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A run of prompts: one of its tables rests on what was drawn."""
     result = medtest.run("t2i", limit=1, track=False, workers=1, home=tmp_path / "home", relations=["ss"])
     folder = folder_of(result)
@@ -200,8 +198,8 @@ def test_pictures_that_systems_drew_travel_when_they_are_asked_for(
     assert list(run.glob("pictures/images/*/*.png"))
     shutil.rmtree(run / "tables")
     remake_tables(run, console=console())
-    mine, theirs = made_in(run), made_in(folder)
-    assert [name for name in theirs if mine.get(name) != theirs[name]] in ([], ["report.html"])  # notices of the run
+    own, original = made_in(run), made_in(folder)
+    assert [name for name in original if own.get(name) != original[name]] in ([], ["report.html"])  # notices of the run
     capsys.readouterr()
     file = packed(tmp_path / "q.zip", f"run={folder}")
     assert "tables/fidelity.csv. They need pictures" in capsys.readouterr().out
@@ -227,7 +225,7 @@ def test_views_travel_and_are_made_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("key", ["reference", "folder"])
-def test_a_pack_that_points_out_of_itself_is_refused(run_pack: Path, tmp_path: Path, key: str) -> None:
+def test_a_pack_with_paths_outside_it_is_refused(run_pack: Path, tmp_path: Path, key: str) -> None:
     def out(files: dict[str, bytes]) -> None:
         (name,) = [name for name in files if name.endswith("/run.json")]
         if key == "reference":
@@ -239,9 +237,9 @@ def test_a_pack_that_points_out_of_itself_is_refused(run_pack: Path, tmp_path: P
 
     file = rewritten(run_pack, tmp_path / "p.zip", out)
     shutil.unpack_archive(file, tmp_path / "by_hand")  # another tool looks at nothing
-    for given in (file, tmp_path / "by_hand"):
+    for pack in (file, tmp_path / "by_hand"):
         with pytest.raises(UserMistakes, match="not in the pack|no run.json of its run"):
-            checked(given)
+            checked(pack)
 
 
 def test_records_that_were_changed_are_refused(run_pack: Path, tmp_path: Path) -> None:

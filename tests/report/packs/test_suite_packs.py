@@ -1,4 +1,4 @@
-"""A suite is packed, travels, and is checked and run on the other side."""
+"""Packs of suites: packed, moved, checked and run on another machine."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ def pictures(folder: Path, count: int = 3) -> Path:
     for kind in ("images", "masks"):
         (folder / kind).mkdir(parents=True)
     for index in range(count):
-        made = make_colon(np.random.default_rng(index), size=(200, 240), polyps=1)
+        phantom = make_colon(np.random.default_rng(index), size=(200, 240), polyps=1)
         exif = Image.Exif()
         exif[0x013B] = "Jane Doe"
-        Image.fromarray(made.image).save(folder / "images" / f"case {index}.jpg", exif=exif)
-        Image.fromarray(made.mask.astype(np.uint8) * 255).save(folder / "masks" / f"case {index}.png")
+        Image.fromarray(phantom.image).save(folder / "images" / f"case {index}.jpg", exif=exif)
+        Image.fromarray(phantom.mask.astype(np.uint8) * 255).save(folder / "masks" / f"case {index}.png")
     return folder
 
 
@@ -94,8 +94,8 @@ def test_hashes_are_those_of_records(small_pack: Path, tmp_path: Path) -> None:
     with zipfile.ZipFile(small_pack) as archive:
         seeds = pd.read_csv(io.BytesIO(archive.read("seeds.csv")))
         cases = pd.read_csv(io.BytesIO(archive.read("followups.csv")))
-    ours = dict(zip(seeds["seed_id"], seeds["image_sha256"], strict=True))
-    assert ours == dict(zip(records["seed_id"], records["source_sha256"], strict=True))
+    own = dict(zip(seeds["seed_id"], seeds["image_sha256"], strict=True))
+    assert own == dict(zip(records["seed_id"], records["source_sha256"], strict=True))
     keys = ["seed_id", "relation", "severity", "followup_sha256"]
     both = cases[cases["relation"] == "blur"][keys].merge(records[keys], on=keys)
     assert len(both) == 5
@@ -105,9 +105,9 @@ def test_hashes_are_those_of_records(small_pack: Path, tmp_path: Path) -> None:
 def test_the_unpacked_suite_is_the_run_that_was_packed(small_pack: Path, tmp_path: Path) -> None:
     """Its digest, and so its folder, is that of the suite as it was typed where it was packed."""
     folder = unpacked(small_pack, tmp_path / "received")
-    here = load_suite(folder / "suites" / "polyp_seg.yaml")
-    there = load_suite("polyp_seg", SMALL[1:])
-    assert here.composed == there.composed
+    unpacked_suite = load_suite(folder / "suites" / "polyp_seg.yaml")
+    typed_suite = load_suite("polyp_seg", SMALL[1:])
+    assert unpacked_suite.composed == typed_suite.composed
     with zipfile.ZipFile(small_pack) as archive:
         head = json.loads(archive.read("pack.json"))
     from medtest.suite.digest import digest_of
@@ -119,7 +119,7 @@ def test_the_unpacked_suite_is_the_run_that_was_packed(small_pack: Path, tmp_pat
     assert run.name == digest_of(head["of_suite"]["systems"]["pranet"])
 
 
-def test_what_a_suite_extends_and_leaves_out_travels(tmp_path: Path) -> None:
+def test_extended_suites_and_excluded_cases_travel(tmp_path: Path) -> None:
     sha = "ab" * 32
     (tmp_path / "suites").mkdir()
     (tmp_path / "suites" / "flagged.csv").write_text(f"relation,followup_sha256\nblur,{sha}\n", encoding="utf-8")
@@ -133,9 +133,9 @@ def test_what_a_suite_extends_and_leaves_out_travels(tmp_path: Path) -> None:
     folder = unpacked(file, tmp_path / "other")
     names = {path.relative_to(folder).as_posix() for path in folder.rglob("*.*")}
     assert {f"as_written/{name}.yaml" for name in ("mine", "base", "polyp_seg")} <= names
-    there = load_suite(folder / "suites" / "mine.yaml")
-    assert there.exclude is not None and there.exclude.cases == {("blur", sha)}
-    assert (there.version, [plan.id for plan in there.relations]) == ("3", ["unchanged", "blur"])
+    loaded = load_suite(folder / "suites" / "mine.yaml")
+    assert loaded.exclude is not None and loaded.exclude.cases == {("blur", sha)}
+    assert (loaded.version, [plan.id for plan in loaded.relations]) == ("3", ["unchanged", "blur"])
     assert checked(folder) == ExitCode.OK
 
 
@@ -144,14 +144,14 @@ def test_what_a_suite_extends_and_leaves_out_travels(tmp_path: Path) -> None:
 
 def test_the_same_machine_finds_everything_the_same(small_pack: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert checked(small_pack) == ExitCode.OK
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
     for line in (
         "suite      same",
         "data       same: 3 of 3",
         "16 of 16 compared follow-ups",
         "systems    same",
     ):
-        assert line in said
+        assert line in output
 
 
 def test_another_library_does_not_matter_where_bits_are_the_same(
@@ -162,12 +162,12 @@ def test_another_library_does_not_matter_where_bits_are_the_same(
         resealed(files, versions={**versions, "opencv-python": "4.12.0.1", "rich": "1.0", "torch": "2.0.1"})
 
     assert checked(rewritten(small_pack, tmp_path / "p.zip", older)) == ExitCode.OK
-    said = capsys.readouterr().out
-    assert "versions   not compared: 3 of" in said
-    assert "pixels: opencv-python 4.12.0.1 →" in said
-    assert "the compared content is the same" in said
-    assert "answers may differ in the last digits" in said
-    assert "1 without effect on results: rich 1.0 →" in said
+    output = capsys.readouterr().out
+    assert "versions   not compared: 3 of" in output
+    assert "pixels: opencv-python 4.12.0.1 →" in output
+    assert "the compared content is the same" in output
+    assert "answers may differ in the last digits" in output
+    assert "1 without effect on results: rich 1.0 →" in output
 
 
 def test_other_bits_matter_and_their_relation_is_named(
@@ -182,10 +182,10 @@ def test_other_bits_matter_and_their_relation_is_named(
         resealed(files, versions={**versions, "numpy": "2.0.0"})
 
     assert checked(rewritten(small_pack, tmp_path / "p.zip", other)) == ExitCode.GATE_FAILED
-    said = capsys.readouterr().out
-    assert "different: blur (1 of 5); their figures" in said
-    assert "identical:" in said
-    assert "numpy 2.0.0 →" in said and "possible cause" in said
+    output = capsys.readouterr().out
+    assert "different: blur (1 of 5); their figures" in output
+    assert "identical:" in output
+    assert "numpy 2.0.0 →" in output and "possible cause" in output
 
 
 @pytest.mark.slow
@@ -207,12 +207,12 @@ def test_each_seed_is_the_same_changed_missing_or_new(
         (other / kind / f"case 2.{ending}").rename(other / kind / f"case 9.{ending}")
     capsys.readouterr()
     assert checked(file, f"data={other}") == ExitCode.GATE_FAILED
-    said = capsys.readouterr().out
-    assert "data       different, matters: 1 of 4 seeds" in said
-    assert "1 changed (different pixels): " in said, said
-    assert "1 changed (same pixels, different" in said
-    assert "1 missing (not here)" in said and "1 new (not in the pack)" in said
-    assert "are identical" in said and "not compared: their seeds differ here" in said
+    output = capsys.readouterr().out
+    assert "data       different, matters: 1 of 4 seeds" in output
+    assert "1 changed (different pixels): " in output, output
+    assert "1 changed (same pixels, different" in output
+    assert "1 missing (not here)" in output and "1 new (not in the pack)" in output
+    assert "are identical" in output and "not compared: their seeds differ here" in output
 
 
 @pytest.mark.skipif(os.name == "nt", reason="links need rights that not every user of Windows has")
@@ -220,20 +220,20 @@ def test_data_of_a_pack_do_not_lead_out_of_it(tmp_path: Path) -> None:
     """The user's own folder is trusted, that of a pack which came as a folder is not."""
     data, suite = pictures(tmp_path / "data", 2), team(tmp_path / "suites")
     file = packed(tmp_path / "p.zip", f"suite={suite}", f"data={data}", "images=true")
-    for what in ("file", "further file", "folder"):
-        (tmp_path / what).mkdir()
-        images = unpacked(file, tmp_path / what / "pack") / "data" / "images"
-        outside = tmp_path / what / "secret"
-        if what == "folder":
+    for kind in ("file", "further file", "folder"):
+        (tmp_path / kind).mkdir()
+        images = unpacked(file, tmp_path / kind / "pack") / "data" / "images"
+        outside = tmp_path / kind / "secret"
+        if kind == "folder":
             images.rename(outside)
             images.symlink_to(outside)
-        elif what == "file":
+        elif kind == "file":
             (images / "case 0.png").rename(outside)
             (images / "case 0.png").symlink_to(outside)
         else:
             (images / "case 9.png").symlink_to(data / "images" / "case 0.jpg")
         with pytest.raises(UserMistakes, match="a link, data/images") as caught:
-            checked(tmp_path / what / "pack")
+            checked(tmp_path / kind / "pack")
         assert "secret" not in str(caught.value)
 
 
@@ -247,13 +247,13 @@ def test_files_of_other_kinds_with_the_same_pixels_are_the_same_data(
         path.unlink()
     capsys.readouterr()
     assert checked(file, f"data={data}") == ExitCode.OK
-    said = capsys.readouterr().out
-    assert "data       same" in said
-    assert "the seed files differ, but their pixels are the same" in said
+    output = capsys.readouterr().out
+    assert "data       same" in output
+    assert "the seed files differ, but their pixels are the same" in output
 
 
 @pytest.mark.slow
-def test_images_travel_when_asked_for_without_what_their_files_say(
+def test_images_travel_on_request_without_the_metadata_of_their_files(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data, suite = pictures(tmp_path / "data"), team(tmp_path / "suites")
@@ -294,10 +294,10 @@ def test_images_in_a_folder_for_each_class_travel_with_their_classes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for index in range(8):
-        made = skin.make(index, 1, size=128)
-        folder = tmp_path / "data" / made.labels[0]
+        phantom = skin.make(index, 1, size=128)
+        folder = tmp_path / "data" / phantom.labels[0]
         folder.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(made.image).save(folder / f"{index}.jpg")
+        Image.fromarray(phantom.image).save(folder / f"{index}.jpg")
     assert len(list((tmp_path / "data").iterdir())) == 2
     data = f"data={tmp_path / 'data'}"
     file = packed(tmp_path / "p.zip", "suite=skin_folder", data, "images=true", "relations=[corruption_rotate]")
@@ -331,12 +331,12 @@ def test_hashed_ids_stay_hashed_and_seeds_are_found_by_their_pixels(
     monkeypatch.setenv("MEDTEST_HASH_KEY_FILE", str(tmp_path / "two.key"))
     capsys.readouterr()
     checked(file, f"data={data}")
-    said = capsys.readouterr().out
-    assert "data       same: 3 of 3" in said and "4 of 4 compared follow-ups" in said
+    output = capsys.readouterr().out
+    assert "data       same: 3 of 3" in output and "4 of 4 compared follow-ups" in output
 
 
 @pytest.mark.slow
-def test_code_of_ones_own_stays_and_is_typed_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_users_own_code_stays_and_is_typed_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "ours.py").write_text("def net(image):\n    return image[..., 0] / 255\n", encoding="utf-8")
     (tmp_path / "theirs.py").write_text("def net(image):\n    return image[..., 1] / 255\n", encoding="utf-8")
     typed = ["model=callable", f"target={tmp_path}/ours.py:net"]
@@ -344,13 +344,13 @@ def test_code_of_ones_own_stays_and_is_typed_again(tmp_path: Path, capsys: pytes
     assert "addresses or code: systems.callable.target" in capsys.readouterr().out
     with zipfile.ZipFile(file) as archive:
         assert not any(b"ours.py" in archive.read(name) for name in archive.namelist())
-    for given, code, said in (
+    for overrides, code, message in (
         ([], ExitCode.OK, "systems    not compared: 0 of 1"),
         (typed, ExitCode.OK, "systems    same: 1 of 1"),
         ([typed[0], f"target={tmp_path}/theirs.py:net"], ExitCode.GATE_FAILED, "callable: different system (system."),
     ):
-        assert checked(file, *given) == code
-        assert said in capsys.readouterr().out
+        assert checked(file, *overrides) == code
+        assert message in capsys.readouterr().out
 
 
 @pytest.mark.slow
@@ -362,7 +362,7 @@ def test_a_limit_bounds_what_is_listed_and_checked(tmp_path: Path, capsys: pytes
     assert "data       same: 1 of 1" in capsys.readouterr().out
 
 
-def test_an_unpacked_file_that_was_changed_is_told(
+def test_an_unpacked_file_that_was_changed_is_reported(
     small_pack: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = unpacked(small_pack, tmp_path / "other")
@@ -371,12 +371,12 @@ def test_an_unpacked_file_that_was_changed_is_told(
     values["relations"]["blur"]["levels"]["5"]["noise"] = 9.5
     suite.write_text(yaml.safe_dump(values, sort_keys=False))
     assert checked(folder) == ExitCode.GATE_FAILED
-    said = capsys.readouterr().out
-    assert "files      different, matters: 1 changed since the pack was unpacked" in said
-    assert "different: blur (1 of 5)" in said
+    output = capsys.readouterr().out
+    assert "files      different, matters: 1 changed since the pack was unpacked" in output
+    assert "different: blur (1 of 5)" in output
 
 
-def test_a_lock_lists_what_medtest_rests_on_and_no_tools() -> None:
+def test_a_lock_lists_the_dependencies_and_no_tools() -> None:
     lock = lock_of()
     assert {"numpy", "opencv-python", "torch", "hydra-core", "pyarrow", "markupsafe"} <= lock.keys()
     assert not {"pytest", "ruff", "mypy"} & lock.keys()

@@ -1,4 +1,4 @@
-"""A relay before a real server: it counts requests, and tells a test when one arrives and when one was answered."""
+"""A relay before a real server: it counts requests and calls back when one arrives and when one was answered."""
 
 from __future__ import annotations
 

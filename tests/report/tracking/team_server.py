@@ -26,9 +26,9 @@ QUICK = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1"}
 
 
 def free_port():
-    with contextlib.closing(socket.socket()) as taken:
-        taken.bind(("127.0.0.1", 0))
-        return taken.getsockname()[1]
+    with contextlib.closing(socket.socket()) as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
 
 
 class TeamServer:
@@ -40,23 +40,23 @@ class TeamServer:
         return f"http://127.0.0.1:{self.port}"
 
     @property
-    def said(self):
-        """The file with what it prints."""
+    def log_file(self):
+        """The file that holds its output."""
         return self.folder.with_name("server.log")
 
     def start(self):
         command = [sys.executable, "-m", "medtest", "server", "--folder", str(self.folder), "--port", str(self.port)]
-        said = self.said
-        with said.open("wb") as log:
+        log_file = self.log_file
+        with log_file.open("wb") as log:
             self.process = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log, start_new_session=True)
         for _ in range(600):
             if self.process.poll() is not None:
                 break
-            if "MLflow for a team" in said.read_text():  # an answer alone may be one of the server before it
+            if "MLflow for a team" in log_file.read_text():  # an answer alone may be one of the server before it
                 urllib.request.urlopen(f"{self.uri}/health", timeout=60)  # noqa: S310 - loopback
                 return
             time.sleep(0.5)
-        pytest.fail(said.read_text())
+        pytest.fail(log_file.read_text())
 
     def kill(self):
         """End every process of the server at once, the database's too, as a power cut would."""
@@ -77,15 +77,15 @@ class TeamServer:
         }
 
     @contextlib.contextmanager
-    def client(self, **given):
-        """MLflow's own, with the admin's password."""
+    def client(self, **variables):
+        """Yield MLflow's client with the admin's password."""
         with pytest.MonkeyPatch.context() as patch:
-            for name, value in {**self.environment, **given}.items():
+            for name, value in {**self.environment, **variables}.items():
                 patch.setenv(name, value)
             yield MlflowClient(tracking_uri=self.uri)
 
     def runs(self, suite=SUITE):
-        """Every run of a suite's experiment by its kind: those that stand above, and the systems'."""
+        """Return every run of a suite's experiment by its kind: parents, and runs of systems."""
         with self.client() as client:
             number = client.get_experiment_by_name(suite).experiment_id
             runs = client.search_runs([number], max_results=100)
@@ -93,7 +93,7 @@ class TeamServer:
         return [run for run in runs if run not in below], below
 
     def content(self, run):
-        """What a run holds: points of each metric, and its files."""
+        """Return the points of each metric of a run, and its files."""
         with self.client() as client:
             points = {name: len(client.get_metric_history(run.info.run_id, name)) for name in run.data.metrics}
             files, folders = {}, [""]
@@ -115,14 +115,14 @@ def team_server() -> Iterator[TeamServer]:
         pytest.skip(str(error))
     with tempfile.TemporaryDirectory(prefix="mt-", dir=_open_folder()) as folder:
         Path(folder).chmod(0o755)
-        made = TeamServer(Path(folder) / "team")
-        made.start()
+        server = TeamServer(Path(folder) / "team")
+        server.start()
         try:
-            yield made
+            yield server
         finally:
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(made.process.pid, signal.SIGKILL)
-            made.process.wait()
+                os.killpg(server.process.pid, signal.SIGKILL)
+            server.process.wait()
 
 
 def _open_folder() -> str:

@@ -1,4 +1,4 @@
-"""The local store survives parallel starts, kills, half-made predecessors and a move."""
+"""The local store of MLflow: parallel starts, kills, half-made predecessors and a move."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from medtest.report.tracking import store_files
 ROOT = Path(__file__).parents[3]
 
 
-def test_the_newest_revision_is_the_one_that_mlflow_says(made):
+def test_the_newest_revision_is_the_one_that_mlflow_says(fresh_store):
     from mlflow.store.db import utils
 
     assert store_files.heads() == {utils._get_latest_schema_revision()}
-    assert store_files.is_current(made)
-    assert not list(made.parent.glob(".mlflow.db.draft*"))
+    assert store_files.is_current(fresh_store)
+    assert not list(fresh_store.parent.glob(".mlflow.db.draft*"))
 
 
 _START = """
@@ -124,7 +124,7 @@ def test_an_older_store_is_upgraded_and_keeps_its_runs(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_store_that_died_while_it_was_made_is_replaced(tmp_path):
+def test_a_store_whose_making_was_interrupted_is_replaced(tmp_path):
     database = tmp_path / "mlruns" / "mlflow.db"
     database.parent.mkdir()
     with closing(sqlite3.connect(database)) as connection:  # tables of the first step, no revision noted
@@ -171,10 +171,10 @@ def test_a_store_that_was_moved_takes_its_artifacts_along(home, tmp_path):
     assert store.get_experiment("1").artifact_location == (other / "mlruns" / "synthetic").resolve().as_uri()
 
 
-def test_artifacts_of_a_store_elsewhere_lie_under_home_and_not_in_the_working_directory(made, tmp_path, monkeypatch):
+def test_artifacts_of_another_store_are_below_home_and_not_in_the_working_directory(fresh_store, tmp_path, monkeypatch):
     (tmp_path / "cwd").mkdir()
     monkeypatch.chdir(tmp_path / "cwd")
-    shutil.copy2(made, tmp_path / "other.db")
+    shutil.copy2(fresh_store, tmp_path / "other.db")
     tracker = tracking.Tracker(tmp_path / "home", f"sqlite:///{tmp_path}/other.db")
     tracker.close(tracker.parent("synthetic", "run", {}))
     location = tracker.client.get_experiment_by_name("synthetic").artifact_location
@@ -190,7 +190,7 @@ def test_artifacts_of_a_store_elsewhere_lie_under_home_and_not_in_the_working_di
         ("nosuch://me:secret@lab.example/x", "nosuch://lab.example"),
     ],
 )
-def test_a_variable_that_names_a_store_which_fails_is_named(tmp_path, monkeypatch, uri, shown):
+def test_a_variable_with_a_failing_store_is_named(tmp_path, monkeypatch, uri, shown):
     monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
     if "nowhere" in uri:
@@ -199,7 +199,7 @@ def test_a_variable_that_names_a_store_which_fails_is_named(tmp_path, monkeypatc
         monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{blocked}/at/other.db")
     with pytest.raises(NotTracked) as caught:
         tracking.Tracker(tmp_path)
-    said = str(caught.value)
-    assert "MLFLOW_TRACKING_URI" in said
-    assert shown in said
-    assert not any(secret in said for secret in ("cret", "abc", "me:", str(tmp_path)))
+    message = str(caught.value)
+    assert "MLFLOW_TRACKING_URI" in message
+    assert shown in message
+    assert not any(secret in message for secret in ("cret", "abc", "me:", str(tmp_path)))

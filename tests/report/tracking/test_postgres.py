@@ -11,7 +11,7 @@ import pytest
 from medtest.report.tracking.server.postgres import _closed_to_others
 
 
-def test_the_first_folder_that_others_cannot_enter_is_named() -> None:
+def test_the_first_closed_folder_is_named() -> None:
     place = Path(tempfile.gettempdir())
     if not all(folder.stat().st_mode & stat.S_IXOTH for folder in (place, *place.parents)):
         pytest.skip("the folder for temporary files is closed to other users")

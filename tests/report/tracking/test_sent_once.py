@@ -1,4 +1,4 @@
-"""What a team's server is sent: in few requests, once, whatever is killed meanwhile; and whom it lets in."""
+"""Sending to a team's server: few requests, everything once in spite of kills, and checked passwords."""
 
 from __future__ import annotations
 
@@ -31,17 +31,22 @@ MOST = 25
 
 @pytest.fixture(scope="module")
 def server():
-    with team_server() as made:
-        yield made
+    with team_server() as started:
+        yield started
 
 
 def test_a_system_is_sent_in_few_requests(server, tmp_path):
     with relay_to(server.port) as relay:
-        given = {**os.environ, **server.environment, "MLFLOW_TRACKING_URI": relay.uri, "MEDTEST_HOME": str(tmp_path)}
+        environment = {
+            **os.environ,
+            **server.environment,
+            "MLFLOW_TRACKING_URI": relay.uri,
+            "MEDTEST_HOME": str(tmp_path),
+        }
         command = [sys.executable, "-m", "medtest"]
         for words in (["run", f"suite={SUITE}", "model=pranet", "limit=2", "workers=1"],) * 2 + (["track", "outputs"],):
             relay.requests.clear()
-            subprocess.run([*command, *words], cwd=ROOT, env=given, check=True, capture_output=True)
+            subprocess.run([*command, *words], cwd=ROOT, env=environment, check=True, capture_output=True)
             assert 0 < len(relay.requests) <= MOST, relay.requests
     assert len(relay.requests) <= 4  # nothing was lacking
     above, below = server.runs()
@@ -72,10 +77,10 @@ def _admin(server):
 
 
 def _sql(server, text):
-    """Change the users' database as no server knows of."""
+    """Change the users' database behind the server's back."""
     words = ["-w", "-h", str(server.folder / "postgres"), "-U", "medtest", "-d", "users", "-Atc", text]
-    given = {**os.environ, "PGPASSFILE": str(server.folder / "pgpass")}
-    done = subprocess.run([binaries() / "psql", *words], env=given, check=True, capture_output=True, text=True)
+    environment = {**os.environ, "PGPASSFILE": str(server.folder / "pgpass")}
+    done = subprocess.run([binaries() / "psql", *words], env=environment, check=True, capture_output=True, text=True)
     return done.stdout.strip()
 
 
@@ -98,8 +103,8 @@ def test_a_password_that_was_right_is_kept_for_minutes_and_no_other(server):
     _sql(server, "UPDATE users SET password_hash = 'none' WHERE username = 'lea'")
     assert _lets_in(server, "lea", "first of lea")  # it was not checked again
     assert not _lets_in(server, "lea", "wrong")
-    said = (server.folder / "auth.ini").read_text()
-    assert f"auth_cache_ttl_seconds = {REMEMBERED_SECONDS}\n" in said and REMEMBERED_SECONDS == 300
+    config = (server.folder / "auth.ini").read_text()
+    assert f"auth_cache_ttl_seconds = {REMEMBERED_SECONDS}\n" in config and REMEMBERED_SECONDS == 300
     assert "within five minutes" in (ROOT / "docs" / "teams.md").read_text()
 
 
@@ -126,10 +131,10 @@ def test_a_password_that_was_kept_is_checked_again_in_time(tmp_path):
         f"[mlflow]\ndefault_permission = READ\ndatabase_uri = sqlite:///{tmp_path}/users.db\nadmin_username = admin\n"
         "admin_password = a long password\nauth_cache_ttl_seconds = 2\n"
     )
-    given = {**os.environ, "MLFLOW_AUTH_CONFIG_PATH": str(config), "MLFLOW_FLASK_SERVER_SECRET_KEY": "x"}
-    given |= {"MLFLOW_TRACKING_URI": f"sqlite:///{tmp_path}/mlflow.db", "MLFLOW_DISABLE_TELEMETRY": "true"}
+    environment = {**os.environ, "MLFLOW_AUTH_CONFIG_PATH": str(config), "MLFLOW_FLASK_SERVER_SECRET_KEY": "x"}
+    environment |= {"MLFLOW_TRACKING_URI": f"sqlite:///{tmp_path}/mlflow.db", "MLFLOW_DISABLE_TELEMETRY": "true"}
     done = subprocess.run(
-        [sys.executable, "-c", _FORGETS], cwd=tmp_path, env=given, capture_output=True, text=True, check=False
+        [sys.executable, "-c", _FORGETS], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
 
@@ -168,11 +173,11 @@ def test_what_was_not_sent_when_postgresql_was_killed_is_sent_later_and_once(ser
         _is_whole_on_disk(result, outcome.systems[0].folder)
         before = (outcome.systems[0].folder / "report.html").read_bytes()
         assert server.process.wait(timeout=120) == 2  # it ends with its database, and says so
-        assert "PostgreSQL ended" in server.said.read_text()
+        assert "PostgreSQL ended" in server.log_file.read_text()
         server.start()
         relay.arrived = relay.answered = lambda method, path: False
-        said = [_track(tmp_path) for _ in range(2)]
-    assert ["1 sent, 0 already" in said[0], "0 sent, 1 already" in said[1]] == [True, True], said
+        outputs = [_track(tmp_path) for _ in range(2)]
+    assert ["1 sent, 0 already" in outputs[0], "0 sent, 1 already" in outputs[1]] == [True, True], outputs
     above, below = server.runs(name)
     assert len(above) == len(below) == 1
     assert {run.info.status for run in above + below} == {"FINISHED"}

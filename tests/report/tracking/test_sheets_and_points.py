@@ -1,4 +1,4 @@
-"""Sample pictures on few sheets, and points of metrics that are never drawn twice."""
+"""Sample pictures on few sheets, and points of metrics that are never logged twice."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from medtest.report.tracking.sheets import sheets
 
 
 def _pictures(folder, **kinds):
-    found = []
+    logged = []
     for kind, number in kinds.items():
         for index in range(number):
             path = folder / f"{kind}{index}.png"
             Image.new("RGB", (40, 10), (index, 0, 0)).save(path)
-            found.append(LoggedPicture(key=f"samples/{kind}", path=path))
-    return found
+            logged.append(LoggedPicture(key=f"samples/{kind}", path=path))
+    return logged
 
 
 @pytest.mark.parametrize(
@@ -37,13 +37,13 @@ def _pictures(folder, **kinds):
         ({"a": 1, "b": 1, "c": 1, "d": 9}, [("a", 0, 1), ("b", 0, 1), ("c", 0, 1)]),
     ],
 )
-def test_pictures_lie_in_order_on_three_sheets_at_most(tmp_path, kinds, heights):
-    made = list(sheets(_pictures(tmp_path, **kinds)))
-    assert [(key, step, (image.height + 12) // 22) for key, step, image in made] == [
+def test_pictures_are_in_order_on_three_sheets_at_most(tmp_path, kinds, heights):
+    drawn_sheets = list(sheets(_pictures(tmp_path, **kinds)))
+    assert [(key, step, (image.height + 12) // 22) for key, step, image in drawn_sheets] == [
         (f"samples/{kind}", step, rows) for kind, step, rows in heights
     ]
-    for key in {group for group, _, _ in made}:
-        own = [image for group, _, image in made if group == key]
+    for key in {group for group, _, _ in drawn_sheets}:
+        own = [image for group, _, image in drawn_sheets if group == key]
         reds = [image.getpixel((0, top))[0] for image in own for top in range(0, image.height, 22)]
         assert reds == list(range(len(reds)))
 
@@ -55,15 +55,17 @@ def test_points_are_logged_once_even_where_a_send_broke_off_before_its_last_tag(
     curve = {step: float(step) for step in range(1, 6)}
     child = tracking.Child(name="net", tags={"system": "net"}, metrics={"efr": 1.0, "efr/blur": curve, "cost": 0.5})
     run = tracker.child("synthetic", parents, child)
-    asked = []
+    asked_keys = []
     history = MlflowClient.get_metric_history
-    monkeypatch.setattr(MlflowClient, "get_metric_history", lambda *given: asked.append(given[2]) or history(*given))
+    monkeypatch.setattr(
+        MlflowClient, "get_metric_history", lambda *arguments: asked_keys.append(arguments[2]) or history(*arguments)
+    )
     changed = replace(child, run_id=run, metrics={**child.metrics, "efr": 2.0, "efr/blur": {**curve, 3: 9.0}})
     assert tracker.child("synthetic", parents, changed) == run
-    assert asked == []  # the run itself says which points it shows
+    assert asked_keys == []  # the run itself says which points it shows
     client(home).set_tag(run, POINTS, UNKNOWN)
     assert tracker.child("synthetic", parents, changed) == run
-    assert asked == ["efr/blur"]
+    assert asked_keys == ["efr/blur"]
     points = sorted((point.step, point.value) for point in history(client(home), run, "efr/blur"))
     assert points == [(1, 1.0), (2, 2.0), (3, 3.0), (3, 9.0), (4, 4.0), (5, 5.0)]
     assert [point.value for point in history(client(home), run, "efr")] == [1.0, 2.0]

@@ -34,21 +34,21 @@ def _users(server):
 
 @pytest.fixture
 def server():
-    with team_server() as made:
-        yield made
+    with team_server() as started:
+        yield started
 
 
-def _medtest(home, server, *arguments, **given):
-    environment = {**os.environ, **server.environment, "MEDTEST_HOME": str(home), **given}
+def _medtest(home, server, *arguments, **variables):
+    environment = {**os.environ, **server.environment, "MEDTEST_HOME": str(home), **variables}
     command = [sys.executable, "-m", "medtest", *arguments]
     return subprocess.Popen(
         command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
 
 
-def _run(home, server, model, **given):
+def _run(home, server, model, **variables):
     words = [f"suite={SUITE}", f"model={model}", "relations=[blur]", "limit=1", "workers=1"]
-    return _medtest(home, server, "run", *words, **given)
+    return _medtest(home, server, "run", *words, **variables)
 
 
 def _ended(process, *codes):
@@ -58,7 +58,7 @@ def _ended(process, *codes):
     return text
 
 
-def test_a_port_that_is_let_go_of_a_moment_later_is_waited_for():
+def test_a_port_that_is_released_a_moment_later_is_waited_for():
     with socket.create_server(("127.0.0.1", 0)) as last:
         threading.Timer(1.0, last.close).start()
         wait_for_port(last.getsockname()[1])
@@ -67,7 +67,7 @@ def test_a_port_that_is_let_go_of_a_moment_later_is_waited_for():
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)  # servers start three times, on a busy machine too
-def test_two_runs_log_at_once_and_what_a_killed_server_missed_is_sent_once(server, tmp_path):
+def test_two_runs_log_at_once_and_lost_results_of_a_killed_server_are_sent_once(server, tmp_path):
     for name in ("admin-password", "session-key", "pgpass", "auth.ini"):
         assert stat.S_IMODE((server.folder / name).stat().st_mode) == 0o600
     with server.client(**WRONG) as client, pytest.raises(MlflowException, match="401"):
@@ -75,7 +75,7 @@ def test_two_runs_log_at_once_and_what_a_killed_server_missed_is_sent_once(serve
 
     with server.client():
         _users(server).create_user("anna", ANNA["MLFLOW_TRACKING_PASSWORD"])
-    both = [_run(tmp_path / name, server, "pranet", **who) for name, who in (("a", {}), ("b", ANNA))]
+    both = [_run(tmp_path / name, server, "pranet", **user) for name, user in (("a", {}), ("b", ANNA))]
     for process in both:
         _ended(process, 0, 1)
     above, below = server.runs()
@@ -108,9 +108,9 @@ def test_two_runs_log_at_once_and_what_a_killed_server_missed_is_sent_once(serve
     assert len(above) == len(below) == 3
     assert {run.info.status for run in above + below} == {"FINISHED"}
     for run in below:
-        points, there = server.content(run)
+        points, files_of_run = server.content(run)
         assert points == whole
-        assert _names(there) == _names(files)
+        assert _names(files_of_run) == _names(files)
 
     socket_folder, dump = server.folder / "postgres", [str(binaries() / "pg_dump"), "-w", "-U", "medtest", "-Fc"]
     passwords = {**os.environ, "PGPASSFILE": str(server.folder / "pgpass")}
@@ -129,7 +129,7 @@ def test_two_runs_log_at_once_and_what_a_killed_server_missed_is_sent_once(serve
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_a_model_of_the_registry_is_tested_and_told(server, tmp_path):
+def test_a_model_of_the_registry_is_tested_and_named(server, tmp_path):
     with server.client():
         client = _users(server)
         client.create_user("anna", ANNA["MLFLOW_TRACKING_PASSWORD"])
@@ -178,12 +178,12 @@ def _names(files):
 
 @contextlib.contextmanager
 def _full(server):
-    """A store of artifacts that takes no file."""
-    there = server.folder / "artifacts"
-    there.rename(server.folder / "kept")
-    there.write_bytes(b"")
+    """Make the store of artifacts refuse every file."""
+    folder = server.folder / "artifacts"
+    folder.rename(server.folder / "kept")
+    folder.write_bytes(b"")
     try:
         yield
     finally:
-        there.unlink()
-        (server.folder / "kept").rename(there)
+        folder.unlink()
+        (server.folder / "kept").rename(folder)

@@ -1,4 +1,4 @@
-"""What runs of MLflow hold, and what a store that fails leaves whole."""
+"""Content of MLflow's runs, and results that survive a failing store."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ ROOT = Path(__file__).parents[3]
 
 
 @pytest.mark.slow
-def test_a_run_holds_what_the_contract_says(home):
+def test_a_run_holds_the_content_of_the_contract(home):
     suite = make_suite(gates=(Gate(max_percent=99),))
     outcome = leave_run(home, suite, ("alpha", "beta"), seeds=8)
     result = finish(suite, invocation(home, track=True), outcome)
@@ -49,7 +49,7 @@ def test_a_run_holds_what_the_contract_says(home):
     assert {run.info.run_name for run in children} == {"alpha", "beta"}
     assert {run.data.tags["mlflow.parentRunId"] for run in children} == {parent.info.run_id}
     assert {run.info.status for run in (parent, *children)} == {"FINISHED"}
-    for run, one, material in zip(
+    for run, system_outcome, material in zip(
         sorted(children, key=lambda r: r.info.run_name), outcome.systems, result.materials, strict=True
     ):
         table = material.tables.efr
@@ -69,14 +69,16 @@ def test_a_run_holds_what_the_contract_says(home):
         assert run.data.tags["weakest_relation"].split(",")[0] in set(table.relation)
         assert (
             run.data.params["system.fingerprint.weights_sha256"]
-            == json.loads((one.folder / "run.json").read_text())["covers"]["system"]["fingerprint"]["weights_sha256"]
+            == json.loads((system_outcome.folder / "run.json").read_text())["covers"]["system"]["fingerprint"][
+                "weights_sha256"
+            ]
         )
         # beside what the digest covers only what MLflow is to sort by: it sorts by no tag
         assert run.data.params["suite"] == "synthetic"
         assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d", run.data.params["date"])
         assert "suite_version" not in run.data.params
         assert run.data.tags["suite_version"] == "1"
-        assert json.loads((one.folder / "run.json").read_text())["mlflow_run_id"] == run.info.run_id
+        assert json.loads((system_outcome.folder / "run.json").read_text())["mlflow_run_id"] == run.info.run_id
         (dataset,) = run.inputs.dataset_inputs
         assert dataset.dataset.name == "synthetic-seeds"
         names = {item.path for item in client(home).list_artifacts(run.info.run_id)}
@@ -94,7 +96,7 @@ def test_a_run_holds_what_the_contract_says(home):
         archive = zipfile.ZipFile(client(home).download_artifacts(run.info.run_id, "files.zip"))
         held = set(archive.namelist())
         assert {"manifest.sha256", "summary.md", "tables/seeds.csv", "samples/index.json", "samples/worst.png"} <= held
-        assert archive.read("tables/efr.csv") == (one.folder / "tables" / "efr.csv").read_bytes()
+        assert archive.read("tables/efr.csv") == (system_outcome.folder / "tables" / "efr.csv").read_bytes()
         assert any(e["path"] == "tables/efr.json" for e in json.loads(run.data.tags["mlflow.loggedArtifacts"]))
     worst = max(children, key=lambda run: run.data.metrics["efr"])  # the parent carries its children's headline
     assert {name: parent.data.metrics[name] for name in ("efr", "efr_low", "efr_high", "floor", "source_score")} == {
@@ -104,8 +106,8 @@ def test_a_run_holds_what_the_contract_says(home):
     assert parent.data.tags["gate"] == "passed"
     assert all(f"| {run.info.run_name} |" in parent.data.tags["mlflow.note.content"] for run in children)
     assert "comparison.html" in {item.path for item in client(home).list_artifacts(parent.info.run_id)}
-    one, other = (run.inputs.dataset_inputs[0].dataset.digest for run in children)
-    assert one == other  # both systems saw the same seeds: the UI shows it
+    first, second = (run.inputs.dataset_inputs[0].dataset.digest for run in children)
+    assert first == second  # both systems saw the same seeds: the UI shows it
 
 
 @pytest.mark.slow
@@ -179,31 +181,31 @@ def test_more_relations_than_there_is_room_for_leave_the_worst(home):
     plain = table[table.relation == "blur"]
     many = [plain.assign(relation=f"r{number:02}", efr_percent=float(number)) for number in range(60)]
     wide = replace(material, tables=replace(material.tables, efr=pd.concat([table, *many], ignore_index=True)))
-    found = child_of(wide, material.folder, run_id=None, ended_well=True)
-    assert len(found.metrics) == 40
-    assert {"efr", "efr/r59", "efr/r40"} <= set(found.metrics)
-    assert "efr/r01" not in found.metrics
+    child = child_of(wide, material.folder, run_id=None, ended_well=True)
+    assert len(child.metrics) == 40
+    assert {"efr", "efr/r59", "efr/r40"} <= set(child.metrics)
+    assert "efr/r01" not in child.metrics
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("lost", ["above", "system"])
 @pytest.mark.parametrize("gone", [True, False])
-def test_a_run_whose_making_was_never_answered_is_found_and_no_second_one_is_made(home, monkeypatch, lost, gone):
+def test_a_run_whose_creation_was_never_confirmed_is_found_and_not_duplicated(home, monkeypatch, lost, gone):
     suite = make_suite()
     outcome = leave_run(home, suite, seeds=6)
-    made, asked, answers = MlflowClient.create_run, MlflowClient.search_runs, []
+    create_run, search_runs, answers = MlflowClient.create_run, MlflowClient.search_runs, []
 
-    def unanswered(self, *given, **named):
-        run = made(self, *given, **named)
+    def unanswered(self, *arguments, **named):
+        run = create_run(self, *arguments, **named)
         if ("mlflow.parentRunId" in (named.get("tags") or {})) == (lost == "system") and not answers:
             answers.append(run.info.run_id)
             raise ConnectionError("the server was killed")
         return run
 
-    def search(self, *given, **named):
+    def search(self, *arguments, **named):
         if gone:
             raise ConnectionError("the server was killed")
-        return asked(self, *given, **named)
+        return search_runs(self, *arguments, **named)
 
     with monkeypatch.context() as patch:
         patch.setattr(MlflowClient, "create_run", unanswered)
@@ -222,12 +224,12 @@ def test_a_run_whose_making_was_never_answered_is_found_and_no_second_one_is_mad
     assert not {"mlflow_begun", "mlflow_parent_begun"} & set(run)
 
 
-def _refuse(self, *given, **named):
+def _refuse(self, *arguments, **named):
     raise ConnectionError("the server was killed")
 
 
 @pytest.mark.slow
-def test_a_child_that_the_store_lacks_is_made_anew(home):
+def test_a_child_that_the_store_lacks_is_made_again(home):
     suite = make_suite()
     outcome = leave_run(home, suite, seeds=6)
     finish(suite, invocation(home, track=True), outcome)
@@ -243,7 +245,7 @@ def test_a_child_that_the_store_lacks_is_made_anew(home):
 
 
 @pytest.mark.slow
-def test_a_view_has_a_child_of_its_own(home):
+def test_a_view_has_its_own_child(home):
     suite = make_suite()
     outcome = leave_run(home, suite, seeds=6)
     finish(suite, invocation(home, track=True), outcome)
@@ -254,7 +256,7 @@ def test_a_view_has_a_child_of_its_own(home):
     assert names == {"suite": "alpha", "0123456789abcdef": "alpha, Dice threshold 0.25 against truth"}
 
 
-def test_a_run_is_called_by_what_it_shows(tmp_path):
+def test_the_name_of_a_run_says_what_it_shows(tmp_path):
     suite = make_suite()
     outcome = leave_run(tmp_path, suite, seeds=3)
     whole = finish(suite, invocation(tmp_path), outcome).materials[0]
@@ -262,7 +264,7 @@ def test_a_run_is_called_by_what_it_shows(tmp_path):
     counts = replace(whole.tables.counts, images=1)
     tables, run = replace(whole.tables, counts=counts), {**whole.run, "seeds": 3, "cases_finished": 4}
     part = replace(whole, asked=some, view="a" * 64, tables=tables, run=run)
-    assert [run_name(one) for one in (whole, part, replace(part, rejudged=True))] == [
+    assert [run_name(material) for material in (whole, part, replace(part, rejudged=True))] == [
         "alpha",
         "alpha, 1 of 3 images",
         "alpha, 1 of 3 images, Dice threshold 0.25 against truth",
@@ -272,12 +274,12 @@ def test_a_run_is_called_by_what_it_shows(tmp_path):
 @pytest.mark.slow
 def test_jobs_of_a_sweep_share_one_parent_that_stays_open(home):
     suite = make_suite()
-    one = finish(suite, invocation(home, track=True), leave_run(home, suite, ("alpha",), seeds=6), sweep=True)
+    first = finish(suite, invocation(home, track=True), leave_run(home, suite, ("alpha",), seeds=6), sweep=True)
     (parent,) = runs(home)[0]
     assert parent.info.status == "RUNNING"
     outcome = leave_run(home, suite, ("beta",), seeds=6)
-    two = finish(suite, invocation(home, track=True), outcome, sweep=True, parents=one.parents)
-    close_parents(home, two.parents)
+    second = finish(suite, invocation(home, track=True), outcome, sweep=True, parents=first.parents)
+    close_parents(home, second.parents)
     parents, children = runs(home)
     assert [run.info.status for run in parents] == ["FINISHED"]
     assert len(children) == 2
@@ -303,15 +305,15 @@ def test_nothing_private_and_no_path_is_tracked(home, monkeypatch):
     finish(suite, invocation(home, track=True), outcome)
     parents, children = runs(home)
     for run in (*parents, *children):
-        told = json.dumps([run.data.tags, run.data.params, [i.dataset.source for i in run.inputs.dataset_inputs]])
-        assert str(home) not in told
-        assert str(ROOT) not in told
+        tracked = json.dumps([run.data.tags, run.data.params, [i.dataset.source for i in run.inputs.dataset_inputs]])
+        assert str(home) not in tracked
+        assert str(ROOT) not in tracked
         assert not {"mlflow.user", "mlflow.source.name", "mlflow.source.git.commit"} & set(run.data.tags)
     assert os.environ["MLFLOW_DISABLE_TELEMETRY"] == "true"
 
 
 @pytest.mark.slow
-def test_a_server_that_is_gone_costs_seconds_and_no_results(tmp_path, monkeypatch):
+def test_a_lost_server_costs_seconds_and_no_results(tmp_path, monkeypatch):
     for name in ("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "MLFLOW_HTTP_REQUEST_TIMEOUT"):
         monkeypatch.delenv(name, raising=False)
     with closing(socket.socket()) as free:
@@ -334,7 +336,7 @@ def test_metric_names_are_those_every_store_takes():
     assert tracking.metric_name("größe:x") == "gr__e_x"
 
 
-def test_outputs_are_found_below_medtest_home_and_no_mended_command_is_the_one_that_failed(
+def test_outputs_are_found_below_medtest_home_and_suggested_commands_differ_from_the_failed_one(
     home, tmp_path, monkeypatch, capsys
 ):
     cwd = tmp_path / "elsewhere"
@@ -353,7 +355,7 @@ def test_outputs_are_found_below_medtest_home_and_no_mended_command_is_the_one_t
 
 
 def _mended(words):
-    """Return the command that a failed one offers in its place."""
+    """Return the command that a failed one suggests."""
     with pytest.raises(UserMistakes) as caught:
         run_app(words)
     (line,) = [line.strip() for line in str(caught.value).splitlines() if "fix:" in line]

@@ -1,4 +1,4 @@
-"""What tests of tracking ask of a store."""
+"""Queries of a store for tests of tracking."""
 
 from __future__ import annotations
 
@@ -15,6 +15,6 @@ def runs(home):
     """Return (parents, children by system) of the suite's experiment."""
     store = client(home)
     experiment = store.get_experiment_by_name("synthetic")
-    found = store.search_runs([experiment.experiment_id], max_results=100)
-    children = [run for run in found if "mlflow.parentRunId" in run.data.tags]
-    return [run for run in found if run not in children], children
+    all_runs = store.search_runs([experiment.experiment_id], max_results=100)
+    children = [run for run in all_runs if "mlflow.parentRunId" in run.data.tags]
+    return [run for run in all_runs if run not in children], children

@@ -34,8 +34,8 @@ def test_auroc_is_scikit_learns():
     table = tables_of(frame).named["attacks.csv"]
     row = table[(table.dataset == "all") & (table.relation == "pgd")].iloc[0]
     own = frame[frame.relation == "pgd"]
-    given = [json.loads(text)["melanoma"] for text in own.probabilities]
-    expected = roc_auc_score((own.expected == "melanoma").astype(int), given)
+    probabilities = [json.loads(text)["melanoma"] for text in own.probabilities]
+    expected = roc_auc_score((own.expected == "melanoma").astype(int), probabilities)
     assert row.auroc == pytest.approx(expected, abs=1e-6)
     assert row.auroc_low <= row.auroc <= row.auroc_high
 
@@ -58,12 +58,12 @@ SMALLEST = [*np.linspace(0.5, 6.0, 20), *[None] * 28]
 
 
 def test_the_curve_of_smallest_epsilon_is_kaplan_and_meiers():
-    made = tables_of(attack_records([pgd(3, 8, 0, smallest=SMALLEST, params={"minimal": True})])).named
-    row = made["smallest_epsilon.csv"].query("dataset == 'all'").iloc[0]
+    tables = tables_of(attack_records([pgd(3, 8, 0, smallest=SMALLEST, params={"minimal": True})])).named
+    row = tables["smallest_epsilon.csv"].query("dataset == 'all'").iloc[0]
     assert (row.cases, row.flipped, row.bound) == (48, 20, 8.0) and np.isnan(row["median"])
-    curve = made["smallest_epsilon_curve.csv"].query("dataset == 'all'")
-    time = np.array([8.0 if one is None else one for one in SMALLEST])
-    other = SurvfuncRight(time, [one is not None for one in SMALLEST])
+    curve = tables["smallest_epsilon_curve.csv"].query("dataset == 'all'")
+    time = np.array([8.0 if epsilon is None else epsilon for epsilon in SMALLEST])
+    other = SurvfuncRight(time, [epsilon is not None for epsilon in SMALLEST])
     assert curve.epsilon.tolist() == pytest.approx(other.surv_times.tolist(), abs=1e-6)
     assert curve.flipped_share.tolist() == pytest.approx((1 - other.surv_prob).tolist(), abs=1e-6)
     assert (curve.ci_low <= curve.flipped_share).all() and (curve.flipped_share <= curve.ci_high).all()
@@ -81,16 +81,16 @@ def test_bounds_that_differ_are_censored_each_where_it_ends():
 
 def test_the_median_is_where_half_have_flipped():
     smallest = [1.0] * 10 + [2.0] * 15 + [5.0] * 23
-    made = tables_of(attack_records([pgd(3, 8, 0, smallest=smallest)])).named["smallest_epsilon.csv"]
-    row = made.query("dataset == 'all'").iloc[0]
+    tables = tables_of(attack_records([pgd(3, 8, 0, smallest=smallest)])).named["smallest_epsilon.csv"]
+    row = tables.query("dataset == 'all'").iloc[0]
     assert row["median"] == 2.0 and row.median_low <= 2.0 <= row.median_high
 
 
 def test_patients_of_two_data_sets_are_counted_apart():
     settings = [pgd(3, 8, 0, smallest=SMALLEST)]
     frames = [attack_records(settings, clusters=12, dataset=dataset) for dataset in ("first", "second")]
-    made = tables_of(pd.concat(frames, ignore_index=True)).named["smallest_epsilon.csv"].set_index("dataset")
-    assert made.clusters.to_dict() == {"first": 12, "second": 12, "all": 24}
+    tables = tables_of(pd.concat(frames, ignore_index=True)).named["smallest_epsilon.csv"].set_index("dataset")
+    assert tables.clusters.to_dict() == {"first": 12, "second": 12, "all": 24}
 
 
 def test_relations_are_ranked_where_they_are_alike():
@@ -122,10 +122,10 @@ def test_degenerate_records_give_tables(spoil):
         frame = frame[frame.expected == "benign"]
     elif spoil == "no source":
         frame = frame[frame.relation != "source"]
-    made = tables_of(frame.reset_index(drop=True))
-    named = made.named
+    tables = tables_of(frame.reset_index(drop=True))
+    named = tables.named
     if spoil == "errors":
-        assert named["attack_checks.csv"].empty and not made.notices
+        assert named["attack_checks.csv"].empty and not tables.notices
         return
     table = named["attacks.csv"].query("dataset == 'all'").set_index(["relation", "severity"])
     assert len(table) == 4 and (table.cases > 0).all()
@@ -144,21 +144,21 @@ def test_labels_one_by_one_at_any_threshold():
     from medtest.tasks.classify.tables.results import label_tables
 
     frame = chest_records()
-    found = label_tables(Records.of(frame), thresholds=(0.5, 0.7)).frames()["attack_labels.csv"]
-    rows = found.query("dataset == 'all' and relation == 'pgd'").set_index(["threshold", "label"])
+    table = label_tables(Records.of(frame), thresholds=(0.5, 0.7)).frames()["attack_labels.csv"]
+    rows = table.query("dataset == 'all' and relation == 'pgd'").set_index(["threshold", "label"])
     own = frame[frame.relation == "pgd"]
     for label in ("effusion", "hernia"):
         true = np.array([label in text.split("|") for text in own.expected])
-        given = np.array([json.loads(text)[label] for text in own.probabilities])
+        probabilities = np.array([json.loads(text)[label] for text in own.probabilities])
         for threshold in (0.5, 0.7):
             row = rows.loc[(threshold, label)]
-            assert row.right == pytest.approx(float(((given > threshold) == true).mean()), abs=1e-6)
-            assert row.fooling == pytest.approx(float(((given > threshold) != true).mean()), abs=1e-6)
+            assert row.right == pytest.approx(float(((probabilities > threshold) == true).mean()), abs=1e-6)
+            assert row.fooling == pytest.approx(float(((probabilities > threshold) != true).mean()), abs=1e-6)
             low, high = proportion_confint(round(row.right * 12), 12, method="wilson")
             assert (row.right_low, row.right_high) == pytest.approx((low, high), abs=1e-5)
             assert row.positives == true.sum()
             if 0 < true.sum() < 12:
-                assert row.auroc == pytest.approx(roc_auc_score(true, given), abs=1e-6)
+                assert row.auroc == pytest.approx(roc_auc_score(true, probabilities), abs=1e-6)
     binary = label_tables(Records.of(attack_records([pgd(1, 4, 2)])))
     assert "attack_labels.csv" not in binary.frames()
 

@@ -1,4 +1,4 @@
-"""A network that misleads attacks along gradients is named once, and only what failed is called too kind."""
+"""Networks that mislead attacks along gradients are named once; only attacks that failed are called too kind."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ VERDICT = "Gradients are misleading: read the strongest row."
 
 
 def worst(severity, epsilon, right, by=None, **more):
-    """Return ``strongest``; ``by`` says by what means it found what it found."""
+    """Return ``strongest``; ``by`` names the attack that it took its images from."""
     return pgd(severity, epsilon, right, relation="strongest", steps=30, step=None, **more) | {"by": by}
 
 
 def frame_of(settings, **more):
-    """Return records in which rows of ``strongest`` say by what means they were found, where it is known."""
+    """Return records in which rows of ``strongest`` name the attack that found them, where it is known."""
     frame = attack_records(settings, **more)
     frame["found_by"], frame["attack_note"] = None, None
-    for one in settings:
-        if one.get("by"):
-            own = (frame["relation"] == one["relation"]) & (frame["severity"] == one["severity"])
+    for setting in settings:
+        if setting.get("by"):
+            own = (frame["relation"] == setting["relation"]) & (frame["severity"] == setting["severity"])
             wrong = own & (frame["label"] != frame["expected"])
-            frame.loc[wrong, "found_by"] = one["by"]
+            frame.loc[wrong, "found_by"] = setting["by"]
     return frame
 
 
@@ -43,10 +43,10 @@ def test_the_network_of_the_issue_is_named(by):
     frame = frame_of([pgd(2, 4, 48), noise(2, 4, 42), worst(2, 4, 6, by)], wrong=0)
     row = verdict_of(frame)
     assert row["verdict"] == "fails" and "strongest" in row["why"] and row["value"] == pytest.approx(42 / 48)
-    made = tables_of(frame)
-    assert made.verdict.startswith(VERDICT) and made.notices[0] == made.verdict
-    assert sum(VERDICT in line for line in made.notices) == 1
-    table = made.named["attacks.csv"].set_index(["dataset", "relation", "severity"])
+    attack_tables = tables_of(frame)
+    assert attack_tables.verdict.startswith(VERDICT) and attack_tables.notices[0] == attack_tables.verdict
+    assert sum(VERDICT in line for line in attack_tables.notices) == 1
+    table = attack_tables.named["attacks.csv"].set_index(["dataset", "relation", "severity"])
     assert "stronger" in table.loc[("all", "pgd", "2")].checks_failed.split()
     assert table.loc[("all", "strongest", "2")].checks_failed == ""
     assert table.loc[("all", "uniform_noise", "2")].checks_failed == ""
@@ -67,7 +67,7 @@ def test_a_search_or_an_image_made_elsewhere_shows_it(rival):
     assert verdict_of(frame_of([pgd(2, 4, 6), other]))["verdict"] == "ok"
 
 
-def test_a_stronger_attack_along_gradients_misleads_nobody():
+def test_a_stronger_attack_along_gradients_is_not_misleading():
     """FGSM is weaker than PGD, and PGD of four steps than Auto-PGD: both rates are too kind, gradients are sound."""
     fgsm = pgd(2, 4, 20, relation="fgsm", steps=1, step=4.0)
     frame = frame_of([fgsm, pgd(2, 4, 12), worst(2, 4, 2, "auto_pgd"), noise(2, 4, 40)])
@@ -78,10 +78,10 @@ def test_a_stronger_attack_along_gradients_misleads_nobody():
     assert rows[(rows["check"] == "strongest")].verdict.tolist() == ["ok"]
     assert tables_of(frame).verdict == ""
     also = frame_of([pgd(1, 2, 2, steps=40), fgsm, square(2, 4, 10)])
-    assert verdict_of(also)["verdict"] == "ok"  # what PGD found within a smaller ε lies within this one
+    assert verdict_of(also)["verdict"] == "ok"  # images that PGD found within a smaller ε count for this one too
 
 
-def test_a_few_images_that_a_search_finds_beside_are_no_finding():
+def test_a_few_more_images_that_a_search_finds_are_no_finding():
     frame = frame_of([pgd(2, 4, 12), worst(2, 4, 10, "auto_pgd"), noise(2, 4, 40)])
     own = frame.index[(frame["relation"] == "strongest") & (frame["found_by"] == "auto_pgd")][-2:]
     frame.loc[own, "found_by"] = "square"
@@ -102,19 +102,19 @@ def test_an_attack_that_left_nothing_right_is_not_too_kind():
     """Logits × 1000: gradients are zero and answers swing, but every answer was turned."""
     settings = [worst(2, 4, 0, zero=1.0), noise(2, 4, 1), pgd(1, 2, 9, zero=1.0)]
     frame = frame_of(settings, probe_gap=0.3, repeat_gap=0.2)
-    made = tables_of(frame)
-    table = made.named["attacks.csv"].set_index(["dataset", "relation", "severity"])
+    attack_tables = tables_of(frame)
+    table = attack_tables.named["attacks.csv"].set_index(["dataset", "relation", "severity"])
     assert table.loc[("all", "strongest", "2")].checks_failed == ""
-    assert made.warn("strongest", "2") == made.warn("strongest", "all") == ()
+    assert attack_tables.warn("strongest", "2") == attack_tables.warn("strongest", "all") == ()
     assert {"answers_repeat", "probe", "zero_gradients"} <= set(table.loc[("all", "pgd", "1")].checks_failed.split())
     rows = checks_of(frame)
     own = rows[rows.relation == "strongest"].set_index("check").verdict
     assert own["zero_gradients"] == own["uniform_noise"] == "ok"
-    assert not [line for line in made.notices if line.startswith("strongest")]
+    assert not [line for line in attack_tables.notices if line.startswith("strongest")]
     beyond = frame_of([worst(2, 4, 0, linf=6.0)])
-    made = tables_of(beyond)  # that its images leave ε is another matter
-    assert made.warn("strongest", "2") == ("within_epsilon",)
-    assert not [line for line in made.notices if "too kind" in line]
+    attack_tables = tables_of(beyond)  # that its images leave ε is another matter
+    assert attack_tables.warn("strongest", "2") == ("within_epsilon",)
+    assert not [line for line in attack_tables.notices if "too kind" in line]
 
 
 def test_only_images_that_are_still_right_say_that_gradients_were_zero():
@@ -128,7 +128,7 @@ def test_only_images_that_are_still_right_say_that_gradients_were_zero():
     assert rows[rows["check"] == "zero_gradients"].verdict.tolist() == ["fails"]
 
 
-def test_gradients_that_cannot_be_followed_are_told():
+def test_gradients_that_cannot_be_followed_are_reported():
     frame = frame_of([pgd(2, 4, 20), worst(2, 4, 5, "square")])
     own = frame["relation"] == "pgd"
     frame.loc[own, ["label", "zero_gradient"]] = None
@@ -138,9 +138,12 @@ def test_gradients_that_cannot_be_followed_are_told():
     frame.loc[frame["relation"] == "strongest", "attack_note"] = note
     frame.loc[frame["relation"] == "strongest", "zero_gradient"] = None
     rows = checks_of(frame)
-    found = rows[rows["check"] == "gradients"].set_index("relation")
-    assert set(found.verdict) == {"fails"} and set(found.index) == {"pgd", "strongest"}
-    assert "read the strongest row" in found.loc["pgd"].why and "Square" in found.loc["strongest"].why
+    rows_of_gradients = rows[rows["check"] == "gradients"].set_index("relation")
+    assert set(rows_of_gradients.verdict) == {"fails"} and set(rows_of_gradients.index) == {"pgd", "strongest"}
+    assert (
+        "read the strongest row" in rows_of_gradients.loc["pgd"].why
+        and "Square" in rows_of_gradients.loc["strongest"].why
+    )
     table = tables_of(frame).named["attacks.csv"].set_index(["dataset", "relation"])
     assert table.loc[("all", "strongest")].role == "white box"
     assert table.loc[("all", "pgd")].cases == 0 and "gradients" in table.loc[("all", "pgd")].checks_failed

@@ -1,4 +1,4 @@
-"""Features of pictures that lie in an array."""
+"""Features of pictures in an array."""
 
 from __future__ import annotations
 
@@ -40,5 +40,5 @@ class ArrayFeatures:
             yield self._values[start : start + CHUNK]
 
     def rows(self, numbers: Integers) -> Rows:
-        """Return selected rows, in the given order."""
+        """Return selected rows, in the order of their numbers."""
         return self._values[numbers]

@@ -1,4 +1,4 @@
-"""Near-duplicates: copies are found, different pictures are not, and nothing is compared with everything."""
+"""Near-duplicates: copies are found, different pictures are not, without comparing all pairs."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from medtest.results.fidelity.duplicates.index import MOST_BITS, HashIndex, cosi
 from tests.results.fidelity.array_features import ArrayFeatures
 
 
-def _bits(one: bytes, two: bytes) -> int:
-    return (int.from_bytes(one, "big") ^ int.from_bytes(two, "big")).bit_count()
+def _bits(first: bytes, second: bytes) -> int:
+    return (int.from_bytes(first, "big") ^ int.from_bytes(second, "big")).bit_count()
 
 
 def _turned(content: bytes, places: list[int]) -> bytes:
@@ -54,19 +54,19 @@ def test_a_picture_keeps_its_hash_through_noise_size_and_compression_and_others_
 
 def test_one_picture_for_all_is_one_group() -> None:
     hashes = [perceptual_hash(picture(1, noise=n, size=128)) for n in range(1, 200)]
-    found = representatives(hashes, None, 0.9)
-    assert {one.number for one in found} == {0}
+    groups = representatives(hashes, None, 0.9)
+    assert {picture_.number for picture_ in groups} == {0}
 
 
 def test_the_second_measure_keeps_apart_what_shares_a_hash() -> None:
     content = [bytes(32)] * 3
     features = ArrayFeatures(np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.01]]))
-    found = representatives(content, cosine_of(features), 0.97)
-    assert [one.number for one in found] == [0, 1, 0]
-    assert found[2].similarity == pytest.approx(1.0, abs=1e-4)
+    groups = representatives(content, cosine_of(features), 0.97)
+    assert [picture_.number for picture_ in groups] == [0, 1, 0]
+    assert groups[2].similarity == pytest.approx(1.0, abs=1e-4)
 
 
 def test_groups_do_not_grow_along_chains() -> None:
     first = bytes(32)
     chain = [_turned(first, list(range(n))) for n in (0, 10, 20)]
-    assert [one.number for one in representatives(chain, None, 0.0)] == [0, 0, 2]
+    assert [item.number for item in representatives(chain, None, 0.0)] == [0, 0, 2]

@@ -24,39 +24,39 @@ def _rows(rng: np.random.Generator, shift: float) -> Rows:
     return base + 0.3 * rng.normal(size=base.shape) + shift
 
 
-def _frechet(one: Rows, two: Rows) -> Estimate:
+def _frechet(pictures: Rows, others_: Rows) -> Estimate:
     others = [f"other {name}" for name in CLUSTERS]
-    return frechet(ArrayFeatures(one), FrechetReference(ArrayFeatures(two), others), CLUSTERS)
+    return frechet(ArrayFeatures(pictures), FrechetReference(ArrayFeatures(others_), others), CLUSTERS)
 
 
-def _kernel(one: Rows, two: Rows) -> Estimate:
+def _kernel(pictures: Rows, others_: Rows) -> Estimate:
     others = [f"other {name}" for name in CLUSTERS]
     return kernel_distance(
-        ArrayFeatures(one), ArrayFeatures(two), subsets=1, clusters=CLUSTERS, reference_clusters=others
+        ArrayFeatures(pictures), ArrayFeatures(others_), subsets=1, clusters=CLUSTERS, reference_clusters=others
     )
 
 
-def _score(one: Rows, two: Rows) -> Estimate:
-    return inception_score(ArrayFeatures(2 * one), splits=1, clusters=CLUSTERS)
+def _score(pictures: Rows, others_: Rows) -> Estimate:
+    return inception_score(ArrayFeatures(2 * pictures), splits=1, clusters=CLUSTERS)
 
 
 @pytest.mark.parametrize("figure", [_frechet, _kernel, _score])
 def test_intervals_hold_what_repeated_draws_give_on_average(figure: Callable[[Rows, Rows], Estimate]) -> None:
     rng = np.random.default_rng(11)
-    found = [figure(_rows(rng, 0.4), _rows(rng, 0.0)) for _ in range(DRAWS)]
-    centre = float(np.mean([one.value for one in found]))
-    held = np.mean([one.low <= centre <= one.high for one in found])
+    estimates = [figure(_rows(rng, 0.4), _rows(rng, 0.0)) for _ in range(DRAWS)]
+    centre = float(np.mean([estimate.value for estimate in estimates]))
+    held = np.mean([estimate.low <= centre <= estimate.high for estimate in estimates])
     assert held >= 0.88  # 95 % less three standard errors of 60 draws, rounded
-    spread = float(np.std([one.value for one in found], ddof=1))
-    widths = np.array([one.high - one.low for one in found]) / (2 * 1.96)
+    spread = float(np.std([estimate.value for estimate in estimates], ddof=1))
+    widths = np.array([estimate.high - estimate.low for estimate in estimates]) / (2 * 1.96)
     assert 0.75 * spread < widths.mean() < 2.0 * spread
 
 
-def test_pictures_of_one_seed_are_no_evidence_of_their_own() -> None:
+def test_pictures_of_one_seed_count_as_one() -> None:
     rng = np.random.default_rng(5)
-    one, two = _rows(rng, 0.4), _rows(rng, 0.0)
-    clustered = _frechet(one, two)
-    apart = frechet(ArrayFeatures(one), FrechetReference(ArrayFeatures(two)))
+    pictures, reference = _rows(rng, 0.4), _rows(rng, 0.0)
+    clustered = _frechet(pictures, reference)
+    apart = frechet(ArrayFeatures(pictures), FrechetReference(ArrayFeatures(reference)))
     assert clustered.value == apart.value
     assert clustered.high - clustered.low > 1.2 * (apart.high - apart.low)
     assert (clustered.clusters, apart.clusters) == (SEEDS, 2 * SEEDS)
@@ -64,26 +64,26 @@ def test_pictures_of_one_seed_are_no_evidence_of_their_own() -> None:
 
 def test_pairs_of_one_seed_move_together() -> None:
     rng = np.random.default_rng(6)
-    two = _rows(rng, 0.0)
-    one = two + 0.4 + 0.1 * rng.normal(size=two.shape)
-    paired = frechet(ArrayFeatures(one), FrechetReference(ArrayFeatures(two), CLUSTERS), CLUSTERS)
-    apart = _frechet(one, two)
+    reference = _rows(rng, 0.0)
+    pictures = reference + 0.4 + 0.1 * rng.normal(size=reference.shape)
+    paired = frechet(ArrayFeatures(pictures), FrechetReference(ArrayFeatures(reference), CLUSTERS), CLUSTERS)
+    apart = _frechet(pictures, reference)
     assert paired.high - paired.low < 0.5 * (apart.high - apart.low)
 
 
 def test_one_cluster_has_no_interval() -> None:
     rows = ArrayFeatures(np.random.default_rng(1).normal(size=(12, 3)))
-    found = frechet(rows, FrechetReference(rows, ["one"] * 12), ["one"] * 12)
-    assert np.isnan(found.low) and np.isnan(found.high) and found.method == ""
+    estimate = frechet(rows, FrechetReference(rows, ["one"] * 12), ["one"] * 12)
+    assert np.isnan(estimate.low) and np.isnan(estimate.high) and estimate.method == ""
     assert np.isnan(inception_score(rows, clusters=["one"] * 12).low)
     assert np.isnan(kernel_distance(rows, rows, clusters=["one"] * 12, reference_clusters=["one"] * 12).low)
 
 
 def test_too_few_pictures_are_no_figure_and_no_error() -> None:
-    one = ArrayFeatures(np.zeros((1, 3)))
+    single = ArrayFeatures(np.zeros((1, 3)))
     many = ArrayFeatures(np.random.default_rng(1).normal(size=(9, 3)))
-    assert np.isnan(frechet(one, FrechetReference(many)).value)
-    assert np.isnan(kernel_distance(one, many).value)
+    assert np.isnan(frechet(single, FrechetReference(many)).value)
+    assert np.isnan(kernel_distance(single, many).value)
     assert np.isnan(inception_score(ArrayFeatures(np.zeros((0, 3)))).value)
     with pytest.raises(ValueError, match="two pictures"):
-        FrechetReference(one)
+        FrechetReference(single)

@@ -1,4 +1,4 @@
-"""A run in GenEval's layout: metadata as in its prompt file, results as its evaluate_images.py writes them."""
+"""Export of a run in GenEval's layout: metadata of its prompt file, results of its evaluate_images.py."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _seen(*entities: SeenEntity, tells: Tells = Tells()) -> dict[str, str]:  # n
     return {"scene": dumped(Scene(entities=entities, tells=tells).as_json()), "tells": dumped(tells.as_json())}
 
 
-def test_pictures_and_results_stand_as_geneval_writes_them(tmp_path: Path) -> None:
+def test_pictures_and_results_have_genevals_layout(tmp_path: Path) -> None:
     bike, clocks, other = (pool_of_metadata(ROWS[at]["include"]) for at in (0, 2, 4))
     images = [picture(number) for number in range(4)]
     box = (0.25, 0.5, 0.75, 1.0)

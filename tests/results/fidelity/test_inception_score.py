@@ -1,4 +1,4 @@
-"""The score with a temperature, and the temperature of the least negative log-likelihood."""
+"""The inception score with a temperature, and the temperature of the least negative log-likelihood."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ def _drawn(temperature: float, count: int = 4000) -> tuple[np.ndarray, np.ndarra
 @pytest.mark.parametrize("true", [0.6, 1.0, 2.2])
 def test_the_temperature_that_labels_were_drawn_at_is_found(true: float) -> None:
     scores, labels = _drawn(true)
-    found = fit_temperature(scores, labels)
-    assert found == pytest.approx(true, rel=0.08)
-    best = negative_log_likelihood(scores, labels, found)
-    assert all(negative_log_likelihood(scores, labels, found * other) > best for other in (0.97, 1.03))
+    temperature = fit_temperature(scores, labels)
+    assert temperature == pytest.approx(true, rel=0.08)
+    best = negative_log_likelihood(scores, labels, temperature)
+    assert all(negative_log_likelihood(scores, labels, temperature * other) > best for other in (0.97, 1.03))
 
 
 def test_the_temperature_is_that_of_scipy() -> None:
     optimize = pytest.importorskip("scipy.optimize")
     scores, labels = _drawn(1.4, 500)
-    found = optimize.minimize_scalar(
+    minimum = optimize.minimize_scalar(
         lambda log: negative_log_likelihood(scores, labels, float(np.exp(log))), bounds=(-3, 3), method="bounded"
     )
-    assert fit_temperature(scores, labels) == pytest.approx(float(np.exp(found.x)), rel=1e-3)
+    assert fit_temperature(scores, labels) == pytest.approx(float(np.exp(minimum.x)), rel=1e-3)
 
 
-def test_scores_that_no_temperature_fits_are_told_of() -> None:
+def test_scores_that_no_temperature_fits_give_a_warning() -> None:
     sure = 10 * np.eye(4)
     with pytest.raises(ValueError, match="no temperature"):
         fit_temperature(sure, np.arange(4))
@@ -53,9 +53,9 @@ def test_pictures_all_alike_score_one_and_sure_ones_of_all_classes_score_their_n
     alike = np.tile(np.random.default_rng(seed).normal(size=classes), (30, 1))
     assert inception_score(ArrayFeatures(alike)).value == pytest.approx(1.0)
     sure = np.tile(500 * np.eye(classes), (10, 1))
-    found = inception_score(ArrayFeatures(sure), splits=10, shuffle=False)
-    assert found.value == pytest.approx(classes)
-    assert found.spread == pytest.approx(0.0, abs=1e-9)
+    score = inception_score(ArrayFeatures(sure), splits=10, shuffle=False)
+    assert score.value == pytest.approx(classes)
+    assert score.spread == pytest.approx(0.0, abs=1e-9)
 
 
 def test_a_lower_temperature_sharpens_and_a_temperature_of_zero_is_refused() -> None:

@@ -1,4 +1,4 @@
-"""All tables on pictures of one run, from records and the pictures that they name."""
+"""Tables on pictures of one run, from records and the pictures that they name."""
 
 from __future__ import annotations
 
@@ -19,16 +19,20 @@ NONE = FigureSettings(pictures="none")
 
 
 def _draw(seed: int, relation: str) -> Image:
-    """Return pictures of which ``unchanged`` shows what the source shows, and two neighbours of ``ec`` the same."""
+    """Draw a picture: ``unchanged`` shows what the source shows, and two neighbours of ``ec`` are the same."""
     number = 1000 + seed // 2 if relation == "ec" else seed
     return picture(number, noise={"source": 0, "unchanged": 1 + seed, "ec": 5000 + seed}[relation])
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Records, PictureTables]:
+def drawn_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Records, PictureTables]:
     folder = tmp_path_factory.mktemp("run")
-    found = run(folder, 24, _draw)
-    return folder, found, picture_tables(found, FigureSettings(device="cpu"), folder=folder, shared=folder / "shared")
+    run_records = run(folder, 24, _draw)
+    return (
+        folder,
+        run_records,
+        picture_tables(run_records, FigureSettings(device="cpu"), folder=folder, shared=folder / "shared"),
+    )
 
 
 def _cell(frame: pd.DataFrame, **where: str) -> pd.Series:
@@ -40,10 +44,10 @@ def _cell(frame: pd.DataFrame, **where: str) -> pd.Series:
 
 @needs_weights
 @pytest.mark.slow
-def test_figures_stand_with_numbers_intervals_and_names_of_their_own(
-    made: tuple[Path, Records, PictureTables],
+def test_figures_have_numbers_intervals_and_names(
+    drawn_run: tuple[Path, Records, PictureTables],
 ) -> None:
-    frame = made[2].frames["fidelity.csv"]
+    frame = drawn_run[2].frames["fidelity.csv"]
     assert set(frame["figure"]) == {"FD-embed", "KD-embed", "IS-embed", "RP-struct"}
     floor = _cell(frame, relation="unchanged", figure="FD-embed", finding="all")
     changed = _cell(frame, relation="ec", figure="FD-embed", finding="all")
@@ -58,9 +62,11 @@ def test_figures_stand_with_numbers_intervals_and_names_of_their_own(
     score = _cell(frame, relation="source", figure="IS-embed")
     assert score["temperature"] > 0
     assert (score["value"] > 1.0) and (score["spread"] == 0.0)  # one split of so few
-    section = next(one for one in made[2].sections() if one.name == "picture-figures")
+    section = next(section_ for section_ in drawn_run[2].sections() if section_.name == "picture-figures")
     assert section.columns == ("relation", "cases", "pictures", "IS-embed", "RP-struct", "FD-embed", "KD-embed")
-    assert len(section.rows) == 6  # the source; unchanged and what of it holds; ec, what violates it, what holds
+    assert (
+        len(section.rows) == 6
+    )  # the source; unchanged and those that hold; ec, those that violate it, those that hold
     changed_cells = next(cells for cells in section.rows if cells[:2] == ("ec", "all"))
     assert ", N < " in changed_cells[5] and "[" in changed_cells[5]
     assert f"T = {score['temperature']:g}" in section.words
@@ -68,9 +74,9 @@ def test_figures_stand_with_numbers_intervals_and_names_of_their_own(
 
 @needs_weights
 @pytest.mark.slow
-def test_pictures_that_were_drawn_for_other_prompts_are_paired(made: tuple[Path, Records, PictureTables]) -> None:
-    pairs, shares = made[2].frames["duplicates.csv"], made[2].frames["duplicate_shares.csv"]
-    assert {(one[:9], two[:9]) for one, two in zip(pairs["first"], pairs["second"], strict=True)} == {
+def test_pictures_that_were_drawn_for_other_prompts_are_paired(drawn_run: tuple[Path, Records, PictureTables]) -> None:
+    pairs, shares = drawn_run[2].frames["duplicates.csv"], drawn_run[2].frames["duplicate_shares.csv"]
+    assert {(first[:9], second[:9]) for first, second in zip(pairs["first"], pairs["second"], strict=True)} == {
         (f"made/{n:04}", f"made/{n + 1:04}") for n in range(0, 24, 2)
     }
     assert _cell(shares, relation="ec")["near_duplicates"] == 24
@@ -79,12 +85,12 @@ def test_pictures_that_were_drawn_for_other_prompts_are_paired(made: tuple[Path,
 
 @needs_weights
 @pytest.mark.slow
-def test_tables_are_made_again_of_what_is_kept(
-    made: tuple[Path, Records, PictureTables], monkeypatch: pytest.MonkeyPatch
+def test_tables_are_remade_from_the_stored_features(
+    drawn_run: tuple[Path, Records, PictureTables], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder, found, before = made
+    folder, run_records, before = drawn_run
     monkeypatch.setattr("medtest.results.fidelity.embedding.Worker", None)
-    again = picture_tables(found, FigureSettings(device="cpu"), folder=folder, shared=folder / "shared")
+    again = picture_tables(run_records, FigureSettings(device="cpu"), folder=folder, shared=folder / "shared")
     for name in NAMES:
         pd.testing.assert_frame_equal(again.frames[name], before.frames[name])
 
@@ -92,11 +98,11 @@ def test_tables_are_made_again_of_what_is_kept(
 @needs_weights
 @pytest.mark.slow
 def test_a_folder_of_real_pictures_and_one_of_training_pictures(
-    made: tuple[Path, Records, PictureTables], tmp_path: Path
+    drawn_run: tuple[Path, Records, PictureTables], tmp_path: Path
 ) -> None:
     from PIL import Image as Pillow
 
-    folder, found, _ = made
+    folder, run_records, _ = drawn_run
     for name, numbers in (("real", range(200, 230)), ("training", (3, 900))):
         (tmp_path / name).mkdir()
         for number in numbers:
@@ -104,13 +110,13 @@ def test_a_folder_of_real_pictures_and_one_of_training_pictures(
     settings = FigureSettings(
         real=str(tmp_path / "real"), training=str(tmp_path / "training"), temperature=2.0, most=12, device="cpu"
     )
-    tables = picture_tables(found, settings, folder=folder, shared=folder / "shared")
+    tables = picture_tables(run_records, settings, folder=folder, shared=folder / "shared")
     frame = tables.frames["fidelity.csv"]
     source = _cell(frame, relation="source", figure="FD-embed")
     assert (source["reference"], source["reference_pictures"], source["pictures"]) == ("real", 30, 12)
     assert _cell(frame, relation="source", figure="IS-embed")["temperature"] == 2.0
     whole = picture_tables(
-        found,
+        run_records,
         FigureSettings(training=str(tmp_path / "training"), device="cpu"),
         folder=folder,
         shared=folder / "shared",
@@ -120,20 +126,20 @@ def test_a_folder_of_real_pictures_and_one_of_training_pictures(
     assert sorted(pairs["first"].str[:9]) == ["made/0003"] * 2
     assert set(pairs["second"]) == {"3.jpg"}
     training = FigureSettings(training=str(tmp_path / "training"), device="cpu")
-    hidden = picture_tables(found, training, folder=folder, shared=folder / "shared", hashed=True)
+    hidden = picture_tables(run_records, training, folder=folder, shared=folder / "shared", hashed=True)
     named = hidden.frames["duplicates.csv"]
     assert named.loc[named["kind"] == "training", "second"].str.fullmatch(r"file:[0-9a-f]{64}").all()
     unfit = FigureSettings(labelled=str(tmp_path / "real"), device="cpu")
-    without = picture_tables(found, unfit, folder=folder, shared=folder / "shared")
+    without = picture_tables(run_records, unfit, folder=folder, shared=folder / "shared")
     assert "class number" in without.notices[0]
     assert set(without.frames["fidelity.csv"]["figure"]) == {"RP-struct"}
-    sections = {one.name: one for one in whole.sections()}
+    sections = {section.name: section for section in whole.sections()}
     assert "pictures of the training folder" in sections["near-duplicates"].words
 
 
 def test_without_pictures_structure_and_equal_pixels_are_left(tmp_path: Path) -> None:
-    found = run(tmp_path, 12, lambda seed, relation: picture(0 if relation == "ec" else seed))
-    tables = picture_tables(found, NONE, folder=tmp_path)
+    run_records = run(tmp_path, 12, lambda seed, relation: picture(0 if relation == "ec" else seed))
+    tables = picture_tables(run_records, NONE, folder=tmp_path)
     assert set(tables.frames["fidelity.csv"]["figure"]) == {"RP-struct"}
     assert _cell(tables.frames["fidelity.csv"], relation="ec", finding="all")["value"] == 100.0
     shares = tables.frames["duplicate_shares.csv"]
@@ -144,9 +150,9 @@ def test_without_pictures_structure_and_equal_pixels_are_left(tmp_path: Path) ->
 
 
 def test_the_original_captions_are_an_option(tmp_path: Path) -> None:
-    found = run(tmp_path, 12, lambda seed, relation: picture(seed))
+    run_records = run(tmp_path, 12, lambda seed, relation: picture(seed))
     settings = FigureSettings(pictures="none", captions="original")
-    frame = picture_tables(found, settings, folder=tmp_path).frames["fidelity.csv"]
+    frame = picture_tables(run_records, settings, folder=tmp_path).frames["fidelity.csv"]
     assert _cell(frame, relation="source")["value"] == 100.0
     changed = _cell(frame, relation="ec", finding="all")
     assert changed["value"] < 50.0  # what shows the changed prompt does not show the original one
@@ -164,13 +170,13 @@ def test_pictures_that_cannot_be_found_are_a_notice(tmp_path: Path) -> None:
     tables = picture_tables(records(rows), missing, folder=tmp_path, shared=tmp_path)
     assert "network" in tables.notices[0]
     assert not tables.frames["fidelity.csv"].empty
-    assert any("Figures that need a network" in one.words for one in tables.sections())
+    assert any("Figures that need a network" in section.words for section in tables.sections())
     assert missing.check()
 
 
-def _tagged(seed: int, tag: str, said: object, shown: object, relation: str = "source") -> dict[str, object]:
-    made = row(seed, relation, said, picture(seed), stratum_tag=tag)  # type: ignore[arg-type]
-    return {**made, "scene": dumped(scene_of(shown).as_json())}  # type: ignore[arg-type]
+def _tagged(seed: int, tag: str, prompt_pool: object, shown: object, relation: str = "source") -> dict[str, object]:
+    record = row(seed, relation, prompt_pool, picture(seed), stratum_tag=tag)  # type: ignore[arg-type]
+    return {**record, "scene": dumped(scene_of(shown).as_json())}  # type: ignore[arg-type]
 
 
 def test_genevals_rule_by_tag_and_their_mean(tmp_path: Path) -> None:
@@ -200,15 +206,15 @@ def test_no_record_is_no_table(tmp_path: Path) -> None:
 @needs_weights
 @pytest.mark.slow
 def test_orders_have_figures_of_each_finding_with_enough_pictures(
-    made: tuple[Path, Records, PictureTables], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    drawn_run: tuple[Path, Records, PictureTables], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Against source prompts that order it, or against real pictures in a folder of its name."""
     from PIL import Image as Pillow
 
     monkeypatch.setattr("medtest.results.fidelity.figures.LEAST_ORDERED", 7)
-    folder, found, before = made
+    folder, run_records, before = drawn_run
     assert "all" not in set(before.frames["fidelity.csv"]["relation"])  # their prompts are no orders
-    orders = Records.of(pd.concat([found.sources, found.followups]).assign(stratum_modality="chest film"))
+    orders = Records.of(pd.concat([run_records.sources, run_records.followups]).assign(stratum_modality="chest film"))
     (tmp_path / "Dog").mkdir()
     for number in range(300, 309):
         Pillow.fromarray(picture(number)).save(tmp_path / "Dog" / f"{number}.png")
@@ -217,7 +223,7 @@ def test_orders_have_figures_of_each_finding_with_enough_pictures(
             name: sum(f'["{name}",' in text for text in frame.loc[frame["relation"] == relation, "pool"])
             for name in ("dog", "cat", "bench", "tree", "car", "kite")
         }
-        for relation, frame in (("source", found.sources), ("ec", found.followups))
+        for relation, frame in (("source", run_records.sources), ("ec", run_records.followups))
     }
     enough = {name for name, count in named["ec"].items() if min(count, named["source"][name]) >= 7}
     frame = picture_tables(orders, FigureSettings(device="cpu"), folder=folder, shared=folder / "shared").frames[

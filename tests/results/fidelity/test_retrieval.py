@@ -1,4 +1,4 @@
-"""R-precision: what wins, what may stand against a caption, and the encoder without a network."""
+"""R-precision: winning captions, distractors, and the encoder without a network."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_pictures_that_show_nothing_win_by_chance_alone() -> None:
     assert 0 <= won.mean() < 0.035  # 1 % and three standard errors
 
 
-def test_a_caption_that_means_the_same_stands_against_nobody() -> None:
+def test_a_caption_of_the_same_meaning_is_no_distractor() -> None:
     features = ArrayFeatures(np.ones((6, 2)))
     meanings = ["a dog"] * 5 + ["a cat"]
     won, against = r_precision(cosine(features, features), np.arange(6), meanings, list("abcdef"))
@@ -48,7 +48,7 @@ def test_a_caption_that_means_the_same_stands_against_nobody() -> None:
     assert np.isnan(alone).all() and not none.any()
 
 
-def test_which_captions_stand_against_a_picture_depends_on_its_name_alone() -> None:
+def test_the_distractors_of_a_picture_depend_on_its_name_alone() -> None:
     rng = np.random.default_rng(4)
     pictures, captions = rng.normal(size=(50, 4)), rng.normal(size=(500, 4))
     own = np.arange(50)
@@ -68,11 +68,11 @@ DOG = pool_of([Entity(name="dog", count=2, attributes=("brown",)), Entity(name="
 def _fit(scene: Scene, *pools: object, tells: Tells = Tells()) -> list[float]:  # noqa: B008
     texts = [dumped(pool.as_json()) for pool in pools]  # type: ignore[attr-defined]
     fit = StructuralFit([dumped(scene.as_json())], [dumped(tells.as_json())], texts).fits()
-    found: list[float] = fit(np.array([0]), np.arange(len(texts))[None])[0].tolist()
-    return found
+    fits: list[float] = fit(np.array([0]), np.arange(len(texts))[None])[0].tolist()
+    return fits
 
 
-def test_the_terms_of_a_pool_are_things_as_often_as_they_are_there_attributes_and_relations() -> None:
+def test_the_terms_of_a_pool_are_its_entities_with_their_count_attributes_and_relations() -> None:
     assert pool_terms(DOG) == {
         ("is there", "dog", 0): 1,
         ("is there", "dog", 1): 1,
@@ -80,26 +80,26 @@ def test_the_terms_of_a_pool_are_things_as_often_as_they_are_there_attributes_an
         ("is", "dog", "brown"): 1,
         ("does", "dog", "on", "bench"): 1,
     }
-    told = Tells(classes=frozenset({"dog"}), attributes=frozenset(), counts=False)
-    assert pool_terms(DOG, told) == {("is there", "dog", 0): 1}
+    tells = Tells(classes=frozenset({"dog"}), attributes=frozenset(), counts=False)
+    assert pool_terms(DOG, tells) == {("is there", "dog", 0): 1}
 
 
-def test_a_scene_fits_the_caption_that_says_all_it_shows_and_no_more() -> None:
-    seen = Scene(
+def test_a_scene_fits_the_caption_best_that_names_exactly_what_it_shows() -> None:
+    scene = Scene(
         entities=(SeenEntity(name="dog", attributes=("brown",)), SeenEntity(name="dog"), SeenEntity(name="bench")),
         triples=DOG.triples[:0],
     )
     one_dog = pool_of([Entity(name="dog")])
     cat = pool_of([Entity(name="cat"), Entity(name="bench")])
-    fits = _fit(seen, DOG, one_dog, cat)
+    fits = _fit(scene, DOG, one_dog, cat)
     assert fits[0] == pytest.approx(4 / np.sqrt(5))
     assert fits[1] == pytest.approx(1.0)
     assert fits[2] == pytest.approx(1 / np.sqrt(2))
 
 
 def test_what_the_reader_cannot_tell_costs_a_caption_nothing() -> None:
-    seen = Scene(entities=(SeenEntity(name="dog"),))
+    scene = Scene(entities=(SeenEntity(name="dog"),))
     both = pool_of([Entity(name="dog"), Entity(name="cloud")])
-    assert _fit(seen, both, tells=Tells(classes=frozenset({"dog"}))) == pytest.approx([1.0])
-    assert _fit(seen, both) == pytest.approx([1 / np.sqrt(2)])
-    assert _fit(seen, pool_of([Entity(name="cloud")]), tells=Tells(classes=frozenset({"dog"}))) == [0.0]
+    assert _fit(scene, both, tells=Tells(classes=frozenset({"dog"}))) == pytest.approx([1.0])
+    assert _fit(scene, both) == pytest.approx([1 / np.sqrt(2)])
+    assert _fit(scene, pool_of([Entity(name="cloud")]), tells=Tells(classes=frozenset({"dog"}))) == [0.0]

@@ -29,12 +29,12 @@ KEPT = json.loads((FOLDER / "reference.json").read_text(encoding="utf-8"))
 KEPT_OF_FILES = json.loads((FOLDER / "file_reference.json").read_text(encoding="utf-8"))
 
 
-def ours(name: str) -> dict[str, float]:
-    one, two = (ArrayFeatures(rows) for rows in MAKER.arrays(name))
+def own_figures(name: str) -> dict[str, float]:
+    pictures, reference = (ArrayFeatures(rows) for rows in MAKER.arrays(name))
     score = inception_score(ArrayFeatures(4 * MAKER.arrays(name)[0]))
-    kernel = kernel_distance(one, two, subsets=MAKER.SUBSETS, size=MAKER.CASES[name][3])
+    kernel = kernel_distance(pictures, reference, subsets=MAKER.SUBSETS, size=MAKER.CASES[name][3])
     return {
-        "frechet_inception_distance": frechet(one, FrechetReference(two)).value,
+        "frechet_inception_distance": frechet(pictures, FrechetReference(reference)).value,
         "inception_score_mean": score.value,
         "inception_score_std": score.spread,
         "kernel_inception_distance_mean": kernel.value,
@@ -44,18 +44,18 @@ def ours(name: str) -> dict[str, float]:
 
 @pytest.mark.parametrize("name", MAKER.CASES)
 def test_figures_equal_those_kept_of_torch_fidelity(name: str) -> None:
-    found = ours(name)
-    assert set(found) == set(KEPT[name])
-    assert found == pytest.approx(KEPT[name], rel=1e-5)
+    figures = own_figures(name)
+    assert set(figures) == set(KEPT[name])
+    assert figures == pytest.approx(KEPT[name], rel=1e-5)
 
 
 def test_figures_equal_torch_fidelity_where_it_is_installed() -> None:
     pytest.importorskip("torch_fidelity")
     for name, figures in MAKER.references().items():
-        assert ours(name) == pytest.approx(figures, rel=1e-5)
+        assert own_figures(name) == pytest.approx(figures, rel=1e-5)
 
 
-def of_files(folder: Path) -> dict[str, float]:
+def figures_of_files(folder: Path) -> dict[str, float]:
     places = FILES_MAKER.write_pictures(folder)
     FILES_MAKER.write_weights(folder / "inception.pth")
     net = {"net": "inception", "place": str(folder / "inception.pth")}
@@ -67,10 +67,10 @@ def of_files(folder: Path) -> dict[str, float]:
     options = FILES_MAKER.OPTIONS
     with FeatureFile(store) as file:
         names = [[picture.name for picture in pictures] for pictures in sets]
-        one, two = (KeptFeatures(file, key, some) for some in names)
+        pictures_, reference = (KeptFeatures(file, key, some) for some in names)
         score = inception_score(KeptFeatures(file, key, names[0], scores=True), splits=options["isc_splits"])
-        kernel = kernel_distance(one, two, subsets=options["kid_subsets"], size=options["kid_subset_size"])
-        distance = frechet(one, FrechetReference(two))
+        kernel = kernel_distance(pictures_, reference, subsets=options["kid_subsets"], size=options["kid_subset_size"])
+        distance = frechet(pictures_, FrechetReference(reference))
     return {
         "frechet_inception_distance": distance.value,
         "inception_score_mean": score.value,
@@ -82,41 +82,41 @@ def of_files(folder: Path) -> dict[str, float]:
 
 @pytest.mark.slow
 def test_figures_of_files_equal_those_kept_of_torch_fidelity(tmp_path: Path) -> None:
-    found = of_files(tmp_path)
-    assert set(found) == set(KEPT_OF_FILES)
-    assert found == pytest.approx(KEPT_OF_FILES, rel=1e-3)
+    figures = figures_of_files(tmp_path)
+    assert set(figures) == set(KEPT_OF_FILES)
+    assert figures == pytest.approx(KEPT_OF_FILES, rel=1e-3)
 
 
 @pytest.mark.parametrize("name", MAKER.CASES)
 def test_the_distance_is_one_whichever_set_is_the_reference(name: str) -> None:
-    one, two = (ArrayFeatures(rows) for rows in MAKER.arrays(name))
-    there, back = frechet(one, FrechetReference(two)), frechet(two, FrechetReference(one))
-    assert there.value == pytest.approx(back.value, rel=1e-6)
+    first, second = (ArrayFeatures(rows) for rows in MAKER.arrays(name))
+    forward, back = frechet(first, FrechetReference(second)), frechet(second, FrechetReference(first))
+    assert forward.value == pytest.approx(back.value, rel=1e-6)
 
 
 def test_a_set_is_at_no_distance_from_itself_also_with_fewer_pictures_than_dimensions() -> None:
-    one, _ = MAKER.arrays("fewer rows than dimensions")
-    found = frechet(ArrayFeatures(one), FrechetReference(ArrayFeatures(one)))
-    assert isinstance(found.value, float)
-    assert found.value == pytest.approx(0.0, abs=1e-5)
-    assert found.warning.startswith("40 pictures are fewer than the 128 dimensions")
+    rows, _ = MAKER.arrays("fewer rows than dimensions")
+    distance = frechet(ArrayFeatures(rows), FrechetReference(ArrayFeatures(rows)))
+    assert isinstance(distance.value, float)
+    assert distance.value == pytest.approx(0.0, abs=1e-5)
+    assert distance.warning.startswith("40 pictures are fewer than the 128 dimensions")
 
 
 def test_moments_are_those_of_numpy_whatever_the_chunks() -> None:
     rows = np.random.default_rng(3).normal(1e4, 1.0, (2500, 7))
-    found = Moments(7)
+    moments = Moments(7)
     for start, end in ((0, 1), (1, 1200), (1200, 1200), (1200, 2500)):
-        found.add(rows[start:end])
-    assert found.count == 2500
-    np.testing.assert_allclose(found.mean, rows.mean(0), rtol=1e-13)
-    np.testing.assert_allclose(found.covariance, np.cov(rows, rowvar=False), rtol=1e-10)
+        moments.add(rows[start:end])
+    assert moments.count == 2500
+    np.testing.assert_allclose(moments.mean, rows.mean(0), rtol=1e-13)
+    np.testing.assert_allclose(moments.covariance, np.cov(rows, rowvar=False), rtol=1e-10)
 
 
 def test_float32_rows_are_widened_before_they_are_added() -> None:
     rows = np.full((50_000, 2), 0.1, np.float32)
     rows[:, 1] += np.arange(50_000, dtype=np.float32) % 2
-    found = Moments.of(ArrayFeatures(rows))
-    np.testing.assert_allclose(found.mean, rows.astype(np.float64).mean(0), rtol=1e-12)
+    moments = Moments.of(ArrayFeatures(rows))
+    np.testing.assert_allclose(moments.mean, rows.astype(np.float64).mean(0), rtol=1e-12)
 
 
 def test_rows_that_are_not_finite_are_refused() -> None:
@@ -125,7 +125,7 @@ def test_rows_that_are_not_finite_are_refused() -> None:
 
 
 class _Drawn:
-    """Features that are drawn again whenever they are asked for: what is held is what figures hold of them."""
+    """Features that are drawn again at each call, so that only the figures keep memory."""
 
     dimension = 64
 
@@ -143,10 +143,10 @@ class _Drawn:
 
 def _peak(count: int) -> int:
     tracemalloc.start()
-    one, two = _Drawn(count, 0.0), _Drawn(count, 0.1)
-    frechet(one, FrechetReference(two, range(count)), range(count))
-    inception_score(one)
-    kernel_distance(one, two, subsets=2, size=200)
+    first, second = _Drawn(count, 0.0), _Drawn(count, 0.1)
+    frechet(first, FrechetReference(second, range(count)), range(count))
+    inception_score(first)
+    kernel_distance(first, second, subsets=2, size=200)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     return peak

@@ -1,4 +1,4 @@
-"""Rules of the parser controlled, a caption each; captions written for the tests, none of COCO's."""
+"""Rules of the controlled parser, one caption for each; the captions are written for these tests, none is COCO's."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PARSER = parser_of("controlled")
 READ = [
     ("A dog.", ["dog"], []),
     ("Three stop signs and a fire hydrant", ["stop sign", "fire hydrant"], []),
-    # a possessive that is part of a thing's name is nobody's
+    # a possessive that is part of an entity's name has no owner
     ("A dog and a catcher's mitt.", ["dog", "catcher's mitt"], []),
     ("The elephants trunk near a fence", ["elephant", "trunk", "fence"], ["trunk of elephant", "trunk near fence"]),
     ("A boy's catcher's mitt", ["boy", "catcher's mitt"], ["catcher's mitt of boy"]),
@@ -68,17 +68,17 @@ READ = [
 ]
 
 
-@pytest.mark.parametrize(("caption", "names", "triples"), READ, ids=[one[0] for one in READ])
+@pytest.mark.parametrize(("caption", "names", "triples"), READ, ids=[row[0] for row in READ])
 def test_a_caption_is_read_by_the_rules(caption, names, triples):
     pool = PARSER.parse(caption)
-    assert [one.name for one in pool.entities] == names
-    assert [" ".join(one) for one in pool.named()] == triples
+    assert [entity.name for entity in pool.entities] == names
+    assert [" ".join(triple) for triple in pool.named()] == triples
 
 
 def test_counts_and_attributes():
     pool = PARSER.parse("Two small wooden boats, a couple of red and white kites, a pair of scissors, snow and dogs")
-    told = [(one.name, one.count, one.attributes) for one in pool.entities]
-    assert told == [
+    rows = [(entity.name, entity.count, entity.attributes) for entity in pool.entities]
+    assert rows == [
         ("boat", 2, ("small", "wooden")),
         ("kite", 2, ("red", "white")),
         ("scissors", 1, ()),
@@ -92,16 +92,16 @@ def test_counts_and_attributes():
 @settings(max_examples=150, deadline=None)
 def test_any_text_is_read(text):
     pool = PARSER.parse(text)
-    assert all(one.name and one.count != 0 for one in pool.entities)
-    assert all(one.subject != one.object for one in pool.triples)
+    assert all(entity.name and entity.count != 0 for entity in pool.entities)
+    assert all(triple.subject != triple.object for triple in pool.triples)
 
 
 def test_any_order_of_captions_words_is_read():
-    words = " ".join(one[0].lower().replace(".", " .") for one in READ).split()
+    words = " ".join(row[0].lower().replace(".", " .") for row in READ).split()
     rng = random.Random(0)
     for _ in range(1_500):
         pool = PARSER.parse(" ".join(rng.choices(words, k=rng.randint(1, 25))))
-        assert all(one.subject != one.object for one in pool.triples)
+        assert all(triple.subject != triple.object for triple in pool.triples)
         assert len(set(pool.triples)) == len(pool.triples)
 
 
@@ -111,17 +111,17 @@ def test_a_caption_without_end_takes_no_time_without_end():
 
 def test_forms_of_verbs():
     bases = ("sit", "ride", "lie", "open", "carry", "watch", "stop", "lean", "see")
-    assert [ing(one) for one in bases] == [
+    assert [ing(verb) for verb in bases] == [
         *("sitting", "riding", "lying", "opening", "carrying", "watching", "stopping", "leaning", "seeing"),
     ]
-    assert [ed(one) for one in ("park", "carry", "stop", "tie", "play")] == [
+    assert [ed(verb) for verb in ("park", "carry", "stop", "tie", "play")] == [
         "parked",
         "carried",
         "stopped",
         "tied",
         "played",
     ]
-    assert [third(one) for one in ("watch", "carry", "have", "go", "sit")] == [
+    assert [third(verb) for verb in ("watch", "carry", "have", "go", "sit")] == [
         "watches",
         "carries",
         "has",
