@@ -1,4 +1,4 @@
-"""Runs many command lines without importing their libraries anew: a process that has them forks one for each.
+"""A server that runs commands in forks of a process which has their libraries, so that none imports them again.
 
 Importing MLflow and torch takes a command, and the worker it starts, longer than everything else that it does at
 reduced size. :class:`CommandServer` puts a ``python`` and a ``medtest`` into a folder for ``PATH``; what is started by
@@ -41,11 +41,11 @@ os._exit(int(code or b"70"))
 
 
 class CommandServer:
-    """The server as its user sees it; a context.
+    """The server, as a context.
 
     Args:
-        folder: Where its socket and the programs for ``PATH`` lie.
-        environment: What its libraries are loaded under.
+        folder: Folder of its socket and of the programs for ``PATH``.
+        environment: Environment under which its libraries are loaded.
     """
 
     def __init__(self, folder: Path, environment: dict[str, str]) -> None:
@@ -62,9 +62,9 @@ class CommandServer:
             assert self._process.poll() is None, "the server of commands could not start"
             time.sleep(0.05)
 
-    def environment(self, given: dict[str, str]) -> dict[str, str]:
+    def environment(self, variables: dict[str, str]) -> dict[str, str]:
         """Return an environment in which ``python`` and ``medtest`` are this server's."""
-        return {**given, "PATH": f"{self._folder}{os.pathsep}{given['PATH']}"}
+        return {**variables, "PATH": f"{self._folder}{os.pathsep}{variables['PATH']}"}
 
     def __enter__(self) -> CommandServer:
         return self
@@ -104,21 +104,21 @@ def main() -> None:
 
 
 def _command(caller: socket.socket) -> int:
-    """Run a command in a child and say its exit code."""
+    """Run a command in a child and return its exit code."""
     _, files, _, _ = socket.recv_fds(caller, 1, 3)
-    asked = json.loads(caller.makefile("rb").readline())
+    request = json.loads(caller.makefile("rb").readline())
     pid = os.fork()
     if pid == 0:
         caller.close()
         for number, file in enumerate(files):
             os.dup2(file, number)
             os.close(file)
-        os.chdir(asked["folder"])
-        environment = asked["environment"]
+        os.chdir(request["folder"])
+        environment = request["environment"]
         environment["PATH"] = environment["PATH"].partition(os.pathsep)[2]
         os.environ.clear()
         os.environ.update(environment)
-        os._exit(_run(asked["argv"]))
+        os._exit(_run(request["argv"]))
     status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     with suppress(OSError):
         caller.sendall(b"%d\n" % (status if status >= 0 else 128 - status))

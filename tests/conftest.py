@@ -1,4 +1,4 @@
-"""What all tests share."""
+"""Options, fixtures and hooks of all tests."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ line_counter.start()  # before anything of the package is imported
 from medtest.cli.bootstrap import quiet_libraries  # noqa: E402
 from medtest.report.tracking.store import configure  # noqa: E402
 
-# Commands and MLflow set variables of the environment. All tests have them from the start: where one is new, workers
-# need another fork server, which imports everything once more.
+# Commands and MLflow set variables of the environment. All tests have them from the start: a new variable needs
+# another fork server for workers, which imports everything once more.
 quiet_libraries()
 configure()
 
 _WORKER_BYTES = 3 * 1024**3
 """Memory of a process that runs tests, with the processes that it starts."""
 
-# How long an example takes says nothing on machines that run other things too. Examples are the same in every run, so
+# The time of an example means nothing on machines that run other things too. Examples are the same in every run, so
 # that what passes here passes in CI; `pytest --hypothesis-profile=search` draws new ones, and more of them. A test
-# whose examples are dear says how many it takes.
+# with slow examples sets their number.
 timeless = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("medtest", timeless, derandomize=True, max_examples=30)
 settings.register_profile("search", timeless, max_examples=500)
@@ -76,12 +76,12 @@ _SHOWN = 60
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add ``--remake``."""
-    text = "write the expected files of tests/data anew where results changed on purpose; such tests are then skipped"
+    text = "write the expected files of tests/data again where results changed on purpose; such tests are then skipped"
     parser.addoption("--remake", action="store_true", help=text)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give slow tests a quarter of an hour before they count as hanging, for machines differ by a factor of three."""
+    """Give slow tests a quarter of an hour before they count as hanging: machines differ by a factor of three."""
     for item in items:
         if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(900))
@@ -89,29 +89,31 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 def expected(request: pytest.FixtureRequest) -> Expected:
-    """Return what compares a folder of expected texts with those that were made: names and every byte.
+    """Compare a folder of expected texts with the texts of a test: names and every byte.
 
-    With ``--remake`` the folder is written anew and the test skipped, which says so.
+    With ``--remake`` the folder is written again and the test is skipped with a message.
     """
 
-    def write(folder: Path, made: Mapping[str, str]) -> None:
-        there = _texts(folder)
-        for name in there.keys() - made.keys():
+    def write(folder: Path, texts: Mapping[str, str]) -> None:
+        present = _texts(folder)
+        for name in present.keys() - texts.keys():
             (folder / name).unlink()
-        for name, text in made.items():
+        for name, text in texts.items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_bytes(text.encode())
-        changed = sorted(name for name in there.keys() | made.keys() if there.get(name) != made.get(name))
-        pytest.skip(f"WRITTEN ANEW: {folder}: {', '.join(changed) or 'no change'}; the commit says why")
+        changed = sorted(name for name in present.keys() | texts.keys() if present.get(name) != texts.get(name))
+        pytest.skip(f"WRITTEN AGAIN: {folder}: {', '.join(changed) or 'no change'}; explain it in the commit message")
 
-    def compare(folder: Path, made: Mapping[str, str]) -> None:
-        there = _texts(folder)
-        assert sorted(made) == sorted(there), f"{folder}: other files; on purpose? pytest --remake"
+    def compare(folder: Path, texts: Mapping[str, str]) -> None:
+        present = _texts(folder)
+        assert sorted(texts) == sorted(present), f"{folder}: other files; on purpose? pytest --remake"
         lines: list[str] = []
-        for name in sorted(made):
-            lines += unified_diff(there[name].split("\n"), made[name].split("\n"), name, "made now", n=0, lineterm="")
+        for name in sorted(texts):
+            lines += unified_diff(
+                present[name].split("\n"), texts[name].split("\n"), name, "made now", n=0, lineterm=""
+            )
         text = "\n".join(line[:400] for line in lines[:_SHOWN])
-        other = [name for name in made if made[name] != there[name]]
+        other = [name for name in texts if texts[name] != present[name]]
         assert not other, f"{folder}: other content, on purpose? pytest --remake: {', '.join(other)}\n{text}"
 
     return write if request.config.getoption("--remake") else compare

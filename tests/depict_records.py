@@ -1,4 +1,4 @@
-"""Records of a service whose defects are set, made by the oracle as a run makes them, without a picture being drawn."""
+"""Records of a text-to-image service with set defects, as the oracle makes them in a run; no picture is drawn."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ NAMES = ("dog", "cat", "sofa", "cup", "table", "tree", "car", "bench", "horse", 
 PREDICATES = ("on", "near", "left of")
 EVERYTHING = Tells()
 Draw = Callable[[Pool, np.random.Generator, str], "Scene | str"]
-"""What a service draws: of a pool, with random numbers of its own at each asking, and the words that fix steady ones.
-A text is the state of a refusal."""
+"""A service: it draws from a pool, with new random numbers at each call, and the prompt, which seeds steady defects.
+A returned text is the state of a refusal."""
 
 
 def entity(name: str, count: int | None = 1, *attributes: str) -> Entity:
@@ -31,33 +31,33 @@ def entity(name: str, count: int | None = 1, *attributes: str) -> Entity:
 
 
 def drawn(pool: Pool, tells: Tells = EVERYTHING) -> Scene:
-    """Return what a perfect reader sees in a right picture of a pool; three things where no number is said."""
+    """Return the scene that a perfect reader sees in a right picture of a pool; three things where it has no number."""
     entities: list[SeenEntity] = []
-    things: list[list[int]] = []
-    for one in pool.entities:
-        count = 3 if one.count is None else one.count
-        things.append(list(range(len(entities), len(entities) + count)))
-        box = (0.1 * len(things), 0.2, 0.1 * len(things) + 0.08, 0.6)
-        entities += [SeenEntity(name=one.name, attributes=one.attributes, box=box)] * count
+    indices: list[list[int]] = []
+    for entity in pool.entities:
+        count = 3 if entity.count is None else entity.count
+        indices.append(list(range(len(entities), len(entities) + count)))
+        box = (0.1 * len(indices), 0.2, 0.1 * len(indices) + 0.08, 0.6)
+        entities += [SeenEntity(name=entity.name, attributes=entity.attributes, box=box)] * count
     triples = [
-        Triple(subject=a, predicate=one.predicate, object=b)
-        for one in pool.triples
-        for a in things[one.subject]
-        for b in things[one.object]
+        Triple(subject=a, predicate=triple.predicate, object=b)
+        for triple in pool.triples
+        for a in indices[triple.subject]
+        for b in indices[triple.object]
         if a != b
     ]
     return Scene(entities=tuple(entities), triples=tuple(triples), tells=tells)
 
 
 def right(pool: Pool, rng: np.random.Generator, prompt: str) -> Scene:
-    """Draw what was asked for."""
+    """Return the scene of the prompt."""
     return drawn(pool)
 
 
 def without_last(pool: Pool) -> Pool:
     """Return a pool without the entity that was named last."""
     last = len(pool.entities) - 1
-    triples = tuple(one for one in pool.triples if last not in (one.subject, one.object))
+    triples = tuple(triple for triple in pool.triples if last not in (triple.subject, triple.object))
     return Pool(entities=pool.entities[:-1], triples=triples)
 
 
@@ -73,9 +73,9 @@ def source_pool(number: int) -> Pool:
 
 
 def operators(pool: Pool) -> dict[str, Pool]:
-    """Return what each operator makes of such a pool."""
-    there = {one.name for one in pool.entities}
-    new, more = [name for name in NAMES if name not in there][:2]
+    """Return the pool after each operator."""
+    names = {entity.name for entity in pool.entities}
+    new, more = [name for name in NAMES if name not in names][:2]
     exchanged = Pool(entities=(replace(pool.entities[0], name=new), *pool.entities[1:]), triples=pool.triples)
     return {
         "ec": exchanged,
@@ -89,16 +89,16 @@ def operators(pool: Pool) -> dict[str, Pool]:
 
 
 def _plain(pool: Pool) -> list[tuple[int, str, int]]:
-    return [(one.subject, one.predicate, one.object) for one in pool.triples]
+    return [(triple.subject, triple.predicate, triple.object) for triple in pool.triples]
 
 
 def oracle(rules: str = "strict", *, against: str = "source", score: str = "whole") -> Scenes:
     """Return the oracle of scenes."""
-    made: Scenes = parts("oracles")["scenes"].load()(
+    scenes: Scenes = parts("oracles")["scenes"].load()(
         Scenes.Settings(rules=rules),
         primary=Criterion(score=score, threshold=0.0, against=against),  # type: ignore[arg-type]
     )
-    return made
+    return scenes
 
 
 def rows(
@@ -107,12 +107,12 @@ def rows(
     """Yield records of a service.
 
     Args:
-        seeds: How many prompts.
-        draw: What it draws.
+        seeds: Number of prompts.
+        draw: The service.
         rules: The suite's rules.
-        seed: Of the random numbers.
-        system: Its name.
-        repeats: How often every prompt is asked anew.
+        seed: Seed of the random numbers.
+        system: Name of the system.
+        repeats: Number of times that every prompt is sent.
     """
     judge, rng = oracle(rules), np.random.default_rng(seed)
     for number in range(seeds):
@@ -190,8 +190,8 @@ def failing(share: float, *, steady: bool) -> Draw:
     """Return a service that leaves out what was named last in a share of pictures.
 
     Args:
-        share: Of all pictures.
-        steady: Whether the same prompt always fails, or it is drawn anew at each asking.
+        share: Share of all pictures.
+        steady: Whether the same prompt always fails, instead of a new draw at each call.
     """
 
     def draw(pool: Pool, rng: np.random.Generator, prompt: str) -> Scene:

@@ -1,6 +1,6 @@
-"""Programs that run in a fork of a process which has their libraries, and are killed and signalled as any other.
+"""Programs that run in a fork of a process with their libraries; they are killed and signalled as others are.
 
-A fresh interpreter imports for longer than most of what a test lets it do, and so does the fork server of the workers
+A fresh interpreter imports for longer than most tests let it work, and so does the fork server of the workers
 that it starts. A :class:`Program` is forked by the product's own fork server, and its workers come from a fork of it.
 """
 
@@ -44,11 +44,11 @@ COMMANDS = (
 
 
 class Program:
-    """A program that was started; it is waited for and signalled like a ``subprocess.Popen`` of text.
+    """A started program, with the methods of a ``subprocess.Popen`` of text.
 
     Args:
-        body: The program.
-        modules: What is imported before the fork.
+        body: Source of the program.
+        modules: Modules imported before the fork.
         environment: Its environment; that of this process by default.
         folder: Its working directory; that of this process by default.
         lend: Its workers come from a fork of it; else it starts a server for them as any program does.
@@ -89,13 +89,13 @@ class Program:
             return None
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait for its end; return the exit code."""
+        """Wait until it ends; return the exit code."""
         if self.returncode is None:
             self.returncode = self._process.wait(timeout)
         return self.returncode
 
     def communicate(self, timeout: float | None = None) -> tuple[str, str]:
-        """Wait for its end; return what it wrote to standard output and error."""
+        """Wait until it ends; return its standard output and error."""
         self.wait(timeout)
         self._process.close()
         for file in self._said:
@@ -118,30 +118,30 @@ class Program:
 
 
 def with_libraries(body: str, *, environment: Mapping[str, str] | None = None, folder: Path | None = None) -> Program:
-    """Start a program in a fork of a process that has what commands import."""
+    """Start a program in a fork of a process that has the libraries of commands."""
     quiet = {**bootstrap._QUIET, **(environment or os.environ), "FORKED_COMMANDS": "1"}  # others' workers hold less
     return Program(body, modules=COMMANDS, environment=quiet, folder=folder)
 
 
 def command(*line: str | Path, environment: Mapping[str, str] | None = None, folder: Path | None = None) -> Program:
-    """Start a file of Python with arguments, in a fork of a process that has what commands import."""
+    """Start a Python file with arguments, in a fork of a process that has the libraries of commands."""
     argv = [str(word) for word in line]
     body = f"import runpy\nsys.argv = {argv!r}\nrunpy.run_path({argv[0]!r}, run_name='__main__')\n"
     return with_libraries(body, environment=environment, folder=folder)
 
 
 def run(plan: int, out: int, parent: int) -> None:
-    """Be the program; called by the fork server, whose process id is the last argument."""
+    """Become the program; called by the fork server, whose process id is the last argument."""
     child.call_process("python")
     with os.fdopen(plan, encoding="utf-8") as file:
         file.seek(0)
-        told = json.load(file)
+        spec = json.load(file)
     os.dup2(out, 1)
     os.close(out)
-    os.chdir(told["folder"])
-    if told["lend"]:
+    os.chdir(spec["folder"])
+    if spec["lend"]:
         lend_workers()
-    code = compile(told["body"], "program", "exec")
+    code = compile(spec["body"], "program", "exec")
     os._exit(exit_code(lambda: exec(code, {"__name__": "__main__", "sys": sys})))  # noqa: S102 - a test's own text
 
 
@@ -163,7 +163,7 @@ def exit_code(program: Callable[[], object]) -> int:
 
 
 class _Fork:
-    """A process that was forked, waited for as those of subprocess are."""
+    """A forked process, waited for as those of subprocess are."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
@@ -176,27 +176,27 @@ class _Fork:
 
 
 def lend_workers() -> processes.ForkServer:
-    """Let this process's workers come from a fork of it as it is now, when it holds modules and nothing else."""
-    ours, theirs = socket.socketpair()
+    """Take this process's workers from a fork of it as it is now, with modules and nothing else."""
+    own_end, other_end = socket.socketpair()
     parent = os.getpid()
     pid = os.fork()
     if pid == 0:
-        ours.close()
+        own_end.close()
         os.setsid()
         child.call_process(fork_server.NAME)
         try:
-            fork_server.Server(theirs.detach(), parent).serve()
+            fork_server.Server(other_end.detach(), parent).serve()
         except BaseException:  # noqa: BLE001 - a worker ends like this
             traceback.print_exc()
             os._exit(1)
         os._exit(0)
-    theirs.close()
-    lent, own = processes.ForkServer(_Fork(pid), ours), processes._server
+    other_end.close()
+    lent, own = processes.ForkServer(_Fork(pid), own_end), processes._server
     limits = processes._inherited({})[3:]
 
-    def server(what: processes.WorkerStart) -> processes.ForkServer:
+    def server(start: processes.WorkerStart) -> processes.ForkServer:
         """Return the fork, or a server of its own where a limit was set since."""
-        return lent if processes._inherited({})[3:] == limits else own(what)
+        return lent if processes._inherited({})[3:] == limits else own(start)
 
     processes._server = server
     return lent

@@ -1,4 +1,4 @@
-"""A small classifier with a probe, labelled cases, and generators written where the relation looks for them."""
+"""A small classifier with a probe, labelled cases, and generators written to where the relation loads them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DIGEST = "0123456789abcdef01234567"
 
 
 class Brightness(nn.Module):
-    """Tells images by their mean brightness (one label), or by which channels are bright (several)."""
+    """Classifier by mean brightness (one label), or by the channels that are bright (several)."""
 
     def __init__(self, classes: Classes) -> None:
         super().__init__()
@@ -66,7 +66,7 @@ class SmallProbe:
 
 
 def picture(number: int, side: int = SIDE) -> np.ndarray[Any, Any]:
-    """Return a noisy picture, uint8, whose brightness lies near that of a class."""
+    """Return a noisy picture, uint8, with about the brightness of a class."""
     rng = np.random.default_rng(number)
     level = (0.41, 0.5, 0.59)[number % 3] + rng.uniform(-0.005, 0.005)
     field = np.clip(level + rng.normal(0, 0.08, (side, side, 3)), 0, 1)
@@ -95,7 +95,7 @@ def seed_of(number: int, classes: Classes = ONE, side: int = SIDE) -> PreparedSe
 def write_generator(
     settings: GeneratorSettings, *, classes: Classes = ONE, side: int = SIDE, seed: int = 0, digest: str = DIGEST
 ) -> Path:
-    """Write a generator with drawn weights where the relation looks for it, and return the file."""
+    """Write a generator with random weights to where the relation loads it; return the file."""
     shape = GeneratorShape(width=2, side=side)
     network = PerturbationGenerator(shape)
     initialise(network, seed)

@@ -1,4 +1,4 @@
-"""Makes records of classifiers as a run would leave them, from a small random model of one; numbers only, no images."""
+"""Records of classifiers, as a run would write them, from a small random model; numbers only, no images."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def label_row(dataset, seed, relation, *, label, expected, source_label, probabi
     return row
 
 
-def _same(one, other):
-    return np.nan if one is None or other is None else float(set(one) == set(other))
+def _same(first, second):
+    return np.nan if first is None or second is None else float(set(first) == set(second))
 
 
 def make_label_records(

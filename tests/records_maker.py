@@ -1,4 +1,4 @@
-"""Makes records as a run would leave them, from a small random model of a system; numbers only, no images."""
+"""Records as a run would write them, from a small random model of a system; numbers only, no images."""
 
 from __future__ import annotations
 

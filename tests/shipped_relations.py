@@ -1,4 +1,4 @@
-"""What the relations that ship say they do to the picture."""
+"""Effects of the bundled relations on the picture."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from medtest.core.plugins import parts
 
 @cache
 def effects_of(name: str) -> frozenset[str]:
-    """Return the effects of a bundled relation by the name of its part, none for a name that is none."""
-    there = parts("relations")
-    return there[name].load().effects or frozenset() if name in there else frozenset()
+    """Return the effects of a bundled relation by the name of its part; none for any other name."""
+    relations = parts("relations")
+    return relations[name].load().effects or frozenset() if name in relations else frozenset()

@@ -1,4 +1,4 @@
-"""Makes records with a planted failing slice, from a random model of its own; numbers only, no images."""
+"""Records with a planted failing slice, from a random model; numbers only, no images."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def slice_records(
     correlation: float = 0.2,
     rates: tuple[float, float] = (0.2, 0.6),
 ) -> tuple[pd.DataFrame, np.ndarray]:
-    """Return a frame of follow-ups, and which of them are in the slice.
+    """Return a frame of follow-ups, and a mask of those in the slice.
 
     Args:
         random: Seed of the random model.

@@ -1,4 +1,4 @@
-"""What benchmarks share: sizes, processor time, and figures that cannot be negative."""
+"""Parts shared by benchmarks: sizes, processor time, and figures that cannot be negative."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def test_small_sizes_are_defaults_that_the_command_line_outdoes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_sizes_are_defaults_that_the_command_line_overrides(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["benchmark"])
     monkeypatch.delenv(_sizes.VARIABLE, raising=False)
     assert _sizes.options(_parser(), passes=1).passes == 15
@@ -31,7 +31,7 @@ def test_small_sizes_are_defaults_that_the_command_line_outdoes(monkeypatch: pyt
     assert _sizes.options(_parser(), passes=1).passes == 3
 
 
-def test_a_small_size_names_an_option_that_there_is() -> None:
+def test_a_small_size_names_an_existing_option() -> None:
     with pytest.raises(ValueError, match="no such option: rounds"):
         _sizes.options(_parser(), rounds=1)
 
@@ -57,5 +57,5 @@ def test_processor_time_of_workers_is_counted_once_their_servers_have_ended() ->
 
 @pytest.mark.parametrize(("short", "long", "shown"), [(1.0, 1.5, "0.50"), (1.5, 1.0, "unknown"), (1.0, 1.0, "unknown")])
 def test_no_call_costs_less_than_nothing(short: float, long: float, shown: str) -> None:
-    one, many = (Measured(calls=n, seconds=1.0, processor=s) for n, s in ((100, short), (1100, long)))
-    assert api._per_call([one], [many, many]).startswith(shown)
+    few, many = (Measured(calls=n, seconds=1.0, processor=s) for n, s in ((100, short), (1100, long)))
+    assert api._per_call([few], [many, many]).startswith(shown)

@@ -1,4 +1,4 @@
-"""Every benchmark and every script runs to its end, at a size that takes seconds; figures are no test."""
+"""Every benchmark and every script runs to its end at a small size; figures are not checked."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_benchmark_runs_as_make_bench_runs_it(name: str, tmp_path: Path) -> No
     done = _run(["-m", "benchmarks", name], tmp_path)
     assert done.returncode in ((0, 1) if name in MAY_FIND else (0,)), f"{done.stdout[-1500:]}\n{done.stderr[-3000:]}"
     assert "Traceback" not in done.stderr
-    lines = done.stdout.splitlines()[2:-1]  # without its name and how long it took
+    lines = done.stdout.splitlines()[2:-1]  # without its name and its duration
     if lines and lines[0].startswith("left out: "):
         pytest.skip(lines[0])
     assert lines

@@ -1,6 +1,6 @@
-"""Every suite of attacks that ships, run as its first lines say it is typed, on one image and its cheapest relations.
+"""Bundled suites of attacks, each run as its first lines say, on one image and its cheapest relations.
 
-Rates are not looked at: what a run leaves is held against its own records, by formulas written down here again.
+Rates are not checked; the tables of a run are compared with its records, by formulas that are written here again.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 @pytest.mark.parametrize("suite", SUITES)
-def test_severities_stand_beside_noise_of_the_same_epsilon(suite: str) -> None:
+def test_severities_have_noise_of_the_same_epsilon(suite: str) -> None:
     """Every attack within a quarter of the range has its floor in the suite."""
     relations = load(suite, []).suite.build_relations()
     epsilon = {
-        name: {one.settings.levels[level].scale for level in one.severities()}
-        for name, one in relations.items()
-        if one.group == "adversarial" or name == "uniform_noise"
+        name: {relation.settings.levels[level].scale for level in relation.severities()}
+        for name, relation in relations.items()
+        if relation.group == "adversarial" or name == "uniform_noise"
     }
     floor = epsilon.pop("uniform_noise")
     assert epsilon
@@ -50,8 +50,8 @@ def test_severities_stand_beside_noise_of_the_same_epsilon(suite: str) -> None:
 @pytest.mark.parametrize(
     "suite", ["adversarial_melanoma", "adversarial_retinopathy", "adversarial_chest", "adversarial_polyp"]
 )
-def test_strongest_stands_beside_pgd_of_the_same_epsilon(suite: str) -> None:
-    """A verdict on gradients can be given, and there is a row to be read instead."""
+def test_strongest_has_pgd_of_the_same_epsilon(suite: str) -> None:
+    """The suite can give a verdict on gradients, and has a row to read instead."""
     relations = load(suite, []).suite.build_relations()
     epsilon = {
         name: {relations[name].settings.levels[level].scale for level in relations[name].severities()}
@@ -61,7 +61,7 @@ def test_strongest_stands_beside_pgd_of_the_same_epsilon(suite: str) -> None:
 
 
 @pytest.mark.parametrize("suite", [*LABELS, *MASKS])
-def test_an_onnx_file_that_the_head_of_a_suite_brings_is_a_setting_there_is(suite: str) -> None:
+def test_an_onnx_file_in_the_head_of_a_suite_is_an_existing_setting(suite: str) -> None:
     head = (Path(__file__).parents[1] / "suites" / f"{suite}.yaml").read_text(encoding="utf-8")
     for words in (line.split() for line in head.splitlines() if "model=onnx" in line):
         assert load(suite, words[words.index(f"suite={suite}") + 1 :]).suite.systems

@@ -1,6 +1,6 @@
-"""Every suite of labels that ships, run as its first line says it is typed, on one image and two relations.
+"""Bundled suites of labels, each run as its first line says, on one image and two relations.
 
-Rates are not looked at: what a run leaves is held against its own records, by formulas written down here again.
+Rates are not checked; the tables of a run are compared with its records, by formulas that are written here again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from medtest.suite.reading.library import suite_names
 FOLDERS = {"wce_folder": capsule, "skin_folder": skin, "fundus_folder": fundus, "chest_folder": chest}
 """Suites on a folder of the user's, and the generator of what is put into it."""
 BENCHMARKS = [
-    f"robust_benchmark_{what}{end}" for what in ("melanoma", "retinopathy", "chest") for end in ("", "_levels")
+    f"robust_benchmark_{images}{end}" for images in ("melanoma", "retinopathy", "chest") for end in ("", "_levels")
 ]
 LABEL_SUITES = ("wce", *BENCHMARKS, *FOLDERS)
 ATTACKED = {
@@ -36,7 +36,7 @@ ATTACKED = {
 CONTROLLED = {"skin_controls"}
 """That of tests/results/test_reliance.py."""
 NEEDS_A_MODEL = {"medvqa_clef": ["model=openai_compatible"]}
-"""What is typed beside a suite that has no system of its own."""
+"""Overrides for a suite without a system."""
 CRITERIA = {"label", "probability"}
 NOISE = "gaussian_noise"
 
@@ -53,21 +53,21 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def needs_weights(systems: list[str]) -> None:
-    """Skip where a compact network is not there yet."""
+    """Skip where the weights of a compact network are missing."""
     for name in systems:
         if not (package_folder() / "weights" / f"{name}-compact.safetensors").is_file():
             pytest.skip(f"the weights of {name}-compact do not ship yet: medtest train model={name}")
 
 
 def write_images(folder: Path, generator) -> None:
-    """Write four made images: in class folders, or with a table of labels where an image may have several."""
+    """Write four phantoms: in class folders, or with a table of labels where an image may have several."""
     rows = ["image,labels"]
     for index in range(4):
-        made = generator.make(index, suite_seed=5, size=160)
-        below = folder / ("images" if generator is chest else made.labels[0])
+        phantom = generator.make(index, suite_seed=5, size=160)
+        below = folder / ("images" if generator is chest else phantom.labels[0])
         below.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(made.image).save(below / f"{index}.png")
-        rows.append(f"{index}.png,{'|'.join(made.labels) or 'No Finding'}")
+        Image.fromarray(phantom.image).save(below / f"{index}.png")
+        rows.append(f"{index}.png,{'|'.join(phantom.labels) or 'No Finding'}")
     if generator is chest:
         (folder / "labels.csv").write_text("\n".join(rows), encoding="utf-8")
 
@@ -95,16 +95,16 @@ def test_a_suite_runs_as_typed(suite: str, work: Path, capsys: pytest.CaptureFix
     # Ten frames of a sequence; five severities, of which folders of skin, fundus and chest take three.
     many = 10 if sequences else 3 if suite in FOLDERS and not suite.startswith("wce") else 5
     code = main(typed, command="python run.py")
-    said = capsys.readouterr()
-    assert code == 0, said.err
-    found = sorted((work / "outputs" / suite).glob("*/*/run.json"))
-    assert sorted(path.parts[-3] for path in found) == sorted(f"{name}-compact" for name in systems)
-    for path in found:
-        assert_run(path.parent, dict.fromkeys(names, many), sequences=sequences, made=suite not in FOLDERS)
+    output = capsys.readouterr()
+    assert code == 0, output.err
+    runs = sorted((work / "outputs" / suite).glob("*/*/run.json"))
+    assert sorted(path.parts[-3] for path in runs) == sorted(f"{name}-compact" for name in systems)
+    for path in runs:
+        assert_run(path.parent, dict.fromkeys(names, many), sequences=sequences, phantoms=suite not in FOLDERS)
     assert os.listdir(work / "outputs") == [suite]
 
 
-def assert_run(folder: Path, names: dict[str, int], *, sequences: bool, made: bool) -> None:
+def assert_run(folder: Path, names: dict[str, int], *, sequences: bool, phantoms: bool) -> None:
     records = pd.read_csv(folder / "records.csv", keep_default_na=False)
     assert set(records.verdict) <= {"PASS", "FAIL", "SKIP"}, records[records.verdict == "ERROR"].reason.unique()
     counts = records.relation.value_counts().to_dict()
@@ -128,19 +128,19 @@ def assert_run(folder: Path, names: dict[str, int], *, sequences: bool, made: bo
     if sequences:
         assert_flips(records, tables["flip_probability"], names)
     page = (folder / "report.html").read_text(encoding="utf-8")
-    assert ("phantoms" in set(tables["classification"].seeds)) == made
-    assert not made or "phantom" in page.lower()
+    assert ("phantoms" in set(tables["classification"].seeds)) == phantoms
+    assert not phantoms or "phantom" in page.lower()
     assert 'src="http' not in page
     for name in names:
         assert name.replace("_", " ") in page.lower().replace("_", " ")
 
 
 def assert_flips(records: pd.DataFrame, table: pd.DataFrame, names: Iterable[str]) -> None:
-    """Hold flip probabilities against equation 5 of Xu et al. (2021), with frame 0 as reference for noise alone."""
+    """Compare flip probabilities with equation 5 of Xu et al. (2021), with frame 0 as reference for noise alone."""
     for name in names:
         frames = records[records.relation == name].sort_values("frame")
         answers = [frozenset(filter(None, text.split("|"))) for text in frames.label]
-        pairs = [(answers[0], one) for one in answers[1:]] if name == NOISE else list(pairwise(answers))
+        pairs = [(answers[0], answer) for answer in answers[1:]] if name == NOISE else list(pairwise(answers))
         findings = 14 if "pneumothorax" in frames.probabilities.iloc[0] else None
         flips = [len(a ^ b) / findings if findings else float(a != b) for a, b in pairs]
         row = table.query("relation == @name and severity == '1' and rule == 'auto'").iloc[0]

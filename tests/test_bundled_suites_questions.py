@@ -1,4 +1,4 @@
-"""The suites with questions that ship, run as typed on two pictures, and held against what was drawn."""
+"""Bundled suites with questions, run as typed on two pictures and compared with the drawn scenes."""
 
 from __future__ import annotations
 
@@ -46,32 +46,32 @@ def test_no_suite_of_questions_is_forgotten() -> None:
     assert {name for name, kind in kinds.items() if kind == "answer"} == {"medvqa", "medvqa_clef", "medvqa_controls"}
 
 
-def test_made_pictures_are_asked_and_judged_by_what_was_drawn(work: Path) -> None:
+def test_phantoms_are_judged_by_the_drawn_scenes(work: Path) -> None:
     assert main(["suite=medvqa", "limit=2", "relations=[unchanged,instrument,text]", "track=false", *QUIET]) == 0
     rows = records(work, "medvqa")
     assert len(rows) == 2 * 18 * (1 + 3 + 2)
-    assert set(rows.item) == {one.name for one in official()}
+    assert set(rows.item) == {question_.name for question_ in official()}
     for index in range(2):
-        made = make(index, SEED)
+        scene = make(index, SEED)
         own = rows[rows.seed_id == f"scene-{index:05d}"]
         for name, group in own.groupby("item"):
             question = by_name(str(name))
-            truth = question.parse_truth(made.answers[str(name)])
+            truth = question.parse_truth(scene.answers[str(name)])
             expected = "not relevant" if truth.value is None else str(truth.value)
             assert set(group.truth) == {expected}, (index, name)
-    # Without defects the product says of the same picture what it said before.
+    # Without defects the system gives the same answers to the same picture.
     again = rows[rows.relation == "unchanged"]
     assert len(again) == 2 * 18 * 3
     assert set(again.verdict) == {"PASS"}
-    # What was put into the picture changes what is right: one instrument more, and text where there was none.
+    # An inserted object changes the right answer: one instrument more, and text where there was none.
     counts = rows[(rows.relation == "instrument") & (rows.item == "instrument_count")]
     assert set(counts.rule) == {"must become +inserted"}
 
 
-def test_images_of_ones_own_in_the_contests_layout(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_own_images_in_the_layout_of_the_contest(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_app(["data", "questions", "suite=medvqa", "limit=2", "seeds.phantoms.size=256", "to=data"]) == 0
     content = json.loads((work / "data" / "gt.json").read_text())
-    content[1]["Labels"] = content[1]["Labels"][:5]  # of the second image only five questions are asked
+    content[1]["Labels"] = content[1]["Labels"][:5]  # the second image has only five questions
     (work / "data" / "gt.json").write_text(json.dumps(content))
     typed = ["suite=medvqa_clef", "data=data", "model=simlab", "relations=[unchanged,saturation]"]
     assert main([*typed, "track=false", *QUIET]) == 0

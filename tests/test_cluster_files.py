@@ -1,4 +1,4 @@
-"""What schedulers and containers are given does what its words say, as far as it can be tried without them."""
+"""Files for schedulers and containers do what their comments say, as far as this can be tried without them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ARRAY = {
 
 
 def _task(folder: Path, body: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run the script as Slurm does, with a program called medtest that stands in for a run."""
+    """Run the script as Slurm does, with a program called medtest in place of a run."""
     tool = folder / "medtest"
     tool.write_text(f"#!/bin/bash\n{body}\n")
     tool.chmod(0o755)
@@ -54,7 +54,7 @@ def test_an_array_from_two_on_is_refused(tmp_path: Path) -> None:
     assert _task(tmp_path, "exit 0").returncode != 0  # no array at all
 
 
-def test_a_task_that_is_told_to_stop_waits_for_the_run(tmp_path: Path) -> None:
+def test_a_task_that_gets_a_signal_waits_for_the_run(tmp_path: Path) -> None:
     body = "trap 'echo stopped; exit 130' TERM\nkill -TERM $PPID\nfor i in $(seq 200); do sleep 0.1; done"
     done = _task(tmp_path, body, **_ARRAY)
     assert done.stdout.strip() == "stopped" and done.returncode == 130, done.stderr
@@ -73,7 +73,7 @@ def test_a_task_that_is_told_to_stop_waits_for_the_run(tmp_path: Path) -> None:
         "suites",
     ],
 )
-def test_the_image_is_built_of_files_that_are_there(path: str) -> None:
+def test_the_image_is_built_of_existing_files(path: str) -> None:
     copied = re.findall(r"^COPY (.+) \S+$", (ROOT / "Dockerfile").read_text(), flags=re.MULTILINE)
     assert path in " ".join(copied).split()
     assert (ROOT / path).exists()
@@ -86,4 +86,4 @@ def test_extras_in_the_image_have_the_versions_of_the_development_lock(tmp_path:
     pinned = re.findall(r"^[a-z0-9._-]+==", (ROOT / "requirements-dev.lock").read_text(), flags=re.MULTILINE)
     assert [line.partition("==")[0] + "==" for line in lines] == pinned
     assert any(line.startswith("ray==") for line in lines) and not any("--hash" in line for line in lines)
-    assert {str(Requirement(line)) for line in lines}  # each is what pip reads
+    assert {str(Requirement(line)) for line in lines}  # pip can read each

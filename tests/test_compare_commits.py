@@ -1,4 +1,4 @@
-"""The script that runs two commits: what it calls equal, and what it says of a difference."""
+"""The script that runs two commits: which runs are equal, and what it prints of a difference."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def script() -> Any:
 def sides(tmp_path: Path) -> tuple[Any, Any, Any]:
     """Return the script and two sides that ran the same."""
     module = script()
-    made = []
+    roles = []
     for role in ("before", "after"):
         for part in ("records", "expected"):
             to = tmp_path / role / "outputs" / SUITE
             shutil.copytree(GOLDEN / part / SUITE, to, dirs_exist_ok=True)
-        made.append(module.Side(role, tmp_path, tmp_path / role, sys.executable))
-    return module, made[0], made[1]
+        roles.append(module.Side(role, tmp_path, tmp_path / role, sys.executable))
+    return module, roles[0], roles[1]
 
 
 def changed(folder: Path, column: str, value: object) -> None:
@@ -61,18 +61,18 @@ def test_equal_runs_are_equal_and_time_is_no_difference(sides: tuple[Any, Any, A
 
 
 @pytest.mark.parametrize(
-    ("column", "value", "said"),
+    ("column", "value", "message"),
     [
         ("dice", 0.5, "region_growing: records: dice differs in 1 of 12 rows, first "),
         ("followup_sha256", "ab" * 32, "region_growing: hash: followup_sha256 differs in 1 of 12 rows, first "),
         ("relation", "other", "region_growing: records: other cases (12 rows became 12)"),
     ],
 )
-def test_a_record_that_differs_is_named(sides: tuple[Any, Any, Any], column: str, value: object, said: str) -> None:
+def test_a_record_that_differs_is_named(sides: tuple[Any, Any, Any], column: str, value: object, message: str) -> None:
     module, before, after = sides
     changed(after.folders(SUITE)["region_growing"], column, value)
     lines = module.compare(before, after, SUITE)
-    assert lines[0].startswith(said), lines
+    assert lines[0].startswith(message), lines
 
 
 def test_tables_digests_and_systems_that_differ_are_named(sides: tuple[Any, Any, Any]) -> None:
@@ -85,11 +85,11 @@ def test_tables_digests_and_systems_that_differ_are_named(sides: tuple[Any, Any,
     (folders["identity"] / "run.json").write_text(json.dumps(run))
     folders["identity"].rename(folders["identity"].with_name("0" * 24))
     shutil.rmtree(folders["shape_prior"].parent)
-    said = "\n".join(module.compare(before, after, SUITE))
-    assert "shape_prior: run by one alone" in said
-    assert "constant: efr.csv: 1 of " in said
-    assert f"identity: digest {folders['identity'].name} became {'0' * 24}" in said
-    assert "identity: covers.system.revision: 1 became 99" in said
+    output = "\n".join(module.compare(before, after, SUITE))
+    assert "shape_prior: run by one alone" in output
+    assert "constant: efr.csv: 1 of " in output
+    assert f"identity: digest {folders['identity'].name} became {'0' * 24}" in output
+    assert "identity: covers.system.revision: 1 became 99" in output
 
 
 @pytest.mark.long

@@ -1,4 +1,4 @@
-"""What is written once is mended once: no two modules hold the same function."""
+"""No two modules hold the same function: written once, it is corrected once."""
 
 from __future__ import annotations
 
@@ -10,25 +10,27 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "medtest"
 LEAST = 12
-"""Nodes of a body from which it is worth a function of its own elsewhere; shorter ones are a call or two."""
+"""Smallest number of nodes of a body that is worth a shared function; shorter ones are a call or two."""
 
 
 def _bound(tree: ast.Module) -> dict[str, str]:
-    """Return where the names at a module's top come from, "here" for its own."""
-    found: dict[str, str] = {}
+    """Return the origin of each name at the top of a module, "here" for its own."""
+    origins: dict[str, str] = {}
     for node in tree.body:
         if isinstance(node, ast.ImportFrom):
-            found |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+            origins |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
         elif isinstance(node, ast.FunctionDef | ast.ClassDef):
-            found[node.name] = "here"
+            origins[node.name] = "here"
         elif isinstance(node, ast.Assign | ast.AnnAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            found |= {name.id: "here" for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)}
-    return found
+            origins |= {
+                name.id: "here" for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)
+            }
+    return origins
 
 
 def _does(function: ast.FunctionDef, bound: dict[str, str], path: Path) -> str | None:
-    """Return what a function does as a text, its own name, docstring and annotations apart; None of a short one."""
+    """Return the body of a function as text, without its name, docstring and annotations; None if it is short."""
     body = function.body[1:] if ast.get_docstring(function) is not None else function.body
     nodes = [node for part in body for node in ast.walk(part)]
     if len(nodes) < LEAST:

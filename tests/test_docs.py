@@ -1,7 +1,7 @@
-"""Every command of README and docs runs, in a folder of its own, at reduced size.
+"""Every command of README and docs runs, in a separate folder, at reduced size.
 
-Commands stand in ```bash blocks, one a line. ``~`` is a folder with the data, networks and suites that the pages
-speak of. ``make test`` is the one command left out.
+Commands are in ```bash blocks, one a line. ``~`` is a folder with the data, networks and suites that the pages
+mention. ``make test`` is the one command left out.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ imported their libraries already."""
 
 
 def _commands() -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
+    commands: list[tuple[str, str]] = []
     for page in PAGES:
         for block in re.findall(r"```bash\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL):
             for line in block.replace("\\\n", " ").splitlines():
                 command = line.split("  #")[0].strip()
                 if command and not command.startswith("#"):
-                    found.append((page.name, command))
-    return found
+                    commands.append((page.name, command))
+    return commands
 
 
 FIRST = {command: page for page, command in reversed(_commands())}
@@ -60,9 +60,9 @@ def test_pages_have_commands() -> None:
     assert set(OWN_PROCESSES) <= {command for _, command in COMMANDS}
 
 
-def test_trainings_have_folders_of_their_own() -> None:
-    """Whoever types two of our commands must not have the second refused for the state that the first left."""
-    folders = [found[1] for _, c in COMMANDS if (found := re.search(r"^medtest train .*?\bout[= ](\S+)", c))]
+def test_each_training_has_its_own_folder() -> None:
+    """A reader who types two of our commands must not have the second refused for the state of the first."""
+    folders = [match[1] for _, c in COMMANDS if (match := re.search(r"^medtest train .*?\bout[= ](\S+)", c))]
     assert len(folders) > 1
     assert len(set(folders)) == len(folders), folders
 
@@ -150,12 +150,12 @@ def _write_labelled(folder: Path) -> None:
     rows = ["image,diagnosis"]
     for index in range(6):
         for make, name in ((capsule.make, "capsule"), (skin.make, "skin")):
-            made = make(index, 1, size=128)
-            below = folder / name / (made.labels[0] if name == "capsule" else "images")
+            phantom = make(index, 1, size=128)
+            below = folder / name / (phantom.labels[0] if name == "capsule" else "images")
             below.mkdir(parents=True, exist_ok=True)
-            Image.fromarray(made.image).save(below / f"{index}.png")
+            Image.fromarray(phantom.image).save(below / f"{index}.png")
             if name == "skin":
-                rows.append(f"{index}.png,{made.labels[0]}")
+                rows.append(f"{index}.png,{phantom.labels[0]}")
     (folder / "skin" / "labels.csv").write_text("\n".join(rows), encoding="utf-8")
 
 
@@ -171,9 +171,9 @@ def _write_questions(folder: Path) -> None:
     entries = []
     (folder / "images").mkdir(parents=True)
     for index in range(3):
-        made = questions.make(index, 1, size=160)
-        Image.fromarray(made.image).save(folder / "images" / f"case{index}.png")
-        labels = [{"Question": one.text, "Answer": list(made.answers[one.name])} for one in official()]
+        scene = questions.make(index, 1, size=160)
+        Image.fromarray(scene.image).save(folder / "images" / f"case{index}.png")
+        labels = [{"Question": question.text, "Answer": list(scene.answers[question.name])} for question in official()]
         entries.append({"ImageID": f"case{index}", "Labels": labels})
     (folder / "gt.json").write_text(json.dumps(entries), encoding="utf-8")
 
@@ -196,7 +196,7 @@ def _write_checkpoints(folder: Path) -> None:
 
 
 def _write_filters(folder: Path) -> None:
-    """Write the algorithms and the numbers that the page on robustness shows."""
+    """Write the algorithms and the numbers of the page on robustness."""
     folder.mkdir()
     text = (ROOT / "docs" / "your-algorithm.md").read_text(encoding="utf-8")
     for block in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL):
@@ -240,9 +240,9 @@ def _write_photographs(home: Path) -> None:
 
     (home / "data" / "photos" / "images").mkdir(parents=True)
     labels = []
-    for name, things in (("a", [{"class": "dog", "box_xywh": [0, 0, 60, 60]}]), ("b", [])):
+    for name, objects in (("a", [{"class": "dog", "box_xywh": [0, 0, 60, 60]}]), ("b", [])):
         Image.new("RGB", (80, 64)).save(home / "data" / "photos" / "images" / f"{name}.png")
-        labels.append({"file": f"{name}.png", "width": 80, "height": 64, "objects": things})
+        labels.append({"file": f"{name}.png", "width": 80, "height": 64, "objects": objects})
     (home / "data" / "photos" / "annotations.json").write_text(json.dumps(labels), encoding="utf-8")
     cells = np.zeros((1, 84, 85), np.float32)
     cells[0, 10, [4, 5 + 16]] = 1.0
@@ -250,7 +250,7 @@ def _write_photographs(home: Path) -> None:
 
 
 def _write_families(folder: Path) -> None:
-    """Write what transformers, segmentation_models_pytorch and MONAI save, as tiny networks."""
+    """Write tiny networks in the formats of transformers, segmentation_models_pytorch and MONAI."""
     import torch
 
     sys.path.insert(0, str(ROOT / "tests" / "systems"))
@@ -262,16 +262,16 @@ def _write_families(folder: Path) -> None:
 
 
 def _smaller(command: str) -> str:
-    """Return the command at reduced size: fewer seeds, one severity, few steps of training, MLflow in README alone."""
+    """Return the command at reduced size: fewer seeds, one severity, few training steps, MLflow only in README."""
     typed = command
     if command.startswith(("python run.py", "medtest run")) and "plan=true" not in command and "--help" not in command:
         command = re.sub(r" limit=\d+", "", command) + " limit=1"
-        # published draws and changes of prompts have severity 0; a table of defences is of all that its suite has
+        # published draws and changes of prompts have severity 0; a table of defences needs all relations of its suite
         if not any(word in command for word in ("only=", "polyp_seg_paper", "suite=defended_", "suite=t2i")):
             sequences = "robust_benchmark" in command and "_levels" not in command
             command += " only=severity:1" if sequences else " only=severity:3"
     if command.startswith("python run.py suite=polyp_seg") and re.search(r"\b(checkpoint|path)=", command):
-        command += " relations=[blur]"  # what is shown is how a network is loaded
+        command += " relations=[blur]"  # the page shows how a network is loaded
     if command.startswith("python run.py") and "track" not in command and FIRST[typed] != "README.md":
         command += " tracking=none"
     if command.startswith("make demo"):
@@ -309,7 +309,7 @@ def _environment(home: Path) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def commands(reader: Path) -> Iterator[CommandServer]:
-    """Runs ``python run.py`` and ``medtest`` without importing their libraries for each."""
+    """A server of ``python run.py`` and ``medtest`` that imports their libraries once."""
     with CommandServer(reader / "commands", _environment(reader)) as server:
         yield server
 
@@ -318,7 +318,7 @@ def commands(reader: Path) -> Iterator[CommandServer]:
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     ("page", "command"),
-    [pytest.param(page, one, marks=[pytest.mark.long] if page in LONG_PAGES else []) for page, one in COMMANDS],
+    [pytest.param(page, command, marks=[pytest.mark.long] if page in LONG_PAGES else []) for page, command in COMMANDS],
     ids=lambda value: str(value)[:90],
 )
 def test_command(reader: Path, commands: CommandServer, page: str, command: str) -> None:
@@ -338,7 +338,7 @@ def test_command(reader: Path, commands: CommandServer, page: str, command: str)
         text=True,
         check=False,
     )
-    finding = 1 if any(one in command for one in ("run.py", "medtest run", "medtest compare")) else 0
+    finding = 1 if any(word in command for word in ("run.py", "medtest run", "medtest compare")) else 0
     assert done.returncode in (0, finding), f"{command}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
     assert "Traceback" not in done.stderr
 
@@ -369,7 +369,7 @@ def test_examples_of_ci(server: str, reader: Path, commands: CommandServer, tmp_
     for line in _examples_of_ci()[server]:
         if line.startswith(SETUP):
             continue
-        script = "\n".join(_smaller(one) for one in line.splitlines())
+        script = "\n".join(_smaller(part) for part in line.splitlines())
         script = script.replace("seeds.phantoms.count=200", "seeds.phantoms.count=2").replace(" limit=1 ", " ")
         done = subprocess.run(
             ["bash", "-ec", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
@@ -381,15 +381,15 @@ def test_examples_of_ci(server: str, reader: Path, commands: CommandServer, tmp_
     assert 'failures="1"' in junit.read_text(encoding="utf-8")
     assert (tmp_path / "outputs" / "compare" / "released-candidate" / "compare.html").is_file()
     if server == "github":
-        said = summary.read_text(encoding="utf-8")
-        assert "The gate failed" in said and "## candidate compared with released" in said
+        text = summary.read_text(encoding="utf-8")
+        assert "The gate failed" in text and "## candidate compared with released" in text
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "command", ["python run.py suite=polyp_sag", "medtest check nowhere.yaml", "medtest --version"]
 )
-def test_a_fork_says_what_a_process_of_its_own_says(reader: Path, commands: CommandServer, command: str) -> None:
+def test_a_fork_prints_what_a_separate_process_prints(reader: Path, commands: CommandServer, command: str) -> None:
     plain = _environment(reader)
     own, fork = (
         subprocess.run(

@@ -26,13 +26,13 @@ def _links(page: Path) -> list[tuple[Path, str]]:
 def _anchors(page: Path) -> set[str]:
     """Return the anchors of a page's headings as GitHub makes them; those of one text are numbered."""
     text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     anchors = set()
     for heading in re.findall(r"^#+ +(.+?) *$", text, flags=re.MULTILINE):
         words = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower()
         anchor = re.sub(r"[^\w\- ]", "", words).replace(" ", "-")
-        anchors.add(f"{anchor}-{found[anchor]}" if found[anchor] else anchor)
-        found[anchor] += 1
+        anchors.add(f"{anchor}-{counts[anchor]}" if counts[anchor] else anchor)
+        counts[anchor] += 1
     return anchors
 
 
@@ -57,7 +57,7 @@ def test_every_page_is_reached_and_every_picture_shown() -> None:
 
 
 def test_files_that_pages_name_exist() -> None:
-    """A path in `code` below a folder of ours is a file of ours; the page on adding a part names what one will add."""
+    """A path in `code` below a folder of the repository exists; the page on adding a part names a file to write."""
     own = r"`((?:benchmarks|conf|docs|medtest|scripts|suites|tests)/[\w./-]+)`"
     for page in PAGES:
         if page.name != "add-a-relation.md":
@@ -65,7 +65,7 @@ def test_files_that_pages_name_exist() -> None:
                 assert (ROOT / name).exists(), f"{page.name} names {name}, which is not there"
 
 
-def test_functions_that_the_map_of_the_house_names_are_there() -> None:
+def test_functions_on_the_map_exist() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     named = re.findall(r"`([\w/]+\.py):([\w.]+)`", text)
     assert len(named) > 20
@@ -77,10 +77,10 @@ def test_functions_that_the_map_of_the_house_names_are_there() -> None:
 def _defines(path: Path, name: str) -> bool:
     body = ast.parse(path.read_text(encoding="utf-8")).body if path.is_file() else []
     for part in name.split("."):
-        found = [node for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == part]
-        if not found:
+        definitions = [node for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == part]
+        if not definitions:
             return False
-        body = found[0].body
+        body = definitions[0].body
     return True
 
 

@@ -1,4 +1,4 @@
-"""Imports run one way, and the core imports nothing heavy: the fifth rule of the house."""
+"""Imports run one way, and the core imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ HEAVY = {
 
 
 def _room(path: Path) -> str:
-    """Return the first folder below the package, or the module itself where it lies in none."""
+    """Return the first folder below the package, or the module itself if it is in none."""
     return path.relative_to(PACKAGE).with_suffix("").parts[0]
 
 
@@ -42,7 +42,7 @@ def _modules() -> list[Path]:
 
 @dataclass(frozen=True, kw_only=True)
 class Module:
-    """What the rules below ask about a file; its tree is not kept, since 1,200 of them slow later tests down.
+    """Parts of a file that the rules below need; its tree is not kept, since 1,200 of them slow later tests down.
 
     Attributes:
         imports: Its import statements, those for annotations too.
@@ -107,7 +107,7 @@ def test_no_modules_import_one_another_in_a_circle() -> None:
 
 
 def _left_over(path: Path) -> bool:
-    """Return True for a folder of which a move of its modules left nothing but compiled files."""
+    """Return True for a folder that holds nothing but compiled files after its modules moved."""
     return path.is_dir() and not [inner for inner in path.rglob("*") if inner.is_file() and inner.suffix != ".pyc"]
 
 
@@ -127,25 +127,25 @@ KINDS = frozenset({"mask", "label", "answer", "image", "region"})
 OUTPUTS = frozenset({"MaskOutput", "LabelOutput", "AnswerOutput", "ImageOutput", "RegionOutput", "AskingSystem"})
 
 
-def _said(node: ast.AST) -> str:
+def _name_of(node: ast.AST) -> str:
     return str(getattr(node, "attr", getattr(node, "id", "")))
 
 
 def _asks_for_a_kind(node: ast.AST) -> bool:
-    """Say whether code looks at the name of a task, or at the class of an output, to tell what it has before it."""
+    """Return True for code that looks at the name of a task, or at the class of an output, to choose what to do."""
     if isinstance(node, ast.Compare):
-        constants = {one.value for one in ast.walk(node) if isinstance(one, ast.Constant)}
-        sides = [_said(side) for side in (node.left, *node.comparators)]
+        constants = {part.value for part in ast.walk(node) if isinstance(part, ast.Constant)}
+        sides = [_name_of(side) for side in (node.left, *node.comparators)]
         kinds = any(side.endswith(("kind", "task", "tasks")) for side in sides) and bool(constants & KINDS)
-        asked = [one for one in ast.walk(node) if isinstance(one, ast.Call) and _said(one.func) == "type"]
-        return kinds or (bool(asked) and bool({_said(one) for one in ast.walk(node)} & OUTPUTS))
+        calls = [part for part in ast.walk(node) if isinstance(part, ast.Call) and _name_of(part.func) == "type"]
+        return kinds or (bool(calls) and bool({_name_of(part) for part in ast.walk(node)} & OUTPUTS))
     if isinstance(node, ast.Match):
-        patterns = {_said(one) for case in node.cases for one in ast.walk(case.pattern)}
-        return _said(node.subject).endswith(("kind", "task")) or bool(patterns & OUTPUTS)
-    if isinstance(node, ast.Call) and _said(node.func) in ("isinstance", "issubclass"):
-        return bool({_said(one) for one in ast.walk(node.args[1])} & OUTPUTS)
-    if isinstance(node, ast.Call) and _said(node.func) == "hasattr":
-        return _said(node.args[0]).endswith(("output", "answer"))
+        patterns = {_name_of(part) for case in node.cases for part in ast.walk(case.pattern)}
+        return _name_of(node.subject).endswith(("kind", "task")) or bool(patterns & OUTPUTS)
+    if isinstance(node, ast.Call) and _name_of(node.func) in ("isinstance", "issubclass"):
+        return bool({_name_of(part) for part in ast.walk(node.args[1])} & OUTPUTS)
+    if isinstance(node, ast.Call) and _name_of(node.func) == "hasattr":
+        return _name_of(node.args[0]).endswith(("output", "answer"))
     if isinstance(node, ast.Dict):
         keys = [key.value for key in node.keys if isinstance(key, ast.Constant)]
         return len(keys) > 1 and set(keys) <= KINDS
@@ -184,34 +184,34 @@ def test_no_engine_asks_for_a_kind_of_answer() -> None:
 
 
 ENGINES = ("runner", "results", "report", "suite", "cli", "session")
-"""Rooms that run, count and show whatever the kind of answer; published figures name their own tables."""
+"""Rooms that run, count and show every kind of answer; published figures name their own tables."""
 PUBLISHED = ("results", "published")
 
 
 @cache
 def _names_of_tasks_tables() -> frozenset[str]:
-    """Return the names of the tables that single tasks make: texts of their modules that end so."""
+    """Return the names of the tables that single tasks make: texts of their modules with such an end."""
     return frozenset().union(*(_module(path).csv_names for path in _modules() if _room(path) == "tasks"))
 
 
 @cache
 def _shared_by_all_tasks() -> tuple[frozenset[str], frozenset[str]]:
-    """Return what all tasks' tables, and what tasks make besides, may be asked for."""
+    """Return the attributes of all tasks' tables, and of the other results of tasks."""
     from medtest.core.tasks.results import TaskResults
     from medtest.results.tables import Tables
 
-    return tuple(frozenset(dir(one) + list(getattr(one, "__annotations__", ()))) for one in (Tables, TaskResults))  # type: ignore[return-value]
+    return tuple(frozenset(dir(cls) + list(getattr(cls, "__annotations__", ()))) for cls in (Tables, TaskResults))  # type: ignore[return-value]
 
 
 def _asks_for_a_table(node: ast.AST) -> bool:
-    """Say whether code asks by attribute for a table that only one kind of answer has."""
+    """Return True for code that asks by attribute for a table that only one kind of answer has."""
     if not (isinstance(node, ast.Attribute) and isinstance(node.value, ast.Attribute)):
         return False
     of_all, of_tasks = _shared_by_all_tasks()
-    holder, whose = node.value.attr, _said(node.value.value)
-    if holder == "tables" and whose == "material":
+    holder, owner = node.value.attr, _name_of(node.value.value)
+    if holder == "tables" and owner == "material":
         return node.attr not in of_all
-    return holder == "own" and whose in ("tables", "made") and node.attr not in of_tasks
+    return holder == "own" and owner in ("tables", "made") and node.attr not in of_tasks
 
 
 @pytest.mark.parametrize(
@@ -237,7 +237,7 @@ def test_no_engine_asks_for_a_table_of_one_kind() -> None:
 
 
 def test_only_tracking_imports_mlflow() -> None:
-    model = PACKAGE / "systems" / "adapters" / "mlflow_model.py"  # a model of MLflow's is loaded by MLflow
+    model = PACKAGE / "systems" / "adapters" / "mlflow_model.py"  # MLflow loads its own models
     for path in _modules():
         if path.relative_to(PACKAGE).parts[:2] != ("report", "tracking") and path != model:
             assert not any(n.split(".")[0] == "mlflow" for n in _imports(path)), path
@@ -258,8 +258,8 @@ def test_the_core_imports_nothing_heavy() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_files_of_tests_have_names_of_their_own():
-    # pytest imports them by these names alone
+def test_files_of_tests_have_unique_names():
+    # pytest imports them by their bare names
     names = [path.name for path in Path(__file__).parent.rglob("test_*.py")]
     assert sorted(set(names)) == sorted(names)
 
@@ -270,11 +270,11 @@ def _beside() -> list[Path]:
 
 
 @pytest.mark.parametrize("path", _beside(), ids=lambda p: f"{p.parent.name}/{p.name}")
-def test_benchmarks_and_scripts_import_what_is_there(path: Path) -> None:
-    # they are run by hand, when what they import may have moved long since
+def test_benchmarks_and_scripts_import_existing_names(path: Path) -> None:
+    # they are run by hand, maybe long after their imports have moved
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.level == 0 and (node.module or "").split(".")[0] == "medtest":
             module = importlib.import_module(str(node.module))
             for alias in node.names:
-                found = hasattr(module, alias.name) or importlib.util.find_spec(f"{node.module}.{alias.name}")
-                assert found, f"{path.name} imports {alias.name} from {node.module}, where it is not"
+                exists = hasattr(module, alias.name) or importlib.util.find_spec(f"{node.module}.{alias.name}")
+                assert exists, f"{path.name} imports {alias.name} from {node.module}, which does not have it"

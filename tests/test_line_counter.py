@@ -78,7 +78,7 @@ def hits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _counted(path: Path) -> list[tuple[int, int]]:
-    """Lines of marks, 0 for branches, and whether they were run."""
+    """Return the lines of marks, 0 for branches, and 1 or 0 for run or not."""
     exec(compile(line_counter.count(str(path)), str(path), "exec"), {"__name__": "program"})  # noqa: S102 - our own text
     return list(zip(line_counter.LINES[str(path)], line_counter.HITS[str(path)], strict=True))
 

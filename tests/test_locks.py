@@ -1,4 +1,4 @@
-"""What is installed: one lock for users, one for tests that adds to it, hashes everywhere, no index's address."""
+"""Locks: one for users, one for tests that adds to it, hashes everywhere, no index's address."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ USERS, TESTS, TOOL, S3 = (f"requirements{kind}.lock" for kind in ("", "-dev", "-
 
 
 def _locked(name: str) -> dict[str, tuple[set[str], set[str]]]:
-    """Canonical name → pinned versions and hashes; a name stands more than once where markers part it."""
+    """Return pinned versions and hashes by canonical name; markers can give a name several versions."""
     packages: dict[str, tuple[set[str], set[str]]] = {}
     for entry in re.split(r"\n(?=[a-z0-9])", (ROOT / name).read_text(encoding="utf-8")):
         pin = re.match(r"([A-Za-z0-9._-]+)==(\S+)", entry)
@@ -26,7 +26,7 @@ def _locked(name: str) -> dict[str, tuple[set[str], set[str]]]:
     return packages
 
 
-def _wanted(*groups: str) -> list[Requirement]:
+def _requirements(*groups: str) -> list[Requirement]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     texts = [*project["dependencies"], *(t for group in groups for t in project["optional-dependencies"][group])]
     return [Requirement(text) for text in texts]
@@ -42,11 +42,13 @@ def test_a_lock_holds_hashes_and_no_address(name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "groups"), [(USERS, ()), (TESTS, ("dev",)), (S3, ("s3-tests",))])
-def test_a_lock_holds_what_the_project_asks_for(name: str, groups: tuple[str, ...]) -> None:
+def test_a_lock_meets_the_requirements_of_the_project(name: str, groups: tuple[str, ...]) -> None:
     locked = _locked(name)
-    for wanted in _wanted(*groups):
-        versions, _ = locked[canonicalize_name(wanted.name)]
-        assert all(wanted.specifier.contains(version) for version in versions), f"{name}: {wanted} against {versions}"
+    for requirement in _requirements(*groups):
+        versions, _ = locked[canonicalize_name(requirement.name)]
+        assert all(requirement.specifier.contains(version) for version in versions), (
+            f"{name}: {requirement} against {versions}"
+        )
 
 
 def test_tests_run_on_the_versions_that_users_get() -> None:

@@ -1,4 +1,4 @@
-"""Separately installed packages bring a relation, a system and tables, touching none of our files.
+"""Separately installed packages add a relation, a system and tables without a change of medtest's files.
 
 They are written from the code blocks of docs/add-a-relation.md and docs/add-a-table.md, so the pages are tested too.
 """
@@ -79,7 +79,7 @@ def _blocks(language: str, page: str = "add-a-relation.md") -> list[str]:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Write, build and install the package of the docs into a folder of its own."""
+    """Write, build and install the package of the docs into a separate folder."""
     source = tmp_path_factory.mktemp("medtest-vignette")
     package = source / "medtest_vignette"
     package.mkdir()
@@ -163,7 +163,7 @@ def test_the_schema_of_suites_names_foreign_parts(site: Path, tmp_path: Path) ->
 @pytest.mark.slow
 def test_its_own_test_of_the_page_passes(site: Path, tmp_path: Path) -> None:
     (tmp_path / "test_vignette.py").write_text(_blocks("python")[4], encoding="utf-8")
-    asked = """
+    program = """
 import sys, pytest
 code = pytest.main(["-q", "-p", "no:cacheprovider", "test_vignette.py"])
 from medtest.testing import check_system, synthetic_seed
@@ -174,7 +174,7 @@ sys.exit(code)
 """
     environment = {**os.environ, "PYTHONPATH": f"{site}{os.pathsep}{ROOT}"}
     done = subprocess.run(
-        [sys.executable, "-c", asked], capture_output=True, text=True, cwd=tmp_path, env=environment, check=False
+        [sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path, env=environment, check=False
     )
     assert done.returncode == 0 and "3 passed" in done.stdout, done.stdout + done.stderr
 
@@ -201,8 +201,8 @@ def test_foreign_parts_run(site: Path, tmp_path: Path) -> None:
     assert sorted(vignette["scale"].unique()) == [15.0, 75.0]
     assert set(vignette["verdict"]) <= {"PASS", "FAIL", "SKIP"}
 
-    # Their table stands where medtest's do; one that fails or has a name of medtest's is told and left out.
-    folder, told = records.parent, " ".join((done.stdout + done.stderr).split())
+    # Their table is among medtest's; one that fails or has a name of medtest's gets a message and is left out.
+    folder, output = records.parent, " ".join((done.stdout + done.stderr).split())
     light = (folder / "tables" / "light.csv").read_bytes()
     assert light.startswith(b"relation,light,cases,loss\n") and b"vignette" in light
     page = (folder / "report.html").read_text(encoding="utf-8")
@@ -214,7 +214,7 @@ def test_foreign_parts_run(site: Path, tmp_path: Path) -> None:
         "Table &#39;broken&#39; of the package medtest-light is left out: ValueError: no light",
         "Table &#39;worst&#39; of the package medtest-light is left out: the name belongs to a table of medtest",
     )
-    assert all(words in page and words.replace("&#39;", "'") in told for words in notices), told
+    assert all(words in page and words.replace("&#39;", "'") in output for words in notices), output
     (archive,) = (tmp_path / "mlruns").rglob("files.zip")
     assert "tables/light.csv" in zipfile.ZipFile(archive).namelist()
     (folder / "tables" / "light.csv").unlink()
@@ -249,19 +249,19 @@ def test_a_foreign_relation_of_prompts_runs(site: Path, tmp_path: Path) -> None:
     table = pd.read_parquet(records)
     changed = table[table["relation"] == "recolour"]
     assert len(changed) == 12 and set(changed["verdict"]) <= {"PASS", "FAIL", "SKIP"}
-    said = changed[changed["verdict"] != "SKIP"]
-    assert len(said) and (said["prompt"] != "").all()
-    for one in said.itertuples():
-        params = json.loads(one.params)
-        assert params["new"] in one.prompt and params["old"] != params["new"]
+    judged = changed[changed["verdict"] != "SKIP"]
+    assert len(judged) and (judged["prompt"] != "").all()
+    for record in judged.itertuples():
+        params = json.loads(record.params)
+        assert params["new"] in record.prompt and params["old"] != params["new"]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("relation", "there"), [("vignette", "1, 2, 3, 4, 5"), ("mirror", "1")])
-def test_a_severity_that_is_not_there_is_refused_before_a_run(
-    site: Path, tmp_path: Path, relation: str, there: str
+@pytest.mark.parametrize(("relation", "severities"), [("vignette", "1, 2, 3, 4, 5"), ("mirror", "1")])
+def test_an_unknown_severity_is_refused_before_a_run(
+    site: Path, tmp_path: Path, relation: str, severities: str
 ) -> None:
     (tmp_path / "foreign_parts.yaml").write_text(SUITE, encoding="utf-8")
-    given = ("suite=foreign_parts", f"suite_dir={tmp_path}", f"relations.{relation}.severities=[6]")
-    done = _run(site, tmp_path, "check", *given)
-    assert done.returncode == 2 and f"severities that have a level: {there}; not 6" in done.stdout + done.stderr
+    overrides = ("suite=foreign_parts", f"suite_dir={tmp_path}", f"relations.{relation}.severities=[6]")
+    done = _run(site, tmp_path, "check", *overrides)
+    assert done.returncode == 2 and f"severities that have a level: {severities}; not 6" in done.stdout + done.stderr

@@ -1,6 +1,6 @@
 """README and docs keep to the rules of ``styles/Medtest``, which Vale applies too.
 
-Rules of the kinds ``existence`` and ``substitution`` mean here what they mean in Vale: a list of regular expressions,
+Rules of the kinds ``existence`` and ``substitution`` mean the same here as in Vale: a list of regular expressions,
 matched as whole words in prose, not in code.
 """
 

@@ -1,4 +1,4 @@
-"""The script that remakes digests and golden files: which differences it allows and which it refuses."""
+"""The script that remakes digests and golden files: the differences that it allows and those that it refuses."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ OUTSIDE = re.compile(r"(?:[a-z]+:)?//|mailto:|data:")
 
 
 class Page(HTMLParser):
-    """A page's anchors, its links, what a browser loads for it, and the targets of both within the site."""
+    """Anchors and links of a page, the files that a browser loads for it, and the targets of both within the site."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -50,7 +50,7 @@ class Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site as `make docs` builds it."""
+    """Return the site as `make docs` builds it."""
     pytest.importorskip("mkdocs")
     out = tmp_path_factory.mktemp("site") / "site"
     command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(out)]
@@ -131,7 +131,7 @@ def test_nothing_is_loaded_from_outside(site: Path, pages: dict[Path, Page]) -> 
 
 
 @pytest.mark.slow
-def test_links_to_the_repository_name_files_that_are_there(pages: dict[Path, Page]) -> None:
+def test_links_to_the_repository_name_existing_files(pages: dict[Path, Page]) -> None:
     repository = runpy.run_path(str(ROOT / "scripts" / "site_hook.py"))["REPOSITORY"]
     links = {
         link for page in pages.values() for link in page.links if re.match(rf"{repository}/(blob|tree)/main/", link)
@@ -164,15 +164,15 @@ def chromium() -> Iterator[Any]:
 
 
 def _open(chromium: Any, path: Path, width: int) -> tuple[Any, list[str]]:
-    """Open a page from disk and list the addresses that it asks for outside it."""
-    asked: list[str] = []
+    """Open a page from disk and list the outside addresses that it requests."""
+    addresses: list[str] = []
     page = chromium.new_page(viewport={"width": width, "height": 900})
     page.on(
         "request",
-        lambda request: None if request.url.startswith(("file:", "blob:", "data:")) else asked.append(request.url),
+        lambda request: None if request.url.startswith(("file:", "blob:", "data:")) else addresses.append(request.url),
     )
     page.goto(path.as_uri())
-    return page, asked
+    return page, addresses
 
 
 @pytest.mark.slow
@@ -186,24 +186,24 @@ def _open(chromium: Any, path: Path, width: int) -> tuple[Any, list[str]]:
     ],
 )
 def test_search_works_from_disk(site: Path, chromium: Any, words: str, target: str) -> None:
-    page, asked = _open(chromium, site / "index.html", 1280)
+    page, addresses = _open(chromium, site / "index.html", 1280)
     page.locator("input.md-search__input").first.fill(words)
     page.locator(".md-search-result__link").first.wait_for()
     links = page.locator(".md-search-result__link").evaluate_all(
         "links => links.map(link => link.href.replace(/[?][^#]*/, ''))"
     )
     assert any(target in link for link in links), links
-    assert asked == []
+    assert addresses == []
     page.close()
 
 
 @pytest.mark.slow
 def test_light_and_dark(site: Path, chromium: Any) -> None:
-    page, asked = _open(chromium, site / "glossary.html", 1280)
+    page, addresses = _open(chromium, site / "glossary.html", 1280)
     assert page.locator("body").get_attribute("data-md-color-scheme") == "default"
     page.locator("label[title='Dark mode']").click()
     assert page.locator("body").get_attribute("data-md-color-scheme") == "slate"
-    assert asked == []
+    assert addresses == []
     page.close()
 
 
@@ -212,7 +212,7 @@ def test_light_and_dark(site: Path, chromium: Any) -> None:
     "name", ["index.html", "tutorial.html", "gallery.html", "read-the-results.html", "api/runs.html"]
 )
 def test_pages_fit_a_phone(site: Path, chromium: Any, name: str) -> None:
-    page, asked = _open(chromium, site / name, 390)
+    page, addresses = _open(chromium, site / name, 390)
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    assert asked == []
+    assert addresses == []
     page.close()

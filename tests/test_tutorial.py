@@ -1,4 +1,4 @@
-"""The tutorial of docs runs as it is written, from top to bottom, and so does its notebook."""
+"""The tutorial of docs runs as written, from top to bottom, and so does its notebook."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BLOCK = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    """A home without anything in it, and medtest on the path."""
+    """Return the environment of an empty home, with medtest on the path."""
     search = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("MEDTEST", "MLFLOW"))}
     return {**clean, "HOME": str(tmp_path), "PATH": search, "PYTHONPATH": str(ROOT), "COLUMNS": "200"}
@@ -27,7 +27,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_the_tutorial_says_what_comes_out(
+def test_the_tutorial_shows_the_output_of_its_commands(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, environment: dict[str, str]
 ) -> None:
     """Files are saved and commands typed in the order of the page; each line of a ```text block was printed before."""

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build it with the tools that the lock already holds, without a network."""
+    """Build the wheel with the tools of the lock, without a network."""
     target = tmp_path_factory.mktemp("dist")
     subprocess.run(
         [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(target), str(ROOT)],
@@ -31,7 +31,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built
 
 
-def test_what_the_wheel_carries(wheel: Path) -> None:
+def test_the_wheel_has_the_expected_files(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     for needed in (
         "medtest/_data/conf/config.yaml",
@@ -49,7 +49,7 @@ def test_what_the_wheel_carries(wheel: Path) -> None:
     assert not [n for n in names if n.startswith(("tests/", "outputs/", "mlruns/"))]
 
 
-def test_the_package_index_would_take_it(wheel: Path) -> None:
+def test_the_package_index_would_accept_the_wheel(wheel: Path) -> None:
     checked = subprocess.run(
         [sys.executable, "-m", "twine", "check", "--strict", str(wheel)], capture_output=True, text=True, check=False
     )

@@ -100,7 +100,7 @@ def test_every_class_holds_the_contract_or_is_refused(library: str, pytestconfig
     if pytestconfig.getoption("--remake"):
         parts = [page[:start].rstrip(), section.rstrip(), page[end:].rstrip()]
         PAGE.write_text("\n\n".join(part for part in parts if part) + "\n", encoding="utf-8")
-        pytest.skip(f"WRITTEN ANEW: {PAGE}")
+        pytest.skip(f"WRITTEN AGAIN: {PAGE}")
     assert page[start:end].strip() == section.strip(), "run this file with -m slow --remake"
 
 

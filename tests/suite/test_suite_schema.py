@@ -181,7 +181,7 @@ def test_the_schema_that_ships_is_made_of_the_parts_that_ship(request: pytest.Fi
     path, text = suites_folder() / FILE, schema_text()
     if request.config.getoption("--remake"):
         path.write_text(text, encoding="utf-8")
-        pytest.skip(f"WRITTEN ANEW: {path}")
+        pytest.skip(f"WRITTEN AGAIN: {path}")
     assert path.read_text(encoding="utf-8") == text, f"pytest --remake {__file__} writes it again"
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from depicted_records import kept, needs_weights, picture
+from depicted_records import keep_pictures, needs_weights, picture
 
 from medtest.core.cases import image_sha256
 from medtest.core.errors import MedtestError
@@ -65,7 +65,7 @@ def _job(tmp_path: Path, names: list[str], **others: object) -> EmbeddingJob:
 def test_what_was_embedded_is_not_embedded_again_and_what_is_gone_is_told_of(tmp_path: Path) -> None:
     images = [picture(n) for n in range(5)]
     names = [image_sha256(image) for image in images]
-    kept(tmp_path, images)
+    keep_pictures(tmp_path, images)
     PictureFiles(tmp_path / PICTURES).path("images", names[3]).write_bytes(b"nothing")
     said: list[str] = []
     first = embed(_job(tmp_path, names[:4]), said.append)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from depicted_records import kept, picture, records, row
+from depicted_records import keep_pictures, picture, records, row
 
 from medtest.core.cases import image_sha256
 from medtest.core.records import PICTURES
@@ -85,7 +85,7 @@ def test_pictures_and_results_have_genevals_layout(tmp_path: Path) -> None:
             row(1, "ec", bike, images[3], **tags[0], **_seen()),
         ]
     )
-    kept(tmp_path / "run", images)
+    keep_pictures(tmp_path / "run", images)
     out = tmp_path / "out"
     exported = export_geneval(DrawnCases.of(run), GenEvalRule(), pictures=tmp_path / "run" / PICTURES, folder=out)
     assert (exported.prompts, exported.results) == (3, 3)
