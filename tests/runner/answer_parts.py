@@ -1,4 +1,4 @@
-"""Real parts of a suite of the 18 questions: seeds with true answers, and a model that errs as it is told to."""
+"""Parts of a suite of the 18 questions: seeds with true answers, and a model with set errors."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ TRUTHS: Mapping[str, tuple[str, str]] = {
 
 
 class OfficialSettings(QuestionSettings):
-    """Which questions are asked; all of them where none is named."""
+    """Names of the questions to ask; all of them by default."""
 
     only: list[str] = []
 
 
 class Official(Questions):
-    """Blobs of which the 18 questions are asked."""
+    """Blobs with the 18 questions."""
 
     Settings = OfficialSettings
 
     def refs(self) -> Sequence[SeedRef]:
-        items = tuple(self.settings.only) or tuple(one.name for one in in_slide_order())
+        items = tuple(self.settings.only) or tuple(question.name for question in in_slide_order())
         return tuple(
             SeedRef(dataset=ref.dataset, seed_id=ref.seed_id, items=items, locator=ref.locator)
             for ref in super().refs()
@@ -83,14 +83,14 @@ def _ask(item: str, number: int) -> Ask:
 
 
 class TellerSettings(SystemSettings):
-    """How it errs.
+    """Errors of the model.
 
     Attributes:
         wrong: Share of its answers that are wrong, by relation.
         refuses: Share of its answers that are refusals, on follow-ups.
-        unread: Share of its answers that nobody can read, on follow-ups.
-        words: What it says around every answer.
-        odd: ``words``: what is no character stands around it too; ``reason``: it gives the same instead of an answer.
+        unread: Share of its answers that no parser can read, on follow-ups.
+        words: Text around every answer.
+        odd: ``words``: characters of no text surround it too; ``reason``: it gives them instead of an answer.
     """
 
     wrong: dict[str, float] = {}
@@ -124,7 +124,7 @@ class Teller(AskingSystem):
         ask, address = call.asks[number], call.addresses[number]
         draw = random.Random(f"{call.seed}/{ask.item}")
         truth = "; ".join(ask.truth or ())
-        other = next(one for one in TRUTHS[ask.item] if one != truth)
+        other = next(choice for choice in TRUTHS[ask.item] if choice != truth)
         if self.settings.odd == "words":
             truth, other = f"\ud83d {truth} \x1b[0m", f"{other} \x00"
         wrong = draw.random() < self.settings.wrong.get(address.relation, 0.0)
@@ -149,33 +149,33 @@ class Teller(AskingSystem):
 
 
 class SimulatedTeller(Teller):
-    """The same, as a simulation."""
+    """The same model, as a simulation."""
 
     simulated: ClassVar[bool] = True
 
 
 class Tint(Dim):
-    """Dims and says that colours are others."""
+    """Dims, with the effect that colours change."""
 
     effects = frozenset({"recolour"})
 
 
 class Haze(Dim):
-    """Dims and says that detail is lost."""
+    """Dims, with the effect that detail is lost."""
 
     effects = frozenset({"hide"})
 
 
 class Instrument(Dim):
-    """Says that it put an instrument at the lower right."""
+    """Dims, with the effect of an instrument at the lower right."""
 
     effects = frozenset({"insert_instrument"})
 
     def apply(self, seed: PreparedSeed, params: Params) -> FollowUp:
-        made = super().apply(seed, params)
+        dimmed = super().apply(seed, params)
         grid: list[Json] = [0, 0, 0, 0, 0, 0, 0, 0, 1]
         effect = Effect(kind="add", data={"what": "instrument", "count": 1, "grid": grid})
-        return FollowUp(image=made.image, params=made.params, scale=made.scale, effect=effect)
+        return FollowUp(image=dimmed.image, params=dimmed.params, scale=dimmed.scale, effect=effect)
 
 
 def answer_suite(
@@ -194,19 +194,19 @@ def answer_suite(
     """Return a suite of the 18 questions.
 
     Args:
-        seeds: How many.
+        seeds: Number of images.
         systems: Settings of each :class:`Teller`.
-        relations: Their classes by id; ``unchanged`` is added.
-        again: How often the unchanged image is asked about.
-        severities: Of every relation.
+        relations: Relation classes by id; ``unchanged`` is added.
+        again: Number of times that the unchanged image is asked about.
+        severities: Severities of every relation.
         simulated: Ids of the systems that are simulations.
-        gates: Bounds.
-        against: Of the primary criterion.
+        gates: Gates of the suite.
+        against: Reference of the primary criterion.
         oracle: Settings of the oracle.
-        **settings: Of the seeds.
+        **settings: Settings of the seeds.
     """
     base = make_suite(seeds=1, relations={"dim": Dim}, repeats=1)
-    made = {key: getattr(base, key) for key in ("name", "version", "description", "seed", "privacy", "prepare")}
+    fields = {key: getattr(base, key) for key in ("name", "version", "description", "seed", "privacy", "prepare")}
     plans = [
         plan_of("relations", name, kind, severities=list(severities))
         for name, kind in (relations or {"dim": Dim, "blur": Haze}).items()
@@ -226,7 +226,7 @@ def answer_suite(
         "oracles": {"oracle": "answers", "primary": primary, **shown, **oracle_settings},
     }
     return Suite(
-        **made,
+        **fields,
         seeds=(plan_of("seeds", "blobs", Official, count=seeds, size=64, **settings),),
         relations=tuple(plans),
         systems=tuple(

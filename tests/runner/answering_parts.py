@@ -17,7 +17,7 @@ from medtest.systems.answering.openai_compatible import OpenAICompatible
 
 
 class Words(Oracle):
-    """FAIL where the words differ from those said of the source; states and costs are kept."""
+    """FAIL if the words differ from those about the source; states and costs are recorded."""
 
     Settings = PartSettings
     task = "answer"
@@ -30,14 +30,14 @@ class Words(Oracle):
         self, *, answer: Output, source: Output | None, seed: PreparedSeed, effect: Effect
     ) -> dict[str, float | None]:
         assert isinstance(answer, AnswerOutput)
-        said = source.text if isinstance(source, AnswerOutput) else answer.text
-        return {"same": 1.0, "self_same": float(answer.text == said)}
+        source_text = source.text if isinstance(source, AnswerOutput) else answer.text
+        return {"same": 1.0, "self_same": float(answer.text == source_text)}
 
     def describe(
         self, *, answer: Output | None, source: Output | None, seed: PreparedSeed, effect: Effect
     ) -> dict[str, str | None]:
-        given = answer if isinstance(answer, AnswerOutput) else None
-        return {"said": given and given.text, "state": given and given.state}
+        answered = answer if isinstance(answer, AnswerOutput) else None
+        return {"said": answered and answered.text, "state": answered and answered.state}
 
     def measure(self, answer: Output) -> dict[str, float | None]:
         assert isinstance(answer, AnswerOutput)
@@ -61,19 +61,24 @@ def answering_suite(
     """Return a suite that asks one system.
 
     Args:
-        base_url: Its server.
-        seeds: Images.
-        system: Its class.
-        relations: Relations by id; one that darkens without any.
+        base_url: URL of its server.
+        seeds: Number of images.
+        system: Class of the system.
+        relations: Relations by id; one that darkens by default.
         questions: Settings of the seeds.
-        settings: The system's.
+        settings: Settings of the system.
     """
     base = question_suite(seeds=seeds, relations=relations, severities=(1, 3, 5), **dict(questions or {}))
-    # What most of these tests look at is the words that were sent.
-    given = {"model": "simulated", "structured": "together", **({"base_url": base_url} if base_url else {}), **settings}
+    # Most of these tests look at the words of the request.
+    system_settings = {
+        "model": "simulated",
+        "structured": "together",
+        **({"base_url": base_url} if base_url else {}),
+        **settings,
+    }
     return replace(
         base,
-        systems=(plan_of("systems", "model_under_test", system, **given),),
+        systems=(plan_of("systems", "model_under_test", system, **system_settings),),
         oracle=OraclePlan(
             part=plan_of("oracles", "words", Words),
             primary=Criterion(score="same", against="source"),

@@ -1,4 +1,4 @@
-"""Real parts for tests of crafting: a small torch network that tells shades apart, and a relation that attacks it."""
+"""Parts for tests of crafting: a small torch network that classifies shades, and a relation that attacks it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class ShadeNet(nn.Module):
 
 
 class ShadeNetSettings(SystemSettings):
-    """Which network it is, and what goes wrong with it while it is attacked: hang, crash, nan."""
+    """Choice of the network, and its fault while it is attacked: hang, crash, nan."""
 
     net: int = 0
     fault: str = ""
@@ -88,7 +88,7 @@ class NetSystem(TorchSystem):
 
 
 class LocalNet(NetSystem):
-    """The same in the calling program's own process, which is faster to start."""
+    """The same network in the calling process, which is faster to start."""
 
     in_process = True
 
@@ -126,16 +126,18 @@ class Push(CraftedRelation):
             truth = torch.tensor([SHADES.names.index(c.seed.labels[0]) for c in cases])
             loss = torch.nn.functional.cross_entropy(logits, truth, reduction="none")
             (gradient,) = torch.autograd.grad(loss.sum(), start)
-        made: list[FollowUp | Exception] = []
+        follow_ups: list[FollowUp | Exception] = []
         for number, case in enumerate(cases):
             if not bool(gradient[number].isfinite().all()):
-                made.append(BadOutput("the gradient is not finite"))
+                follow_ups.append(BadOutput("the gradient is not finite"))
                 continue
             step = gradient[number].sign().permute(1, 2, 0).numpy().astype(np.int16) * int(case.params["epsilon"])
             image = np.clip(case.seed.image.astype(np.int16) + step, 0, 255).astype(np.uint8)
-            told = Crafting(loss_before=float(loss[number].detach()), queries=1, reference="truth")
-            made.append(FollowUp(image=image, params=case.params, scale=case.params["epsilon"], crafting=told))
-        return made
+            crafting = Crafting(loss_before=float(loss[number].detach()), queries=1, reference="truth")
+            follow_ups.append(
+                FollowUp(image=image, params=case.params, scale=case.params["epsilon"], crafting=crafting)
+            )
+        return follow_ups
 
 
 def crafting_suite(

@@ -19,7 +19,7 @@ def _mount(*words: str) -> None:
 
 @contextmanager
 def small_disk(folder: Path, kib: int) -> Iterator[SmallDisk]:
-    """Give a disk of so many KiB on an empty folder."""
+    """Mount a disk of so many KiB on an empty folder."""
     folder.mkdir(parents=True)
     _mount("-t", "tmpfs", "-o", f"size={kib}k", "none", str(folder))
     try:
@@ -45,7 +45,7 @@ class SmallDisk:
                 file.truncate(self._filler.stat().st_size - but)
 
     def free(self) -> None:
-        """Take the filler away."""
+        """Delete the filler."""
         self._filler.unlink()
 
     def grow(self, kib: int) -> None:

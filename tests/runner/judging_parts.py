@@ -1,4 +1,4 @@
-"""Oracles that judge masks otherwise than the shipped one, as a later revision of it would."""
+"""Oracles that judge differently from the bundled ones, as later revisions of them would."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from medtest.tasks.segment.oracle import Masks
 
 
 class HalfMasks(Masks):
-    """Gives half of the Dice that revision 1 gave."""
+    """Gives half of the Dice of revision 1."""
 
     revision: ClassVar[int] = 2
 
     def score(
         self, *, answer: Output, source: Output | None, seed: PreparedSeed, effect: Effect
     ) -> dict[str, float | None]:
-        found = super().score(answer=answer, source=source, seed=seed, effect=effect)
-        return found | {"dice": None if found["dice"] is None else found["dice"] / 2}
+        scores = super().score(answer=answer, source=source, seed=seed, effect=effect)
+        return scores | {"dice": None if scores["dice"] is None else scores["dice"] / 2}
 
 
 class StallingMasks(HalfMasks):
-    """Comes back from two seeds, and never from a third."""
+    """Judges two seeds and hangs on the third."""
 
     def score(self, **case: Any) -> dict[str, float | None]:
         if case["seed"].ref.seed_id.endswith("2"):
@@ -40,20 +40,20 @@ class StallingMasks(HalfMasks):
 
 
 class AreaMasks(Masks):
-    """Gives a score more."""
+    """Gives an additional score."""
 
     scores: ClassVar[tuple[str, ...]] = (*Masks.scores, "pixels")
 
     def score(
         self, *, answer: Output, source: Output | None, seed: PreparedSeed, effect: Effect
     ) -> dict[str, float | None]:
-        found = super().score(answer=answer, source=source, seed=seed, effect=effect)
+        scores = super().score(answer=answer, source=source, seed=seed, effect=effect)
         assert isinstance(answer, MaskOutput)
-        return found | {"pixels": float(answer.mask.sum())}
+        return scores | {"pixels": float(answer.mask.sum())}
 
 
 class BrokenMasks(Masks):
-    """Breaks on every answer."""
+    """Raises on every answer."""
 
     revision: ClassVar[int] = 3
 
@@ -62,7 +62,7 @@ class BrokenMasks(Masks):
 
 
 class LostBlobs(Blobs):
-    """Every other seed cannot be read any more."""
+    """Blobs of which every second seed cannot be read any more."""
 
     def load(self, ref: SeedRef) -> Seed:
         if int(ref.seed_id[-1]) % 2:
@@ -74,55 +74,55 @@ class LostBlobs(Blobs):
 
 
 def judged_by(suite: Suite, oracle: type[Oracle]) -> Suite:
-    """Return the suite under another class of its oracle."""
+    """Return the suite with another class of its oracle."""
     own = suite.oracle.part
     info = replace(own.info, target=f"{oracle.__module__}:{oracle.__name__}")
     return replace(suite, oracle=replace(suite.oracle, part=replace(own, info=info)))
 
 
 def logged_suite(log: Path, *, system: type[Threshold] = Threshold, **more: Any) -> Suite:
-    """Return a suite whose system notes its calls in a file."""
+    """Return a suite whose system writes its calls to a file."""
     suite = make_suite(systems={"bright": {"log": str(log)}}, **more)
     return replace(suite, systems=tuple(plan_of("systems", p.id, system, log=str(log)) for p in suite.systems))
 
 
 def calls(log: Path) -> list[str]:
-    """Return the addresses that the system was asked about."""
+    """Return the addresses of the system's calls."""
     lines = log.read_text().splitlines() if log.exists() else []
     return [address for line in lines for address in line.split()[1:]]
 
 
 class LaterLabels(Labels):
-    """Gives half of the probability that revision 1 gave."""
+    """Gives half of the probability of revision 1."""
 
     revision: ClassVar[int] = 2
 
     def score(
         self, *, answer: Output, source: Output | None, seed: PreparedSeed, effect: Effect
     ) -> dict[str, float | None]:
-        found = super().score(answer=answer, source=source, seed=seed, effect=effect)
-        return found | {"probability": None if found["probability"] is None else found["probability"] / 2}
+        scores = super().score(answer=answer, source=source, seed=seed, effect=effect)
+        return scores | {"probability": None if scores["probability"] is None else scores["probability"] / 2}
 
 
 class LaterQuality(Quality):
-    """Gives half of the similarity that revision 1 gave."""
+    """Gives half of the similarity of revision 1."""
 
     revision: ClassVar[int] = 2
 
     def score(
         self, *, answer: Output, source: Output | None, seed: PreparedSeed, effect: Effect
     ) -> dict[str, float | None]:
-        found = super().score(answer=answer, source=source, seed=seed, effect=effect)
-        return found | {"ssim": None if found["ssim"] is None else found["ssim"] / 2}
+        scores = super().score(answer=answer, source=source, seed=seed, effect=effect)
+        return scores | {"ssim": None if scores["ssim"] is None else scores["ssim"] / 2}
 
 
 class LaterRegions(Regions):
-    """Gives half of the Dice that revision 1 gave."""
+    """Gives half of the Dice of revision 1."""
 
     revision: ClassVar[int] = 2
 
     def score(
         self, *, answer: Output, source: Output | None, seed: PreparedSeed, effect: Effect
     ) -> dict[str, float | None]:
-        found = super().score(answer=answer, source=source, seed=seed, effect=effect)
-        return found | {"dice": None if found["dice"] is None else found["dice"] / 2}
+        scores = super().score(answer=answer, source=source, seed=seed, effect=effect)
+        return scores | {"dice": None if scores["dice"] is None else scores["dice"] / 2}

@@ -1,4 +1,4 @@
-"""Real parts for tests of labels: shades as seeds, a classifier that looks at the mean level, a relation of frames."""
+"""Parts for tests of labels: shades as seeds, a classifier by mean level, a relation with frames."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LEVELS = (60, 120, 180)
 
 
 class ShadeSettings(PartSettings):
-    """How many seeds, and what is asked of them."""
+    """Number of seeds and their properties."""
 
     count: int = 6
     size: int = 48
@@ -75,7 +75,7 @@ class Shades(SeedSource):
 
 
 class Fade(Dim):
-    """Takes light away in frames: frame 0 is the source itself."""
+    """Removes light in frames: frame 0 is the source."""
 
     group = "sequence"
 
@@ -99,16 +99,16 @@ class Fade(Dim):
 
 
 class MeterSettings(SystemSettings):
-    """How it answers.
+    """Form of the answers, and faults.
 
     Attributes:
         form: probabilities, logits or labels.
-        turned: Its classes stand in another order.
-        unfit: It knows other classes.
-        mask: It gives a mask too.
+        turned: Its classes are in reverse order.
+        unfit: It has other classes.
+        mask: It gives a mask as well.
         fault: nan, tie, sum, count (of scores), missing, raise; "" for none.
         when: Part of an address on which the fault shows.
-        meet: A file: the first image's answers wait for it, the second's make it and then take their time.
+        meet: A file: the answers to the first image wait for it; those to the second make it and then take a while.
     """
 
     form: str = "probabilities"
@@ -121,7 +121,7 @@ class MeterSettings(SystemSettings):
 
 
 class Meter(System):
-    """Says which level an image has, by its mean; of colours whether each is bright."""
+    """Classifies an image by its mean level; of colours, each as bright or not."""
 
     Settings = MeterSettings
     tasks: ClassVar[tuple[str, ...]] = ("label",)
@@ -163,19 +163,19 @@ class Meter(System):
         logits = -np.abs(float(image.mean()) - np.array(LEVELS)) / 10
         if self.settings.turned:
             logits = logits[::-1]
-        given = np.exp(logits) / np.exp(logits).sum()
+        scores = np.exp(logits) / np.exp(logits).sum()
         if fault == "count":
-            return given[:2] / given[:2].sum()
-        given = {"nan": given * np.nan, "tie": np.array([0.4, 0.4, 0.2]), "sum": given * 1.1}.get(fault, given)
+            return scores[:2] / scores[:2].sum()
+        scores = {"nan": scores * np.nan, "tie": np.array([0.4, 0.4, 0.2]), "sum": scores * 1.1}.get(fault, scores)
         if self.settings.form == "logits":
-            given = logits
+            scores = logits
         if self.settings.form == "labels":
             return int(np.argmax(logits))
-        return LabelAnswer(scores=given, mask=image.mean(axis=2) > 128) if self.settings.mask else given
+        return LabelAnswer(scores=scores, mask=image.mean(axis=2) > 128) if self.settings.mask else scores
 
 
 class Colours(Meter):
-    """Says which colours are bright."""
+    """Answers the bright colours."""
 
     def _one(self, image: Image, address: str) -> RawAnswer:
         logits = (image.reshape(-1, 3).mean(axis=0) - 128) / 20
@@ -197,7 +197,7 @@ def label_suite(
     gates: Any = (),
     system: type[System] = Meter,
 ) -> Suite:
-    """Return a suite of the parts above."""
+    """Return a suite of these parts."""
     chosen = relations if relations is not None else {"dim": Dim, "fade": Fade}
     return Suite(
         name="label_suite",
@@ -206,7 +206,9 @@ def label_suite(
         seed=7,
         seeds=(plan_of("seeds", "shades", Shades, **(seeds or {})),),
         relations=tuple(plan_of("relations", name, cls, severities=list(severities)) for name, cls in chosen.items()),
-        systems=tuple(plan_of("systems", name, system, **given) for name, given in (systems or {"meter": {}}).items()),
+        systems=tuple(
+            plan_of("systems", name, system, **settings) for name, settings in (systems or {"meter": {}}).items()
+        ),
         oracle=OraclePlan(
             part=plan_of("oracles", "labels", Labels),
             primary=Criterion(score=score, threshold=threshold, against=against),

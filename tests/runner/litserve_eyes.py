@@ -1,4 +1,4 @@
-"""A server of another make, LitServe with its OpenAISpec, that answers from pixels: ``litserve_eyes.py PORT``."""
+"""A server built on LitServe and its OpenAISpec that answers from pixels: ``litserve_eyes.py PORT``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from PIL import Image
 
 
 class Eyes(litserve.LitAPI):
-    """Says how bright and how red the picture is that was sent."""
+    """Answers how bright and how red the sent picture is."""
 
     def setup(self, device: Any) -> None:
         self.device = device
@@ -31,13 +31,13 @@ class Eyes(litserve.LitAPI):
             assert not opened.info, "a picture is sent without metadata"
             pixels = np.asarray(opened.convert("RGB"))
         means = pixels.mean(axis=(0, 1))
-        said = {"bright": float(means.mean() > 80), "level": float(means.mean()), "red": float(means[0])}
+        values = {"bright": float(means.mean() > 80), "level": float(means.mean()), "red": float(means[0])}
         if request.response_format is None:
             words = {"Is it bright?": "bright", "How bright is it?": "level", "How red is it?": "red"}
-            text = f"{said[words[question]]:.3f}"
+            text = f"{values[words[question]]:.3f}"
         else:
-            assert list(request.response_format.json_schema.schema_["properties"]) == list(said)
-            text = json.dumps({name: round(value) for name, value in said.items()})
+            assert list(request.response_format.json_schema.schema_["properties"]) == list(values)
+            text = json.dumps({name: round(value) for name, value in values.items()})
         yield {"role": "assistant", "content": text, "prompt_tokens": pixels.size, "completion_tokens": len(text)}
 
 

@@ -1,4 +1,4 @@
-"""Suites of prompts: a server that paints a stripe for each thing it is asked for, and a reader that knows stripes."""
+"""Suites of prompts: a server that paints a stripe for each object of a prompt, and a reader that knows stripes."""
 
 from __future__ import annotations
 
@@ -41,20 +41,20 @@ STRIPES = {
 SIDE = 48
 
 
-def said(names: Sequence[str], number: int = 0) -> Prompt:
-    """Return a prompt that names things; the number makes it another one."""
+def prompt_for(names: Sequence[str], number: int = 0) -> Prompt:
+    """Return a prompt that names objects; the number makes it unique."""
     words = " and ".join(f"a {name}" for name in names)
     return Prompt(text=f"{words}, take {number}", pool=Pool(entities=tuple(Entity(name=name) for name in names)))
 
 
 class PromptSettings(PartSettings):
-    """How many prompts."""
+    """Number of prompts."""
 
     count: int = Field(default=3, ge=1)
 
 
 class Prompts(SeedSource):
-    """Prompts of two or three things."""
+    """Prompts of two or three objects."""
 
     Settings: ClassVar[type[PartSettings]] = PromptSettings
     task: ClassVar[str] = "depiction"
@@ -65,35 +65,35 @@ class Prompts(SeedSource):
     def load(self, ref: SeedRef) -> Seed:
         number, names = int(ref.locator), list(STRIPES)
         chosen = [names[(number + k) % len(names)] for k in range(2 + number % 2)]
-        return Seed(ref=ref, kind="depiction", prompt=said(chosen, number))
+        return Seed(ref=ref, kind="depiction", prompt=prompt_for(chosen, number))
 
     def digest(self) -> str:
         return f"prompts-{self.settings.count}"
 
 
 class Swap(PromptRelation):
-    """Another thing in the place of the first."""
+    """Exchanges the first object for another one."""
 
     def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
-        there = [one.name for one in prompt_of(seed).pool.entities]
-        others = [name for name in STRIPES if name not in there]
+        names = [entity.name for entity in prompt_of(seed).pool.entities]
+        others = [name for name in STRIPES if name not in names]
         if not others:
             raise NotApplicable("there is no other thing")
         return {"becomes": others[int(rng.integers(len(others)))]}
 
     def change(self, prompt: Prompt, params: Params) -> Prompt:
-        names = [one.name for one in prompt.pool.entities]
-        return said([str(params["becomes"]), *names[1:]], int(prompt.text.rsplit(" ", 1)[1]))
+        names = [entity.name for entity in prompt.pool.entities]
+        return prompt_for([str(params["becomes"]), *names[1:]], int(prompt.text.rsplit(" ", 1)[1]))
 
 
 class StripeSettings(PartSettings):
-    """What is wrong with the reader.
+    """Faults of the reader.
 
     Attributes:
-        blind: A thing that it never sees.
-        hangs: A thing on whose pictures it hangs.
-        slow: Seconds that it takes for a picture.
-        log: File that gets a line for each picture.
+        blind: An object that it never sees.
+        hangs: An object whose pictures it hangs on.
+        slow: Seconds per picture.
+        log: File that gets a line per picture.
     """
 
     blind: str = ""
@@ -103,7 +103,7 @@ class StripeSettings(PartSettings):
 
 
 class StripeReader(PictureReader):
-    """Sees the stripes of a picture."""
+    """Reads the stripes of a picture."""
 
     Settings: ClassVar[type[PartSettings]] = StripeSettings
     at_once: ClassVar[int] = 4
@@ -119,19 +119,19 @@ class StripeReader(PictureReader):
         time.sleep(self.settings.slow)
         if self.settings.hangs in names:
             time.sleep(600)
-        seen = [SeenEntity(name=name) for name in names if name != self.settings.blind]
+        entities = [SeenEntity(name=name) for name in names if name != self.settings.blind]
         tells = Tells(classes=frozenset(STRIPES), predicates=frozenset(), attributes=frozenset(), counts=False)
-        return Scene(entities=tuple(seen), tells=tells)
+        return Scene(entities=tuple(entities), tells=tells)
 
 
 class Stripes:
     """The server.
 
     Attributes:
-        asked: The prompts, as they came.
-        forgets: A thing that it never paints.
-        refuses: A thing that it will not paint.
-        seconds: How long each answer takes.
+        asked: The prompts in order of arrival.
+        forgets: An object that it never paints.
+        refuses: An object that it refuses to paint.
+        seconds: Time of each answer.
     """
 
     def __init__(self, *, forgets: str = "", refuses: str = "", seconds: float = 0.0) -> None:
@@ -145,8 +145,8 @@ class Stripes:
 
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-                status, told = stripes.answer(str(body["prompt"]))
-                content = json.dumps(told).encode()
+                status, reply = stripes.answer(str(body["prompt"]))
+                content = json.dumps(reply).encode()
                 self.send_response(status)
                 self.send_header("content-type", "application/json")
                 self.send_header("content-length", str(len(content)))
@@ -173,22 +173,22 @@ class Stripes:
     @staticmethod
     def _painted(names: Sequence[str]) -> str:
         picture = np.full((SIDE, SIDE, 3), 90, np.uint8)
-        picture[:8] = np.arange(SIDE, dtype=np.uint8)[None, :, None]  # no picture is of one colour
+        picture[:8] = np.arange(SIDE, dtype=np.uint8)[None, :, None]  # no picture has only one colour
         for number, name in enumerate(names):
             picture[12 + 8 * number : 18 + 8 * number] = STRIPES[name]
         _, png = cv2.imencode(".png", picture[..., ::-1])
         return base64.b64encode(png.tobytes()).decode()
 
     def close(self) -> None:
-        """Stop it."""
+        """Stop the server."""
         self._server.shutdown()
         self._server.server_close()
 
 
 @contextmanager
-def stripes(**how: Any) -> Iterator[Stripes]:
+def stripes(**settings: Any) -> Iterator[Stripes]:
     """Run the server."""
-    server = Stripes(**how)
+    server = Stripes(**settings)
     thread = threading.Thread(target=server._server.serve_forever, daemon=True)
     thread.start()
     try:
@@ -206,16 +206,16 @@ def prompt_suite(
     privacy: Privacy | None = None,
     **settings: Any,
 ) -> Suite:
-    """Return a suite that asks the server and reads with :class:`StripeReader`.
+    """Return a suite that sends prompts to the server and reads its pictures with :class:`StripeReader`.
 
     Args:
-        base_url: The server's.
-        count: Prompts.
-        reader: The reader's settings.
-        privacy: What may be shown.
-        settings: The system's.
+        base_url: URL of the server.
+        count: Number of prompts.
+        reader: Settings of the reader.
+        privacy: Privacy of the suite.
+        settings: Settings of the system.
     """
-    given = {"base_url": base_url, "key_variable": "", "model": "stripes", "max_in_flight": 4, **settings}
+    system_settings = {"base_url": base_url, "key_variable": "", "model": "stripes", "max_in_flight": 4, **settings}
     return Suite(
         name="prompts",
         version="1",
@@ -223,7 +223,7 @@ def prompt_suite(
         seed=7,
         seeds=(plan_of("seeds", "prompts", Prompts, count=count),),
         relations=(plan_of("relations", "unchanged", Unchanged), plan_of("relations", "swap", Swap)),
-        systems=(plan_of("systems", "painter", OpenAIImages, **given),),
+        systems=(plan_of("systems", "painter", OpenAIImages, **system_settings),),
         oracle=OraclePlan(
             part=plan_of("oracles", "scenes", Scenes),
             primary=Criterion(score="whole", against="source"),

@@ -1,4 +1,4 @@
-"""Real parts of suites that ask questions: seeds with questions, a system that looks at pixels, an oracle."""
+"""Parts of suites that ask questions: seeds with questions, a system that looks at pixels, an oracle."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ class QuestionSettings(BlobSettings):
 
 
 class Questions(Blobs):
-    """Blobs of which three things are asked; of every second one only two where ``ragged``."""
+    """Blobs with three questions; every second one has only two if ``ragged``."""
 
     Settings = QuestionSettings
     task = "answer"
 
     def refs(self) -> Sequence[SeedRef]:
-        found = super().refs()
+        blobs = super().refs()
         items = tuple(QUESTIONS)
         return tuple(
             SeedRef(
@@ -62,7 +62,7 @@ class Questions(Blobs):
                 items=items[1:] if self.settings.ragged and number % 2 else items,
                 locator=ref.locator,
             )
-            for number, ref in enumerate(found)
+            for number, ref in enumerate(blobs)
         )
 
     def load(self, ref: SeedRef) -> Seed:
@@ -74,15 +74,15 @@ class Questions(Blobs):
 
 
 class MeterSettings(SystemSettings):
-    """How it misbehaves.
+    """Faults of the system.
 
     Attributes:
         calls: Calls after which its budget is reached; 0 for none.
         fault: raise, exit, error, source, quit, drop, late, counters, leak, hang; "" for none.
-        log: A file that gets a line a call.
-        once: A file that is made at the first fault; afterwards there is none.
-        mix: Calls that it holds back and answers in another order.
-        pause: Seconds that an answer takes.
+        log: File that gets a line per call.
+        once: A file made at the first fault; later calls have none.
+        mix: Number of calls that it holds back and answers in another order.
+        pause: Seconds per answer.
         silent: Its ``silent_seconds``.
     """
 
@@ -96,7 +96,7 @@ class MeterSettings(SystemSettings):
 
 
 class Meter(AskingSystem):
-    """Says how bright an image is; answers calls in another order than they came."""
+    """Answers how bright an image is; answers calls in another order than they came."""
 
     Settings = MeterSettings
     own_limits: ClassVar[bool] = True
@@ -127,7 +127,7 @@ class Meter(AskingSystem):
         for call in calls:
             if call is not None:
                 if most and sent == most:
-                    yield from (self._answer(one) for one in held)
+                    yield from (self._answer(call) for call in held)
                     raise Spent("the budget is reached")
                 if self.settings.fault == "quit" and sent == 5:
                     return
@@ -136,9 +136,9 @@ class Meter(AskingSystem):
                 (late if dropped else held).append(call)
             while held and (call is None or len(held) > self.settings.mix):
                 yield self._answer(held.pop(draw.randrange(len(held))))
-        yield from (self._answer(one) for one in held)
+        yield from (self._answer(call) for call in held)
         if self.settings.fault == "late":
-            yield from (self._answer(one) for one in late)
+            yield from (self._answer(call) for call in late)
 
     def counters(self) -> str:
         self.told += 1
@@ -158,10 +158,10 @@ class Meter(AskingSystem):
         if self.settings.fault == "source" and case.is_source:
             return Asked(number=call.number, outputs=("retries are exhausted",) * len(call.asks), seconds=0.1)
         means = call.image.mean(axis=(0, 1))
-        said = {"bright": float(means.mean() > 80), "level": float(means.mean()), "red": float(means[0])}
+        values = {"bright": float(means.mean() > 80), "level": float(means.mean()), "red": float(means[0])}
         outputs = tuple(
             AnswerOutput(
-                address=address, text=f"{said[ask.item]:.3f}", prompt_tokens=10.0, completion_tokens=2.0, attempts=1
+                address=address, text=f"{values[ask.item]:.3f}", prompt_tokens=10.0, completion_tokens=2.0, attempts=1
             )
             for address, ask in zip(call.addresses, call.asks, strict=True)
         )
@@ -184,13 +184,13 @@ class Meter(AskingSystem):
 
 
 class Spent(MedtestError):
-    """The test's own end of a budget."""
+    """End of a budget, raised by the test's system."""
 
     exit_code = ExitCode.BUDGET
 
 
 class SameNumber(Oracle):
-    """FAIL where the number differs from the source's by more than 20."""
+    """FAIL if the number differs from the source's by more than 20."""
 
     Settings = PartSettings
     task = "answer"
@@ -232,11 +232,11 @@ def question_suite(
     severities: Sequence[int] = (1, 2, 3, 4, 5),
     **settings: Any,
 ) -> Suite:
-    """Return a suite of the parts above."""
+    """Return a suite of these parts."""
     base = make_suite(seeds=1, relations=relations or {"dim": Dim}, severities=severities)
-    made = {key: getattr(base, key) for key in ("name", "version", "description", "seed", "privacy", "prepare")}
+    fields = {key: getattr(base, key) for key in ("name", "version", "description", "seed", "privacy", "prepare")}
     return Suite(
-        **made,
+        **fields,
         seeds=(plan_of("seeds", "blobs", Questions, count=seeds, size=64, **settings),),
         relations=base.relations,
         systems=tuple(

@@ -20,7 +20,7 @@ from medtest.runner.run import run_suite
 from medtest.suite.model import ClusterSettings, Invocation, Suite
 
 os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")  # loopback
-os.environ.setdefault("RAY_worker_niceness", "0")  # else a busy machine gives them nothing
+os.environ.setdefault("RAY_worker_niceness", "0")  # else they get no time on a busy machine
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_gcs_rpc_server_reconnect_timeout_s", "5")  # how long a head may be away
 if importlib.util.find_spec("ray") is None:  # importing it takes a second
@@ -31,13 +31,13 @@ _STORE = {"object_store_memory": 80 * 1024**2}
 
 
 class Nodes:
-    """A head without processors, on which nothing runs, and nodes with one processor each.
+    """A head without processors, which runs nothing, and nodes with one processor each.
 
-    The head's node is the one through which a run on this machine speaks to the cluster as long as it lives: Ray
+    A run on this machine talks to the cluster through the head's node as long as it lives: Ray
     prefers the head among the nodes of a machine.
 
     Args:
-        count: How many nodes there are at first.
+        count: Number of nodes at the start.
         variables: Environment variables of the nodes, and of the processes that Ray starts there.
     """
 
@@ -83,7 +83,7 @@ class Nodes:
         self._cluster.head_node.kill_all_processes(check_alive=False, allow_graceful=False, wait=True)
 
     def kill_node_of_driver(self) -> None:
-        """Kill the raylet beside the head and wait until the head itself (GCS), which lives on, knows of it."""
+        """Kill the raylet beside the head and wait until the head (GCS), which lives on, has noticed."""
         self._cluster.head_node.kill_raylet(check_alive=False)
         until = time.monotonic() + 240.0
         while self.alive(self._cluster.head_node.node_id):
@@ -94,7 +94,7 @@ class Nodes:
         return any(node["Alive"] and node["NodeID"] == node_id for node in self._cluster.global_state.node_table())
 
     def restart_head(self) -> None:
-        """Start a head without nodes at the address of the one that was killed, as an operator of clusters does."""
+        """Start a head without nodes at the address of the killed one, as an operator of a cluster does."""
         port = int(self.address.rpartition(":")[2])
         for node in self._nodes:
             node.kill_all_processes(check_alive=False, allow_graceful=False, wait=True)
@@ -109,11 +109,11 @@ class Nodes:
 
 @contextmanager
 def nodes(count: int, variables: Mapping[str, str] | None = None) -> Iterator[Nodes]:
-    made = Nodes(count, variables)
+    cluster = Nodes(count, variables)
     try:
-        yield made
+        yield cluster
     finally:
-        made.shutdown()
+        cluster.shutdown()
 
 
 def on_cluster(
@@ -152,7 +152,7 @@ class Running:
 
 
 def rows_on_disk(home: Path) -> int:
-    """Return how many records lie in shards."""
+    """Return the number of records in shards."""
     count = 0
     for shard in home.glob("outputs/*/*/*/records/shard-*.parquet"):
         try:
@@ -163,7 +163,7 @@ def rows_on_disk(home: Path) -> int:
 
 
 def _children(pid: int) -> list[str]:
-    """Return the names of a process's children; those that have ended are left out."""
+    """Return the names of a process's children without those that have ended."""
     names = []
     for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
         with suppress(OSError):
@@ -172,12 +172,12 @@ def _children(pid: int) -> list[str]:
 
 
 def wait_for_rows(running: Running, home: Path, more_than: int, seconds: float = 120.0) -> int:
-    """Wait until so many records are on disk, and return how many."""
+    """Wait until so many records are on disk, and return their number."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
-        found = rows_on_disk(home)
-        if found > more_than:
-            return found
+        count = rows_on_disk(home)
+        if count > more_than:
+            return count
         assert running.thread.is_alive(), f"the run ended early: {running.error or running.outcome}"
         time.sleep(0.1)
     raise AssertionError(f"{rows_on_disk(home)} records after {seconds:g} s, {more_than} wanted")

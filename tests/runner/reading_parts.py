@@ -1,4 +1,4 @@
-"""A reader of words that hangs, dies and breaks where a test wants it, for tests of the stage that reads."""
+"""A reader of words that hangs, dies and breaks on request, for tests of the reading stage."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from medtest.readers.base import BatchReader
 
 
 class Lengths(BatchReader[str, int]):
-    """Tells how long words are; leaves a line in a file for each batch."""
+    """Reads the lengths of words; writes a line to a file for each batch."""
 
     task: ClassVar[str] = "answer"
     at_once: ClassVar[int] = 4
@@ -37,23 +37,23 @@ class Lengths(BatchReader[str, int]):
     def read(self, contents: Sequence[str]) -> list[int]:
         with self._log.open("a", encoding="utf-8") as file:
             file.write(f"{os.getpid()} {' '.join(contents)}\n")
-        for one in contents:
-            if one.startswith("hang"):
+        for word in contents:
+            if word.startswith("hang"):
                 time.sleep(600)
-            if one.startswith("die"):
+            if word.startswith("die"):
                 os._exit(3)
-            if one.startswith("break"):
+            if word.startswith("break"):
                 raise ValueError("no word")
-            if one.startswith("slow"):
+            if word.startswith("slow"):
                 time.sleep(0.04)
-        return [len(one) for one in contents]
+        return [len(word) for word in contents]
 
     def texts(self, content: str, facts: int) -> dict[str, str | None]:
         return {"length": str(facts)}
 
 
 class SuiteOfReader:
-    """As much of a suite as the stage asks for: its reader."""
+    """The part of a suite that the stage needs: its reader."""
 
     def __init__(self, log: Path) -> None:
         self._log = log

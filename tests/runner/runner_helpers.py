@@ -1,4 +1,4 @@
-"""What several of the runner's tests need."""
+"""Helpers of the runner's tests."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ QUICK = Limits(samples=0)
 
 
 def go(suite: Suite, home: Path, *, limits: Limits = QUICK, **options: Any) -> RunOutcome:
-    """Run quietly with one worker unless told otherwise."""
+    """Run quietly, with one worker by default."""
     return run_suite(suite, Invocation(home=home, quiet=True, **{"workers": 1, **options}), limits=limits)
 
 
@@ -33,16 +33,16 @@ def records(outcome: RunOutcome, number: int = 0) -> pd.DataFrame:
 
 
 def comparable(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return records without the columns that may differ between equal ones."""
+    """Return records without the columns that may differ between equal runs."""
     return frame.drop(columns=list(UNEQUAL_COLUMNS), errors="ignore")
 
 
-def assert_equal_records(one: pd.DataFrame, other: pd.DataFrame) -> None:
-    pd.testing.assert_frame_equal(comparable(one), comparable(other), check_exact=True)
+def assert_equal_records(first: pd.DataFrame, second: pd.DataFrame) -> None:
+    pd.testing.assert_frame_equal(comparable(first), comparable(second), check_exact=True)
 
 
 def script(body: str, home: Path, **options: Any) -> Program:
-    """Start a program that runs a suite; ``body`` sees make_suite, run_suite, Invocation, Limits, home."""
+    """Start a program that runs a suite; ``body`` has make_suite, run_suite, Invocation, Limits, home."""
     head = (
         "from pathlib import Path\n"
         "from runner_parts import *\n"
@@ -56,17 +56,17 @@ def script(body: str, home: Path, **options: Any) -> Program:
 
 
 def wait_for(condition: Callable[[], Any], seconds: float = 30.0) -> Any:
-    """Wait until something is true and return it."""
+    """Wait until a condition is true, and return its value."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
-        found = condition()
-        if found:
-            return found
+        result = condition()
+        if result:
+            return result
         time.sleep(0.02)
     raise AssertionError("it did not happen in time")
 
 
 def workers_of(pid: int) -> list[psutil.Process]:
-    """Return the worker processes of a run; the server that forks them is none."""
+    """Return the worker processes of a run, without the server that forks them."""
     children = psutil.Process(pid).children(recursive=True)
     return [child for child in children if sys.platform != "linux" or child.name() == worker.NAME]

@@ -1,4 +1,4 @@
-"""Real parts that the runner's tests run: seeds, relations, systems that answer from pixels, some that misbehave."""
+"""Parts for the runner's tests: seeds, relations, systems that answer from pixels, and faulty ones."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from medtest.tasks.segment.oracle import Masks
 
 
 class BlobSettings(PartSettings):
-    """How many seeds, and how large."""
+    """Number and size of the seeds."""
 
     count: int = 4
     size: int = 64
@@ -65,11 +65,11 @@ class Blobs(SeedSource):
 
 
 class DimSettings(RelationSettings):
-    """Nothing of its own."""
+    """No settings."""
 
 
 class Fading(VisibleRecolouring):
-    """Takes a third of the light away with each severity."""
+    """Removes a third of the light with each severity."""
 
     Settings = DimSettings
     group = "lighting"
@@ -82,7 +82,7 @@ class Fading(VisibleRecolouring):
 
 
 class Dim(Relation):
-    """Takes light away and adds a little noise, so that bytes depend on the generator."""
+    """Removes light and adds a little noise, so that bytes depend on the generator."""
 
     Settings = DimSettings
     group = "lighting"
@@ -97,7 +97,7 @@ class Dim(Relation):
 
 
 class Picky(Dim):
-    """Has no room for odd severities, breaks on severity 4, and gives another size on severity 2."""
+    """Has no room for odd severities, breaks on severity 4, and returns another size on severity 2."""
 
     group = "objects"
 
@@ -109,12 +109,12 @@ class Picky(Dim):
         return super().sample(seed, severity, rng)
 
     def apply(self, seed: PreparedSeed, params: Params) -> FollowUp:
-        made = super().apply(seed, params)
-        return FollowUp(image=made.image[:-1], params=params, scale=made.scale)
+        follow_up = super().apply(seed, params)
+        return FollowUp(image=follow_up.image[:-1], params=params, scale=follow_up.scale)
 
 
 class Stuck(Dim):
-    """Never comes back on severity 2."""
+    """Hangs on severity 2."""
 
     def apply(self, seed: PreparedSeed, params: Params) -> FollowUp:
         if params["scale"] == 2.0:
@@ -126,16 +126,16 @@ ODD = "half \ud83d \x1b[2J\x9b \u202etxet Authorization: Bearer sk-live-abc12345
 
 
 class ThresholdSettings(SystemSettings):
-    """Where it cuts, and how it misbehaves.
+    """Threshold and faults.
 
     Attributes:
         level: Grey level above which a pixel is lesion.
         fault: raise, hang, nan, shape, exit, segfault, missing, leak, short, mixed; "" for none.
         when: Part of an address on which the fault shows; "" for every case.
-        once: A file that is made at the first fault; afterwards there is none.
-        pause: Seconds a batch takes.
-        gate: A file without which a batch that ``when`` is in waits; "" for none.
-        log: A file to which one line a call is appended.
+        once: A file made at the first fault; later batches have none.
+        pause: Seconds per batch.
+        gate: A file without which a batch with ``when`` waits; "" for none.
+        log: A file that gets one line per call.
     """
 
     level: int = 110
@@ -148,7 +148,7 @@ class ThresholdSettings(SystemSettings):
 
 
 class Threshold(System):
-    """Says that what is bright is lesion."""
+    """Segments whatever is brighter than the threshold."""
 
     Settings = ThresholdSettings
     hoard: ClassVar[list[NDArray[Any]]] = []
@@ -235,7 +235,7 @@ def make_suite(
     privacy: Privacy | None = None,
     one_patient: bool = False,
 ) -> Suite:
-    """Return a suite of the parts above."""
+    """Return a suite of these parts."""
     chosen = relations if relations is not None else {"dim": Dim, "dim2": Dim}
     return Suite(
         name="runner_suite",

@@ -33,7 +33,7 @@ class CodeLevel(Level):
 
 
 class CodeSettings(LeveledSettings[CodeLevel]):
-    """Where it has no room, and where it breaks: ranges of strengths."""
+    """Ranges of strengths without room, and ranges at which it breaks."""
 
     no_room: tuple[float, float] = (2.0, 2.0)
     broken: tuple[float, float] = (2.0, 2.0)
@@ -62,7 +62,7 @@ class Code(Relation):
 
 
 class ReaderSettings(SystemSettings):
-    """Ranges of strength in which it fails, of angles outside which it does not, and its faults."""
+    """Ranges of strength at which it fails, of angles outside which it does not, and its faults."""
 
     fails: tuple[tuple[float, float], ...] = ((0.53, 1.0),)
     angles: tuple[float, float] = (0.0, 1.0)
@@ -75,7 +75,7 @@ class ReaderSettings(SystemSettings):
 
 
 class StrengthReader(System):
-    """Answer the lesion, or nothing where the picture's strength is one that it fails at."""
+    """Answer the lesion, or nothing if the picture's strength is in a failing range."""
 
     Settings = ReaderSettings
 
@@ -115,7 +115,7 @@ class StrengthReader(System):
 
 
 class Bluish(Code):
-    """Take blue away in squares too, strength 1 all of it, so that the similarity falls with the strength."""
+    """Remove blue as well, in squares, strength 1 all of it, so that the similarity falls with the strength."""
 
     def apply(self, seed: PreparedSeed, params: Params) -> FollowUp:
         follow_up = super().apply(seed, params)
@@ -156,7 +156,7 @@ def search_suite(
 
 
 class Darken(Code):
-    """Take light away, strength 1 all of it."""
+    """Remove light, strength 1 all of it."""
 
     group: ClassVar[str] = "lighting"
 
@@ -166,7 +166,7 @@ class Darken(Code):
 
 
 def asking_suite(search: Any = "mildest", *, seeds: int = 3, together: bool = False, **meter: Any) -> Suite:
-    """Return a suite whose system is asked three questions about each picture, in a stream."""
+    """Return a suite whose system answers three questions about each picture, in a stream."""
     base = question_suite(seeds=seeds, together=together, systems={"meter": meter})
     levels = {severity: {"strength": level} for severity, level in LEVELS.items()}
     return replace(base, relations=(replace(plan_of("relations", "darken", Darken, levels=levels), search=search),))

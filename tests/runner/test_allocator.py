@@ -1,4 +1,4 @@
-"""Workers keep their memory, and what the user chose stands."""
+"""Workers keep freed memory, and settings of the user have priority."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_freed_blocks_are_used_again_without_page_faults() -> None:
     "chosen",
     [{"MALLOC_ARENA_MAX": "2"}, {"LD_PRELOAD": "libjemalloc.so"}, {VARIABLE: "glibc.malloc.trim_threshold=1000"}],
 )
-def test_the_users_choice_stands(chosen: dict[str, str]) -> None:
+def test_settings_of_the_user_have_priority(chosen: dict[str, str]) -> None:
     assert keeping_memory(chosen) == {}
 
 

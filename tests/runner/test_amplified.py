@@ -42,7 +42,7 @@ def panels(strip: np.ndarray) -> list[np.ndarray]:
     return [strip[50 : 50 + PANEL, 6 + n * (PANEL + 6) :][:, :PANEL] for n in range(count)]
 
 
-def test_a_small_change_stands_amplified_between_both():
+def test_a_small_change_is_amplified_between_both():
     source, change, follow = panels(drawn(4, amplify=True))
     assert (source == 90).all() and set(np.unique(follow)) == {86, 94}
     assert set(np.unique(change)) == {128 - 31 * 4, 128 + 31 * 4}

@@ -1,4 +1,4 @@
-"""Records of answers judged anew, under another matrix or tolerance: the same as if they had been judged so at once."""
+"""Records of answers judged again, with another matrix or tolerance, equal those judged so at once."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def make(oracle: dict[str, Any] | None = None) -> Suite:
     )
 
 
-def test_a_suite_with_other_expectations_judges_what_is_there(tmp_path: Path) -> None:
+def test_a_suite_with_other_expectations_judges_existing_answers(tmp_path: Path) -> None:
     first = records(go(make(), tmp_path / "one"))
     outcome = go(make(OTHER), tmp_path / "one")
     assert outcome.systems[0].cases_executed == 0
@@ -64,10 +64,10 @@ def test_a_view_s_tables_are_those_of_its_own_oracle(tmp_path: Path) -> None:
     done = finish(other, Invocation(home=tmp_path / "two", quiet=True, workers=1, track=False), fresh)
     assert done.reports[0].is_file()
     for name in ("flips", "flips_detail", "answer_accuracy", "answer_states", "answer_changes", "efr"):
-        mine = pd.read_csv(view / f"{name}.csv")
-        wanted = pd.read_csv(fresh.systems[0].folder / "tables" / f"{name}.csv")
-        pd.testing.assert_frame_equal(mine, wanted)
-        assert not mine.equals(pd.read_csv(folder / "tables" / f"{name}.csv")) or name == "answer_states"
+        judged = pd.read_csv(view / f"{name}.csv")
+        expected = pd.read_csv(fresh.systems[0].folder / "tables" / f"{name}.csv")
+        pd.testing.assert_frame_equal(judged, expected)
+        assert not judged.equals(pd.read_csv(folder / "tables" / f"{name}.csv")) or name == "answer_states"
 
 
 @pytest.mark.parametrize("odd", ["words", "reason"])
@@ -87,18 +87,18 @@ def test_odd_signs_of_a_system_reach_no_table_and_no_page(tmp_path: Path, odd: s
 
 
 class Before(Answers):
-    """The oracle as it was when it read words another way: every answer was a refusal to it."""
+    """The oracle of an earlier reading of words: it took every answer for a refusal."""
 
     revision: ClassVar[int] = Answers.revision - 1
 
-    def describe(self, **given: Any) -> dict[str, str | None]:
+    def describe(self, **case: Any) -> dict[str, str | None]:
         """Return the columns, all of them refusals."""
-        columns = super().describe(**given)
+        columns = super().describe(**case)
         changed = {"state": "refusal", "said": "", "evidence": ""} if columns["state"] else {}
         return columns | changed | ({"source_state": "refusal", "source_said": ""} if columns["source_state"] else {})
 
 
-def test_a_folder_of_an_older_reading_is_read_anew_from_its_words_and_nothing_is_asked(tmp_path: Path) -> None:
+def test_a_folder_of_an_older_reading_is_read_again_without_calls(tmp_path: Path) -> None:
     suite = make()
     part = suite.oracle.part
     before = replace(part, info=replace(part.info, target=f"{__name__}:{Before.__name__}"))

@@ -1,4 +1,4 @@
-"""Packs of answers: by content, few, whole or not there."""
+"""Packs of answers: named by content, few, whole or missing."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_an_answer_in_two_forms_has_maps(tmp_path: Path) -> None:
     assert AnswerStore(tmp_path).holds(names(1, 2), maps=True).tolist() == [False, True]
 
 
-def test_a_whole_copy_stands_in_for_an_altered_one(tmp_path: Path) -> None:
+def test_a_whole_copy_replaces_an_altered_one(tmp_path: Path) -> None:
     wrote(tmp_path, 1)
     (pack,) = packs_of(tmp_path)
     table = pq.read_table(pack)
@@ -51,7 +51,7 @@ def test_a_whole_copy_stands_in_for_an_altered_one(tmp_path: Path) -> None:
     assert AnswerStore(tmp_path).read(names(1)[0]) is None
     wrote(tmp_path, 1, 2)
     assert AnswerStore(tmp_path).read(names(1)[0]) == b"answer 1"
-    wrote(tmp_path, 1)  # the pack of that name is written over
+    wrote(tmp_path, 1)  # the pack of that name is overwritten
     forget_other = [path for path in packs_of(tmp_path) if path != pack]
     for path in forget_other:
         path.unlink()

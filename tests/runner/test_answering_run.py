@@ -53,17 +53,17 @@ def test_every_question_is_asked_once_and_recorded(tmp_path: Path) -> None:
     assert not any("ledger" in name for name in (outcome.systems[0].folder / "manifest.sha256").read_text().split())
 
 
-def test_a_second_home_takes_answers_from_the_cache_or_asks_anew(tmp_path: Path) -> None:
+def test_a_second_home_takes_answers_from_the_cache_or_asks_again(tmp_path: Path) -> None:
     with serving() as server:
         suite = answering_suite(server.base_url)
         first = records(go(suite, tmp_path))
-        asked = server.counts["received"]
+        calls = server.counts["received"]
         again = records(go(suite, tmp_path, fresh=True))
-        assert server.counts["received"] == asked
+        assert server.counts["received"] == calls
         refreshed = records(go(suite, tmp_path, fresh=True, cache="refresh"))
-        assert server.counts["received"] == 2 * asked
+        assert server.counts["received"] == 2 * calls
         off = records(go(suite, tmp_path, fresh=True, cache="off"))
-        assert server.counts["received"] == 3 * asked
+        assert server.counts["received"] == 3 * calls
     for other in (again, refreshed, off):
         assert_equal_records(first, other)
 
@@ -95,17 +95,17 @@ def test_all_questions_of_an_image_in_one_structured_call(tmp_path: Path, takes_
     [
         (Faults(), '{"answer": "7"}', 1),
         (Faults(takes_schema=False), 'Here you are: {"answer": "7"}', 2),  # refuses the schema: asked in words
-        (Faults(), "7", 1),  # takes it and heeds it not
+        (Faults(), "7", 1),  # accepts it and ignores it
         (Faults(takes_schema=False), "7", 2),
     ],
 )
-def test_single_questions_are_asked_by_schema_first_and_words_will_do(
+def test_single_questions_are_asked_by_schema_first_and_words_are_accepted(
     tmp_path: Path, faults: Faults, answer: str, attempts: int
 ) -> None:
-    seen: list[bool] = []
+    by_schema: list[bool] = []
 
     def answered(body: Mapping[str, Any]) -> str:
-        seen.append("response_format" in body)
+        by_schema.append("response_format" in body)
         return answer
 
     with serving(faults, answer=answered) as server:
@@ -114,7 +114,7 @@ def test_single_questions_are_asked_by_schema_first_and_words_will_do(
         assert server.counts["received"] == QUESTIONS * ROW + attempts - 1
     assert set(frame.said) == {"7"}
     assert set(frame.state) == {"answered"}
-    assert set(seen) == {attempts == 1}
+    assert set(by_schema) == {attempts == 1}
 
 
 @pytest.mark.parametrize(("status", "more"), [(500, 3), (422, 1)])
@@ -149,7 +149,7 @@ def test_a_structure_that_does_not_fit_is_cut_up(tmp_path: Path) -> None:
     }
 
 
-def test_states_and_exhausted_retries_are_told_apart(tmp_path: Path) -> None:
+def test_states_and_exhausted_retries_are_distinguished(tmp_path: Path) -> None:
     faults = Faults(refusal=0.15, filtered=0.1, length=0.1, seed=2)
     with serving(faults) as server:
         frame = records(go(answering_suite(server.base_url), tmp_path))
@@ -193,9 +193,9 @@ def test_a_server_that_closes_for_hours_stops_the_run_and_it_goes_on(tmp_path: P
         suite = answering_suite(server.base_url, seeds=2)
         first = go(suite, tmp_path)
         assert first.stopped is ExitCode.BUDGET
-        (said,) = [notice for notice in first.notices if "asks to wait" in notice]
-        assert said.startswith("model_under_test: ")
-        assert "same command" in said
+        (message,) = [notice for notice in first.notices if "asks to wait" in notice]
+        assert message.startswith("model_under_test: ")
+        assert "same command" in message
         assert first.systems[0].partial
         frame = records(first)
         assert not (frame.verdict == "ERROR").any()
@@ -209,7 +209,7 @@ def test_a_server_that_closes_for_hours_stops_the_run_and_it_goes_on(tmp_path: P
     assert_equal_records(records(second), whole)
 
 
-def test_two_systems_at_one_host_stand_before_one_gate(tmp_path: Path) -> None:
+def test_two_systems_at_one_host_share_a_limit(tmp_path: Path) -> None:
     lock, now = threading.Lock(), [0, 0]
 
     def answer(body: Mapping[str, Any]) -> str:
@@ -222,16 +222,16 @@ def test_two_systems_at_one_host_stand_before_one_gate(tmp_path: Path) -> None:
         return "Yes."
 
     with serving_server(FaultServer(answer=answer, threads=32)) as server:
-        one = answering_suite(server.base_url, seeds=4, max_in_flight=3)
+        suite = answering_suite(server.base_url, seeds=4, max_in_flight=3)
         settings = {"base_url": server.base_url.replace("/v1", "/v1/"), "model": "another", "max_in_flight": 6}
         other = plan_of("systems", "other", OpenAICompatible, **settings)
-        outcome = go(replace(one, systems=(*one.systems, other)), tmp_path)
+        outcome = go(replace(suite, systems=(*suite.systems, other)), tmp_path)
     assert [system.counts["ERROR"] for system in outcome.systems] == [0, 0]
     assert len(records(outcome)) == len(records(outcome, 1)) == 4 * QUESTIONS * ROW
     assert 2 <= now[1] <= 3, "the smaller of their limits holds for both together"
 
 
-def test_calls_that_a_killed_session_left_under_way_are_told(tmp_path: Path) -> None:
+def test_calls_in_flight_of_a_killed_session_are_reported(tmp_path: Path) -> None:
     with serving() as server:
         suite = answering_suite(server.base_url, seeds=1)
         first = go(suite, tmp_path)
@@ -239,9 +239,9 @@ def test_calls_that_a_killed_session_left_under_way_are_told(tmp_path: Path) -> 
         with Ledger(first.systems[0].folder / "ledger.sqlite") as ledger:  # as a killed process leaves it
             ledger.send(address="d/s/none/bright", key="k", attempt=1, expected_usd=0.0)
         again = go(suite, tmp_path)
-    (said,) = [notice for notice in again.notices if "possibly billed" in notice]
-    assert f"1 of {QUESTIONS * ROW + 1} calls without an answer" in said
-    assert "1 in flight when a session ended, 0 cut off" in said
+    (message,) = [notice for notice in again.notices if "possibly billed" in notice]
+    assert f"1 of {QUESTIONS * ROW + 1} calls without an answer" in message
+    assert "1 in flight when a session ended, 0 cut off" in message
 
 
 def test_a_budget_in_dollars(tmp_path: Path) -> None:
@@ -281,7 +281,7 @@ def test_nothing_is_sent_where_it_may_not_be(tmp_path: Path, monkeypatch: pytest
     assert not list(tmp_path.rglob("records*"))
 
 
-def test_keys_and_pictures_are_in_no_file_and_no_word(
+def test_keys_and_pictures_are_in_no_file_and_no_message(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("MODEL_KEY", CANARY)
@@ -308,8 +308,8 @@ def test_keys_and_pictures_are_in_no_file_and_no_word(
 
 def test_the_digest_covers_what_shapes_answers_and_nothing_else(tmp_path: Path) -> None:
     def folder(base_url: str = "http://127.0.0.1:1/v1", **settings: Any) -> Path:
-        (found,) = prepare_run(answering_suite(base_url, seeds=1, **settings), Invocation(home=tmp_path)).folders
-        return found
+        (run_folder,) = prepare_run(answering_suite(base_url, seeds=1, **settings), Invocation(home=tmp_path)).folders
+        return run_folder
 
     same: dict[str, Any] = {
         "base_url": "http://127.0.0.1:1/v1/",
@@ -340,17 +340,17 @@ def test_the_digest_covers_what_shapes_answers_and_nothing_else(tmp_path: Path) 
     assert len({folder(), *(folder(**{key: value}) for key, value in other.items())}) == 1 + len(other)
 
 
-def test_repeats_of_the_unchanged_image_are_asked_anew(tmp_path: Path) -> None:
+def test_repeats_of_the_unchanged_image_are_new_calls(tmp_path: Path) -> None:
     from medtest.relations.unchanged import Unchanged
 
-    seen: list[int] = []
+    sent_seeds: list[int] = []
 
     def answer(body: Mapping[str, Any]) -> str:
-        seen.append(body["seed"])
+        sent_seeds.append(body["seed"])
         return str(body["seed"] % 5)
 
     with serving(answer=answer) as server:
         suite = answering_suite(server.base_url, seeds=1, relations={"unchanged": Unchanged, "dim": Dim})
         frame = records(go(suite, tmp_path))
     assert Counter(frame.relation)["unchanged"] == QUESTIONS
-    assert len(set(seen)) == len(seen) == len(frame)
+    assert len(set(sent_seeds)) == len(sent_seeds) == len(frame)

@@ -1,4 +1,4 @@
-"""A system clock that is set back an hour while a run lasts: a library under the program gives it the other time."""
+"""A system clock that is set back an hour during a run: a preloaded library gives the program the other time."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Watcher:
 
 @pytest.fixture(scope="module")
 def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A library that gives programs an hour less once a file is there."""
+    """Build a library that gives programs an hour less once a file exists."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None or sys.platform != "linux":
         pytest.skip("no C compiler here, or no Linux: another clock cannot be given to a program")
@@ -99,7 +99,7 @@ def environment(shim: Path, back: Path) -> Mapping[str, str]:
 
 
 def run(shim: Path, home: Path, back: Path, when: str) -> tuple[int, int]:
-    """Run a suite and return how many cases were executed and used again."""
+    """Run a suite and return the numbers of executed and reused cases."""
     body = WATCHER + PROGRAM
     done = subprocess.run(
         [sys.executable, "-c", f"from pathlib import Path\n{body}", str(home), str(back), when],
@@ -115,19 +115,19 @@ def run(shim: Path, home: Path, back: Path, when: str) -> tuple[int, int]:
 
 
 def clock(shim: Path, back: Path) -> datetime:
-    said = subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-c", "import time; print(time.time())"],
         env=environment(shim, back),
         capture_output=True,
         text=True,
         check=True,
     )
-    return datetime.fromtimestamp(float(said.stdout), UTC)
+    return datetime.fromtimestamp(float(done.stdout), UTC)
 
 
 @pytest.mark.slow
 def test_a_clock_that_is_set_back_costs_no_record(shim: Path, tmp_path: Path) -> None:
-    """Set back while the run lasts, before its second call, and forward again before the third."""
+    """Set back during the run, before its second call, and forward again before the third."""
     back = tmp_path / "back"
     assert abs(clock(shim, back) - datetime.now(UTC)) < timedelta(minutes=5)
     home = tmp_path / "home"
@@ -135,9 +135,9 @@ def test_a_clock_that_is_set_back_costs_no_record(shim: Path, tmp_path: Path) ->
     assert back.exists() and datetime.now(UTC) - clock(shim, back) > timedelta(minutes=55)
     local = go(make_suite(seeds=6), tmp_path / "other")
     (folder,) = home.glob("outputs/*/*/*/")
-    made = pq.read_table(folder / "records.parquet").to_pandas()
-    assert_equal_records(made, records(local))
-    assert (made.elapsed_ms.dropna() >= 0).all() and made.elapsed_ms.max() < 600_000
+    table = pq.read_table(folder / "records.parquet").to_pandas()
+    assert_equal_records(table, records(local))
+    assert (table.elapsed_ms.dropna() >= 0).all() and table.elapsed_ms.max() < 600_000
     assert run(shim, home, back, "again") == (0, 66)
     back.unlink()
     assert run(shim, home, back, "again") == (0, 66)
@@ -156,18 +156,18 @@ def test_shards_of_two_clocks_are_merged_again_and_again(shim: Path, tmp_path: P
         pq.read_table(done.folder / "records.parquet").to_pandas(), records(go(make_suite(seeds=6), tmp_path / "other"))
     )
     assert run(shim, home, back, "again") == (0, 66)
-    assert join(shards, home=home) == done  # what a later call of an earlier hour reads is no later run
+    assert join(shards, home=home) == done  # a later call at an earlier hour is no later run
 
 
 def test_dates_of_a_server_are_read_by_its_own_clock() -> None:
-    """Ours is an hour late: "wait until" is not an hour longer."""
-    there = datetime(2026, 11, 27, 12, 0, 0, tzinfo=UTC)
-    ours = (there - timedelta(hours=1)).timestamp()
-    said = {"date": format_datetime(there, usegmt=True)}
-    until = format_datetime(there + timedelta(seconds=20), usegmt=True)
-    assert retry_after({**said, "retry-after": until}, ours) == 20
-    assert retry_after({"retry-after": until}, ours) == 3620  # it does not say what time it is there
-    assert retry_after({**said, "retry-after": "7"}, ours) == 7
-    reset = str(int((there.timestamp() + 30) * 1000))
+    """Our clock is an hour late: "wait until" is not an hour longer."""
+    server_time = datetime(2026, 11, 27, 12, 0, 0, tzinfo=UTC)
+    local_time = (server_time - timedelta(hours=1)).timestamp()
+    dated = {"date": format_datetime(server_time, usegmt=True)}
+    until = format_datetime(server_time + timedelta(seconds=20), usegmt=True)
+    assert retry_after({**dated, "retry-after": until}, local_time) == 20
+    assert retry_after({"retry-after": until}, local_time) == 3620  # the server does not state its time
+    assert retry_after({**dated, "retry-after": "7"}, local_time) == 7
+    reset = str(int((server_time.timestamp() + 30) * 1000))
     stated = {"x-ratelimit-remaining": "0", "x-ratelimit-limit": "9", "x-ratelimit-reset": reset}
-    assert quotas({**said, **stated}, ours)["requests"].reset == 30
+    assert quotas({**dated, **stated}, local_time)["requests"].reset == 30

@@ -1,4 +1,4 @@
-"""What a cluster needs beside Ray: mistakes told before it starts, folders on nodes, files that come back, blame."""
+"""Parts of a cluster besides Ray: early messages, folders on nodes, returned files, blame."""
 
 from __future__ import annotations
 
@@ -58,7 +58,9 @@ from medtest.suite.schema import ExecutorBlock
         ({"wheel": "nowhere.whl"}, "executor.wheel"),
     ],
 )
-def test_what_no_cluster_can_be_is_told_at_once(options: dict[str, Any], key: str, monkeypatch: Any) -> None:
+def test_impossible_settings_of_a_cluster_are_refused_at_once(
+    options: dict[str, Any], key: str, monkeypatch: Any
+) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
     with pytest.raises(UserMistakes, match=key):
         cluster_of(ExecutorBlock(name="ray", **options))
@@ -71,7 +73,7 @@ def test_without_ray_the_message_says_what_to_install(monkeypatch: Any) -> None:
     assert cluster_of(ExecutorBlock()) is None
 
 
-def test_a_nodes_folder_is_its_owners_alone_and_does_not_outlive_it() -> None:
+def test_a_nodes_folder_is_private_and_does_not_outlive_its_owner() -> None:
     cache = NodeCache()
     assert stat.S_IMODE(cache.folder.stat().st_mode) == 0o700
     (cache.folder / "deep").mkdir()
@@ -82,9 +84,9 @@ def test_a_nodes_folder_is_its_owners_alone_and_does_not_outlive_it() -> None:
     assert dead.is_dir()
     NodeCache().remove()
     assert not dead.exists(), "the next one on the node clears up after one that was killed"
-    for one in (cache, other):
-        one.remove()
-        assert not one.folder.exists()
+    for node_cache in (cache, other):
+        node_cache.remove()
+        assert not node_cache.folder.exists()
 
 
 @pytest.mark.parametrize("path", ["../escaped.png", "/escaped.png", "a/../../escaped.png"])
@@ -109,8 +111,8 @@ def _cluster(tmp_path: Path, **more: Any) -> RayCluster:
 
 
 def _facts(**more: Any) -> NodeFacts:
-    given: dict[str, Any] = {"node": "10.0.0.7", "code": code_sha256(), "versions": {}, "shares": True}
-    return NodeFacts(**{**given, "same_machine": False, "cache": "/cache", **more})
+    defaults: dict[str, Any] = {"node": "10.0.0.7", "code": code_sha256(), "versions": {}, "shares": True}
+    return NodeFacts(**{**defaults, "same_machine": False, "cache": "/cache", **more})
 
 
 def _job(tmp_path: Path, **more: Any) -> Job:
@@ -124,7 +126,7 @@ def test_a_node_with_another_medtest_is_refused(tmp_path: Path) -> None:
         _cluster(tmp_path).begin(_job(tmp_path), _facts(code="0" * 64))
 
 
-def test_a_node_with_another_torch_is_told_of_once(tmp_path: Path) -> None:
+def test_a_node_with_another_torch_is_reported_once(tmp_path: Path) -> None:
     cluster = _cluster(tmp_path)
     for _ in range(2):
         cluster.begin(_job(tmp_path), _facts(versions={"numpy": "1.0"}))
@@ -158,18 +160,18 @@ def test_a_host_hands_on_in_order_whatever_order_calls_come_in() -> None:
         facts = host.facts("here")
         assert facts.same_machine
         assert not facts.shares
-        given: list[bytes] = []
-        host._worker = SimpleNamespace(_send=given.append, kill=lambda: None)  # type: ignore[assignment]
+        payloads: list[bytes] = []
+        host._worker = SimpleNamespace(_send=payloads.append, kill=lambda: None)  # type: ignore[assignment]
         for number in (2, 0, 1):
             host.give(number, str(number).encode())
-        assert given == [b"0", b"1", b"2"]
+        assert payloads == [b"0", b"1", b"2"]
     finally:
         host.close()
     assert not Path(facts.cache).exists()
 
 
 def test_a_host_runs_the_worker_process_of_local_runs(tmp_path: Path) -> None:
-    """Without Ray: the actor's own class, its process, a job of a suite's."""
+    """The actor's own class, its process and a job of a suite, without Ray."""
     host = WorkerHost(("/nowhere", "x"), machine())
     job = _job(tmp_path)
     begin = HostStart(
@@ -196,9 +198,9 @@ def test_a_host_runs_the_worker_process_of_local_runs(tmp_path: Path) -> None:
 
 
 class Played(Worker):
-    """A worker that says what a test tells it to."""
+    """A worker with scripted messages."""
 
-    made: list[Played]
+    instances: list[Played]
 
     def _begin(self, job: Any) -> None:
         self.sent: list[Any] = []
@@ -226,7 +228,7 @@ class Played(Worker):
 
 
 class Stage(Workplace):
-    """Where played workers live: one at a time, with one task waiting."""
+    """A workplace of scripted workers: one at a time, with one task waiting."""
 
     waiting = 1
 
@@ -236,10 +238,10 @@ class Stage(Workplace):
         self.workers: list[Played] = []
 
     def worker(self, job: Any, inbox: Inbox[tuple[Worker, Any]]) -> Worker:
-        made = Played(job, inbox)
-        self.workers.append(made)
-        made.say(Ready(0))
-        return made
+        player = Played(job, inbox)
+        self.workers.append(player)
+        player.say(Ready(0))
+        return player
 
     def check(self) -> None:
         self.play(self.workers)
@@ -263,7 +265,7 @@ def _dispatch(play: Any, tmp_path: Path, count: int = 4) -> tuple[Dispatcher, li
     return dispatcher, again
 
 
-def test_what_waited_beside_a_worker_that_died_is_not_blamed(tmp_path: Path) -> None:
+def test_tasks_behind_a_worker_that_died_are_not_blamed(tmp_path: Path) -> None:
     def play(workers: list[Played]) -> None:
         worker = workers[-1]
         open_tasks = [task for task in worker.tasks if task in worker.sent]
@@ -274,9 +276,9 @@ def test_what_waited_beside_a_worker_that_died_is_not_blamed(tmp_path: Path) -> 
 
     dispatcher, again = _dispatch(play, tmp_path)
     dispatcher.run()
-    told = [(task.index, task.given_up) for task in again]
-    assert [(index, {*given_up}) for index, given_up in told] == [(0, set()), (1, set()), (0, {(0, 0)}), (1, set())]
-    assert told[2][1][0, 0].code == ReasonCode.CRASH and "SIGSEGV" in told[2][1][0, 0].text
+    outcomes = [(task.index, task.given_up) for task in again]
+    assert [(index, {*given_up}) for index, given_up in outcomes] == [(0, set()), (1, set()), (0, {(0, 0)}), (1, set())]
+    assert outcomes[2][1][0, 0].code == ReasonCode.CRASH and "SIGSEGV" in outcomes[2][1][0, 0].text
 
 
 def test_a_batch_whose_machine_goes_is_tried_again_and_not_blamed(tmp_path: Path) -> None:
@@ -299,9 +301,9 @@ def test_a_batch_that_takes_every_machine_down_is_blamed_in_the_end() -> None:
     blame = Blame(60.0)
     worker: Any = SimpleNamespace(place=(0, 1), doomed="", vanished=True, death=lambda: "was lost with its node")
     task = PoolTask(index=3, source=0, ref=SeedRef(dataset="d", seed_id="3", locator=""))
-    given = [blame.given_up(worker, task) for _ in range(12)]
-    assert given[:11] == [{}] * 11
-    assert {place: reason.code for place, reason in given[11].items()} == {(0, 1): ReasonCode.CRASH}
+    verdicts = [blame.given_up(worker, task) for _ in range(12)]
+    assert verdicts[:11] == [{}] * 11
+    assert {place: reason.code for place, reason in verdicts[11].items()} == {(0, 1): ReasonCode.CRASH}
     blame.forget(3)
     assert blame.given_up(worker, task) == {}
 
@@ -317,18 +319,18 @@ def test_a_wheel_is_unpacked_for_ray_with_what_names_its_version(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("said", "advice"),
+    ("error", "advice"),
     [
         ("Version mismatch: The cluster was started with: Ray: 2.50 Python: 3.12", "same Python and the same Ray"),
         ("Token authentication is enabled but no authentication token was found", "RAY_AUTH_TOKEN"),
         ("Could not find any running Ray instance", "ray start --head"),
     ],
 )
-def test_what_ray_says_is_told_with_what_to_do(said: str, advice: str) -> None:
+def test_errors_of_ray_come_with_advice(error: str, advice: str) -> None:
     job = BridgeJob(
         address="auto", cpus=1.0, gpus=0.0, wheel="", start_cpus=None, environment={}, probe=("/nowhere", "x")
     )
-    assert advice in _advice(RuntimeError(said), job)
+    assert advice in _advice(RuntimeError(error), job)
 
 
 def _seen(**more: Any) -> ClusterSeen:
@@ -336,24 +338,24 @@ def _seen(**more: Any) -> ClusterSeen:
     return ClusterSeen(**{**facts, **more})
 
 
-def _joined(seen: ClusterSeen) -> ClusterJoined:
-    return ClusterJoined(address="10.0.0.5:6379", here="10.0.0.7", seen=seen, seconds=0.1)
+def _joined(state: ClusterSeen) -> ClusterJoined:
+    return ClusterJoined(address="10.0.0.5:6379", here="10.0.0.7", seen=state, seconds=0.1)
 
 
-def _open_cluster(tmp_path: Path, seen: ClusterSeen, **more: Any) -> RayCluster:
-    """Return a cluster that is joined as far as it knows; its bridge is none."""
+def _open_cluster(tmp_path: Path, state: ClusterSeen, **more: Any) -> RayCluster:
+    """Return a cluster in the state of having joined; it has no bridge."""
     cluster = _cluster(tmp_path, wait_seconds=0.0, **more)
     job = BridgeJob(
         address="auto", cpus=1.0, gpus=0.0, wheel="", start_cpus=None, environment={}, probe=("/nowhere", "x")
     )
     cluster._connection = Connection(job, cluster, 0.0)
-    cluster._connection._take(_joined(seen))
-    cluster.seen(seen)
+    cluster._connection._take(_joined(state))
+    cluster.seen(state)
     return cluster
 
 
 @pytest.mark.parametrize(
-    ("seen", "settings", "message"),
+    ("state", "settings", "message"),
     [
         (
             _seen(),
@@ -372,10 +374,10 @@ def _open_cluster(tmp_path: Path, seen: ClusterSeen, **more: Any) -> RayCluster:
         ),
     ],
 )
-def test_what_a_cluster_lacks_is_said_in_figures(
-    seen: ClusterSeen, settings: dict[str, Any], message: str, tmp_path: Path
+def test_what_a_cluster_lacks_is_stated_in_figures(
+    state: ClusterSeen, settings: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
-    cluster = _open_cluster(tmp_path, seen, **settings)
+    cluster = _open_cluster(tmp_path, state, **settings)
     cluster.check()  # no worker waits
     RayWorker(_job(tmp_path), Inbox(), cluster)
     with pytest.raises(MedtestError, match=message):
@@ -430,8 +432,8 @@ def test_a_node_without_the_data_says_which_folder_it_lacks(tmp_path: Path) -> N
     host = WorkerHost(("/nowhere", "x"), machine())
     try:
         begin = _cluster(tmp_path).begin(replace(_job(tmp_path), data="/data/of/the/head"), _facts(same_machine=True))
-        said = host.start(begin)
-        assert "has no folder /data/of/the/head" in said
-        assert "data=s3://" in said
+        message = host.start(begin)
+        assert "has no folder /data/of/the/head" in message
+        assert "data=s3://" in message
     finally:
         host.close()

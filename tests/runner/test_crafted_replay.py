@@ -1,4 +1,4 @@
-"""Crafted cases beside a run: read where a run keeps them, crafted anew where none does, and it is said which."""
+"""Crafted cases outside a run: read from the folder of a run, or crafted again with a note."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def records_of(folder: Path) -> pd.DataFrame:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("lost", ["folder", "pixels", "altered"])
-def test_what_is_lost_is_crafted_anew_and_compared_with_its_record(tmp_path: Path, lost: str) -> None:
+def test_lost_cases_are_crafted_again_and_compared_with_their_records(tmp_path: Path, lost: str) -> None:
     suite = crafting_suite()
     folder, address, sha256 = pushed(suite, tmp_path)
     file = folder / "crafted" / "images" / sha256[:2] / f"{sha256}.png"
@@ -77,14 +77,14 @@ def test_what_is_lost_is_crafted_anew_and_compared_with_its_record(tmp_path: Pat
     again = replay_case(suite, invocation(tmp_path), address)
     assert again.crafted is not None
     assert again.crafted.folder is None
-    assert again.followup_sha256 == sha256  # one machine crafts it alike
+    assert again.followup_sha256 == sha256  # one machine crafts the same bytes
     assert again.crafted.recorded == ("" if lost == "folder" else sha256)
-    said = {"folder": "", "pixels": "is not there", "altered": "was altered"}[lost]
-    assert said in again.crafted.problem
-    assert bool(again.crafted.problem) == bool(said)
+    problem = {"folder": "", "pixels": "is not there", "altered": "was altered"}[lost]
+    assert problem in again.crafted.problem
+    assert bool(again.crafted.problem) == bool(problem)
 
 
-def test_a_suite_that_keeps_no_images_has_its_cases_crafted_anew(tmp_path: Path) -> None:
+def test_a_suite_that_keeps_no_images_has_its_cases_crafted_again(tmp_path: Path) -> None:
     suite = crafting_suite(privacy=Privacy(images="none"))
     folder, address, sha256 = pushed(suite, tmp_path)
     again = replay_case(suite, invocation(tmp_path), address)
@@ -175,17 +175,17 @@ def test_a_sheet_shows_what_a_run_keeps_and_asks_for_one_where_there_is_none(tmp
         read_from_runs(suite, invocation(tmp_path), parts)
     go(suite, tmp_path)
     read_from_runs(suite, invocation(tmp_path), parts)
-    seen: list[str] = []
+    shown: list[str] = []
 
-    def kept(address: Address) -> FollowUp:
+    def crafted(address: Address) -> FollowUp:
         follow = parts.make(seed, address).follow
         assert follow is not None
-        seen.append(image_sha256(follow.image))
+        shown.append(image_sha256(follow.image))
         return follow
 
-    draw_sheet(seed, relations, suite_seed=suite.seed, cell=48, crafted=kept)
-    assert len(set(seen)) == 3
-    for sha256 in seen:
+    draw_sheet(seed, relations, suite_seed=suite.seed, cell=48, crafted=crafted)
+    assert len(set(shown)) == 3
+    for sha256 in shown:
         assert list((tmp_path / "outputs").glob(f"*/*/*/crafted/images/*/{sha256}.png"))
 
 
@@ -194,7 +194,7 @@ def test_fresh_moves_the_pixels_with_the_folder(tmp_path: Path) -> None:
     folder, _, sha256 = pushed(suite, tmp_path)
     go(suite, tmp_path, fresh=True)
     aside = list(folder.parent.glob("*.old-*"))
-    assert [list(one.glob(f"crafted/images/*/{sha256}.png")) != [] for one in aside] == [True]
+    assert [list(moved.glob(f"crafted/images/*/{sha256}.png")) != [] for moved in aside] == [True]
     assert list(folder.glob(f"crafted/images/*/{sha256}.png"))
 
 
@@ -217,7 +217,7 @@ def test_the_manifest_notices_altered_pixels(tmp_path: Path) -> None:
 
 
 class SameShades(Shades):
-    """The same images whatever the data set is called, as phantoms and files are."""
+    """The same images under any name of the data set, as phantoms and files are."""
 
     def load(self, ref: SeedRef) -> Seed:
         return replace(super().load(replace(ref, dataset="any")), ref=ref)
@@ -236,13 +236,13 @@ def test_training_reads_what_a_run_over_its_images_crafted(tmp_path: Path) -> No
     with pytest.raises(UserMistakes, match="Run it first.*model=net"):
         material(tmp_path / "none")
     outcome = go(suite, tmp_path)
-    found = material(tmp_path / "some")
-    kept = {image_sha256(_rgb(path)) for path in outcome.systems[0].folder.glob("crafted/images/*/*.png")}
-    drawn = [np.asarray(found.cases.images[index]) for index in np.flatnonzero(found.perturbed)]
+    trained_on = material(tmp_path / "some")
+    stored = {image_sha256(_rgb(path)) for path in outcome.systems[0].folder.glob("crafted/images/*/*.png")}
+    drawn = [np.asarray(trained_on.cases.images[index]) for index in np.flatnonzero(trained_on.perturbed)]
     assert len(drawn) == 3
-    assert all(image_sha256(image) in kept for image in drawn)
+    assert all(image_sha256(image) in stored for image in drawn)
     alone = prepare_material(Parts(training, None, 8), share=0.5, held_out=0.3, side=48, seed=3, folder=tmp_path / "no")
-    assert not alone.perturbed.any()  # a defence attacks in its steps; nothing is drawn here
+    assert not alone.perturbed.any()  # a defence attacks during its steps; nothing is drawn here
 
 
 def _rgb(path: Path) -> Image:

@@ -1,4 +1,4 @@
-"""Relations that need a system: crafted in workers, kept by content, recorded alike whatever the number of workers."""
+"""Relations that need a system: crafted in workers, stored by content, equal records for any number of workers."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def pushed(frame: pd.DataFrame) -> pd.DataFrame:
 
 def digest(suite: Suite, system: str) -> str:
     systems = suite.build_systems()
-    found = run_digest(
+    result = run_digest(
         suite, system, seeds=suite.build_seeds(None), relations=suite.build_relations(), system=systems[system]
     )
-    return found.value
+    return result.value
 
 
 def test_what_is_judged_is_what_is_kept(tmp_path: Path) -> None:
@@ -58,7 +58,7 @@ def test_what_is_judged_is_what_is_kept(tmp_path: Path) -> None:
     assert manifest.count("crafted/images/") == pushed(frame)["followup_sha256"].nunique()
 
 
-def test_distances_stand_in_natural_rows_too_and_gaps_in_those_of_sources(tmp_path: Path) -> None:
+def test_natural_rows_have_distances_too_and_rows_of_sources_have_gaps(tmp_path: Path) -> None:
     frame = records(go(crafting_suite(), tmp_path))
     natural = frame[(frame["relation"] == "dim") & frame["verdict"].isin(["PASS", "FAIL"])]
     assert natural[["linf", "l2", "ssim"]].notna().all().all()
@@ -104,7 +104,7 @@ def test_what_is_cut_off_is_crafted_alike_by_the_next_call(tmp_path: Path) -> No
     suite = crafting_suite()
     whole = records(go(suite, tmp_path / "whole"))
     outcome = go(suite, tmp_path / "cut", limit=2)
-    shutil.rmtree(outcome.systems[0].folder / "crafted")  # what is lost is not made good behind the records' back
+    shutil.rmtree(outcome.systems[0].folder / "crafted")  # lost pixels are not made again unnoticed
     assert_equal_records(whole, records(go(suite, tmp_path / "cut")))
 
 
@@ -155,18 +155,18 @@ def test_hashed_ids_find_their_pixels(tmp_path: Path) -> None:
     number, ref = parts.refs()[2]
     seed = parts.prepared(number, ref)
     address = next(case for case in parts.unit(ref).cases if case.relation == "push")
-    made = parts.make(seed, address)
-    assert made.follow is not None
-    assert made.sha256 in set(pushed(records(outcome))["followup_sha256"])
+    remade = parts.make(seed, address)
+    assert remade.follow is not None
+    assert remade.sha256 in set(pushed(records(outcome))["followup_sha256"])
 
 
 def test_without_the_run_there_are_no_pixels() -> None:
     parts = Parts(crafting_suite(), None, 8)
     number, ref = parts.refs()[0]
     address = next(case for case in parts.unit(ref).cases if case.relation == "push")
-    made = parts.make(parts.prepared(number, ref), address)
-    assert made.verdict == "SKIP"
-    assert made.reason.code == ReasonCode.FOLLOW_UP_NOT_STORED
+    remade = parts.make(parts.prepared(number, ref), address)
+    assert remade.verdict == "SKIP"
+    assert remade.reason.code == ReasonCode.FOLLOW_UP_NOT_STORED
 
 
 @pytest.mark.slow
@@ -195,10 +195,10 @@ def test_a_network_that_breaks_while_attacked_is_an_error(tmp_path: Path, fault:
 def test_samples_show_what_was_judged(tmp_path: Path) -> None:
     outcome = go(crafting_suite(natural=False), tmp_path, limits=Limits(samples=3))
     folder = outcome.systems[0].folder
-    shown = json.loads((folder / "samples" / "index.json").read_text())
-    assert [one for one in shown if one["relation"] == "push"]
-    for one in shown:
-        assert (folder / "samples" / one["file"]).is_file()
+    samples = json.loads((folder / "samples" / "index.json").read_text())
+    assert [sample for sample in samples if sample["relation"] == "push"]
+    for sample in samples:
+        assert (folder / "samples" / sample["file"]).is_file()
 
 
 def test_crafting_leaves_the_number_of_threads(tmp_path: Path) -> None:

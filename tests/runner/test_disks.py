@@ -1,4 +1,4 @@
-"""A disk that is full or read-only costs no record, says so once, and the same command goes on afterwards."""
+"""A disk that is full or read-only costs no record, is reported once, and the same command continues afterwards."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def reddish(image: Image) -> np.ndarray:
 
 
 def run(home: Path) -> medtest.Result:
-    """Run a suite that ships, with tables, report and samples."""
+    """Run a bundled suite, with tables, report and samples."""
     return medtest.run(
         "polyp_seg",
         reddish,
@@ -50,8 +50,8 @@ def run(home: Path) -> medtest.Result:
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[SmallDisk]:
-    with small_disk(tmp_path / "disk", 4096) as made:
-        yield made
+    with small_disk(tmp_path / "disk", 4096) as mounted:
+        yield mounted
 
 
 def content(folder: Path) -> Mapping[str, bytes]:
@@ -63,7 +63,7 @@ def content(folder: Path) -> Mapping[str, bytes]:
 
 
 def refused(error: MedtestError, words: str) -> None:
-    """Check that an error is one message that says why, and the exit code of a mistake."""
+    """Check that an error is one message with the reason, and has the exit code of a mistake."""
     assert isinstance(error, OutputProblem) and error.exit_code == ExitCode.MISTAKE
     assert words in str(error) and str(error).count("cannot be written") == 1
 
@@ -76,11 +76,11 @@ def test_a_disk_that_fills_while_records_are_written(tmp_path: Path, kib: int) -
             go(suite, disk.folder, limits=OFTEN)
         refused(full.value, "No space left on device")
         shards = list(disk.folder.rglob("shard-*.parquet"))
-        kept = sum(pq.read_metadata(path).num_rows for path in shards)
-        assert kept > 0 and not list(disk.folder.rglob("*.tmp"))
+        finished = sum(pq.read_metadata(path).num_rows for path in shards)
+        assert finished > 0 and not list(disk.folder.rglob("*.tmp"))
         disk.grow(8192)
         again = go(suite, disk.folder, limits=OFTEN)
-        assert again.systems[0].cases_executed == 66 - kept and not any("aside" in line for line in again.notices)
+        assert again.systems[0].cases_executed == 66 - finished and not any("aside" in line for line in again.notices)
         assert_equal_records(records(again), records(go(suite, tmp_path / "other")))
 
 
@@ -114,10 +114,12 @@ def test_a_disk_that_fills_while_tables_and_report_are_written(disk: SmallDisk, 
     with pytest.raises(OutputProblem) as full:
         run_app(["tables", str(folder)])
     refused(full.value, "No space left on device")
-    left = content(folder)
-    assert left["records.parquet"] == whole["records.parquet"] and left["run.json"]
-    assert not [name for name in left if name.endswith(".tmp")]
-    assert all(left[name] == whole[name] for name in left if name.startswith("tables/") and name.endswith(".csv"))
+    remaining = content(folder)
+    assert remaining["records.parquet"] == whole["records.parquet"] and remaining["run.json"]
+    assert not [name for name in remaining if name.endswith(".tmp")]
+    assert all(
+        remaining[name] == whole[name] for name in remaining if name.startswith("tables/") and name.endswith(".csv")
+    )
     disk.free()
     again = run(disk.folder)
     assert again.code == 0 and again.outcome.systems[0].cases_executed == 0
@@ -138,7 +140,7 @@ def test_a_read_only_folder_of_results(tmp_path: Path) -> None:
             run_app(["tables", str(folder)])
         refused(refusal.value, "Read-only file system")
         packed = tmp_path / "run.zip"
-        assert run_app(["pack", f"run={folder}", f"to={packed}"]) == 0  # what only reads goes on
+        assert run_app(["pack", f"run={folder}", f"to={packed}"]) == 0  # commands that only read work
         assert run_app(["compare", str(folder), str(folder), "--strips", "0", "--out", str(tmp_path / "out")]) == 1
     assert content(home) == before
     assert run(home).outcome.systems[0].cases_executed == 0
@@ -180,7 +182,7 @@ def test_shards_on_a_read_only_share_are_merged_elsewhere_and_onto_a_full_disk_l
 def test_a_disk_that_fills_while_samples_are_drawn(
     disk: SmallDisk, room: int, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Strips are drawn by workers: what stops them is the disk, and no fault of a system's."""
+    """Workers draw strips: the disk stops them, which is no fault of a system."""
     folder = run(disk.folder).outcome.systems[0].folder
     for path in (folder / "samples").glob("*.*"):
         path.unlink()
@@ -198,13 +200,13 @@ def test_a_disk_that_fills_while_samples_are_drawn(
 
 
 def test_a_disk_that_fills_while_crafted_images_are_kept(tmp_path: Path) -> None:
-    """Workers write those; the run ends with one message and blames no system."""
+    """Workers write these images; the run ends with one message and blames no system."""
     suite = crafting_suite(count=6)
     with small_disk(tmp_path / "disk", 120) as disk:
         with pytest.raises(OutputProblem) as full:
             go(suite, disk.folder, limits=OFTEN)
         refused(full.value, "No space left on device")
         disk.grow(16384)
-        made = records(go(suite, disk.folder))
-        assert not (made.verdict == "ERROR").any()
-        assert_equal_records(made, records(go(suite, tmp_path / "other")))
+        frame = records(go(suite, disk.folder))
+        assert not (frame.verdict == "ERROR").any()
+        assert_equal_records(frame, records(go(suite, tmp_path / "other")))

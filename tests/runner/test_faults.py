@@ -1,4 +1,4 @@
-"""Systems and relations that misbehave: their cases become verdicts, and everybody else's are as ever."""
+"""Systems and relations that misbehave: their cases get verdicts, and all others are as ever."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def test_a_process_that_dies_while_loading(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("own_servers")  # what a worker holds at first is counted
+@pytest.mark.usefixtures("own_servers")  # the memory of a worker at its start is counted
 def test_a_leak_is_bounded_by_replacing_the_worker(tmp_path: Path) -> None:
     leak = make_suite(seeds=12, systems={"bright": {"fault": "leak"}}, severities=(1, 2))
     outcome = go(leak, tmp_path, limits=Limits(samples=0, worker_bytes=350 * 1024**2))
@@ -203,8 +203,8 @@ def test_what_a_system_prints_stays_out_of_the_way(tmp_path: Path) -> None:
 def test_a_run_works_from_a_script_without_main_guard_and_from_a_thread(tmp_path: Path) -> None:
     import threading
 
-    found: list[Any] = []
-    thread = threading.Thread(target=lambda: found.append(go(make_suite(seeds=1), tmp_path, limits=QUICK)))
+    outcomes: list[Any] = []
+    thread = threading.Thread(target=lambda: outcomes.append(go(make_suite(seeds=1), tmp_path, limits=QUICK)))
     thread.start()
     thread.join(120)
-    assert found[0].systems[0].finished == 11
+    assert outcomes[0].systems[0].finished == 11

@@ -1,4 +1,4 @@
-"""The product against servers that others wrote: LitServe's OpenAI specification and ``transformers serve``."""
+"""The product against servers of other projects: LitServe's OpenAI specification and ``transformers serve``."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def answers(url: str) -> bool:
 
 @contextlib.contextmanager
 def serving(line: list[str], port: int, ready: str, cwd: Path) -> Iterator[str]:
-    """Start a server in a process group of its own, wait until it answers, and end all of it."""
+    """Start a server in a separate process group, wait until it answers, and end all of it."""
     log = cwd / "server.log"
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "NO_COLOR": "1"}
     with log.open("wb") as output:
@@ -79,7 +79,7 @@ def test_litserve_sees_the_pixels_that_were_sent(tmp_path: Path) -> None:
         at_once = records(go(together, tmp_path / "together"))
         by_schema = records(go(answering_suite(base_url, seeds=2, structured="first"), tmp_path / "first"))
     frame = records(outcome)
-    # It breaks (500) on a schema of a single question: asked in words it answers as it does without one.
+    # It breaks (500) on a schema of a single question: asked in words it answers as it does without a schema.
     assert set(by_schema.state) == {"answered"}, set(by_schema.reason)
     assert list(by_schema.said) == list(frame.said[: len(by_schema)])
     assert len(frame) == 3 * QUESTIONS * ROW
@@ -115,11 +115,11 @@ def test_transformers_serve_and_this_process_answer_alike(tmp_path: Path) -> Non
             base_url, seeds=2, model="talker", max_tokens=12, max_in_flight=1, detail=None, structured="never"
         )
         outcome = go(suite, tmp_path / "served")
-        asked = {"model": "talker", "max_tokens": 12, "max_in_flight": 1, "detail": None}
-        first = answering_suite(base_url, seeds=1, structured="first", **asked)
+        settings = {"model": "talker", "max_tokens": 12, "max_in_flight": 1, "detail": None}
+        first = answering_suite(base_url, seeds=1, structured="first", **settings)
         by_schema = records(go(first, tmp_path / "first"))
     served = records(outcome)
-    # It takes a schema and heeds it not: the words are read as words.
+    # It accepts a schema and ignores it: the words are read as words.
     assert list(by_schema.said) == list(served.said[: len(by_schema)])
     assert list(by_schema.state) == list(served.state[: len(by_schema)])
     assert len(served) == 2 * QUESTIONS * ROW

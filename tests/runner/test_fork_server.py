@@ -1,4 +1,4 @@
-"""Workers are forked by a server that holds modules and nothing else; what they do is what fresh interpreters do."""
+"""Workers are forked by a server that holds only modules; they behave as fresh interpreters do."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(not processes._has_descriptors_of_processes(), r
 
 
 class Code:
-    """A job that runs as it is read: it says something into the log and ends its process."""
+    """A job that runs when it is read: it writes to the log and ends its process."""
 
     threads = 1
     session = "medtest.runner.units.session:Session"
@@ -37,8 +37,8 @@ class Code:
         return exec, (self.code,)
 
 
-def said(code: str, threads: int = 1) -> tuple[str, str]:
-    """Run code in a worker; return how it ended and what it said."""
+def run_code(code: str, threads: int = 1) -> tuple[str, str]:
+    """Run code in a worker; return the end of its process and its output."""
     inbox: Inbox[tuple[Worker, Any]] = queue.SimpleQueue()
     worker = ProcessWorker(Code(code, threads), inbox)
     try:
@@ -50,12 +50,12 @@ def said(code: str, threads: int = 1) -> tuple[str, str]:
 
 def server_of(code: str = "", threads: int = 1) -> int:
     """Return the process id of the server that forks a worker."""
-    return int(said(f"{code}\nprint(os.getppid())", threads)[1])
+    return int(run_code(f"{code}\nprint(os.getppid())", threads)[1])
 
 
 @pytest.fixture(params=["forked", "fresh"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Both ways in which workers are started."""
+    """Set one of the two ways in which workers are started."""
     monkeypatch.setenv(processes.FRESH_VARIABLE, "1" if request.param == "fresh" else "")
     return str(request.param)
 
@@ -64,18 +64,18 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     ("number", "fresh"),
     [(signal.SIGSEGV, ""), (signal.SIGKILL, ""), (signal.SIGTERM, ""), (signal.SIGSEGV, "1")],
 )
-def test_a_worker_that_is_killed_is_told_by_which_signal(
+def test_a_killed_worker_is_reported_with_its_signal(
     number: signal.Signals, fresh: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(processes.FRESH_VARIABLE, fresh)
-    assert said(f"import signal; signal.raise_signal({int(number)})")[0] == f"was killed by {number.name}"
+    assert run_code(f"import signal; signal.raise_signal({int(number)})")[0] == f"was killed by {number.name}"
 
 
 @pytest.mark.slow
 def test_what_a_worker_says_and_how_it_ends_does_not_depend_on_the_way(way: str) -> None:
-    assert said("print('last'); sys.stdout.flush(); os._exit(7)") == ("ended with exit code 7", "last")
-    how, words = said("raise ValueError('the plan is torn')")
-    assert how == "ended with exit code 1" and words.endswith("ValueError: the plan is torn")
+    assert run_code("print('last'); sys.stdout.flush(); os._exit(7)") == ("ended with exit code 7", "last")
+    end, words = run_code("raise ValueError('the plan is torn')")
+    assert end == "ended with exit code 1" and words.endswith("ValueError: the plan is torn")
 
 
 FACTS = (
@@ -91,13 +91,13 @@ FACTS = (
 
 def test_a_forked_worker_finds_what_a_fresh_one_finds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    # a checksum each, since a worker's last words are cut
+    # one checksum each, since a worker's last words are cut
     code = "import signal, threading, zlib\n"
     code += "\n".join(f"print({number}, zlib.crc32(repr(({fact})).encode()))" for number, fact in enumerate(FACTS))
     monkeypatch.setenv(processes.FRESH_VARIABLE, "")
-    forked = said(code)
+    forked = run_code(code)
     monkeypatch.setenv(processes.FRESH_VARIABLE, "1")
-    assert said(code) == forked and forked[0] == "ended with exit code 0"
+    assert run_code(code) == forked and forked[0] == "ended with exit code 0"
     assert len(forked[1].splitlines()) == len(FACTS)
 
 
@@ -110,12 +110,12 @@ def test_what_is_read_while_libraries_load_gets_another_server(
     monkeypatch.setenv("MEDTEST_HOME", "/elsewhere")
     monkeypatch.setenv("SOME_VENDOR_KEY", "canary")
     code = "print(os.environ['MEDTEST_HOME'], os.environ['SOME_VENDOR_KEY'], os.getppid())"
-    assert said(code)[1] == f"/elsewhere canary {first}"
+    assert run_code(code)[1] == f"/elsewhere canary {first}"
     monkeypatch.setenv("NPY_DISABLE_CPU_FEATURES", "AVX512F")
     other = server_of("assert os.environ['NPY_DISABLE_CPU_FEATURES'] == 'AVX512F'")
     assert other != first
     monkeypatch.delenv("NPY_DISABLE_CPU_FEATURES")
-    assert said("print(os.environ.get('NPY_DISABLE_CPU_FEATURES'), os.getppid())")[1] == f"None {first}"
+    assert run_code("print(os.environ.get('NPY_DISABLE_CPU_FEATURES'), os.getppid())")[1] == f"None {first}"
     now = processes._inherited(dict(os.environ))
     mask = os.umask(0o027)
     try:
@@ -130,20 +130,20 @@ def test_what_is_read_while_libraries_load_gets_another_server(
 
 def test_numbers_of_the_legacy_generators_differ_between_workers() -> None:
     code = "import random, numpy; print(random.random(), numpy.random.random())"
-    first, second = said(code)[1].split(), said(code)[1].split()
+    first, second = run_code(code)[1].split(), run_code(code)[1].split()
     assert len(first) == 2 and not set(first) & set(second)
 
 
 def test_a_worker_begins_with_what_another_came_to_load(own_servers: None, tmp_path: Path) -> None:
     ask = "print('medtest.runner.units.session' in sys.modules, 'scipy.ndimage' in sys.modules, 'wave' in sys.modules)"
-    assert said(ask)[1] == "True False False"
+    assert run_code(ask)[1] == "True False False"
     (server,) = processes._servers.values()
     server.loaded(["scipy.ndimage", "no.such.module", "wave"])
-    assert said(ask)[1] == "True True True"
+    assert run_code(ask)[1] == "True True True"
 
 
 @pytest.mark.slow
-def test_a_run_tells_what_its_workers_loaded_and_nothing_of_the_users(own_servers: None, tmp_path: Path) -> None:
+def test_a_run_passes_on_what_its_workers_loaded_and_nothing_of_the_users(own_servers: None, tmp_path: Path) -> None:
     go(make_suite(seeds=1), tmp_path)
     (server,) = processes._servers.values()
     assert "medtest.tasks.segment.oracle" in server._modules
@@ -153,24 +153,24 @@ def test_a_run_tells_what_its_workers_loaded_and_nothing_of_the_users(own_server
 @pytest.mark.slow
 def test_a_server_has_no_thread_and_no_worker_more_than_its_own(own_servers: None) -> None:
     code = "import os\nprint(len(os.listdir('/proc/%d/task' % os.getppid())), len(os.listdir('/proc/self/task')))"
-    said("", threads=3)
+    run_code("", threads=3)
     (server,) = processes._servers.values()
     server.loaded(["scipy.linalg", "pyarrow.parquet", "pandas"])
-    assert said(code, threads=3)[1] == "1 2"  # the worker's second one reads its tasks
+    assert run_code(code, threads=3)[1] == "1 2"  # the worker's second one reads its tasks
 
 
 @pytest.mark.slow
 def test_no_package_of_those_that_are_shared_starts_a_thread_or_opens_a_device(own_servers: None) -> None:
     from medtest.runner.pool.child import _SHARED
 
-    said("")
+    run_code("")
     (server,) = processes._servers.values()
     server.loaded(sorted(_SHARED))
     code = (
         "print(len(os.listdir('/proc/%d/task' % os.getppid())), 'torch' in sys.modules)\n"
         "import torch; assert not torch.cuda.is_initialized()"
     )
-    assert said(code) == ("ended with exit code 0", "1 True")
+    assert run_code(code) == ("ended with exit code 0", "1 True")
 
 
 @pytest.mark.slow
@@ -182,13 +182,13 @@ def test_a_module_that_starts_a_thread_makes_workers_fresh_interpreters(
     )
     monkeypatch.syspath_prepend(tmp_path)
     code = "print('medtest_thready' in sys.modules, b'fork_server' in open('/proc/self/cmdline', 'rb').read())"
-    assert said(code) == ("ended with exit code 0", "False True")
+    assert run_code(code) == ("ended with exit code 0", "False True")
     next(reversed(processes._servers.values())).loaded(["medtest_thready"])
-    assert said(code) == ("ended with exit code 0", "False False")
-    assert said("import signal; signal.raise_signal(11)")[0] == "was killed by SIGSEGV"
+    assert run_code(code) == ("ended with exit code 0", "False False")
+    assert run_code("import signal; signal.raise_signal(11)")[0] == "was killed by SIGSEGV"
 
 
-def test_a_process_id_means_nobody_else_until_the_worker_is_let_go() -> None:
+def test_a_process_id_is_not_reused_until_the_worker_is_released() -> None:
     inbox: Inbox[tuple[Worker, Any]] = queue.SimpleQueue()
     worker = ProcessWorker(Code("import subprocess; subprocess.Popen(['sleep', '600'])"), inbox)
     assert isinstance(inbox.get(timeout=60)[1], Gone)
@@ -200,7 +200,7 @@ def test_a_process_id_means_nobody_else_until_the_worker_is_let_go() -> None:
     worker.end()
     psutil.wait_procs(group, timeout=10)
     wait_for(lambda: not psutil.pid_exists(pid))
-    assert not [one for one in group if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
+    assert not [process for process in group if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
 
 
 def test_a_worker_that_is_killed_at_once_leaves_nothing(own_servers: None) -> None:
@@ -221,7 +221,7 @@ def test_a_server_that_was_killed_takes_its_workers_along_and_is_replaced(own_se
     server = server_of()
     worker = ProcessWorker(Code("import time; time.sleep(600)"), inbox)
     running = psutil.Process(worker.pid)
-    wait_for(lambda: running.num_threads() > 1)  # it has asked to end with its parent by now
+    wait_for(lambda: running.num_threads() > 1)  # by now it has asked to end with its parent
     os.kill(server, signal.SIGKILL)
     assert isinstance(inbox.get(timeout=60)[1], Gone)
     assert worker.death() == "was killed by SIGKILL"
@@ -230,9 +230,9 @@ def test_a_server_that_was_killed_takes_its_workers_along_and_is_replaced(own_se
 
 
 def test_a_server_that_cannot_start_says_why(own_servers: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "path", [one for one in sys.path if "lib-dynload" in one])
-    how, words = said("")
-    assert how == "ended with exit code 1" and "Error" in words
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if "lib-dynload" in path])
+    end, words = run_code("")
+    assert end == "ended with exit code 1" and "Error" in words
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
@@ -245,7 +245,7 @@ def test_neither_server_nor_worker_outlives_the_run(tmp_path: Path, number: sign
     )
     wait_for(lambda: len(workers_of(process.pid)) == 2, 60)
     everyone = psutil.Process(process.pid).children(recursive=True)
-    assert len(everyone) == 3 and fork_server.NAME in [one.name() for one in everyone]
+    assert len(everyone) == 3 and fork_server.NAME in [member.name() for member in everyone]
     process.send_signal(number)
     process.communicate()
     _, alive = psutil.wait_procs(everyone, timeout=10)

@@ -1,4 +1,4 @@
-"""Folders of another format are left as they are, with one message."""
+"""Folders of another format stay unchanged and are reported with one message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``strongest`` keeps the worst of all that a suite's attacks made of an image, whatever is run, and however."""
+"""``strongest`` keeps the worst image of all attacks of a suite, however much of it is run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LEVELS = {1: {"epsilon": 2}, 2: {"epsilon": 4}}
 
 
 class Twisted(nn.Module):
-    """The network of the tests behind steps of 8 levels, beside a small slope that leads the other way."""
+    """The tests' network behind steps of 8 levels, plus a small slope that leads the other way."""
 
     def __init__(self, network: nn.Module, random: bool) -> None:
         super().__init__()
@@ -39,13 +39,13 @@ class Twisted(nn.Module):
     def forward(self, pixels: Tensor) -> Tensor:
         """Return B×3 logits."""
         steps = torch.round(pixels * 255 / 8) * 8 / 255
-        given = functional.dropout(steps, 0.2, training=self.random) if self.random else steps - 0.03 * pixels
-        found: Tensor = self.network(given)
-        return found
+        inputs = functional.dropout(steps, 0.2, training=self.random) if self.random else steps - 0.03 * pixels
+        logits: Tensor = self.network(inputs)
+        return logits
 
 
 class TwistedNet(LocalNet):
-    """A system around it."""
+    """A system with this network."""
 
     random = False
 
@@ -54,13 +54,13 @@ class TwistedNet(LocalNet):
 
 
 class RandomNet(TwistedNet):
-    """The same with answers that do not repeat."""
+    """The same, with answers that do not repeat."""
 
     random = True
 
 
 class TwistedAway(NetSystem):
-    """The same in processes of their own."""
+    """The same in separate processes."""
 
     def load(self) -> nn.Module:
         return Twisted(super().load(), False)
@@ -78,9 +78,9 @@ def attacks(system: type[NetSystem] = TwistedNet, *, more: bool = True, **change
 
 
 def without_answers(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return how follow-ups were made, without what a random network answered to them."""
-    made = ["address", "params", "followup_sha256", "linf", "loss_before", "queries", "found_by", "attack_note"]
-    return frame[frame["crafted_on"].notna()][made].reset_index(drop=True)
+    """Return the columns of how follow-ups were made, without the answers of a random network."""
+    columns = ["address", "params", "followup_sha256", "linf", "loss_before", "queries", "found_by", "attack_note"]
+    return frame[frame["crafted_on"].notna()][columns].reset_index(drop=True)
 
 
 def test_the_worst_image_of_all_attacks_of_no_larger_scale_is_kept(tmp_path: Path) -> None:
@@ -125,16 +125,16 @@ def test_records_are_equal_under_only_and_after_what_is_lost(system: type[NetSys
 @pytest.mark.slow  # worker processes import torch
 def test_records_are_equal_whatever_the_workers(tmp_path: Path) -> None:
     suite = attacks(TwistedAway)
-    one, two = (records(go(suite, tmp_path / str(count), workers=count)) for count in (1, 2))
-    assert_equal_records(one, two)
-    assert (one[one["relation"] == "strongest"]["verdict"] != "ERROR").all()
+    first, second = (records(go(suite, tmp_path / str(count), workers=count)) for count in (1, 2))
+    assert_equal_records(first, second)
+    assert (first[first["relation"] == "strongest"]["verdict"] != "ERROR").all()
 
 
-def test_what_it_is_handed_is_in_the_digest(tmp_path: Path) -> None:
+def test_its_inputs_are_in_the_digest(tmp_path: Path) -> None:
     def entry(suite: Suite) -> Any:
         relations, systems = suite.build_relations(), suite.build_systems()
-        found = run_digest(suite, "net", seeds=suite.build_seeds(None), relations=relations, system=systems["net"])
-        return found.covers["relations"]["strongest"]
+        digest = run_digest(suite, "net", seeds=suite.build_seeds(None), relations=relations, system=systems["net"])
+        return digest.covers["relations"]["strongest"]
 
     alone, fed = entry(attacks(more=False)), entry(attacks())
     assert set(alone["beside"]) == {"uniform_noise"}
@@ -143,7 +143,7 @@ def test_what_it_is_handed_is_in_the_digest(tmp_path: Path) -> None:
     assert entry(named)["beside"]["push"] != fed["beside"]["push"]
 
 
-def test_one_that_is_made_on_a_named_system_is_handed_nothing_made_on_each() -> None:
+def test_strongest_on_a_named_system_gets_no_images_made_on_each() -> None:
     suite = attacks()
     relations = suite.build_relations()
     relations["strongest"].settings = relations["strongest"].settings.model_copy(update={"crafted_on": "net"})

@@ -1,4 +1,4 @@
-"""Shards are joined into a folder that is the run's own; nothing else on the disk is touched."""
+"""Shards are joined into the run's own folder; no other file on the disk changes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def sharded(home: Path, of: int, seeds: int = 3, *, systems: Any = None, **optio
 
 
 def fetched(home: Path, to: Path, of: int = 4, **options: object) -> list[Path]:
-    """Return shards as somebody copied them from a cluster, with their locks."""
+    """Return shards as a user copied them from a cluster, with their locks."""
     folders = sharded(home, of, **options)
     to.mkdir(parents=True)
     for folder in folders:
@@ -66,7 +66,7 @@ def put_files(folder: Path, files: Mapping[str, str]) -> None:
 
 
 def merge(*arguments: str | Path) -> int:
-    return run_app(["merge", *(str(one) for one in arguments)])
+    return run_app(["merge", *(str(argument) for argument in arguments)])
 
 
 def reddish(image: Image) -> np.ndarray:
@@ -76,7 +76,7 @@ def reddish(image: Image) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Four shards of a suite that ships, of which tables can be made."""
+    """Return four shards of a bundled suite, for which tables can be made."""
     home = tmp_path_factory.mktemp("cluster")
     for number in range(1, 5):
         medtest.run(
@@ -95,8 +95,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def mine(cluster: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of the user's with four shards from a cluster among files of their own."""
+def user_folder(cluster: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a folder of the user with four shards from a cluster among other files."""
     monkeypatch.setenv("MEDTEST_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
     shutil.copytree(cluster, tmp_path / "me" / "from_cluster")
@@ -104,32 +104,32 @@ def mine(cluster: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     return tmp_path / "me"
 
 
-def test_files_beside_fetched_shards_stay(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    before = state_of(mine)
-    assert merge(*(mine / "from_cluster" / f"{number}-of-4" for number in range(1, 5))) == 0
-    assert state_of(mine) == before
-    (records_file,) = (mine.parent / "home" / "outputs").glob("polyp_seg/reddish/*/records.parquet")
-    place = records_file.parent.relative_to(mine.parent)
+def test_files_beside_fetched_shards_stay(user_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = state_of(user_folder)
+    assert merge(*(user_folder / "from_cluster" / f"{number}-of-4" for number in range(1, 5))) == 0
+    assert state_of(user_folder) == before
+    (records_file,) = (user_folder.parent / "home" / "outputs").glob("polyp_seg/reddish/*/records.parquet")
+    place = records_file.parent.relative_to(user_folder.parent)
     assert f"4 shards merged: 16 cases in {place}" in " ".join(capsys.readouterr().out.split())
     assert (records_file.parent / "tables" / "efr.csv").is_file()
 
 
-def test_a_glob_over_shards_takes_what_is_a_shard(mine: Path) -> None:
-    inside = mine / "from_cluster"
-    (inside / "2-of-4.old-20260101T000000Z").mkdir()  # what fresh=true moved aside
-    given = sorted(inside.iterdir())
-    assert len([path for path in given if path.suffix == ".lock"]) == 4  # copied with the shards
-    before = state_of(mine)
-    assert merge(*given) == 0
-    assert state_of(mine) == before
+def test_a_glob_over_shards_takes_what_is_a_shard(user_folder: Path) -> None:
+    inside = user_folder / "from_cluster"
+    (inside / "2-of-4.old-20260101T000000Z").mkdir()  # moved aside by fresh=true
+    paths = sorted(inside.iterdir())
+    assert len([path for path in paths if path.suffix == ".lock"]) == 4  # copied with the shards
+    before = state_of(user_folder)
+    assert merge(*paths) == 0
+    assert state_of(user_folder) == before
     with pytest.raises(UserMistakes, match="a shard's folder"):
         merge(*inside.glob("*.lock"))
 
 
-def test_merging_again_changes_nothing(mine: Path) -> None:
-    shards = sorted((mine / "from_cluster").glob("*-of-4"))
+def test_merging_again_changes_nothing(user_folder: Path) -> None:
+    shards = sorted((user_folder / "from_cluster").glob("*-of-4"))
     assert merge(*shards, "--out", "whole") == 0
-    whole = mine.parent / "whole"
+    whole = user_folder.parent / "whole"
     run = json.loads((whole / "run.json").read_text())
     (whole / "run.json").write_text(json.dumps({**run, "mlflow_run_id": "abc"}, indent=2, ensure_ascii=False) + "\n")
     put_files(whole, {"notes.txt": "mine", "tables/mine.csv": "a\n"})
@@ -171,35 +171,35 @@ def test_out_equals_the_run_of_one_machine(tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("fresh", [False, True])
-def test_a_folder_that_is_not_this_runs_is_refused(mine: Path, where: str, words: str, fresh: bool) -> None:
-    go(make_suite(seeds=3, seed=8), mine.parent / "elsewhere")
-    (other,) = (mine.parent / "elsewhere" / "outputs").glob("*/*/*/run.json")
-    shutil.copytree(other.parent, mine.parent / "other")
-    before = state_of(mine.parent)
+def test_a_folder_that_is_not_this_runs_is_refused(user_folder: Path, where: str, words: str, fresh: bool) -> None:
+    go(make_suite(seeds=3, seed=8), user_folder.parent / "elsewhere")
+    (other,) = (user_folder.parent / "elsewhere" / "outputs").glob("*/*/*/run.json")
+    shutil.copytree(other.parent, user_folder.parent / "other")
+    before = state_of(user_folder.parent)
     with pytest.raises(UserMistakes, match=words):
-        merge(*(mine / "from_cluster").glob("*-of-4"), "--out", where, *(["--fresh"] if fresh else []))
-    assert state_of(mine.parent) == before
+        merge(*(user_folder / "from_cluster").glob("*-of-4"), "--out", where, *(["--fresh"] if fresh else []))
+    assert state_of(user_folder.parent) == before
 
 
-def test_records_of_another_run_in_a_folder_of_this_one_are_refused(mine: Path) -> None:
-    shards = sorted((mine / "from_cluster").glob("*-of-4"))
+def test_records_of_another_run_in_a_folder_of_this_one_are_refused(user_folder: Path) -> None:
+    shards = sorted((user_folder / "from_cluster").glob("*-of-4"))
     digest = json.loads((shards[0] / "run.json").read_text())["digest"]
-    put_files(mine.parent / "whole", {"run.json": json.dumps({"digest": digest})})
+    put_files(user_folder.parent / "whole", {"run.json": json.dumps({"digest": digest})})
     foreign = pq.read_table(shards[0] / "records.parquet")
     foreign = foreign.replace_schema_metadata({**foreign.schema.metadata, DIGEST: b"0" * len(digest)})
-    (mine.parent / "whole" / SHARDS).mkdir()
-    pq.write_table(foreign, mine.parent / "whole" / SHARDS / "shard-00000001.parquet")
-    before = state_of(mine.parent)
+    (user_folder.parent / "whole" / SHARDS).mkdir()
+    pq.write_table(foreign, user_folder.parent / "whole" / SHARDS / "shard-00000001.parquet")
+    before = state_of(user_folder.parent)
     with pytest.raises(UserMistakes, match="a run of digest 0000"):
         merge(*shards, "--out", "whole")
-    assert state_of(mine.parent) == before
+    assert state_of(user_folder.parent) == before
 
 
-def test_a_lock_of_somebody_elses_making_is_not_written_over(mine: Path) -> None:
+def test_a_foreign_lock_file_is_not_overwritten(user_folder: Path) -> None:
     """``--out poetry`` would lock ``poetry.lock``."""
     with pytest.raises(OutputProblem, match=r"run\.lock"):
-        merge(*(mine / "from_cluster").glob("*-of-4"), "--out", mine / "run")
-    assert (mine / "run.lock").read_text() == "mine" and not (mine / "run").exists()
+        merge(*(user_folder / "from_cluster").glob("*-of-4"), "--out", user_folder / "run")
+    assert (user_folder / "run.lock").read_text() == "mine" and not (user_folder / "run").exists()
 
 
 def _more_cases(home: Path, shards: list[Path]) -> None:
@@ -230,7 +230,7 @@ def test_cases_that_these_shards_lack_are_kept(tmp_path: Path, change: Callable[
     again = join(shards, home=home, fresh=True)
     assert again == done
     (aside,) = done.folder.parent.glob("*.old-*")
-    assert state_of(aside) == before  # moved, every byte of it
+    assert state_of(aside) == before  # every byte of it was moved
 
 
 def test_shards_made_again_replace_what_an_earlier_merge_made(tmp_path: Path) -> None:
@@ -255,10 +255,10 @@ def test_shards_of_a_run_in_this_home_are_joined_there_and_stay(
     assert (run / "report.html").is_file()
     assert merge(run, "--fresh") == 0
     assert state_of(run / "shards") == before
-    assert not list(run.parent.glob("*.old-*"))  # nothing was in the way
+    assert not list(run.parent.glob("*.old-*"))  # no other folder was in the way
 
 
-def test_a_shard_that_is_run_is_not_joined(tmp_path: Path) -> None:
+def test_a_running_shard_is_not_joined(tmp_path: Path) -> None:
     shards = fetched(tmp_path / "cluster", tmp_path / "far", of=2)
     lock = FolderLock(shards[1])
     lock.acquire()
@@ -268,7 +268,7 @@ def test_a_shard_that_is_run_is_not_joined(tmp_path: Path) -> None:
     join(shards, home=tmp_path / "home")
 
 
-def test_names_in_a_shard_lead_nowhere(tmp_path: Path) -> None:
+def test_names_in_a_shard_cannot_leave_its_folder(tmp_path: Path) -> None:
     shards = fetched(tmp_path / "cluster", tmp_path / "far", of=2)
     for shard in shards:
         run = json.loads((shard / "run.json").read_text())
@@ -279,7 +279,7 @@ def test_names_in_a_shard_lead_nowhere(tmp_path: Path) -> None:
 
 
 def test_shards_that_cannot_be_written_are_joined(tmp_path: Path) -> None:
-    """A folder on a read-only share, or of another user: nothing has to be written there."""
+    """A folder on a read-only share, or of another user: no file has to be written there."""
     shards = fetched(tmp_path / "cluster", tmp_path / "far", of=2)
     paths = [tmp_path / "far", *(tmp_path / "far").rglob("*")]
     for path in paths:

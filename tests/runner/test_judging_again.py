@@ -1,4 +1,4 @@
-"""An oracle of a later revision judges the answers that a run kept, and asks no system again."""
+"""An oracle of a later revision judges the stored answers of a run without new calls of a system."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def suite(log: Path) -> Suite:
 
 
 def tabled(suite: Suite, home: Path, **options: Any) -> tuple[RunOutcome, pd.DataFrame]:
-    """Run and make tables; return what came out and ``seeds.csv``."""
+    """Run and make tables; return the outcome and ``seeds.csv``."""
     outcome = go(suite, home, **options)
     finish(suite, Invocation(home=home, quiet=True, track=False), outcome)
     target = outcome.systems[0].folder
@@ -48,14 +48,14 @@ def tabled(suite: Suite, home: Path, **options: Any) -> tuple[RunOutcome, pd.Dat
 
 def test_a_raised_revision_judges_stored_answers(suite: Suite, log: Path, tmp_path: Path) -> None:
     outcome, before = tabled(suite, tmp_path, limit=1)
-    asked, old = calls(log), records(outcome)
+    earlier_calls, old = calls(log), records(outcome)
     assert set(old["oracle_revision"]) == {1}
     outcome, after = tabled(judged_by(suite, HalfMasks), tmp_path)
     new = records(outcome)
     assert set(new["oracle_revision"]) == {2}
     assert len(after) == 4 and (after["dice"] <= 0.5).all()
     assert after["dice"][0] == before["dice"][0] / 2
-    first = [address for address in calls(log)[len(asked) :] if "/patient-0000/" in address]
+    first = [address for address in calls(log)[len(earlier_calls) :] if "/patient-0000/" in address]
     assert first == []
     assert "11 finished cases judged again" in " ".join(outcome.notices)
     fresh = records(go(judged_by(suite, HalfMasks), tmp_path / "fresh"))
@@ -65,27 +65,27 @@ def test_a_raised_revision_judges_stored_answers(suite: Suite, log: Path, tmp_pa
 
 def test_a_new_score_reaches_finished_cases(suite: Suite, log: Path, tmp_path: Path) -> None:
     go(suite, tmp_path)
-    asked = len(calls(log))
+    call_count = len(calls(log))
     new = records(go(judged_by(suite, AreaMasks), tmp_path))
-    assert len(calls(log)) == asked
+    assert len(calls(log)) == call_count
     assert (new["pixels"] > 0).all() and (new["source_pixels"] > 0).all()
     assert_equal_records(new, records(go(judged_by(suite, AreaMasks), tmp_path / "fresh")))
 
 
-@pytest.mark.parametrize("wanted", ["maps", "named"])
-def test_scores_of_maps_are_made_of_stored_maps(wanted: str, suite: Suite, log: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("maps_by", ["maps", "named"])
+def test_scores_of_maps_are_made_of_stored_maps(maps_by: str, suite: Suite, log: Path, tmp_path: Path) -> None:
     plain = records(go(suite, tmp_path / "compact"))
     assert "mean_dice_256" not in plain.columns
-    asking = replace(suite, answers="maps") if wanted == "maps" else naming(suite)
+    asking = replace(suite, answers="maps") if maps_by == "maps" else naming(suite)
     before = records(go(asking, tmp_path))
     assert (before["mean_dice_256"] > 0).all()
-    asked = len(calls(log))
+    call_count = len(calls(log))
     outcome = go(judged_by(asking, HalfMasks), tmp_path)
     after = records(outcome)
     assert after["mean_dice_256"].tolist() == before["mean_dice_256"].tolist()
     assert set(after["oracle_revision"]) == {2}
-    # a score that is named needs maps, and these answers were kept without
-    assert (len(calls(log)) > asked) == (wanted == "named")
+    # a named score needs maps, and these answers were stored without
+    assert (len(calls(log)) > call_count) == (maps_by == "named")
 
 
 def naming(suite: Suite) -> Suite:
@@ -96,12 +96,12 @@ def naming(suite: Suite) -> Suite:
 def test_a_score_that_records_hold_is_never_emptied(suite: Suite, log: Path, tmp_path: Path) -> None:
     before = records(go(replace(suite, answers="maps"), tmp_path, limit=2))
     after = records(go(suite, tmp_path))
-    assert (after["mean_dice_256"] > 0).all()  # of the others too, whose maps are not kept
-    asked = len(calls(log))
+    assert (after["mean_dice_256"] > 0).all()  # of the others too, whose maps are not stored
+    call_count = len(calls(log))
     assert [line.asked for line in forecast(judged_by(suite, HalfMasks), Invocation(home=tmp_path))] == [22]
     again = records(go(judged_by(suite, HalfMasks), tmp_path))
     assert again["mean_dice_256"].tolist()[: len(before)] == before["mean_dice_256"].tolist()
-    assert {address.split("/")[1] for address in calls(log)[asked:]} == {"patient-0002", "patient-0003"}
+    assert {address.split("/")[1] for address in calls(log)[call_count:]} == {"patient-0002", "patient-0003"}
 
 
 def test_cases_without_an_answer_run_again_and_the_plan_counts_them(suite: Suite, log: Path, tmp_path: Path) -> None:
@@ -109,13 +109,13 @@ def test_cases_without_an_answer_run_again_and_the_plan_counts_them(suite: Suite
     outcome = go(silent, tmp_path, limit=2)
     assert not (outcome.systems[0].folder / "answers").exists()
     go(suite, tmp_path, limit=3)
-    later, asked = judged_by(suite, HalfMasks), len(calls(log))
+    later, call_count = judged_by(suite, HalfMasks), len(calls(log))
     (planned,) = forecast(later, Invocation(home=tmp_path))
     assert (planned.judged, planned.asked, planned.left) == (11, 22, 0)
     (planned,) = forecast(later, Invocation(home=tmp_path, limit=1))
     assert (planned.judged, planned.asked, planned.left) == (11, 11, 11)
     new = records(go(later, tmp_path, limit=3))
-    assert len(calls(log)) == asked + 22
+    assert len(calls(log)) == call_count + 22
     assert_equal_records(new, records(go(later, tmp_path / "fresh", limit=3)))
     assert forecast(later, Invocation(home=tmp_path)) == []
 
@@ -131,9 +131,12 @@ def test_tables_over_two_revisions_are_refused(suite: Suite, tmp_path: Path) -> 
     finished = finish(suite, Invocation(home=tmp_path, quiet=True, track=False), outcome)
     assert finished.code == 0 and "revision 1" in finished.problems[0]
     other = go(suite, tmp_path / "other", limit=2)
-    mine, theirs = Records.read(other.systems[0].folder), go(judged_by(suite, HalfMasks), tmp_path / "third", limit=2)
+    own_records, later_outcome = (
+        Records.read(other.systems[0].folder),
+        go(judged_by(suite, HalfMasks), tmp_path / "third", limit=2),
+    )
     with pytest.raises(OutputProblem, match="bright by revision 1 and bright by revision 2"):
-        common_cases([mine, Records.read(theirs.systems[0].folder)])
+        common_cases([own_records, Records.read(later_outcome.systems[0].folder)])
 
 
 def test_hidden_images_take_stored_answers_away(suite: Suite, tmp_path: Path) -> None:
@@ -144,19 +147,19 @@ def test_hidden_images_take_stored_answers_away(suite: Suite, tmp_path: Path) ->
     assert not (folder / "answers").exists()
 
 
-def test_what_cannot_be_read_stays_as_it_is(suite: Suite, tmp_path: Path) -> None:
+def test_unreadable_cases_stay_unchanged(suite: Suite, tmp_path: Path) -> None:
     before = records(go(suite, tmp_path))
     target = f"{LostBlobs.__module__}:{LostBlobs.__name__}"
     infos = [replace(plan.info, target=target, part=plan.info.digest_name) for plan in suite.seeds]
     lost_seeds = tuple(replace(plan, info=info) for plan, info in zip(suite.seeds, infos, strict=True))
     gone = replace(judged_by(suite, HalfMasks), seeds=lost_seeds)
     outcome = go(gone, tmp_path)
-    told = [line for line in outcome.notices if "could not be judged again" in line]
-    assert len(told) == 1 and "22 finished cases" in told[0] and "No such file" in told[0]
-    kept = records(outcome)
-    lost = kept["seed_id"].isin(["patient-0001", "patient-0003"]).to_numpy()
-    assert set(kept.loc[lost, "oracle_revision"]) == {1} and set(kept.loc[~lost, "oracle_revision"]) == {2}
-    pd.testing.assert_frame_equal(kept[lost], before[lost])
+    messages = [line for line in outcome.notices if "could not be judged again" in line]
+    assert len(messages) == 1 and "22 finished cases" in messages[0] and "No such file" in messages[0]
+    after = records(outcome)
+    lost = after["seed_id"].isin(["patient-0001", "patient-0003"]).to_numpy()
+    assert set(after.loc[lost, "oracle_revision"]) == {1} and set(after.loc[~lost, "oracle_revision"]) == {2}
+    pd.testing.assert_frame_equal(after[lost], before[lost])
 
 
 def test_an_altered_answer_is_asked_for_again(suite: Suite, log: Path, tmp_path: Path) -> None:
@@ -169,10 +172,10 @@ def test_an_altered_answer_is_asked_for_again(suite: Suite, log: Path, tmp_path:
         for name, answer in zip(table["sha256"].to_pylist(), table["answer"].to_pylist(), strict=True)
     ]
     pq.write_table(table.set_column(2, table.schema.field(2), pa.array(answers, pa.binary())), pack)
-    asked = len(calls(log))
+    call_count = len(calls(log))
     later = judged_by(suite, HalfMasks)
     new = records(go(later, tmp_path))
-    assert {address.split("/")[1] for address in calls(log)[asked:]} == {"patient-0000"}
+    assert {address.split("/")[1] for address in calls(log)[call_count:]} == {"patient-0000"}
     assert_equal_records(new, records(go(later, tmp_path / "fresh")))
 
 
@@ -208,10 +211,10 @@ def test_strips_show_stored_answers_and_ask_no_system(suite: Suite, log: Path, t
     shown = Limits(samples=6)
     folder = go(suite, tmp_path, limits=shown).systems[0].folder
     strips = {path.name: file_sha256(path) for path in (folder / "samples").glob("*.png")}
-    asked = calls(log)
-    assert len(strips) == 6 and len(asked) == 44  # the run's own cases alone
+    earlier_calls = calls(log)
+    assert len(strips) == 6 and len(earlier_calls) == 44  # the run's own cases only
     go(judged_by(suite, HalfMasks), tmp_path, limits=shown)
-    assert len(list((folder / "samples").glob("*.png"))) == 6 and calls(log) == asked
+    assert len(list((folder / "samples").glob("*.png"))) == 6 and calls(log) == earlier_calls
     silent = go(replace(suite, answers="none"), tmp_path / "silent", limits=shown).systems[0].folder
     assert {path.name: file_sha256(path) for path in (silent / "samples").glob("*.png")} == strips
     assert len(calls(log)) > 88
@@ -233,12 +236,12 @@ def test_what_failed_with_its_source_runs_again_with_it(log: Path, tmp_path: Pat
     assert_equal_records(new, records(go(judged_by(suite, HalfMasks), tmp_path / "fresh")))
 
 
-def test_answers_whose_source_has_none_are_judged_again_where_they_lie(log: Path, tmp_path: Path) -> None:
+def test_answers_whose_source_has_none_are_judged_again_in_place(log: Path, tmp_path: Path) -> None:
     suite = make_suite(seeds=2, systems={"bright": {"log": str(log), "fault": "nan", "when": "patient-0001/source_"}})
     go(suite, tmp_path)
-    asked = calls(log)
+    earlier_calls = calls(log)
     new = records(go(judged_by(suite, HalfMasks), tmp_path, limit=1))  # the second seed is not to run
-    assert calls(log) == asked and set(new["oracle_revision"]) == {2}
+    assert calls(log) == earlier_calls and set(new["oracle_revision"]) == {2}
     assert new.loc[new["seed_id"] == "patient-0001", "verdict"].tolist() == ["ERROR", *["SKIP"] * 10]
 
 

@@ -76,8 +76,8 @@ def test_another_number_of_classes_ends_the_run_after_the_first_batch_and_loses_
     assert mistake.allowed == "3 classes: dark, middle, bright"
     assert "systems.short.classes=[" in mistake.fix
     again = go(label_suite(systems={"meter": {}}), tmp_path)
-    kept = again.systems[0]
-    assert 0 < kept.cases_reused < len(records(again)), "what the other system had answered is found again"
+    system = again.systems[0]
+    assert 0 < system.cases_reused < len(records(again)), "answers of the other system are reused"
 
 
 def test_what_other_workers_have_answered_is_kept_when_one_ends_the_run(tmp_path: Path) -> None:
@@ -118,8 +118,8 @@ def test_a_record_says_what_a_hand_computation_says(whole: Any) -> None:
     assert row["confidence"] == pytest.approx(after.max(), abs=1e-6)
     assert row["source_confidence"] == pytest.approx(before.max(), abs=1e-6)
     assert (row["agreement"], row["source_agreement"], row["self_agreement"]) == (0, 1, 0)
-    given = json.loads(row["probabilities"])
-    assert list(given) == list(SHADES.names) and given["middle"] == pytest.approx(after[1], rel=1e-5)
+    probabilities = json.loads(row["probabilities"])
+    assert list(probabilities) == list(SHADES.names) and probabilities["middle"] == pytest.approx(after[1], rel=1e-5)
     assert row["verdict"] == "FAIL"
     for name, value in seed_factors(seed).items():
         assert value is None or row[name] == pytest.approx(value), name
@@ -167,10 +167,10 @@ def test_gates_report_and_metrics(whole: Any, tmp_path: Path) -> None:
     assert not tables.gates[0].held and str(tables.gates[0]).startswith("failed: EFR by label against source")
     material = Material(folder=folder, wanted=Wanted.of(gated), tables=tables, run={}, notices=[], command="", view="")
     head = headline_of(material, "net")
-    found = metrics(material, head)
-    assert list(found)[:3] == ["efr", "efr_low", "efr_high"]
-    assert set(found["efr/fade"]) == {1, 2, 3, 4, 5}
-    assert found["source_score"] == 1.0 and len(found) <= 40
+    values = metrics(material, head)
+    assert list(values)[:3] == ["efr", "efr_low", "efr_high"]
+    assert set(values["efr/fade"]) == {1, 2, 3, 4, 5}
+    assert values["source_score"] == 1.0 and len(values) <= 40
     assert head.tags["gate"] == "failed"
     assert tags(material, head)["criterion"] == "label against source"
     result = finish(suite, Invocation(home=home, track=False, quiet=True), outcome)
@@ -218,10 +218,10 @@ def test_a_frame_is_replayed_and_drawn(whole: Any, tmp_path: Path) -> None:
     suite, home, outcome = whole
     frame = records(outcome)
     row = frame.query("relation == 'fade' and severity == 2 and frame == 3 and seed_id == 'shade-004'").iloc[0]
-    found = replay_case(suite, Invocation(home=home), "shades/shade-004/fade_s2_f3_r0")
-    assert found.followup_sha256 == row["followup_sha256"] and found.scale == 48
+    replayed = replay_case(suite, Invocation(home=home), "shades/shade-004/fade_s2_f3_r0")
+    assert replayed.followup_sha256 == row["followup_sha256"] and replayed.scale == 48
     strips = replay_strips(suite, Invocation(home=home), "shades/shade-004/fade_s2_f3_r0", tmp_path)
-    assert [one.file.name for one in strips] == ["strip-meter.png", "strip-broken.png"]
+    assert [strip.file.name for strip in strips] == ["strip-meter.png", "strip-broken.png"]
     assert strips[0].verdict == row["verdict"]
     assert "the same label as on the source" in strips[0].words or "another label" in strips[0].words
 
@@ -247,10 +247,10 @@ def test_a_sheet_shows_the_frames_of_a_sequence(whole: Any) -> None:
     source = suite.build_seeds(None)[0]
     seed = prepare(source.load(source.refs()[2]), size=None)
     relations = suite.build_relations()
-    one = draw_sheet(seed, {"fade": relations["fade"]}, suite_seed=7, cell=64)
+    sequence = draw_sheet(seed, {"fade": relations["fade"]}, suite_seed=7, cell=64)
     both = draw_sheet(seed, relations, suite_seed=7, cell=64)
-    assert both.shape[0] > one.shape[0] and one.shape[1] >= 132 + 4 * 64
-    row = one[-64 - 30 : -30, 132:].astype(int).sum(axis=2)
+    assert both.shape[0] > sequence.shape[0] and sequence.shape[1] >= 132 + 4 * 64
+    row = sequence[-64 - 30 : -30, 132:].astype(int).sum(axis=2)
     levels = [row[10:50, 10 + 70 * n : 50 + 70 * n].mean() for n in range(4)]
     assert levels == sorted(levels, reverse=True) and levels[0] > levels[3] + 100
 
@@ -276,12 +276,12 @@ def test_parts_of_a_sequence_make_the_whole(tmp_path: Path) -> None:
 @pytest.mark.parametrize("form", ["logits", "labels"])
 def test_other_forms_say_the_same_labels(form: str, whole: Any, tmp_path: Path) -> None:
     outcome = go(label_suite(systems={"meter": {"form": form}}), tmp_path)
-    expected, found = records(whole[2]), records(outcome)
-    assert (found.label == expected.label).all() and (found.agreement == expected.agreement).all()
+    expected, frame = records(whole[2]), records(outcome)
+    assert (frame.label == expected.label).all() and (frame.agreement == expected.agreement).all()
     if form == "labels":
-        assert found.probability.isna().all() and (found.probabilities == "").all()
+        assert frame.probability.isna().all() and (frame.probabilities == "").all()
     else:
-        assert np.allclose(found.probability, expected.probability, atol=1e-6)
+        assert np.allclose(frame.probability, expected.probability, atol=1e-6)
 
 
 def test_classes_in_another_order_are_mapped_and_others_refused(whole: Any, tmp_path: Path) -> None:
@@ -312,8 +312,8 @@ def test_several_labels_alone_keep_all_classes(tmp_path: Path) -> None:
     frame = records(outcome)
     assert frame.probabilities.fillna("").eq("").all()
     assert set("|".join(frame.label).split("|")) <= {"", "red"}, "green and blue are never answered nor expected"
-    found = Records.read(outcome.systems[0].folder)
-    assert found.classes == {"shades": FINDINGS}
+    own_records = Records.read(outcome.systems[0].folder)
+    assert own_records.classes == {"shades": FINDINGS}
     assert set(make_tables(outcome.systems[0].folder, alone).own.tables.per_class["class"]) == set(FINDINGS.names)
 
 
@@ -339,54 +339,54 @@ def test_hashed_ids_hide_nothing_of_the_labels(tmp_path: Path, monkeypatch: pyte
 
 
 def test_the_plan_counts_frames(tmp_path: Path) -> None:
-    found = outline(label_suite(), Invocation(home=tmp_path, limit=2))
-    fade = next(share for share in found.relations if share.id == "fade")
+    plan = outline(label_suite(), Invocation(home=tmp_path, limit=2))
+    fade = next(share for share in plan.relations if share.id == "fade")
     assert (fade.frames, fade.cases, fade.per_cell, fade.independent) == (4, 2 * 5 * 4, 2 * 4, 1)
-    assert found.planned == 6 * CASES
-    (system,) = found.systems
-    assert found.sources == 2
-    assert found.seconds == pytest.approx((2 + found.follow_ups) * system.ms_per_case / 1000)
+    assert plan.planned == 6 * CASES
+    (system,) = plan.systems
+    assert plan.sources == 2
+    assert plan.seconds == pytest.approx((2 + plan.follow_ups) * system.ms_per_case / 1000)
 
 
 def test_sequences_come_out_of_a_store_as_they_are_made(tmp_path: Path) -> None:
     suite = label_suite(seeds={"count": 2, "masks": True})
-    made = records(go(suite, tmp_path / "made"))
+    plain = records(go(suite, tmp_path / "made"))
     report = make_followups(suite, Invocation(home=tmp_path), workers=0)
     assert report.made == 2 * (CASES - 1)
-    kept = StoredFollowUps.of(suite, tmp_path, report.folder)
-    taken = records(go(suite, tmp_path / "taken", kept=kept))
-    assert_equal_records(made, taken)
-    first = taken[(taken.relation == "fade") & (taken.frame == 0)]
+    stored = StoredFollowUps.of(suite, tmp_path, report.folder)
+    reused = records(go(suite, tmp_path / "taken", kept=stored))
+    assert_equal_records(plain, reused)
+    first = reused[(reused.relation == "fade") & (reused.frame == 0)]
     assert first.elapsed_ms.isna().all()
 
 
 def test_batches_do_not_matter(tmp_path: Path) -> None:
     suite = label_suite(relations={"fade": Fade, "dim": Dim})
-    one, other = go(suite, tmp_path / "a", batch_size=3), go(suite, tmp_path / "b", batch_size=8, workers=2)
-    assert_equal_records(records(one), records(other))
+    first, second = go(suite, tmp_path / "a", batch_size=3), go(suite, tmp_path / "b", batch_size=8, workers=2)
+    assert_equal_records(records(first), records(second))
 
 
 @pytest.mark.slow
 def test_long_sequences_leave_memory_flat(tmp_path: Path) -> None:
-    """Fourteen sequences of a seed, seed after seed: parent and worker take what they took before half of the way."""
+    """Fourteen sequences of a seed, seed after seed: parent and worker need as much as before half of the way."""
     suite = label_suite(seeds={"count": 40}, relations={f"fade{i}": Fade for i in range(14)}, severities=[1, 2])
     total = 40 * (1 + 14 * 2 * 4)
-    seen: list[tuple[int, float, float]] = []
+    measured: list[tuple[int, float, float]] = []
 
     class Watch:
         def update(self, count: Any) -> None:
             me = psutil.Process()
             workers = [child.memory_info().rss for child in me.children(recursive=True)]
             if workers:
-                seen.append((count.done, float(me.memory_info().rss), float(max(workers))))
+                measured.append((count.done, float(me.memory_info().rss), float(max(workers))))
 
         def close(self) -> None:
             return
 
-    # shards are closed often, so that what writing them needs is loaded early
+    # shards are closed often, so that libraries for writing them are loaded early
     limits = replace(QUICK, shard_seconds=0.3)
     run_suite(suite, Invocation(home=tmp_path, quiet=True, workers=1), progress=Watch(), limits=limits)
-    early = max(row for row in seen if row[0] < 0.4 * total)
-    late = max(row for row in seen if row[0] < total and row[2])  # before the records are merged
+    early = max(row for row in measured if row[0] < 0.4 * total)
+    late = max(row for row in measured if row[0] < total and row[2])  # before the records are merged
     assert late[0] > 0.75 * total
     assert late[1] < 1.05 * early[1] and late[2] < 1.05 * early[2], (early, late)

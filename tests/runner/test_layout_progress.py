@@ -1,4 +1,4 @@
-"""How work is spread, and what a terminal shows."""
+"""Layout of work over processes, and the progress line of a terminal."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_little_memory_means_fewer_workers(monkeypatch: pytest.MonkeyPatch) -> N
     assert choose_layout(device="cpu", units=100, workers=None, threads=None).workers == 2
 
 
-def test_cores_and_devices_are_told_without_torch() -> None:
+def test_cores_and_devices_are_found_without_torch() -> None:
     assert usable_cores() >= 1
     assert device_is_certain("auto", needed=False) == "cpu"
     assert device_is_certain("cuda:1", needed=True) == "cuda:1"
@@ -100,7 +100,7 @@ def test_a_log_says_every_few_seconds_how_far_a_reader_of_records_is() -> None:
     progress.Silence().reading("1 answered")
 
 
-def test_a_slow_run_is_counted_by_the_minute_and_loading_is_said() -> None:
+def test_a_slow_run_is_counted_by_the_minute_and_loading_is_shown() -> None:
     now, written = [0.0], []
     log = progress.LogLines(written.append, lambda: now[0])
     now[0] = 31.0
@@ -115,7 +115,7 @@ def test_a_slow_run_is_counted_by_the_minute_and_loading_is_said() -> None:
     ]
 
 
-def test_where_there_is_no_terminal_lines_go_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_terminal_lines_go_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert isinstance(progress.choose_progress(quiet=True), progress.Silence)
     log = progress.choose_progress(quiet=False)
     assert isinstance(log, progress.LogLines)

@@ -1,4 +1,4 @@
-"""The reader that the first call names reads the run's own records; every other reader makes a view."""
+"""The reader of the first call reads the run's own records; every other reader makes a view."""
 
 from __future__ import annotations
 
@@ -63,10 +63,10 @@ def test_a_reader_that_a_call_does_not_name_reads_no_further_case(tmp_path: Path
         usual = with_composed(prompt_suite(server.base_url))
         blind = with_composed(prompt_suite(server.base_url, reader={"blind": "dog"}))
         run(call_of(usual, blind), tmp_path, limit=1)
-        asked = len(server.asked)
+        prompt_count = len(server.asked)
         with pytest.raises(UserMistakes, match="oracles.reader.use=stripes") as mistakes:
             run(call_of(usual), tmp_path)
-        assert "the reader of its records" in str(mistakes.value) and len(server.asked) == asked
+        assert "the reader of its records" in str(mistakes.value) and len(server.asked) == prompt_count
         _, outcome = run(call_of(usual, blind), tmp_path)
         assert outcome.systems[0].cases_executed == 6
 

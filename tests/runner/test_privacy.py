@@ -1,4 +1,4 @@
-"""Hashed ids: nothing that a run writes names a seed, and nothing but the names changes."""
+"""Hashed ids: no file of a run names a seed, and only the names change."""
 
 from __future__ import annotations
 

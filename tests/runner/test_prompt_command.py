@@ -1,4 +1,4 @@
-"""Suites of prompts from the command line: a budget in dollars for pictures ends a run with a code of its own."""
+"""Suites of prompts from the command line: a budget in dollars for pictures ends a run with its own exit code."""
 
 from __future__ import annotations
 
@@ -36,6 +36,6 @@ def test_a_budget_with_a_price_per_picture_ends_a_run_with_code_5_and_is_raised(
         assert "budget.max_usd=0.21 is reached after $0.2000 in 5 calls; the next may cost $0.0400" in text
         code, text = ended(tmp_path, *where, "budget.max_usd=5")
         assert code == 0, text
-    found = pd.read_parquet(next(tmp_path.glob("outputs/t2i/*/*/records.parquet")))
-    assert len(server.asked) == len(found) == 8
-    assert found["cost_usd"].tolist() == pytest.approx([0.04] * 8)
+    frame = pd.read_parquet(next(tmp_path.glob("outputs/t2i/*/*/records.parquet")))
+    assert len(server.asked) == len(frame) == 8
+    assert frame["cost_usd"].tolist() == pytest.approx([0.04] * 8)

@@ -1,4 +1,4 @@
-"""A run of prompts that is killed while it asks, stores and sees: equal records, and little is paid twice."""
+"""A run of prompts that is killed while it asks, stores and reads: equal records, and few calls are paid twice."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ run_suite(suite, Invocation(home=home, quiet=True, workers=1), limits=bounds)
 
 
 @pytest.mark.slow
-def test_sigkill_at_ten_moments_pays_for_nothing_twice_but_what_was_under_way(tmp_path: Path) -> None:
+def test_sigkill_at_ten_moments_repeats_only_calls_in_flight(tmp_path: Path) -> None:
     log, home = tmp_path / "log", tmp_path / "parts"
     with stripes(seconds=0.03) as server:
         suite = prompt_suite(server.base_url, count=COUNT, reader={"log": str(tmp_path / "other")})
@@ -41,14 +41,14 @@ def test_sigkill_at_ten_moments_pays_for_nothing_twice_but_what_was_under_way(tm
         for look, count in moments:
             start = look()
             body = BODY.format(base_url=server.base_url, count=COUNT, log=str(log))
-            program, wanted = script(body, home), max(count, start + 1)
-            wait_for(lambda: look() >= wanted or program.poll() is not None)  # noqa: B023
+            program, target = script(body, home), max(count, start + 1)
+            wait_for(lambda: look() >= target or program.poll() is not None)  # noqa: B023
             program.kill()
             program.communicate()
         last = go(prompt_suite(server.base_url, count=COUNT, reader={"log": str(log), "slow": 0.05}), home)
         paid = asked()
     assert_equal_records(whole, records(last))
     assert paid <= 3 * COUNT + IN_FLIGHT * len(moments)
-    kept = {path.stem for path in (last.systems[0].folder / PICTURES).rglob("*.png")}
-    assert kept == set(whole["picture"])
+    stored_pictures = {path.stem for path in (last.systems[0].folder / PICTURES).rglob("*.png")}
+    assert stored_pictures == set(whole["picture"])
     assert len(set(server.asked)) == len(set(whole["prompt"]))

@@ -1,4 +1,4 @@
-"""Runs of prompts: pictures by content, readers in processes of their own, resume, privacy, another reader."""
+"""Runs of prompts: pictures by content, readers in separate processes, resume, privacy, another reader."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ def pictures(outcome: RunOutcome) -> set[str]:
 def test_a_run_keeps_pictures_by_content_and_scenes_in_records(tmp_path: Path) -> None:
     with stripes() as server:
         outcome = go(prompt_suite(server.base_url), tmp_path)
-        found = records(outcome)
-        assert Counter(found["verdict"]) == {"PASS": 9} and len(server.asked) == 9
-        assert set(found["picture"]) == pictures(outcome)
-        source = found[found["relation"] == "source"].iloc[0]
-        again = found[(found["relation"] == "unchanged") & (found["seed_id"] == source["seed_id"])].iloc[0]
-        swapped = found[(found["relation"] == "swap") & (found["seed_id"] == source["seed_id"])].iloc[0]
+        frame = records(outcome)
+        assert Counter(frame["verdict"]) == {"PASS": 9} and len(server.asked) == 9
+        assert set(frame["picture"]) == pictures(outcome)
+        source = frame[frame["relation"] == "source"].iloc[0]
+        again = frame[(frame["relation"] == "unchanged") & (frame["seed_id"] == source["seed_id"])].iloc[0]
+        swapped = frame[(frame["relation"] == "swap") & (frame["seed_id"] == source["seed_id"])].iloc[0]
         assert source["source_sha256"] == again["followup_sha256"] != swapped["followup_sha256"]
         assert json.loads(source["pool"])["entities"] == [["dog", 1, []], ["cat", 1, []]]
-        assert [one[0] for one in json.loads(source["scene"])["entities"]] == ["dog", "cat"]
+        assert [entity[0] for entity in json.loads(source["scene"])["entities"]] == ["dog", "cat"]
         effect = json.loads(swapped["effect"])
         assert effect["removed"]["entities"] == ["dog"] and len(effect["added"]["entities"]) == 1
         assert swapped["source_scene"] == source["scene"] and swapped["source_pool"] == source["pool"]
@@ -44,7 +44,7 @@ def test_a_run_keeps_pictures_by_content_and_scenes_in_records(tmp_path: Path) -
         assert go(prompt_suite(server.base_url), tmp_path).systems[0].cases_executed == 0 and len(server.asked) == 9
 
 
-def test_strips_of_finished_cases_are_drawn_and_nobody_is_asked(tmp_path: Path) -> None:
+def test_strips_of_finished_cases_are_drawn_without_calls(tmp_path: Path) -> None:
     with stripes() as server:
         suite = prompt_suite(server.base_url)
         go(suite, tmp_path, limits=Limits(samples=0))
@@ -57,56 +57,56 @@ def test_strips_of_finished_cases_are_drawn_and_nobody_is_asked(tmp_path: Path) 
 
 def test_what_a_service_forgets_and_refuses_is_found(tmp_path: Path) -> None:
     with stripes(forgets="boat") as server:
-        found = records(go(prompt_suite(server.base_url, count=6), tmp_path / "forgets"))
-    boats = found["prompt"].str.contains("boat")
-    assert set(found[boats & (found["relation"] == "source")]["entities"]) == {0.0}
-    assert set(found[~boats]["entities"]) == {1.0}
-    assert set(found[(found["relation"] == "unchanged")]["self_whole"]) == {1.0}  # like with like
+        frame = records(go(prompt_suite(server.base_url, count=6), tmp_path / "forgets"))
+    boats = frame["prompt"].str.contains("boat")
+    assert set(frame[boats & (frame["relation"] == "source")]["entities"]) == {0.0}
+    assert set(frame[~boats]["entities"]) == {1.0}
+    assert set(frame[(frame["relation"] == "unchanged")]["self_whole"]) == {1.0}  # like with like
     with stripes(refuses="boat") as server:
         outcome = go(prompt_suite(server.base_url, count=6), tmp_path / "refuses")
-    found = records(outcome)
-    refused = found[found["prompt"].str.contains("boat")]
+    frame = records(outcome)
+    refused = frame[frame["prompt"].str.contains("boat")]
     assert set(refused["answer_state"]) == {"content_filter"} and set(refused["picture"]) == {""}
     drawn_before = refused[(refused["relation"] == "swap") & (refused["source_state"] == "answered")]
     assert set(drawn_before["verdict"]) == {"FAIL"} and set(drawn_before["drawn"]) == {0.0}
-    of_refused = found[(found["relation"] != "source") & (found["source_state"] == "content_filter")]
+    of_refused = frame[(frame["relation"] != "source") & (frame["source_state"] == "content_filter")]
     assert set(of_refused["verdict"]) == {"SKIP"}
 
 
 def test_a_reader_that_hangs_is_to_blame_and_its_picture_alone(tmp_path: Path) -> None:
     with stripes() as server:
         suite = prompt_suite(server.base_url, count=4, reader={"hangs": "kite"})
-        found = records(go(suite, tmp_path, batch_seconds=2.0))
-    kites = found["prompt"].str.contains("kite")
-    assert kites.any() and set(found[kites & (found["relation"] == "swap")]["verdict"]) == {"ERROR"}
-    bad = found[kites & (found["verdict"] == "ERROR")]
+        frame = records(go(suite, tmp_path, batch_seconds=2.0))
+    kites = frame["prompt"].str.contains("kite")
+    assert kites.any() and set(frame[kites & (frame["relation"] == "swap")]["verdict"]) == {"ERROR"}
+    bad = frame[kites & (frame["verdict"] == "ERROR")]
     assert (bad["reason_code"] == "reader_error").all() and (bad["picture"] != "").all()
-    assert set(found[~kites]["verdict"]) == {"PASS"}
+    assert set(frame[~kites]["verdict"]) == {"PASS"}
 
 
-def test_another_reader_looks_at_kept_pictures_and_asks_nobody(tmp_path: Path) -> None:
+def test_another_reader_reads_kept_pictures_without_calls(tmp_path: Path) -> None:
     with stripes() as server:
         suite = prompt_suite(server.base_url)
         before = records(go(suite, tmp_path))
-        asked = len(server.asked)
+        prompt_count = len(server.asked)
         blind = prompt_suite(server.base_url, reader={"blind": "dog"})
         outcome = go(blind, tmp_path)
         after = records(outcome)
-    assert len(server.asked) == asked and outcome.systems[0].cases_executed == 0
+    assert len(server.asked) == prompt_count and outcome.systems[0].cases_executed == 0
     assert set(before["picture"]) == set(after["picture"])
     dogs = after["prompt"].str.contains("dog")
     assert set(after[dogs]["entities"]) == {0.0} and set(after[~dogs]["entities"]) == {1.0}
-    told = after[(after["relation"] == "swap") & (after["seed_id"] == "p0000")].iloc[0]
-    assert "dog" not in told["source_scene"]
+    swapped = after[(after["relation"] == "swap") & (after["seed_id"] == "p0000")].iloc[0]
+    assert "dog" not in swapped["source_scene"]
 
 
 def test_what_another_reader_cannot_look_at_has_no_scene_of_the_first(tmp_path: Path) -> None:
     with stripes() as server:
         outcome = go(prompt_suite(server.base_url), tmp_path / "home")
-    found = records(outcome)
-    rows = found[["picture", "pool", "source_pool"]].astype(object).where(found.notna(), None).to_dict("records")
+    frame = records(outcome)
+    rows = frame[["picture", "pool", "source_pool"]].astype(object).where(frame.notna(), None).to_dict("records")
     reader = StripeReader("stripes", StripeReader.Settings(blind="kite"))
-    contents = list({one for row in rows if (one := reader.recorded(row)) is not None})
+    contents = list({content for row in rows if (content := reader.recorded(row)) is not None})
     (gone,) = (outcome.systems[0].folder / PICTURES).rglob(f"{contents[0].picture}.png")
     gone.unlink()
     read = reader.readings(
@@ -122,10 +122,10 @@ def test_scenes_are_kept_by_picture_and_reader(tmp_path: Path) -> None:
     with stripes() as server:
         suite = prompt_suite(server.base_url, reader={"log": str(log)})
         go(suite, tmp_path / "one")
-        seen = len(log.read_text(encoding="utf-8").splitlines())
+        readings = len(log.read_text(encoding="utf-8").splitlines())
         again = go(suite, tmp_path / "one", fresh=True)
         assert len(server.asked) == 9 and again.systems[0].cases_executed == 9
-    assert len(log.read_text(encoding="utf-8").splitlines()) == seen == len(pictures(again))
+    assert len(log.read_text(encoding="utf-8").splitlines()) == readings == len(pictures(again))
 
 
 def test_privacy_keeps_words_and_pictures_to_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

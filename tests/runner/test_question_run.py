@@ -1,4 +1,4 @@
-"""Suites that ask questions: every case once, whatever the order of answers, failures, budgets and crashes."""
+"""Suites that ask questions: every case once, for any order of answers, failures, budgets and crashes."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def test_every_question_of_every_case_has_a_record(tmp_path: Path) -> None:
 
 
 def test_the_order_of_answers_changes_nothing(tmp_path: Path) -> None:
-    one = records(go(question_suite(systems={"meter": {"mix": 0}}), tmp_path / "one"))
-    other = records(go(question_suite(systems={"meter": {"mix": 17}}), tmp_path / "other"))
-    assert_equal_records(one, other)
+    in_order = records(go(question_suite(systems={"meter": {"mix": 0}}), tmp_path / "one"))
+    mixed = records(go(question_suite(systems={"meter": {"mix": 17}}), tmp_path / "other"))
+    assert_equal_records(in_order, mixed)
 
 
 def test_questions_together_are_one_call(tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ def test_counters_that_break_once_are_shown_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("fault", ["drop", "late"])
 @pytest.mark.timeout(90)
-def test_a_call_that_is_dropped_is_an_error_and_holds_up_nobody(tmp_path: Path, fault: str) -> None:
+def test_a_dropped_call_is_an_error_and_delays_no_other(tmp_path: Path, fault: str) -> None:
     outcome = go(question_suite(seeds=5, systems={"meter": {"fault": fault, "silent": 1.5}}), tmp_path)
     frame = records(outcome)
     assert len(frame) == 5 * 3 * ROW
@@ -193,7 +193,7 @@ def test_a_slow_system_that_says_something_now_and_then_is_not_cut_off(tmp_path:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("own_servers")  # what a worker holds at first is counted
+@pytest.mark.usefixtures("own_servers")  # the memory of a worker at its start is counted
 def test_a_worker_that_grows_is_replaced_and_no_question_is_asked_twice(tmp_path: Path) -> None:
     log = tmp_path / "log"
     suite = question_suite(seeds=14, systems={"meter": {"fault": "leak", "log": str(log)}})
@@ -206,7 +206,7 @@ def test_a_worker_that_grows_is_replaced_and_no_question_is_asked_twice(tmp_path
 
 
 def interrupted(home: Path, settings: dict[str, Any]) -> int:
-    """Run in a process of its own, interrupt it once it has asked a few questions; return exit code and seconds."""
+    """Run in a separate process, interrupt it after a few questions; return exit code and seconds."""
     log = home / "log"
     process = script(
         "from question_parts import question_suite\n"
@@ -228,13 +228,13 @@ def test_an_interrupt_records_every_answer_that_came(tmp_path: Path) -> None:
     settings = {"pause": 0.05, "mix": 0}
     code = interrupted(tmp_path, settings)
     assert code == 130
-    said = [line.split()[0] for line in (tmp_path / "log").read_text().splitlines()]
+    labels = [line.split()[0] for line in (tmp_path / "log").read_text().splitlines()]
     suite = question_suite(systems={"meter": {**settings, "log": str(tmp_path / "log")}})
     frame = records(go(suite, tmp_path))
-    again = [line.split()[0] for line in (tmp_path / "log").read_text().splitlines()][len(said) :]
-    # Sources are asked again where follow-ups are still to be compared with them; nothing else is.
-    assert not [label for label in set(said) & set(again) if "/dim" in label]
-    assert [label for label in said if "/dim" in label]
+    again = [line.split()[0] for line in (tmp_path / "log").read_text().splitlines()][len(labels) :]
+    # Sources are asked again if follow-ups are still to be compared with them; no other case is.
+    assert not [label for label in set(labels) & set(again) if "/dim" in label]
+    assert [label for label in labels if "/dim" in label]
     assert_equal_records(frame, records(go(question_suite(), tmp_path / "whole")))
 
 
@@ -259,11 +259,11 @@ def test_what_a_system_keeps_is_in_no_manifest(tmp_path: Path) -> None:
 
 
 def test_a_plan_counts_questions(tmp_path: Path) -> None:
-    found = outline(question_suite(ragged=True), Invocation(home=tmp_path))
-    assert found.questions == 3
-    assert found.sources == 10
-    assert found.follow_ups == 10 * 5
-    assert found.systems[0].quote is None
+    plan = outline(question_suite(ragged=True), Invocation(home=tmp_path))
+    assert plan.questions == 3
+    assert plan.sources == 10
+    assert plan.follow_ups == 10 * 5
+    assert plan.systems[0].quote is None
     assert Meter.tasks == ("answer",)
 
 
@@ -271,9 +271,9 @@ def test_strips_are_drawn_again_without_asking(tmp_path: Path) -> None:
     log = tmp_path / "log"
     suite = question_suite(seeds=2, systems={"meter": {"log": str(log)}})
     go(suite, tmp_path)
-    asked = log.read_text()
+    calls = log.read_text()
     out = tmp_path / "replayed"
     written = replay_strips(suite, Invocation(home=tmp_path, quiet=True), "blobs/patient-0001/dim_s4_f0_r0/red", out)
     assert written
-    assert all(one.file.is_file() for one in written)
-    assert log.read_text() == asked
+    assert all(strip.file.is_file() for strip in written)
+    assert log.read_text() == calls

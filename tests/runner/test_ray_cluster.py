@@ -1,4 +1,4 @@
-"""Workers on the nodes of a Ray cluster give the records of local ones, whichever of them dies."""
+"""Workers on the nodes of a Ray cluster give the records of local ones, even if some of them die."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ FREQUENT = Limits(samples=0, shard_rows=20, shard_seconds=0.5, send_seconds=0.1)
 
 @pytest.fixture(scope="module")
 def two() -> Iterator[Nodes]:
-    with nodes(2) as made:
-        yield made
+    with nodes(2) as cluster:
+        yield cluster
 
 
 def test_records_are_those_of_local_workers(two: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,14 +60,14 @@ def test_a_node_that_is_killed_in_the_middle_costs_nothing_but_time(times: int, 
     count = 30 + 20 * times
     suite = make_suite(seeds=count, systems={"bright": {"pause": 0.2}})
     local = go(make_suite(seeds=count), tmp_path / "local")
-    with nodes(2) as made:
-        running = Running(lambda: on_cluster(suite, tmp_path / "far", made.address, limits=FREQUENT))
-        seen = 0
+    with nodes(2) as cluster:
+        running = Running(lambda: on_cluster(suite, tmp_path / "far", cluster.address, limits=FREQUENT))
+        row_count = 0
         for _ in range(times):
-            seen = wait_for_rows(running, tmp_path / "far", seen + 40)
-            made.wait_for_worker()
-            made.kill_oldest()
-            made.add()
+            row_count = wait_for_rows(running, tmp_path / "far", row_count + 40)
+            cluster.wait_for_worker()
+            cluster.kill_oldest()
+            cluster.add()
         running.ended(240)
     assert running.error is None, running.error
     far = running.outcome
@@ -76,7 +76,7 @@ def test_a_node_that_is_killed_in_the_middle_costs_nothing_but_time(times: int, 
     assert_equal_records(records(far), records(local))
 
 
-def test_nobody_at_an_address_is_one_message(tmp_path: Path) -> None:
+def test_an_address_without_a_cluster_is_one_message(tmp_path: Path) -> None:
     with pytest.raises(UserMistakes, match=r"executor\.address"):
         on_cluster(make_suite(), tmp_path, "127.0.0.1:9")
 
@@ -111,12 +111,12 @@ def test_files_that_nodes_keep_come_back_where_the_folder_is_not_shared(
     monkeypatch.setattr(ray_cluster, "_probe_content", lambda path: path.write_text("of another run") and "of this one")
     far = on_cluster(suite, tmp_path / "far", two.address, limits=Limits(samples=2))
     assert_equal_records(records(far), records(local))
-    kept = [
+    images = [
         {path.name: path.read_bytes() for path in outcome.systems[0].folder.glob("crafted/images/*/*.png")}
         for outcome in (far, local)
     ]
-    assert kept[0]
-    assert kept[0] == kept[1]
+    assert images[0]
+    assert images[0] == images[1]
     assert list(far.systems[0].folder.glob("samples/*.png")), "pictures are drawn on this machine"
 
 
@@ -142,9 +142,11 @@ def test_a_node_that_shares_nothing_fetches_the_data_itself(
     monkeypatch.setattr(ray_cluster, "_probe_content", lambda path: path.write_text("of another run") and "of this one")
     begins = []
     begin = ray_cluster.RayCluster.begin
-    monkeypatch.setattr(ray_cluster.RayCluster, "begin", lambda *given: begins.append(begin(*given)) or begins[-1])
-    with nodes(1) as made:  # it has the credentials of the environment in which it was started
-        far = on_cluster(suite, tmp_path / "far", made.address, data=data, data_url=url)
+    monkeypatch.setattr(
+        ray_cluster.RayCluster, "begin", lambda *arguments: begins.append(begin(*arguments)) or begins[-1]
+    )
+    with nodes(1) as cluster:  # it has the credentials of the environment in which it was started
+        far = on_cluster(suite, tmp_path / "far", cluster.address, data=data, data_url=url)
     assert_equal_records(records(far), records(local))
-    assert {one.data for one in begins} == {url}
+    assert {message.data for message in begins} == {url}
     assert "hospital" not in "".join(far.notices)

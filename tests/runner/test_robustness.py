@@ -1,4 +1,4 @@
-"""Kills, full disks, locks, orphans, interruptions: what was finished stays, and the rest follows."""
+"""Kills, full disks, locks, orphans, interruptions: finished cases stay, and the rest follows."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def _start(home: Path, *, seeds: int = 8, systems: Any = SLOW_SYSTEM, shard: flo
 
 
 def _folder(home: Path, system: str = "bright") -> Path:
-    found: Path = wait_for(lambda: next((p for p in home.glob(f"outputs/*/{system}/*") if p.is_dir()), None), 60)
-    return found
+    folder: Path = wait_for(lambda: next((p for p in home.glob(f"outputs/*/{system}/*") if p.is_dir()), None), 60)
+    return folder
 
 
 def _shards(home: Path) -> list[Path]:
@@ -70,14 +70,14 @@ def test_sigkill_at_random_moments_loses_nothing_that_was_finished(tmp_path: Pat
     while kills < 21:
         process = _start(home, seeds=60, systems=systems, shard=0.1)
         if kills % 4:  # three of four while it works, whenever that begins on this machine; the others at any moment
-            seen = set(_shards(home))
-            wait_for(lambda p=process, old=seen: p.poll() is not None or set(_shards(home)) - old, 120)
+            old_shards = set(_shards(home))
+            wait_for(lambda p=process, old=old_shards: p.poll() is not None or set(_shards(home)) - old, 120)
             time.sleep(rng.uniform(0.0, 0.7))
         else:
             time.sleep(rng.uniform(0.0, 4.0))
         if process.poll() is not None:
             process.communicate()
-            shutil.rmtree(home)  # it had finished: begin again, for the kills are what is tested
+            shutil.rmtree(home)  # it had finished: begin again, since kills are tested
             finished = 0
             continue
         process.kill()
@@ -97,7 +97,7 @@ def test_sigkill_at_random_moments_loses_nothing_that_was_finished(tmp_path: Pat
 
 def test_workers_die_with_their_parent(tmp_path: Path) -> None:
     process = _start(tmp_path, systems={"bright": {"fault": "hang"}})
-    workers = wait_for(lambda: found if len(found := workers_of(process.pid)) == 2 else None, 60)
+    workers = wait_for(lambda: processes if len(processes := workers_of(process.pid)) == 2 else None, 60)
     _folder(tmp_path)
     wait_for(lambda: all(worker.num_threads() > 1 for worker in workers), 60)  # they listen by now
     process.kill()
@@ -129,7 +129,7 @@ def test_sigterm_is_as_good_as_ctrl_c(tmp_path: Path) -> None:
     assert process.returncode == 130 and _shards(tmp_path)
 
 
-def test_a_second_process_is_refused_and_told_who_is_there(tmp_path: Path) -> None:
+def test_a_second_process_is_refused_and_the_first_is_named(tmp_path: Path) -> None:
     process = _start(tmp_path, seeds=30)
     wait_for(lambda: _shards(tmp_path), 90)
     with pytest.raises(FolderInUse, match=f"in use by process {process.pid}"):
@@ -150,15 +150,15 @@ def test_jobs_of_one_multirun_wait_for_one_another(tmp_path: Path, monkeypatch: 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", ["truncate", "garbage", "empty", "flip", "foreign name", "other run"])
-def test_torn_and_foreign_shards_are_set_aside_and_redone(tmp_path: Path, how: str) -> None:
+@pytest.mark.parametrize("damage", ["truncate", "garbage", "empty", "flip", "foreign name", "other run"])
+def test_torn_and_foreign_shards_are_set_aside_and_redone(tmp_path: Path, damage: str) -> None:
     suite = make_suite(seeds=3)
     whole = records(go(suite, tmp_path / "whole"))
     folder = go(suite, tmp_path, limit=2).systems[0].folder
     shard = folder / "records" / "shard-00000001.parquet"
     (folder / "records.parquet").rename(shard)
     content = shard.read_bytes()
-    match how:
+    match damage:
         case "truncate":
             shard.write_bytes(content[: len(content) // 2])
         case "garbage":
@@ -207,7 +207,7 @@ def test_a_file_where_the_folder_should_be(tmp_path: Path) -> None:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Any:
-    """A disk of two megabytes; only root can mount one."""
+    """Mount a disk of two megabytes; only root can."""
     place = tmp_path / "disk"
     place.mkdir()
     mount, umount = shutil.which("mount"), shutil.which("umount")
@@ -221,7 +221,7 @@ def small_disk(tmp_path: Path) -> Any:
 
 
 @pytest.mark.slow
-def test_a_full_disk_is_said_and_what_was_finished_is_kept(small_disk: Path, tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_and_finished_cases_stay(small_disk: Path, tmp_path: Path) -> None:
     suite = make_suite(seeds=40, systems={"bright": {}})
     whole = records(go(suite, tmp_path / "whole", workers=2))
     (small_disk / "ballast").write_bytes(bytes(1892 * 1024))
@@ -240,7 +240,7 @@ def test_a_full_disk_is_said_and_what_was_finished_is_kept(small_disk: Path, tmp
     assert_equal_records(whole, records(resumed))
 
 
-def test_a_file_size_limit_is_said(tmp_path: Path) -> None:
+def test_a_file_size_limit_is_reported(tmp_path: Path) -> None:
     process = script(
         "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
         "try:\n    run_suite(make_suite(seeds=4), Invocation(home=home, workers=1), limits=Limits(samples=0))\n"
@@ -251,7 +251,7 @@ def test_a_file_size_limit_is_said(tmp_path: Path) -> None:
     assert out.startswith("OutputProblem") and "too large" in out and not err
 
 
-def test_a_read_only_folder_is_said(small_disk: Path) -> None:
+def test_a_read_only_folder_is_reported(small_disk: Path) -> None:
     subprocess.run([shutil.which("mount") or "mount", "-o", "remount,ro", str(small_disk)], check=True)
     with pytest.raises(OutputProblem, match="Read-only file system"):
         go(make_suite(seeds=1), small_disk)
@@ -296,7 +296,7 @@ def test_a_stopped_parent_does_not_take_its_workers_for_hung(tmp_path: Path) -> 
 
 
 def _rewrite(path: Path, change: Any) -> None:
-    """Write a file of records anew, its metadata kept, after a change of the table."""
+    """Write a file of records again with its metadata, after a change of the table."""
     table = pq.read_table(path)
     pq.write_table(change(table).replace_schema_metadata(table.schema.metadata), path, write_page_checksum=True)
 
@@ -346,22 +346,22 @@ def test_records_without_a_new_score_are_judged_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_whatever_byte_is_hit_cases_are_run_again_or_unharmed(tmp_path: Path) -> None:
+def test_any_damaged_byte_is_detected_or_harmless(tmp_path: Path) -> None:
     suite = make_suite(seeds=1)
     outcome = go(suite, tmp_path)
     folder, whole = outcome.systems[0].folder, records(outcome)
     path = folder / "records.parquet"
-    content, seen = path.read_bytes(), 0
+    content, detected = path.read_bytes(), 0
     prepared = prepare_run(suite, Invocation(home=tmp_path, quiet=True))
     places = CasePlaces(prepared.plan, prepared.names)
     draw = random.Random(0)
     footer = range(len(content) - 8 - int.from_bytes(content[-8:-4], "little"), len(content))
     for at in [*draw.sample(range(len(content)), 80), *draw.sample(footer, 80)]:
         path.write_bytes(content[:at] + bytes([content[at] ^ draw.randrange(1, 256)]) + content[at + 1 :])
-        found = scan(folder, prepared.schema, outcome.systems[0].digest, places.find)
-        if found.set_aside:
-            seen += 1
+        scanned = scan(folder, prepared.schema, outcome.systems[0].digest, places.find)
+        if scanned.set_aside:
+            detected += 1
             next(folder.glob("*.aside-*")).unlink()
         else:
             assert_equal_records(whole, pq.read_table(path).to_pandas())
-    assert seen > 80
+    assert detected > 80

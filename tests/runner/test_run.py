@@ -1,4 +1,4 @@
-"""A run as users see it: records, folders, resume, the parts that limit and only choose."""
+"""A run as users see it: records, folders, resume, and options that only choose cases."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CASES = 11  # one source and two relations of five severities
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """One complete run of two systems with one worker."""
+    """Return one complete run of two systems with one worker."""
     suite = make_suite(seeds=4, systems={"bright": {}, "dark": {"level": 150}})
     return go(suite, tmp_path_factory.mktemp("whole"))
 
@@ -76,9 +76,9 @@ def test_source_rows_pass_and_score_what_they_score(whole: Any) -> None:
 
 
 def test_all_systems_see_the_same_follow_ups(whole: Any) -> None:
-    one, other = records(whole, 0), records(whole, 1)
-    assert (one["followup_sha256"] == other["followup_sha256"]).all()
-    assert not (one["dice"] == other["dice"]).all()
+    bright, dark = records(whole, 0), records(whole, 1)
+    assert (bright["followup_sha256"] == dark["followup_sha256"]).all()
+    assert not (bright["dice"] == dark["dice"]).all()
 
 
 def test_csv_holds_what_parquet_holds(whole: Any) -> None:
@@ -153,7 +153,7 @@ def test_limit_and_only_choose_and_the_rest_follows_later(whole: Any, tmp_path: 
     assert list(zip(frame.relation, frame.severity, strict=True)) == [("source", 0), ("dim2", 2), ("dim2", 5)]
     assert (first.systems[0].finished, first.systems[0].planned, first.systems[0].partial) == (3, 44, True)
     second = go(suite, tmp_path, only=Selection(seeds=frozenset({"patient-0003"})))
-    assert second.systems[0].cases_executed == 11 and second.systems[0].cases_reused == 0  # of those asked for
+    assert second.systems[0].cases_executed == 11 and second.systems[0].cases_reused == 0  # of the chosen ones
     assert second.asked is not None and second.asked.count == 11
     third = go(suite, tmp_path)
     assert third.systems[0].cases_executed == 44 - 14 and not third.systems[0].partial
@@ -243,7 +243,7 @@ def test_one_system_under_two_ids_has_two_folders(tmp_path: Path) -> None:
     assert outcome.systems[0].folder != outcome.systems[1].folder
 
 
-def test_the_folder_is_locked_until_the_caller_lets_go(tmp_path: Path) -> None:
+def test_the_folder_is_locked_until_the_caller_releases_it(tmp_path: Path) -> None:
     from contextlib import ExitStack
 
     suite = make_suite(seeds=1, severities=(1,))
@@ -256,7 +256,7 @@ def test_the_folder_is_locked_until_the_caller_lets_go(tmp_path: Path) -> None:
     lock.release()
 
 
-def test_progress_tells_how_far_a_run_is(tmp_path: Path) -> None:
+def test_progress_shows_how_far_a_run_is(tmp_path: Path) -> None:
     class Note:
         counts: list[Count] = []
         closed = False

@@ -100,10 +100,10 @@ def test_samples_are_kept_while_the_records_are_the_same(sampled: Any) -> None:
 def test_a_case_is_replayed_from_its_address(sampled: Any) -> None:
     suite, home, outcome = sampled
     row = records(outcome).query("relation == 'dim2' and severity == 4 and seed_id == 'patient-0004'").iloc[0]
-    found = replay_case(suite, Invocation(home=home), "blobs/patient-0004/dim2_s4_f0_r0")
-    assert (found.followup_sha256, found.source_sha256) == (row.followup_sha256, row.source_sha256)
-    assert dict(found.params) == json.loads(row.params) and found.scale == row.scale
-    assert found.truth is not None and found.truth.shape == found.followup.shape[:2]
+    replayed = replay_case(suite, Invocation(home=home), "blobs/patient-0004/dim2_s4_f0_r0")
+    assert (replayed.followup_sha256, replayed.source_sha256) == (row.followup_sha256, row.source_sha256)
+    assert dict(replayed.params) == json.loads(row.params) and replayed.scale == row.scale
+    assert replayed.truth is not None and replayed.truth.shape == replayed.followup.shape[:2]
 
 
 @pytest.mark.parametrize(
@@ -127,8 +127,8 @@ def test_a_strip_of_any_case_for_every_system(sampled: Any, tmp_path: Path) -> N
     _, home, _ = sampled
     suite = make_suite(seeds=2, systems={"bright": {}, "dark": {"level": 150}})
     files = replay_strips(suite, Invocation(home=home), "blobs/patient-0001/dim_s5_f0_r0", tmp_path / "out")
-    assert [one.file.name for one in files] == ["strip-bright.png", "strip-dark.png"]
-    assert all(Image.open(one.file).width > 1000 for one in files)
+    assert [strip.file.name for strip in files] == ["strip-bright.png", "strip-dark.png"]
+    assert all(Image.open(strip.file).width > 1000 for strip in files)
 
 
 def test_what_is_replayed_is_judged_as_in_the_records(sampled: Any, tmp_path: Path) -> None:
@@ -175,12 +175,12 @@ def test_export_goes_on_where_it_stopped(sampled: Any, tmp_path: Path, monkeypat
     suite, home, _ = sampled
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     export_followups(suite, Invocation(home=home), whole)
-    seen: list[Path] = []
+    saved: list[Path] = []
     save = export._save
 
     def stop_after_20(path: Path, image: Any) -> None:
-        seen.append(path)
-        if len(seen) == 20:
+        saved.append(path)
+        if len(saved) == 20:
             raise KeyboardInterrupt
         save(path, image)
 
@@ -190,14 +190,14 @@ def test_export_goes_on_where_it_stopped(sampled: Any, tmp_path: Path, monkeypat
     assert not (cut / "manifest.csv").exists()
     draft = cut / ".manifest.part"
     draft.write_text(draft.read_text() + "blobs/patient-0001/dim_s1_f0_r0,blobs/pat")  # torn by a kill
-    monkeypatch.setattr(export, "_save", lambda path, image: (seen.append(path), save(path, image)))
-    seen.clear()
+    monkeypatch.setattr(export, "_save", lambda path, image: (saved.append(path), save(path, image)))
+    saved.clear()
     export_followups(suite, Invocation(home=home), cut)
-    assert seen and not any("patient-0000" in str(path) for path in seen)
+    assert saved and not any("patient-0000" in str(path) for path in saved)
     assert _manifest(cut) == _manifest(whole)
-    seen.clear()
+    saved.clear()
     export_followups(suite, Invocation(home=home), cut)
-    assert not seen
+    assert not saved
 
 
 def test_export_of_a_part_and_of_something_else(sampled: Any, tmp_path: Path) -> None:
@@ -215,7 +215,7 @@ def test_exported_images_answered_elsewhere_come_back_with_the_same_scores(tmp_p
     direct = records(go(suite, tmp_path))
     export_followups(suite, Invocation(home=tmp_path), tmp_path / "to")
     left_out = tmp_path / "to" / "blobs" / "patient-0001" / "dim_s4_f0_r0.png"
-    for path in (tmp_path / "to").rglob("*.png"):  # somebody else's machine
+    for path in (tmp_path / "to").rglob("*.png"):  # answered on another machine
         answer = np.asarray(Image.open(path)).max(axis=2) > 120
         target = tmp_path / "maps" / path.relative_to(tmp_path / "to")
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -38,12 +38,12 @@ def searched(suite: Suite, outcome: RunOutcome, number: int = 0) -> pd.DataFrame
     return make_tables(outcome.systems[number].folder, suite).named()["search.csv"]
 
 
-def asked(log: Path) -> list[str]:
+def asked_addresses(log: Path) -> list[str]:
     return [line.rpartition("/")[2] for line in log.read_text().splitlines()]
 
 
 def within(table: pd.DataFrame, *thresholds: float) -> np.ndarray[Any, Any]:
-    """Return which searches met a threshold within 1 % of the scale."""
+    """Return a mask of the searches that met a threshold within 1 % of the scale."""
     scales = table["scale"].to_numpy(dtype=float)[:, None]
     return np.asarray((np.abs(scales - np.array(thresholds)) <= 0.01 * SCALE).any(axis=1))
 
@@ -139,7 +139,7 @@ def test_a_search_that_was_stopped_continues_in_the_middle(search: str, tmp_path
     healed.touch()
     again = records(go(suite, tmp_path / "home"))
     # The source is asked about with its whole batch; of the search, only the case without a verdict.
-    assert {name for name in asked(log) if name.startswith("code_s0_")} == {"code_s0_f3_r0"}
+    assert {name for name in asked_addresses(log) if name.startswith("code_s0_")} == {"code_s0_f3_r0"}
     assert not (again["verdict"] == "ERROR").any()
 
 
@@ -151,8 +151,11 @@ def test_a_level_alone_and_then_its_search_are_the_whole_run(tmp_path: Path) -> 
     go(suite, tmp_path / "parts", only=chosen)
     log.unlink()
     go(suite, tmp_path / "parts", only=replace(chosen, severities=frozenset({0})))
-    # Levels that no record has are asked about for the search, without a record.
-    assert {name for name in asked(log) if "_s0_" not in name and "code" in name} >= {"code_s2_f0_r0", "code_s5_f0_r0"}
+    # Levels without a record are asked about for the search, without a new record.
+    assert {name for name in asked_addresses(log) if "_s0_" not in name and "code" in name} >= {
+        "code_s2_f0_r0",
+        "code_s5_f0_r0",
+    }
     assert_equal_records(records(go(suite, tmp_path / "parts")), whole)
 
 
@@ -196,8 +199,8 @@ def test_a_kill_in_the_middle_of_a_search_loses_nothing(tmp_path: Path) -> None:
     resumed = records(
         go(search_suite("worst", seeds=1, pause=0.03, log=str(log)), tmp_path / "home", limits=Limits(samples=0))
     )
-    again = asked(log)
-    assert len(again) < 2 * BUDGET  # what was on disk is not asked about again
+    again = asked_addresses(log)
+    assert len(again) < 2 * BUDGET  # what is on disk is not asked about again
     assert sum("_s0_" in name for name in again) > 10
     whole = records(go(search_suite("worst", seeds=1, pause=0.0), tmp_path / "whole"))
     assert_equal_records(resumed, whole)

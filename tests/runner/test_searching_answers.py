@@ -1,4 +1,4 @@
-"""Searches on systems that are asked in a stream: all questions of a picture, budgets, resumed sessions."""
+"""Searches on systems that answer in a stream: all questions of a picture, budgets, resumed sessions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_picture_fails_where_any_question_does(together: bool, tmp_path: Path)
             assert (own["verdict"] == "FAIL").any() == fails
 
 
-def test_repeated_queries_are_calls_anew(tmp_path: Path) -> None:
+def test_repeated_queries_are_new_calls(tmp_path: Path) -> None:
     log = tmp_path / "log"
     go(asking_suite(seeds=1, together=True, log=str(log)), tmp_path)
     calls = [line.split() for line in log.read_text().splitlines()]

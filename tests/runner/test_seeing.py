@@ -1,4 +1,4 @@
-"""The stage where answers are read in processes of their own: batches, a bounded queue, who is to blame."""
+"""The stage that reads answers in separate processes: batches, a bounded queue, blame."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from medtest.runner.pool.messages import Job
 from medtest.runner.units.seeing import ReadingStage
 
 
-class Taken:
-    """What was read, as it comes."""
+class Results:
+    """Results of readings, in order of arrival."""
 
     def __init__(self) -> None:
         self.facts: dict[str, Any] = {}
@@ -57,8 +57,10 @@ def stage_of(tmp_path: Path, *, processes: int = 1, seconds: float = 60.0) -> It
         batch_seconds=seconds,
     )
     failed: list[str] = []
-    kept: KeptReader[str, int] = KeptReader(suite.build_reader(), shared=None)
-    stage = ReadingStage(kept, job, device="cpu", processes=processes, fail=lambda error: failed.append(str(error)))
+    cached_reader: KeptReader[str, int] = KeptReader(suite.build_reader(), shared=None)
+    stage = ReadingStage(
+        cached_reader, job, device="cpu", processes=processes, fail=lambda error: failed.append(str(error))
+    )
     try:
         yield stage, failed
     finally:
@@ -66,17 +68,17 @@ def stage_of(tmp_path: Path, *, processes: int = 1, seconds: float = 60.0) -> It
 
 
 @pytest.mark.slow
-def test_every_content_is_read_once_and_everyone_who_waits_is_told(tmp_path: Path) -> None:
-    taken = Taken()
+def test_every_content_is_read_once_and_every_caller_gets_the_result(tmp_path: Path) -> None:
+    results = Results()
     words = [f"word{'s' * number}" for number in range(40)]
     again: list[int] = []
     with stage_of(tmp_path, processes=2) as (stage, failed):
         for word in words:
-            stage.submit(word, taken.of(word))
+            stage.submit(word, results.of(word))
             stage.submit(word, again.append)  # two cases, one picture
-        assert taken.wait(40) == {word: len(word) for word in words}
-        stage.submit(words[0], taken.of("known"))  # in the caller's own thread
-        assert taken.facts["known"] == 4 and not stage.busy
+        assert results.wait(40) == {word: len(word) for word in words}
+        stage.submit(words[0], results.of("known"))  # in the caller's thread
+        assert results.facts["known"] == 4 and not stage.busy
     lines = (tmp_path / "log").read_text(encoding="utf-8").splitlines()
     read = [word for line in lines for word in line.split()[1:]]
     assert sorted(read) == sorted(words) and sorted(again) == sorted(map(len, words))
@@ -84,46 +86,46 @@ def test_every_content_is_read_once_and_everyone_who_waits_is_told(tmp_path: Pat
 
 
 def test_what_hangs_dies_or_breaks_is_to_blame_alone(tmp_path: Path) -> None:
-    taken = Taken()
+    results = Results()
     words = ["a", "hang", "bb", "die", "ccc", "break", "dddd"]
     with stage_of(tmp_path, seconds=3.0) as (stage, failed):
         for word in words:
-            stage.submit(word, taken.of(word))
-        facts = taken.wait(len(words))
+            stage.submit(word, results.of(word))
+        facts = results.wait(len(words))
     assert {word: facts[word] for word in ("a", "bb", "ccc", "dddd")} == {"a": 1, "bb": 2, "ccc": 3, "dddd": 4}
     assert facts["hang"] == Unreadable("the reader gave no answer within 3 s")
     assert facts["die"] == Unreadable("the reader's process ended with exit code 3")
     assert facts["break"] == Unreadable("no word") and failed == []
 
 
-def test_a_slow_reader_slows_down_who_submits(tmp_path: Path) -> None:
-    taken, ahead = Taken(), []
+def test_a_slow_reader_slows_down_the_caller(tmp_path: Path) -> None:
+    results, ahead = Results(), []
     with stage_of(tmp_path) as (stage, _):
         for number in range(40):
-            stage.submit(f"slow{number}", taken.of(f"slow{number}"))
-            ahead.append(number + 1 - len(taken.facts))
-        taken.wait(40)
+            stage.submit(f"slow{number}", results.of(f"slow{number}"))
+            ahead.append(number + 1 - len(results.facts))
+        results.wait(40)
     assert max(ahead) <= 4 * 4 + 1  # four batches of four wait, and no more
 
 
-def test_a_reader_that_cannot_be_loaded_ends_the_run_and_leaves_nobody_waiting(tmp_path: Path) -> None:
+def test_a_reader_that_cannot_be_loaded_ends_the_run_and_leaves_no_caller_waiting(tmp_path: Path) -> None:
     (tmp_path / "cannot-load").touch()
-    taken = Taken()
+    results = Results()
     with stage_of(tmp_path) as (stage, failed):
-        stage.submit("a", taken.of("a"))
-        facts = taken.wait(1)
-        stage.submit("b", taken.of("b"))
-        assert taken.wait(2)["b"] == facts["a"]
+        stage.submit("a", results.of("a"))
+        facts = results.wait(1)
+        stage.submit("b", results.of("b"))
+        assert results.wait(2)["b"] == facts["a"]
     assert failed == ["The reader 'lengths' cannot be loaded: its weights are gone"]
 
 
 def test_closing_leaves_no_process(tmp_path: Path) -> None:
     with stage_of(tmp_path) as (stage, _):
-        stage.submit("hang", Taken().of("hang"))
+        stage.submit("hang", Results().of("hang"))
         while not (tmp_path / "log").exists():
             time.sleep(0.01)
     number = int((tmp_path / "log").read_text(encoding="utf-8").split()[0])
-    with suppress(psutil.NoSuchProcess):  # its entry may outlive it by a moment
+    with suppress(psutil.NoSuchProcess):  # its entry may outlive the process by a moment
         assert psutil.Process(number).status() == psutil.STATUS_ZOMBIE
 
 

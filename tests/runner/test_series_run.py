@@ -1,4 +1,4 @@
-"""Suites of series as users see them: what is checked, what records and tables say."""
+"""Suites of series as users see them: checks, records and tables."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_series_are_taken_as_they_are() -> None:
     assert not ready.image.flags.writeable
     assert ready.frame.shape == image.shape
     assert not ready.frame.any()
-    assert ready.frame.strides == (0, 0, 0)  # takes no memory
+    assert ready.frame.strides == (0, 0, 0)  # needs no memory
     assert seed_factors(ready) == {}
 
 
@@ -74,12 +74,12 @@ def test_series_are_taken_as_they_are() -> None:
     ],
 )
 def test_seeds_that_contradict_themselves_are_refused(change: dict[str, Any], words: str) -> None:
-    given = {"image": np.zeros((20, 30), np.uint8), "kind": "image", "spec": ImageSpec(axes="yx"), **change}
+    fields = {"image": np.zeros((20, 30), np.uint8), "kind": "image", "spec": ImageSpec(axes="yx"), **change}
     with pytest.raises(ValueError, match=words):
-        prepare(Seed(ref=SeedRef(dataset="d", seed_id="s"), **given), size=None)
+        prepare(Seed(ref=SeedRef(dataset="d", seed_id="s"), **fields), size=None)
 
 
-# --- what is checked ----------------------------------------------------------------------------------------------
+# --- checks -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["denoising", "background_subtraction", "liver"])
@@ -90,7 +90,7 @@ def test_the_suites_compose_and_hold_both_controls(name: str) -> None:
     assert load_suite(name, ["oracles.include_source=true"]).oracle.part.settings.include_source
 
 
-def test_kinds_that_do_not_agree_are_told() -> None:
+def test_kinds_that_do_not_agree_are_reported() -> None:
     assert "a system that gives a mask" in wrong("denoising", ["model=pranet"])
     assert "a system that gives an image" in wrong("background_subtraction", ["model=median"])
     assert "a system that gives an image" in wrong("polyp_seg", ["model=median"])
@@ -99,7 +99,7 @@ def test_kinds_that_do_not_agree_are_told() -> None:
     assert "ssim" in wrong("denoising", ["oracles.primary.score=sim"])
 
 
-def test_a_wrong_key_of_the_seeds_is_told_alone() -> None:
+def test_a_wrong_key_of_the_seeds_is_the_only_mistake() -> None:
     words = wrong("liver", ["seeds.abdomens.livers=2"])
     assert "count, repeats" in words
     assert "min_step" not in words
@@ -123,9 +123,9 @@ def denoising(tmp_path_factory: pytest.TempPathFactory) -> tuple[Suite, Any, Pat
     home = tmp_path_factory.mktemp("denoising")
     tool = home / "turn.py"
     tool.write_text(TURN)
-    mine = home / "mine.py"
-    mine.write_text("def turn(image):\n    return image[::-1, ::-1].copy()\n")
-    suite = load_suite("denoising", [*SMALL, "model=[identity,constant,callable,command]", *_as_chosen(mine, tool)])
+    module = home / "mine.py"
+    module.write_text("def turn(image):\n    return image[::-1, ::-1].copy()\n")
+    suite = load_suite("denoising", [*SMALL, "model=[identity,constant,callable,command]", *_as_chosen(module, tool)])
     return suite, go(suite, home, limits=Limits(samples=2)), home
 
 
@@ -142,9 +142,9 @@ with open(sys.argv[2], "wb") as file:
 """Turns an array of 32-bit numbers round, and imports nothing for it: it is started once an image."""
 
 
-def _as_chosen(mine: Path, tool: Path) -> list[str]:
+def _as_chosen(module: Path, tool: Path) -> list[str]:
     return [
-        f"systems.callable.target={mine}:turn",
+        f"systems.callable.target={module}:turn",
         "systems.command.format=npy",
         f"systems.command.command={sys.executable} -I -S {tool} {{input}} {{output}}",
     ]
@@ -169,10 +169,10 @@ def test_identity_is_its_input_and_constant_never_falls(denoising: Any) -> None:
 
 def test_a_function_and_a_tool_that_do_the_same_agree(denoising: Any) -> None:
     _, outcome, _ = denoising
-    mine, tool = records(outcome, 2), records(outcome, 3)
-    assert set(mine.verdict) <= {"PASS", "FAIL"}
+    function, tool = records(outcome, 2), records(outcome, 3)
+    assert set(function.verdict) <= {"PASS", "FAIL"}
     for name in ("ssim", "psnr", "source_ssim", "self_ssim", "followup_sha256"):
-        pd.testing.assert_series_equal(mine[name], tool[name])
+        pd.testing.assert_series_equal(function[name], tool[name])
 
 
 @pytest.fixture(scope="module")
@@ -196,8 +196,8 @@ def test_include_source_puts_the_clean_image_first(denoising: Any) -> None:
     folders = {system.record_name: Records.read(system.folder) for system in outcome.systems}
     without = series_sets(folders, "ssim")[0].series
     within = series_sets(folders, "ssim", shape=CurveSettings(include_source=True))[0].series
-    assert [one.scales.tolist() for one in without] == [[5, 15, 25]] * 4
-    assert [one.scales.tolist() for one in within] == [[0, 5, 15, 25]] * 4
+    assert [series.scales.tolist() for series in without] == [[5, 15, 25]] * 4
+    assert [series.scales.tolist() for series in within] == [[0, 5, 15, 25]] * 4
     assert within[0].qualities[0] == pytest.approx(1.0)
     assert within[0].qualities[1:] == pytest.approx(without[0].qualities)
     tables = make_tables(outcome.systems[0].folder, load_suite("denoising", [*SMALL, "oracles.include_source=true"]))
@@ -233,12 +233,12 @@ def test_a_measured_property_has_a_point_a_cluster_and_is_asked_about_once(tmp_p
             rows.append(
                 {**common, "relation": "liver_variability", "group": "measured", "scale": cluster + 0.5, "dice": score}
             )
-    found = list(measured_rows(Records.of(pd.DataFrame(rows)), "dice", CurveSettings()))
-    assert [row["dataset"] for row in found] == ["d", "all"]
+    measured = list(measured_rows(Records.of(pd.DataFrame(rows)), "dice", CurveSettings()))
+    assert [row["dataset"] for row in measured] == ["d", "all"]
     curve = np.array([quality[n] for n in range(6)])
-    assert found[1]["alpha"] == pytest.approx(max(-np.diff(curve)), abs=1e-7)
-    assert found[1]["sigma"] == int(np.argmax(-np.diff(curve))) + 0.5
-    assert "permutation p" in str(found[1]["note"])
+    assert measured[1]["alpha"] == pytest.approx(max(-np.diff(curve)), abs=1e-7)
+    assert measured[1]["sigma"] == int(np.argmax(-np.diff(curve))) + 0.5
+    assert "permutation p" in str(measured[1]["note"])
     merged = next(iter(measured_rows(Records.of(pd.DataFrame(rows)), "dice", CurveSettings(min_step=1.5))))
     assert len(str(merged["scales"]).split()) == 3
 
@@ -249,10 +249,10 @@ def test_exported_images_are_the_follow_ups(tmp_path: Path) -> None:
     assert count == 1 + 1 + 3
     manifest = pd.read_csv(tmp_path / "out" / "manifest.csv").set_index("address")
     row = manifest.loc["pictures/camera/gaussian_noise_s3_f0_r0"]
-    found = np.load(tmp_path / "out" / row["file"])
-    assert image_sha256(found) == row["sha256"]
+    exported = np.load(tmp_path / "out" / row["file"])
+    assert image_sha256(exported) == row["sha256"]
     again = replay_case(suite, Invocation(home=tmp_path), "pictures/camera/gaussian_noise_s3_f0_r0")
-    assert np.array_equal(again.followup, found)
+    assert np.array_equal(again.followup, exported)
     eight = load_suite("denoising", [*SMALL, "model=identity", "seeds.pictures.dtype=own"])
     export_followups(eight, Invocation(home=tmp_path), tmp_path / "eight")
     assert sorted(path.suffix for path in (tmp_path / "eight" / "pictures").iterdir() if path.is_file()) == [".png"] * 2
@@ -288,18 +288,18 @@ def test_the_page_and_the_files_beside_it_can_be_made_again(
     assert "comparison.html" in capsys.readouterr().out
     assert "systems finished the same" in text and "on the same follow-ups" in text
     written = outcome.systems[0].folder / "records.parquet"
-    kept = written.read_bytes()
+    content = written.read_bytes()
     table = pq.read_table(written)
     hashes = [
-        "0" * 64 if level == 1 else one for level, one in zip(*(table[n].to_pylist() for n in _TOLD), strict=True)
+        "0" * 64 if level == 1 else digest for level, digest in zip(*(table[n].to_pylist() for n in _TOLD), strict=True)
     ]
     at = table.schema.get_field_index("followup_sha256")
     write_sealed(table.set_column(at, "followup_sha256", pa.array(hashes)), written)  # another machine's records
     remake_tables(home / "outputs" / "denoising", console=Console())
     assert "have different images or questions" in page.read_text()
-    written.write_bytes(kept)
+    written.write_bytes(content)
     page.unlink()
-    remake_tables(outcome.systems[0].folder, console=Console())  # one run alone says nothing of the others
+    remake_tables(outcome.systems[0].folder, console=Console())  # one run alone has no page on the others
     assert not page.exists()
 
 
@@ -320,12 +320,12 @@ def test_what_belongs_to_all_systems_goes_to_mlflow(tmp_path: Path) -> None:
     parents = finish(suite, Invocation(home=tmp_path), outcome).parents
     assert parents is not None
     client, run = Tracker(tmp_path, parents.uri).client, parents.runs["denoising"]
-    assert "comparison.html" in {one.path for one in client.list_artifacts(run)}
-    files = {Path(one.path).name for one in client.list_artifacts(run, "alpha_sigma/gaussian_noise")}
+    assert "comparison.html" in {artifact.path for artifact in client.list_artifacts(run)}
+    files = {Path(artifact.path).name for artifact in client.list_artifacts(run, "alpha_sigma/gaussian_noise")}
     assert {"fig_rob.pdf", "fig_rob.svg", "tab_rob.tex", "alpha_sigma.csv", "montage.png"} <= files
 
 
-def test_another_oracle_has_curves_of_its_own(denoising: Any) -> None:
+def test_another_oracle_has_its_own_curves(denoising: Any) -> None:
     _, outcome, home = denoising
     suite = load_suite("denoising", [*SMALL, *_all_four(outcome), "oracles.include_source=true"])
     finished = finish(suite, Invocation(home=home, track=False), outcome, view="abc")

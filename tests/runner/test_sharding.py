@@ -1,4 +1,4 @@
-"""Shards of a run hold what their position says, and joined they are the run that one machine makes."""
+"""Shards of a run hold the cases of their position, and joined they equal the run of one machine."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_shards_divide_the_full_plan(of: int, seeds: int, limit: int | None) -> 
         [seed.unit for seed in plan.chosen_seeds(limit=limit, only=Selection(), shard=Shard(of=of, number=number))]
         for number in range(1, of + 1)
     ]
-    assert sorted(unit for part in parts for unit in part) == whole  # all of it, nothing twice
+    assert sorted(unit for part in parts for unit in part) == whole  # all of it, and no unit twice
     assert all(unit % of == number for number, part in enumerate(parts) for unit in part)
 
 
@@ -52,7 +52,7 @@ def test_a_malformed_shard_is_refused(text: str) -> None:
 
 
 def test_chosen_places_are_those_of_the_units(tmp_path: Path) -> None:
-    """What is counted without making a case is what every unit says of its own cases."""
+    """The counts, for which no case is made, equal what every unit has."""
     only = Selection(relations=frozenset({"dim"}), severities=frozenset({2, 3}))
     prepared = prepare_run(make_suite(seeds=5), Invocation(home=tmp_path, limit=3, only=only))
     plan, expected = prepared.plan, []
@@ -72,24 +72,24 @@ def test_four_merged_shards_are_the_local_run(tmp_path: Path) -> None:
     assert (done.shards, done.cases, done.planned) == (4, 77, 77)
     run = json.loads((done.folder / "run.json").read_text())
     assert not run["partial"] and run["verdicts"] == dict(local.systems[0].counts) and "shard" not in run
-    again = go(make_suite(seeds=7), tmp_path / "a")  # the plain run takes them all over
+    again = go(make_suite(seeds=7), tmp_path / "a")  # the plain run reuses them all
     assert again.systems[0].cases_executed == 0 and again.systems[0].cases_reused == 77
     assert "shards/" not in (done.folder / "manifest.sha256").read_text()
 
 
 def test_shards_of_other_machines_go_to_the_home_folder(tmp_path: Path) -> None:
-    one, two = sharded(tmp_path / "a", 2, seeds=3)
+    first, second = sharded(tmp_path / "a", 2, seeds=3)
     far = tmp_path / "far" / "2-of-2"
-    shutil.copytree(two, far)
-    shutil.rmtree(two)
-    done = join([one, far], home=tmp_path / "c")
+    shutil.copytree(second, far)
+    shutil.rmtree(second)
+    done = join([first, far], home=tmp_path / "c")
     assert done.folder.is_relative_to(tmp_path / "c" / "outputs") and done.cases == 33
-    again = join([done.folder.parent / done.folder.name, one, far][1:], home=tmp_path / "c")  # what a merge made, anew
+    again = join([done.folder.parent / done.folder.name, first, far][1:], home=tmp_path / "c")  # the merge again
     assert again == done
 
 
 def test_a_choice_of_cases_is_joined_as_one_run_has_it(tmp_path: Path) -> None:
-    folders = sharded(tmp_path / "a", 3, limit=2)  # the third shard holds nothing of it
+    folders = sharded(tmp_path / "a", 3, limit=2)  # the third shard has no case of it
     done = join(folders, home=tmp_path)
     local = go(make_suite(seeds=7), tmp_path / "b", limit=2)
     assert_equal_records(pq.read_table(done.folder / "records.parquet").to_pandas(), records(local))
@@ -119,10 +119,10 @@ def test_what_does_not_make_one_run_is_refused(tmp_path: Path) -> None:
     folders = sharded(tmp_path / "a", 3)
     target = folders[0].parent.parent
 
-    def refused(given: list[Path], *words: str) -> None:
-        with pytest.raises(UserMistakes) as told:
-            join(given, home=tmp_path)
-        assert all(word in str(told.value) for word in words), str(told.value)
+    def refused(shards: list[Path], *words: str) -> None:
+        with pytest.raises(UserMistakes) as error:
+            join(shards, home=tmp_path)
+        assert all(word in str(error.value) for word in words), str(error.value)
         assert not (target / "records.parquet").exists()
 
     refused([*folders, folders[1]], "shard 2/3 2 times")
@@ -142,7 +142,7 @@ def test_what_does_not_make_one_run_is_refused(tmp_path: Path) -> None:
     lock.release()
 
 
-def test_damaged_and_unfinished_shards_are_refused_and_made_good(tmp_path: Path) -> None:
+def test_damaged_and_unfinished_shards_are_refused_until_run_again(tmp_path: Path) -> None:
     folders = sharded(tmp_path, 2, seeds=3)
     path = folders[1] / "records.parquet"
     whole = path.read_bytes()

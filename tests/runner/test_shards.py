@@ -1,4 +1,4 @@
-"""Shards and their merging, against what a dictionary would give."""
+"""Shards and their merging, compared with a dictionary."""
 
 from __future__ import annotations
 
@@ -70,9 +70,9 @@ def test_merging_keeps_the_newest_row_of_each_case_in_the_order_of_the_plan(
         writer.flush()
         if number == 1:  # a run ends and another begins in the middle
             merge(folder, SCHEMA, STAMP, writer.parts, written="w", judge=lambda table: table)
-            found = scan(folder, SCHEMA, "d", CasePlaces(plan, ShownNames()).find)
+            scanned = scan(folder, SCHEMA, "d", CasePlaces(plan, ShownNames()).find)
             writer = ShardWriter(folder, SCHEMA, STAMP, seconds=1e9, rows=10**9)
-            writer.parts = found.parts
+            writer.parts = scanned.parts
     counts = merge(folder, SCHEMA, STAMP, writer.parts, written="w", judge=lambda table: table)
     table = pq.read_table(folder / "records.parquet")
     places = CasePlaces(plan, ShownNames()).find(table.to_pydict()).tolist()

@@ -1,4 +1,4 @@
-"""SIGTERM and Ctrl-C in every phase of a run: exit code 130, one message of what is kept, no traceback."""
+"""SIGTERM and Ctrl-C in every phase of a run: exit code 130, one message on what is kept, no traceback."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ NOTHING, RUN, TABLES, TRACKING = (signals.PHASES[name] for name in ("start", "ru
 
 @pytest.fixture
 def work(tmp_path: Path) -> Path:
-    """A working directory with a suite and a system in a file."""
+    """Return a working directory with a suite and a system in a file."""
     (tmp_path / "tiny.yaml").write_text(SUITE)
     (tmp_path / "net.py").write_text(NET)
     return tmp_path
 
 
 def environment(work: Path) -> dict[str, str]:
-    ours = {name: value for name, value in os.environ.items() if not name.startswith(("MEDTEST", "MLFLOW"))}
-    return ours | {"MEDTEST_HASH_KEY_FILE": str(work / "hash.key"), "OMP_NUM_THREADS": "1"}
+    variables = {name: value for name, value in os.environ.items() if not name.startswith(("MEDTEST", "MLFLOW"))}
+    return variables | {"MEDTEST_HASH_KEY_FILE": str(work / "hash.key"), "OMP_NUM_THREADS": "1"}
 
 
 def start(work: Path, *typed: str) -> subprocess.Popen[str]:
@@ -62,7 +62,7 @@ def start(work: Path, *typed: str) -> subprocess.Popen[str]:
 
 
 def start_again(work: Path, *typed: str) -> Program:
-    """Start the same once more, which no signal shall reach while it imports."""
+    """Start the same command again; no signal reaches it while it imports."""
     return command(ROOT / "run.py", *SYSTEM, *typed, environment=environment(work), folder=work)
 
 
@@ -75,24 +75,24 @@ def wait_for(process: subprocess.Popen[str], condition: Callable[[], bool], seco
 
 
 def looks_after(process: subprocess.Popen[str], number: signal.Signals) -> bool:
-    """Whether a process catches a signal: the kernel's mask of caught signals."""
+    """Return whether a process catches a signal, from the kernel's mask of caught signals."""
     lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
     caught = next(line for line in lines if line.startswith("SigCgt")).split()[1]
     return bool(int(caught, 16) >> (number - 1) & 1)
 
 
 def ended(process: subprocess.Popen[str], number: signal.Signals, *words: str) -> str:
-    """Send a signal; return what was said, one message and no traceback."""
+    """Send a signal; return the output, which has one message and no traceback."""
     os.kill(process.pid, number)
-    return said_at_the_end(process, *process.communicate(timeout=300), *words)
+    return last_message(process, *process.communicate(timeout=300), *words)
 
 
-def said_at_the_end(process: subprocess.Popen[str], out: str, err: str, *words: str) -> str:
+def last_message(process: subprocess.Popen[str], out: str, err: str, *words: str) -> str:
     assert process.returncode == 130, out + err
     assert "Traceback" not in out + err and "Error" not in err and "Exception" not in err, err
-    said = [line for line in (out + err).splitlines() if "nterrupted" in line]
-    assert len(said) == 1 and said[0] in words, out + err
-    return said[0]
+    messages = [line for line in (out + err).splitlines() if "nterrupted" in line]
+    assert len(messages) == 1 and messages[0] in words, out + err
+    return messages[0]
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").is_file(), reason="needs /proc to know when a signal is looked after")
@@ -116,11 +116,11 @@ def test_while_it_starts_and_composes(work: Path, part: float) -> None:
     time.sleep(part * whole)
     process.send_signal(signal.SIGTERM)
     out, err = process.communicate(timeout=300)
-    if process.returncode == 0:  # it had said all it had to say
+    if process.returncode == 0:  # it had written all its output
         assert "8 in all" in out
         assert "nterrupted" not in out + err
     else:
-        said_at_the_end(process, out, err, NOTHING)
+        last_message(process, out, err, NOTHING)
 
 
 @pytest.mark.slow
@@ -134,13 +134,13 @@ def test_while_tables_and_reports_are_made(work: Path, number: signal.Signals) -
     out, err = again.communicate(timeout=300)
     assert again.returncode == 0, err
     assert "No case to run" in out
-    assert (folder / "report.html").is_file() and (folder / "tables" / "efr.csv").is_file()  # of all that was finished
+    assert (folder / "report.html").is_file() and (folder / "tables" / "efr.csv").is_file()  # of all finished cases
     assert subprocess.run(["sha256sum", "--quiet", "-c", "manifest.sha256"], cwd=folder, check=False).returncode == 0
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seconds", [0.0, 1.0, 2.0])
-def test_while_mlflow_is_told(work: Path, seconds: float) -> None:
+def test_while_results_are_sent_to_mlflow(work: Path, seconds: float) -> None:
     process = start(work)
     wait_for(process, lambda: any(work.glob("outputs/tiny/*/*/report.html")))
     time.sleep(seconds)
@@ -151,13 +151,13 @@ def test_while_mlflow_is_told(work: Path, seconds: float) -> None:
     if seconds and process.returncode == 0:  # it came between the last record in MLflow and the end of the process
         assert "Exit code 0" in out and "Traceback" not in err
         pytest.skip("it was over when the signal came")
-    said_at_the_end(process, out, err, TABLES, TRACKING)
+    last_message(process, out, err, TABLES, TRACKING)
     again = start_again(work)
     assert again.communicate(timeout=300)[0] and again.returncode == 0
     from mlflow import MlflowClient
 
     client = MlflowClient(f"sqlite:///{work}/mlruns/mlflow.db")
-    runs = client.search_runs([one.experiment_id for one in client.search_experiments()])
+    runs = client.search_runs([experiment.experiment_id for experiment in client.search_experiments()])
     assert {run.info.status for run in runs} <= {"FINISHED", "FAILED"}  # none is left RUNNING
 
 
@@ -168,7 +168,9 @@ def test_a_signal_waits_for_what_must_not_be_cut_and_for_imports() -> None:
             os.kill(os.getpid(), signal.SIGTERM)
             reached = True
         assert reached and signals.given()
-        with pytest.raises(KeyboardInterrupt):  # a library that swallowed it does not swallow the next phase's look
+        with pytest.raises(
+            KeyboardInterrupt
+        ):  # a library that swallowed it does not swallow the check of the next phase
             signals.phase("tables")
     assert signal.getsignal(signal.SIGTERM) is not signal.SIG_IGN
 
@@ -184,7 +186,7 @@ def test_no_import_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
             import cut_short
 
             assert cut_short.whole
-            time.sleep(3600)  # what waits is woken
+            time.sleep(3600)  # a waiting call is woken
     assert "cut_short" in sys.modules
     del sys.modules["cut_short"]
 
@@ -199,7 +201,7 @@ def test_a_signal_that_waited_for_an_import_is_raised_once(
         with pytest.raises(KeyboardInterrupt):
             import signalled
 
-            signals.phase("tracking")  # looks before the deferred one comes
+            signals.phase("tracking")  # checks before the deferred one comes
             assert signalled
         time.sleep(4 * signals._LATER_SECONDS)  # it comes here, where the message is written
         assert signals.report_interrupt() == 130

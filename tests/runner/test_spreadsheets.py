@@ -1,4 +1,4 @@
-"""No text of a CSV file is a formula; numbers, and texts that are none, stay."""
+"""No text of a CSV file is a formula; numbers and other texts stay."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ def test_records_and_tables_are_treated_alike_and_nothing_else_changes(texts: li
     numbers = [-1.5] * len(texts)
     schema = pa.schema([("text", pa.string()), ("number", pa.float64())], metadata={b"a": b"b"})
     table = pa.table({"text": texts, "number": numbers}, schema=schema)
-    made = table_for_csv(table)
-    assert made.schema.equals(schema, check_metadata=True)
-    wanted = [None if text is None else text_cell(text) for text in texts]
-    assert made.column("text").to_pylist() == wanted
-    assert made.column("number").to_pylist() == numbers
+    csv_table = table_for_csv(table)
+    assert csv_table.schema.equals(schema, check_metadata=True)
+    expected = [None if text is None else text_cell(text) for text in texts]
+    assert csv_table.column("text").to_pylist() == expected
+    assert csv_table.column("number").to_pylist() == numbers
     frame = frame_for_csv(pd.DataFrame({"text": pd.Series(texts, dtype=object), "number": numbers}))
-    assert [None if pd.isna(cell) else cell for cell in frame["text"]] == wanted
+    assert [None if pd.isna(cell) else cell for cell in frame["text"]] == expected
     assert frame["number"].tolist() == numbers
-    assert not any(one and one.startswith(STARTS) and one not in texts for one in wanted)
+    assert not any(cell and cell.startswith(STARTS) and cell not in texts for cell in expected)
 
 
 def test_a_models_words_are_exact_in_parquet_and_text_in_csv(tmp_path: Path) -> None:

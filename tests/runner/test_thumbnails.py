@@ -1,4 +1,4 @@
-"""Thumbnails: small pictures and outlines that a run leaves for its report, found again by what records say."""
+"""Thumbnails: small pictures and outlines of a run for its report, named by its records."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_mask_of_noise_gives_a_short_path() -> None:
 @pytest.mark.parametrize(
     "data", [b"", b"1 1\nM1 1Z", b"1 x\n\n", b'1 1\n"/><script>\nM1 1Z', b"1 1\nM1 1Z\nM1 1Z\nM", b"\xff \xff\n\n"]
 )
-def test_outlines_of_strangers_are_paths_or_nothing(data: bytes) -> None:
+def test_outlines_of_foreign_data_are_paths_or_nothing(data: bytes) -> None:
     assert Marks.of_bytes(data) is None
 
 

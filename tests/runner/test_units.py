@@ -1,4 +1,4 @@
-"""A unit while it is answered: where answers of every system end."""
+"""A unit while it is answered: the answers of every system end here."""
 
 from __future__ import annotations
 
@@ -93,15 +93,15 @@ def test_a_unit_that_was_given_up_is_recorded_whole(hung: str) -> None:
         own.open(task(own, given_up={(SHARED, SHARED): Reason(ReasonCode.TIMEOUT, "no answer within 2 s")}), hung=hung)
         is None
     )
-    found = rows(own, sent)
-    source = found.pop(0)
+    recorded = rows(own, sent)
+    source = recorded.pop(0)
     assert (source[COLUMN["verdict"]], source[COLUMN["reason_code"]]) == ("ERROR", "timeout")
     assert source[COLUMN["reason"]] == f"{hung}no answer within 2 s"
-    codes = {(row[COLUMN["verdict"]], row[COLUMN["reason_code"]]) for row in found.values()}
-    assert codes == {("SKIP", "source_failed")} and len(found) == 10
+    codes = {(row[COLUMN["verdict"]], row[COLUMN["reason_code"]]) for row in recorded.values()}
+    assert codes == {("SKIP", "source_failed")} and len(recorded) == 10
 
 
-def test_a_seed_that_cannot_be_read_is_said_of_all_its_cases(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_seed_that_cannot_be_read_is_the_reason_of_all_its_cases(monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[Any] = []
     own = recorder(sent)
 

@@ -19,19 +19,19 @@ def ball(radius: float, shift: int = 0) -> np.ndarray:
 @pytest.mark.parametrize("suffix", ["png", "pdf"])
 def test_two_files_are_written_and_stay_the_same(tmp_path: Path, suffix: str) -> None:
     volume = np.where(ball(9), 100.0, 0.0)
-    given = (volume, ball(9), {"a": ball(8), "nothing": np.zeros_like(ball(9))}, (3.0, 2.0, 2.0))
-    first = draw_volume_figures(tmp_path / "one", "ball", *given, title="liver-00", suffix=suffix)
-    second = draw_volume_figures(tmp_path / "two", "ball", *given, title="liver-00", suffix=suffix)
+    arguments = (volume, ball(9), {"a": ball(8), "nothing": np.zeros_like(ball(9))}, (3.0, 2.0, 2.0))
+    first = draw_volume_figures(tmp_path / "one", "ball", *arguments, title="liver-00", suffix=suffix)
+    second = draw_volume_figures(tmp_path / "two", "ball", *arguments, title="liver-00", suffix=suffix)
     assert [path.name for path in first] == [f"ball-slices.{suffix}", f"ball-surfaces.{suffix}"]
-    for one, two in zip(first, second, strict=True):
-        assert one.stat().st_size > 5_000
-        assert one.read_bytes() == two.read_bytes()
+    for path_1, path_2 in zip(first, second, strict=True):
+        assert path_1.stat().st_size > 5_000
+        assert path_1.read_bytes() == path_2.read_bytes()
     if suffix == "pdf":
-        assert b"/Type3" not in first[0].read_bytes()  # fonts are embedded as outlines of their own
+        assert b"/Type3" not in first[0].read_bytes()  # fonts are embedded as their own outlines
 
 
 def test_outlines_lie_where_the_masks_do() -> None:
-    """Two balls, one shifted by four voxels in x: so are the outlines on the axial slice, in millimetres."""
+    """Two balls, one shifted by four voxels in x: the outlines on the axial slice are too, in millimetres."""
     figure = slices_figure(np.zeros((24, 30, 36)), ball(7), {"shifted": ball(7, 4)}, (3.0, 2.0, 2.0))
     axis = figure.axes[1]
     middles = [float(np.concatenate([p.vertices for p in c.get_paths()])[:, 0].mean()) for c in axis.collections]

@@ -1,4 +1,4 @@
-"""A worker process and what it is handed."""
+"""A worker process and its job."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from medtest.runner.pool.worker import Inbox, Worker
 
 
 class Unreadable:
-    """A job that can be written and not be read: as one of a class that only the user's main module has."""
+    """A job that can be written and not read: like one whose class is only in the user's main module."""
 
     threads = 1
     session = "medtest.runner.units.session:Session"

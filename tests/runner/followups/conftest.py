@@ -1,4 +1,4 @@
-"""What tests of the store share."""
+"""Fixtures of the tests of the store."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from medtest.runner.followups import StoreReport
 
 
 @pytest.fixture(scope="session")
-def made(tmp_path_factory: pytest.TempPathFactory) -> StoreReport:
+def store_report(tmp_path_factory: pytest.TempPathFactory) -> StoreReport:
     return go(make_suite(), tmp_path_factory.mktemp("home"), workers=2)
 
 
 @pytest.fixture
-def copy(made: StoreReport, tmp_path: Path) -> Path:
-    """A store of one's own to damage."""
-    return Path(shutil.copytree(made.folder, tmp_path / "followups"))
+def copy(store_report: StoreReport, tmp_path: Path) -> Path:
+    """Return a copy of the store, to damage."""
+    return Path(shutil.copytree(store_report.folder, tmp_path / "followups"))

@@ -1,4 +1,4 @@
-"""Real parts that the store's tests make follow-ups with; workers import them by this module's name."""
+"""Parts for follow-ups of the store's tests; workers import them by this module's name."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from medtest.tasks.segment.oracle import Masks
 
 
 class SquareSettings(PartSettings):
-    """How many seeds; ``pause`` seconds for loading one; ``bad`` is a seed that cannot be loaded."""
+    """Number of seeds; ``pause`` seconds for loading one; ``bad`` is a seed that cannot be loaded."""
 
     count: int = 3
     size: int = 64
@@ -69,13 +69,13 @@ class Squares(SeedSource):
 
 
 class DimSettings(RelationSettings):
-    """``by`` is light taken away at severity 1."""
+    """``by`` is the light removed at severity 1."""
 
     by: float = 10.0
 
 
 class Dim(Relation):
-    """Takes light away, with noise drawn from the generator."""
+    """Removes light, with noise drawn from the generator."""
 
     Settings = DimSettings
     group = "lighting"
@@ -117,14 +117,14 @@ class Bend(Breathing):
 
 
 class TroubleSettings(RelationSettings):
-    """What goes wrong on severity 2: raise, exit, hang, shape; ``once`` is a file made at the first time."""
+    """Fault on severity 2: raise, exit, hang, shape; ``once`` is a file made at the first fault."""
 
     kind: str = "raise"
     once: str = ""
 
 
 class Trouble(Dim):
-    """Goes wrong on severity 2."""
+    """Fails on severity 2."""
 
     Settings = TroubleSettings
 
@@ -132,13 +132,13 @@ class Trouble(Dim):
         return {"loss": 10.0 * severity, "noise_seed": int(rng.integers(2**31)), "scale": float(severity)}
 
     def apply(self, seed: PreparedSeed, params: Params) -> FollowUp:
-        made = super().apply(seed, params)
+        follow_up = super().apply(seed, params)
         if params["scale"] != 2.0:
-            return made
+            return follow_up
         if self.settings.once:
             mark = Path(self.settings.once)
             if mark.exists():
-                return made
+                return follow_up
             mark.touch()
         match self.settings.kind:
             case "raise":
@@ -147,11 +147,11 @@ class Trouble(Dim):
                 os._exit(9)
             case "hang":
                 time.sleep(3600)
-        return FollowUp(image=made.image[:-1], params=params, scale=2.0)
+        return FollowUp(image=follow_up.image[:-1], params=params, scale=2.0)
 
 
 class Bright(System):
-    """Says that what is bright is lesion."""
+    """Segments whatever is bright."""
 
     Settings = SystemSettings
 

@@ -1,4 +1,4 @@
-"""Follow-ups that are crafted on a system, beside a run: read from its folder by the store, exports and studies."""
+"""Follow-ups crafted on a system, read from the folder of its run by the store, exports and studies."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_key_covers_the_system_whether_it_is_named_or_each() -> None:
     other = crafted_keys(crafting_suite(systems={"one": {"net": 1}}))
     assert white == named
     assert not set(white) & set(other)
-    # crafted in other batches, they are other data
+    # crafted in other batches, they have other data
     assert not set(white) & set(crafted_keys(crafting_suite(severities=(1, 3))))
 
 
@@ -52,18 +52,18 @@ def test_the_store_takes_what_a_run_crafted(tmp_path: Path) -> None:
     assert not report.left_out
     assert not report.errors
     store = FollowUpStore.open(report.folder)
-    entries = [one for one in store.entries(report.suite) if one.address.relation == "push"]
+    entries = [entry for entry in store.entries(report.suite) if entry.address.relation == "push"]
     frame = records(outcome)
     recorded = frame[frame["relation"] == "push"].set_index("address")["followup_sha256"]
-    assert {str(one.address): one.followup_sha256 for one in entries} == recorded.to_dict()
+    assert {str(entry.address): entry.followup_sha256 for entry in entries} == recorded.to_dict()
     assert store.image(entries[0].followup_sha256).dtype == "uint8"
     store.close()
-    # a run with the store crafts anew and records the same, columns of crafting included
-    kept = StoredFollowUps.of(suite, tmp_path, report.folder)
-    assert_equal_records(frame, records(go(suite, tmp_path / "other", kept=kept)))
+    # a run with the store crafts again and records the same, with the columns of crafting
+    stored = StoredFollowUps.of(suite, tmp_path, report.folder)
+    assert_equal_records(frame, records(go(suite, tmp_path / "other", kept=stored)))
 
 
-def test_without_a_run_the_store_leaves_them_out_and_refuses_them_where_they_are_asked_for(tmp_path: Path) -> None:
+def test_without_a_run_the_store_leaves_them_out_and_refuses_them_by_name(tmp_path: Path) -> None:
     suite = crafting_suite(count=1)
     report = make_followups(suite, Invocation(home=tmp_path), workers=0)
     assert report.left_out == ("push",)

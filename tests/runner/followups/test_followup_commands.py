@@ -49,12 +49,12 @@ def remake(folder: Path) -> tuple[int, int]:
 
 
 def test_a_whole_store(folder: Path) -> None:
-    told: list[tuple[int, int]] = []
-    report = verify_store(FollowUpStore.open(folder), progress=lambda done, total: told.append((done, total)))
+    counts: list[tuple[int, int]] = []
+    report = verify_store(FollowUpStore.open(folder), progress=lambda done, total: counts.append((done, total)))
     files = len(list(folder.rglob("*.png")))
     assert report.whole
     assert (report.files, report.entries, report.in_work) == (files, 30, 0)
-    assert told[-1] == (files, files)
+    assert counts[-1] == (files, files)
 
 
 def test_every_kind_of_damage_is_found_named_and_repaired(folder: Path) -> None:
@@ -77,8 +77,8 @@ def test_every_kind_of_damage_is_found_named_and_repaired(folder: Path) -> None:
     draft.write_bytes(b"x")
     misplaced = folder / "images" / "ab" / store.image_path(dims[4].followup_sha256).name
     shutil.copy(store.image_path(dims[4].followup_sha256), misplaced)
-    found = {(f.trouble, Path(f.file).name): f for f in verify_store(store).findings}
-    assert set(found) == {
+    findings = {(f.trouble, Path(f.file).name): f for f in verify_store(store).findings}
+    assert set(findings) == {
         ("missing", missing.name),
         ("truncated", truncated.name),
         ("altered", altered.name),
@@ -88,8 +88,8 @@ def test_every_kind_of_damage_is_found_named_and_repaired(folder: Path) -> None:
         ("draft", draft.name),
         ("orphaned", misplaced.name),
     }
-    named = found["missing", missing.name]
-    assert (named.used_by, named.uses) == (str(dims[0].address), 1)
+    finding = findings["missing", missing.name]
+    assert (finding.used_by, finding.uses) == (str(dims[0].address), 1)
     report = repair_store(store)
     assert (report.forgotten, report.moved) == (4, 6)
     assert verify_store(store).whole
@@ -100,7 +100,7 @@ def test_every_kind_of_damage_is_found_named_and_repaired(folder: Path) -> None:
     assert verify_store(store).whole
 
 
-def test_names_of_strangers_files_cannot_steer_the_terminal(folder: Path) -> None:
+def test_names_of_foreign_files_cannot_control_the_terminal(folder: Path) -> None:
     (folder / "images" / "\x1b[2J.png").write_bytes(b"x")
     (finding,) = verify_store(FollowUpStore.open(folder)).findings
     assert str(finding) == r"orphaned: images/\x1b[2J.png (the index does not name it)"
@@ -117,11 +117,11 @@ def test_a_pipe_among_the_pictures_does_not_hang(folder: Path) -> None:
     assert verify_store(store).whole
 
 
-def test_make_alone_mends_what_is_missing_or_short(folder: Path) -> None:
+def test_make_alone_restores_missing_and_truncated_files(folder: Path) -> None:
     store = FollowUpStore.open(folder)
-    one, other = list(store.entries(relations={"shift"}))[:2]
-    store.image_path(one.followup_sha256).unlink()
-    store.mask_path(other.mask_sha256).write_bytes(b"")
+    first, second = list(store.entries(relations={"shift"}))[:2]
+    store.image_path(first.followup_sha256).unlink()
+    store.mask_path(second.mask_sha256).write_bytes(b"")
     assert remake(folder) == (2, 25)
     assert verify_store(store).whole
 
@@ -150,8 +150,8 @@ def test_files_of_a_process_that_adds_are_no_orphans(folder: Path) -> None:
     assert [f.trouble for f in verify_store(store).findings] == ["orphaned"]
 
 
-def test_looking_whether_a_store_is_free_stops_nobody(folder: Path) -> None:
-    """verify takes the lock for an instant to see whether somebody adds; make must not take that for a repair."""
+def test_checking_whether_a_store_is_free_blocks_no_other_process(folder: Path) -> None:
+    """verify takes the lock briefly to see whether another process adds; make must not take that for a repair."""
     handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT)
     fcntl.flock(handle, fcntl.LOCK_EX)
     instant = threading.Timer(0.1, os.close, [handle])
@@ -161,7 +161,7 @@ def test_looking_whether_a_store_is_free_stops_nobody(folder: Path) -> None:
     instant.join()
 
 
-def test_a_torn_index_is_told(folder: Path) -> None:
+def test_a_torn_index_is_reported(folder: Path) -> None:
     index = folder / "index.sqlite"
     content = bytearray(index.read_bytes())
     content[4096:9000] = os.urandom(9000 - 4096)
@@ -217,18 +217,18 @@ def test_our_own_seeds_read_an_export_back(folder: Path, tmp_path: Path) -> None
     settings = ImageMaskFolders.Settings(metadata="metadata.csv")
     source = ImageMaskFolders(dataset="kept", settings=settings, root=tmp_path / "set", suite_seed=1)
     refs = source.refs()
-    kept = {(e.followup_sha256, e.mask_sha256): e for e in store.entries()}
-    assert len(refs) == len(kept) == 27
+    entries = {(e.followup_sha256, e.mask_sha256): e for e in store.entries()}
+    assert len(refs) == len(entries) == 27
     from medtest.core.cases import image_sha256
     from medtest.core.files.by_content import mask_sha256
 
     for ref in refs:
         seed = source.load(ref)
         assert seed.expected is not None
-        entry = kept.pop((image_sha256(seed.image), mask_sha256(seed.expected)))
+        entry = entries.pop((image_sha256(seed.image), mask_sha256(seed.expected)))
         assert ref.cluster == entry.cluster
         assert dict(ref.strata) == {"relation": entry.address.relation, "severity": str(entry.address.severity)}
-    assert not kept
+    assert not entries
 
 
 def test_choices_of_an_export(folder: Path, tmp_path: Path) -> None:
@@ -266,7 +266,7 @@ def test_an_interrupted_export_goes_on(folder: Path, tmp_path: Path) -> None:
     some[0].write_bytes(b"torn")
     other = bytearray(some[1].read_bytes())
     whole, other[-20] = bytes(other), other[-20] ^ 0xFF
-    some[1].write_bytes(other)  # as long as it was, as a picture that was made anew may be
+    some[1].write_bytes(other)  # as long as before, as a picture that was made again may be
     export_store(store, tmp_path / "set")
     assert some[1].read_bytes() == whole
     assert len(rows_of(tmp_path / "set")) == 30

@@ -1,4 +1,4 @@
-"""A run that takes follow-ups from a store writes the records of one that makes them."""
+"""A run that takes follow-ups from a store has the records of one that makes them."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from medtest.runner.units.parts import Parts
 from medtest.suite.model import Invocation, Privacy, Suite
 
 
-def records(suite: Suite, home: Path, kept: StoredFollowUps | None) -> pd.DataFrame:
-    invocation = Invocation(home=home, quiet=True, workers=1, kept=kept)
+def records(suite: Suite, home: Path, stored: StoredFollowUps | None) -> pd.DataFrame:
+    invocation = Invocation(home=home, quiet=True, workers=1, kept=stored)
     outcome = run_suite(suite, invocation, limits=Limits(samples=0))
     table = pq.read_table(outcome.systems[0].folder / "records.parquet").to_pandas()
     return table.drop(columns=list(UNEQUAL_COLUMNS), errors="ignore")
@@ -43,68 +43,72 @@ def test_records_are_equal_with_and_without_a_store(
     monkeypatch.setenv("MEDTEST_HASH_KEY_FILE", str(tmp_path / "key"))
     suite = make_suite(privacy=privacy)
     folder = make_followups(suite, Invocation(home=tmp_path), workers=0).folder
-    kept = StoredFollowUps.of(suite, tmp_path, folder)
-    made = records(suite, tmp_path / "made", None)
-    taken = records(suite, tmp_path / "taken", kept)
-    pd.testing.assert_frame_equal(made, taken, check_exact=True)
-    assert set(made["verdict"]) >= {"PASS", "SKIP"}
-    # they were really taken: what is changed in the index shows in the records
+    stored = StoredFollowUps.of(suite, tmp_path, folder)
+    plain = records(suite, tmp_path / "made", None)
+    reused = records(suite, tmp_path / "taken", stored)
+    pd.testing.assert_frame_equal(plain, reused, check_exact=True)
+    assert set(plain["verdict"]) >= {"PASS", "SKIP"}
+    # they were really reused: a change in the index shows in the records
     with sqlite3.connect(folder / "index.sqlite") as index:
         index.execute("UPDATE followups SET scale = 77 WHERE relation = 'dim' AND severity = 3")
-    marked = records(suite, tmp_path / "marked", kept)
+    marked = records(suite, tmp_path / "marked", stored)
     changed = marked[marked["scale"] == 77]
     assert set(changed["relation"]) == {"dim"}
     assert len(changed) == 3
 
 
-def test_what_is_kept_is_what_is_made(store: Path, tmp_path: Path) -> None:
+def test_stored_follow_ups_equal_fresh_ones(store: Path, tmp_path: Path) -> None:
     suite = make_suite()
-    kept = pickle.loads(pickle.dumps(StoredFollowUps.of(suite, tmp_path, store)))  # noqa: S301 - our own
-    plain, using = Parts(suite, None, 8), Parts(suite, None, 8, stored=kept)
+    stored = pickle.loads(pickle.dumps(StoredFollowUps.of(suite, tmp_path, store)))  # noqa: S301 - our own
+    plain, using = Parts(suite, None, 8), Parts(suite, None, 8, stored=stored)
     for ref in plain.sources[0].refs():
         seed = plain.prepared(0, ref)
         for address in plain.unit(ref).cases[1:]:
-            found = kept.find(seed, address)
-            one, other = plain.make(seed, address), using.make(seed, address)
-            assert (one.sha256, one.verdict, one.reason) == (other.sha256, other.verdict, other.reason)
-            if one.follow is None:
-                assert found is None
+            reused = stored.find(seed, address)
+            fresh, taken_over = plain.make(seed, address), using.make(seed, address)
+            assert (fresh.sha256, fresh.verdict, fresh.reason) == (
+                taken_over.sha256,
+                taken_over.verdict,
+                taken_over.reason,
+            )
+            if fresh.follow is None:
+                assert reused is None
                 continue
-            assert isinstance(found, FollowUp)
-            assert other.follow is not None
+            assert isinstance(reused, FollowUp)
+            assert taken_over.follow is not None
             for name in ("params", "scale", "effect"):
-                assert getattr(one.follow, name) == getattr(other.follow, name)
-            assert dict(one.follow.facts) == dict(other.follow.facts)
+                assert getattr(fresh.follow, name) == getattr(taken_over.follow, name)
+            assert dict(fresh.follow.facts) == dict(taken_over.follow.facts)
 
 
 def test_displacements_are_not_kept_and_made_again(tmp_path: Path) -> None:
     suite = make_suite(relations={"bend": (Bend, {"severities": [1], "levels": {1: {"shift": 0.1}}})})
     store = make_followups(suite, Invocation(home=tmp_path), workers=0).folder
-    kept = StoredFollowUps.of(suite, tmp_path, store)
-    parts = Parts(suite, None, 8, stored=kept)
+    stored = StoredFollowUps.of(suite, tmp_path, store)
+    parts = Parts(suite, None, 8, stored=stored)
     seed = parts.prepared(0, parts.sources[0].refs()[0])
     (address,) = parts.unit(seed.ref).cases[1:]
-    made = parts.make(seed, address)
-    assert kept.find(seed, address) is None
-    assert made.follow is not None and made.follow.effect.displacements is not None
+    case = parts.make(seed, address)
+    assert stored.find(seed, address) is None
+    assert case.follow is not None and case.follow.effect.displacements is not None
     opened = FollowUpStore.open(store)
     entry = opened.find(address)
-    assert entry is not None and entry.followup_sha256 == made.sha256
+    assert entry is not None and entry.followup_sha256 == case.sha256
     assert seed.mask is not None
-    np.testing.assert_array_equal(opened.mask(entry.mask_sha256), moved_mask(seed.mask, made.follow.effect))
+    np.testing.assert_array_equal(opened.mask(entry.mask_sha256), moved_mask(seed.mask, case.follow.effect))
 
 
-def test_what_is_damaged_or_unknown_is_made(store: Path, tmp_path: Path) -> None:
+def test_damaged_and_unknown_follow_ups_are_made_again(store: Path, tmp_path: Path) -> None:
     suite = make_suite()
-    kept = StoredFollowUps.of(suite, tmp_path, store)
-    parts = Parts(suite, None, 8, stored=kept)
+    stored = StoredFollowUps.of(suite, tmp_path, store)
+    parts = Parts(suite, None, 8, stored=stored)
     ref = parts.sources[0].refs()[0]
     seed = parts.prepared(0, ref)
     address = parts.unit(ref).cases[1]
     before = parts.make(seed, address)
     opened = FollowUpStore.open(store)
     opened.image_path(before.sha256).write_bytes(b"damaged")
-    assert kept.find(seed, address) is None
+    assert stored.find(seed, address) is None
     assert parts.make(seed, address).sha256 == before.sha256
     for other in (make_suite(seed=8), make_suite(brighter=1)):
         stranger = Parts(other, None, 8)

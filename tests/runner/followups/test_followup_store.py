@@ -27,20 +27,20 @@ from medtest.suite.model import Privacy, Selection, Suite
 
 @pytest.mark.slow
 def test_forked_workers_make_the_bytes_that_fresh_interpreters_make(
-    made: StoreReport, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store_report: StoreReport, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(FRESH_VARIABLE, "1")
     fresh = go(make_suite(), tmp_path, workers=2)
-    assert files_of(fresh.folder) == files_of(made.folder)
+    assert files_of(fresh.folder) == files_of(store_report.folder)
 
 
-def test_it_holds_what_the_runner_makes(made: StoreReport) -> None:
+def test_it_holds_what_the_runner_makes(store_report: StoreReport) -> None:
     suite = make_suite()
     parts = Parts(suite, None, 8)
-    store = FollowUpStore.open(made.folder)
-    entries = {e.address: e for e in store.entries(made.suite, skipped=True)}
+    store = FollowUpStore.open(store_report.folder)
+    entries = {e.address: e for e in store.entries(store_report.suite, skipped=True)}
     assert len(entries) == 3 * 2 * 5
-    assert (made.made, made.skipped, made.errors, made.reused) == (27, 3, 0, 0)
+    assert (store_report.made, store_report.skipped, store_report.errors, store_report.reused) == (27, 3, 0, 0)
     for ref in parts.sources[0].refs():
         seed = parts.prepared(0, ref)
         for address in parts.unit(ref).cases[1:]:
@@ -69,12 +69,12 @@ def test_it_holds_what_the_runner_makes(made: StoreReport) -> None:
     assert not entries
 
 
-def test_entries_come_in_the_order_of_the_plan_and_can_be_chosen(made: StoreReport) -> None:
-    store = FollowUpStore.open(made.folder)
+def test_entries_come_in_the_order_of_the_plan_and_can_be_chosen(store_report: StoreReport) -> None:
+    store = FollowUpStore.open(store_report.folder)
     suite = make_suite()
     parts = Parts(suite, None, 8)
     plan = [a for ref in parts.sources[0].refs() for a in parts.unit(ref).cases[1:]]
-    assert [e.address for e in store.entries(made.suite, skipped=True)] == plan
+    assert [e.address for e in store.entries(store_report.suite, skipped=True)] == plan
     some = list(store.entries(relations={"shift"}, severities={1, 5}))
     assert {(e.address.relation, e.address.severity) for e in some} == {("shift", 1)}
     assert len(some) == store.count(relations={"shift"}, severities={1, 5}) == 3
@@ -85,21 +85,21 @@ def test_entries_come_in_the_order_of_the_plan_and_can_be_chosen(made: StoreRepo
     assert store.find(first.address) == first == store.by_key(first.key)
     assert store.find(Address(dataset="squares", seed_id="nobody", relation="dim", severity=1)) is None
     suites = store.suites()
-    assert [(s.key, s.name, s.entries) for s in suites] == [(made.suite, "tiny", 30)]
+    assert [(s.key, s.name, s.entries) for s in suites] == [(store_report.suite, "tiny", 30)]
 
 
-def test_pages_are_whole(made: StoreReport, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = FollowUpStore.open(made.folder)
+def test_pages_are_whole(store_report: StoreReport, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = FollowUpStore.open(store_report.folder)
     everything = list(store.entries())
-    in_plan = list(store.entries(made.suite))
+    in_plan = list(store.entries(store_report.suite))
     monkeypatch.setattr("medtest.runner.followups.index._PAGE", 4)
     assert list(store.entries()) == everything
-    assert list(store.entries(made.suite)) == in_plan
+    assert list(store.entries(store_report.suite)) == in_plan
     assert len(everything) == 27
 
 
-def test_other_tools_read_the_files(made: StoreReport) -> None:
-    store = FollowUpStore.open(made.folder)
+def test_other_tools_read_the_files(store_report: StoreReport) -> None:
+    store = FollowUpStore.open(store_report.folder)
     entry = next(iter(store.entries(relations={"shift"})))
     with PillowImage.open(store.image_path(entry.followup_sha256)) as picture:
         assert (picture.format, picture.mode) == ("PNG", "RGB")
@@ -109,24 +109,26 @@ def test_other_tools_read_the_files(made: StoreReport) -> None:
         assert set(np.unique(np.asarray(picture))) == {0, 255}
 
 
-def test_the_same_bytes_whatever_the_workers_and_the_order(made: StoreReport, tmp_path: Path) -> None:
+def test_the_same_bytes_whatever_the_workers_and_the_order(store_report: StoreReport, tmp_path: Path) -> None:
     alone = go(make_suite(), tmp_path)
     backwards = tmp_path / "backwards"
     for seed in ("jane-doe-2", "jane-doe-0", "jane-doe-1"):
         for relation in ("shift", "dim"):
             only = Selection(relations=frozenset({relation}), seeds=frozenset({seed}))
             last = go(make_suite(), tmp_path, backwards, only=only)
-    assert files_of(made.folder) == files_of(alone.folder) == files_of(backwards)
-    assert made.suite == alone.suite == last.suite
-    one, other = (FollowUpStore.open(f) for f in (made.folder, backwards))
-    assert list(one.entries(made.suite, skipped=True)) == list(other.entries(made.suite, skipped=True))
+    assert files_of(store_report.folder) == files_of(alone.folder) == files_of(backwards)
+    assert store_report.suite == alone.suite == last.suite
+    forwards_store, backwards_store = (FollowUpStore.open(f) for f in (store_report.folder, backwards))
+    assert list(forwards_store.entries(store_report.suite, skipped=True)) == list(
+        backwards_store.entries(store_report.suite, skipped=True)
+    )
 
 
 def test_nothing_is_made_twice(copy: Path, tmp_path: Path) -> None:
     before = {p: p.stat().st_mtime_ns for p in copy.rglob("*.png")}
     again = go(make_suite(), tmp_path, copy)
     assert (again.made, again.reused, again.skipped, again.bytes) == (0, 27, 3, 0)
-    # another suite with fewer severities, another name and a relation more shares what there is
+    # another suite with fewer severities, another name and another relation shares the follow-ups of this one
     other = make_suite(
         name="other",
         relations={
@@ -160,7 +162,7 @@ def test_what_determines_a_follow_up_is_in_its_key(copy: Path, tmp_path: Path, o
     assert (report.made, report.reused) == (15, 0)
 
 
-def test_a_higher_revision_is_made_anew(copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_higher_revision_is_made_again(copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from medtest.runner.followups.recipe import SuiteKeys
     from medtest.runner.privacy.rules import ShownNames
 
@@ -227,7 +229,7 @@ def test_every_picture_comes_back(image: np.ndarray, mask: np.ndarray) -> None:
     assert np.array_equal(back, mask)
 
 
-def test_strangers_files(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_foreign_files(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     files = PictureFiles(tmp_path)
     image = np.arange(48, dtype=np.uint8).reshape(4, 4, 3)
     name = image_sha256(image)
@@ -255,17 +257,17 @@ def test_strangers_files(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> N
     path.unlink()
     with pytest.raises(DamagedFile, match="cannot be read"):
         files.read("images", name)
-    os.mkfifo(path)  # to open one waits for a writer, for ever
+    os.mkfifo(path)  # opening it waits for a writer forever
     with pytest.raises(DamagedFile, match="is not a regular file"):
         files.read("images", name)
     path.unlink()
     for bad in ("../../etc/passwd", "", name.upper(), name[:-1], name + "\n"):
         with pytest.raises(ValueError, match="SHA-256"):
             relative_path("images", bad)
-    assert capfd.readouterr().err == ""  # libpng prints on its own what it dislikes
+    assert capfd.readouterr().err == ""  # libpng prints its own warnings
 
 
-def test_only_what_can_be_kept_is_kept(tmp_path: Path) -> None:
+def test_only_supported_images_and_values_are_stored(tmp_path: Path) -> None:
     store = FollowUpStore.open(tmp_path, create=True)
     for image in (np.zeros((4, 4), np.uint8), np.zeros((4, 4, 3), np.uint16), np.zeros((4, 4, 3), np.bool_)):
         with pytest.raises(ValueError, match="keeps"):

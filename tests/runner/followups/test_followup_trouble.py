@@ -59,7 +59,7 @@ def test_a_relation_that_hangs_or_takes_its_process_down(tmp_path: Path, kind: s
 
 @pytest.mark.slow
 def test_killed_at_any_moment_a_store_is_smaller_and_never_torn(tmp_path: Path) -> None:
-    """SIGKILL of parent and workers; what is left is whole, and the same call completes it."""
+    """SIGKILL of parent and workers: the remaining files are whole, and the same call completes the store."""
     body = (
         "from pathlib import Path\n"
         "from followup_parts import *\n"
@@ -76,9 +76,9 @@ def test_killed_at_any_moment_a_store_is_smaller_and_never_torn(tmp_path: Path) 
     process.kill()
     process.communicate()
     store = FollowUpStore.open(folder)
-    kept = list(store.entries())
-    assert 0 < len(kept) < 40 * 9
-    for entry in kept:
+    entries = list(store.entries())
+    assert 0 < len(entries) < 40 * 9
+    for entry in entries:
         assert image_sha256(store.image(entry.followup_sha256)) == entry.followup_sha256
         store.mask(entry.mask_sha256)
     deadline = time.monotonic() + 30
@@ -89,12 +89,12 @@ def test_killed_at_any_moment_a_store_is_smaller_and_never_torn(tmp_path: Path) 
     assert {f.trouble for f in verify_store(store).findings} <= {"orphaned", "draft"}
     done = go(make_suite(count=40), tmp_path)
     assert done.made + done.reused == 40 * 9
-    assert done.reused >= len(kept)
-    left = {f.trouble for f in verify_store(FollowUpStore.open(folder)).findings}
-    assert left <= {"draft"}
+    assert done.reused >= len(entries)
+    troubles = {f.trouble for f in verify_store(FollowUpStore.open(folder)).findings}
+    assert troubles <= {"draft"}
 
 
-def test_several_processes_at_once(made: StoreReport, tmp_path: Path) -> None:
+def test_several_processes_at_once(store_report: StoreReport, tmp_path: Path) -> None:
     reports: list[StoreReport] = []
     shared = tmp_path / "shared"
     threads = [
@@ -105,10 +105,12 @@ def test_several_processes_at_once(made: StoreReport, tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert len(reports) == 2
-    assert files_of(shared) == files_of(made.folder)
-    one, other = FollowUpStore.open(shared), FollowUpStore.open(made.folder)
-    assert list(one.entries(made.suite, skipped=True)) == list(other.entries(made.suite, skipped=True))
-    assert one.count() == 27
+    assert files_of(shared) == files_of(store_report.folder)
+    shared_store, store = FollowUpStore.open(shared), FollowUpStore.open(store_report.folder)
+    assert list(shared_store.entries(store_report.suite, skipped=True)) == list(
+        store.entries(store_report.suite, skipped=True)
+    )
+    assert shared_store.count() == 27
 
 
 def test_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,8 +188,8 @@ def test_a_read_only_folder_can_be_read(copy: Path, tmp_path: Path) -> None:
         subprocess.run(["umount", "--lazy", str(view)], check=True)
 
 
-def test_a_store_is_opened_for_reading_unless_told(made: StoreReport, tmp_path: Path) -> None:
-    store = FollowUpStore.open(made.folder)
+def test_a_store_is_opened_for_reading_by_default(store_report: StoreReport, tmp_path: Path) -> None:
+    store = FollowUpStore.open(store_report.folder)
     with pytest.raises(OutputProblem):
         store.put_image(np.zeros((4, 4, 3), np.uint8))
     with pytest.raises(MedtestError, match="medtest followups make"):
@@ -204,8 +206,8 @@ def test_a_store_is_opened_for_reading_unless_told(made: StoreReport, tmp_path: 
         FollowUpStore.open(tmp_path / "noise")
 
 
-def test_threads_forks_and_pickles_share_a_store(made: StoreReport) -> None:
-    store = FollowUpStore.open(made.folder)
+def test_threads_forks_and_pickles_share_a_store(store_report: StoreReport) -> None:
+    store = FollowUpStore.open(store_report.folder)
     first = next(iter(store.entries()))
     counts: list[int] = []
     threads = [threading.Thread(target=lambda: counts.append(store.count())) for _ in range(4)]
@@ -228,7 +230,7 @@ def test_threads_forks_and_pickles_share_a_store(made: StoreReport) -> None:
     os.close(write)
 
 
-def test_those_who_add_and_those_who_repair_do_not_meet(copy: Path, tmp_path: Path) -> None:
+def test_adding_and_repairing_exclude_each_other(copy: Path, tmp_path: Path) -> None:
     with StoreLock(copy).alone(), pytest.raises(FolderInUse):
         go(make_suite(), tmp_path, copy)
     with StoreLock(copy).shared():
