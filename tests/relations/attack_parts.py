@@ -40,12 +40,12 @@ class SmallProbe:
 
     def logits(self, images: Tensor) -> Tensor:
         self.asked += len(images)
-        found = self._network(images)
-        return found[:, 0] if self.classes is None else found
+        output = self._network(images)
+        return output[:, 0] if self.classes is None else output
 
 
 def seed_of(classes: Classes | None, *, number: int = 0, labels: Any = "own", probe: SmallProbe | None = None) -> Any:
-    """Return a prepared seed whose truth is what the probe answers, unless labels are given."""
+    """Return a prepared seed; by default its truth is the probe's answer."""
     rng = np.random.default_rng(number)
     image = rng.integers(40, 216, (SIDE, SIDE, 3)).astype(np.uint8)
     frame = np.zeros((SIDE, SIDE), np.bool_)
@@ -77,17 +77,17 @@ def relation(name: str, **settings: Any) -> Any:
     return cls(cls.Settings(**{**info.defaults, **settings}))
 
 
-def crafted(made: Any, probe: SmallProbe, seeds: list[Any], severity: int = 3) -> list[FollowUp]:
-    """Return the follow-ups that a relation crafts of seeds at one severity."""
+def crafted(attack: Any, probe: SmallProbe, seeds: list[Any], severity: int = 3) -> list[FollowUp]:
+    """Return the follow-ups that an attack crafts of seeds at one severity."""
     cases = [
-        CraftCase(seed=seed, params=made.sample(seed, severity, np.random.default_rng(number)))
+        CraftCase(seed=seed, params=attack.sample(seed, severity, np.random.default_rng(number)))
         for number, seed in enumerate(seeds)
     ]
-    found = made.craft(cases, probe)
-    for one in found:
-        if isinstance(one, Exception):
-            raise one
-    return list(found)  # type: ignore[arg-type]
+    follow_ups = attack.craft(cases, probe)
+    for follow_up in follow_ups:
+        if isinstance(follow_up, Exception):
+            raise follow_up
+    return list(follow_ups)  # type: ignore[arg-type]
 
 
 def logits_of(probe: SmallProbe, images: list[Any]) -> Tensor:

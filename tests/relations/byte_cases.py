@@ -1,4 +1,4 @@
-"""Every kind of picture that medtest makes, and the SHA-256 of each: what must not depend on the processor.
+"""Every kind of picture that medtest makes, with its SHA-256: none may depend on the processor.
 
 ``python byte_cases.py [KIND ...]`` prints, as one line of JSON, what NumPy and OpenCV see of the processor and a digest
 of every case, so that processes that see different processors can be compared.
@@ -48,32 +48,32 @@ SERIES = (
 )
 
 
-def digest_of(made: Any) -> str:
+def digest_of(value: Any) -> str:
     """Return the SHA-256 of arrays, JSON values, and dataclasses of them."""
-    found = hashlib.sha256()
-    _add(found, made)
-    return found.hexdigest()
+    digest = hashlib.sha256()
+    _add(digest, value)
+    return digest.hexdigest()
 
 
-def _add(found: Any, made: Any) -> None:
-    if isinstance(made, np.ndarray):
-        found.update(f"{made.dtype}{made.shape}".encode())
-        found.update(np.ascontiguousarray(made).tobytes())
-    elif isinstance(made, Peers):  # loads other cases, which are cases of their own here
-        _add(found, made.refs)
-    elif is_dataclass(made):
-        for one in fields(made):
-            if not one.name.startswith("_"):
-                _add(found, getattr(made, one.name))
-    elif isinstance(made, dict):
-        for key in sorted(made, key=str):
-            found.update(str(key).encode())
-            _add(found, made[key])
-    elif isinstance(made, tuple | list):
-        for item in made:
-            _add(found, item)
+def _add(digest: Any, value: Any) -> None:
+    if isinstance(value, np.ndarray):
+        digest.update(f"{value.dtype}{value.shape}".encode())
+        digest.update(np.ascontiguousarray(value).tobytes())
+    elif isinstance(value, Peers):  # loads other cases, which are cases of their own here
+        _add(digest, value.refs)
+    elif is_dataclass(value):
+        for field in fields(value):
+            if not field.name.startswith("_"):
+                _add(digest, getattr(value, field.name))
+    elif isinstance(value, dict):
+        for key in sorted(value, key=str):
+            digest.update(str(key).encode())
+            _add(digest, value[key])
+    elif isinstance(value, tuple | list):
+        for item in value:
+            _add(digest, item)
     else:
-        found.update(repr(made).encode())
+        digest.update(repr(value).encode())
 
 
 def colons() -> Cases:
@@ -108,23 +108,23 @@ def films() -> Cases:
 
 def abdomens() -> Cases:
     """CT volumes: the cohort's shapes, then voxels."""
-    made = AbdomenSettings(count=3, repeats=2, shape=[36, 52, 72], spacing=[6.0, 5.0, 5.0])
-    source = Abdomens(dataset="livers", settings=made, root=None, suite_seed=7)
+    settings = AbdomenSettings(count=3, repeats=2, shape=[36, 52, 72], spacing=[6.0, 5.0, 5.0])
+    source = Abdomens(dataset="livers", settings=settings, root=None, suite_seed=7)
     for ref in source.refs():
         yield ref.seed_id, source.load(ref)
     yield "stream", abdomen_rng(1, "livers", 2).standard_normal(5)
 
 
 def prepared() -> Iterator[tuple[str, PreparedSeed]]:
-    """Seeds of many looks as relations get them: drawn by hand, phantoms and photographs, whole and cropped."""
+    """Seeds of many kinds as relations get them: drawn by hand, phantoms and photographs, whole and cropped."""
     for number, (height, width) in enumerate([(96, 128), (288, 320), (211, 305)]):
         yield f"hand-{number}", synthetic_seed(number, height=height, width=width)
     yield "hand-bare", synthetic_seed(1, height=200, width=200, labelled=False, framed=False)
     wide = smooth_picture(150, 190)
     yield "wide", seed_of(wide[7:135, 6:134], wide)
     for index in range(3):
-        made = make_colon(colon_rng(20240, "phantoms", index), size=(288, 384))
-        yield f"colon-{index}", _prepared(f"colon-{index}", made.image, made.mask, size=256)
+        phantom = make_colon(colon_rng(20240, "phantoms", index), size=(288, 384))
+        yield f"colon-{index}", _prepared(f"colon-{index}", phantom.image, phantom.mask, size=256)
     made_capsule = capsule.make(1, 20240)
     yield "capsule", _prepared("capsule", made_capsule.image, made_capsule.mask, size=224, resize=256)
     for name in ("astronaut", "retina", "coffee"):
@@ -136,7 +136,7 @@ def _prepared(seed_id: str, image: Any, mask: Any, **sizes: Any) -> PreparedSeed
 
 
 def preparation() -> Cases:
-    """Everything that preparation makes, factors too, and pictures that come with scikit-image."""
+    """All results of preparation, factors too, and pictures that come with scikit-image."""
     for name, seed in prepared():
         yield name, seed
         for kind in ("mask", "label"):
@@ -159,11 +159,11 @@ def relations() -> Cases:
     seeds = list(prepared())
     for name, info in sorted(parts("relations").items()):
         crafted = issubclass(info.load(), CraftedRelation)  # gradients differ by processor: their pixels are kept
-        said = ".prompts." in info.target
-        if info.target.startswith("medtest.") and name not in ("measured", "perturb") and not crafted and not said:
+        is_prompt = ".prompts." in info.target
+        if info.target.startswith("medtest.") and name not in ("measured", "perturb") and not crafted and not is_prompt:
             for label, settings in _settings(name, info):
-                made = info.load()
-                relation = made(made.Settings(**{**info.defaults, **settings}))
+                relation_class = info.load()
+                relation = relation_class(relation_class.Settings(**{**info.defaults, **settings}))
                 for seed_id, seed in seeds:
                     yield from _follow_ups(f"{name}-{label}-{seed_id}", relation, seed)
 
@@ -189,13 +189,13 @@ def _follow_ups(name: str, relation: Any, seed: PreparedSeed) -> Cases:
                     severity=severity, repeat=repeat, frame=frame,
                 )  # fmt: skip
                 try:
-                    made = follow_up(relation, seed, address, SUITE_SEED)
+                    result = follow_up(relation, seed, address, SUITE_SEED)
                 except NotApplicable as reason:
                     yield f"{name}-{severity}-{repeat}-{frame}", str(reason)
                     continue
                 yield (
                     f"{name}-{severity}-{repeat}-{frame}",
-                    [made.image, made.params, made.scale, made.effect, made.facts],
+                    [result.image, result.params, result.scale, result.effect, result.facts],
                 )
 
 
@@ -203,9 +203,9 @@ def series() -> Cases:
     """Noise on images of every dtype and dimension."""
     for name, info in sorted(parts("relations").items()):
         if ".noise." in info.target:
-            made = info.load()
+            relation_class = info.load()
             for units in ("own", "of_255"):
-                relation = made(made.Settings(**{**info.defaults, "units": units}))
+                relation = relation_class(relation_class.Settings(**{**info.defaults, "units": units}))
                 for number, (spec, shape) in enumerate(SERIES):
                     yield from _follow_ups(f"{name}-{units}-{number}", relation, _series_seed(spec, shape))
 
@@ -230,13 +230,13 @@ KINDS: dict[str, Callable[[], Cases]] = {
 
 def digests(kinds: list[str]) -> dict[str, str]:
     """Return the digest of every case of these kinds, by its name."""
-    return {f"{kind}/{name}": digest_of(made) for kind in kinds for name, made in KINDS[kind]()}
+    return {f"{kind}/{name}": digest_of(case) for kind in kinds for name, case in KINDS[kind]()}
 
 
 if __name__ == "__main__":
-    found = {
+    output = {
         "numpy": np.show_config(mode="dicts")["SIMD Extensions"].get("found", []),  # type: ignore[call-overload, index]
         "opencv": cv2.getCPUFeaturesLine(),
         "digests": digests(sys.argv[1:] or list(KINDS)),
     }
-    print(json.dumps(found))
+    print(json.dumps(output))

@@ -1,1 +1,1 @@
-"""Its folder is searched for modules: what tests of every kind of relations share is theirs too."""
+"""This file puts the folder on the import path: tests of all kinds of relations share its modules."""

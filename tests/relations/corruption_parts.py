@@ -22,8 +22,8 @@ VARIANTS = ("paper", "released", "imagenet_p")
 def built(name: str, **settings: Any) -> Corruption:
     """Return a perturbation by its bare name, with the settings of its YAML file and others."""
     info = parts("relations")[PREFIX + name]
-    made = info.load()
-    relation: Corruption = made(made.Settings(**{**info.defaults, **settings}))
+    relation_class = info.load()
+    relation: Corruption = relation_class(relation_class.Settings(**{**info.defaults, **settings}))
     return relation
 
 
@@ -48,7 +48,7 @@ def seed_of(image: NDArray[np.uint8], wide: NDArray[np.uint8] | None = None) -> 
 
 
 def smooth_picture(height: int, width: int, random: int = 0) -> NDArray[np.uint8]:
-    """Return a picture of slow waves, so that sub-pixel errors are told from rounding."""
+    """Return a picture of slow waves, so that sub-pixel errors differ from rounding."""
     rng = np.random.default_rng(random)
     rows, columns = np.mgrid[0:height, 0:width]
     planes = []

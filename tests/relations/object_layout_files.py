@@ -1,4 +1,4 @@
-"""Folders of images and masks in the layouts that ``medtest objects build`` reads, made by the tests."""
+"""Folders of images and masks in the layouts that ``medtest objects build`` reads."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FRAME = 20
 
 
 def scene(number: int = 0) -> Rgb:
-    """A reddish field with a black frame of 20 pixels all around, uint8 240×320×3 RGB."""
+    """Return a reddish field with a black frame of 20 pixels all around, uint8 240×320×3 RGB."""
     rng = np.random.default_rng(number)
     picture = np.full((*SIDE, 3), (170, 96, 80), np.float64)
     picture += cv2.resize(rng.normal(0, 12, (12, 16)), SIDE[::-1], interpolation=cv2.INTER_CUBIC)[..., None]
@@ -33,14 +33,14 @@ def paint(picture: Rgb, shape: Grey, colour: tuple[int, int, int]) -> Rgb:
 
 
 def shaft() -> Grey:
-    """A bar from the middle (tip at about (150, 130)) to the right border of the field, 24 pixels wide."""
+    """Return a bar from the middle (tip at about (150, 130)) to the right border of the field, 24 pixels wide."""
     mask = np.zeros(SIDE, np.uint8)
     cv2.rectangle(mask, (150, 118), (SIDE[1] - FRAME - 1, 141), 255, cv2.FILLED)
     return mask
 
 
 def corner() -> Grey:
-    """A square in the lower right corner of the field."""
+    """Return a square in the lower right corner of the field."""
     mask = np.zeros(SIDE, np.uint8)
     mask[170 : SIDE[0] - FRAME, 240 : SIDE[1] - FRAME] = 255
     return mask
@@ -59,7 +59,7 @@ def save(path: Path, picture: NDArray[np.uint8]) -> Path:
 
 
 def save_pages(path: Path, pages: list[Grey]) -> Path:
-    """Write a TIFF of several pages, as EAD2020's masks are."""
+    """Write a TIFF of several pages, like the masks of EAD2020."""
     path.parent.mkdir(parents=True, exist_ok=True)
     first, *rest = [Image.fromarray(page) for page in pages]
     first.save(path, save_all=True, append_images=rest)
@@ -67,7 +67,7 @@ def save_pages(path: Path, pages: list[Grey]) -> Path:
 
 
 def kvasir_instrument(root: Path) -> Path:
-    """Two images with instruments (the second one in the corner), one without mask."""
+    """Write two images with instruments (the second one in the corner), and one without mask."""
     for name, shape in (("a1", shaft()), ("b2", corner())):
         save(root / "images" / f"{name}.jpg", paint(scene(), shape, (225, 225, 232)))
         save(root / "masks" / f"{name}.png", shape)
@@ -76,7 +76,7 @@ def kvasir_instrument(root: Path) -> Path:
 
 
 def ead2020(root: Path) -> Path:
-    """Instrument in a five-page mask, blood in a mask of its own, blood by a box, and nothing on the last."""
+    """Write an instrument in a five-page mask, blood in a separate mask, blood in a box, and an empty last image."""
     empty = np.zeros(SIDE, np.uint8)
     save(root / "originalImages" / "i1.png", paint(scene(), shaft(), (225, 225, 232)))
     save_pages(root / "semantic_masks" / "i1_mask.tif", [shaft(), blob(60, 60, 8), empty, empty, empty])

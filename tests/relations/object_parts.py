@@ -25,19 +25,19 @@ def relation(name: str, **changed: Any) -> Any:
 
 
 def pasting(name: str) -> Any:
-    """The relation that pastes cut-outs: levels of cut-outs for instruments, else published mode."""
+    """Return the relation that pastes cut-outs: with levels of cut-outs for instruments, else in published mode."""
     return cutouts() if name == "instrument" else relation(name, mode="published")
 
 
 def cutouts(**changed: Any) -> Any:
-    """Instruments of the library, at areas of five severities."""
+    """Return instruments of the library, at areas of five severities."""
     areas = {1: {"area": 1.0}, 2: {"area": 2.0}, 3: {"area": 3.5}, 4: {"area": 5.5}, 5: {"area": 8.0}}
     return relation("instrument", kind="cutout", levels=areas, **changed)
 
 
-def draws(made_by: Any) -> list[tuple[int, int]]:
-    """Severities and repeats of at least five cases."""
-    severities = made_by.severities()
+def draws(paster: Any) -> list[tuple[int, int]]:
+    """Return severities and repeats of at least five cases."""
+    severities = paster.severities()
     return [(severity, repeat) for severity in severities for repeat in range(-(-5 // len(severities)))]
 
 
@@ -46,16 +46,16 @@ def seed_of(number: int, labelled: bool = True) -> PreparedSeed:
     return synthetic_seed(number, height=288, width=320, labelled=labelled)
 
 
-def follow(made_by: Any, seed: PreparedSeed, severity: int, repeat: int = 0) -> FollowUp:
+def follow(paster: Any, seed: PreparedSeed, severity: int, repeat: int = 0) -> FollowUp:
     address = Address(
-        dataset="synthetic", seed_id=seed.ref.seed_id, relation=made_by.kind, severity=severity, repeat=repeat
+        dataset="synthetic", seed_id=seed.ref.seed_id, relation=paster.kind, severity=severity, repeat=repeat
     )
-    made: FollowUp = made_by.follow_up(seed, severity, address.generator(SUITE_SEED))
-    return made
+    result: FollowUp = paster.follow_up(seed, severity, address.generator(SUITE_SEED))
+    return result
 
 
 def flat_seed(level: int = 110, *, dark_half: bool = False, lesion: bool = True, side: int = 256) -> PreparedSeed:
-    """An even field without a frame; the grey mask is at its mean value, 0 in the left half when asked."""
+    """Return an even field without a frame; the grey mask has its mean value, and 0 in a dark left half."""
     image = np.empty((side, side, 3), np.uint8)
     image[:] = (level + 50, level - 20, level - 40)
     mask = np.zeros((side, side), bool)
@@ -74,16 +74,16 @@ def flat_seed(level: int = 110, *, dark_half: bool = False, lesion: bool = True,
     )
 
 
-def solid_of(made_by: Any, seed: PreparedSeed, made: FollowUp) -> np.ndarray:  # type: ignore[type-arg]
-    """The objects' pixels, drawn from the parameters without the relation's blending."""
+def solid_of(paster: Any, seed: PreparedSeed, result: FollowUp) -> np.ndarray:  # type: ignore[type-arg]
+    """Return a mask of the objects, drawn from the parameters without the relation's blending."""
     solid = np.zeros(seed.frame.shape, bool)
-    for item in made.params["objects"]:  # type: ignore[union-attr]
-        info = made_by.library.info(made_by.kind, item["name"])  # type: ignore[index, call-overload]
+    for item in result.params["objects"]:  # type: ignore[union-attr]
+        info = paster.library.info(paster.kind, item["name"])  # type: ignore[index, call-overload]
         variant = Variant(info=info, angle=item["angle"], step=item["size"], flip=item["flip"])  # type: ignore[index, call-overload, arg-type]
-        piece = cutout(made_by.library, variant, round(made_by.settings.edge_blur * seed.height, 2))
+        piece = cutout(paster.library, variant, round(paster.settings.edge_blur * seed.height, 2))
         top, left = item["y"] + piece.offset[1], item["x"] + piece.offset[0]  # type: ignore[index, call-overload, operator]
         for row, column in np.argwhere(piece.alpha[..., 0] >= SOLID):
             if 0 <= top + row < seed.height and 0 <= left + column < seed.width:
                 solid[top + row, left + column] = True
-    margin = round(made_by.settings.margin * seed.height)
+    margin = round(paster.settings.margin * seed.height)
     return solid & ~seed.frame & ~keep_out(seed, margin=margin)

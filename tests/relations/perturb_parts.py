@@ -1,4 +1,4 @@
-"""Arguments with which tests and the table of docs/other-libraries.md try classes that need some, or do nothing."""
+"""Arguments for classes that need some or do nothing without, in tests and the table of docs/other-libraries.md."""
 
 from __future__ import annotations
 

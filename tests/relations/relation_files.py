@@ -1,4 +1,4 @@
-"""What every YAML file of a relation is held to."""
+"""Check of the YAML file of every relation."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from medtest.core.plugins import parts
 
 
 def assert_every_key_is_documented(name: str) -> None:
-    """See that a comment stands above every key, or above several that belong together."""
+    """Check that a comment is above every key, or above several that belong together."""
     file = parts("relations")[name].file
     assert file is not None
     lines = file.read_text(encoding="utf-8").splitlines()

@@ -1,4 +1,4 @@
-"""Attacks as relations: budgets in whole levels, losses against independent code, reach, targets, what is told."""
+"""Attacks as relations: budgets in whole levels, losses against independent code, reach, targets, notes."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def attack(name: str, **more: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-def test_what_is_saved_lies_within_epsilon_and_reach(name: str) -> None:
+def test_saved_images_are_within_epsilon_and_reach(name: str) -> None:
     probe = SmallProbe(ONE)
     seeds = [seed_of(ONE, number=n, probe=probe) for n in range(3)]
     for severity in (1, 4):
-        made = attack(name)
-        for seed, follow in zip(seeds, crafted(made, probe, seeds, severity), strict=True):
+        method = attack(name)
+        for seed, follow in zip(seeds, crafted(method, probe, seeds, severity), strict=True):
             away = follow.image.astype(int) - seed.image.astype(int)
-            assert np.abs(away).max() <= follow.scale == made.settings.levels[severity].epsilon
+            assert np.abs(away).max() <= follow.scale == method.settings.levels[severity].epsilon
             assert (away[seed.frame] == 0).all()
             assert follow.crafting is not None and follow.crafting.reference == "truth"
             assert follow.crafting.queries and follow.crafting.queries > 1
@@ -52,11 +52,11 @@ def test_what_is_saved_lies_within_epsilon_and_reach(name: str) -> None:
 def test_attacks_find_what_noise_does_not(name: str) -> None:
     probe = SmallProbe(ONE)
     seeds = [seed_of(ONE, number=n, probe=probe) for n in range(6)]
-    found = crafted(attack(name), probe, seeds, 5)
+    follow_ups = crafted(attack(name), probe, seeds, 5)
     noise = relation("uniform_noise")
     shown = [noise.apply(s, noise.sample(s, 5, np.random.default_rng(1))).image for s in seeds]
     truth = torch.tensor([ONE.names.index(seed.labels[0]) for seed in seeds])
-    attacked = functional.cross_entropy(logits_of(probe, [one.image for one in found]), truth)
+    attacked = functional.cross_entropy(logits_of(probe, [follow_up.image for follow_up in follow_ups]), truth)
     assert attacked > functional.cross_entropy(logits_of(probe, shown), truth) + 0.05
 
 
@@ -87,12 +87,12 @@ def test_losses_are_those_of_torch_and_of_the_definition() -> None:
     torch.manual_seed(0)
     logits = torch.randn(4, 3)
     truth = torch.tensor([0, 2, 1, 1])
-    one = OneLabel(truth=truth, targeted=False, references=("truth",) * 4, classes=ONE)
+    single = OneLabel(truth=truth, targeted=False, references=("truth",) * 4, classes=ONE)
     expected = [-logits[i].log_softmax(0)[t] for i, t in enumerate(truth)]
-    assert torch.allclose(one.losses("cross_entropy", logits), torch.stack(expected))
+    assert torch.allclose(single.losses("cross_entropy", logits), torch.stack(expected))
     margins = [max(logits[i][j] for j in range(3) if j != t) - logits[i][t] for i, t in enumerate(truth)]
-    assert torch.allclose(one.losses("margin", logits), torch.stack(margins))
-    assert one.reached(logits).tolist() == [float(m > 0) for m in margins]
+    assert torch.allclose(single.losses("margin", logits), torch.stack(margins))
+    assert single.reached(logits).tolist() == [float(m > 0) for m in margins]
     bce = functional.binary_cross_entropy_with_logits
     findings, scores = (torch.rand(4, 4) > 0.5).float(), torch.randn(4, 4)
     several = SeveralLabels(truth=findings, targeted=False, references=("truth",) * 4, classes=SEVERAL)
@@ -111,12 +111,12 @@ def test_losses_are_those_of_torch_and_of_the_definition() -> None:
     assert torch.allclose(lesion.losses("cross_entropy", maps), pixels)
 
 
-def test_pgd_on_several_labels_and_masks_is_independent_code_s() -> None:
+def test_pgd_on_several_labels_and_masks_equals_independent_code() -> None:
     for classes in (SEVERAL, None):
         probe = SmallProbe(classes)
         seed = seed_of(classes, number=3, labels=("mass", "hernia") if classes else "own", probe=probe)
         levels = {3: {"epsilon": 6, "steps": 5, "step": 2}}
-        made = relation(
+        pgd = relation(
             "pgd",
             random_start=False,
             severities=[3],
@@ -126,7 +126,7 @@ def test_pgd_on_several_labels_and_masks_is_independent_code_s() -> None:
                 4: {"epsilon": 8, "steps": 1, "step": 1},
             },
         )
-        (follow,) = crafted(made, probe, [seed], 3)
+        (follow,) = crafted(pgd, probe, [seed], 3)
         source = pixels_of(seed.image)
         truth = torch.tensor([[1.0, 0.0, 1.0, 0.0]]) if classes else torch.from_numpy(seed.mask)[None].float()
         now = source.clone()
@@ -135,18 +135,18 @@ def test_pgd_on_several_labels_and_masks_is_independent_code_s() -> None:
             functional.binary_cross_entropy_with_logits(probe.logits(now), truth).backward()
             moved = now + 2 / 255 * now.grad.sign() * torch.from_numpy(~seed.frame)
             now = torch.max(torch.min(moved, source + 6 / 255), source - 6 / 255).clamp(0, 1)
-        theirs = (now[0].detach() * 255).round().byte().permute(1, 2, 0).numpy()
-        assert np.array_equal(follow.image, theirs)
+        expected = (now[0].detach() * 255).round().byte().permute(1, 2, 0).numpy()
+        assert np.array_equal(follow.image, expected)
 
 
 def test_an_unlabelled_seed_is_attacked_away_from_the_answer() -> None:
     probe = SmallProbe(ONE)
     labelled = seed_of(ONE, number=1, probe=probe)
     plain = seed_of(ONE, number=1, labels=None)
-    (one,), (other,) = (crafted(relation("pgd"), probe, [seed], 2) for seed in (labelled, plain))
-    assert np.array_equal(one.image, other.image)
-    assert one.crafting and other.crafting
-    assert (one.crafting.reference, other.crafting.reference) == ("truth", "answer")
+    (from_truth,), (from_answer,) = (crafted(relation("pgd"), probe, [seed], 2) for seed in (labelled, plain))
+    assert np.array_equal(from_truth.image, from_answer.image)
+    assert from_truth.crafting and from_answer.crafting
+    assert (from_truth.crafting.reference, from_answer.crafting.reference) == ("truth", "answer")
 
 
 def test_a_target_is_led_towards() -> None:
@@ -181,9 +181,9 @@ def test_it_changes_where_it_may(where: str, inside: bool) -> None:
 def test_the_smallest_epsilon_is_the_one_at_which_the_answer_flips() -> None:
     probe = SmallProbe(ONE)
     seeds = [seed_of(ONE, number=n, probe=probe) for n in range(4)]
-    made = relation("fgsm", minimal=True)
-    found = crafted(made, probe, seeds, 5)
-    for seed, follow in zip(seeds, found, strict=True):
+    fgsm = relation("fgsm", minimal=True)
+    follow_ups = crafted(fgsm, probe, seeds, 5)
+    for seed, follow in zip(seeds, follow_ups, strict=True):
         smallest = None
         for epsilon in range(1, 17):
             case = CraftCase(seed=seed, params={**follow.params, "epsilon": float(epsilon)})
@@ -201,17 +201,17 @@ def test_the_step_shrinks_with_epsilon_and_stays_a_quarter_of_it(
     monkeypatch: pytest.MonkeyPatch, step: int, share: float
 ) -> None:
     levels = {1: {"epsilon": 60, "steps": 4, "step": step}}
-    made = relation("pgd", minimal=True, severities=[1], levels=levels)
+    pgd = relation("pgd", minimal=True, severities=[1], levels=levels)
     steps: dict[float, float] = {}
-    search = type(made).search
+    search = type(pgd).search
 
     def recorded(self: Any, batch: Any, probe: Any) -> Any:
         steps.update({case.params["epsilon"]: case.params["step"] for case in batch.cases})
         return search(self, batch, probe)
 
-    monkeypatch.setattr(type(made), "search", recorded)
+    monkeypatch.setattr(type(pgd), "search", recorded)
     probe = SmallProbe(ONE)
-    crafted(made, probe, [seed_of(ONE, probe=probe)], 1)
+    crafted(pgd, probe, [seed_of(ONE, probe=probe)], 1)
     assert len(steps) > 2
     assert steps == {epsilon: pytest.approx(share * epsilon) for epsilon in steps}
 
@@ -220,15 +220,15 @@ def test_nothing_is_random_but_the_case_s_own_noise() -> None:
     probe = SmallProbe(ONE)
     seeds = [seed_of(ONE, number=n, probe=probe) for n in range(2)]
     for name in ATTACKS:
-        made = attack(name)
-        first = crafted(made, probe, seeds, 2)
+        method = attack(name)
+        first = crafted(method, probe, seeds, 2)
         torch.manual_seed(99)
         np.random.seed(5)  # noqa: NPY002
-        second = crafted(made, probe, seeds, 2)
+        second = crafted(method, probe, seeds, 2)
         assert all(np.array_equal(a.image, b.image) for a, b in zip(first, second, strict=True)), name
 
 
-def test_zero_gradients_are_told_of_a_network_that_shatters_them() -> None:
+def test_zero_gradients_of_a_shattering_network_are_reported() -> None:
     class Rounded(torch.autograd.Function):
         @staticmethod
         def forward(ctx: Any, x: Any) -> Any:
@@ -253,8 +253,8 @@ def test_zero_gradients_are_told_of_a_network_that_shatters_them() -> None:
 def test_the_released_variant_has_the_smaller_budget_of_normalised_values() -> None:
     probe = SmallProbe(ONE)
     seed = seed_of(ONE, probe=probe)
-    made = relation("pgd", variant="released", std=[0.25, 0.5, 0.125], mean=[0.5, 0.5, 0.5])
-    (follow,) = crafted(made, probe, [seed], 5)
+    pgd = relation("pgd", variant="released", std=[0.25, 0.5, 0.125], mean=[0.5, 0.5, 0.5])
+    (follow,) = crafted(pgd, probe, [seed], 5)
     away = np.abs(follow.image.astype(int) - seed.image)[~seed.frame]
     assert away[:, 0].max() == 3 and away[:, 1].max() == 5 and away[:, 2].max() == 1  # 10 levels times std, rounded
 
@@ -266,7 +266,7 @@ def test_scores_are_enough_for_square_and_for_some_of_foolbox() -> None:
     assert relation("foolbox_attack").needs is Need.GRADIENTS
 
 
-def test_a_name_that_foolbox_has_not_is_one_mistake() -> None:
+def test_an_unknown_foolbox_attack_is_one_mistake() -> None:
     pytest.importorskip("foolbox")
     (mistake,) = relation("foolbox_attack", attack="LinfDeepFoolAttak").missing_on("", "net")
     assert mistake.nearest == "LinfDeepFoolAttack" and "L2DeepFoolAttack" in mistake.allowed
@@ -300,9 +300,9 @@ def test_of_several_labels_the_smallest_epsilon_is_where_any_decision_turns() ->
     seeds = [seed_of(SEVERAL, number=n, probe=probe) for n in range(3)]
     truthless = [seed_of(SEVERAL, number=n, labels=("mass", "nodule", "hernia", "oedema")) for n in range(3)]
     for given_seeds in (seeds, truthless):
-        found = crafted(relation("fgsm", minimal=True), probe, given_seeds, 5)
-        asked = crafted(relation("fgsm"), probe, given_seeds, 5)
-        for seed, follow, once in zip(given_seeds, found, asked, strict=True):
+        minimal = crafted(relation("fgsm", minimal=True), probe, given_seeds, 5)
+        full = crafted(relation("fgsm"), probe, given_seeds, 5)
+        for seed, follow, once in zip(given_seeds, minimal, full, strict=True):
             before = logits_of(probe, [seed.image]) > 0
             turned = None
             for epsilon in range(1, 17):
@@ -314,7 +314,7 @@ def test_of_several_labels_the_smallest_epsilon_is_where_any_decision_turns() ->
             assert follow.crafting is not None and once.crafting is not None
             assert follow.crafting.smallest_epsilon == turned
             assert np.array_equal(follow.image, once.image)
-            assert (follow.crafting.queries or 0) > (once.crafting.queries or 0)  # the bisection asks too
+            assert (follow.crafting.queries or 0) > (once.crafting.queries or 0)  # the bisection needs queries too
 
 
 def test_parameters_tell_how_far_an_attack_searches() -> None:
@@ -329,7 +329,7 @@ def test_parameters_tell_how_far_an_attack_searches() -> None:
 
 @pytest.mark.parametrize("name", ATTACKS)
 @pytest.mark.parametrize("classes", [ONE, SEVERAL, None], ids=["one", "several", "mask"])
-def test_what_packages_test_crafted_relations_with_holds_for_ours(name: str, classes: Any) -> None:
+def test_bundled_attacks_pass_the_public_check(name: str, classes: Any) -> None:
     if name == "foolbox_attack" and classes is not ONE:
         pytest.skip("foolbox knows one label alone")
     probe = SmallProbe(classes)
@@ -338,12 +338,12 @@ def test_what_packages_test_crafted_relations_with_holds_for_ours(name: str, cla
     if name == "pgd":
         levels = {level: {"epsilon": level, "steps": 2, "step": 1} for level in range(1, 6)}
     small = {"square": {"tries": 6}, "strongest": {"steps": 2, "tries": 3}}.get(name, {})
-    found = check_relation(relation(name, severities=[1, 4], levels=levels, **small), seed, probe=probe)
-    assert len(found) == 4
-    assert any(not np.array_equal(one.image, seed.image) for one in found)
+    follow_ups = check_relation(relation(name, severities=[1, 4], levels=levels, **small), seed, probe=probe)
+    assert len(follow_ups) == 4
+    assert any(not np.array_equal(follow_up.image, seed.image) for follow_up in follow_ups)
 
 
-def test_a_stranger_s_broken_promise_is_named() -> None:
+def test_broken_promises_of_other_attacks_are_named() -> None:
     probe = SmallProbe(ONE)
     seed = seed_of(ONE, probe=probe)
     with pytest.raises(AssertionError, match="give a probe"):
@@ -353,15 +353,15 @@ def test_a_stranger_s_broken_promise_is_named() -> None:
     with pytest.raises(AssertionError, match="needs gradients, the probe gives scores"):
         check_relation(relation("fgsm"), seed, probe=scores)
 
-    made = relation("fgsm", severities=[1])
-    craft = made.craft
+    fgsm = relation("fgsm", severities=[1])
+    craft = fgsm.craft
 
-    def careless(cases: Any, asked: Any) -> Any:
-        return [replace(one, crafting=None) for one in craft(cases, asked)]
+    def careless(cases: Any, any_probe: Any) -> Any:
+        return [replace(follow_up, crafting=None) for follow_up in craft(cases, any_probe)]
 
-    made.craft = careless
+    fgsm.craft = careless
     with pytest.raises(AssertionError, match="crafting does not say how"):
-        check_relation(made, seed, probe=probe)
+        check_relation(fgsm, seed, probe=probe)
 
 
 @pytest.mark.slow
@@ -373,13 +373,13 @@ def test_square_succeeds_as_often_as_torchattacks_s(epsilon: int) -> None:
     probe = SmallProbe(ONE, lambda x: torch.einsum("bchw,kchw->bk", torch.tanh(2 * (x - 0.5) * (x > 0)), weight))
     seeds = [seed_of(ONE, number=n, probe=probe) for n in range(32)]
     truth = torch.tensor([ONE.names.index(seed.labels[0]) for seed in seeds])
-    made = relation("square", severities=[1], levels={1: {"epsilon": epsilon}}, tries=100, where="everywhere")
-    ours = logits_of(probe, [one.image for one in crafted(made, probe, seeds, 1)]).argmax(1) != truth
+    square = relation("square", severities=[1], levels={1: {"epsilon": epsilon}}, tries=100, where="everywhere")
+    own_wrong = logits_of(probe, [follow_up.image for follow_up in crafted(square, probe, seeds, 1)]).argmax(1) != truth
 
     class Module(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.device_of = torch.nn.Parameter(torch.zeros(1))  # it looks where parameters lie
+            self.device_of = torch.nn.Parameter(torch.zeros(1))  # torchattacks reads the device of parameters
 
         def forward(self, pixels: Any) -> Any:
             return probe.logits(pixels)
@@ -389,6 +389,6 @@ def test_square_succeeds_as_often_as_torchattacks_s(epsilon: int) -> None:
         Module().eval(), norm="Linf", eps=epsilon / 255, n_queries=100, p_init=0.8, loss="margin", seed=1
     )
     with torch.no_grad():
-        theirs = probe.logits(attack(images, truth)).argmax(1) != truth
-    assert 10 < int(theirs.sum()) < 32
-    assert abs(int(ours.sum()) - int(theirs.sum())) <= 6
+        their_wrong = probe.logits(attack(images, truth)).argmax(1) != truth
+    assert 10 < int(their_wrong.sum()) < 32
+    assert abs(int(own_wrong.sum()) - int(their_wrong.sum())) <= 6

@@ -1,4 +1,4 @@
-"""Matter as a camera records it: sharp brightness, coarse colour, nothing beside it."""
+"""Matter as a camera records it: sharp brightness, coarse colour, no change around it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PLACE = (slice(0, 2 * CELLS), slice(0, 2 * CELLS))
 
 
 def exposed(light: Image, through: int, matter: Image, barred: Image) -> tuple[Image, Image]:
-    """A brown picture, and the same with matter and without noise."""
+    """Return a brown picture, and the same picture with matter and without noise."""
     image = np.full((2 * CELLS, 2 * CELLS, 3), (150, 90, 60), np.uint8)
     plain = np.ones((2 * CELLS, 2 * CELLS), np.float32)
     backdrop = Backdrop(

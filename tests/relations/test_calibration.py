@@ -1,4 +1,4 @@
-"""Calibrated relations meet their targets of similarity, with fixed draws, or say why not."""
+"""Calibrated relations meet their targets of similarity, with fixed draws, or give the reason why not."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def address_of(seed: PreparedSeed, severity: int) -> Address:
     return Address(dataset="d", seed_id=seed.ref.seed_id, relation="r", severity=severity)
 
 
-def made(relation: Relation, seed: PreparedSeed, severity: int) -> FollowUp:
+def make_follow_up(relation: Relation, seed: PreparedSeed, severity: int) -> FollowUp:
     return relation.follow_up(seed, severity, relation.generator(address_of(seed, severity), SUITE_SEED))
 
 
 def similarity(seed: PreparedSeed, follow_up: FollowUp) -> float:
-    """Mean of scikit-image's map over the field, without the window's margin."""
+    """Return the mean of scikit-image's map over the field, without the window's margin."""
     options = {"gaussian_weights": True, "sigma": 1.5, "use_sample_covariance": False, "data_range": 255}
     first, second = seed.image.astype(float), follow_up.image.astype(float)
     _, values = structural_similarity(first, second, channel_axis=-1, full=True, **options)
@@ -73,7 +73,7 @@ def test_targets_are_met_within_a_hundredth(name: str, parameter: str, settings:
     solved = []
     for severity, target in enumerate(TARGETS, start=1):
         try:
-            follow_up = made(relation, seed, severity)
+            follow_up = make_follow_up(relation, seed, severity)
         except TargetUnreachable:
             continue
         solved.append(severity)
@@ -90,11 +90,11 @@ def test_targets_are_met_within_a_hundredth(name: str, parameter: str, settings:
 def test_all_targets_share_their_draws_and_do_not_depend_on_one_another() -> None:
     relation, fresh = calibrated("gaussian_noise"), calibrated("gaussian_noise")
     seed = synthetic_seed(1)
-    follow_ups = [made(relation, seed, severity) for severity in (1, 2, 3)]
+    follow_ups = [make_follow_up(relation, seed, severity) for severity in (1, 2, 3)]
     assert len({follow_up.params["noise_seed"] for follow_up in follow_ups}) == 1
     sigmas = [float(str(follow_up.params["sigma"])) for follow_up in follow_ups]
     assert all(mild < strong for mild, strong in pairwise(sigmas))
-    alone = made(fresh, synthetic_seed(1), 3)
+    alone = make_follow_up(fresh, synthetic_seed(1), 3)
     assert alone.params == follow_ups[2].params and alone.sha256 == follow_ups[2].sha256
 
 
@@ -103,7 +103,7 @@ def test_messages_do_not_depend_on_other_targets() -> None:
         relation, seed = calibrated("white_balance", [0.95, 0.9, 0.1]), synthetic_seed(2)
         for severity in severities:
             try:
-                made(relation, seed, severity)
+                make_follow_up(relation, seed, severity)
             except TargetUnreachable as reason:
                 last = reason
         code = not_made(address_of(seed, 3), last).reason.code
@@ -117,9 +117,9 @@ def test_messages_do_not_depend_on_other_targets() -> None:
 def test_the_strongest_setting_meets_a_target_that_it_nearly_reaches() -> None:
     seed = synthetic_seed(2)
     with pytest.raises(TargetUnreachable) as error:
-        made(calibrated("white_balance", [0.1]), seed, 1)
+        make_follow_up(calibrated("white_balance", [0.1]), seed, 1)
     *_, strongest = re.findall(r"([\d.]+) at cut", str(error.value))
-    follow_up = made(calibrated("white_balance", [round(float(strongest) - 0.004, 3)]), seed, 1)
+    follow_up = make_follow_up(calibrated("white_balance", [round(float(strongest) - 0.004, 3)]), seed, 1)
     solved = follow_up.params["calibrated"]
     assert isinstance(solved, dict) and solved["value"] == 0.7  # its bound
 
@@ -150,8 +150,8 @@ def test_a_similarity_that_rises_again_is_refused_with_the_curve() -> None:
     settings = Stripe.Settings(levels=levels, severities=[1], calibrate={"ssim": [0.8, 0.3]})
     relation, seed = Calibrated(Stripe(settings)), synthetic_seed(0)
     with pytest.raises(NotApplicable, match=r"does not fall steadily with width: .* at width 20, .* at width 29"):
-        made(relation, seed, 2)
-    assert made(relation, seed, 1).params["calibrated"]
+        make_follow_up(relation, seed, 2)
+    assert make_follow_up(relation, seed, 1).params["calibrated"]
 
 
 def test_positions_are_levels_and_what_lies_between_and_beyond() -> None:
@@ -171,7 +171,7 @@ def test_a_weakened_setting_does_not_count_as_met() -> None:
         seed = synthetic_seed(number, height=128, width=128)
         for severity in (1, 2):
             try:
-                follow_up = made(relation, seed, severity)
+                follow_up = make_follow_up(relation, seed, severity)
             except NotApplicable:
                 continue
             assert "scale_applied" not in follow_up.params
@@ -188,5 +188,5 @@ def test_volumes_of_floats_are_calibrated_slice_by_slice() -> None:
     volume = (smooth + rng.normal(0, 5, smooth.shape)).astype(np.float32)
     spec = ImageSpec(dtype="float32", low=-200, high=300, axes="zyx")
     seed = prepare(Seed(ref=SeedRef(dataset="d", seed_id="s"), image=volume, kind="image", spec=spec), size=None)
-    follow_up = made(calibrated("gaussian_noise", [0.8]), seed, 1)
+    follow_up = make_follow_up(calibrated("gaussian_noise", [0.8]), seed, 1)
     assert ssim(follow_up.image, volume, spec) == pytest.approx(0.8, abs=0.01)

@@ -1,4 +1,4 @@
-"""Controls remove what an answer rests on, and nothing else."""
+"""Controls remove the evidence for an answer, and nothing else."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def seed_of(task: str = "mask") -> PreparedSeed:
     return synthetic_seed(1, height=192, width=224, task=task)
 
 
-def made(name: str, seed: PreparedSeed, severity: int = 1, **settings: Any) -> Any:
+def make_follow_up(name: str, seed: PreparedSeed, severity: int = 1, **settings: Any) -> Any:
     return load_relation(name, **settings).follow_up(seed, severity, np.random.default_rng(5))
 
 
@@ -48,7 +48,7 @@ def test_controls_of_pictures_keep_the_contract(name: str, task: str) -> None:
 
 
 def test_the_control_of_prompts_keeps_the_contract() -> None:
-    empty, other = (made("prompt_emptied", synthetic_prompt(2), severity) for severity in (1, 2))
+    empty, other = (make_follow_up("prompt_emptied", synthetic_prompt(2), severity) for severity in (1, 2))
     check_relation(load_relation("prompt_emptied"), synthetic_prompt(2))
     assert not empty.prompt.pool.entities and empty.prompt.text == "A picture."
     assert other.prompt.text == other.effect.other.prompt.text != synthetic_prompt(2).prompt.text
@@ -61,11 +61,11 @@ def test_one_control_is_a_sham_and_the_others_remove_evidence() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kept", "role", "verdict"),
+    ("share", "role", "verdict"),
     [(0.5, EVIDENCE, "FAIL"), (0.49, EVIDENCE, "PASS"), (1.0, SHAM, "PASS"), (0.2, SHAM, "FAIL")],
 )
-def test_half_of_the_answer_is_the_border(kept: float, role: str, verdict: str) -> None:
-    assert control_verdict(kept, role) == verdict
+def test_half_of_the_answer_is_the_border(share: float, role: str, verdict: str) -> None:
+    assert control_verdict(share, role) == verdict
 
 
 # ------------------------------------------------------------------------------------------------------ image removed
@@ -73,7 +73,7 @@ def test_half_of_the_answer_is_the_border(kept: float, role: str, verdict: str) 
 
 def test_nothing_of_the_image_is_left_in_the_field_and_the_frame_stays() -> None:
     seed = seed_of()
-    grey, mean, noise, other = (made("image_removed", seed, severity) for severity in (1, 2, 3, 4))
+    grey, mean, noise, other = (make_follow_up("image_removed", seed, severity) for severity in (1, 2, 3, 4))
     assert (grey.image[~seed.frame] == 127).all()
     for follow in (grey, mean, noise):
         assert np.array_equal(follow.image[seed.frame], seed.image[seed.frame])
@@ -93,14 +93,14 @@ def test_another_image_is_of_another_patient() -> None:
     same = [replace(ref, cluster="one") for ref in seed.peers.refs]
     peers = type(seed.peers)(same, seed.peers.case)
     with pytest.raises(NotApplicable, match="another patient"):
-        made("image_removed", replace(seed, ref=same[0], peers=peers), 4)
+        make_follow_up("image_removed", replace(seed, ref=same[0], peers=peers), 4)
 
 
 def test_without_its_data_set_a_case_has_no_other() -> None:
     with pytest.raises(NotApplicable, match="another patient"):
-        made("image_removed", replace(seed_of(), peers=None), 4)
+        make_follow_up("image_removed", replace(seed_of(), peers=None), 4)
     with pytest.raises(NotApplicable, match="unknown"):
-        made("image_removed", replace(seed_of(), peers=None), 2)
+        make_follow_up("image_removed", replace(seed_of(), peers=None), 2)
 
 
 # ------------------------------------------------------------------------------------------------------------ lesions
@@ -126,7 +126,7 @@ def test_the_lesion_is_gone_and_everything_else_stays() -> None:
 
 
 def test_there_is_no_seam_where_tissue_was_erased() -> None:
-    """The step across the outline of what was erased is no larger than steps of the tissue around it."""
+    """The step across the outline of the erased region is no larger than steps of the tissue around it."""
     image, lesion = phantom()
     frame = image.max(axis=2) < 8
     gone = erase(image, lesion, frame, 0.25)
@@ -146,20 +146,20 @@ def test_a_lesion_of_more_than_a_fifth_of_the_field_is_not_erased() -> None:
     assert large.sum() > LARGEST * (~seed.frame).sum()
     for name in ("lesion_erased", "tissue_erased", "lesion_swapped"):
         with pytest.raises(NotApplicable, match=r"covers \d+ % of the field, more than 20 %"):
-            made(name, replace(seed, mask=large))
+            make_follow_up(name, replace(seed, mask=large))
     with pytest.raises(NotApplicable, match="no lesion"):
-        made("lesion_erased", replace(seed, mask=np.zeros_like(large)))
+        make_follow_up("lesion_erased", replace(seed, mask=np.zeros_like(large)))
     with pytest.raises(NotApplicable, match="no mask"):
-        made("lesion_erased", replace(seed, mask=None))
+        make_follow_up("lesion_erased", replace(seed, mask=None))
 
 
 def test_the_sham_erases_as_much_and_leaves_the_lesion() -> None:
     seed = seed_of()
     assert seed.mask is not None
-    sham = made("tissue_erased", seed)
+    sham = make_follow_up("tissue_erased", seed)
     assert np.array_equal(sham.image[seed.mask], seed.image[seed.mask])
     assert np.array_equal(moved_mask(seed.mask, sham.effect), seed.mask)
-    erased = made("lesion_erased", seed)
+    erased = make_follow_up("lesion_erased", seed)
     assert not np.array_equal(erased.image[seed.mask], seed.image[seed.mask])
     down, right = sham.params["shifts"][0]
     rows, columns = np.nonzero(seed.mask)
@@ -167,7 +167,7 @@ def test_the_sham_erases_as_much_and_leaves_the_lesion() -> None:
 
 
 def test_a_swapped_lesion_is_of_another_class_in_its_place_or_elsewhere() -> None:
-    masks, labels = made("lesion_swapped", seed_of()), made("lesion_swapped", seed_of("label"))
+    masks, labels = make_follow_up("lesion_swapped", seed_of()), make_follow_up("lesion_swapped", seed_of("label"))
     assert seed_of().mask is not None
     moved = np.abs(np.array(masks.params["shift"])).max()
     assert moved > 20
@@ -190,16 +190,16 @@ def test_a_swapped_lesion_is_of_another_class_in_its_place_or_elsewhere() -> Non
     ],
 )
 def test_a_false_premise_takes_the_place_of_what_a_question_presumes(question: str, changed: str | None) -> None:
-    asked = asks_about("hip prosthesis", (Ask(item="q", text=question, kind="count"),))
-    assert (asked["q"].text if asked else None) == changed
+    premises = asks_about("hip prosthesis", (Ask(item="q", text=question, kind="count"),))
+    assert (premises["q"].text if premises else None) == changed
 
 
 def test_a_false_premise_changes_no_pixel_and_is_drawn_from_the_settings() -> None:
     seed = replace(seed_of("answer"), asks=(Ask(item="polyps", text="How many polyps are there?", kind="count"),))
-    follow = made("false_premise", seed, things=["sundial"])
+    follow = make_follow_up("false_premise", seed, things=["sundial"])
     assert np.array_equal(follow.image, seed.image) and follow.asks["polyps"].text == "How many sundials are there?"
     with pytest.raises(NotApplicable, match="no question presumes"):
-        made("false_premise", replace(seed, asks=()))
+        make_follow_up("false_premise", replace(seed, asks=()))
     with pytest.raises(ValueError, match="words of letters"):
         load_relation("false_premise", things=["<b>"])
 

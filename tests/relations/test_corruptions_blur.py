@@ -25,9 +25,9 @@ def noisy(height: int, width: int, random: int = 0) -> np.ndarray:
 @pytest.mark.parametrize("severity", range(1, 6))
 def test_gaussian_blur_is_scikit_images(severity: int) -> None:
     image = noisy(90, 110)
-    made = level_of(built("gaussian_blur", raw=True), seed_of(image), severity).image
+    blurred = level_of(built("gaussian_blur", raw=True), seed_of(image), severity).image
     sigma = SIGMAS[severity - 1]
-    assert np.abs(made - 255 * gaussian(image / 255, sigma=sigma, channel_axis=-1)).max() <= 0.51
+    assert np.abs(blurred - 255 * gaussian(image / 255, sigma=sigma, channel_axis=-1)).max() <= 0.51
 
 
 @pytest.mark.parametrize("variant", ["released", "imagenet_p"])
@@ -66,15 +66,15 @@ def test_frames_of_difficulty_1_that_are_the_clean_image_are_those_the_docs_coun
 
 
 def taps_by_hand(radius: float, sigma: float, degrees: float) -> dict[tuple[int, int], float]:
-    """Weights by (row, column) offset, from ImageMagick's formulas."""
+    """Return weights by (row, column) offset, from ImageMagick's formulas."""
     width = 2 * math.ceil(radius) + 1
     weights = [math.exp(-(i**2) / (2 * sigma**2)) / (math.sqrt(2 * math.pi) * sigma) for i in range(width)]
-    found: dict[tuple[int, int], float] = {}
+    taps: dict[tuple[int, int], float] = {}
     dx, dy = width * math.cos(math.radians(degrees)), width * math.sin(math.radians(degrees))
     for i, weight in enumerate(weights):
         place = (math.ceil(i * dy / math.hypot(dx, dy) - 0.5), math.ceil(i * dx / math.hypot(dx, dy) - 0.5))
-        found[place] = found.get(place, 0.0) + weight / sum(weights)
-    return found
+        taps[place] = taps.get(place, 0.0) + weight / sum(weights)
+    return taps
 
 
 @pytest.mark.parametrize(("radius", "sigma"), MOTION)
@@ -85,9 +85,9 @@ def test_motion_blur_sums_what_imagemagick_sums(radius: int, sigma: int, degrees
     expected = np.zeros(image.shape)
     for (row, column), weight in taps_by_hand(radius, sigma, degrees).items():
         expected += weight * padded[60 + row : 130 + row, 60 + column : 143 + column]
-    made = motion_blur(image, radius=radius, sigma=sigma, degrees=degrees)
-    assert made.dtype == np.float32
-    assert np.abs(made - expected).max() <= 0.1
+    blurred = motion_blur(image, radius=radius, sigma=sigma, degrees=degrees)
+    assert blurred.dtype == np.float32
+    assert np.abs(blurred - expected).max() <= 0.1
     seed = seed_of(image)
     picture = built("motion_blur").apply(
         seed, {"radius": float(radius), "sigma": float(sigma), "angle": degrees, "scale": 1.0}
@@ -109,13 +109,13 @@ def test_taps_of_a_line() -> None:
 def test_motion_blur_has_the_published_constants(severity: int) -> None:
     seed, (radius, sigma) = seed_of(smooth_picture(448, 470)), MOTION[severity - 1]
     for raw, factor in ((True, 1), (False, 2)):
-        found = [level_of(built("motion_blur", raw=raw), seed, severity, repeat) for repeat in range(6)]
-        assert {(f.params["radius"], f.params["sigma"]) for f in found} == {(radius * factor, sigma * factor)}
-        angles = [float(f.params["angle"]) for f in found]
+        follow_ups = [level_of(built("motion_blur", raw=raw), seed, severity, repeat) for repeat in range(6)]
+        assert {(f.params["radius"], f.params["sigma"]) for f in follow_ups} == {(radius * factor, sigma * factor)}
+        angles = [float(f.params["angle"]) for f in follow_ups]
         assert min(angles) >= -45
         assert max(angles) <= 45
         assert len(set(angles)) == 6
-        assert {f.scale for f in found} == {float(sigma)}
+        assert {f.scale for f in follow_ups} == {float(sigma)}
 
 
 def test_motion_blur_of_sequences() -> None:
@@ -129,10 +129,10 @@ def test_motion_blur_of_sequences() -> None:
                 assert (params["radius"], params["sigma"]) == (10, 3)
     assert frame_params(sequence_of("motion_blur", "imagenet_p"), seed, 30)["angle"] == 0
     relation = sequence_of("motion_blur")
-    found = [frame_params(relation, seed, frame, 2) for frame in range(1, 10)]
-    assert [p["sigma"] for p in found] == pytest.approx([0.6 * i for i in range(1, 10)])
-    assert [p["radius"] for p in found] == pytest.approx([2.0 * i for i in range(1, 10)])
-    assert len({p["angle"] for p in found}) == 1
+    params_of_frames = [frame_params(relation, seed, frame, 2) for frame in range(1, 10)]
+    assert [p["sigma"] for p in params_of_frames] == pytest.approx([0.6 * i for i in range(1, 10)])
+    assert [p["radius"] for p in params_of_frames] == pytest.approx([2.0 * i for i in range(1, 10)])
+    assert len({p["angle"] for p in params_of_frames}) == 1
 
 
 def enlarged(image: np.ndarray, factor: float) -> np.ndarray:
@@ -158,9 +158,9 @@ def test_zoom_blur_of_sequences_averages_all_before(variant: str) -> None:
     image = smooth_picture(70, 66)
     relation, seed = sequence_of("zoom_blur", variant), seed_of(image)
     for difficulty in (1, 5):
-        for frame in (9, 3, 4):  # out of order: what was kept must not matter
+        for frame in (9, 3, 4):  # out of order: cached frames must not matter
             expected = np.mean([enlarged(image, 1 + 0.004 * difficulty * j) for j in range(frame + 1)], axis=0)
-            made = frame_of(relation, seed, frame, difficulty).image
-            assert np.abs(made - expected).max() <= 1.01
-            assert np.array_equal(made, frame_of(relation, seed_of(image), frame, difficulty).image)
+            blurred = frame_of(relation, seed, frame, difficulty).image
+            assert np.abs(blurred - expected).max() <= 1.01
+            assert np.array_equal(blurred, frame_of(relation, seed_of(image), frame, difficulty).image)
     assert frame_of(relation, seed, 0).image is seed.image

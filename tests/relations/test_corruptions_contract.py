@@ -1,4 +1,4 @@
-"""What every perturbation promises, in both forms: one table, no names but in the table of golden digests."""
+"""Promises of every perturbation in both forms: one table, and no names except for golden digests."""
 
 from __future__ import annotations
 
@@ -83,9 +83,9 @@ def test_any_size_and_form(name: str, shape: tuple[int, int]) -> None:
     seed = seed_of(smooth_picture(*shape))
     before = seed.image.copy()
     seed.image.setflags(write=False)
-    made = [level_of(built(name), seed, severity) for severity in (1, 5)]
-    made += [frame_of(sequence_of(name, variant, severities=[2]), seed, 9, 2) for variant in VARIANTS]
-    for follow in made:
+    follows = [level_of(built(name), seed, severity) for severity in (1, 5)]
+    follows += [frame_of(sequence_of(name, variant, severities=[2]), seed, 9, 2) for variant in VARIANTS]
+    for follow in follows:
         assert follow.image.dtype == np.uint8
         assert follow.image.shape == seed.image.shape
         assert follow.image.flags.c_contiguous
@@ -96,7 +96,7 @@ def test_any_size_and_form(name: str, shape: tuple[int, int]) -> None:
 
 
 @pytest.mark.parametrize("name", TYPES)
-def test_grey_pictures_stay_grey_unless_colours_have_noise_of_their_own(name: str) -> None:
+def test_grey_pictures_stay_grey_unless_colours_have_separate_noise(name: str) -> None:
     grey = np.repeat(smooth_picture(100, 120)[..., :1], 3, axis=2)
     for severity in (1, 3, 5):
         image = level_of(built(name), seed_of(grey), severity).image.astype(int)
@@ -109,9 +109,9 @@ def test_grey_series_are_taken_as_three_equal_colours(name: str) -> None:
     image = np.ascontiguousarray(smooth_picture(64, 80)[..., 0])
     spec = ImageSpec(axes="yx")
     seed = prepare(Seed(ref=SeedRef(dataset="d", seed_id="g"), image=image, kind="image", spec=spec), size=None)
-    found = follow_up(sequence_of(name), seed, address_of(frame=9, severity=2), SUITE_SEED)
-    assert found.image.shape == image.shape
-    assert found.image.dtype == np.uint8
+    result = follow_up(sequence_of(name), seed, address_of(frame=9, severity=2), SUITE_SEED)
+    assert result.image.shape == image.shape
+    assert result.image.dtype == np.uint8
 
 
 @pytest.mark.parametrize("name", TYPES)
@@ -125,17 +125,17 @@ def test_frames_are_determined_whatever_the_order(name: str, data: st.DataObject
     order = data.draw(st.permutations(range(6)))
     image = smooth_picture(height, width, random=height)
     first, second = seed_of(image), seed_of(image)
-    found = {frame: frame_of(relation, first, frame, difficulty) for frame in order}
+    frames = {frame: frame_of(relation, first, frame, difficulty) for frame in order}
     for frame in range(6):
-        stored = json.loads(json.dumps(found[frame].params, allow_nan=False))
+        stored = json.loads(json.dumps(frames[frame].params, allow_nan=False))
         again = relation.apply(second, stored)
-        assert again.image.tobytes() == found[frame].image.tobytes()
+        assert again.image.tobytes() == frames[frame].image.tobytes()
         assert again.image.shape == (height, width, 3)
-        assert again.scale == found[frame].scale
-        assert again.effect == found[frame].effect
+        assert again.scale == frames[frame].scale
+        assert again.effect == frames[frame].effect
     if variant == "paper":
-        assert found[0].image is first.image
-        assert found[0].scale == 0.0
+        assert frames[0].image is first.image
+        assert frames[0].scale == 0.0
 
 
 @pytest.mark.parametrize("name", TYPES)
@@ -145,10 +145,10 @@ def test_levels_are_replayed_by_their_parameters(
     name: str, severity: int, repeat: int, raw: bool, framed: bool
 ) -> None:
     relation = built(name, raw=raw)
-    made = level_of(relation, synthetic_seed(repeat, framed=framed), severity, repeat)
-    again = relation.apply(synthetic_seed(repeat, framed=framed), json.loads(json.dumps(made.params, allow_nan=False)))
-    assert again.image.tobytes() == made.image.tobytes()
-    assert again.scale == made.scale
+    first = level_of(relation, synthetic_seed(repeat, framed=framed), severity, repeat)
+    again = relation.apply(synthetic_seed(repeat, framed=framed), json.loads(json.dumps(first.params, allow_nan=False)))
+    assert again.image.tobytes() == first.image.tobytes()
+    assert again.scale == first.scale
 
 
 @pytest.mark.parametrize("name", TYPES)
@@ -156,11 +156,11 @@ def test_scale_belongs_to_the_severity_and_grows(name: str) -> None:
     relation = built(name)
     scales = []
     for severity in range(1, 6):
-        found = {
+        of_severity = {
             level_of(relation, seed_of(smooth_picture(side, 2 * side)), severity, side).scale for side in (60, 224, 300)
         }
-        assert len(found) == 1
-        scales.append(found.pop())
+        assert len(of_severity) == 1
+        scales.append(of_severity.pop())
     assert all(lower < upper for lower, upper in zip([0.0, *scales], scales, strict=False))
 
 
@@ -196,7 +196,7 @@ def test_damage_grows_with_the_level(name: str) -> None:
             for r in range(4)
         ]
         damage.append(np.mean(each))
-    slack = 0.04 if name == "snow" else 0.0  # ImageNet-C's third level of snow is hardly graver than its second.
+    slack = 0.04 if name == "snow" else 0.0  # ImageNet-C's third level of snow is hardly worse than its second.
     ladders = [damage[:3], damage[3:]] if name == "spatter" else [damage]  # Water brightens, mud covers.
     for ladder in ladders:
         pairs = zip(ladder, ladder[1:], strict=False)
@@ -205,20 +205,20 @@ def test_damage_grows_with_the_level(name: str) -> None:
 
 @pytest.mark.parametrize("name", TYPES)
 def test_difficulty_multiplies_the_step(name: str) -> None:
-    """The frame 2 i of difficulty 1 has the parameters of frame i of difficulty 2, but for what is drawn."""
+    """Frame 2 i of difficulty 1 has the parameters of frame i of difficulty 2, except for random draws."""
     for variant in VARIANTS:
         relation, seed = sequence_of(name, variant, severities=[1, 2]), seed_of(smooth_picture(224, 224))
-        one, two = frame_params(relation, seed, 8, 1), frame_params(relation, seed, 4, 2)
+        first, second = frame_params(relation, seed, 8, 1), frame_params(relation, seed, 4, 2)
         drawn = {"frame", "noise_seed", "layer_seed", "step", "count"} | ({"angle"} if variant == "paper" else set())
         if name in NOISE:
-            assert two["scale"] == pytest.approx(2 * one["scale"])
+            assert second["scale"] == pytest.approx(2 * first["scale"])
             continue
-        assert {k: v for k, v in one.items() if k not in drawn} == pytest.approx(
-            {k: v for k, v in two.items() if k not in drawn}
+        assert {k: v for k, v in first.items() if k not in drawn} == pytest.approx(
+            {k: v for k, v in second.items() if k not in drawn}
         )
 
 
-def test_the_last_frame_stands_for_a_sequence_where_one_picture_is_wanted() -> None:
+def test_the_last_frame_represents_a_sequence() -> None:
     relation, seed = sequence_of("brightness"), seed_of(smooth_picture(40, 40))
     assert relation.follow_up(seed, 3, np.random.default_rng(0)).params["change"] == pytest.approx(0.02 * 27)
 
@@ -277,10 +277,10 @@ def fingerprint(name: str) -> tuple[int, str]:
     for relation in relations:
         for seed in (synthetic_seed(1), seed_of(wide[7:103, 6:134], wide)):
             if relation.settings.form == "levels":
-                made = [level_of(relation, seed, severity) for severity in range(1, 6)]
+                follows = [level_of(relation, seed, severity) for severity in range(1, 6)]
             else:
-                made = [frame_of(relation, seed, frame, 1) for frame in (0, 1, 9)]
-            for follow in made:
+                follows = [frame_of(relation, seed, frame, 1) for frame in (0, 1, 9)]
+            for follow in follows:
                 digest.update(image_sha256(follow.image).encode())
                 digest.update(json.dumps(follow.params, sort_keys=True).encode())
     return relations[0].revision, digest.hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""Noise: what statistics say of the unclipped field, and that the picture is the field rounded and clipped."""
+"""Noise: statistics of the unclipped field, and the picture as the rounded and clipped field."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def flat(value: int, side: int = 256) -> np.ndarray:
 
 
 def field_of(relation: NoiseCorruption, image: np.ndarray, params: Params) -> np.ndarray:
-    """Return the noisy picture in grey levels as the formulas give it, neither clipped nor rounded."""
+    """Return the noisy picture in grey levels by the formulas, neither clipped nor rounded."""
     if isinstance(relation, ShotNoise):
         return relation.counts(image, params).astype(np.float64) * (255 / number(params, "photons"))
     normal = normal_quantiles()[random_words(int(number(params, "noise_seed")), image.size).reshape(image.shape)]
@@ -121,13 +121,19 @@ def chi_square(counts: np.ndarray, mean: float) -> None:
         stats.poisson.sf(inside[-1], mean),
     ]
     whole = np.array(expected) * counts.size
-    kept = whole > 5
-    seen = np.append(np.array(observed, float)[kept], np.array(observed, float)[~kept].sum())
-    meant = np.append(whole[kept], whole[~kept].sum())
-    if meant[-1] < 5:
-        seen, meant = np.append(seen[:-2], seen[-2:].sum()), np.append(meant[:-2], meant[-2:].sum())
-    if len(meant) > 1:
-        assert stats.chisquare(seen, meant * seen.sum() / meant.sum()).pvalue > 1e-3
+    is_large = whole > 5
+    observed_counts = np.append(np.array(observed, float)[is_large], np.array(observed, float)[~is_large].sum())
+    expected_counts = np.append(whole[is_large], whole[~is_large].sum())
+    if expected_counts[-1] < 5:
+        observed_counts, expected_counts = (
+            np.append(observed_counts[:-2], observed_counts[-2:].sum()),
+            np.append(expected_counts[:-2], expected_counts[-2:].sum()),
+        )
+    if len(expected_counts) > 1:
+        assert (
+            stats.chisquare(observed_counts, expected_counts * observed_counts.sum() / expected_counts.sum()).pvalue
+            > 1e-3
+        )
     assert counts.mean() == pytest.approx(mean, abs=4 * np.sqrt(mean / counts.size))
     assert counts.var() == pytest.approx(mean, rel=0.05, abs=0.002)
 

@@ -1,4 +1,4 @@
-"""The lossy video pass: real ffmpeg where imageio-ffmpeg is installed, one message where it is not."""
+"""The lossy video pass: real ffmpeg if imageio-ffmpeg is installed, else one message."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_frames_carry_the_noise_of_the_codec(name: str, shape: tuple[int, int]) 
 
 
 @needs_ffmpeg
-def test_noise_of_every_frame_has_a_seed_of_its_own() -> None:
+def test_noise_of_every_frame_has_its_own_seed() -> None:
     film = frame_params(sequence_of("speckle_noise", video=True), seed_of(smooth_picture(32, 32)), 3)["video"]
     assert film == frame_params(sequence_of("speckle_noise", video=True), seed_of(smooth_picture(32, 32)), 7)["video"]
     assert len({each["noise_seed"] for each in film[1:]}) == 9

@@ -19,7 +19,7 @@ STEPS = {"rotate": 1, "scale": 0.025, "shear": 1, "tilt": 1, "translate": 1}
 
 
 def where_from(name: str, value: float, size: tuple[int, int], x: np.ndarray, y: np.ndarray, depth: float = 0.0):
-    """Where the pixel (x, y) of the warped picture comes from, by school geometry and not by matrices."""
+    """Return the origin of pixel (x, y) of the warped picture, by school geometry and not by matrices."""
     width, height = size
     cx, cy = (width - 1) / 2, (height - 1) / 2
     u, v = x - cx, y - cy
@@ -44,7 +44,7 @@ def where_from(name: str, value: float, size: tuple[int, int], x: np.ndarray, y:
 
 
 def sampled(picture: np.ndarray, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Bilinear samples by SciPy, and whether they lie inside by a pixel."""
+    """Return bilinear samples by SciPy, and a mask of those that are inside by a pixel."""
     planes = [map_coordinates(picture[..., k].astype(float), [y, x], order=1, mode="nearest") for k in range(3)]
     height, width = picture.shape[:2]
     inside = (x >= 0) & (x <= width - 1) & (y >= 0) & (y <= height - 1)
@@ -90,9 +90,9 @@ def test_corners_go_where_geometry_says_and_the_mask_with_them(name: str) -> Non
         matrix = np.array(follow.effect.data["matrix"])
         assert follow.effect.kind == "move"
         for corner in ((0, 0), (width - 1, 0), (0, height - 1), (width - 1, height - 1)):
-            there = matrix @ [*corner, 1.0]
-            there = there[:2] / there[2]
-            back = where_from(name, float(value), (width, height), np.float64(there[0]), np.float64(there[1]))
+            target = matrix @ [*corner, 1.0]
+            target = target[:2] / target[2]
+            back = where_from(name, float(value), (width, height), np.float64(target[0]), np.float64(target[1]))
             assert np.allclose(back, corner, atol=1e-9)
         white = np.zeros((height, width, 3), np.uint8)
         white[50:110, 70:150] = 255
@@ -108,13 +108,13 @@ def test_torchvision_agrees(name: str, value: float) -> None:
 
     image = smooth_picture(144, 180)
     relation = built(name)
-    made = relation.apply(seed_of(image), {"degrees": value, "scale": 1.0}).image
+    warped = relation.apply(seed_of(image), {"degrees": value, "scale": 1.0}).image
     options = {"angle": value, "shear": [0.0, 0.0]} if name == "rotate" else {"angle": 0.0, "shear": [value, 0.0]}
-    theirs = transforms.affine(
+    expected = transforms.affine(
         Image.fromarray(image), translate=[0, 0], scale=1.0, interpolation=InterpolationMode.BILINEAR, **options
     )
-    away = (np.abs(np.asarray(theirs).astype(int) - made) > 1).any(axis=-1)
-    # Pillow fills a pixel's breadth at the edge in another way.
+    away = (np.abs(np.asarray(expected).astype(int) - warped) > 1).any(axis=-1)
+    # Pillow fills one pixel at the edge in another way.
     assert away.mean() < 0.02
     assert not away[40:100, 50:130].any()
 
@@ -125,19 +125,19 @@ def test_torchvision_agrees_on_scale_and_shift() -> None:
 
     image = smooth_picture(144, 180)
     for factor in (0.6, 1.35):
-        made = built("scale").apply(seed_of(image), {"factor": factor, "scale": 1.0}).image
-        theirs = transforms.affine(
+        warped = built("scale").apply(seed_of(image), {"factor": factor, "scale": 1.0}).image
+        expected = transforms.affine(
             Image.fromarray(image), 0.0, [0, 0], factor, [0.0], interpolation=InterpolationMode.BILINEAR
         )
-        assert np.abs(np.asarray(theirs).astype(int) - made)[50:94, 60:120].max() <= 1
-    made = built("translate").apply(seed_of(image), {"pixels": -13.0, "scale": 1.0}).image
-    assert np.array_equal(made, np.asarray(transforms.affine(Image.fromarray(image), 0.0, [-13, 0], 1.0, [0.0])))
+        assert np.abs(np.asarray(expected).astype(int) - warped)[50:94, 60:120].max() <= 1
+    warped = built("translate").apply(seed_of(image), {"pixels": -13.0, "scale": 1.0}).image
+    assert np.array_equal(warped, np.asarray(transforms.affine(Image.fromarray(image), 0.0, [-13, 0], 1.0, [0.0])))
 
 
 def test_half_a_pixel_is_the_mean_of_two() -> None:
     image = np.repeat(np.arange(0, 240, 2, dtype=np.uint8)[None, :, None], 3, axis=2).repeat(40, axis=0)
-    made = built("translate").apply(seed_of(image), {"pixels": 0.5, "scale": 1.0}).image
-    assert np.array_equal(made[:, 1:], image[:, 1:] - 1)
+    shifted = built("translate").apply(seed_of(image), {"pixels": 0.5, "scale": 1.0}).image
+    assert np.array_equal(shifted[:, 1:], image[:, 1:] - 1)
 
 
 @pytest.mark.parametrize("variant", ["released", "imagenet_p"])
@@ -164,11 +164,11 @@ def test_identity_is_exact(name: str) -> None:
     for seed in (seed_of(smooth_picture(51, 77)), seed_of(wide[5:56, 6:83], wide)):
         relation = built(name)
         assert isinstance(relation, Geometric)
-        made = relation.apply(seed, {relation.parameter: relation.identity, "scale": 0.0}).image
-        assert np.array_equal(made, seed.image)
+        warped = relation.apply(seed, {relation.parameter: relation.identity, "scale": 0.0}).image
+        assert np.array_equal(warped, seed.image)
 
 
-def test_the_crop_is_found_whichever_way_halves_were_rounded() -> None:
+def test_the_crop_is_found_however_halves_were_rounded() -> None:
     wide = smooth_picture(61, 90)
     for top in (5, 6):
         for left in (6, 7):
@@ -214,5 +214,5 @@ def test_both_sides_are_drawn() -> None:
     for name in ("rotate", "shear", "tilt", "translate"):
         relation = built(name)
         assert isinstance(relation, Geometric)
-        found = {np.sign(float(level_of(relation, seed, 2, repeat).params[relation.parameter])) for repeat in range(12)}
-        assert found == {-1.0, 1.0}
+        signs = {np.sign(float(level_of(relation, seed, 2, repeat).params[relation.parameter])) for repeat in range(12)}
+        assert signs == {-1.0, 1.0}

@@ -1,4 +1,4 @@
-"""Brightness against scikit-image's HSV; snow and spatter against their formulas and what their noise makes of them."""
+"""Brightness against scikit-image's HSV; snow and spatter against their formulas and the statistics of their noise."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def brighter(image: np.ndarray, change: float) -> np.ndarray:
 @pytest.mark.parametrize("change", [0.1, 0.2, 0.3, 0.4, 0.5, -0.3, -0.12, 0.02])
 def test_brightness_is_scikit_images(change: float) -> None:
     image = every_colour()
-    made = built("brightness").apply(seed_of(image), {"change": change, "scale": 1.0}).image
-    assert np.abs(made - brighter(image, change)).max() <= 0.502
+    brightened = built("brightness").apply(seed_of(image), {"change": change, "scale": 1.0}).image
+    assert np.abs(brightened - brighter(image, change)).max() <= 0.502
 
 
 def test_brightness_has_the_published_constants() -> None:
@@ -52,8 +52,8 @@ def test_brightness_has_the_published_constants() -> None:
     assert levels == [0.1, 0.2, 0.3, 0.4, 0.5]
     for variant in ("released", "imagenet_p"):
         relation = sequence_of("brightness", variant)
-        found = [frame_params(relation, seed, i)["change"] for i in range(10)]
-        assert found == pytest.approx([(i - 15) * 0.02 for i in range(10)])
+        changes = [frame_params(relation, seed, i)["change"] for i in range(10)]
+        assert changes == pytest.approx([(i - 15) * 0.02 for i in range(10)])
         assert frame_params(relation, seed, 4, 3)["change"] == pytest.approx(-0.3 + 0.02 * 12)
         assert frame_params(relation, seed, 4, 3)["scale"] == pytest.approx(0.06)
     paper = sequence_of("brightness")
@@ -105,8 +105,8 @@ def test_flakes_are_as_large_and_as_many_as_the_noise_says() -> None:
     share = (inner >= 0.5).mean()
     expected = 1 - stats.norm.cdf((0.5 - 0.1) / 0.3)
     assert abs(share - expected) < 4 * np.sqrt(expected * (1 - expected) / inner.size)
-    kept = np.where(layer < 0.5, 0, np.minimum(layer, 1))
-    assert np.allclose(flakes, kept + kept[::-1, ::-1], atol=1e-6)
+    flakes_of_layer = np.where(layer < 0.5, 0, np.minimum(layer, 1))
+    assert np.allclose(flakes, flakes_of_layer + flakes_of_layer[::-1, ::-1], atol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["snow", "spatter"])

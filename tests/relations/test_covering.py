@@ -28,10 +28,10 @@ def seed_of(number: int) -> PreparedSeed:
 
 def ladder_of(name: str, seed: PreparedSeed) -> list[FollowUp | None]:
     relation = load_relation(name)
-    return [made(relation, name, seed, severity) for severity in relation.severities()]
+    return [make_follow_up(relation, name, seed, severity) for severity in relation.severities()]
 
 
-def made(relation: Relation, name: str, seed: PreparedSeed, severity: int) -> FollowUp | None:
+def make_follow_up(relation: Relation, name: str, seed: PreparedSeed, severity: int) -> FollowUp | None:
     address = Address(dataset=seed.ref.dataset, seed_id=seed.ref.seed_id, relation=name, severity=severity)
     try:
         return relation.follow_up(seed, severity, relation.generator(address, SUITE_SEED))
@@ -120,7 +120,7 @@ def test_every_step_changes_more_on_nearly_every_image(name: str) -> None:
 
 @pytest.mark.parametrize("name", COVERING)
 def test_no_room_is_skip_from_a_severity_on(name: str) -> None:
-    """An image of which less and less is free: what has no room at a severity has none at a higher one."""
+    """An image with less and less free area: a severity without room has none at a higher one."""
     seed = seed_of(0)
     rows = np.arange(seed.height)[:, None]
     skips = []
@@ -138,12 +138,12 @@ def test_no_room_is_skip_from_a_severity_on(name: str) -> None:
 @pytest.mark.parametrize("name", COVERING)
 def test_a_whole_lesion_leaves_no_room(name: str) -> None:
     seed = seed_of(0)
-    assert made(load_relation(name), name, replace(seed, mask=~seed.frame, _memo={}), 1) is None
+    assert make_follow_up(load_relation(name), name, replace(seed, mask=~seed.frame, _memo={}), 1) is None
 
 
 @pytest.mark.parametrize("name", COVERING)
 def test_text_and_boxes_burnt_into_the_picture_stay(name: str) -> None:
-    """Rows of glyphs off the middle and a green box, over all of the field where matter may lie."""
+    """Rows of glyphs off the middle and a green box, over the whole field of possible matter."""
     seed = seed_of(2)
     image = seed.image.copy()
     glyphs = np.zeros(seed.frame.shape, np.uint8)
@@ -158,7 +158,7 @@ def test_text_and_boxes_burnt_into_the_picture_stay(name: str) -> None:
     assert overlay[200:240, 100:150].all()
     assert overlay[text].mean() >= 0.9
     assert scene_of(seed).overlay.mean() < 0.002
-    follow_up = made(load_relation(name), name, changed, 5)
+    follow_up = make_follow_up(load_relation(name), name, changed, 5)
     assert follow_up is not None
     assert np.array_equal(follow_up.image[overlay], image[overlay])
 
@@ -228,7 +228,7 @@ def test_a_library_of_the_users_pictures_pours_their_colours(
         seed_of(0),
         image=image, mask=np.zeros((288, 320), bool), frame=np.zeros((288, 320), bool), _memo={},
     )  # fmt: skip
-    follow_up = made(relation, name, seed, 5)
+    follow_up = make_follow_up(relation, name, seed, 5)
     assert follow_up is not None
     assert str(follow_up.params["matter"]).startswith("x")
     changed = np.abs(follow_up.image.astype(int) - image).max(axis=2) > 40

@@ -1,4 +1,4 @@
-"""The relation ``gap``: what a trained generator makes of images, and how it is found."""
+"""The relation ``gap``: images by a trained generator, and the search for its file."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def crafted(
         for seed in seeds
         for severity in relation.severities()
     ]
-    found = relation.craft(cases, probe or SmallProbe(seeds[0].classes or ONE))
-    errors = [one for one in found if not isinstance(one, FollowUp)]
+    results = relation.craft(cases, probe or SmallProbe(seeds[0].classes or ONE))
+    errors = [result for result in results if not isinstance(result, FollowUp)]
     assert errors == []
-    return [one for one in found if isinstance(one, FollowUp)]
+    return [result for result in results if isinstance(result, FollowUp)]
 
 
 def test_its_levels_are_the_papers_bounds_and_every_key_is_documented() -> None:
@@ -53,12 +53,14 @@ def test_its_levels_are_the_papers_bounds_and_every_key_is_documented() -> None:
 
 @pytest.mark.parametrize("settings", [{}, {"universal": True}, {"target": ["bright"]}])
 def test_saved_images_are_within_the_bound_as_whole_numbers(settings: dict[str, object]) -> None:
-    asked = GeneratorSettings(universal=bool(settings.get("universal")), target=tuple(settings.get("target", ())))  # type: ignore[arg-type]
-    write_generator(asked)
+    generator_settings = GeneratorSettings(
+        universal=bool(settings.get("universal")), target=tuple(settings.get("target", ()))
+    )  # type: ignore[arg-type]
+    write_generator(generator_settings)
     seeds = [seed_of(number) for number in range(3)]
     relation = relation_with(**settings)
-    made = crafted(relation, seeds)
-    for follow, seed in zip(made, [seed for seed in seeds for _ in range(5)], strict=True):
+    follow_ups = crafted(relation, seeds)
+    for follow, seed in zip(follow_ups, [seed for seed in seeds for _ in range(5)], strict=True):
         moved = np.abs(follow.image.astype(int) - seed.image.astype(int))
         assert moved.max() <= follow.scale
         assert moved.max() >= follow.scale - 1  # the generator's largest value is scaled to the bound
@@ -70,9 +72,9 @@ def test_a_bound_that_is_no_whole_number_is_held_by_the_whole_levels_within_it()
     write_generator(GeneratorSettings())
     relation = relation_with(levels={3: {"linf": 10.7}}, severities=[3])
     seed = seed_of(0)
-    (made,) = crafted(relation, [seed])
-    assert np.abs(made.image.astype(int) - seed.image.astype(int)).max() == 10
-    assert made.scale == 10.7
+    (follow_up,) = crafted(relation, [seed])
+    assert np.abs(follow_up.image.astype(int) - seed.image.astype(int)).max() == 10
+    assert follow_up.scale == 10.7
 
 
 def test_a_universal_perturbation_is_the_same_for_every_image_and_others_are_not() -> None:
@@ -81,19 +83,19 @@ def test_a_universal_perturbation_is_the_same_for_every_image_and_others_are_not
     seeds = [seed_of(number) for number in range(3)]
 
     def moved(universal: bool) -> list[np.ndarray[tuple[int, ...], np.dtype[np.int64]]]:
-        made = crafted(relation_with(universal=universal, severities=[3]), seeds)
+        follow_ups = crafted(relation_with(universal=universal, severities=[3]), seeds)
         return [
             follow.image.astype(np.int64) - seed.image.astype(np.int64)
-            for follow, seed in zip(made, seeds, strict=True)
+            for follow, seed in zip(follow_ups, seeds, strict=True)
         ]
 
     same = moved(True)
-    assert all(np.array_equal(same[0], one) for one in same[1:])
+    assert all(np.array_equal(same[0], change) for change in same[1:])
     other = moved(False)
     assert not np.array_equal(other[0], other[1])
 
 
-def test_what_is_made_does_not_depend_on_who_shares_the_batch_and_leaves_no_trace() -> None:
+def test_follow_ups_do_not_depend_on_the_batch_and_leave_no_trace() -> None:
     import torch
 
     write_generator(GeneratorSettings())
@@ -101,7 +103,7 @@ def test_what_is_made_does_not_depend_on_who_shares_the_batch_and_leaves_no_trac
     relation = relation_with()
     before = torch.random.get_rng_state()
     together = crafted(relation, seeds)
-    alone = [one for seed in seeds for one in crafted(relation, [seed])]
+    alone = [follow_up for seed in seeds for follow_up in crafted(relation, [seed])]
     assert all(np.array_equal(a.image, b.image) for a, b in zip(together, alone, strict=True))
     assert torch.equal(before, torch.random.get_rng_state())
 
@@ -110,16 +112,16 @@ def test_the_record_says_how_it_was_made() -> None:
     write_generator(GeneratorSettings())
     probe = SmallProbe()
     relation = relation_with(severities=[3])
-    (made,) = crafted(relation, [seed_of(1)], probe)
-    assert made.crafting is not None
-    assert made.crafting.reference == "answer"
-    assert made.crafting.zero_gradient is None
-    assert made.crafting.queries == probe.asked == relation.network_passes(3) == 3
-    assert made.crafting.float_label in ONE.names
-    assert made.params["epsilon"] == 11.0
-    shown = SmallProbe().logits(_pixels(made.image))
+    (follow_up,) = crafted(relation, [seed_of(1)], probe)
+    assert follow_up.crafting is not None
+    assert follow_up.crafting.reference == "answer"
+    assert follow_up.crafting.zero_gradient is None
+    assert follow_up.crafting.queries == probe.asked == relation.network_passes(3) == 3
+    assert follow_up.crafting.float_label in ONE.names
+    assert follow_up.params["epsilon"] == 11.0
+    shown = SmallProbe().logits(_pixels(follow_up.image))
     answer = int(SmallProbe().logits(_pixels(seed_of(1).image)).argmax())
-    assert made.crafting.loss_after == pytest.approx(-float(shown.log_softmax(1)[0, answer]), abs=1e-4)
+    assert follow_up.crafting.loss_after == pytest.approx(-float(shown.log_softmax(1)[0, answer]), abs=1e-4)
 
 
 def _pixels(image: np.ndarray[tuple[int, ...], np.dtype[np.uint8]]):  # type: ignore[no-untyped-def]
@@ -131,13 +133,13 @@ def _pixels(image: np.ndarray[tuple[int, ...], np.dtype[np.uint8]]):  # type: ig
 def test_several_labels_are_joined_in_the_order_of_the_classes() -> None:
     write_generator(GeneratorSettings(target=("blue", "red")), classes=SEVERAL)
     write_generator(GeneratorSettings(), classes=SEVERAL)
-    made = crafted(relation_with(target=["red", "blue"]), [seed_of(2, SEVERAL)])  # the order of targets is none
-    assert all(one.crafting is not None and one.crafting.reference == "target" for one in made)
-    labels = {one.crafting.float_label for one in made if one.crafting}
+    follow_ups = crafted(relation_with(target=["red", "blue"]), [seed_of(2, SEVERAL)])  # the order of targets is none
+    assert all(follow_up.crafting is not None and follow_up.crafting.reference == "target" for follow_up in follow_ups)
+    labels = {follow_up.crafting.float_label for follow_up in follow_ups if follow_up.crafting}
     assert all(set((label or "").split("|")) <= {*SEVERAL.names, ""} for label in labels)
 
 
-def test_the_released_variant_repeats_itself_and_keeps_the_generator_as_it_is() -> None:
+def test_the_released_variant_repeats_itself_and_leaves_the_generator_unchanged() -> None:
     path = write_generator(GeneratorSettings(variant="released"), side=64)
     relation = relation_with(variant="released", severities=[3, 5])
     seed = seed_of(0, side=64)
@@ -148,7 +150,7 @@ def test_the_released_variant_repeats_itself_and_keeps_the_generator_as_it_is() 
     assert not network.training
 
 
-def test_a_generator_for_other_images_is_told_and_not_used() -> None:
+def test_a_generator_for_other_images_is_reported_and_not_used() -> None:
     write_generator(GeneratorSettings())
     relation = relation_with(severities=[3])
     for seed in (seed_of(0, side=64), seed_of(0, Classes(names=("a", "b", "c")))):
@@ -179,21 +181,21 @@ def test_the_digest_of_a_run_covers_the_generators_file() -> None:
     relation = relation_with()
     nothing = relation.fingerprint_on(DIGEST)
     path = write_generator(GeneratorSettings())
-    one = relation.fingerprint_on(DIGEST)
-    assert one["generators"] == {"linf11": [hashlib.sha256(path.read_bytes()).hexdigest()]}
+    first = relation.fingerprint_on(DIGEST)
+    assert first["generators"] == {"linf11": [hashlib.sha256(path.read_bytes()).hexdigest()]}
     write_generator(GeneratorSettings(), seed=1)
-    assert len({str(nothing), str(one), str(relation.fingerprint_on(DIGEST))}) == 3
+    assert len({str(nothing), str(first), str(relation.fingerprint_on(DIGEST))}) == 3
 
 
 def test_a_file_says_what_its_generator_is() -> None:
-    asked = GeneratorSettings(linf=7, target=("dark",), variant="released")
-    path = write_generator(asked)
+    generator_settings = GeneratorSettings(linf=7, target=("dark",), variant="released")
+    path = write_generator(generator_settings)
     info = read_info(path)
-    assert info.settings == asked
+    assert info.settings == generator_settings
     assert info.classes == ONE
     assert info.side == SIDE
     assert info.mean == (0.6, 0.5, 0.4)
-    assert found_files(DIGEST, asked) == [path]
+    assert found_files(DIGEST, generator_settings) == [path]
     assert found_files(DIGEST, GeneratorSettings(linf=7)) == []
 
 
@@ -205,8 +207,8 @@ def test_off_the_lesion_changes_nothing_of_it_and_without_a_mask_it_is_left_out(
     lesion[10:20, 10:20] = True
     seed = replace(seed_of(0), mask=lesion)
     relation = relation_with(where="off_lesion", severities=[3])
-    (made,) = crafted(relation, [seed])
-    moved = (made.image != seed.image).any(axis=2)
+    (follow_up,) = crafted(relation, [seed])
+    moved = (follow_up.image != seed.image).any(axis=2)
     assert moved.any()
     assert not moved[lesion | seed.frame].any()
     with pytest.raises(NotApplicable):

@@ -29,7 +29,7 @@ def seed_of(number: int) -> PreparedSeed:
     return synthetic_seed(number, height=288, width=320)
 
 
-def made(relation: Relation, seed: PreparedSeed, severity: int, repeat: int = 0) -> FollowUp | None:
+def make_follow_up(relation: Relation, seed: PreparedSeed, severity: int, repeat: int = 0) -> FollowUp | None:
     address = Address(dataset="d", seed_id=seed.ref.seed_id, relation="instrument", severity=severity, repeat=repeat)
     try:
         return relation.follow_up(seed, severity, relation.generator(address, SUITE_SEED))
@@ -39,11 +39,11 @@ def made(relation: Relation, seed: PreparedSeed, severity: int, repeat: int = 0)
 
 def ladder_of(kind: str, seed: PreparedSeed, repeat: int = 0) -> list[FollowUp | None]:
     relation = load_relation("instrument", kind=kind)
-    return [made(relation, seed, severity, repeat) for severity in relation.severities()]
+    return [make_follow_up(relation, seed, severity, repeat) for severity in relation.severities()]
 
 
 def plain(number: int = 0, side: int = 320) -> PreparedSeed:
-    """A round field of one colour, without lesion."""
+    """Return a round field of one colour, without lesion."""
     rows, columns = np.indices((side, side)) - (side - 1) / 2
     frame = np.hypot(rows, columns) > 0.48 * side
     image = np.full((side, side, 3), (150, 80, 62), np.uint8)
@@ -59,13 +59,13 @@ def solid_of(seed: PreparedSeed, follow_up: FollowUp) -> Any:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_severity_pushes_the_same_instrument_further_in(kind: str) -> None:
-    seen = 0
+    count = 0
     for number in range(5):
         seed = seed_of(number)
         ladder = ladder_of(kind, seed)
         assert [item is None for item in ladder] == sorted(item is None for item in ladder)
         results = [item for item in ladder if item is not None]
-        seen += len(results)
+        count += len(results)
         poses = {
             json.dumps({k: v for k, v in item.params.items() if k not in ("area", "scale_applied")}) for item in results
         }
@@ -75,7 +75,7 @@ def test_a_severity_pushes_the_same_instrument_further_in(kind: str) -> None:
         assert all(low < high for low, high in zip(means, means[1:], strict=False)), means
         for low, high in zip(changes, changes[1:], strict=False):
             assert np.count_nonzero((low > 20) & (high <= 4)) <= 0.1 * np.count_nonzero(low > 20)
-    assert seen >= 10
+    assert count >= 10
 
 
 @pytest.mark.slow
@@ -96,7 +96,7 @@ def test_tools_enter_at_the_working_channel_and_have_the_measured_size() -> None
     hours, tips, widths = [], [], []
     relation = load_relation("instrument")
     for repeat, severity in product(range(10), relation.severities()):
-        follow_up = made(relation, seed, severity, repeat)
+        follow_up = make_follow_up(relation, seed, severity, repeat)
         assert follow_up is not None
         rows, columns = np.nonzero(solid_of(seed, follow_up))
         x, y = columns - middle, rows - middle
@@ -121,7 +121,7 @@ def test_the_endoscopes_own_shaft_is_wide_dark_and_darkens_the_mucosa_at_its_sid
     relation = load_relation("instrument", kind="shaft", levels={5: {"area": 12.0}})
     hours, ratios = set(), []
     for repeat in range(12):
-        follow_up = made(relation, seed, 5, repeat)
+        follow_up = make_follow_up(relation, seed, 5, repeat)
         assert follow_up is not None
         hours.add(int(float(str(follow_up.params["clock"])) // 3))
         assert 0.25 <= float(str(follow_up.params["width"])) <= 0.33
@@ -163,7 +163,7 @@ def test_parameters_alone_make_the_same_bytes(kind: str) -> None:
         assert np.array_equal(relation.apply(fresh, params).image, follow_up.image)
 
 
-def test_a_lesion_on_the_way_stops_the_instrument_and_is_never_walked_round() -> None:
+def test_a_lesion_on_the_way_stops_the_instrument_and_is_never_bypassed() -> None:
     """A lesion that grows from the centre: the clock position stays, the area shrinks, then levels are skipped."""
     seed = plain()
     rows, columns = np.indices(seed.frame.shape) - (seed.height - 1) / 2
@@ -192,7 +192,7 @@ def test_sheaths_are_flat_across_and_near_clipping() -> None:
     shares, flat = [], []
     relation = load_relation("instrument")
     for repeat in range(40):
-        follow_up = made(relation, seed, 3, repeat)
+        follow_up = make_follow_up(relation, seed, 3, repeat)
         assert follow_up is not None
         solid = solid_of(seed, follow_up)
         shares.append((follow_up.image[solid].max(axis=1) >= 250).mean())
@@ -211,7 +211,7 @@ def test_the_mucosa_beside_a_tool_stays() -> None:
     """Tools cast no shadow: beyond the rim's width nothing changes."""
     seed = plain()
     for repeat in range(4):
-        follow_up = made(load_relation("instrument"), seed, 3, repeat)
+        follow_up = make_follow_up(load_relation("instrument"), seed, 3, repeat)
         assert follow_up is not None
         away = cv2.distanceTransform((~solid_of(seed, follow_up)).view(np.uint8), cv2.DIST_L2, 5)
         assert np.array_equal(follow_up.image[away > 8], seed.image[away > 8])

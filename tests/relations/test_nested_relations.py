@@ -28,7 +28,7 @@ def seed_of(number: int) -> PreparedSeed:
     return synthetic_seed(number, height=288, width=320)
 
 
-def made(relation: Relation, name: str, seed: PreparedSeed, severity: int) -> FollowUp | None:
+def make_follow_up(relation: Relation, name: str, seed: PreparedSeed, severity: int) -> FollowUp | None:
     address = Address(dataset=seed.ref.dataset, seed_id=seed.ref.seed_id, relation=name, severity=severity)
     try:
         return relation.follow_up(seed, severity, relation.generator(address, SUITE_SEED))
@@ -41,7 +41,7 @@ def test_each_severity_changes_more_than_the_one_below(name: str) -> None:
     relation = load_relation(name)
     for number in range(4):
         seed, changes = seed_of(number), [0.0]
-        results = [made(relation, name, seed, severity) for severity in relation.severities()]
+        results = [make_follow_up(relation, name, seed, severity) for severity in relation.severities()]
         for follow_up in results:
             if follow_up is not None:
                 changes.append(float(np.abs(follow_up.image.astype(int) - seed.image).mean()))
@@ -57,7 +57,7 @@ def test_a_level_holds_the_objects_of_the_level_below(name: str, key: str) -> No
     for number in range(3):
         lists: list[Any] = []
         for severity in relation.severities():
-            follow_up = made(relation, name, seed_of(number), severity)
+            follow_up = make_follow_up(relation, name, seed_of(number), severity)
             if follow_up is not None:
                 lists.append(follow_up.params[key])
         assert all(
@@ -71,7 +71,7 @@ def test_circles_are_where_the_setting_says(name: str, placement: str) -> None:
     relation = load_relation(name, placement=placement, levels={1: {"count": 1}}, severities=[1], radius=0.02)
     for number in range(4):
         seed = seed_of(number)
-        follow_up = made(relation, name, seed, 1)
+        follow_up = make_follow_up(relation, name, seed, 1)
         distance = lesion_distance(seed)
         assert distance is not None
         assert seed.mask is not None
@@ -131,7 +131,7 @@ def test_streaks_are_short_against_the_lesion() -> None:
         diameter = lesion_diameter(seed)
         assert diameter is not None
         for severity in relation.severities():
-            follow_up = made(relation, "streak", seed, severity)
+            follow_up = make_follow_up(relation, "streak", seed, severity)
             if follow_up is not None:
                 length = follow_up.params["length"]
                 assert isinstance(length, float)
@@ -154,7 +154,7 @@ def test_a_veil_follows_the_haze_equation_on_plain_colour(name: str) -> None:
     params = {"thickness": 0.4, "softening": 0.5, "noise_seed": 7, "light": [210, 222, 220], "sigma": 2.0, "scale": 0.4}
     image = load_relation(name).apply(plain, params).image.astype(float)
     share = (np.array([210.0, 222.0, 220.0]) - image) / (np.array([210.0, 222.0, 220.0]) - (150, 80, 60))
-    assert np.ptp(share, axis=2).max() < 0.03  # the three channels see one path
+    assert np.ptp(share, axis=2).max() < 0.03  # the three channels have one path
     assert np.exp(-0.4 * PATH[1]) - 0.02 <= share.min() < share.max() <= np.exp(-0.4 * PATH[0]) + 0.02
 
 
@@ -172,7 +172,7 @@ def test_a_veil_that_would_hide_the_lesion_is_weakened_and_says_so(name: str) ->
     relation = type(relation)(relation.Settings(**{**relation.settings.model_dump(), "levels": weak}))
     for number in range(3):
         seed = seed_of(number)
-        follow_up = made(relation, name, seed, 2)
+        follow_up = make_follow_up(relation, name, seed, 2)
         assert follow_up is not None
         assert keeps_lesion_visible(seed, follow_up.image)
         applied = follow_up.params["scale_applied"]

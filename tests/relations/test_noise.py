@@ -1,4 +1,4 @@
-"""Noise relations: what statistics say of the unclipped field, what clipping does, and the contract over all images."""
+"""Noise relations: statistics of the unclipped field, clipping, and the contract over all images."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ GREY = ImageSpec(dtype="float32", axes="yx")
 
 def relation_of(name: str, **settings_: object) -> Relation:
     info = parts("relations")[name]
-    made = info.load()
-    relation: Relation = made(made.Settings(**{**info.defaults, **settings_}))
+    relation_class = info.load()
+    relation: Relation = relation_class(relation_class.Settings(**{**info.defaults, **settings_}))
     return relation
 
 
@@ -42,7 +42,7 @@ def flat(value: float, shape: tuple[int, ...] = (256, 256), spec: ImageSpec = GR
     return seed_of(np.full(shape, value, spec.dtype), spec)
 
 
-def made(relation: Relation, seed: PreparedSeed, severity: int, repeat: int = 0) -> np.ndarray:
+def noisy_image(relation: Relation, seed: PreparedSeed, severity: int, repeat: int = 0) -> np.ndarray:
     address = Address(dataset="d", seed_id=seed.ref.seed_id, relation="noise", severity=severity, repeat=repeat)
     return np.asarray(relation.follow_up(seed, severity, address.generator(7)).image, np.float64)
 
@@ -65,7 +65,7 @@ def test_the_eight_are_there() -> None:
 
 @pytest.mark.parametrize(("severity", "sigma"), [(1, 5.0), (5, 25.0)])
 def test_gaussian_noise_is_normal(severity: int, sigma: float) -> None:
-    noise = made(relation_of("gaussian_noise"), flat(3.0), severity) - 3.0
+    noise = noisy_image(relation_of("gaussian_noise"), flat(3.0), severity) - 3.0
     n = noise.size
     assert abs(noise.mean()) < 4 * sigma / np.sqrt(n)
     assert noise.std() == pytest.approx(sigma, rel=4 / np.sqrt(2 * n))
@@ -77,15 +77,15 @@ def test_gaussian_noise_is_normal(severity: int, sigma: float) -> None:
     assert abs(correlation) < 4 / np.sqrt(n)
 
 
-def test_colours_have_noise_of_their_own() -> None:
+def test_colours_have_independent_noise() -> None:
     spec = ImageSpec(dtype="float32", axes="yxc")
-    noise = made(relation_of("gaussian_noise"), flat(128, (128, 128, 3), spec), 3) - 128
+    noise = noisy_image(relation_of("gaussian_noise"), flat(128, (128, 128, 3), spec), 3) - 128
     assert abs(np.corrcoef(noise[..., 0].ravel(), noise[..., 1].ravel())[0, 1]) < 4 / 128
 
 
 @pytest.mark.parametrize("signal", [0.0, 10.0, 80.0])
 def test_rician_noise_follows_its_distribution(signal: float) -> None:
-    noisy = made(relation_of("rician_noise"), flat(signal), 2)
+    noisy = noisy_image(relation_of("rician_noise"), flat(signal), 2)
     sigma = 10.0
     assert stats.kstest(noisy.ravel() / sigma, stats.rice(signal / sigma).cdf).statistic <= 0.02
     if signal == 0:
@@ -95,7 +95,7 @@ def test_rician_noise_follows_its_distribution(signal: float) -> None:
 
 @pytest.mark.parametrize(("severity", "gain"), [(1, 1.0), (4, 8.0)])
 def test_poisson_noise_counts_photons(severity: int, gain: float) -> None:
-    counts = made(relation_of("poisson_noise"), flat(40.0), severity).ravel() / gain
+    counts = noisy_image(relation_of("poisson_noise"), flat(40.0), severity).ravel() / gain
     mean = 40.0 / gain
     assert np.allclose(counts, np.rint(counts))
     inside = np.arange(stats.poisson.ppf(0.005, mean), stats.poisson.ppf(0.995, mean) + 1)
@@ -105,24 +105,25 @@ def test_poisson_noise_counts_photons(severity: int, gain: float) -> None:
     below, above = stats.poisson.cdf(inside[0] - 1, mean), stats.poisson.sf(inside[-1], mean)
     whole_observed = np.array([*observed, *tails], float)
     whole_expected = np.array([*expected, below * counts.size, above * counts.size])
-    kept = whole_expected > 5
+    is_large = whole_expected > 5
     chi, p = stats.chisquare(
-        whole_observed[kept], whole_expected[kept] * whole_observed[kept].sum() / whole_expected[kept].sum()
+        whole_observed[is_large],
+        whole_expected[is_large] * whole_observed[is_large].sum() / whole_expected[is_large].sum(),
     )
     assert p > 1e-3, (chi, p)
     assert counts.var() * gain**2 == pytest.approx(gain * 40.0, rel=0.03)
 
 
 def test_speckle_is_a_share_of_the_signal() -> None:
-    noise = (made(relation_of("speckle_noise"), flat(100.0), 4) - 100.0) / 100.0
+    noise = (noisy_image(relation_of("speckle_noise"), flat(100.0), 4) - 100.0) / 100.0
     assert noise.std() == pytest.approx(0.2, rel=0.02)
     assert stats.kstest(noise.ravel() / 0.2, "norm").statistic <= 0.02
-    assert (made(relation_of("speckle_noise"), flat(0.0), 4) == 0).all()
+    assert (noisy_image(relation_of("speckle_noise"), flat(0.0), 4) == 0).all()
 
 
 def test_salt_and_pepper_replace_their_share() -> None:
     spec = ImageSpec(dtype="float32", axes="yxc")
-    noisy = made(relation_of("salt_pepper_noise"), flat(100.0, (256, 256, 3), spec), 4)
+    noisy = noisy_image(relation_of("salt_pepper_noise"), flat(100.0, (256, 256, 3), spec), 4)
     salt, pepper = (noisy == 255).all(-1), (noisy == 0).all(-1)
     n = 256 * 256
     for share in (salt.mean(), pepper.mean()):
@@ -133,7 +134,7 @@ def test_salt_and_pepper_replace_their_share() -> None:
 def test_blur_has_the_variance_of_its_gaussian() -> None:
     point = np.zeros((65, 65), np.float32)
     point[32, 32] = 1.0
-    blurred = made(relation_of("gaussian_blur"), seed_of(point, GREY), 4)
+    blurred = noisy_image(relation_of("gaussian_blur"), seed_of(point, GREY), 4)
     rows = np.arange(65) - 32
     assert blurred.sum() == pytest.approx(1, abs=1e-5)
     assert (blurred.sum(1) * rows**2).sum() == pytest.approx(2.0**2, rel=0.02)
@@ -143,13 +144,13 @@ def test_jpeg_loses_more_at_lower_quality_and_keeps_flat_images() -> None:
     rng = np.random.default_rng(0)
     seed = seed_of(np.cumsum(rng.normal(size=(96, 96)), axis=1).astype(np.float32) * 4 + 120, GREY)
     clean = np.clip(np.rint(seed.image), 0, 255)
-    errors = [np.abs(made(relation_of("jpeg"), seed, level) - clean).mean() for level in range(1, 6)]
+    errors = [np.abs(noisy_image(relation_of("jpeg"), seed, level) - clean).mean() for level in range(1, 6)]
     assert all(a < b for a, b in zip(errors, errors[1:], strict=False))
-    assert np.abs(made(relation_of("jpeg"), flat(77.0), 1) - 77).max() <= 1
+    assert np.abs(noisy_image(relation_of("jpeg"), flat(77.0), 1) - 77).max() <= 1
 
 
 def test_bias_field_is_smooth_and_has_its_largest_deviation() -> None:
-    factor = made(relation_of("bias_field"), flat(100.0), 3) / 100.0
+    factor = noisy_image(relation_of("bias_field"), flat(100.0), 3) / 100.0
     assert np.abs(factor - 1).max() == pytest.approx(0.3, rel=1e-4)
     assert factor.mean() == pytest.approx(1, abs=1e-3)
     assert np.abs(np.diff(factor, axis=0)).max() < 0.02
@@ -181,7 +182,7 @@ def any_seed(spec: ImageSpec, shape: tuple[int, ...], random: int = 0) -> Prepar
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(("spec", "shape"), SPECS, ids=[f"{s.dtype}-{s.axes}" for s, _ in SPECS])
-def test_every_image_is_taken(name: str, spec: ImageSpec, shape: tuple[int, ...]) -> None:
+def test_every_image_is_accepted(name: str, spec: ImageSpec, shape: tuple[int, ...]) -> None:
     seed = any_seed(spec, shape)
     before = seed.image.copy()
     relation = relation_of(name, units="of_255", clip="range")
@@ -208,7 +209,7 @@ def test_scales_grow_and_so_does_the_damage(name: str) -> None:
     relation = relation_of(name)
     errors = []
     for severity in relation.severities():
-        errors.append(np.mean([np.abs(made(relation, seed, severity, r) - image).mean() for r in range(4)]))
+        errors.append(np.mean([np.abs(noisy_image(relation, seed, severity, r) - image).mean() for r in range(4)]))
     assert all(a < b for a, b in zip(errors, errors[1:], strict=False)), errors
     scales = [relation.follow_up(seed, s, np.random.default_rng(0)).scale for s in relation.severities()]
     assert all(0 < a < b for a, b in zip(scales, scales[1:], strict=False))
@@ -216,21 +217,24 @@ def test_scales_grow_and_so_does_the_damage(name: str) -> None:
 
 def test_units_of_255_follow_the_range() -> None:
     spec = ImageSpec(dtype="float32", low=0, high=1, axes="yx")
-    own = made(relation_of("gaussian_noise", units="of_255"), flat(0.5, spec=spec), 2) - 0.5
+    own = noisy_image(relation_of("gaussian_noise", units="of_255"), flat(0.5, spec=spec), 2) - 0.5
     assert own.std() == pytest.approx(10 / 255, rel=0.02)
 
 
 @given(st.lists(st.floats(-1e4, 1e5), min_size=1, max_size=20), st.sampled_from(["uint8", "uint16", "int16"]))
 def test_integers_are_rounded_and_kept_within_the_dtype(values: list[float], dtype: str) -> None:
-    found = finished(np.array(values), np.dtype(dtype), ImageSpec(dtype=dtype), clip="none")
+    result = finished(np.array(values), np.dtype(dtype), ImageSpec(dtype=dtype), clip="none")
     limits = np.iinfo(dtype)
-    assert found.dtype == np.dtype(dtype)
-    assert np.array_equal(found, np.clip(np.rint(values), limits.min, limits.max))
+    assert result.dtype == np.dtype(dtype)
+    assert np.array_equal(result, np.clip(np.rint(values), limits.min, limits.max))
 
 
 def test_clipping_is_what_it_says() -> None:
     seed = flat(250.0)
-    free, cut = made(relation_of("gaussian_noise"), seed, 5), made(relation_of("gaussian_noise", clip="range"), seed, 5)
+    free, cut = (
+        noisy_image(relation_of("gaussian_noise"), seed, 5),
+        noisy_image(relation_of("gaussian_noise", clip="range"), seed, 5),
+    )
     assert free.max() > 300
     assert np.array_equal(cut, np.clip(free, 0, 255))
 
@@ -244,9 +248,9 @@ def test_relations_for_pictures_work_on_grey_and_colour_and_skip_the_rest() -> N
         seed = any_seed(spec, shape)
         address = Address(dataset="d", seed_id="x", relation="blur", severity=3)
         if spec.dtype == "uint8" and spec.axes in ("yx", "yxc"):
-            found = follow_up(blur, seed, address, 0)
-            assert found.image.shape == shape
-            assert found.image.dtype == np.uint8
+            result = follow_up(blur, seed, address, 0)
+            assert result.image.shape == shape
+            assert result.image.dtype == np.uint8
         else:
             with pytest.raises(NotApplicable, match="8-bit"):
                 follow_up(blur, seed, address, 0)
@@ -258,13 +262,13 @@ def test_measured_changes_nothing_and_skips_what_was_not_measured() -> None:
     relation = cls(cls.Settings(**{**info.defaults, "property": "liver_variability"}))
     image = np.zeros((20, 20), np.float32)
     ref = SeedRef(dataset="d", seed_id="x")
-    known = prepare(
+    measured = prepare(
         Seed(ref=ref, image=image, kind="image", spec=GREY, properties={"liver_variability": 3.74}), size=None
     )
-    found = relation.follow_up(known, 0, np.random.default_rng(0))
-    assert found.scale == 3.74
-    assert found.image is known.image
-    assert found.params == {"property": "liver_variability", "value": 3.74}
+    result = relation.follow_up(measured, 0, np.random.default_rng(0))
+    assert result.scale == 3.74
+    assert result.image is measured.image
+    assert result.params == {"property": "liver_variability", "value": 3.74}
     assert relation.severities() == (0,)
     with pytest.raises(NotApplicable, match="liver_variability was not measured"):
         relation.follow_up(seed_of(image, GREY), 0, np.random.default_rng(0))
@@ -291,9 +295,9 @@ def fingerprint(name: str) -> tuple[int, str]:
         seed = any_seed(spec, shape, 3)
         for severity in relation.severities():
             address = Address(dataset="golden", seed_id="one", relation=name, severity=severity)
-            found = relation.follow_up(seed, severity, address.generator(11))
-            digest.update(image_sha256(found.image).encode())
-            digest.update(json.dumps(found.params, sort_keys=True).encode())
+            result = relation.follow_up(seed, severity, address.generator(11))
+            digest.update(image_sha256(result.image).encode())
+            digest.update(json.dumps(result.params, sort_keys=True).encode())
     return relation.revision, digest.hexdigest()[:16]
 
 
@@ -312,7 +316,7 @@ def test_every_relation_has_a_card_and_a_picture() -> None:
     page = (docs / "relations.md").read_text()
     cards = re.findall(r"^##+ (\w+)$", page, re.MULTILINE)
     names = [name for name, info in parts("relations").items() if info.target.startswith("medtest.")]
-    perturbations = [name for name in names if name.startswith("corruption_")]  # together, on sheets of their own
+    perturbations = [name for name in names if name.startswith("corruption_")]  # together, on separate sheets
     assert all(f"`{name}`" in page for name in perturbations)
     assert all((docs / "images" / f"corruption_{form}.jpg").is_file() for form in ("levels", "sequences"))
     attacks = [name for name in names if ".adversarial." in parts("relations")[name].target]

@@ -1,4 +1,4 @@
-"""Cutting objects out of images and masks: what is cut, what is recorded, what is refused."""
+"""Cutting objects out of images and masks: cut-outs, their facts, and refused files."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_kvasir_instrument_records_how_the_instrument_lay(tmp_path: Path) -> Non
     info = only(library, "instrument", "a1")
     assert not info.partial
     width, height = SIDE[1] - 2 * FRAME, SIDE[0] - 2 * FRAME
-    # The bar spans x 150–299 and y 118–141 of a field that begins at (20, 20).
+    # The bar covers x 150–299 and y 118–141 of a field that begins at (20, 20).
     assert info.centre[0] == pytest.approx(((150 + 300) / 2 - FRAME) / width, abs=0.02)
     assert info.centre[1] == pytest.approx((130 - FRAME) / height, abs=0.02)
     assert info.area == pytest.approx(150 * 24 / (width * height), rel=0.02)
@@ -51,7 +51,7 @@ def test_kvasir_instrument_records_how_the_instrument_lay(tmp_path: Path) -> Non
     assert info.licence == "CC-BY-4.0"
     assert info.source == "test"
     assert info.mean_brightness == pytest.approx(0.886, abs=0.02)  # luma of (225, 225, 232)
-    assert info.field_brightness == pytest.approx(0.46, abs=0.06)  # luma of the tissue, the bar left out
+    assert info.field_brightness == pytest.approx(0.46, abs=0.06)  # luma of the tissue without the bar
     assert sum(info.field_colour) == pytest.approx(1.0, abs=1e-3)
     picture = library.picture("instrument", info.name)
     assert info.tip[0] * picture.shape[1] < 8  # the tip is at the left end
@@ -86,12 +86,12 @@ def test_a_built_library_is_used_by_the_relation(tmp_path: Path) -> None:
     }
     relation = relation_class(relation_class.Settings(**{**changed, "severities": [1]}))
     seed = synthetic_seed(2, height=288, width=320)
-    made = relation.follow_up(seed, 1, np.random.default_rng(3))
-    assert made.params["objects"][0]["name"] == "a1-1"
-    new = (made.image != seed.image).any(axis=2)
+    result = relation.follow_up(seed, 1, np.random.default_rng(3))
+    assert result.params["objects"][0]["name"] == "a1-1"
+    new = (result.image != seed.image).any(axis=2)
     assert new.any()
     # White plastic has come into a red field, beside the lesion.
-    assert made.image[new].mean() > seed.image[new].mean() + 30
+    assert result.image[new].mean() > seed.image[new].mean() + 30
     assert seed.mask is not None
     assert not (new & seed.mask).any()
 
@@ -126,7 +126,7 @@ def test_masks_need_a_kind_or_folders_that_say_it(tmp_path: Path) -> None:
     picture = library.picture("feces", info.name)
     solid = picture[..., 3] > 250
     assert np.allclose(picture[..., :3][solid].mean(axis=0), (160, 120, 40), atol=1)
-    assert (picture[picture[..., 3] == 0] == 0).all()  # nothing of the background is kept
+    assert (picture[picture[..., 3] == 0] == 0).all()  # no background is kept
 
     sorted_root = tmp_path / "sorted"
     save(sorted_root / "images" / "x.png", paint(scene(), blob(150, 120, 20), (160, 120, 40)))
@@ -196,7 +196,7 @@ def test_a_library_is_never_overwritten(tmp_path: Path) -> None:
     assert sorted(path.read_bytes() for path in (tmp_path / "lib").rglob("*.png")) == before
 
 
-def test_a_place_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+def test_a_place_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     root = kvasir_instrument(tmp_path / "data")
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputProblem, match="cannot be written"):
@@ -221,7 +221,7 @@ def test_large_cutouts_are_shrunk_without_dark_edges(tmp_path: Path) -> None:
 
 def test_pictures_with_too_many_pixels_are_refused_before_decoding(tmp_path: Path) -> None:
     path = tmp_path / "bomb.png"
-    # A PNG header that claims 100,000 × 100,000 pixels.
+    # A PNG header with 100,000 × 100,000 pixels.
     import struct
     import zlib
 
@@ -263,7 +263,7 @@ def test_what_is_written_is_plain_json(tmp_path: Path) -> None:
 
 
 def test_reflections_of_the_lamp_do_not_whiten_a_swatch() -> None:
-    """Matter of tissue's colour keeps it on a picture that the lamp has whitened in places."""
+    """Matter of the colour of tissue keeps it on a picture that the lamp has whitened in places."""
     tissue = np.full((240, 320, 3), (170, 96, 80), np.uint8)
     tissue[:, 240:] = 250
     part = blob(120, 120, 40) > 0

@@ -1,4 +1,4 @@
-"""The object library: what ships, what a stranger's folder may hold, and what is said when it does not."""
+"""The object library: bundled objects, other folders, and messages about mistakes in them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SCRIPT = Path(__file__).parents[2] / "scripts" / "draw_objects.py"
 
 
 def copied(target: Path) -> Path:
-    """A library of one object, a PNG, safe to spoil."""
+    """Copy a library of one object, a PNG, for a test to damage."""
     place = target / "blood"
     place.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(BUNDLED / "blood" / "drip.json", place / "drip.json")
@@ -73,7 +73,7 @@ def test_bundled_facts_are_those_of_the_pictures() -> None:
 
 
 def test_bundled_objects_do_not_touch_the_edge_of_their_picture() -> None:
-    """A shape cut straight by its canvas would look pasted; instruments end where their shaft is cut."""
+    """A shape that its canvas cuts straight would look pasted; instruments end at the cut of their shaft."""
     library = load_library()
     for kind in ("feces", "blood"):
         for info in library.kind(kind):
@@ -94,7 +94,7 @@ def test_feces_are_yellow_brown_and_blood_is_red() -> None:
 
 
 def test_the_script_draws_the_bundled_library(tmp_path: Path) -> None:
-    """Drawn anew with the same versions it is the same; another OpenCV may round differently."""
+    """Drawn again with the same versions it is the same; another OpenCV may round differently."""
     code = (
         "import sys, json; sys.path.insert(0, sys.argv[1]); import draw_objects as d; import cv2; "
         "from pathlib import Path\n"
@@ -107,9 +107,9 @@ def test_the_script_draws_the_bundled_library(tmp_path: Path) -> None:
     library = load_library()
     for name in ("clip_deployed", "cap_edge"):
         drawn = cv2.cvtColor(cv2.imread(str(tmp_path / f"{name}.png"), cv2.IMREAD_UNCHANGED), cv2.COLOR_BGRA2RGBA)
-        kept = library.picture("instrument", name)
-        assert drawn.shape == kept.shape
-        assert np.abs(drawn.astype(int) - kept).mean() < 0.5
+        bundled = library.picture("instrument", name)
+        assert drawn.shape == bundled.shape
+        assert np.abs(drawn.astype(int) - bundled).mean() < 0.5
         assert json.loads((tmp_path / f"{name}.json").read_text())["cut"] == [
             list(point) for point in library.info("instrument", name).cut
         ]
@@ -126,7 +126,7 @@ def test_a_library_is_read_once_and_again_when_a_file_changes(tmp_path: Path) ->
     assert second.digest != first.digest
 
 
-def test_the_digest_does_not_depend_on_where_the_library_lies(tmp_path: Path) -> None:
+def test_the_digest_does_not_depend_on_the_place_of_the_library(tmp_path: Path) -> None:
     assert ObjectLibrary(copied(tmp_path / "a"), "a").digest == ObjectLibrary(copied(tmp_path / "b"), "b").digest
 
 
@@ -186,7 +186,7 @@ def second_name(folder: Path) -> None:
         (edit({"cut": [[0.1, 0.2, 0.3]]}), "cut"),
     ],
 )
-def test_what_is_wrong_in_a_library_is_said(tmp_path: Path, spoil: Callable[[Path], None], message: str) -> None:
+def test_mistakes_in_a_library_are_reported(tmp_path: Path, spoil: Callable[[Path], None], message: str) -> None:
     folder = copied(tmp_path / "own")
     spoil(folder)
     with pytest.raises(UserMistakes, match=message) as raised:
@@ -227,11 +227,11 @@ def test_an_unknown_object_is_named_with_the_nearest() -> None:
 
 
 def test_the_cache_stays_within_its_bytes_and_keeps_what_was_used_last() -> None:
-    made: list[int] = []
+    created: list[int] = []
 
     def make(number: int) -> Callable[[], bytes]:
         def really() -> bytes:
-            made.append(number)
+            created.append(number)
             return bytes(10)
 
         return really
@@ -240,8 +240,8 @@ def test_the_cache_stays_within_its_bytes_and_keeps_what_was_used_last() -> None
     for number in (1, 2, 3):
         cache.get(number, make(number))
     cache.get(1, make(1))
-    cache.get(4, make(4))  # 2 is the one not used for longest
+    cache.get(4, make(4))  # 2 has not been used for longest
     assert cache.used == 30
     cache.get(1, make(1))
     cache.get(2, make(2))
-    assert made == [1, 2, 3, 4, 2]
+    assert created == [1, 2, 3, 4, 2]

@@ -1,4 +1,4 @@
-"""How pasted objects look: brightness, edges, size and turn."""
+"""Looks of pasted objects: brightness, edges, size and turn."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from medtest.relations.placement import keep_out
 
 def test_likeness_is_the_normalised_gaussian_of_the_differences() -> None:
     infos = load_library().kind("feces")[:2]
-    one = infos[0].model_copy(
+    near = infos[0].model_copy(
         update={"field_brightness": 0.46, "field_contrast": 0.17, "field_colour": [0.5, 0.3, 0.2]}
     )
-    two = one.model_copy(update={"field_brightness": 0.46 + 0.08, "field_contrast": 0.17 + 0.06})
+    far = near.model_copy(update={"field_brightness": 0.46 + 0.08, "field_contrast": 0.17 + 0.06})
     look = FieldLook(brightness=0.46, contrast=0.17, colour=(0.5, 0.3, 0.2), pixels=1)
     # One standard deviation off in brightness and one in contrast: exp(-(1 + 1) / 2) against 1.
-    assert likeness(look, [one, two]) == pytest.approx([1 / (1 + np.exp(-1)), np.exp(-1) / (1 + np.exp(-1))])
-    assert likeness(look, [two, two]) == pytest.approx([0.5, 0.5])
+    assert likeness(look, [near, far]) == pytest.approx([1 / (1 + np.exp(-1)), np.exp(-1) / (1 + np.exp(-1))])
+    assert likeness(look, [far, far]) == pytest.approx([0.5, 0.5])
 
 
 def test_the_gain_is_the_bounded_ratio_of_the_fields() -> None:
@@ -46,51 +46,51 @@ def test_the_field_is_measured_without_the_frame() -> None:
 
 @pytest.mark.parametrize("name", ["feces", "blood"])
 def test_brightness_follows_the_target(name: str) -> None:
-    made_by = pasting(name)
+    paster = pasting(name)
     dark, bright = flat_seed(60), flat_seed(150)
-    params = follow(made_by, bright, 0).params
+    params = follow(paster, bright, 0).params
     dimmer = json.loads(json.dumps(params))
     for item in dimmer["objects"]:
         item["gain"] *= 0.5
-    solid = solid_of(made_by, bright, made_by.apply(bright, params))
-    full = made_by.apply(bright, params).image[solid].mean()
-    # Half-transparent pieces let the field through, which does not get darker.
-    assert made_by.apply(bright, dimmer).image[solid].mean() < 0.85 * full
-    assert {item["gain"] for item in follow(made_by, dark, 0).params["objects"]} == {  # type: ignore[union-attr]
-        brightness_gain(field_look(dark), made_by.infos[0], (0.5, 1.4))
+    solid = solid_of(paster, bright, paster.apply(bright, params))
+    full = paster.apply(bright, params).image[solid].mean()
+    # Half-transparent pieces show the field, which does not get darker.
+    assert paster.apply(bright, dimmer).image[solid].mean() < 0.85 * full
+    assert {item["gain"] for item in follow(paster, dark, 0).params["objects"]} == {  # type: ignore[union-attr]
+        brightness_gain(field_look(dark), paster.infos[0], (0.5, 1.4))
     }
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_grey_mask_bounds_brightness_in_the_dark(name: str) -> None:
-    made_by = pasting(name)
+    paster = pasting(name)
     lit, half = flat_seed(), flat_seed(dark_half=True)
-    severity, repeat = draws(made_by)[3]
-    params = follow(made_by, lit, severity, repeat).params
-    bright, dim = made_by.apply(lit, params).image, made_by.apply(half, params).image
-    solid = solid_of(made_by, lit, made_by.apply(lit, params))
+    severity, repeat = draws(paster)[3]
+    params = follow(paster, lit, severity, repeat).params
+    bright, dim = paster.apply(lit, params).image, paster.apply(half, params).image
+    solid = solid_of(paster, lit, paster.apply(lit, params))
     left = solid.copy()
     left[:, lit.width // 2 :] = False
     right = solid & ~left
     assert np.array_equal(dim[right], bright[right])
     if left.any():
         ratio = dim[left].mean() / bright[left].mean()
-        assert made_by.settings.grey_floor - 0.02 <= ratio < 0.92
+        assert paster.settings.grey_floor - 0.02 <= ratio < 0.92
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_pasting_is_the_over_operator(name: str) -> None:
     """Compared with floating-point blending of the cut-outs, within the rounding of three 8-bit steps."""
-    made_by = pasting(name)
+    paster = pasting(name)
     seed = flat_seed()
-    severity, repeat = draws(made_by)[2]
-    made = follow(made_by, seed, severity, repeat)
+    severity, repeat = draws(paster)[2]
+    result = follow(paster, seed, severity, repeat)
     expected = seed.image.astype(np.float64)
-    allowed = ~keep_out(seed, margin=round(made_by.settings.margin * seed.height))
-    for item in made.params["objects"]:  # type: ignore[union-attr]
-        info = made_by.library.info(name, item["name"])  # type: ignore[index, call-overload]
+    allowed = ~keep_out(seed, margin=round(paster.settings.margin * seed.height))
+    for item in result.params["objects"]:  # type: ignore[union-attr]
+        info = paster.library.info(name, item["name"])  # type: ignore[index, call-overload]
         variant = Variant(info=info, angle=item["angle"], step=item["size"], flip=item["flip"])  # type: ignore[index, call-overload, arg-type]
-        piece = cutout(made_by.library, variant, round(made_by.settings.edge_blur * seed.height, 2))
+        piece = cutout(paster.library, variant, round(paster.settings.edge_blur * seed.height, 2))
         height, width = piece.alpha.shape[:2]
         layer = np.zeros((seed.height + 2 * 800, seed.width + 2 * 800, 6))
         top, left = item["y"] + piece.offset[1] + 800, item["x"] + piece.offset[0] + 800  # type: ignore[index, call-overload, operator]
@@ -98,7 +98,7 @@ def test_pasting_is_the_over_operator(name: str) -> None:
         layer[top : top + height, left : left + width, 3:] = piece.alpha / 255
         layer = layer[800:-800, 800:-800] * allowed[..., None]
         expected = np.minimum(layer[..., :3] * item["gain"], 255 * layer[..., 3:]) + expected * (1 - layer[..., 3:])  # type: ignore[index, call-overload]
-    assert np.abs(made.image - expected).max() <= 1.5 * len(made.params["objects"]) + 1  # type: ignore[arg-type]
+    assert np.abs(result.image - expected).max() <= 1.5 * len(result.params["objects"]) + 1  # type: ignore[arg-type]
 
 
 def centroid(alpha: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
@@ -119,8 +119,8 @@ def test_a_turned_and_scaled_cutout_lies_where_its_pose_says() -> None:
         where = pose(library, variant, 0.0)
         piece = cutout(library, variant, 0.0)
         middle = centroid(picture[..., 3]) / picture.shape[1::-1]
-        found = centroid(piece.alpha[..., 0]) + piece.offset
-        assert where.place(middle[None])[0] == pytest.approx(found, abs=0.25)
+        centre = centroid(piece.alpha[..., 0]) + piece.offset
+        assert where.place(middle[None])[0] == pytest.approx(centre, abs=0.25)
         area = np.count_nonzero(piece.alpha[..., 0] >= SOLID)
         assert area == pytest.approx(variant.pixels, rel=0.04)
         left, top, width, height = visible_box(library, variant, where)

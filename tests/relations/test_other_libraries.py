@@ -46,7 +46,7 @@ def tried(transform: str) -> tuple[str, str]:
         (detail,) = error.errors()
         return "", str(detail["ctx"]["mistakes"][0].allowed).partition(": ")[2] or "?"
     seed = synthetic_seed(0, height=128, width=128, framed=False)
-    made = check_relation(relation, seed, may_skip=True)
+    follow_ups = check_relation(relation, seed, may_skip=True)
     drawn = set()
     for draw in range(1, 5):
         try:
@@ -54,14 +54,14 @@ def tried(transform: str) -> tuple[str, str]:
         except NotApplicable:
             continue
         drawn.add(image_sha256(changed))
-    kinds = {each.effect.kind for each in made} or {"none"}
+    kinds = {each.effect.kind for each in follow_ups} or {"none"}
     kind = next(each for each in ("warp", "move", "none") if each in kinds)
     kind = kind if relation.tells_places else Moves.WITHOUT_MASKS.value
     return PIXELS[kind], "drawn" if len(drawn) > 1 else "the same for all draws"
 
 
 def table(library: str) -> str:
-    """Return the section of a library; every class is tried."""
+    """Return the section of a library, for which every class is tried."""
     adapter = library_of(library)
     allowed, refused = transforms_of(adapter)
     groups: dict[tuple[str, str], list[str]] = {}
@@ -75,7 +75,7 @@ def table(library: str) -> str:
         else:
             reasons.setdefault(draws, []).append(name)
     assert sum(map(len, groups.values())) >= LEAST[library]
-    for side in (SIDE, 128):  # no class changes the coordinates that all share
+    for side in (SIDE, 128):  # no class changes the coordinates, which all share
         assert np.array_equal(coordinate_planes(side, side), coordinates(side, side).transpose(2, 0, 1))
         assert np.array_equal(coordinates(side, side)[..., 0], np.broadcast_to(np.arange(side), (side, side)))
     rows = [f"| {pixels} | {draws} | {_names(names)} |" for (pixels, draws), names in sorted(groups.items())]
@@ -106,7 +106,7 @@ def test_every_class_holds_the_contract_or_is_refused(library: str, pytestconfig
 
 @pytest.mark.slow
 def test_masks_of_a_warp_are_those_of_the_library() -> None:
-    """GridDistortion as in the issue: the mask moved by the effect agrees with the library's own mask."""
+    """The mask of GridDistortion moved by the effect agrees with the library's own mask."""
     albumentations = pytest.importorskip("albumentations")
     seed = synthetic_seed(0, height=160, width=160, framed=False)
     relation = perturb("albumentations.GridDistortion")

@@ -1,4 +1,4 @@
-"""Transforms of other libraries as relations, with torchvision, which is always there, and a library of this test."""
+"""Transforms of other libraries as relations, with torchvision, always installed, and a library of the tests."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ def mistakes(transform: str, levels: Mapping[int, Any] | None = None, **params: 
 
 
 class Shift3:
-    """Shifts the picture, untold."""
+    """Shifts the picture without declaring it."""
 
     def __init__(self, pixels: int = 3) -> None:
         self.pixels = pixels
 
 
 class Cells:
-    """Distorts the picture by cells, untold."""
+    """Distorts the picture by cells without declaring it."""
 
 
 class Blurred:
@@ -80,23 +80,23 @@ class HomemadeLibrary(TransformLibrary):
     def change(
         self, kind: type, arguments: Mapping[str, Any], seed: int, image: Image, companions: Companions
     ) -> tuple[Any, Companions]:
-        made, rng = kind(**arguments), np.random.default_rng(seed)
+        transform, rng = kind(**arguments), np.random.default_rng(seed)
         changed = image.copy()
-        if isinstance(made, Shift3):
-            changed = np.roll(image, made.pixels, axis=1)
-        if isinstance(made, Cells):
-            # What albumentations.GridDistortion does to a picture, without a path of masks.
+        if isinstance(transform, Shift3):
+            changed = np.roll(image, transform.pixels, axis=1)
+        if isinstance(transform, Cells):
+            # The same as albumentations.GridDistortion does to a picture, without a path of masks.
             height, width = image.shape[:2]
             knots = np.linspace(0, width - 1, 6) + np.concatenate([[0], rng.uniform(-0.3, 0.3, 4) * width / 5, [0]])
             columns = np.interp(np.arange(width), np.linspace(0, width - 1, 6), knots).astype(np.float32)
             rows = np.arange(height, dtype=np.float32)[:, None]
             places = np.broadcast_arrays(columns[None], rows)
             changed = cv2.remap(image, *(np.ascontiguousarray(each) for each in places), cv2.INTER_LINEAR)
-        if isinstance(made, Blurred):
-            changed = cv2.GaussianBlur(image, (0, 0), made.sigma)
-        if isinstance(made, Noisy):
+        if isinstance(transform, Blurred):
+            changed = cv2.GaussianBlur(image, (0, 0), transform.sigma)
+        if isinstance(transform, Noisy):
             return image + rng.normal(0, 30, image.shape), NO_COMPANIONS
-        if isinstance(made, Pasted):
+        if isinstance(transform, Pasted):
             changed[20:60, 30:70] = rng.integers(0, 255, 3)
         return changed, NO_COMPANIONS
 
@@ -119,20 +119,20 @@ def homemade(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("homemade")
 @pytest.mark.parametrize("name", ["Blurred", "Noisy", "Pasted"])
-def test_what_moves_nothing_passes(name: str) -> None:
+def test_transforms_that_move_nothing_pass(name: str) -> None:
     assert check_relation(perturb(f"homemade.{name}"), synthetic_seed(1, **SIZE), may_skip=True)
 
 
 @pytest.mark.usefixtures("homemade")
 @pytest.mark.parametrize(("name", "pixels"), [("Shift3", 3.0), ("Cells", None)])
-def test_movement_that_a_library_does_not_tell_is_refused(name: str, pixels: float | None) -> None:
+def test_undeclared_movement_is_refused(name: str, pixels: float | None) -> None:
     (wrong,) = mistakes(f"homemade.{name}")
     assert "it moves pixels, and its library does not move masks alike" in wrong.allowed
     assert pixels is None or f"{pixels:.1f} px" in wrong.allowed
 
 
 @pytest.mark.usefixtures("homemade")
-def test_a_shift_below_a_pixel_and_a_half_turn_are_told_apart() -> None:
+def test_a_shift_below_a_pixel_and_a_half_turn_are_distinguished() -> None:
     assert perturb("homemade.Shift3", pixels=1)
     assert mistakes("homemade.Shift3", pixels=2)
 
@@ -151,8 +151,8 @@ def test_a_shift_below_a_pixel_and_a_half_turn_are_told_apart() -> None:
     ],
 )
 def test_contract_and_effect(transform: str, params: dict[str, Any], kind: str) -> None:
-    made = check_relation(perturb(transform, **params), synthetic_seed(2, **SIZE), may_skip=True)
-    assert {each.effect.kind for each in made} <= {kind}
+    follow_ups = check_relation(perturb(transform, **params), synthetic_seed(2, **SIZE), may_skip=True)
+    assert {each.effect.kind for each in follow_ups} <= {kind}
     relation = perturb(transform, **params)
     pattern = synthetic_seed(2, **SIZE, framed=False)
     follow = None
@@ -297,9 +297,9 @@ def test_arguments_are_plain_data(value: Any) -> None:
     assert value is not print or wrong.found == "a function"
 
 
-def test_all_mistakes_are_told_at_once() -> None:
-    found = mistakes("torchvision.GaussianNoise", {1: {"sigme": 1.0}, 2: {"sigma": "x", "inplace": True}})
-    assert [wrong.key for wrong in found] == [
+def test_all_mistakes_are_reported_at_once() -> None:
+    wrong_settings = mistakes("torchvision.GaussianNoise", {1: {"sigme": 1.0}, 2: {"sigma": "x", "inplace": True}})
+    assert [wrong.key for wrong in wrong_settings] == [
         ("levels", "1", "sigme"),
         ("levels", "2", "sigma"),
         ("levels", "2", "inplace"),
@@ -359,7 +359,7 @@ def test_policies_without_masks_are_refused_where_answers_have_places() -> None:
     assert perturb("torchvision.RandomAffine", degrees=5).unfit_for("mask") is None
 
 
-def test_a_suite_tells_every_mistake_with_its_line(tmp_path: Any) -> None:
+def test_every_mistake_of_a_suite_has_its_line(tmp_path: Any) -> None:
     from medtest.core.errors import UserMistakes
     from medtest.suite.compose import load_suite
 

@@ -1,6 +1,6 @@
-"""The same bytes of every follow-up and phantom, whatever a processor has beyond AVX2 and FMA.
+"""Follow-ups and phantoms have the same bytes on any processor from AVX2 and FMA on.
 
-What this processor has beyond them is switched off in processes of their own, library by library: NumPy's routines,
+Further features of this processor are switched off in separate processes, library by library: NumPy's routines,
 OpenCV's and its IPP, the kernels of BLAS. Phantoms keep their bytes without AVX2 too.
 """
 
@@ -26,13 +26,13 @@ PHANTOMS = ("colons", "labelled", "asked")
 
 
 def numpy_features(beyond: str) -> list[str]:
-    """Return NumPy's names of what this processor has, where they match."""
-    found = np.show_config(mode="dicts")["SIMD Extensions"].get("found", [])  # type: ignore[call-overload, index]
-    return [name for name in found if re.match(beyond, name)]
+    """Return NumPy's names of this processor's features that match."""
+    extensions = np.show_config(mode="dicts")["SIMD Extensions"].get("found", [])  # type: ignore[call-overload, index]
+    return [name for name in extensions if re.match(beyond, name)]
 
 
 def opencv_features(beyond: str) -> list[str]:
-    """Return OpenCV's names of what it dispatches by and this processor has, where they match."""
+    """Return OpenCV's names of this processor's features that it dispatches by and that match."""
     return [name for name in re.findall(r"\*(\S+?)(?=\s|$)", cv2.getCPUFeaturesLine()) if re.match(beyond, name)]
 
 
@@ -54,25 +54,25 @@ needs_avx512 = pytest.mark.skipif(
 
 @cache
 def digests(switched: tuple[tuple[str, str], ...] = (), kinds: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Return what ``byte_cases.py`` prints in an environment."""
+    """Return the output of ``byte_cases.py`` in an environment."""
     ran = subprocess.run(
         [sys.executable, str(CASES), *kinds],
         capture_output=True, text=True, check=True, cwd=ROOT, env=os.environ | dict(switched),
     )  # fmt: skip
-    found: dict[str, Any] = json.loads(ran.stdout.splitlines()[-1])
-    return found
+    output: dict[str, Any] = json.loads(ran.stdout.splitlines()[-1])
+    return output
 
 
 @needs_avx512
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_every_case_has_the_same_bytes_without_avx512() -> None:
-    here, there = digests(), digests(tuple(without_avx512().items()))
-    assert len(here["digests"]) > 4000
+    with_avx512, without = digests(), digests(tuple(without_avx512().items()))
+    assert len(with_avx512["digests"]) > 4000
     for library in ("numpy", "opencv"):
-        assert here[library] != there[library]  # it was switched off
-    names = here["digests"].keys() | there["digests"].keys()
-    other = sorted(name for name in names if here["digests"].get(name) != there["digests"].get(name))
+        assert with_avx512[library] != without[library]  # it was switched off
+    names = with_avx512["digests"].keys() | without["digests"].keys()
+    other = sorted(name for name in names if with_avx512["digests"].get(name) != without["digests"].get(name))
     assert not other, f"{len(other)} cases differ: {other[:20]}"
 
 
@@ -92,13 +92,13 @@ def test_every_golden_hash_holds_without_avx512() -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_phantoms_have_the_same_bytes_without_avx2() -> None:
-    here = digests(kinds=PHANTOMS)["digests"]
+    with_avx2 = digests(kinds=PHANTOMS)["digests"]
     for switched in (
         {"OPENCV_IPP": "disabled", "OPENCV_CPU_DISABLE": ",".join(opencv_features("."))},
         {"NPY_DISABLE_CPU_FEATURES": " ".join(numpy_features("."))},
     ):
-        there = digests(tuple(switched.items()), PHANTOMS)["digests"]
-        assert sorted(name for name in here if here[name] != there[name]) == []
+        without = digests(tuple(switched.items()), PHANTOMS)["digests"]
+        assert sorted(name for name in with_avx2 if with_avx2[name] != without[name]) == []
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Steps along a gradient: as other tools' from an equal start, exact where the optimum is known, within their ball."""
+"""Steps along a gradient: equal to other tools' from an equal start, exact for a known optimum, within their ball."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def network(seed: int = 0) -> nn.Module:
 
 @pytest.fixture
 def case() -> tuple[nn.Module, Tensor, Tensor, Tensor]:
-    """A network, images, their labels and a start."""
+    """Return a network, images, their labels and a start."""
     torch.manual_seed(1)
     net, images = network(), torch.rand(3, 3, 14, 14)
     net(images)
@@ -47,16 +47,16 @@ def test_torchattacks_from_an_equal_start(case: Any, norm: str, monkeypatch: pyt
     if norm == "linf":
         attack = torchattacks.PGD(net, eps=epsilon, alpha=step, steps=STEPS, random_start=True)
         monkeypatch.setattr(torch.Tensor, "uniform_", lambda self, low, high: self.copy_(start))
-        theirs = attack(images, labels)
+        expected = attack(images, labels)
         begin = (images + start).clamp(0, 1) - images
     else:
         attack = torchattacks.PGDL2(net, eps=epsilon, alpha=step, steps=STEPS, random_start=False)
-        theirs, begin = attack(images, labels), None
+        expected, begin = attack(images, labels), None
     monkeypatch.undo()
-    ours = projected_gradient(
+    result = projected_gradient(
         net, images, cross_entropy(labels), epsilon=epsilon, step=step, steps=STEPS, norm=norm, start=begin
     )
-    assert torch.allclose(ours.images, theirs, atol=1e-6, rtol=0)
+    assert torch.allclose(result.images, expected, atol=1e-6, rtol=0)
 
 
 @pytest.mark.parametrize("norm", ["linf", "l2"])
@@ -67,9 +67,9 @@ def test_foolbox_from_the_source(case: Any, norm: str) -> None:
     kind = foolbox.attacks.LinfPGD if norm == "linf" else foolbox.attacks.L2PGD
     attack = kind(abs_stepsize=step, steps=STEPS, random_start=False)
     model = foolbox.PyTorchModel(net, bounds=(0, 1), device="cpu")
-    theirs, _, _ = attack(model, images, labels, epsilons=epsilon)
-    ours = projected_gradient(net, images, cross_entropy(labels), epsilon=epsilon, step=step, steps=STEPS, norm=norm)
-    assert torch.allclose(ours.images, theirs, atol=1e-6, rtol=0)
+    expected, _, _ = attack(model, images, labels, epsilons=epsilon)
+    result = projected_gradient(net, images, cross_entropy(labels), epsilon=epsilon, step=step, steps=STEPS, norm=norm)
+    assert torch.allclose(result.images, expected, atol=1e-6, rtol=0)
 
 
 @pytest.mark.parametrize("norm", ["linf", "l2"])
@@ -77,7 +77,7 @@ def test_the_optimum_of_a_linear_function(norm: str) -> None:
     torch.manual_seed(0)
     weight, images = torch.randn(3, 6, 6), 0.5 + torch.rand(2, 3, 6, 6) / 100
     epsilon = 0.1 if norm == "linf" else 0.4
-    found = projected_gradient(
+    result = projected_gradient(
         lambda x: (x * weight).flatten(1).sum(1, keepdim=True),
         images,
         lambda z, rows: z[:, 0],
@@ -87,7 +87,7 @@ def test_the_optimum_of_a_linear_function(norm: str) -> None:
         norm=norm,
     )
     best = images + epsilon * (weight.sign() if norm == "linf" else weight / weight.norm())
-    assert torch.allclose(found.images, best, atol=1e-6)
+    assert torch.allclose(result.images, best, atol=1e-6)
 
 
 @settings(max_examples=25, deadline=None)
@@ -103,7 +103,7 @@ def test_it_stays_in_the_ball_and_in_the_mask(seed: int, epsilon: float, step: f
     images, weight = torch.rand(3, 3, 5, 5, generator=generator), torch.randn(3, 5, 5, generator=generator)
     within = torch.rand(3, 1, 5, 5, generator=generator) > 0.4
     start = torch.randn(3, 3, 5, 5, generator=generator)
-    found = projected_gradient(
+    result = projected_gradient(
         lambda x: (x * weight).sin().flatten(1).sum(1, keepdim=True),
         images,
         lambda z, rows: z[:, 0],
@@ -115,12 +115,12 @@ def test_it_stays_in_the_ball_and_in_the_mask(seed: int, epsilon: float, step: f
         best=best,
         within=within,
     )
-    away = found.images - images
+    away = result.images - images
     far = away.abs().amax((1, 2, 3)) if norm == "linf" else away.flatten(1).norm(dim=1)
     assert (far <= epsilon + 1e-5).all()
-    assert ((found.images >= 0) & (found.images <= 1)).all()
+    assert ((result.images >= 0) & (result.images <= 1)).all()
     assert (away.masked_select(~within.expand_as(away)) == 0).all()
-    assert found.queries.tolist() == [n + best for n in (0, 1, 3)]
+    assert result.queries.tolist() == [n + best for n in (0, 1, 3)]
 
 
 def test_images_of_fewer_steps_leave_and_are_what_they_would_be_alone(case: Any) -> None:
@@ -151,25 +151,25 @@ def test_images_of_fewer_steps_leave_and_are_what_they_would_be_alone(case: Any)
 def test_the_best_iterate_is_no_worse_than_the_last(case: Any) -> None:
     net, images, labels, start = case
     loss, everyone = cross_entropy(labels), torch.arange(len(images))
-    found = {
+    results = {
         best: projected_gradient(net, images, loss, epsilon=0.3, step=0.2, steps=4, start=start, best=best)
         for best in (False, True)
     }
-    assert (loss(net(found[True].images), everyone) >= loss(net(found[False].images), everyone) - 1e-6).all()
+    assert (loss(net(results[True].images), everyone) >= loss(net(results[False].images), everyone) - 1e-6).all()
 
 
 def test_no_epsilon_is_the_source_and_the_network_is_left_alone(case: Any) -> None:
     net, images, labels, start = case
-    found = projected_gradient(net, images, cross_entropy(labels), epsilon=0.0, step=0.1, steps=2, start=start)
-    assert torch.equal(found.images, images)
+    result = projected_gradient(net, images, cross_entropy(labels), epsilon=0.0, step=0.1, steps=2, start=start)
+    assert torch.equal(result.images, images)
     assert all(parameter.grad is None for parameter in net.parameters())
 
 
-def test_shares_of_zero_gradients_are_told() -> None:
+def test_shares_of_zero_gradients_are_reported() -> None:
     images = torch.full((2, 3, 4, 4), 0.5)
     half = torch.zeros(3, 4, 4)
     half[:, :2] = 1.0
-    found = projected_gradient(
+    result = projected_gradient(
         lambda x: (x * half).flatten(1).sum(1, keepdim=True),
         images,
         lambda z, rows: z[:, 0],
@@ -177,11 +177,11 @@ def test_shares_of_zero_gradients_are_told() -> None:
         step=0.1,
         steps=3,
     )
-    assert found.zero_gradient.tolist() == [0.5, 0.5]
+    assert result.zero_gradient.tolist() == [0.5, 0.5]
 
 
 @pytest.mark.parametrize("broken", ["loss", "gradient"])
-def test_what_is_not_finite_is_said(broken: str) -> None:
+def test_values_that_are_not_finite_are_reported(broken: str) -> None:
     images = torch.zeros(1, 3, 4, 4)
     loss = (lambda z, rows: z[:, 0] * torch.nan) if broken == "loss" else (lambda z, rows: z[:, 0].sqrt())
     with pytest.raises(BadOutput, match="not finite"):

@@ -1,4 +1,4 @@
-"""What every relation promises, ours and those that other installed packages bring: one table, no names."""
+"""Promises of every relation, bundled or of other installed packages: one table, no names."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def relation_of(name: str, mode: str = "levels") -> Relation:
 
 @cache
 def large_seed(number: int, labelled: bool = True, framed: bool = True) -> PreparedSeed:
-    """A seed big enough for every relation to find room."""
+    """Return a seed with room for every relation."""
     return synthetic_seed(number, height=288, width=320, labelled=labelled, framed=framed)
 
 
@@ -55,7 +55,7 @@ def cases(name: str) -> list[tuple[Relation, int]]:
 
 
 def has_ranges(name: str) -> bool:
-    """Whether the relation can draw from published ranges."""
+    """Return whether the relation can draw from published ranges."""
     return "mode" in parts("relations")[name].load().Settings.model_fields
 
 
@@ -100,20 +100,18 @@ def test_the_yaml_documents_every_key(name: str) -> None:
     ],
 )
 @pytest.mark.parametrize("name", NAMES)
-def test_what_packages_test_their_relations_with_holds_for_ours(
-    name: str, seeds: tuple[tuple[int, bool, bool], ...]
-) -> None:
+def test_bundled_relations_pass_the_public_check(name: str, seeds: tuple[tuple[int, bool, bool], ...]) -> None:
     assert relation_of(name).touches_frame == (name == "text")
-    found = []
+    follow_ups = []
     for number, labelled, framed in seeds:
         seed = large_seed(number, labelled, framed)
         for mode in MODES:
-            made = check_relation(relation_of(name, mode), seed, may_skip=True)
+            of_mode = check_relation(relation_of(name, mode), seed, may_skip=True)
             assert relation_of(name).group not in {"objects", "non_objects"} or not any(
-                np.array_equal(one.image, seed.image) for one in made
+                np.array_equal(follow_up.image, seed.image) for follow_up in of_mode
             )
-            found += made
-    assert found
+            follow_ups += of_mode
+    assert follow_ups
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -128,27 +126,27 @@ def test_it_holds_on_any_small_seed(name: str, number: int, framed: bool, labell
 @relaxed
 @given(data=st.data())
 def test_one_address_gives_the_same_bytes_in_any_order(name: str, data: st.DataObject) -> None:
-    wanted = [
+    wanted_cases = [
         (mode, severity, repeat)
         for mode in MODES
         for severity in relation_of(name, mode).severities()
         for repeat in range(2)
     ]
-    order = data.draw(st.permutations(wanted))
+    order = data.draw(st.permutations(wanted_cases))
     number = data.draw(st.integers(0, 50))
     first, second = synthetic_seed(number), synthetic_seed(number)
 
     def run(seed: PreparedSeed, plan: list[tuple[str, int, int]]) -> dict[tuple[str, int, int], bytes | str]:
-        found: dict[tuple[str, int, int], bytes | str] = {}
+        results: dict[tuple[str, int, int], bytes | str] = {}
         for mode, severity, repeat in plan:
             try:
-                made = follow(relation_of(name, mode), name, seed, severity, repeat)
-                found[mode, severity, repeat] = made.image.tobytes()
+                result = follow(relation_of(name, mode), name, seed, severity, repeat)
+                results[mode, severity, repeat] = result.image.tobytes()
             except NotApplicable as reason:
-                found[mode, severity, repeat] = str(reason)
-        return found
+                results[mode, severity, repeat] = str(reason)
+        return results
 
-    assert run(first, wanted) == run(second, list(order))
+    assert run(first, wanted_cases) == run(second, list(order))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -156,14 +154,14 @@ def test_scale_belongs_to_the_severity_and_grows(name: str) -> None:
     relation = relation_of(name)
     scales: list[float] = []
     for severity in relation.severities():
-        found = set()
+        of_severity = set()
         for number in range(3):
             try:
-                found.add(follow(relation, name, large_seed(number), severity).scale)
+                of_severity.add(follow(relation, name, large_seed(number), severity).scale)
             except NotApplicable:
                 continue
-        assert len(found) == 1
-        scales.append(found.pop())
+        assert len(of_severity) == 1
+        scales.append(of_severity.pop())
     if relation.group == "floor":
         assert scales == [0.0]
     else:
@@ -197,7 +195,7 @@ def test_wrong_settings_are_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_image_that_is_all_frame_is_skipped_or_left_as_it_is(name: str) -> None:
+def test_an_image_that_is_all_frame_is_skipped_or_stays_unchanged(name: str) -> None:
     seed = synthetic_seed(0)
     blank = PreparedSeed(
         ref=seed.ref,
@@ -209,14 +207,14 @@ def test_an_image_that_is_all_frame_is_skipped_or_left_as_it_is(name: str) -> No
     )
     for relation, severity in cases(name):
         try:
-            made = follow(relation, name, blank, severity)
+            result = follow(relation, name, blank, severity)
         except NotApplicable:
             continue
-        assert relation.touches_frame or not made.image.any()
+        assert relation.touches_frame or not result.image.any()
 
 
 class _Careless(Relation):
-    """Keeps its promises unless it is told to break one."""
+    """Keeps its promises, except for one that it is set to break."""
 
     scale_unit = "steps"
     broken = ""

@@ -27,16 +27,16 @@ REPEATS = 2
 
 @cache
 def phantoms() -> tuple[PreparedSeed, ...]:
-    made = []
+    seeds = []
     for index in range(PHANTOMS):
         phantom = make_colon(colon_rng(SUITE_SEED, "damage", index), size=(288, 384), polyps=1)
         ref = SeedRef(dataset="damage", seed_id=f"p{index}")
-        made.append(prepare(Seed(ref=ref, image=phantom.image, expected=phantom.mask), size=512))
-    return tuple(made)
+        seeds.append(prepare(Seed(ref=ref, image=phantom.image, expected=phantom.mask), size=512))
+    return tuple(seeds)
 
 
 def damage(name: str) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
-    """Mean absolute differences, seeds × severities, of the draws that exist at every severity."""
+    """Return mean absolute differences, seeds × severities, of the draws that exist at every severity."""
     info = parts("relations")[name]
     relation = info.load()(info.load().Settings(**info.defaults))
     rows = []
@@ -48,10 +48,10 @@ def damage(name: str) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
                     dataset=seed.ref.dataset, seed_id=seed.ref.seed_id, relation=name, severity=severity, repeat=repeat
                 )
                 try:
-                    made = relation.follow_up(seed, severity, address.generator(SUITE_SEED)).image
+                    changed = relation.follow_up(seed, severity, address.generator(SUITE_SEED)).image
                 except NotApplicable:
                     break
-                row.append(float(cv2.absdiff(made, seed.image).mean()))
+                row.append(float(cv2.absdiff(changed, seed.image).mean()))
             else:
                 rows.append(row)
     return np.array(rows)
@@ -60,30 +60,30 @@ def damage(name: str) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_damage_grows_with_severity(name: str) -> None:
-    found = damage(name)
-    assert len(found) >= PHANTOMS * REPEATS // 2, "most phantoms have room at every severity"
-    means = found.mean(axis=0)
+    differences = damage(name)
+    assert len(differences) >= PHANTOMS * REPEATS // 2, "most phantoms have room at every severity"
+    means = differences.mean(axis=0)
     assert means[0] > 0.0
     assert np.all(np.diff(means) > 0.0), means.round(3).tolist()
 
 
 @pytest.mark.parametrize("name", ["saturation", "contrast", "white_balance", "specularity", "blur"])
-def test_the_lesion_stays_to_be_seen_at_the_gravest_level(name: str) -> None:
-    """Of the difference between lesion and its surroundings, and of detail on it, enough is left."""
+def test_the_lesion_stays_visible_at_the_highest_level(name: str) -> None:
+    """Enough remains of the difference between lesion and surroundings, and of its detail."""
     info = parts("relations")[name]
     relation = info.load()(info.load().Settings(**info.defaults))
-    left = []
+    shares = []
     for seed in phantoms():
         assert seed.mask is not None
-        made = relation.follow_up(seed, 5, np.random.default_rng(1)).image
-        before, after = (_separation(image, seed.mask, seed.frame) for image in (seed.image, made))
-        left.append(after / max(before, 1.0))
-    assert np.median(left) > 0.25
-    assert min(left) > 0.1
+        changed = relation.follow_up(seed, 5, np.random.default_rng(1)).image
+        before, after = (_separation(image, seed.mask, seed.frame) for image in (seed.image, changed))
+        shares.append(after / max(before, 1.0))
+    assert np.median(shares) > 0.25
+    assert min(shares) > 0.1
 
 
 def _separation(image: np.ndarray[tuple[int, ...], np.dtype[np.uint8]], mask: object, frame: object) -> float:
-    """Largest distance, over the channels, between the mean colours of the lesion and of a ring around it."""
+    """Return the largest distance, over channels, between the mean colours of the lesion and of a ring around it."""
     lesion = np.asarray(mask, dtype=np.uint8)
     ring = cv2.dilate(lesion, np.ones((31, 31), np.uint8)) - lesion
     ring[np.asarray(frame)] = 0

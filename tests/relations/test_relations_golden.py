@@ -42,8 +42,8 @@ def fingerprint(name: str) -> tuple[int, str]:
     relation_class = info.load()
     digest = hashlib.sha256()
     for mode in ("levels", "published"):
-        given = {**info.defaults, "mode": mode} if "mode" in relation_class.Settings.model_fields else info.defaults
-        relation: Relation = relation_class(relation_class.Settings(**given))
+        settings = {**info.defaults, "mode": mode} if "mode" in relation_class.Settings.model_fields else info.defaults
+        relation: Relation = relation_class(relation_class.Settings(**settings))
         for number in range(2):
             seed = synthetic_seed(number)
             for severity in relation.severities():
@@ -51,12 +51,12 @@ def fingerprint(name: str) -> tuple[int, str]:
                     dataset="golden", seed_id=seed.ref.seed_id, relation=name, severity=severity, repeat=number
                 )
                 try:
-                    made = relation.follow_up(seed, severity, relation.generator(address, SUITE_SEED))
+                    result = relation.follow_up(seed, severity, relation.generator(address, SUITE_SEED))
                 except NotApplicable:
                     digest.update(b"skipped")
                     continue
-                digest.update(image_sha256(made.image).encode())
-                digest.update(json.dumps(made.params, sort_keys=True).encode())
+                digest.update(image_sha256(result.image).encode())
+                digest.update(json.dumps(result.params, sort_keys=True).encode())
     return relation_class.revision, digest.hexdigest()[:16]
 
 

@@ -30,7 +30,7 @@ BLENDS = ("brightness", "contrast", "saturation")
 
 
 def torchvisions(blend: str) -> Callable[[Any, float], Any]:
-    """Return torchvision's own blend of a picture by a factor."""
+    """Return torchvision's blend of a picture by a factor."""
     from torchvision.transforms import functional  # imports torch's compiler, which takes seconds
 
     return getattr(functional, f"adjust_{blend}")
@@ -44,8 +44,8 @@ def defaults(name: str) -> dict[str, object]:
 def blended(image: Image, **factors: float) -> Image:
     seed = synthetic_seed(0, height=image.shape[0], width=image.shape[1], framed=False)
     object.__setattr__(seed, "image", image)
-    wanted = {"brightness": 1.0, "contrast": 1.0, "saturation": 1.0, **factors}
-    return Saturation(Saturation.Settings(**defaults("saturation"))).render(seed, wanted)
+    all_factors = {"brightness": 1.0, "contrast": 1.0, "saturation": 1.0, **factors}
+    return Saturation(Saturation.Settings(**defaults("saturation"))).render(seed, all_factors)
 
 
 @given(
@@ -62,38 +62,38 @@ def test_each_blend_is_within_one_grey_level_of_torchvision(
         image = rng.integers(0, 256, (64, 80, 3), dtype=np.uint8)
     else:
         image = np.clip(rng.normal(rng.uniform(20, 235, 3), 30, (64, 80, 3)), 0, 255).astype(np.uint8)
-    made = blended(image, **{blend: factor}).astype(float)
+    changed = blended(image, **{blend: factor}).astype(float)
     tensor = torch.from_numpy(image).permute(2, 0, 1)
     on_bytes = torchvisions(blend)(tensor, factor).permute(1, 2, 0).numpy().astype(float)
     on_floats = torchvisions(blend)(tensor.double() / 255.0, factor).permute(1, 2, 0).numpy() * 255.0
     on_pictures = np.asarray(torchvisions(blend)(PillowImage.fromarray(image), factor)).astype(float)
-    assert np.abs(made - on_bytes).max() <= 1.0
-    assert np.abs(made - on_floats).max() <= 1.0
-    assert np.abs(made - on_pictures).max() <= 1.0
+    assert np.abs(changed - on_bytes).max() <= 1.0
+    assert np.abs(changed - on_floats).max() <= 1.0
+    assert np.abs(changed - on_pictures).max() <= 1.0
 
 
 @given(number=st.integers(0, 10**6), b=st.floats(0.4, 1.0), c=st.floats(0.5, 1.0), s=st.floats(0.6, 1.0))
 def test_the_composed_map_is_the_three_blends_in_a_row(number: int, b: float, c: float, s: float) -> None:
     rng = np.random.default_rng(number)
     image = rng.integers(0, 256, (64, 64, 3), dtype=np.uint8)
-    # Downward nothing clips, so torchvision's own three steps in floating point are what one step must give.
+    # Downward nothing clips, so one step must equal torchvision's three steps in floating point.
     step = torch.from_numpy(image).permute(2, 0, 1).double() / 255.0
     for blend, factor in (("brightness", b), ("contrast", c), ("saturation", s)):
         step = torchvisions(blend)(step, factor)
     expected = step.permute(1, 2, 0).numpy() * 255.0
-    made = blended(image, brightness=b, contrast=c, saturation=s)
+    changed = blended(image, brightness=b, contrast=c, saturation=s)
     # Half a level of rounding, a quarter of ROUNDING, and OpenCV's coefficients of ten bits.
-    assert np.abs(made - expected).max() <= 1.2
-    assert np.abs(made - expected).mean() <= 0.5
+    assert np.abs(changed - expected).max() <= 1.2
+    assert np.abs(changed - expected).mean() <= 0.5
 
 
 def test_nothing_is_clipped_between_the_steps() -> None:
     image = np.full((16, 16, 3), 40, np.uint8)
     image[0] = 160
     image[1] = 200
-    made = blended(image, brightness=1.8, contrast=0.4)
-    # Clipped after brightness, 160 and 200 would both be 255 and end alike.
-    assert made[1, 0, 0] > made[0, 0, 0]
+    changed = blended(image, brightness=1.8, contrast=0.4)
+    # Clipped after brightness, 160 and 200 would both be 255 and end up equal.
+    assert changed[1, 0, 0] > changed[0, 0, 0]
 
 
 def test_factors_of_one_change_nothing() -> None:
@@ -145,16 +145,16 @@ def test_exposure_refuses_the_other_direction() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tint", "kept"),
+    ("tint", "factors"),
     [("green", (0.5, 1.0, 0.5)), ("purple", (1.0, 0.5, 1.0)), ("purple_report", (0.5, 0.5, 1.0))],
 )
-def test_casts_multiply_the_cut_channels(tint: str, kept: tuple[float, float, float]) -> None:
+def test_casts_multiply_the_cut_channels(tint: str, factors: tuple[float, float, float]) -> None:
     relation = WhiteBalance(WhiteBalance.Settings(**defaults("white_balance")))
     seed = synthetic_seed(0)
-    made = relation.apply(seed, {"tint": tint, "cut": 0.5, "scale": 0.5}).image
+    tinted = relation.apply(seed, {"tint": tint, "cut": 0.5, "scale": 0.5}).image
     field = ~seed.frame
-    assert np.abs(made[field] - seed.image[field] * np.array(kept)).max() <= 0.76
-    assert np.array_equal(made[seed.frame], seed.image[seed.frame])
+    assert np.abs(tinted[field] - seed.image[field] * np.array(factors)).max() <= 0.76
+    assert np.array_equal(tinted[seed.frame], seed.image[seed.frame])
 
 
 @pytest.mark.parametrize(

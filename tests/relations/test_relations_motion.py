@@ -14,8 +14,8 @@ from medtest.testing import synthetic_seed
 
 def blur(**changes: object) -> Blur:
     content = yaml.safe_load((conf_folder() / "relations" / "blur.yaml").read_text(encoding="utf-8"))
-    given = {key: value for key, value in content.items() if key not in ("class", "summary")}
-    return Blur(Blur.Settings(**{**given, **changes}))
+    defaults = {key: value for key, value in content.items() if key not in ("class", "summary")}
+    return Blur(Blur.Settings(**{**defaults, **changes}))
 
 
 def test_nearest_odd_is_the_nearest_odd_of_three_or_more() -> None:
@@ -27,7 +27,7 @@ def test_nearest_odd_is_the_nearest_odd_of_three_or_more() -> None:
 
 
 def test_two_fifths_of_the_drawing_range_hold_no_odd_integer_from_three_on() -> None:
-    """The claim on which the rule rests, over sigma in (0, 15]."""
+    """The claim behind the rule, over sigma in (0, 15]."""
     sigma = np.linspace(15 / 20000, 15, 20000)
     empty = [not any(s / 3 <= odd <= s / 2 for odd in (1, 3, 5, 7)) for s in sigma]
     assert np.mean(empty) == pytest.approx(0.4, abs=0.01)
@@ -89,13 +89,13 @@ def test_noise_is_clipped_and_not_wrapped() -> None:
 def test_blur_is_the_truncated_gaussian_of_equation_2() -> None:
     seed = synthetic_seed(0, framed=False)
     params = {"sigma": 9.0, "kernel_width": 5, "kernel_height": 3, "noise": 2.0, "noise_seed": 1, "scale": 9.0}
-    made = blur().apply(seed, params).image.astype(float)
+    blurred = blur().apply(seed, params).image.astype(float)
     clean = seed.image.astype(float)
     for axis, side in ((1, 5), (0, 3)):
         offsets = np.arange(side) - side // 2
         kernel = np.exp(-(offsets**2) / (2 * 81.0))
         clean = ndimage.correlate1d(clean, kernel / kernel.sum(), axis=axis, mode="nearest")
-    residue = made - clean
+    residue = blurred - clean
     inside = (clean > 12) & (clean < 243)
     assert residue[inside].mean() == pytest.approx(0.0, abs=0.1)
     assert residue[inside].std() == pytest.approx(2.0, rel=0.05)
@@ -108,10 +108,10 @@ def test_the_frame_is_not_dragged_into_the_field() -> None:
     flat.setflags(write=False)
     object.__setattr__(seed, "image", flat)
     params = {"sigma": 15.0, "kernel_width": 7, "kernel_height": 7, "noise": 2.0, "noise_seed": 1, "scale": 15.0}
-    made = blur().apply(seed, params).image
-    assert np.array_equal(made[seed.frame], flat[seed.frame])
+    blurred = blur().apply(seed, params).image
+    assert np.array_equal(blurred[seed.frame], flat[seed.frame])
     rim = ndimage.binary_dilation(seed.frame, iterations=3) & ~seed.frame
-    assert np.abs(made[rim].mean(axis=0) - (180, 110, 90)).max() < 0.5
+    assert np.abs(blurred[rim].mean(axis=0) - (180, 110, 90)).max() < 0.5
     filled = frame_filled(seed)
     assert np.array_equal(filled[~seed.frame], flat[~seed.frame])
 

@@ -1,4 +1,4 @@
-"""Instrument, feces, blood: what is theirs beside the contract of every relation."""
+"""Instrument, feces, blood: their promises besides the contract of every relation."""
 
 from __future__ import annotations
 
@@ -36,51 +36,51 @@ GOLDEN = {
 }
 
 
-# --- where things lie -------------------------------------------------------------------------------------------------
+# --- places of objects ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_facts_agree_with_a_count_and_with_scipys_distances(name: str) -> None:
-    made_by = pasting(name)
-    seen = 0
+    paster = pasting(name)
+    case_count = 0
     for number in range(4):
         seed = seed_of(number)
         assert seed.mask is not None
         distances = distance_transform_edt(~seed.mask)
-        for severity, repeat in draws(made_by):
+        for severity, repeat in draws(paster):
             try:
-                made = follow(made_by, seed, severity, repeat)
+                result = follow(paster, seed, severity, repeat)
             except NotApplicable:
                 continue
-            seen += 1
-            solid = solid_of(made_by, seed, made)
-            # Pieces may touch: counted one by one they can only be more than together.
-            share = made.facts["object_area"] * np.count_nonzero(~seed.frame)
+            case_count += 1
+            solid = solid_of(paster, seed, result)
+            # Pieces may touch: counted separately they can only be more than together.
+            share = result.facts["object_area"] * np.count_nonzero(~seed.frame)
             assert solid.sum() <= share + 1
             assert solid.sum() >= 0.95 * share
-            assert made.facts["lesion_distance"] == pytest.approx(distances[solid].min(), abs=1e-3)
-            assert made.facts["lesion_distance"] > round(made_by.settings.margin * seed.height)
-    assert seen >= 12
+            assert result.facts["lesion_distance"] == pytest.approx(distances[solid].min(), abs=1e-3)
+            assert result.facts["lesion_distance"] > round(paster.settings.margin * seed.height)
+    assert case_count >= 12
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_area_is_that_of_the_severity(name: str) -> None:
-    made_by = pasting(name)
+    paster = pasting(name)
     for number in range(6):
-        for severity, repeat in draws(made_by):
+        for severity, repeat in draws(paster):
             try:
-                made = follow(made_by, seed_of(number), severity, repeat)
+                result = follow(paster, seed_of(number), severity, repeat)
             except NotApplicable:
                 continue
-            ratio = 100 * made.facts["object_area"] / made.scale
+            ratio = 100 * result.facts["object_area"] / result.scale
             assert LOWEST_SHARE * 0.93 <= ratio <= 1.3, (number, severity)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_without_a_lesion_there_is_no_distance_to_it(name: str) -> None:
-    made = follow(relation(name), flat_seed(lesion=False), 2)
-    assert "lesion_distance" not in made.facts
-    assert made.facts["object_area"] > 0
+    result = follow(relation(name), flat_seed(lesion=False), 2)
+    assert "lesion_distance" not in result.facts
+    assert result.facts["object_area"] > 0
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -89,18 +89,18 @@ def test_a_rough_mask_of_the_user_is_left_alone(name: str, labelled: bool) -> No
     seed = synthetic_seed(1, height=288, width=320, labelled=labelled, avoid=True)
     assert seed.avoid is not None
     for severity in (1, 2, 3):
-        made = follow(relation(name), seed, severity)
-        assert np.array_equal(made.image[seed.avoid], seed.image[seed.avoid])
+        result = follow(relation(name), seed, severity)
+        assert np.array_equal(result.image[seed.avoid], seed.image[seed.avoid])
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_without_a_mask_the_middle_of_the_field_is_left_alone(name: str) -> None:
     seed = seed_of(0, labelled=False)
-    made = follow(relation(name), seed, 1)
+    result = follow(relation(name), seed, 1)
     rows, columns = np.flatnonzero((~seed.frame).any(axis=1)), np.flatnonzero((~seed.frame).any(axis=0))
     middle = ((rows[0] + rows[-1]) // 2, (columns[0] + columns[-1]) // 2)
     window = np.s_[middle[0] - 40 : middle[0] + 40, middle[1] - 40 : middle[1] + 40]
-    assert np.array_equal(made.image[window], seed.image[window])
+    assert np.array_equal(result.image[window], seed.image[window])
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -114,7 +114,7 @@ def test_no_room_is_skipped_with_the_reason(name: str) -> None:
 
 
 def test_instruments_enter_from_the_rim_near_their_original_pose() -> None:
-    made_by = pasting("instrument")
+    paster = pasting("instrument")
     entered = 0
     for number in range(12):
         seed = seed_of(number)
@@ -123,20 +123,20 @@ def test_instruments_enter_from_the_rim_near_their_original_pose() -> None:
         extent = np.array([columns[-1] + 1, rows[-1] + 1]) - low
         for severity in LEVELS:
             try:
-                made = follow(made_by, seed, severity)
+                result = follow(paster, seed, severity)
             except NotApplicable:
                 continue
-            (item,) = made.params["objects"]  # type: ignore[misc]
-            assert abs(item["angle"]) <= made_by.settings.turn
+            (item,) = result.params["objects"]  # type: ignore[misc]
+            assert abs(item["angle"]) <= paster.settings.turn
             assert item["flip"] is False
-            info = made_by.library.info("instrument", item["name"])
+            info = paster.library.info("instrument", item["name"])
             variant = Variant(info=info, angle=item["angle"], step=item["size"])
-            where = pose(made_by.library, variant, round(made_by.settings.edge_blur * seed.height, 2))
+            where = pose(paster.library, variant, round(paster.settings.edge_blur * seed.height, 2))
             points = where.place(np.array([[0.5, 0.5], info.tip, *info.cut])) + (item["x"], item["y"])
             away = (points[0] - low) / extent - np.array(info.centre)
-            assert np.abs(away).max() <= made_by.settings.reach + 1e-9
+            assert np.abs(away).max() <= paster.settings.reach + 1e-9
             x, y = np.floor(points[1]).astype(int)
-            assert not seed.frame[y, x], "the tip lies in the field"
+            assert not seed.frame[y, x], "the tip is in the field"
             for x, y in np.floor(points[2:]).astype(int):
                 inside = 0 <= x < seed.width and 0 <= y < seed.height
                 assert not inside or seed.frame[y, x], "the shaft's end lies outside the field"
@@ -148,22 +148,22 @@ def test_pieces_are_as_many_as_drawn_or_a_few_more() -> None:
     for name in ("feces", "blood"):
         for count in (1, 3, 6):
             ranges = {"area_low": 4.0, "area_high": 6.0, "count_low": count, "count_high": count}
-            made = follow(relation(name, mode="published", published=ranges), flat_seed(), 0)
-            assert count <= len(made.params["objects"]) <= 2 * count + 2  # type: ignore[arg-type]
-            assert made.effect.data["count"] == len(made.params["objects"])  # type: ignore[arg-type]
+            result = follow(relation(name, mode="published", published=ranges), flat_seed(), 0)
+            assert count <= len(result.params["objects"]) <= 2 * count + 2  # type: ignore[arg-type]
+            assert result.effect.data["count"] == len(result.params["objects"])  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_effect_says_what_came_and_where(name: str) -> None:
-    made_by = relation(name)
+    paster = relation(name)
     seed = flat_seed()
-    made = follow(made_by, seed, 3)
-    assert made.effect.kind == "add"
-    data = json.loads(json.dumps(made.effect.data))
+    result = follow(paster, seed, 3)
+    assert result.effect.kind == "add"
+    data = json.loads(json.dumps(result.effect.data))
     assert data["what"] == name
     assert data["count"] == len(data["places"])
     assert [data["x"], data["y"]] == data["places"][0]
-    changed = np.argwhere((made.image != seed.image).any(axis=2))
+    changed = np.argwhere((result.image != seed.image).any(axis=2))
     if data["count"] == 1:
         middle = (changed.min(axis=0) + changed.max(axis=0) + 1) / 2
         assert data["y"] * seed.height == pytest.approx(middle[0], abs=6)
@@ -184,27 +184,27 @@ def test_parameters_replay_in_another_relation_with_empty_caches(
 ) -> None:
     seed = synthetic_seed(number, height=160, width=192)
     try:
-        made = follow(relation(name), seed, severity, repeat)
+        result = follow(relation(name), seed, severity, repeat)
     except NotApplicable:
         return
     for cache_ in (object_cutouts._CUTOUTS, object_cutouts._SOURCES, object_cutouts._COARSE):
         cache_._kept.clear()
         cache_._bytes = 0
     again = relation(name).apply(
-        synthetic_seed(number, height=160, width=192), json.loads(json.dumps(made.params, allow_nan=False))
+        synthetic_seed(number, height=160, width=192), json.loads(json.dumps(result.params, allow_nan=False))
     )
-    assert again.image.tobytes() == made.image.tobytes()
-    assert again.effect == made.effect
+    assert again.image.tobytes() == result.image.tobytes()
+    assert again.effect == result.effect
     assert seed.mask is not None
-    assert np.array_equal(made.image[seed.mask | seed.frame], seed.image[seed.mask | seed.frame])
+    assert np.array_equal(result.image[seed.mask | seed.frame], seed.image[seed.mask | seed.frame])
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_published_mode_draws_its_scale_from_the_assumed_range(name: str) -> None:
-    made_by = relation(name, mode="published")
-    assert made_by.severities() == (0,)
-    drawn = made_by.settings.published
-    scales = [follow(made_by, flat_seed(), 0, repeat).scale for repeat in range(8)]
+    paster = relation(name, mode="published")
+    assert paster.severities() == (0,)
+    drawn = paster.settings.published
+    scales = [follow(paster, flat_seed(), 0, repeat).scale for repeat in range(8)]
     assert len(set(scales)) == 8
     assert all(drawn.area_low <= scale <= drawn.area_high for scale in scales)
     file = parts("relations")[name].file
@@ -257,17 +257,17 @@ def test_ranges_upside_down_are_refused() -> None:
 
 def golden(name: str, mode: str) -> tuple[int, str]:
     digest = hashlib.sha256()
-    made_by = relation(name, mode=mode)
+    paster = relation(name, mode=mode)
     for number in range(4):
-        for severity, repeat in draws(made_by):
+        for severity, repeat in draws(paster):
             try:
-                made = follow(made_by, seed_of(number), severity, repeat)
+                result = follow(paster, seed_of(number), severity, repeat)
             except NotApplicable:
                 digest.update(b"skipped")
                 continue
-            digest.update(image_sha256(made.image).encode())
-            digest.update(json.dumps(made.params, sort_keys=True).encode())
-    return made_by.revision, digest.hexdigest()[:16]
+            digest.update(image_sha256(result.image).encode())
+            digest.update(json.dumps(result.params, sort_keys=True).encode())
+    return paster.revision, digest.hexdigest()[:16]
 
 
 @pytest.mark.skipif(platform.machine() not in {"x86_64", "AMD64"}, reason="bytes are promised per CPU architecture")

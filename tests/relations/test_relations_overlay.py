@@ -27,8 +27,8 @@ LINE = re.compile(
 
 def text(**changes: object) -> Text:
     content = yaml.safe_load((conf_folder() / "relations" / "text.yaml").read_text(encoding="utf-8"))
-    given = {key: value for key, value in content.items() if key not in ("class", "summary")}
-    return Text(Text.Settings(**{**given, **changes}))
+    defaults = {key: value for key, value in content.items() if key not in ("class", "summary")}
+    return Text(Text.Settings(**{**defaults, **changes}))
 
 
 def boxes(params: dict[str, Any]) -> list[tuple[int, int, int, int]]:
@@ -60,8 +60,8 @@ def test_letters_are_those_of_the_bundled_free_font() -> None:
     assert font.getname() == ("Aileron", "Regular")
     widths = {glyph(digit, 20).shape for digit in "0123456789"}
     assert len(widths) == 1, "digits count in place"
-    seen = {glyph(letter, 20).tobytes() for letter in "0123456789:/ABCDEFxyz"}
-    assert len(seen) == 21, "every letter has a picture of its own"
+    glyphs = {glyph(letter, 20).tobytes() for letter in "0123456789:/ABCDEFxyz"}
+    assert len(glyphs) == 21, "every letter has a picture of its own"
     assert all(glyph(letter, 20).any() for letter in "0123456789:/<>.-CVPrhEAIDSexgOBZmNGs" + SQUARE)
     block = set_block(["12:30", SQUARE * 3], 20)
     assert block.shape == (40, max(line_width("12:30", 20), line_width(SQUARE * 3, 20)))
@@ -75,39 +75,39 @@ def test_blocks_are_off_the_lesion_inside_the_image_and_apart() -> None:
         near_lesion = ndimage.distance_transform_edt(~seed.mask) <= round(0.02 * 288) - 0.01
         for severity in relation.severities():
             params = relation.sample(seed, severity, np.random.default_rng([number, severity]))
-            taken = np.zeros(seed.frame.shape, int)
+            cover_count = np.zeros(seed.frame.shape, int)
             for top, left, bottom, right in boxes(params):
                 assert 0 <= top < bottom <= seed.height
                 assert 0 <= left < right <= seed.width
                 assert not near_lesion[top:bottom, left:right].any()
-                taken[top:bottom, left:right] += 1
-            assert taken.max() == 1
+                cover_count[top:bottom, left:right] += 1
+            assert cover_count.max() == 1
             lines = [line for block in params["blocks"] for line in block["lines"]]
             assert len(lines) == relation.settings.levels[severity].lines
-            made = relation.apply(seed, params).image
-            assert np.array_equal(made[taken == 0], seed.image[taken == 0])
-            assert (made != seed.image).any()
+            changed = relation.apply(seed, params).image
+            assert np.array_equal(changed[cover_count == 0], seed.image[cover_count == 0])
+            assert (changed != seed.image).any()
 
 
 def test_letters_are_bright_and_legible_on_tissue() -> None:
     seed = synthetic_seed(0, height=288, width=320)
     relation = text(levels={1: {"lines": 7, "size": 0.06}}, severities=[1])
     params = relation.sample(seed, 1, np.random.default_rng(3))
-    made = relation.apply(seed, params).image
+    changed = relation.apply(seed, params).image
     for block, (top, left, bottom, right) in zip(params["blocks"], boxes(params), strict=True):
         cover = set_block(block["lines"], params["line_height"])
-        inner = made[top + RIM : bottom - RIM, left + RIM : right - RIM]
+        inner = changed[top + RIM : bottom - RIM, left + RIM : right - RIM]
         solid = cover == 255
         assert np.array_equal(np.unique(inner[solid], axis=0), [params["ink"]])
 
 
-def test_the_frame_is_preferred_as_often_as_told() -> None:
+def test_the_frame_is_preferred_as_often_as_set() -> None:
     seed = synthetic_seed(0, height=288, width=320)
     frame = seed.frame.copy()
     frame[:, :110] = True
     object.__setattr__(seed, "frame", frame)
-    for wanted, low, high in ((0.0, 0.0, 0.9), (1.0, 1.0, 1.0)):
-        relation = text(on_frame=wanted)
+    for share, low, high in ((0.0, 0.0, 0.9), (1.0, 1.0, 1.0)):
+        relation = text(on_frame=share)
         inside = []
         for number in range(60):
             params = relation.sample(seed, 1, np.random.default_rng(number))

@@ -1,4 +1,4 @@
-"""Free places against brute force, and what is kept out against hand-made distances."""
+"""Free places compared with brute force, and kept-out regions with distances by hand."""
 
 from __future__ import annotations
 
@@ -96,35 +96,35 @@ def test_keep_out_is_the_lesion_grown_by_the_margin() -> None:
     assert seed.mask is not None
     distance = ndimage.distance_transform_edt(~seed.mask)
     for margin in (0, 3, 10):
-        kept = keep_out(seed, margin=margin)
+        mask = keep_out(seed, margin=margin)
         assert np.array_equal(
-            kept[np.abs(distance - margin) > 1e-3], (distance <= margin)[np.abs(distance - margin) > 1e-3]
+            mask[np.abs(distance - margin) > 1e-3], (distance <= margin)[np.abs(distance - margin) > 1e-3]
         )
-        assert kept is keep_out(seed, margin=margin), "once per seed"
-    found = lesion_distance(seed)
-    assert found is not None
-    assert np.allclose(found, distance, atol=1e-3)
+        assert mask is keep_out(seed, margin=margin), "once per seed"
+    distances = lesion_distance(seed)
+    assert distances is not None
+    assert np.allclose(distances, distance, atol=1e-3)
 
 
 def test_a_rough_mask_is_kept_out_with_and_without_truth() -> None:
     for labelled in (True, False):
         seed = synthetic_seed(1, labelled=labelled, avoid=True)
         assert seed.avoid is not None
-        kept = keep_out(seed, margin=2)
-        assert kept[seed.avoid].all()
+        mask = keep_out(seed, margin=2)
+        assert mask[seed.avoid].all()
         if seed.mask is not None:
-            assert kept[seed.mask].all()
+            assert mask[seed.mask].all()
 
 
 def test_without_any_mask_the_middle_of_the_field_is_kept_out() -> None:
     seed = synthetic_seed(1, labelled=False)
-    kept = keep_out(seed, margin=4)
+    mask = keep_out(seed, margin=4)
     top, left, bottom, right = field_box(seed)
     rows, columns = np.flatnonzero((~seed.frame).any(axis=1)), np.flatnonzero((~seed.frame).any(axis=0))
     assert (top, left, bottom, right) == (rows[0], columns[0], rows[-1] + 1, columns[-1] + 1)
-    assert kept[(top + bottom) // 2, (left + right) // 2]
+    assert mask[(top + bottom) // 2, (left + right) // 2]
     expected = np.pi / 4 * (CENTRAL_FRACTION * (bottom - top)) * (CENTRAL_FRACTION * (right - left))
-    assert kept.sum() == pytest.approx(expected, rel=0.03)
+    assert mask.sum() == pytest.approx(expected, rel=0.03)
     assert lesion_distance(seed) is None
 
 

@@ -21,8 +21,8 @@ from medtest.testing import SUITE_SEED, synthetic_seed
 
 def specularity(**changes: object) -> Specularity:
     content = yaml.safe_load((conf_folder() / "relations" / "specularity.yaml").read_text(encoding="utf-8"))
-    given = {key: value for key, value in content.items() if key not in ("class", "summary")}
-    return Specularity(Specularity.Settings(**{**given, **changes}))
+    defaults = {key: value for key, value in content.items() if key not in ("class", "summary")}
+    return Specularity(Specularity.Settings(**{**defaults, **changes}))
 
 
 def spots_of(params: dict[str, Any]) -> np.ndarray[Any, Any]:
@@ -48,12 +48,12 @@ def test_clusters_are_found_where_highlights_were_drawn() -> None:
     image[44:47, 66:69] = 250
     image[120:124, 200:204] = 250
     image[seed.frame] = 0
-    found = bright_clusters(replaced(seed, image=image))
-    assert len(found) == 2
-    assert (found[0].x, found[0].y) == (pytest.approx(63.5, abs=2.5), pytest.approx(43.0, abs=2.5))
-    assert (found[1].x, found[1].y) == (pytest.approx(201.5, abs=2.0), pytest.approx(121.5, abs=2.0))
-    assert found[0].weight > found[1].weight
-    assert sum(cluster.weight for cluster in found) == pytest.approx(1.0)
+    clusters = bright_clusters(replaced(seed, image=image))
+    assert len(clusters) == 2
+    assert (clusters[0].x, clusters[0].y) == (pytest.approx(63.5, abs=2.5), pytest.approx(43.0, abs=2.5))
+    assert (clusters[1].x, clusters[1].y) == (pytest.approx(201.5, abs=2.0), pytest.approx(121.5, abs=2.0))
+    assert clusters[0].weight > clusters[1].weight
+    assert sum(cluster.weight for cluster in clusters) == pytest.approx(1.0)
 
 
 def test_a_wide_glare_is_no_cluster_when_there_is_a_highlight() -> None:
@@ -63,8 +63,8 @@ def test_a_wide_glare_is_no_cluster_when_there_is_a_highlight() -> None:
     image[100:170, 100:200] = 255
     image[50:54, 80:84] = 250
     image[seed.frame] = 0
-    found = bright_clusters(replaced(seed, image=image))
-    assert (found[0].x, found[0].y) == (pytest.approx(81.5, abs=2.0), pytest.approx(51.5, abs=2.0))
+    clusters = bright_clusters(replaced(seed, image=image))
+    assert (clusters[0].x, clusters[0].y) == (pytest.approx(81.5, abs=2.0), pytest.approx(51.5, abs=2.0))
 
 
 def test_published_spots_stay_near_their_cluster_and_within_lambda() -> None:
@@ -92,9 +92,9 @@ def test_published_mode_keeps_its_bytes() -> None:
     for number in range(4):
         seed = synthetic_seed(number)
         address = Address(dataset="golden", seed_id=seed.ref.seed_id, relation="specularity", severity=0, repeat=number)
-        made = relation.follow_up(seed, 0, relation.generator(address, SUITE_SEED))
-        digest.update(image_sha256(made.image).encode())
-        digest.update(json.dumps(made.params, sort_keys=True).encode())
+        result = relation.follow_up(seed, 0, relation.generator(address, SUITE_SEED))
+        digest.update(image_sha256(result.image).encode())
+        digest.update(json.dumps(result.params, sort_keys=True).encode())
     assert digest.hexdigest()[:16] == "dab411b8cf20ac60"
 
 
@@ -103,12 +103,12 @@ def test_made_reflections_measure_like_real_ones() -> None:
     areas, ratios, colours = [], [], []
     for number in range(3):
         seed = synthetic_seed(number, height=512, width=512)
-        made = specularity().follow_up(seed, 5, np.random.default_rng(number)).image
-        hsv = cv2.cvtColor(made, cv2.COLOR_RGB2HSV)
-        spots = (hsv[..., 2] >= 235) & (hsv[..., 1] < 0.27 * 255) & (made != seed.image).any(axis=2)
+        changed = specularity().follow_up(seed, 5, np.random.default_rng(number)).image
+        hsv = cv2.cvtColor(changed, cv2.COLOR_RGB2HSV)
+        spots = (hsv[..., 2] >= 235) & (hsv[..., 1] < 0.27 * 255) & (changed != seed.image).any(axis=2)
         _, labels, stats, _ = cv2.connectedComponentsWithStats(spots.view(np.uint8))
         areas += [area for area in stats[1:, 4] if area >= 3]
-        colours.append(made[spots])
+        colours.append(changed[spots])
         for label in np.flatnonzero(stats[:, 4] >= 6)[1:]:
             spread = np.linalg.eigvalsh(np.cov(np.nonzero(labels == label)) + np.eye(2) / 12)
             ratios.append(np.sqrt(spread[1] / spread[0]))
@@ -122,10 +122,10 @@ def test_made_reflections_measure_like_real_ones() -> None:
 def test_a_reflection_falls_off_into_a_dark_ring() -> None:
     seed = synthetic_seed(0, height=512, width=512, labelled=False, framed=False)
     seed = replaced(seed, image=np.full_like(seed.image, (150, 90, 70)))
-    made = specularity().apply(seed, {"spots": [[256.0, 256.0, 6.0, 6.0, 0.0, 0]], "scale": 0.1}).image
-    core = made[..., 1].max() - 90.0
-    distance = cv2.distanceTransform((made[..., 1] < 90 + 0.7 * core).view(np.uint8), cv2.DIST_L2, 5)
-    steps = [(made[..., 1][np.rint(distance) == away].mean() - 90.0) / core for away in range(1, 7)]
+    changed = specularity().apply(seed, {"spots": [[256.0, 256.0, 6.0, 6.0, 0.0, 0]], "scale": 0.1}).image
+    core = changed[..., 1].max() - 90.0
+    distance = cv2.distanceTransform((changed[..., 1] < 90 + 0.7 * core).view(np.uint8), cv2.DIST_L2, 5)
+    steps = [(changed[..., 1][np.rint(distance) == away].mean() - 90.0) / core for away in range(1, 7)]
     assert 0.25 < steps[0] < 0.55
     assert all(-0.14 < step < -0.03 for step in steps[1:4])
     assert steps[5] == 0.0
@@ -139,12 +139,12 @@ def test_levels_contain_one_another_and_grow() -> None:
         change = 0.0
         for severity in relation.severities():
             address = Address(dataset="d", seed_id="s", relation="specularity", severity=severity, repeat=number)
-            made = relation.follow_up(seed, severity, relation.generator(address, SUITE_SEED))
-            spots: Any = made.params["spots"]
+            result = relation.follow_up(seed, severity, relation.generator(address, SUITE_SEED))
+            spots: Any = result.params["spots"]
             assert len(spots) == relation.settings.levels[severity].spots
             assert spots[: len(below)] == below
-            assert np.array_equal(made.image[seed.frame], seed.image[seed.frame])
-            mean = float(np.abs(made.image.astype(int) - seed.image).mean())
+            assert np.array_equal(result.image[seed.frame], seed.image[seed.frame])
+            mean = float(np.abs(result.image.astype(int) - seed.image).mean())
             assert mean > change
             below, change = spots, mean
 
@@ -163,14 +163,14 @@ def test_an_upright_ellipse_is_equation_1() -> None:
     seed = replaced(seed, image=image, grey=np.ones(image.shape[:2], np.float32))
     spot = [80.0, 60.0, 24.0, 11.0, 0.0]
     params = {"clusters": [[spot]], "softness": 0.8, "strength": 1.0, "scale": 0.1}
-    made = specularity().apply(seed, params).image[:, :, 0]
+    drawn = specularity().apply(seed, params).image[:, :, 0]
     rows, columns = np.mgrid[0:120, 0:160]
     value = (columns - 80.0) ** 2 / 24.0**2 + (rows - 60.0) ** 2 / 11.0**2
-    assert (made[value < 0.5] == 255).all()
-    assert (made[value > 1.5] == 0).all()
-    assert (made > 127).sum() == pytest.approx(np.pi * 24.0 * 11.0, rel=0.05)
+    assert (drawn[value < 0.5] == 255).all()
+    assert (drawn[value > 1.5] == 0).all()
+    assert (drawn > 127).sum() == pytest.approx(np.pi * 24.0 * 11.0, rel=0.05)
     edge = (value > 0.9) & (value < 1.1)
-    assert np.unique(made[edge]).size > 10, "edges are blurred"
+    assert np.unique(drawn[edge]).size > 10, "edges are blurred"
 
 
 def test_the_grey_mask_bounds_strength_in_the_dark() -> None:
@@ -180,9 +180,9 @@ def test_the_grey_mask_bounds_strength_in_the_dark() -> None:
     image = np.full_like(seed.image, 20)
     seed = replaced(seed, image=image, grey=grey)
     spots = [[40.0, 60.0, 15.0, 15.0, 0.0], [120.0, 60.0, 15.0, 15.0, 0.0]]
-    made = specularity().apply(seed, {"clusters": [spots], "softness": 1.0, "strength": 0.9, "scale": 0.1}).image
-    assert made[60, 40, 0] == pytest.approx(20 + 0.9 * 235, abs=1)
-    assert made[60, 120, 0] == pytest.approx(20 + 0.25 * 0.9 * 235, abs=1)
+    drawn = specularity().apply(seed, {"clusters": [spots], "softness": 1.0, "strength": 0.9, "scale": 0.1}).image
+    assert drawn[60, 40, 0] == pytest.approx(20 + 0.9 * 235, abs=1)
+    assert drawn[60, 120, 0] == pytest.approx(20 + 0.25 * 0.9 * 235, abs=1)
 
 
 def test_published_mode_draws_upright_ellipses_only() -> None:
@@ -198,7 +198,7 @@ def test_no_lesion_is_wiped_out() -> None:
     relation = specularity()
     for number in range(8):
         seed = synthetic_seed(number, height=288, width=320)
-        # All light falls on the lesion, so every cluster lies there.
+        # All light falls on the lesion, so every cluster is there.
         assert seed.mask is not None
         image = seed.image.copy()
         image[~seed.mask] = 60
@@ -208,8 +208,8 @@ def test_no_lesion_is_wiped_out() -> None:
             image[rows[k], columns[k]] = 250
         seed = replaced(seed, image=image, grey=np.ones(seed.frame.shape, np.float32))
         try:
-            made = relation.follow_up(seed, 5, np.random.default_rng(number)).image
+            changed = relation.follow_up(seed, 5, np.random.default_rng(number)).image
         except NotApplicable:
             continue
-        solid = (np.abs(made[seed.mask].astype(int) - image[seed.mask]).max(axis=1) > 60).mean()
+        solid = (np.abs(changed[seed.mask].astype(int) - image[seed.mask]).max(axis=1) > 60).mean()
         assert solid <= LESION_COVER

@@ -35,7 +35,7 @@ def test_the_mask_moves_with_the_picture(name: str, framed: bool) -> None:
     result = follow_up(name, replace(seed, image=painted, frame=np.zeros_like(seed.frame), _memo={}), 5)
     expected = moved_mask(seed.mask, result.effect)
     assert dice(result.image[..., 0] > 127, expected) >= 0.98
-    assert dice(seed.mask, expected) < 0.98  # something moved
+    assert dice(seed.mask, expected) < 0.98  # the mask moved
 
 
 @pytest.mark.parametrize("name", WARPS)

@@ -1,4 +1,4 @@
-"""Levels that would hide a lesion are weakened or skipped; published mode is left alone."""
+"""Levels that would hide a lesion are weakened or skipped; published mode is unchanged."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NINE = (*WEAKENED, "specularity", "instrument", "feces", "blood", "text")
 
 
 def faint(number: int, *, step: tuple[int, int, int] = (4, 3, 3), base: int = 120) -> PreparedSeed:
-    """A seed whose lesion differs from smooth surroundings by some grey levels."""
+    """Return a seed whose lesion differs from smooth surroundings by some grey levels."""
     seed = synthetic_seed(number, height=160, width=200)
     assert seed.mask is not None
     ramp = np.linspace(-12, 12, seed.width)[None, :, None]
@@ -31,8 +31,8 @@ def faint(number: int, *, step: tuple[int, int, int] = (4, 3, 3), base: int = 12
     return replace(seed, image=image, _memo={})
 
 
-def made(relation: Relation, seed: PreparedSeed, severity: int) -> FollowUp | None:
-    """The follow-up, None where every setting would hide the lesion."""
+def make_follow_up(relation: Relation, seed: PreparedSeed, severity: int) -> FollowUp | None:
+    """Return the follow-up, None if every setting would hide the lesion."""
     address = Address(dataset="d", seed_id=seed.ref.seed_id, relation="r", severity=severity)
     try:
         return relation.follow_up(seed, severity, relation.generator(address, SUITE_SEED))
@@ -48,7 +48,7 @@ def test_contrast_is_weakened_as_far_as_needed_and_says_so() -> None:
         seed = faint(number)
         before = source_visibility(seed)
         for severity in range(1, 6):
-            follow_up = made(relation, seed, severity)
+            follow_up = make_follow_up(relation, seed, severity)
             if follow_up is None:
                 skipped += 1
                 continue
@@ -71,7 +71,7 @@ def test_no_level_of_the_nine_goes_below_the_floors(name: str) -> None:
         for seed in (synthetic_seed(number, height=288, width=320), faint(number), faint(number, step=(9, 5, 5))):
             for severity in (1, 3, 5):
                 try:
-                    follow_up = made(relation, seed, severity)
+                    follow_up = make_follow_up(relation, seed, severity)
                 except Exception as error:
                     if type(error).__name__ != "NotApplicable":
                         raise
@@ -86,7 +86,7 @@ def test_published_mode_is_neither_weakened_nor_skipped(name: str) -> None:
     below = 0
     for number in range(8):
         for seed in (faint(number), faint(number, base=235)):
-            follow_up = made(relation, seed, 0)
+            follow_up = make_follow_up(relation, seed, 0)
             assert follow_up is not None
             assert "scale_applied" not in follow_up.params
             below += is_below_floors(source_visibility(seed), visibility(seed, follow_up.image))
@@ -99,7 +99,7 @@ def test_drawing_and_applying_in_two_steps_gives_the_same_bytes(name: str) -> No
     for number in range(3):
         seed = faint(number)
         for severity in (2, 5):
-            follow_up = made(relation, seed, severity)
+            follow_up = make_follow_up(relation, seed, severity)
             if follow_up is None:
                 continue
             address = Address(dataset="d", seed_id=seed.ref.seed_id, relation="r", severity=severity)
@@ -119,7 +119,7 @@ def test_saturation_burns_out_at_most_a_third_of_a_lesion() -> None:
     seed = replace(seed, image=image, _memo={})
     results: dict[str, int] = {"whole": 0, "weakened": 0, "skipped": 0}
     for severity in range(1, 6):
-        follow_up = made(relation, seed, severity)
+        follow_up = make_follow_up(relation, seed, severity)
         results["skipped" if follow_up is None else "weakened" if "scale_applied" in follow_up.params else "whole"] += 1
         if follow_up is not None:
             lesion = follow_up.image[seed.mask].min(axis=1) >= CLIPPED
@@ -132,6 +132,6 @@ def test_seeds_without_a_mask_get_every_level_in_full() -> None:
     seed: Any = replace(faint(1), mask=None, _memo={})
     for name in WEAKENED:
         for severity in range(1, 6):
-            follow_up = made(load_relation(name), seed, severity)
+            follow_up = make_follow_up(load_relation(name), seed, severity)
             assert follow_up is not None
             assert "scale_applied" not in follow_up.params

@@ -81,7 +81,7 @@ def pasted() -> Image:
         np.full_like(PATTERN, 90),
     ],
 )
-def test_what_moves_nothing_passes(image: Image) -> None:
+def test_images_without_movement_pass(image: Image) -> None:
     shift = dot_shift(PATTERN, image, Effect())
     assert not shift.differs
     assert shift.matches <= shift.patches

@@ -1,4 +1,4 @@
-"""The generator of perturbations is the published one, and its perturbations keep within their budget."""
+"""The generator of perturbations equals the published one, and its perturbations keep within their budget."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ KERNELS = {"gap_unet": [3, 4, 4, 4, 4, 4], "gap_unet299": [3, 4, 5, 4, 5, 5]}
 def test_the_published_generators_have_the_published_size_and_kernels(name: str) -> None:
     with torch.device("meta"):
         network = PerturbationGenerator(PUBLISHED[name])
-    assert sum(one.numel() for one in network.parameters()) == PARAMETERS[name]
+    assert sum(parameter.numel() for parameter in network.parameters()) == PARAMETERS[name]
     assert len(network.state_dict()) == 44
     kernels = [network.get_submodule(f"dconv{number}").kernel_size for number in range(1, 7)]
     assert kernels == [(side, side) for side in KERNELS[name]]
@@ -94,13 +94,13 @@ def test_rounded_images_are_within_the_budget_as_whole_numbers(seed: int, spread
     assert int((saved - (images * 255).round().int()).abs().max()) <= levels
 
 
-def test_a_field_within_its_budget_is_left_as_it_is_and_a_greater_one_is_scaled_whole() -> None:
+def test_a_field_within_its_budget_stays_unchanged_and_a_greater_one_is_scaled_whole() -> None:
     field = torch.zeros(2, 3, 4, 4)
     field[0, 0, 0, 0], field[0, 1, 0, 0], field[1, 2, 3, 3] = 0.5, -0.25, 0.02
-    found = bounded(field, 0.1)
-    assert found[0, 0, 0, 0] == pytest.approx(0.1)
-    assert found[0, 1, 0, 0] == pytest.approx(-0.05)  # its share of the largest stays: one factor for all channels
-    assert found[1, 2, 3, 3] == pytest.approx(0.02)
+    result = bounded(field, 0.1)
+    assert result[0, 0, 0, 0] == pytest.approx(0.1)
+    assert result[0, 1, 0, 0] == pytest.approx(-0.05)  # its share of the largest stays: one factor for all channels
+    assert result[1, 2, 3, 3] == pytest.approx(0.02)
     within = torch.zeros(2, 1, 4, 4, dtype=torch.bool)
     within[:, :, 3, 3] = True
     assert bounded(field, 0.1, within)[0].abs().max() == 0
@@ -117,7 +117,7 @@ def test_a_universal_field_moves_every_image_by_the_same() -> None:
 
 
 def test_the_released_arithmetic_is_that_of_its_code() -> None:
-    """Against the published steps, channel by channel, written out on the normalised image as there."""
+    """Compared with the published steps, channel by channel, written out on the normalised image as there."""
     images, field = _fields(7, 1.0)
     mean, std = torch.tensor([0.7, 0.5, 0.4]), torch.tensor([0.1, 0.2, 0.3])
     epsilon = 11 / 255
@@ -133,8 +133,8 @@ def test_the_released_arithmetic_is_that_of_its_code() -> None:
         low, high = normal[:, channel].min(), normal[:, channel].max()
         expected[:, channel] = expected[:, channel].clamp(low, high)
     field.requires_grad_(True)
-    found = released(images, field, epsilon, mean, std)
-    shown = (found - mean[:, None, None]) / std[:, None, None]
+    result = released(images, field, epsilon, mean, std)
+    shown = (result - mean[:, None, None]) / std[:, None, None]
     assert torch.allclose(shown, expected, atol=1e-5)
     # the identity from the normalised image back to the field
     weights = torch.rand(images.shape, generator=torch.Generator().manual_seed(1))

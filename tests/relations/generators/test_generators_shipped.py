@@ -1,4 +1,4 @@
-"""The generators that ship: small, with a card of the same file, found by suites, and better than noise."""
+"""Bundled generators: small, each with its card, found by suites, and better than noise."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_the_suites_find_the_generator_that_ships(model: str, tmp_path: Path, mo
 @pytest.mark.slow
 @pytest.mark.parametrize("model", SUITES)
 def test_a_card_says_what_its_generator_does(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Measured again on the first few of the card's images: within what so few of them may differ from all."""
+    """The first few of the card's images are measured again: the difference may come from their small number."""
     from medtest.cli.training.gap import attacked, attacking, load_of, parse_gap
     from medtest.runner.units.parts import Parts
     from medtest.training.generators.recipe import load_recipe
@@ -64,10 +64,10 @@ def test_a_card_says_what_its_generator_does(model: str, tmp_path: Path, monkeyp
     parts = Parts(unseen_suite(loaded.suite, 16), None, 8)
     attack, cases = attacking(request, load_recipe("compact"), parts, system, digest, tmp_path / "unseen", "cpu", 1)
     path = FOLDER / f"gap-{model}-compact.safetensors"
-    (found,) = measure(attack, path, cases, levels=(11.0,))
+    (result,) = measure(attack, path, cases, levels=(11.0,))
     system.close()
     row = re.search(r"^\| 11 \| ([0-9.]+) \|", path.with_suffix(".md").read_text(encoding="utf-8"), flags=re.MULTILINE)
     assert row is not None
     spread = 3 * np.sqrt(max(float(row[1]) * (1 - float(row[1])), 0.01) / 16)
-    assert abs(found.fooled.mean - float(row[1])) <= spread
-    assert found.fooled.mean >= found.noise.mean + 0.10
+    assert abs(result.fooled.mean - float(row[1])) <= spread
+    assert result.fooled.mean >= result.noise.mean + 0.10

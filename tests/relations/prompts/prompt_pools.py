@@ -1,4 +1,4 @@
-"""Pools, drawn from the shipped vocabulary, and seeds that say them."""
+"""Pools drawn from the shipped vocabulary, and seeds with prompts for them."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from medtest.language.orders import made, order_pool, read_order
 from medtest.preparation.prepare import prepare
 
 NAMES = vg150().names
-PREDICATES = [one for one in vg150().relations if one not in ("and", "says")]
+PREDICATES = [name for name in vg150().relations if name not in ("and", "says")]
 ATTRIBUTES = ("red", "small", "wooden", "white")
 
 
 @st.composite
 def pools(draw: st.DrawFn, fewest_triples: int = 0) -> Pool:
-    """Up to five entities, some of one class, and up to four triples; such as templates can say."""
+    """Draw up to five entities, some of one class, and up to four triples, as templates can express them."""
     names = draw(st.lists(st.sampled_from(NAMES), min_size=2, max_size=5))
     entities = [
         Entity(
@@ -29,7 +29,7 @@ def pools(draw: st.DrawFn, fewest_triples: int = 0) -> Pool:
         for name in names
     ]
     end = st.integers(0, len(names) - 1)
-    triple = st.tuples(end, st.sampled_from(PREDICATES), end).filter(lambda one: one[0] != one[2])
+    triple = st.tuples(end, st.sampled_from(PREDICATES), end).filter(lambda ends: ends[0] != ends[2])
     triples = draw(st.lists(triple, min_size=fewest_triples, max_size=4))
     pool = pool_of(entities, triples)
     try:
@@ -40,12 +40,12 @@ def pools(draw: st.DrawFn, fewest_triples: int = 0) -> Pool:
 
 
 def seed_of(pool: Pool, text: str = "", seed_id: str = "s") -> PreparedSeed:
-    """A prepared seed that says a pool, by templates where no words are given."""
+    """Return a prepared seed whose prompt has a pool, by templates if there is no text."""
     prompt = Prompt(text=text or render(pool), pool=pool)
     return prepare(Seed(ref=SeedRef(dataset="d", seed_id=seed_id), kind="depiction", prompt=prompt), size=None)
 
 
 def ordered_seed(order: int | str) -> PreparedSeed:
-    """A prepared seed that orders a medical picture: a made one by number, or a text."""
+    """Return a prepared seed that orders a medical picture: a made order by number, or a text."""
     text = made.make(order, 5).text if isinstance(order, int) else order
     return seed_of(order_pool(read_order(text).order), text)

@@ -1,4 +1,4 @@
-"""ACTesting's operators: what each does to a pool, whatever the pool, and what its words say."""
+"""ACTesting's operators: the effect of each on any pool, and on its words."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def relation_of(name: str) -> Relation:
     return load_relation(name)
 
 
-def made(name: str, seed: PreparedSeed, draw: int) -> FollowUp | None:
-    """A follow-up; None where the relation is not applicable."""
+def apply_operator(name: str, seed: PreparedSeed, draw: int) -> FollowUp | None:
+    """Return a follow-up; None if the relation is not applicable."""
     try:
         return relation_of(name).follow_up(seed, 0, np.random.default_rng(draw))
     except NotApplicable as reason:
@@ -44,11 +44,11 @@ def made(name: str, seed: PreparedSeed, draw: int) -> FollowUp | None:
 
 
 def changed(before: Pool, after: Pool) -> list[int]:
-    return [at for at, (one, other) in enumerate(zip(before.entities, after.entities, strict=True)) if one != other]
+    return [at for at, (old, new) in enumerate(zip(before.entities, after.entities, strict=True)) if old != new]
 
 
 def is_part(smaller: Pool, larger: Pool) -> bool:
-    """Whether entities with all that is said of them, and triples, are a sub-multiset."""
+    """Return whether entities with their attributes, and triples, are a sub-multiset."""
     return Counter(smaller.entities) <= Counter(larger.entities) and Counter(smaller.named()) <= Counter(larger.named())
 
 
@@ -63,77 +63,79 @@ def test_the_yaml_documents_every_key(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [*NAMES, "unchanged"])
-def test_what_packages_test_their_relations_with_holds_for_ours(name: str) -> None:
+def test_bundled_relations_pass_the_public_check(name: str) -> None:
     seed = ordered_seed if ".orders." in parts("relations")[name].target else synthetic_prompt
-    found = [one for number in range(7) for one in check_relation(relation_of(name), seed(number), may_skip=True)]
-    assert found
+    follow_ups = [
+        follow_up for number in range(7) for follow_up in check_relation(relation_of(name), seed(number), may_skip=True)
+    ]
+    assert follow_ups
 
 
 @pytest.mark.parametrize("name", OPERATORS)
-def test_images_are_not_theirs(name: str) -> None:
+def test_operators_refuse_images(name: str) -> None:
     with pytest.raises(NotApplicable, match="this case is an image"):
         relation_of(name).sample(synthetic_seed(), 0, np.random.default_rng(0))
 
 
 @given(pool=pools(), draw=draws)
 def test_ec_changes_exactly_one_entity(pool: Pool, draw: int) -> None:
-    follow = made("ec", seed_of(pool), draw)
+    follow = apply_operator("ec", seed_of(pool), draw)
     if follow is None:
         return
     after = follow.prompt.pool
     (at,) = changed(pool, after)
     old, new = pool.entities[at], after.entities[at]
     assert (old.count, old.attributes) == (new.count, new.attributes) and after.triples == pool.triples
-    known = vg150()
-    assert new.name in known.own_classes and known.counted(new.name) == known.counted(old.name)
-    for one in pool.entities:
-        assert one.name not in known.synonyms(new.name)
-        assert not known.is_a(one.name, new.name) and not known.is_a(new.name, one.name)
+    vocabulary = vg150()
+    assert new.name in vocabulary.own_classes and vocabulary.counted(new.name) == vocabulary.counted(old.name)
+    for entity in pool.entities:
+        assert entity.name not in vocabulary.synonyms(new.name)
+        assert not vocabulary.is_a(entity.name, new.name) and not vocabulary.is_a(new.name, entity.name)
 
 
 @given(pool=pools(), draw=draws)
 def test_er_r_leaves_a_subset_without_one_triple(pool: Pool, draw: int) -> None:
-    follow = made("er_r", seed_of(pool), draw)
+    follow = apply_operator("er_r", seed_of(pool), draw)
     assert (follow is None) == (len(pool.triples) < 2)
     if follow is None:
         return
     after = follow.prompt.pool
     assert is_part(after, pool) and len(after.triples) == len(pool.triples) - 1
-    # what went was held by that triple alone
-    ends = {end for one in pool.triples for end in (one.subject, one.object)}
-    kept = {end for one in after.triples for end in (one.subject, one.object)}
-    assert len(pool.entities) - len(ends) == len(after.entities) - len(kept)
+    # the removed entities were ends of that triple alone
+    ends = {end for triple in pool.triples for end in (triple.subject, triple.object)}
+    remaining_ends = {end for triple in after.triples for end in (triple.subject, triple.object)}
+    assert len(pool.entities) - len(ends) == len(after.entities) - len(remaining_ends)
 
 
 @given(pool=pools(), draw=draws)
 def test_er_a_adds_one_attested_triple_with_one_new_entity(pool: Pool, draw: int) -> None:
-    follow = made("er_a", seed_of(pool), draw)
+    follow = apply_operator("er_a", seed_of(pool), draw)
     if follow is None:
         return
     after = follow.prompt.pool
     assert is_part(pool, after) and len(after.triples) == len(pool.triples) + 1
     assert len(after.entities) == len(pool.entities) + 1
     assert vg150().attested(*after.named()[-1])
-    assert not any(related(after.entities[-1].name, one.name) for one in pool.entities)
+    assert not any(related(after.entities[-1].name, entity.name) for entity in pool.entities)
 
 
 @given(pool=pools(), draw=draws)
 def test_ss_says_the_same_pool_in_other_words(pool: Pool, draw: int) -> None:
     seed = seed_of(pool)
-    follow = made("ss", seed, draw)
+    follow = apply_operator("ss", seed, draw)
     assert (follow is None) <= (all(len(vg150().synonyms(name)) == 1 for name in pool.names()) or len(pool.names()) > 1)
     if follow is None:
         return
     assert follow.prompt.pool == pool and follow.prompt.text != seed.prompt.text
     words = dict(follow.params["words"])
     assert all(vg150().class_of(word) == name for name, word in words.items())
-    assert follow.prompt.text == render(pool, words=words)  # nothing else changed, articles agree
+    assert follow.prompt.text == render(pool, words=words)  # no other word changed, articles agree
     assert follow.effect.data["removed"] == follow.effect.data["added"] == {"entities": [], "triples": []}
 
 
 @given(pool=pools(fewest_triples=2), draw=draws)
 def test_combined_operators_do_both(pool: Pool, draw: int) -> None:
-    removed, added = made("ec_er_r", seed_of(pool), draw), made("ec_er_a", seed_of(pool), draw)
+    removed, added = apply_operator("ec_er_r", seed_of(pool), draw), apply_operator("ec_er_a", seed_of(pool), draw)
     for follow, step in ((removed, -1), (added, 1)):
         if follow is None:
             continue
@@ -152,7 +154,7 @@ def test_combined_operators_do_both(pool: Pool, draw: int) -> None:
 def test_params_replay_the_case_through_json(pool: Pool, draw: int) -> None:
     seed = seed_of(pool)
     for name in OPERATORS:
-        follow, again = made(name, seed, draw), made(name, seed_of(pool), draw)
+        follow, again = apply_operator(name, seed, draw), apply_operator(name, seed_of(pool), draw)
         if follow is None:
             assert again is None
             continue
@@ -164,7 +166,7 @@ def test_params_replay_the_case_through_json(pool: Pool, draw: int) -> None:
 @given(pool=pools(), draw=draws)
 def test_words_are_the_templates_of_the_changed_pool(pool: Pool, draw: int) -> None:
     for name in ("ec", "er_r", "er_a", "ec_er_r", "ec_er_a"):
-        follow = made(name, seed_of(pool), draw)
+        follow = apply_operator(name, seed_of(pool), draw)
         assert follow is None or follow.prompt.text == render(follow.prompt.pool)
 
 
@@ -180,17 +182,21 @@ RIDER = pool_of([entity("man"), entity("horse", 1, "brown"), entity("hat")], [(0
 
 def test_what_captions_say_of_the_new_class_comes_first() -> None:
     seed = seed_of(RIDER)
-    found = [made("ec", seed, draw).params for draw in range(60)]
-    assert {one["attested"] for one in found} <= {"triples", "predicates"}
-    ridden = {one["name"] for one in found if one["entity"] == 1}
+    params = [apply_operator("ec", seed, draw).params for draw in range(60)]
+    assert {drawn_params["attested"] for drawn_params in params} <= {"triples", "predicates"}
+    ridden = {drawn_params["name"] for drawn_params in params if drawn_params["entity"] == 1}
     assert len(ridden) > 1 and all(vg150().attested("man", "riding", name) for name in ridden)
     anything = load_relation("ec", plausible=False)
     drawn = [anything.sample(seed, 0, np.random.default_rng(draw)) for draw in range(60)]
-    assert {one["attested"] for one in drawn} == {"no"}
-    assert any(not vg150().attested("man", "riding", one["name"]) for one in drawn if one["entity"] == 1)
+    assert {drawn_params["attested"] for drawn_params in drawn} == {"no"}
+    assert any(
+        not vg150().attested("man", "riding", drawn_params["name"])
+        for drawn_params in drawn
+        if drawn_params["entity"] == 1
+    )
 
 
-def test_new_classes_stand_on_the_side_of_a_predicate_where_captions_have_them() -> None:
+def test_new_classes_are_on_the_side_of_a_predicate_that_captions_have() -> None:
     attested = vg150().attested_triples
     pool = pool_of([entity("giraffe"), entity("pizza")], [(0, "wearing", 1)])  # no caption says either of these
     by_side: tuple[set[str], set[str]] = (set(), set())
@@ -203,16 +209,18 @@ def test_new_classes_stand_on_the_side_of_a_predicate_where_captions_have_them()
     assert by_side[0] and by_side[0] <= wearers and by_side[1] and by_side[1] <= worn
 
 
-def test_what_rides_gets_no_second_mount() -> None:
-    found = [made("er_a", seed_of(RIDER), draw).params for draw in range(200)]
-    of_man = [one for one in found if one["anchor"] == 0 and not one["subject"]]
-    assert of_man and not any(one["predicate"] in ("riding", "sitting on", "standing on") for one in of_man)
+def test_riders_get_no_second_mount() -> None:
+    params = [apply_operator("er_a", seed_of(RIDER), draw).params for draw in range(200)]
+    of_man = [drawn_params for drawn_params in params if drawn_params["anchor"] == 0 and not drawn_params["subject"]]
+    assert of_man and not any(
+        drawn_params["predicate"] in ("riding", "sitting on", "standing on") for drawn_params in of_man
+    )
 
 
 def test_ec_of_two_things_of_a_class_renames_one() -> None:
     pool = pool_of([entity("dog"), entity("dog", 1, "black"), entity("bench")], [(0, "near", 1), (1, "on", 2)])
     for draw in range(20):
-        follow = made("ec", seed_of(pool), draw)
+        follow = apply_operator("ec", seed_of(pool), draw)
         at = follow.params["entity"]
         assert follow.prompt.pool.names()["dog"] == (2 if at == 2 else 1)
         assert follow.effect.data["removed"]["entities"] == [pool.entities[at].name]
@@ -220,16 +228,16 @@ def test_ec_of_two_things_of_a_class_renames_one() -> None:
 
 def test_ec_with_er_r_keeps_what_it_changed() -> None:
     for draw in range(40):
-        follow = made("ec_er_r", seed_of(RIDER), draw)
+        follow = apply_operator("ec_er_r", seed_of(RIDER), draw)
         assert follow.params["ec"]["name"] in follow.prompt.pool.names()
 
 
-def test_nothing_comes_back_that_left() -> None:
+def test_removed_classes_do_not_come_back() -> None:
     pool = pool_of([entity("man"), entity("surfboard")], [(0, "holding", 1)])
     for draw in range(60):
-        follow = made("ec_er_a", seed_of(pool), draw)
-        left = pool.entities[follow.params["ec"]["entity"]].name
-        assert not related(follow.prompt.pool.entities[-1].name, left)
+        follow = apply_operator("ec_er_a", seed_of(pool), draw)
+        removed = pool.entities[follow.params["ec"]["entity"]].name
+        assert not related(follow.prompt.pool.entities[-1].name, removed)
 
 
 def test_classes_among_which_a_suite_chooses() -> None:
@@ -238,7 +246,7 @@ def test_classes_among_which_a_suite_chooses() -> None:
     assert names <= {"dog", "umbrella"} and names
 
 
-def test_classes_that_are_none_are_a_mistake() -> None:
+def test_unknown_classes_are_a_mistake() -> None:
     with pytest.raises(ValueError, match="not 'umbrela'; did you mean umbrella"):
         load_relation("ec", among=["dog", "umbrela"])
     with pytest.raises(ValueError, match="world drawn"):
@@ -249,7 +257,7 @@ def test_classes_that_are_none_are_a_mistake() -> None:
 
 @pytest.mark.parametrize("text", ["An old sofa stands by two armchairs.", "AN OLD SOFA", "Sofa, old"])
 def test_ss_changes_a_prompts_own_words(text: str) -> None:
-    follow = made("ss", seed_of(pool_of([entity("couch", 1, "old")]), text), 0)
+    follow = apply_operator("ss", seed_of(pool_of([entity("couch", 1, "old")]), text), 0)
     assert follow.params == {"words": [["couch", "couch"]]}
     assert follow.prompt.text.lower() == text.lower().replace("sofa", "couch")
 
@@ -265,22 +273,22 @@ def test_ss_keeps_number_article_and_case() -> None:
 def test_one_words_class_is_not_found_inside_anothers_name() -> None:
     pool = pool_of([entity("racket"), entity("tennis racket")])
     for draw in range(10):
-        follow = made("ss", seed_of(pool), draw)
+        follow = apply_operator("ss", seed_of(pool), draw)
         assert follow is None or "racket" not in dict(follow.params["words"])
 
 
 def test_a_photo_of_stays_a_photo_of() -> None:
     seed = seed_of(pool_of([entity("clock", 2)]), "a photo of two clocks")
-    follow = made("ec", seed, 0)
+    follow = apply_operator("ec", seed, 0)
     assert follow.prompt.text == f"a photo of two {vg150().plural(follow.params['name'])}"
-    assert made("er_a", seed, 0).prompt.text.startswith("a photo of ")
+    assert apply_operator("er_a", seed, 0).prompt.text.startswith("a photo of ")
 
 
 def test_attested_triples_name_what_may_be_named() -> None:
     world = world_of("photographs")
     assert len(world.classes) > 100 and len(world.triples) > 100
     assert not {"guy", "lady", "kid", "men", "people", "plane"} & set(world.classes)
-    assert all(vg150().attested(*one) for one in world.triples)
+    assert all(vg150().attested(*triple) for triple in world.triples)
 
 
 def test_alike_classes_are_classes() -> None:
@@ -295,17 +303,17 @@ SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
 def masked_language_model(folder: Path, words: list[str]) -> Path:
-    """A tiny random BERT that knows these words."""
+    """Write a tiny random BERT with these words as its vocabulary."""
     import torch
     from transformers import BertConfig, BertForMaskedLM, BertTokenizerFast
 
-    known = [*SPECIAL, *dict.fromkeys(words)]
+    vocabulary = [*SPECIAL, *dict.fromkeys(words)]
     folder.mkdir()
-    (folder / "vocab.txt").write_text("\n".join(known), encoding="utf-8")
+    (folder / "vocab.txt").write_text("\n".join(vocabulary), encoding="utf-8")
     BertTokenizerFast(str(folder / "vocab.txt")).save_pretrained(folder)
     torch.manual_seed(0)
     sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
-    BertForMaskedLM(BertConfig(vocab_size=len(known), **sizes)).save_pretrained(folder)
+    BertForMaskedLM(BertConfig(vocab_size=len(vocabulary), **sizes)).save_pretrained(folder)
     return folder
 
 
@@ -316,13 +324,13 @@ def test_words_that_a_model_adds_are_kept_with_the_case(tmp_path: Path) -> None:
     folder = masked_language_model(tmp_path / "bert", words)
     relation = load_relation("er_r", enrich=str(folder))
     follows = [relation.follow_up(seed, 0, np.random.default_rng(draw)) for draw in range(6)]
-    plain = {render(one.prompt.pool) for one in follows}
-    assert any(one.prompt.text not in plain for one in follows)
-    (folder / "model.safetensors").unlink()  # what was added stands in the parameters
-    for one in follows:
-        assert len(one.prompt.pool.triples) == 1
-        again = load_relation("er_r").apply(seed, json.loads(json.dumps(dict(one.params))))
-        assert again.prompt == one.prompt
+    plain = {render(follow.prompt.pool) for follow in follows}
+    assert any(follow.prompt.text not in plain for follow in follows)
+    (folder / "model.safetensors").unlink()  # the added words are in the parameters
+    for follow in follows:
+        assert len(follow.prompt.pool.triples) == 1
+        again = load_relation("er_r").apply(seed, json.loads(json.dumps(dict(follow.params))))
+        assert again.prompt == follow.prompt
     assert set(relation.fingerprint()["enrich"]) >= {"config.json"}
 
 

@@ -24,7 +24,7 @@ FILM = "Chest film showing a left pleural effusion, two right lung nodules of 8 
 
 
 def words(name: str, text: str, draws: int = 60, **settings: Any) -> set[str]:
-    """Return the changed words of some draws; reasons where there are none."""
+    """Return the changed words of some draws; the reason if a draw has none."""
     relation, seed, changed = load_relation(name, **settings), ordered_seed(text), set()
     for draw in range(draws):
         try:
@@ -174,8 +174,8 @@ def test_changed_prompts_say_the_changed_pool_and_the_simulated_product_reads_it
             assert drawn is not None
             if read_order(text).order.contradictions:
                 continue
-            wanted = [finding.name for finding in drawn.findings if finding.presence == "wanted"]
-            assert sorted(wanted) == sorted(entity.name for entity in after.entities)
+            present = [finding.name for finding in drawn.findings if finding.presence == "wanted"]
+            assert sorted(present) == sorted(entity.name for entity in after.entities)
 
 
 def test_no_new_finding_resembles_one_of_the_prompt(suite_cases: dict[str, list[Any]]) -> None:

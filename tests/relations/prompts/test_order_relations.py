@@ -1,4 +1,4 @@
-"""Relations for orders: which words change, which stay, and when there is nothing to change."""
+"""Relations for orders: changed words, unchanged words, and orders without anything to change."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ FILM = "Chest radiograph showing a left pleural effusion and two right lung nodu
 
 
 def words(name: str, text: str, draws: int = 24, **settings: Any) -> set[str]:
-    """Return the changed words of some draws; reasons where there are none."""
-    relation, seed, found = load_relation(name, **settings), ordered_seed(text), set()
+    """Return the changed words of some draws; the reason if a draw has none."""
+    relation, seed, texts = load_relation(name, **settings), ordered_seed(text), set()
     for draw in range(draws):
         try:
             follow = relation.follow_up(seed, 0, np.random.default_rng(draw))
-            found.add(follow.prompt.text)
+            texts.add(follow.prompt.text)
         except NotApplicable as reason:
-            found.add(f"SKIP: {reason}")
-    return found
+            texts.add(f"SKIP: {reason}")
+    return texts
 
 
 def test_side_changes_the_word_for_the_side_and_nothing_else() -> None:
@@ -129,15 +129,15 @@ def test_sides_in_capitals_change_as_well() -> None:
 
 def follow_ups(name: str) -> list[tuple[Pool, FollowUp]]:
     """Return pools of made orders, and their follow-ups."""
-    relation, made = load_relation(name), []
+    relation, pairs = load_relation(name), []
     for number in range(150):
         seed = ordered_seed(number)
         try:
-            made.append((seed.prompt.pool, relation.follow_up(seed, 0, np.random.default_rng(number))))
+            pairs.append((seed.prompt.pool, relation.follow_up(seed, 0, np.random.default_rng(number))))
         except NotApplicable:
             continue
-    assert len(made) >= 12, f"{name} applies to {len(made)} of 150 made orders alone"
-    return made
+    assert len(pairs) >= 12, f"{name} applies to {len(pairs)} of 150 made orders alone"
+    return pairs
 
 
 @pytest.mark.parametrize("name", CHANGES)
