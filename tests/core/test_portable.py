@@ -1,4 +1,4 @@
-"""Arithmetic that rounds alike on every processor that medtest promises equal bytes for."""
+"""Arithmetic that rounds equally on every processor for which medtest promises equal bytes."""
 
 from __future__ import annotations
 
@@ -36,28 +36,29 @@ def test_functions_are_those_of_the_c_library_whatever_the_shape() -> None:
 @given(a=numbers, b=numbers, c=numbers)
 def test_a_fused_product_is_rounded_once(a: float, b: float, c: float) -> None:
     for third in (c, -(a * b), -(a * b) * (1 + 2**-50)):
-        found = float(fused(a, b, third))
-        assert found == float(Fraction(a) * Fraction(b) + Fraction(third))
+        result = float(fused(a, b, third))
+        assert result == float(Fraction(a) * Fraction(b) + Fraction(third))
 
 
-def test_products_of_matrices_are_right_to_the_last_bit_but_few() -> None:
+def test_products_of_matrices_are_right_to_the_last_few_bits() -> None:
     rng = np.random.default_rng(3)
-    one, other = rng.normal(size=(40, 3)), rng.normal(size=(3, 5))
+    left_matrix, right_matrix = rng.normal(size=(40, 3)), rng.normal(size=(3, 5))
     exact = [
-        [float(sum(map(lambda a, b: Fraction(a) * Fraction(b), row, column))) for column in other.T] for row in one
+        [float(sum(map(lambda a, b: Fraction(a) * Fraction(b), row, column))) for column in right_matrix.T]
+        for row in left_matrix
     ]
-    np.testing.assert_allclose(product(one, other), exact, rtol=1e-12)
+    np.testing.assert_allclose(product(left_matrix, right_matrix), exact, rtol=1e-12)
 
 
 def test_weights_of_a_gaussian_are_scipys() -> None:
     middle = np.zeros(61)
     middle[30] = 1.0
-    found = np.pad(gaussian_weights(3.3), 30 - 13)
-    np.testing.assert_allclose(found, gaussian_filter(middle, 3.3, mode="reflect", truncate=4.0), atol=1e-16)
+    weights = np.pad(gaussian_weights(3.3), 30 - 13)
+    np.testing.assert_allclose(weights, gaussian_filter(middle, 3.3, mode="reflect", truncate=4.0), atol=1e-16)
 
 
 @x86
-def test_a_processor_below_the_promise_is_said() -> None:
+def test_a_processor_below_the_promise_is_reported() -> None:
     assert processor_notices() == ()
     code = "from medtest.core.portable import processor_notices; print(*processor_notices())"
     env = os.environ | {"OPENCV_CPU_DISABLE": "AVX2,FMA3"}

@@ -1,4 +1,4 @@
-"""What tests of suites share."""
+"""Fixtures of the tests of suites."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from suite_parts import BASE
 
 @pytest.fixture
 def team(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A team's folder of suites, in which one works."""
+    """Make a team's folder of suites the working directory."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "base.yaml").write_text(BASE, encoding="utf-8")
     return tmp_path

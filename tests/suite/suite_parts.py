@@ -1,4 +1,4 @@
-"""A small suite, and what tests of suites ask of it."""
+"""A small suite, and helpers of the tests of suites."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Relations that would alter the diagnosis are refused in suites of labels, unless the suite means it."""
+"""Relations that would change the diagnosis are refused in suites of labels, unless the suite wants them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_the_capsule_suite_leaves_blood_out_and_refuses_it() -> None:
     assert wrong("+relations.spots={relation: blood}").count("alters the diagnosis") == 1
 
 
-def test_a_suite_may_mean_it_and_no_case_changes_by_that() -> None:
+def test_a_suite_may_want_it_and_no_case_changes_by_that() -> None:
     suite = load_suite("wce", [*BASE, "relations.blood={}", "may_alter=[blood]"])
     assert suite.may_alter == ("blood",) and suite.composed["may_alter"] == ["blood"]
     assert "blod" in wrong("relations.blood={}", "may_alter=[blod]")
@@ -53,7 +53,7 @@ def test_a_suite_of_masks_keeps_its_blood() -> None:
 
 
 def test_classes_that_seeds_bring_are_looked_at_before_a_run(tmp_path) -> None:
-    """Class folders are only known once the user's data are: the run is refused then, before any system loads."""
+    """Class folders are only known with the user's data: the run is refused then, before any system loads."""
     import cv2
     import numpy as np
 

@@ -43,7 +43,7 @@ def load(folder: Path, relations: str):
         ("corruption_snow: {calibrate: {ssim: [0.5]}}", ["does not fall steadily", "others: mean", "at level 1"]),
     ],
 )
-def test_mistakes_are_told_before_a_run(tmp_path: Path, relations: str, words: list[str]) -> None:
+def test_mistakes_are_reported_before_a_run(tmp_path: Path, relations: str, words: list[str]) -> None:
     with pytest.raises(UserMistakes) as error:
         load(tmp_path, relations)
     assert not [word for word in words if word not in str(error.value)], str(error.value)

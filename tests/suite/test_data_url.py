@@ -29,7 +29,7 @@ GIB = 2**30
         ("s3:///data", "PLACE/FOLDER"),
     ],
 )
-def test_urls_that_are_not_read_are_said_with_the_reason(text: str, why: str) -> None:
+def test_urls_that_are_not_read_are_refused_with_the_reason(text: str, why: str) -> None:
     assert is_url(text)
     mistake = url_mistake(text)
     assert mistake is not None
@@ -44,7 +44,7 @@ def test_paths_are_no_urls(text: str) -> None:
 
 
 def test_a_store_whose_package_is_not_installed_is_one_message(tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "gcsfs", None)  # as an import of it fails where it is not
+    monkeypatch.setitem(__import__("sys").modules, "gcsfs", None)  # its import fails as if it were not installed
     with pytest.raises(UserMistakes, match="pip install gcsfs"):
         fetched("gs://bucket/data", tmp_path / "data", most=GIB)
 
@@ -64,13 +64,13 @@ def test_a_folder_of_a_bucket_is_fetched_once_and_kept_as_the_bucket_is(bucket: 
     times = {path: path.stat().st_mtime_ns for path in folder.rglob("*.png")}
     fetched("s3://hospital/set", folder, most=GIB)
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*.png")} == times, "nothing is fetched again"
-    bucket.put("set/images/a.png", b"third")  # as many bytes
+    bucket.put("set/images/a.png", b"third")  # the same number of bytes
     bucket.client.delete_object(Bucket="hospital", Key="set/images/deep/b.png")
     fetched("s3://hospital/set", folder, most=GIB)
     assert _held(folder) == {"images/a.png": b"third"}
 
 
-def test_the_disk_holds_so_much_and_no_more(bucket: Bucket, tmp_path: Path) -> None:
+def test_the_size_on_disk_is_bounded(bucket: Bucket, tmp_path: Path) -> None:
     bucket.put("set/a.png", bytes(1000))
     bucket.put("set/b.png", bytes(1000))
     with pytest.raises(UserMistakes, match=r"executor\.cache_gb"):
@@ -88,7 +88,7 @@ def test_names_that_lead_elsewhere_are_refused(bucket: Bucket, tmp_path: Path) -
     assert not list(tmp_path.rglob("*b.png"))
 
 
-def test_what_is_not_there_and_who_may_not_read_are_one_message_without_secrets(
+def test_missing_and_forbidden_buckets_are_one_message_without_secrets(
     bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import s3fs

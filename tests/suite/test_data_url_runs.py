@@ -1,4 +1,4 @@
-"""``data=s3://…`` is a folder like any other: the same records, here and on nodes that fetch it themselves."""
+"""``data=s3://…`` is a folder like any other: equal records, on this machine and on nodes that fetch it themselves."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ SUITE = "polyp_seg_folder"
 
 
 def bright(image: np.ndarray) -> np.ndarray:
-    """Call what is bright a polyp."""
+    """Call bright pixels a polyp."""
     return image.max(axis=2) > 200
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    made = tmp_path / "pairs"
+    pairs = tmp_path / "pairs"
     for number in range(2):
         colon = make_colon(np.random.default_rng(number), size=(96, 96), polyps=1)
         for name, pixels in {"images": colon.image, "masks": colon.mask.astype(np.uint8) * 255}.items():
-            (made / name).mkdir(parents=True, exist_ok=True)
-            Image.fromarray(pixels).save(made / name / f"{number}.png")
-    return made
+            (pairs / name).mkdir(parents=True, exist_ok=True)
+            Image.fromarray(pixels).save(pairs / name / f"{number}.png")
+    return pairs
 
 
 def _records(data: Path | str, home: Path, *overrides: str) -> pd.DataFrame:
-    given = ["track=false", "privacy.images=none", "prepare.size=96", "workers=1", *overrides]
-    found = medtest.run(SUITE, bright, relations=["contrast"], data=data, home=home, overrides=given)
-    return found.records.drop(columns=list(UNEQUAL_COLUMNS), errors="ignore")
+    options = ["track=false", "privacy.images=none", "prepare.size=96", "workers=1", *overrides]
+    result = medtest.run(SUITE, bright, relations=["contrast"], data=data, home=home, overrides=options)
+    return result.records.drop(columns=list(UNEQUAL_COLUMNS), errors="ignore")
 
 
 def test_records_are_those_of_the_folder(bucket: Bucket, folder: Path, tmp_path: Path) -> None:

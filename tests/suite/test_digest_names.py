@@ -1,6 +1,6 @@
-"""Finished runs are found wherever classes lie: digests in a table.
+"""Finished runs are found wherever classes are: digests in a table.
 
-``tests/data/digests`` holds what digests call each bundled part, the digest of its settings at their defaults, and the
+``tests/data/digests`` holds the digest names of bundled parts, the digest of their settings at their defaults, and the
 digests of runs, oracles and follow-ups of bundled suites. A line may change where a class's ``revision`` was raised.
 """
 
@@ -69,8 +69,8 @@ def text_of(table: Mapping[str, Any]) -> str:
 
 def settings_of(info: PartInfo) -> PartSettings:
     beside = ("primary", "scores", "thresholds", "against") if info.family == "oracles" else ()
-    given = {name: value for name, value in info.defaults.items() if name not in beside}
-    settings: PartSettings = info.load().Settings(**given, **NEEDED.get(info.name, {}))
+    defaults = {name: value for name, value in info.defaults.items() if name not in beside}
+    settings: PartSettings = info.load().Settings(**defaults, **NEEDED.get(info.name, {}))
     return settings
 
 

@@ -1,4 +1,4 @@
-"""What is said of a part of another package whose YAML file is broken or missing, and of severities that it lacks."""
+"""Messages about parts of other packages with a broken or missing YAML file, and about severities that they lack."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ LEVELS = "summary: fringes\nlevels:\n  1: {amplitude: 3}\n  2: {amplitude: 6}\ns
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The folder of an installed package's modules, which brings the relations ``moire`` and ``mirror``."""
+    """Return the folder of an installed package with the relations ``moire`` and ``mirror``."""
     site = tmp_path / "site"
     folder, about = site / "fringes", site / "fringes-1.0.dist-info"
     folder.mkdir(parents=True)
@@ -66,7 +66,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize(
-    ("content", "line", "found"),
+    ("content", "line", "text"),
     [
         (b"summary: a\nlevels:\n  1: {amplitude: 3\n  2: x\n", 4, "expected ',' or '}'"),
         (b"- a\n- list\n", None, "a list"),
@@ -74,13 +74,13 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     ],
 )
 def test_a_broken_file_beside_a_foreign_part_is_one_mistake_with_its_line(
-    package: Path, content: bytes, line: int | None, found: str
+    package: Path, content: bytes, line: int | None, text: str
 ) -> None:
     (package / "moire.yaml").write_bytes(content)
     with pytest.raises(UserMistakes) as caught:
         parts("relations")
     (mistake,) = caught.value.mistakes
-    assert (mistake.where, mistake.line) == ("fringes/moire.yaml", line) and found in mistake.found
+    assert (mistake.where, mistake.line) == ("fringes/moire.yaml", line) and text in mistake.found
 
 
 def test_a_missing_file_is_named_where_a_setting_has_no_value(package: Path, team: Path) -> None:
@@ -94,9 +94,9 @@ def test_a_missing_file_is_named_where_a_setting_has_no_value(package: Path, tea
     assert mistake.where == "fringes/moire.yaml" and not mistake.fix
 
 
-@pytest.mark.parametrize(("relation", "there"), [("moire", "1, 2"), ("mirror", "1")])
+@pytest.mark.parametrize(("relation", "severities"), [("moire", "1, 2"), ("mirror", "1")])
 def test_a_severity_that_a_foreign_relation_lacks_is_refused_before_a_run(
-    package: Path, team: Path, relation: str, there: str
+    package: Path, team: Path, relation: str, severities: str
 ) -> None:
     (package / "moire.yaml").write_text(LEVELS)
     waves = add(team, "waves", f"extends: base\nname: waves\nrelations: {{{relation}: {{severities: [1]}}}}\n")
@@ -104,4 +104,4 @@ def test_a_severity_that_a_foreign_relation_lacks_is_refused_before_a_run(
     waves = add(team, "waves", f"extends: base\nname: waves\nrelations:\n  {relation}:\n    severities: [1, 6]\n")
     (mistake,) = refused(waves).mistakes
     assert (mistake.key, mistake.line) == (f"relations.{relation}.severities", 5)
-    assert mistake.allowed == f"severities that have a level: {there}; not 6"
+    assert mistake.allowed == f"severities that have a level: {severities}; not 6"

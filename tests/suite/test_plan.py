@@ -1,4 +1,4 @@
-"""Sequences in the plan: every frame is a case with an address of its own."""
+"""Sequences in the plan: every frame is a case with its own address."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from medtest.suite.plan import Plan, Step
 
 
 class Drift(Relation):
-    """Frames that share one draw and have one of their own."""
+    """Frames that share one draw and have one each."""
 
     Settings = RelationSettings
 
@@ -73,11 +73,11 @@ def test_frames_share_one_generator_and_have_their_own(relations: dict[str, Rela
     frame = np.zeros((64, 64), np.bool_)
     seed = PreparedSeed(ref=REF, image=image, mask=None, original_mask=None, frame=frame, grey=frame.astype(np.float32))
     cases = [a for a in Plan((REF,), relations, 8).unit(0, 0).cases if (a.relation, a.repeat) == ("drift", 0)]
-    made = [follow_up(relations["drift"], seed, address, 5) for address in cases if address.severity == 2]
-    assert [one.params["step"] for one in made] == [0, 2, 4, 6]
-    assert len({one.params["shared"] for one in made}) == 1
-    assert len({one.params["own"] for one in made}) == 4
+    frames = [follow_up(relations["drift"], seed, address, 5) for address in cases if address.severity == 2]
+    assert [follow.params["step"] for follow in frames] == [0, 2, 4, 6]
+    assert len({follow.params["shared"] for follow in frames}) == 1
+    assert len({follow.params["own"] for follow in frames}) == 4
     other = follow_up(relations["drift"], seed, cases[0], 5)
-    assert other.params["shared"] != made[0].params["shared"], "another severity is another sequence"
+    assert other.params["shared"] != frames[0].params["shared"], "another severity is another sequence"
     alone = follow_up(relations["single"], seed, Address(dataset="d", seed_id="s", relation="single", severity=3), 5)
     assert alone.params == {"step": 3}

@@ -33,8 +33,8 @@ FOURTEEN = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_sequences_have_ten_frames_of_difficulty_one(kind: str) -> None:
     suite = load_suite(f"robust_benchmark_{kind}")
-    what, system = KINDS[kind]
-    assert [(plan.info.name, plan.settings.what) for plan in suite.seeds] == [("label_phantoms", what)]
+    images, system = KINDS[kind]
+    assert [(plan.info.name, plan.settings.what) for plan in suite.seeds] == [("label_phantoms", images)]
     assert [plan.info.name for plan in suite.systems] == [system]
     assert suite.systems[0].settings.input == "as_is"
     assert (suite.prepare.size, suite.prepare.resize) == (224, 256)

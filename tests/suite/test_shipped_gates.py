@@ -1,4 +1,4 @@
-"""Shipped suites pass the default bound on failed sources with their own systems, or their YAML says which does not."""
+"""Bundled suites pass the default bound on failed sources with their systems, except those that their YAML names."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ BOUNDED = {
 
 @pytest.mark.parametrize("name", SUITES)
 def test_the_bound_applies_where_answers_are_right_or_wrong(name: str) -> None:
-    model = ["model=simlab"] if name == "medvqa_clef" else []  # it names no system of its own
+    model = ["model=simlab"] if name == "medvqa_clef" else []  # it has no system
     suite = load_suite(name, [*model, "gates=[{max_percent: 50}]"])
     (gate,) = suite.gates
     assert gate.max_source_failed_percent == (MOST_SOURCE_FAILED if name in BOUNDED else None)
@@ -53,11 +53,11 @@ def test_the_bound_applies_where_answers_are_right_or_wrong(name: str) -> None:
 @pytest.mark.parametrize("suite", ["denoising", "liver", "polyp_seg"])
 def test_frozen_runs_of_shipped_suites(suite: str) -> None:
     for folder in sorted((GOLDEN / suite).glob("*/*")):
-        wanted = Wanted.from_folder(folder)
+        parts_of_run = Wanted.from_folder(folder)
         gate = Gate(
-            max_percent=100, **{name: getattr(wanted.primary, name) for name in ("score", "threshold", "against")}
+            max_percent=100, **{name: getattr(parts_of_run.primary, name) for name in ("score", "threshold", "against")}
         )
-        (result,) = make_tables(folder, _gated(wanted, gate)).gates
+        (result,) = make_tables(folder, _gated(parts_of_run, gate)).gates
         _check(suite, folder.parent.name, result)
 
 
@@ -81,12 +81,12 @@ def test_runs_of_shipped_suites(suite: str, only: list[str], tmp_path: Path) -> 
         _check(suite, material.system, gate)
 
 
-def _gated(wanted: Wanted, gate: Gate) -> Wanted:
-    return replace(wanted, gates=(gate,))
+def _gated(parts_of_run: Wanted, gate: Gate) -> Wanted:
+    return replace(parts_of_run, gates=(gate,))
 
 
 def _check(suite: str, system: str, result: GateResult) -> None:
-    failed = next(one for one in result.conditions if one.name == FAILED_SOURCES)
+    failed = next(condition for condition in result.conditions if condition.name == FAILED_SOURCES)
     name = system.removesuffix("-compact")
     stated = BEYOND.get(suite, {}).get(name)
     assert failed.figure is not None

@@ -1,4 +1,4 @@
-"""Suites of questions: what may be said of their oracle, and the one message where it is wrong."""
+"""Suites of questions: settings of their oracle, and one message about wrong ones."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_a_plan_refuses_expectations_of_questions_that_are_not_asked(tmp_path: P
     assert "q_0123abcd" in str(caught.value)
 
 
-def test_a_relation_called_like_another_part_is_judged_as_what_it_is(tmp_path: Path) -> None:
+def test_a_relation_named_like_another_part_is_judged_by_its_own_part(tmp_path: Path) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text(
         "extends: medvqa\nname: mine\nrelations:\n  blood: false\n  text: {relation: contrast, severities: [3]}\n"

@@ -1,4 +1,4 @@
-"""Suites as people write them: what composes."""
+"""Suites as people write them: forms that compose."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ SHIPPED = ("polyp_seg", "polyp_seg_folder", "polyp_seg_published", "polyp_seg_un
 NINE = ("saturation", "contrast", "white_balance", "specularity", "blur", "instrument", "feces", "blood", "text")
 
 
-# --- what ships -------------------------------------------------------------------------------------------------
+# --- bundled suites ---------------------------------------------------------------------------------------------
 
 
-def test_what_ships_is_what_the_readme_promises() -> None:
+def test_bundled_suites_are_those_that_the_readme_promises() -> None:
     assert set(SHIPPED) <= set(suite_names([suites_folder()]))
 
 
@@ -77,7 +77,7 @@ def test_unchanged_belongs_to_every_suite(team: Path) -> None:
 
 
 def test_a_suite_states_its_name_or_extends_another(team: Path) -> None:
-    """Without a parent a name that is missing is a mistake; a child's is its file's, never its parent's."""
+    """Without a parent a missing name is a mistake; a child's name is its file's, never its parent's."""
     add(team, "nameless", BASE.replace("name: base\n", ""))
     (mistake,) = refused("nameless.yaml").mistakes
     assert (mistake.where, mistake.key, mistake.found) == ("nameless.yaml", "name", "nothing")
@@ -87,7 +87,7 @@ def test_a_suite_states_its_name_or_extends_another(team: Path) -> None:
     assert load_suite("named.yaml").name == "another"
 
 
-def test_the_suites_own_oracle_stands_beside_what_was_typed(team: Path) -> None:
+def test_the_suites_own_oracle_is_kept_beside_typed_keys(team: Path) -> None:
     add(team, "gated", BASE + "oracles: {primary: {threshold: 0.3}}\ngates: [{max_percent: 10}]\n")
     loaded = load("gated.yaml", ["oracles.primary.threshold=0.5", "oracles.primary.against=source"])
     assert loaded.view
@@ -191,7 +191,7 @@ def test_gates_bound_failed_sources_but_against_the_source_itself(team: Path) ->
     assert [gate.max_source_failed_percent for gate in suite.gates] == [10.0, 40.0, None]
     again = add(team, "again", yaml.safe_dump({**suite.composed, "name": "again"}, sort_keys=False))
     assert load_suite(again).gates == suite.gates
-    # a criterion that is typed for a view makes no mistake of what the suite says
+    # a criterion typed for a view is no mistake of the suite
     viewed = load_suite(team / "gated.yaml", ["oracles.primary.against=source"])
     assert [gate.max_source_failed_percent for gate in viewed.gates] == [None, None, None]
 
@@ -305,7 +305,7 @@ def test_any_key_of_the_suite_from_the_command_line(team: Path) -> None:
     assert suite.description == "any: text, you [like]"
 
 
-def test_what_the_suite_says_of_a_chosen_system_stays(team: Path) -> None:
+def test_settings_of_the_suite_for_a_chosen_system_stay(team: Path) -> None:
     add(team, "marked", BASE.replace("systems: [pranet]", "systems: {pranet: {trained_on: [x]}, ssformer: {}}"))
     chosen = load_suite("marked.yaml", ["model=pranet"])
     whole = load_suite("marked.yaml")
@@ -331,7 +331,7 @@ def test_options_of_a_run(team: Path) -> None:
 
 def test_another_oracle_is_a_view_and_the_suites_own_is_none(team: Path) -> None:
     assert load("base.yaml").view == ""
-    assert load("base.yaml", ["oracles.primary.threshold=0.25"]).view == ""  # what the suite has anyway
+    assert load("base.yaml", ["oracles.primary.threshold=0.25"]).view == ""  # the value of the suite
     views = {load("base.yaml", [f"oracles.primary.{item}"]).view for item in ("threshold=0.5", "score=iou")}
     assert len(views) == 2
     assert "" not in views

@@ -1,4 +1,4 @@
-"""On which system a relation is crafted: what suites may say, what is refused before a load, what digests say."""
+"""The system that a relation is crafted on: allowed settings, early refusals, digests."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ oracles: {primary: {score: label, against: source}}
 
 @pytest.fixture
 def team(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder of suites, beside an installed package that brings the relation ``nudge``."""
+    """Make a folder of suites, and install a package with the relation ``nudge``."""
     site = tmp_path / "site"
     folder, about = site / "nudges", site / "nudges-1.0.dist-info"
     folder.mkdir(parents=True)
@@ -103,11 +103,11 @@ def loaded(team: Path, *overrides: str) -> Suite:
 def entry(suite: Suite) -> tuple[str, object]:
     systems, relations = suite.build_systems(), suite.build_relations()
     name = next(iter(systems))
-    found = run_digest(suite, name, seeds=suite.build_seeds(None), relations=relations, system=systems[name])
-    return found.value, found.covers["relations"]["nudge"]
+    digest = run_digest(suite, name, seeds=suite.build_seeds(None), relations=relations, system=systems[name])
+    return digest.value, digest.covers["relations"]["nudge"]
 
 
-def test_a_system_that_gives_no_gradients_is_refused_with_what_would_do(team: Path) -> None:
+def test_a_system_without_gradients_is_refused_with_the_alternatives(team: Path) -> None:
     text = str(refused(str(team / "nudged.yaml"), [ONNX]))
     assert "relations.nudge" in text
     assert "onnx, which provides only scores" in text
@@ -128,7 +128,7 @@ def test_a_named_system_makes_them_for_one_that_could_not(team: Path) -> None:
     assert suite.build_crafters()["nudge"].kind == "label"
 
 
-def test_a_name_that_is_none_is_one_mistake_with_the_nearest(team: Path) -> None:
+def test_an_unknown_name_is_one_mistake_with_the_nearest(team: Path) -> None:
     text = str(refused(str(team / "nudged.yaml"), ["systems.onnx=false", "relations.nudge.crafted_on=atnmel"]))
     assert "relations.nudge.crafted_on" in text and "attnmel" in text and "each" in text
     assert text.count("atnmel") == 1
@@ -154,22 +154,22 @@ def test_where_it_is_crafted_is_in_the_digest(team: Path) -> None:
     named = loaded(team, "model=chexnet", "relations.nudge.crafted_on=attnmel")
     value, covered = entry(each)
     assert covered["crafted_on"] == "each" and covered["fingerprint"]["generator"].startswith("of ")
-    other, told = entry(named)
+    other, other_covered = entry(named)
     assert value != other
-    assert told["crafted_on"]["system"] == "attnmel"
-    assert "crafted_on" not in told["settings"]
+    assert other_covered["crafted_on"]["system"] == "attnmel"
+    assert "crafted_on" not in other_covered["settings"]
 
 
-def test_a_plan_tells_passes_and_disk(team: Path, tmp_path: Path) -> None:
-    found = outline(loaded(team), Invocation(home=tmp_path, limit=2))
-    nudge = next(share for share in found.relations if share.id == "nudge")
+def test_a_plan_counts_passes_and_disk(team: Path, tmp_path: Path) -> None:
+    plan = outline(loaded(team), Invocation(home=tmp_path, limit=2))
+    nudge = next(share for share in plan.relations if share.id == "nudge")
     assert nudge.passes == 2 * (10 + 20) and nudge.gradients
-    assert found.disk == 2 * 2 * 3 * 224**2
+    assert plan.disk == 2 * 2 * 3 * 224**2
     hidden = outline(loaded(team, "privacy.images=none"), Invocation(home=tmp_path))
     assert hidden.disk == 0
 
 
-def test_what_was_not_trained_yet_is_told_before_a_run_and_in_a_plan(team: Path, tmp_path: Path) -> None:
+def test_missing_training_is_reported_before_a_run_and_in_a_plan(team: Path, tmp_path: Path) -> None:
     suite = loaded(team, "relations.nudge.trained=false")
     with pytest.raises(UserMistakes, match="no .* for attnmel"):
         outline(suite, Invocation(home=tmp_path))

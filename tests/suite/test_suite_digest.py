@@ -1,4 +1,4 @@
-"""What moves the folder of a run, and what must not."""
+"""Changes that move the folder of a run, and changes that must not."""
 
 from __future__ import annotations
 
@@ -114,16 +114,16 @@ def test_a_file_counts_by_its_content_and_not_by_its_place(base: Path, tmp_path:
 def test_revisions_are_covered(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     suite = load_suite(base)
     before = digest(suite).value
-    found = {before}
+    values = {before}
     for plan in (suite.relations[1], suite.seeds[0], suite.systems[0]):
         part = plan.info.load()
         with monkeypatch.context() as patch:
             patch.setattr(part, "revision", part.revision + 1)
-            found.add(digest(suite).value)
+            values.add(digest(suite).value)
     with monkeypatch.context() as patch:
         patch.setattr("medtest.preparation.REVISION", 10**6)
-        found.add(digest(suite).value)
-    assert len(found) == 5
+        values.add(digest(suite).value)
+    assert len(values) == 5
     assert digest(suite).value == before
 
 

@@ -1,4 +1,4 @@
-"""What is said of suites that are wrong: every mistake once, at its own key."""
+"""Messages about wrong suites: every mistake once, at its own key."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from medtest.suite.compose import load_suite
 # --- mistakes ---------------------------------------------------------------------------------------------------
 
 MISTAKES: dict[str, tuple[str, int | None, str, str, str | None]] = {
-    # added lines (10 …): line, key, part of what is allowed, nearest name
+    # added lines (10 …): line, key, part of the allowed values, nearest name
     "unknown key": ("relatons: {}\n", 10, "relatons", "relations", "relations"),
     "unknown key inside": (
         "oracles: {primary: {treshold: 0.1}}\n",
@@ -62,7 +62,7 @@ MISTAKES: dict[str, tuple[str, int | None, str, str, str | None]] = {
 
 
 @pytest.mark.parametrize("name", MISTAKES)
-def test_a_mistake_is_told_with_file_line_key_and_what_is_allowed(name: str, team: Path) -> None:
+def test_a_mistake_has_file_line_key_and_allowed_values(name: str, team: Path) -> None:
     added, line, key, allowed, nearest = MISTAKES[name]
     (mistake,) = refused(add(team, "wrong", BASE + added)).mistakes
     assert (mistake.where, mistake.line, mistake.key) == ("wrong.yaml", line, key)
@@ -75,8 +75,8 @@ def test_all_mistakes_at_once_each_with_its_own_file(team: Path) -> None:
     add(team, "parent", BASE.replace("count: 3", "count: -3").replace("contrast: {}", "contrast: {severity: [1]}"))
     text = "extends: parent\nsystems: [pranett]\nrelations:\n  blurr: {}\n  blur: {severities: one}\ngates: [{}]\n"
     error = refused(add(team, "child", text), ["limit=0", "relations.txt.size=3", "only=relation:blu"])
-    found = {(m.where, m.line, m.key) for m in error.mistakes}
-    assert found == {
+    places = {(m.where, m.line, m.key) for m in error.mistakes}
+    assert places == {
         ("parent.yaml", 5, "seeds.phantoms.count"),
         ("parent.yaml", 8, "relations.contrast.severity"),
         ("child.yaml", 2, "systems.pranett"),
@@ -103,7 +103,7 @@ def test_what_is_missing_is_named(team: Path, missing: str) -> None:
     assert mistake.found == "nothing"
 
 
-def test_a_removed_key_that_is_not_there(team: Path) -> None:
+def test_a_removed_key_that_is_missing(team: Path) -> None:
     (mistake,) = refused("base.yaml", ["~relations.blurr"]).mistakes
     assert mistake.found == "~relations.blurr"
     assert mistake.nearest == "blur"
@@ -156,24 +156,24 @@ def keys_of(mistakes: UserMistakes) -> set[str]:
     return {mistake.key for mistake in mistakes.mistakes}
 
 
-def test_a_parent_that_is_not_there_is_the_only_mistake(team: Path) -> None:
+def test_a_missing_parent_is_the_only_mistake(team: Path) -> None:
     assert keys_of(refused(add(team, "orphan", "extends: nosuch\n"))) == {"extends"}
     add(team, "one", "extends: two\n")
     assert keys_of(refused(add(team, "two", "extends: one\n"))) == {"extends"}
 
 
 def test_what_was_refused_is_not_missing_too(team: Path) -> None:
-    given = refused(add(team, "odd", BASE.replace("seed: 7", "seed: ${nosuch}").replace('version: "1"\n', "")))
-    assert [(m.key, m.found) for m in given.mistakes if m.key == "seed"] == [("seed", "${nosuch}")]
-    assert ("version", "nothing") in [(m.key, m.found) for m in given.mistakes]
+    error = refused(add(team, "odd", BASE.replace("seed: 7", "seed: ${nosuch}").replace('version: "1"\n', "")))
+    assert [(m.key, m.found) for m in error.mistakes if m.key == "seed"] == [("seed", "${nosuch}")]
+    assert ("version", "nothing") in [(m.key, m.found) for m in error.mistakes]
 
 
-def test_all_mistakes_of_a_gate_are_told_at_once(team: Path) -> None:
+def test_all_mistakes_of_a_gate_are_reported_at_once(team: Path) -> None:
     gate = "gates: [{score: dize, relation: blurr, severity: 9, bound: x, dataset: A b}]\n"
-    given = refused(add(team, "gated", BASE + gate))
+    error = refused(add(team, "gated", BASE + gate))
     named = {"score", "relation", "severity", "bound", "dataset", "max_percent"}
-    assert keys_of(given) == {f"gates[0].{name}" for name in named}
-    allowed = {mistake.key: mistake.allowed for mistake in given.mistakes}
+    assert keys_of(error) == {f"gates[0].{name}" for name in named}
+    allowed = {mistake.key: mistake.allowed for mistake in error.mistakes}
     assert allowed["gates[0].severity"] == "all, 0, 1, 2, 3, 4, 5"
 
 
@@ -232,14 +232,14 @@ def test_what_a_typed_block_lacks_is_missing_on_the_command_line() -> None:
         ("only=phantom-0003", "only", "seed:phantom-0003"),
     ],
 )
-def test_what_is_meant_is_what_is_offered(typed: str, key: str, mend: str, team: Path) -> None:
+def test_the_intended_key_is_offered(typed: str, key: str, mend: str, team: Path) -> None:
     (mistake,) = refused(add(team, "right", BASE), [typed]).mistakes
     assert mistake.key == key
     assert mend in str(mistake)
 
 
 @pytest.mark.parametrize(
-    ("typed", "there", "offered", "said"),
+    ("typed", "devices", "offered", "message"),
     [
         ("gpu", 1, "cuda", ""),
         ("GPU:1", 2, "cuda:1", ""),
@@ -249,14 +249,14 @@ def test_what_is_meant_is_what_is_offered(typed: str, key: str, mend: str, team:
         ("tpu", 1, None, ""),
     ],
 )
-def test_a_device_is_offered_that_is_there(typed: str, there: int, offered: str | None, said: str) -> None:
-    nearest, fix = device_meant(typed, there)
+def test_an_existing_device_is_offered(typed: str, devices: int, offered: str | None, message: str) -> None:
+    nearest, fix = device_meant(typed, devices)
     assert nearest == offered
-    assert fix.startswith(said) and bool(fix) == bool(said)
+    assert fix.startswith(message) and bool(fix) == bool(message)
 
 
 @pytest.mark.parametrize(
-    ("typed", "there", "allowed"),
+    ("typed", "devices", "allowed"),
     [
         ("auto", 0, ""),
         ("cpu", 0, ""),
@@ -269,8 +269,8 @@ def test_a_device_is_offered_that_is_there(typed: str, there: int, offered: str 
         ("cuda:", 1, "auto, cpu, cuda:0"),
     ],
 )
-def test_a_device_is_one_of_those_that_are_there(typed: str, there: int, allowed: str) -> None:
-    mistake = device_mistake(typed, cuda=there)
+def test_a_device_is_one_of_the_existing_ones(typed: str, devices: int, allowed: str) -> None:
+    mistake = device_mistake(typed, cuda=devices)
     assert ("" if mistake is None else mistake.allowed) == allowed
 
 
@@ -297,7 +297,7 @@ def test_a_tab_is_called_a_tab(team: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("seeds", "relations", "key", "found", "allowed"),
+    ("seeds", "relations", "key", "mistaken", "allowed"),
     [
         ("prompts, phantoms", "ec", "seeds.phantoms", "seeds that are images", "seeds that are prompts"),
         ("phantoms, prompts", "blur", "seeds.prompts", "seeds that are prompts", "seeds that are images"),
@@ -306,7 +306,7 @@ def test_a_tab_is_called_a_tab(team: Path) -> None:
     ],
 )
 def test_a_suite_that_mixes_prompts_and_images_is_refused_in_one_sentence(
-    seeds: str, relations: str, key: str, found: str, allowed: str, team: Path
+    seeds: str, relations: str, key: str, mistaken: str, allowed: str, team: Path
 ) -> None:
     of = {"prompts": "{source: caption_phantoms, count: 2}", "phantoms": "{count: 2}"}
     text = (
@@ -314,10 +314,10 @@ def test_a_suite_that_mixes_prompts_and_images_is_refused_in_one_sentence(
         f"seeds: {{{', '.join(f'{name}: {of[name]}' for name in seeds.split(', '))}}}\n"
         f"relations: {{{', '.join(f'{name}: {{}}' for name in relations.split(', '))}}}\n"
     )
-    asked = "systems: {simlab_images: {}}\noracles: {oracle: scenes, primary: {score: whole, against: source}}\n"
-    text += "systems: [pranet]\n" if seeds.startswith("phantoms") else asked
+    prompt_parts = "systems: {simlab_images: {}}\noracles: {oracle: scenes, primary: {score: whole, against: source}}\n"
+    text += "systems: [pranet]\n" if seeds.startswith("phantoms") else prompt_parts
     (mistake,) = refused(add(team, "mix", text)).mistakes
-    assert (mistake.key, mistake.found, mistake.allowed) == (key, found, allowed)
+    assert (mistake.key, mistake.found, mistake.allowed) == (key, mistaken, allowed)
 
 
 def test_a_relation_of_prompts_suits_no_masks(team: Path) -> None:

@@ -1,4 +1,4 @@
-"""Suites come from strangers: each attack is refused with its line and key, and nothing of it runs."""
+"""Suites from other people: each attack is refused with its line and key, and no part of it runs."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def write(folder: Path, text: str, name: str = "evil") -> Path:
 
 
 def attack_text(added: str) -> str:
-    """Replace what the attack names again, so that it is no double key; keep line numbers."""
+    """Replace the keys that the attack names again, so that none is there twice; keep line numbers."""
     key = added.partition(":")[0]
     lines = [
         f"# {line}" if line.startswith(f"{key}:") and key in ("seeds", "relations", "systems") else line
@@ -303,7 +303,7 @@ def test_plain_settings_are_no_attack(text: str) -> None:
 
 @given(st.text(max_size=200))
 def test_any_text_is_read_or_refused(text: str) -> None:
-    """Whatever the file holds: a document or mistakes, never an exception, and plain data only."""
+    """Any text gives a document or mistakes, never an exception, and only plain data."""
     folder = Path(os.environ["PYTEST_TMP_FOR_TEXT"])
     try:
         content = text.encode()
@@ -343,7 +343,7 @@ def test_whole_runs_refuse_attacks_and_touch_nothing(
     monkeypatch.setenv("MEDTEST_HOME", str(work))
     typed = ["suite=evil", f"suite_dir={suites}"]
     calls = [lambda: main(typed, command="python run.py"), lambda: main([*typed, "-m"], command="python run.py")]
-    if added == WHOLE[0]:  # a whole process once; in the others only what it imports would be the same again
+    if added == WHOLE[0]:  # one whole process; in others only the same imports would repeat
         whole = [sys.executable, str(ROOT / "run.py"), *typed]
         calls.append(lambda: subprocess.run(whole, timeout=120, check=False).returncode)
     for call in calls:

@@ -1,4 +1,4 @@
-"""The JSON Schema of suites: what it allows, what it refuses, and that it is the one that ships."""
+"""The JSON Schema of suites: what it allows and refuses; the bundled file is up to date."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ MISTAKES: list[tuple[str, Any]] = [
     ("relations.source", {"relation": "blur"}),
     ("seeds.all", {"source": "phantoms"}),
     ("exclude", {"study": "../flagged.csv"}),
-    # what only conf/ and the command line set
+    # keys that only conf/ and the command line set
     ("systems.pranet.checkpoint", "ssformer.pth"),
     ("systems", {"vllm": {"base_url": "http://127.0.0.1:8000/v1"}}),
     ("gates.0.no_worse_than", "polyp_seg/pranet"),
@@ -213,7 +213,7 @@ def test_sixty_mistakes_are_tried(make_validator: type[Validator]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("place", "value"), ALLOWED, ids=lambda item: item if isinstance(item, str) else "")
-def test_whatever_the_check_allows_the_schema_allows(place: str, value: Any, validator: Validator, team: Path) -> None:
+def test_the_schema_allows_all_that_the_check_allows(place: str, value: Any, validator: Validator, team: Path) -> None:
     content = _changed(place, value)
     load_suite(add(team, "stated", yaml.safe_dump(content)), ["model=pranet"])
     assert [error.message for error in validator.iter_errors(_plain(content))] == []
@@ -223,7 +223,7 @@ def test_a_suite_that_extends_another_states_the_differences(validator: Validato
     def fits(**content: Any) -> bool:
         return validator.is_valid(_plain({"extends": "robust_benchmark_chest", **content}))
 
-    assert fits(relations={"gaussian_noise": {"form": "levels", "severities": [1, 2]}})  # the parent says which part
+    assert fits(relations={"gaussian_noise": {"form": "levels", "severities": [1, 2]}})  # the parent names the part
     assert fits(relations={"mine": {"severities": [2]}}, seeds={"phantoms": {"what": "chest"}})
     assert not fits(relations={"gaussian_noise": {"forms": "levels"}})
     assert not fits(relations={"mine": {"severitys": [2]}})

@@ -1,4 +1,4 @@
-"""Searches in suites: one message for each thing that a search cannot do, and what is recorded of the setting."""
+"""Searches in suites: one message for each impossible search, and the record of the setting."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class OddLevel(Level):
 
 
 class Odd(Relation):
-    """A relation of such levels."""
+    """A relation with such levels."""
 
     Settings = LeveledSettings[OddLevel]
     nested = True
@@ -124,10 +124,10 @@ def test_a_level_that_is_not_made_of_numbers_is_refused(word: str | None) -> Non
 def test_worst_without_optuna_names_the_command_that_installs_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    known = importlib.util.find_spec
+    find_spec = importlib.util.find_spec
     monkeypatch.setattr(
         "medtest.suite.checking.misfits.searching.find_spec",
-        lambda name: None if name == "optuna" else known(name),
+        lambda name: None if name == "optuna" else find_spec(name),
     )
     text = message(tmp_path, {"smoke": {"search": "worst"}})
     assert "pip install 'medtest[search]'" in text

@@ -1,4 +1,4 @@
-"""Pictures from strangers: every format and mode, every kind of damage."""
+"""Pictures from other people: every format and mode, every kind of damage."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_orientation_is_applied_once(orientation, kind):
     exif = Pillow.Exif()
     exif[274] = orientation
     content = encode(Pillow.fromarray(marked), kind, exif=exif)
-    # The EXIF standard's own words: which corner the stored 0th row and column show.
+    # The EXIF standard defines the corner of the stored 0th row and column.
     turned = {
         1: marked,
         2: marked[:, ::-1],
@@ -115,9 +115,9 @@ def test_orientation_is_applied_once(orientation, kind):
         7: np.rot90(marked, 2).transpose(1, 0, 2),
         8: np.rot90(marked, 1),
     }[orientation]
-    found = decode_rgb(content)
-    assert found.shape == turned.shape
-    assert np.mean(np.abs(found.astype(int) - turned)) < 4
+    decoded = decode_rgb(content)
+    assert decoded.shape == turned.shape
+    assert np.mean(np.abs(decoded.astype(int) - turned)) < 4
     assert decode_size(content) == check_decodes(content) == turned.shape[:2]
     assert (decode_mask(content).mask == (turned[..., 0] > 127)).mean() > 0.97
 
@@ -126,7 +126,7 @@ def test_orientation_is_applied_once(orientation, kind):
 
 
 def _png_header(width, height):
-    """A PNG that claims a size and has no pixels."""
+    """Return a PNG whose header has a size, without pixels."""
 
     def chunk(kind, body):
         return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
@@ -167,7 +167,7 @@ def test_bad_files_have_one_reason(content, reason, decode):
 
 
 def test_truncated_files_are_refused_after_another_library_allowed_them(monkeypatch):
-    # WeasyPrint, which writes PDF reports, sets this for the whole process.
+    # WeasyPrint, which writes PDF reports, allows them for the whole process.
     monkeypatch.setattr(ImageFile, "LOAD_TRUNCATED_IMAGES", True)
     for kind in ("PNG", "JPEG"):
         with pytest.raises(BadFileError, match="truncated"):
@@ -175,7 +175,7 @@ def test_truncated_files_are_refused_after_another_library_allowed_them(monkeypa
     assert ImageFile.LOAD_TRUNCATED_IMAGES
 
 
-def test_size_is_told_without_decoding():
+def test_size_is_read_without_decoding():
     assert decode_size(_png_header(5_000, 4_000)) == (4_000, 5_000)
     with pytest.raises(BadFileError, match=r"20.0 Mpixel; the bound is 10 Mpixel"):
         decode_size(_png_header(5_000, 4_000), max_pixels=10_000_000)
@@ -187,7 +187,7 @@ def test_size_is_told_without_decoding():
     cut=st.integers(0, 10_000),
 )
 def test_no_damage_escapes(kind, flips, cut):
-    """Whatever bytes are changed, a picture comes out or one reason does."""
+    """Any changed bytes give a picture or one reason."""
     content = bytearray(encode(COLOURS, kind))
     for place, change in flips:
         content[place % len(content)] ^= change

@@ -1,4 +1,4 @@
-"""Masks from strangers: black and white, labels, palettes, colours, noise; and what is refused instead of guessed."""
+"""Masks from other people: black and white, labels, palettes, colours, noise; and those refused instead of guessed."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ def encode(picture, kind="PNG", **options):
 
 
 def drawn(*levels, size=(120, 160), border=None):
-    """Discs of the given levels on 0, each with a ring of ``border``."""
-    found = np.zeros((*size, *np.shape(levels[0])), np.uint8)
+    """Draw discs of these levels on 0, each with a ring of ``border``."""
+    picture = np.zeros((*size, *np.shape(levels[0])), np.uint8)
     for number, level in enumerate(levels):
         centre = (35 + 45 * number, 60)
         if border is not None:
-            cv2.circle(found, centre, 19, border, -1)
-        cv2.circle(found, centre, 16, tuple(map(int, level)) if np.ndim(level) else int(level), -1)
-    return found
+            cv2.circle(picture, centre, 19, border, -1)
+        cv2.circle(picture, centre, 16, tuple(map(int, level)) if np.ndim(level) else int(level), -1)
+    return picture
 
 
 def voc(indices):
-    """A palette image as PASCAL VOC's: colours of the classes by its own rule, 255 is void."""
+    """Return a palette image as PASCAL VOC has them: class colours by its own rule, 255 is void."""
     colours = np.zeros((256, 3), np.uint8)
     for n in range(256):
         for bit in range(8):
@@ -89,110 +89,110 @@ def test_several_levels_are_refused_until_one_is_named(levels):
 
 
 def beside(mask, levels, *, width=3, inside=False):
-    """A mask with a ring of further levels around its lesion, or inside of it."""
+    """Return a mask with a ring of further levels around its lesion, or inside of it."""
     kernel = np.ones((2 * width + 1, 2 * width + 1), np.uint8)
     ring = (mask > 0) & (cv2.erode(mask, kernel) == 0) if inside else (mask == 0) & (cv2.dilate(mask, kernel) > 0)
-    found = mask.copy()
+    result = mask.copy()
     runs = np.array(levels, np.uint8)[(np.arange(mask.shape[1]) // 12) % len(levels)]
-    found[ring] = np.broadcast_to(runs, mask.shape)[ring]
-    return found
+    result[ring] = np.broadcast_to(runs, mask.shape)[ring]
+    return result
 
 
 def clinicdb(levels=(11, 12, 13), **options):
-    """A mask as some of CVC-ClinicDB's 612 are: black, white, and 0.1 to 1.4 % of the pixels at levels 11 to 13."""
+    """Return a mask like some of CVC-ClinicDB: black, white, and 0.1 to 1.4 % of the pixels at levels 11 to 13."""
     mask = np.zeros((288, 384), np.uint8)
     cv2.ellipse(mask, (200, 140), (70, 50), 20, 0, 360, 255, -1)
-    found = beside(mask, levels, **options)
-    assert 0.001 <= np.isin(found, levels).mean() <= 0.015
-    return mask > 0, found
+    noisy_mask = beside(mask, levels, **options)
+    assert 0.001 <= np.isin(noisy_mask, levels).mean() <= 0.015
+    return mask > 0, noisy_mask
 
 
 @pytest.mark.parametrize("kind", ["PNG", "BMP", "TIFF", "16 bit", "RGB", "RGBA", "LA", "palette"])
 def test_levels_beside_black_and_white_are_read_with_them(kind):
-    mask, found = clinicdb()
+    mask, noisy_mask = clinicdb()
     form = {
-        "16 bit": lambda: Pillow.fromarray(found.astype(np.uint16) * 257),
-        "RGB": lambda: Pillow.fromarray(found).convert("RGB"),
-        "RGBA": lambda: Pillow.fromarray(found).convert("RGBA"),
-        "LA": lambda: Pillow.fromarray(found).convert("LA"),
-        "palette": lambda: Pillow.fromarray(found).convert("P"),
-    }.get(kind, lambda: found)
+        "16 bit": lambda: Pillow.fromarray(noisy_mask.astype(np.uint16) * 257),
+        "RGB": lambda: Pillow.fromarray(noisy_mask).convert("RGB"),
+        "RGBA": lambda: Pillow.fromarray(noisy_mask).convert("RGBA"),
+        "LA": lambda: Pillow.fromarray(noisy_mask).convert("LA"),
+        "palette": lambda: Pillow.fromarray(noisy_mask).convert("P"),
+    }.get(kind, lambda: noisy_mask)
     read = decode_mask(encode(form(), kind if kind in ("BMP", "TIFF") else "PNG"))
     assert (read.mask == mask).all()
-    assert read.near == pytest.approx(np.isin(found, (11, 12, 13)).mean())
+    assert read.near == pytest.approx(np.isin(noisy_mask, (11, 12, 13)).mean())
     assert not read.revised
 
 
 @pytest.mark.parametrize("levels", [(12,), (9, 32), (30,), (20, 21, 22)])
 def test_noise_on_black_lies_along_white_or_the_border_or_among_other_levels(levels):
-    mask, found = clinicdb(levels)
+    mask, noisy_mask = clinicdb(levels)
     framed = np.where(mask, np.uint8(255), np.uint8(0))
     framed[:3] = levels[0]
     mixed = np.where(mask, np.uint8(255), np.uint8(0))
     mixed[20:32:4, 20:80], mixed[21:32:4, 20:80] = 11, 11
     mixed[22:32:4, 20:80], mixed[23:32:4, 20:80] = 13, 13
-    for picture in (found, framed, mixed):
+    for picture in (noisy_mask, framed, mixed):
         read = decode_mask(encode(picture))
         assert (read.mask == mask).all() and read.near > 0
 
 
 @pytest.mark.parametrize("levels", [(223, 230), (235,)])
 def test_noise_on_white_is_white(levels):
-    mask, found = clinicdb(levels, inside=True)
-    read = decode_mask(encode(found))
+    mask, noisy_mask = clinicdb(levels, inside=True)
+    read = decode_mask(encode(noisy_mask))
     assert (read.mask == mask).all() and read.near > 0
 
 
 @pytest.mark.parametrize("level", [1, 2, 8, 9, 12, 20, 32, 33, 100, 222])
 def test_a_region_of_one_level_is_a_class_however_near_to_black(level):
     mask, _ = clinicdb()
-    found = np.where(mask, np.uint8(255), np.uint8(0))
-    found[20:45, 20:60] = level
+    levels = np.where(mask, np.uint8(255), np.uint8(0))
+    levels[20:45, 20:60] = level
     with pytest.raises(BadFileError, match=rf"several levels .*\b{level}: .*label_values"):
-        decode_mask(encode(found))
-    assert (decode_mask(encode(found), values=[255]).mask == mask).all()
-    found = np.where(mask, np.uint8(0), np.uint8(0))
-    found[20:45, 20:60] = level
-    assert (decode_mask(encode(found)).mask == (found > 0)).all()
+        decode_mask(encode(levels))
+    assert (decode_mask(encode(levels), values=[255]).mask == mask).all()
+    levels = np.where(mask, np.uint8(0), np.uint8(0))
+    levels[20:45, 20:60] = level
+    assert (decode_mask(encode(levels)).mask == (levels > 0)).all()
 
 
 @pytest.mark.parametrize("level", [1, 8])
 def test_numbers_of_classes_are_no_noise_beside_white(level):
-    _, found = clinicdb((level,))
+    _, noisy_mask = clinicdb((level,))
     with pytest.raises(BadFileError, match="several levels"):
-        decode_mask(encode(found))
+        decode_mask(encode(noisy_mask))
 
 
 def test_neighbouring_classes_are_no_noise():
     mask, _ = clinicdb()
-    found = np.where(mask, np.uint8(255), np.uint8(0))
-    found[20:40, 20:40], found[20:40, 40:60] = 11, 12
+    levels = np.where(mask, np.uint8(255), np.uint8(0))
+    levels[20:40, 20:40], levels[20:40, 40:60] = 11, 12
     with pytest.raises(BadFileError, match="several levels"):
-        decode_mask(encode(found))
+        decode_mask(encode(levels))
 
 
 def test_where_black_and_white_are_not_nearly_all_nothing_is_noise():
-    mask, found = clinicdb()
-    found[100:110, 20:100] = 128
-    found[150:250, 20:80] = 12
-    assert ((found == 0) | (found == 255)).mean() < 0.95
+    mask, noisy_mask = clinicdb()
+    noisy_mask[100:110, 20:100] = 128
+    noisy_mask[150:250, 20:80] = 12
+    assert ((noisy_mask == 0) | (noisy_mask == 255)).mean() < 0.95
     with pytest.raises(BadFileError, match="several levels"):
-        decode_mask(encode(found))
+        decode_mask(encode(noisy_mask))
 
 
 @pytest.mark.parametrize("quality", [30, 60, 75, 90, 95, 100])
 def test_noise_survives_jpeg_of_any_quality(quality):
-    mask, found = clinicdb()
-    content = encode(found, "JPEG", quality=quality)
+    mask, noisy_mask = clinicdb()
+    content = encode(noisy_mask, "JPEG", quality=quality)
     for again in (content, encode(np.asarray(Pillow.open(io.BytesIO(content))))):
         assert (decode_mask(again).mask != mask).mean() < 0.002
 
 
-@pytest.mark.parametrize("how", [cv2.INTER_NEAREST, cv2.INTER_LINEAR, cv2.INTER_CUBIC, cv2.INTER_AREA])
+@pytest.mark.parametrize("interpolation", [cv2.INTER_NEAREST, cv2.INTER_LINEAR, cv2.INTER_CUBIC, cv2.INTER_AREA])
 @pytest.mark.parametrize("factor", [0.4, 0.9, 2.3])
-def test_noise_survives_another_size(how, factor):
-    _, found = clinicdb()
-    resized = cv2.resize(found, None, fx=factor, fy=factor, interpolation=how)
+def test_noise_survives_another_size(interpolation, factor):
+    _, noisy_mask = clinicdb()
+    resized = cv2.resize(noisy_mask, None, fx=factor, fy=factor, interpolation=interpolation)
     assert (decode_mask(encode(resized)).mask == (resized > 127)).all()
 
 
@@ -295,13 +295,13 @@ def test_one_colour_on_black_is_lesion(colour):
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG"])
 def test_red_and_green_classes_are_refused_until_one_is_named(kind):
-    mask = drawn((255, 0, 0), (0, 255, 0))  # neoplastic and not, as NeoPolyp has them
+    mask = drawn((255, 0, 0), (0, 255, 0))  # neoplastic and other polyps, as in NeoPolyp
     content = encode(mask, kind, **({"quality": 90} if kind == "JPEG" else {}))
     with pytest.raises(BadFileError, match=r"several colours \(.*label_values"):
         decode_mask(content)
     for colour, channel in (((255, 0, 0), 0), ((0, 255, 0), 1)):
-        found = decode_mask(content, values=[colour]).mask
-        assert (found != (mask[..., channel] > 0)).mean() < (0.02 if kind == "JPEG" else 1e-9)
+        decoded = decode_mask(content, values=[colour]).mask
+        assert (decoded != (mask[..., channel] > 0)).mean() < (0.02 if kind == "JPEG" else 1e-9)
     assert (decode_mask(content, values=[(255, 0, 0), (0, 255, 0)]).mask != mask.any(axis=2)).mean() < 0.02
 
 

@@ -1,4 +1,4 @@
-"""Every store of ours waits for those who hold its file: SQLite's own timeout does not do it everywhere."""
+"""Every store waits for other holders of its file: SQLite's own timeout does not do so everywhere."""
 
 from __future__ import annotations
 
@@ -47,18 +47,18 @@ NAMES: dict[str, Callable[[Path], None]] = {
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_fresh_file_that_another_is_writing_is_waited_for(tmp_path: Path, name: str) -> None:
-    """What two processes do to a fresh store: one holds the lock while the other switches the file to WAL."""
+    """Two processes meet at a fresh store: one holds the lock while the other switches the file to WAL."""
     path = tmp_path / name
     other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     other.execute("BEGIN IMMEDIATE")
     thread = threading.Timer(0.3, lambda: other.execute("COMMIT"))
     thread.start()
     NAMES[name](path)
-    assert not other.in_transaction  # it was waited for
+    assert not other.in_transaction  # it has waited
     thread.join()
     other.close()
-    with closing(sqlite3.connect(path)) as found:
-        assert found.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
 def test_the_wait_ends(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_the_wait_ends(tmp_path: Path) -> None:
             sqlite.connect(path, wait=0.05)
 
 
-def test_what_is_no_database_is_no_matter_of_waiting(tmp_path: Path) -> None:
+def test_a_file_that_is_no_database_is_not_waited_for(tmp_path: Path) -> None:
     path = tmp_path / "no.db"
     path.write_bytes(b"no database at all, and long enough to be read as a page of one" * 20)
     with pytest.raises(sqlite3.DatabaseError, match="not a database"):
@@ -90,7 +90,7 @@ def test_a_store_of_runs_that_is_being_written_is_not_taken_for_an_old_one(
         thread.join()
         other.execute("BEGIN EXCLUSIVE")
         monkeypatch.setattr(sqlite.read, "__kwdefaults__", {"wait": 0.05})
-        assert store_files.has_runs(path)  # nobody can tell, so nobody may replace it
+        assert store_files.has_runs(path)  # this is unknown, so the file may not be replaced
         with pytest.raises(sqlite3.OperationalError, match="locked"):
             store_files.is_current(path)
 
@@ -98,8 +98,8 @@ def test_a_store_of_runs_that_is_being_written_is_not_taken_for_an_old_one(
 def test_a_store_of_runs_keeps_its_journal_where_it_is_copied_and_followed(tmp_path: Path) -> None:
     path = tmp_path / "mlruns" / "mlflow.db"
     path.parent.mkdir()
-    with closing(sqlite3.connect(path)) as made:
-        made.executescript(
+    with closing(sqlite3.connect(path)) as original:
+        original.executescript(
             "CREATE TABLE experiments (experiment_id INTEGER, artifact_location TEXT);"
             "CREATE TABLE runs (artifact_uri TEXT);"
             "INSERT INTO experiments VALUES (0, 'file:///before/mlruns/0');"
@@ -108,33 +108,33 @@ def test_a_store_of_runs_keeps_its_journal_where_it_is_copied_and_followed(tmp_p
     store_files.follow(path)
     store_files.copy(path, tmp_path / "copy.db")
     for file in (path, tmp_path / "copy.db"):
-        with closing(sqlite3.connect(file)) as found:
-            assert found.execute("PRAGMA journal_mode").fetchone() == ("delete",)
-            assert found.execute("SELECT artifact_uri FROM runs").fetchone() == (f"{path.parent.as_uri()}/0/a",)
+        with closing(sqlite3.connect(file)) as connection:
+            assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+            assert connection.execute("SELECT artifact_uri FROM runs").fetchone() == (f"{path.parent.as_uri()}/0/a",)
 
 
 def test_one_module_opens_files_of_sqlite() -> None:
     package = Path(sqlite.__file__).parent
-    found = [path for path in package.rglob("*.py") if "sqlite3.connect(" in path.read_text(encoding="utf-8")]
-    assert found == [package / "sqlite.py"]
+    modules = [path for path in package.rglob("*.py") if "sqlite3.connect(" in path.read_text(encoding="utf-8")]
+    assert modules == [package / "sqlite.py"]
 
 
-def meet(kind: str, folders: list[Path], barrier: Any, found: Any) -> None:
-    """Open the same fresh stores as other processes do at the same moment, write and read them."""
+def meet(kind: str, folders: list[Path], barrier: Any, errors: Any) -> None:
+    """Open the same fresh stores as other processes at the same moment, write and read them."""
     for folder in folders:
         try:
             barrier.wait(timeout=60)
             if kind == "index":
-                one = Index(folder, readonly=False)
-                with one.transaction() as connection:
+                store = Index(folder, readonly=False)
+                with store.transaction() as connection:
                     connection.execute(
                         "INSERT INTO suites (key, name, version, added) VALUES (?, '', '', '')", (str(os.getpid()),)
                     )
-                one.rows("SELECT count(*) FROM suites")
-                one.close()
+                store.rows("SELECT count(*) FROM suites")
+                store.close()
             elif kind == "cache":
-                with Cache(folder / "answers.sqlite") as kept:
-                    assert kept.get("key", "here") is None
+                with Cache(folder / "answers.sqlite") as answers:
+                    assert answers.get("key", "here") is None
             elif kind == "ledger":
                 with Ledger(folder / "ledger.sqlite", wait=60.0) as book:
                     book.send(address="a", key="k", attempt=1, expected_usd=0.0)
@@ -142,9 +142,9 @@ def meet(kind: str, folders: list[Path], barrier: Any, found: Any) -> None:
                 with StudyStore(folder) as study:
                     study.new_tokens([1])
                     study.annotators()
-        except Exception as error:  # noqa: BLE001 - whatever it is, the test shows it
-            found.put(f"{type(error).__name__}: {error}")
-    found.put("")
+        except Exception as error:  # noqa: BLE001 - the test shows any error
+            errors.put(f"{type(error).__name__}: {error}")
+    errors.put("")
 
 
 @pytest.mark.parametrize("times", [15, pytest.param(150, marks=pytest.mark.slow)])
@@ -156,13 +156,13 @@ def test_processes_that_open_a_fresh_store_at_once(tmp_path: Path, kind: str, ti
         if kind == "study":
             StudyStore.create(folder, {"name": "s"}, 3).close()
     context = multiprocessing.get_context("fork")
-    barrier, found = context.Barrier(3), context.Queue()
-    processes: list[Any] = [context.Process(target=meet, args=(kind, folders, barrier, found)) for _ in range(3)]
+    barrier, errors = context.Barrier(3), context.Queue()
+    processes: list[Any] = [context.Process(target=meet, args=(kind, folders, barrier, errors)) for _ in range(3)]
     for process in processes:
         process.start()
-    said = []
-    while said.count("") < len(processes):
-        said.append(found.get(timeout=250))
+    results = []
+    while results.count("") < len(processes):
+        results.append(errors.get(timeout=250))
     for process in processes:
         process.join()
-    assert [line for line in said if line] == []
+    assert [line for line in results if line] == []

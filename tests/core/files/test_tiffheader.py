@@ -1,4 +1,4 @@
-"""TIFFs in the forms of the field, written by tifffile: read as what they show, or refused with what they are."""
+"""TIFFs in forms from practice, written by tifffile: read as what they show, or refused with a description."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def written(array, **options):
 
 
 def without_extra_samples(content):
-    """As CVC-ClinicDB's files are: no word on what the second and third sample mean."""
+    """Remove the tag for the second and third sample, as in files of CVC-ClinicDB."""
     with tifffile.TiffFile(io.BytesIO(content)) as file:
         place = file.pages[0].tags["ExtraSamples"].offset
     return content[:place] + (65000).to_bytes(2, "little") + content[place + 2 :]
@@ -79,11 +79,11 @@ def test_other_files_come_back_as_they_are():
 
 
 def test_kinds_that_are_not_read_are_named():
-    for array, what in (
+    for array, kind in (
         (PIXELS.astype(np.float32), "3 samples of 32 bits a pixel and RGB colours"),
         (PIXELS.astype(np.uint32), "3 samples of 32 bits a pixel and RGB colours"),
     ):
-        with pytest.raises(BadFileError, match=f"is a TIFF of {what}, which is not read; save it as") as error:
+        with pytest.raises(BadFileError, match=f"is a TIFF of {kind}, which is not read; save it as") as error:
             decode_rgb(written(array, photometric="rgb"))
         assert "damaged" not in str(error.value)
     with pytest.raises(BadFileError, match="several pictures"):

@@ -1,4 +1,4 @@
-"""Walks over a user's folder survive what changes or is closed meanwhile."""
+"""Walks over a user's folder survive files that change or become unreadable during the walk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Only files that medtest wrote, as it wrote them, are replaced or removed."""
+"""Only files that medtest wrote, unchanged since, are replaced or removed."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_what_is_in_the_way_keeps_its_content_under_another_name(tmp_path: Path)
     assert (tmp_path / "a.csv.yours").read_text() == "changed 0"
     assert (tmp_path / "a.csv.yours-2").read_text() == "changed 1"
     (tmp_path / "b.csv").write_bytes(b"c")
-    WrittenFiles(tmp_path).write({"b.csv": b"c"})  # what is written anyway is in nobody's way
+    WrittenFiles(tmp_path).write({"b.csv": b"c"})  # a file that is written anyway is in no one's way
     assert "b.csv.yours" not in names(tmp_path)
 
 
@@ -52,7 +52,7 @@ def test_what_is_in_the_way_keeps_its_content_under_another_name(tmp_path: Path)
 def test_a_process_killed_in_between_leaves_nothing_unknown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: int
 ) -> None:
-    """Whenever it ends, its own files are known as medtest's: they can be replaced and removed."""
+    """After any end, its own files are known as medtest's: they can be replaced and removed."""
     WrittenFiles(tmp_path).write({"a.csv": b"1", "b.csv": b"2"})
 
     calls: list[Path] = []
@@ -68,9 +68,9 @@ def test_a_process_killed_in_between_leaves_nothing_unknown(
         patched.setattr(Path, "replace", replace)
         with contextlib.suppress(KeyboardInterrupt):
             WrittenFiles(tmp_path).write({"a.csv": b"3", "c.csv": b"4"}, remove=["b.csv"])
-    known = WrittenFiles(tmp_path)
-    assert all(known.is_ours(name) for name in names(tmp_path) if name.endswith("csv"))
-    known.write({"d.csv": b"5"}, remove=names(tmp_path))
+    written = WrittenFiles(tmp_path)
+    assert all(written.is_ours(name) for name in names(tmp_path) if name.endswith("csv"))
+    written.write({"d.csv": b"5"}, remove=names(tmp_path))
     assert [name for name in names(tmp_path) if name.endswith("csv")] == ["d.csv"]
 
 
@@ -98,14 +98,14 @@ def test_what_is_being_drawn_is_ours_whatever_it_holds(tmp_path: Path) -> None:
     WrittenFiles(tmp_path).expect(["strip.png"])
     (tmp_path / "strip.png").write_bytes(b"half")
     WrittenFiles(tmp_path).remove(["strip.png", "mine.png"])
-    assert [path.name for path in tmp_path.iterdir()] == ["mine.png"]  # nor is there a list of what was there
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.png"]  # and there is no list of earlier files
 
 
 def test_a_folder_is_claimed_once_and_not_from_a_user(tmp_path: Path) -> None:
     claim(tmp_path / "new", "out")
     (tmp_path / "new" / "state").write_text("ours")
     claim(tmp_path / "new", "out")
-    WrittenFiles(tmp_path / "theirs").write({"sheet.png": b"1"})  # one file of ours in a folder of theirs
+    WrittenFiles(tmp_path / "theirs").write({"sheet.png": b"1"})  # one file of medtest in a folder of the user
     (tmp_path / "file").write_text("mine")
     for name in ("theirs", "file"):
         with pytest.raises(UserMistakes, match="which holds something else|a file"):

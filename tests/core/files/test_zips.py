@@ -1,4 +1,4 @@
-"""ZIP files that somebody made to do harm, or that were damaged on the way, are refused before a byte is unpacked."""
+"""ZIP files built to do harm, or damaged on the way, are refused before a byte is unpacked."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ SMALL = ZipBounds(entries=8, total=1 << 20, entry=1 << 19, slack=1 << 10)
 Names = list[tuple[str, bytes]]
 
 
-def made(path: Path, files: Names, change: Callable[[zipfile.ZipInfo], None] = lambda one: None) -> Path:
-    """Write a ZIP file with Python's own writer; ``change`` is given every entry before it is written."""
+def python_zip(path: Path, files: Names, change: Callable[[zipfile.ZipInfo], None] = lambda entry: None) -> Path:
+    """Write a ZIP file with Python's own writer; ``change`` gets every entry before it is written."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in files:
             entry = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
@@ -66,7 +66,7 @@ def test_what_is_written_is_read_and_is_the_same_each_time(tmp_path: Path) -> No
         subprocess.run(["unzip", "-qq", "-t", str(first)], check=True)
 
 
-def test_what_shrinks_beyond_what_is_read_is_stored_as_it_is(tmp_path: Path) -> None:
+def test_content_that_shrinks_beyond_the_bound_is_stored_uncompressed(tmp_path: Path) -> None:
     bounds = ZipBounds(times=10, slack=100)
     path = written(tmp_path / "z.zip", {"zeros": bytes(100_000)}, tmp_path / "f", bounds)
     assert all_of(path, bounds) == {"zeros": bytes(100_000)}
@@ -95,8 +95,8 @@ def test_what_shrinks_beyond_what_is_read_is_stored_as_it_is(tmp_path: Path) -> 
         ("/".join("abcdefghi" * 8), "too long|twice|damaged"),
     ],
 )
-def test_names_that_lead_astray_are_refused(tmp_path: Path, name: str, words: str) -> None:
-    path = made(tmp_path / "z.zip", [("good.txt", b"x"), (name, b"harm")])
+def test_names_that_leave_the_folder_are_refused(tmp_path: Path, name: str, words: str) -> None:
+    path = python_zip(tmp_path / "z.zip", [("good.txt", b"x"), (name, b"harm")])
     if name_refused(name):
         refused(path, words)
         with pytest.raises(RefusedZip, match="would hold the name"), (tmp_path / "own.zip").open("wb") as target:
@@ -117,8 +117,8 @@ def test_names_that_lead_astray_are_refused(tmp_path: Path, name: str, words: st
     ],
 )
 @pytest.mark.filterwarnings("ignore:Duplicate name")
-def test_names_that_are_one_to_some_systems_are_refused(tmp_path: Path, names: list[str], words: str) -> None:
-    refused(made(tmp_path / "z.zip", [(name, b"x") for name in names]), words)
+def test_names_that_are_equal_on_some_systems_are_refused(tmp_path: Path, names: list[str], words: str) -> None:
+    refused(python_zip(tmp_path / "z.zip", [(name, b"x") for name in names]), words)
 
 
 def test_links_devices_and_encrypted_entries_are_refused(tmp_path: Path) -> None:
@@ -128,9 +128,9 @@ def test_links_devices_and_encrypted_entries_are_refused(tmp_path: Path) -> None
     def pipe(entry: zipfile.ZipInfo) -> None:
         entry.create_system, entry.external_attr = 3, (stat.S_IFIFO | 0o666) << 16
 
-    refused(made(tmp_path / "link.zip", [("a", b"/etc/passwd")], linked), "a link or device")
-    refused(made(tmp_path / "pipe.zip", [("a", b"")], pipe), "a link or device")
-    plain = made(tmp_path / "plain.zip", [("a", b"secret")]).read_bytes()
+    refused(python_zip(tmp_path / "link.zip", [("a", b"/etc/passwd")], linked), "a link or device")
+    refused(python_zip(tmp_path / "pipe.zip", [("a", b"")], pipe), "a link or device")
+    plain = python_zip(tmp_path / "plain.zip", [("a", b"secret")]).read_bytes()
     at = plain.index(b"PK\x01\x02") + 8
     (tmp_path / "locked.zip").write_bytes(plain[:at] + b"\x01\x00" + plain[at + 2 :])
     refused(tmp_path / "locked.zip", "encrypted")
@@ -140,20 +140,20 @@ def test_other_ways_of_packing_are_refused(tmp_path: Path) -> None:
     def bzip2(entry: zipfile.ZipInfo) -> None:
         entry.compress_type = zipfile.ZIP_BZIP2
 
-    refused(made(tmp_path / "z.zip", [("a", b"x" * 50)], bzip2), "method 12")
+    refused(python_zip(tmp_path / "z.zip", [("a", b"x" * 50)], bzip2), "method 12")
 
 
 def test_what_swells_is_refused_by_what_it_declares(tmp_path: Path) -> None:
-    refused(made(tmp_path / "bomb.zip", [("a", bytes(1 << 18))]), "made to swell")
+    refused(python_zip(tmp_path / "bomb.zip", [("a", bytes(1 << 18))]), "made to swell")
     large = b"".join(i.to_bytes(4, "big") for i in range(1 << 17))
-    refused(made(tmp_path / "large.zip", [("a", large + b"x")]), "of 524,289 bytes")
-    refused(made(tmp_path / "total.zip", [(str(n), large) for n in range(3)]), "GB unpacked")
-    refused(made(tmp_path / "many.zip", [(str(n), b"") for n in range(9)]), "9 entries")
+    refused(python_zip(tmp_path / "large.zip", [("a", large + b"x")]), "of 524,289 bytes")
+    refused(python_zip(tmp_path / "total.zip", [(str(n), large) for n in range(3)]), "GB unpacked")
+    refused(python_zip(tmp_path / "many.zip", [(str(n), b"") for n in range(9)]), "9 entries")
 
 
 def test_an_entry_that_declares_less_than_it_holds_is_refused(tmp_path: Path) -> None:
-    """The sizes in the directory are lowered: what comes is more, and a reader that trusts its stream would swell."""
-    content = made(tmp_path / "z.zip", [("a", b"0123456789" * 30)]).read_bytes()
+    """The sizes in the directory are lowered: a reader that trusts the longer stream would swell."""
+    content = python_zip(tmp_path / "z.zip", [("a", b"0123456789" * 30)]).read_bytes()
     declared = struct.pack("<L", 300)
     assert content.count(declared) == 2
     (tmp_path / "less.zip").write_bytes(content.replace(declared, struct.pack("<L", 30)))
@@ -164,23 +164,23 @@ def test_an_entry_that_declares_less_than_it_holds_is_refused(tmp_path: Path) ->
 
 def test_entries_that_share_their_bytes_are_refused(tmp_path: Path) -> None:
     """D. Fifield's way of making a small file swell without nesting: many names for one stream."""
-    content = made(tmp_path / "z.zip", [("a", b"x" * 300), ("b", b"y" * 300)]).read_bytes()
+    content = python_zip(tmp_path / "z.zip", [("a", b"x" * 300), ("b", b"y" * 300)]).read_bytes()
     start = content.index(b"PK\x01\x02")
     second = content.index(b"PK\x01\x02", start + 4)
-    at = second + 42  # where the second entry's local header lies
+    at = second + 42  # offset of the second entry's local header
     (tmp_path / "shared.zip").write_bytes(content[:at] + struct.pack("<L", 0) + content[at + 4 :])
     refused(tmp_path / "shared.zip", "shares its bytes")
 
 
-def test_a_wrong_checksum_is_told(tmp_path: Path) -> None:
-    content = made(tmp_path / "z.zip", [("a", b"figures")]).read_bytes()
+def test_a_wrong_checksum_is_reported(tmp_path: Path) -> None:
+    content = python_zip(tmp_path / "z.zip", [("a", b"figures")]).read_bytes()
     right = struct.pack("<L", zlib.crc32(b"figures"))
     (tmp_path / "crc.zip").write_bytes(content.replace(right, struct.pack("<L", 1)))
     refused(tmp_path / "crc.zip", "CRC")
 
 
-def test_no_cut_leaves_anything_to_be_read(tmp_path: Path) -> None:
-    content = made(tmp_path / "z.zip", [("a", b"first" * 40), ("b", b"second" * 40)]).read_bytes()
+def test_no_truncated_file_is_read(tmp_path: Path) -> None:
+    content = python_zip(tmp_path / "z.zip", [("a", b"first" * 40), ("b", b"second" * 40)]).read_bytes()
     for length in range(0, len(content), 7):
         (tmp_path / "cut.zip").write_bytes(content[:length])
         refused(tmp_path / "cut.zip", "ZIP file|damaged")
@@ -192,18 +192,18 @@ def test_a_changed_byte_gives_the_same_files_or_a_refusal(
 ) -> None:
     folder = tmp_path_factory.mktemp("changed")
     files = {"a": b"first" * 40, "b": b"second" * 40}
-    content = bytearray(made(folder / "z.zip", list(files.items())).read_bytes())
+    content = bytearray(python_zip(folder / "z.zip", list(files.items())).read_bytes())
     content[at % len(content)] = value
     (folder / "c.zip").write_bytes(content)
     try:
-        found = all_of(folder / "c.zip")
+        files_read = all_of(folder / "c.zip")
     except RefusedZip:
         return
-    assert sorted(found.values()) == sorted(files.values())  # a name may have changed; content never
+    assert sorted(files_read.values()) == sorted(files.values())  # a name may have changed; content never
 
 
-def test_what_stands_before_or_behind_is_refused(tmp_path: Path) -> None:
-    content = made(tmp_path / "z.zip", [("a", b"x")]).read_bytes()
+def test_content_before_or_after_the_archive_is_refused(tmp_path: Path) -> None:
+    content = python_zip(tmp_path / "z.zip", [("a", b"x")]).read_bytes()
     (tmp_path / "before.zip").write_bytes(b"#!/bin/sh\n" + content)
     refused(tmp_path / "before.zip", "before its beginning")
     (tmp_path / "behind.zip").write_bytes(content + b"more")
@@ -214,7 +214,7 @@ def test_what_stands_before_or_behind_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_directory_that_would_fill_the_memory_is_not_read(tmp_path: Path) -> None:
-    content = bytearray(made(tmp_path / "z.zip", [("a", b"x")]).read_bytes())
+    content = bytearray(python_zip(tmp_path / "z.zip", [("a", b"x")]).read_bytes())
     tail = content.rindex(b"PK\x05\x06")
     for entries, length, words in ((7, 0xFFFFFF0, "a directory of"), (0xFFFF, 10, "larger than"), (9, 10, "9 entries")):
         changed = bytearray(content)
@@ -242,14 +242,14 @@ def test_zip_files_of_other_tools_are_read(tmp_path: Path) -> None:
         assert all_of(tmp_path / "7z.zip") == expected
 
 
-def test_names_that_begin_here_are_read(tmp_path: Path) -> None:
-    """So libarchive writes what ``bsdtar -cf FILE.zip --format zip .`` is told to pack."""
+def test_names_that_begin_with_a_dot_are_read(tmp_path: Path) -> None:
+    """Libarchive writes such names for ``bsdtar -cf FILE.zip --format zip .``."""
     files = [("./", b""), ("./sub/", b""), ("./a.txt", b"one"), ("./sub/b.txt", b"two")]
-    assert all_of(made(tmp_path / "z.zip", files)) == {"a.txt": b"one", "sub/b.txt": b"two"}
+    assert all_of(python_zip(tmp_path / "z.zip", files)) == {"a.txt": b"one", "sub/b.txt": b"two"}
 
 
 def test_a_zip_file_written_without_seeking_is_read(tmp_path: Path) -> None:
-    """Sizes then stand behind the content, as pipes make them."""
+    """Sizes then follow the content, as with pipes."""
 
     class Pipe(io.RawIOBase):
         def __init__(self, path: Path) -> None:

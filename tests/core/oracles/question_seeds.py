@@ -1,4 +1,4 @@
-"""A seed that asks one of the 18 questions, without a picture worth looking at: what tests of judging need."""
+"""A seed with one of the 18 questions and an empty picture, for tests of judging."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ BLANK = np.zeros((9, 9), np.bool_)
 
 
 def ask_of(name: str, *truth: str) -> Ask:
-    """Return an official question by its short name, with its true answers, none for an unlabelled image."""
+    """Return an official question by its short name, with its true answers; none for an unlabelled image."""
     question = by_name(name)
     assert question is not None
     return Ask(item=name, text=question.text, kind=question.kind.value, id=question.id, truth=truth or None)
 
 
 def seed_of(ask: Ask) -> PreparedSeed:
-    """Return a seed that asks it."""
+    """Return a seed with this question."""
     return PreparedSeed(
         ref=SeedRef(dataset="d", seed_id="s", items=(ask.item,)),
         image=np.zeros((9, 9, 3), np.uint8),

@@ -1,4 +1,4 @@
-"""The oracle of answers in words, by hand: scores, states, verdicts, texts, and what it says of bad settings."""
+"""The oracle of answers in words, compared with scores, states, verdicts and texts by hand; and bad settings."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def output(item: str, text: str, relation: str = "source", state: str = "answere
 def oracle(
     score: str = "answer", against: Against = "source", relations: dict[str, str] | None = None, **settings: Any
 ) -> Answers:
-    made = Answers(Answers.Settings(**settings), primary=Criterion(score=score, threshold=0.0, against=against))
-    made.relations = relations or {}
-    named = {**{name: name for name in ("instrument", "white_balance", "blood", "text", "blur")}, **made.relations}
-    made.effects = {name: effects_of(part) for name, part in named.items()}
-    return made
+    judge = Answers(Answers.Settings(**settings), primary=Criterion(score=score, threshold=0.0, against=against))
+    judge.relations = relations or {}
+    named = {**{name: name for name in ("instrument", "white_balance", "blood", "text", "blur")}, **judge.relations}
+    judge.effects = {name: effects_of(part) for name, part in named.items()}
+    return judge
 
 
 def case(
@@ -47,7 +47,7 @@ def case(
     effect: Effect | None = None,
     judge: Answers | None = None,
 ) -> dict[str, Any]:
-    """Return the row of a follow-up as the runner makes it, with its verdict."""
+    """Return the row of a follow-up as the runner does, with its verdict."""
     judge = judge or oracle()
     seed = seed_of(ask)
     before = output(ask.item, source, state=source_state)
@@ -147,9 +147,9 @@ def test_an_inserted_instrument_must_be_seen() -> None:
     assert case(count, "2", "3", relation="instrument", effect=add)["verdict"] == Verdict.PASS
     row = case(count, "2", "2", relation="instrument", effect=add)
     assert (row["verdict"], row["wanted"], row["rule"]) == (Verdict.FAIL, "3", "must become +inserted")
-    seen = ask_of("instruments", "none")
-    assert case(seen, "No", "Yes, biopsy forceps", relation="instrument", effect=add)["verdict"] == Verdict.PASS
-    assert case(seen, "No", "No", relation="instrument", effect=add)["verdict"] == Verdict.FAIL
+    instruments = ask_of("instruments", "none")
+    assert case(instruments, "No", "Yes, biopsy forceps", relation="instrument", effect=add)["verdict"] == Verdict.PASS
+    assert case(instruments, "No", "No", relation="instrument", effect=add)["verdict"] == Verdict.FAIL
     nothing = case(place, "Not relevant", "lower right", relation="instrument")
     assert (nothing["verdict"], nothing["why"], nothing["wanted"]) == (Verdict.SKIP, "nothing inserted", "")
 
@@ -187,8 +187,10 @@ def test_the_source_itself_and_a_lost_source() -> None:
 
 
 def test_measures_are_no_scores() -> None:
-    found = oracle().measure(output("text", "No", prompt_tokens=90.0, completion_tokens=2.0, cost_usd=0.01, attempts=2))
-    assert found == {"prompt_tokens": 90, "completion_tokens": 2, "cost_usd": 0.01, "seconds": None, "attempts": 2}
+    measures = oracle().measure(
+        output("text", "No", prompt_tokens=90.0, completion_tokens=2.0, cost_usd=0.01, attempts=2)
+    )
+    assert measures == {"prompt_tokens": 90, "completion_tokens": 2, "cost_usd": 0.01, "seconds": None, "attempts": 2}
     assert not set(Answers.measures) & set(Answers.scores)
 
 
@@ -246,9 +248,9 @@ _ALIKE: tuple[tuple[str, Json, str], ...] = (
 @pytest.mark.parametrize("item", sorted({item for item, _, _ in _ALIKE}))
 def test_a_value_by_schema_is_judged_as_the_same_value_in_plain_english(item: str) -> None:
     """Sources and follow-ups of every pair of values: verdicts, flips, states and scores are the same."""
-    told = [(said(value, ask_of(item).kind), words) for name, value, words in _ALIKE if name == item]
-    for before_shaped, before in told:
-        for after_shaped, after in told:
+    pairs = [(said(value, ask_of(item).kind), words) for name, value, words in _ALIKE if name == item]
+    for before_shaped, before in pairs:
+        for after_shaped, after in pairs:
             for truth in ((), ("Yes",) if item == "text" else ()):
                 ask = ask_of(item, *truth)
                 shaped, plain = case(ask, before_shaped, after_shaped), case(ask, before, after)
@@ -257,22 +259,22 @@ def test_a_value_by_schema_is_judged_as_the_same_value_in_plain_english(item: st
                 assert shaped == plain
 
 
-def test_a_record_says_how_it_was_asked_and_who_read_it() -> None:
+def test_a_record_names_the_form_of_the_request_and_the_reader() -> None:
     judge, ask = oracle(), ask_of("polyps")
     for shaped, mode, state, stage in (
         (True, "schema", "answered", "schema"),
-        (False, "schema", "answered", "rules"),  # the server took the schema and heeded it not
+        (False, "schema", "answered", "rules"),  # the server accepted the schema and ignored it
         (True, "json", "answered", "schema"),
         (False, "words", "answered", "rules"),
         (False, "schema", "refusal", ""),
         (False, "words", "length", ""),
     ):
-        given = output("polyps", "3", state=state, mode=mode, shaped=shaped)
-        row = judge.describe(answer=given, source=given, seed=seed_of(ask), effect=Effect())
+        answer = output("polyps", "3", state=state, mode=mode, shaped=shaped)
+        row = judge.describe(answer=answer, source=answer, seed=seed_of(ask), effect=Effect())
         assert (row["mode"], row["stage"]) == (mode, stage)
 
 
-def test_what_is_not_known_of_a_relation_is_said() -> None:
+def test_unknown_facts_of_a_relation_are_reported() -> None:
     judge = oracle(
         relations={"mine": "mine", "hue": "hue_shift", "sharp": "sharpen", "own": "sharpen"},
         expectations={"own": {"all": "skip"}},

@@ -22,8 +22,8 @@ def test_the_comparison_is_the_strict_one_of_fractions(before, after, threshold)
         return Fraction(2 * shared, 2 * shared + extra + missed)
 
     exact = (dice(before) - dice(after)) / dice(before) > threshold
-    found = criteria.loss_exceeds(float(dice(before)), float(dice(after)), float(threshold))
-    assert bool(found) == exact
+    violation = criteria.loss_exceeds(float(dice(before)), float(dice(after)), float(threshold))
+    assert bool(violation) == exact
 
 
 @pytest.mark.parametrize(

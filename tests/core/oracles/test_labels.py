@@ -47,33 +47,33 @@ def oracle(score="label", threshold=0.0, against="source"):
 def test_single_label_by_hand():
     source = answer_of(("vascular",), [0.1, 0.7, 0.2])
     answer = answer_of(("inflammatory",), [0.05, 0.35, 0.6])
-    found = oracle().score(answer=answer, source=source, seed=seed_of(("vascular",)), effect=Effect())
-    assert (found["agreement"], found["label_share"]) == (0.0, 0.0)
-    assert found["probability"] == pytest.approx(0.35)
-    assert found["confidence"] == pytest.approx(0.6)
-    assert (found["self_agreement"], found["self_label_share"]) == (0.0, 0.0)
-    assert found["self_probability"] == pytest.approx(0.35)
-    assert found["dice"] is None and found["iou"] is None
-    assert set(found) == {*Labels.scores, *(f"self_{name}" for name in Labels.self_scores)}
+    scores = oracle().score(answer=answer, source=source, seed=seed_of(("vascular",)), effect=Effect())
+    assert (scores["agreement"], scores["label_share"]) == (0.0, 0.0)
+    assert scores["probability"] == pytest.approx(0.35)
+    assert scores["confidence"] == pytest.approx(0.6)
+    assert (scores["self_agreement"], scores["self_label_share"]) == (0.0, 0.0)
+    assert scores["self_probability"] == pytest.approx(0.35)
+    assert scores["dice"] is None and scores["iou"] is None
+    assert set(scores) == {*Labels.scores, *(f"self_{name}" for name in Labels.self_scores)}
 
 
 def test_several_labels_by_hand():
     source = answer_of(("mass",), [0.9, 0.2, 0.1, 0.4], MANY)
     answer = answer_of(("mass", "edema"), [0.8, 0.3, 0.6, 0.0], MANY)
-    found = oracle().score(answer=answer, source=source, seed=seed_of(("mass", "nodule"), MANY), effect=Effect())
-    assert found["agreement"] == 0.0
-    assert found["label_share"] == 0.5, "mass and hernia are as expected, nodule and edema are not"
-    assert found["probability"] == pytest.approx((0.8 + 0.3 + 0.4 + 1.0) / 4)
-    assert found["self_label_share"] == 0.75
-    assert found["self_probability"] == pytest.approx((0.8 + 0.7 + 0.4 + 1.0) / 4)
-    assert found["confidence"] == pytest.approx((0.8 + 0.7 + 0.6 + 1.0) / 4)
+    scores = oracle().score(answer=answer, source=source, seed=seed_of(("mass", "nodule"), MANY), effect=Effect())
+    assert scores["agreement"] == 0.0
+    assert scores["label_share"] == 0.5, "mass and hernia are as expected, nodule and edema are not"
+    assert scores["probability"] == pytest.approx((0.8 + 0.3 + 0.4 + 1.0) / 4)
+    assert scores["self_label_share"] == 0.75
+    assert scores["self_probability"] == pytest.approx((0.8 + 0.7 + 0.4 + 1.0) / 4)
+    assert scores["confidence"] == pytest.approx((0.8 + 0.7 + 0.6 + 1.0) / 4)
 
 
 def test_no_finding_is_an_answer_and_unlabelled_is_not():
     none = answer_of((), [0.1, 0.2, 0.1, 0.4], MANY)
     judge = oracle()
-    found = judge.score(answer=none, source=none, seed=seed_of((), MANY), effect=Effect())
-    assert found["agreement"] == found["label_share"] == found["self_agreement"] == 1.0
+    scores = judge.score(answer=none, source=none, seed=seed_of((), MANY), effect=Effect())
+    assert scores["agreement"] == scores["label_share"] == scores["self_agreement"] == 1.0
     unlabelled = judge.score(answer=none, source=None, seed=seed_of(None, MANY), effect=Effect())
     assert unlabelled["agreement"] is None and unlabelled["self_agreement"] is None
     assert judge.describe(answer=none, source=none, seed=seed_of((), MANY), effect=Effect())["expected"] == ""
@@ -102,13 +102,13 @@ def test_the_mask_is_scored_where_both_exist():
     predicted, expected = rng.random((6, 6)) > 0.5, rng.random((6, 6)) > 0.5
     answer = answer_of(("normal",), [0.8, 0.1, 0.1], mask=MaskOutput(mask=predicted))
     seed = seed_of(("normal",), mask=expected)
-    found = oracle().score(answer=answer, source=answer, seed=seed, effect=Effect())
-    assert (found["dice"], found["iou"]) == overlap(predicted, expected)
+    scores = oracle().score(answer=answer, source=answer, seed=seed, effect=Effect())
+    assert (scores["dice"], scores["iou"]) == overlap(predicted, expected)
     moved = Effect(kind="move", data={"matrix": [[1, 0, 2], [0, 1, 0]]})
     shifted = np.zeros_like(expected)
     shifted[:, 2:] = expected[:, :-2]
-    found = oracle().score(answer=answer, source=answer, seed=seed, effect=moved)
-    assert (found["dice"], found["iou"]) == overlap(predicted, shifted)
+    scores = oracle().score(answer=answer, source=answer, seed=seed, effect=moved)
+    assert (scores["dice"], scores["iou"]) == overlap(predicted, shifted)
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_label_changed_and_label_wrong(before, after, expected, source_says, tru
 
 
 def test_a_fall_of_probability_starts_from_the_sources_own():
-    """An answer that stays as unsure as it was does not fall."""
+    """An answer that stays as unsure as before does not fall."""
     judge = oracle(score="probability", threshold=0.25)
     source = answer_of(("vascular",), [0.3, 0.4, 0.3])
     for after, says in (([0.3, 0.4, 0.3], Verdict.PASS), ([0.36, 0.28, 0.36], Verdict.FAIL), ([0.0, 1.0, 0.0], "PASS")):
@@ -149,8 +149,8 @@ def test_a_fall_of_probability_starts_from_the_sources_own():
 def test_a_rule_without_threshold_looks_at_none():
     columns = {"agreement": np.array([1.0, 0.0]), "source_agreement": np.array([1.0, 1.0])}
     for threshold in (0.0, 0.25, 0.999):
-        found = criteria.judge(columns, score="label", threshold=threshold, against="truth")
-        assert found.violated.tolist() == [False, True]
+        judged = criteria.judge(columns, score="label", threshold=threshold, against="truth")
+        assert judged.violated.tolist() == [False, True]
     assert criteria.criterion_name("label", 0.25) == "label"
     assert criteria.criterion_name("probability", 0.25) == "probability t=0.25"
 
@@ -160,7 +160,7 @@ def test_scores_stay_in_their_ranges(probabilities, expected):
     labels = tuple(n for n, p in zip(MANY.names, probabilities, strict=True) if p > 0.5)
     answer = answer_of(labels, probabilities, MANY)
     seed = seed_of(MANY.ordered(expected), MANY)
-    found = oracle().score(answer=answer, source=answer, seed=seed, effect=Effect())
-    assert all(0 <= found[name] <= 1 for name in ("agreement", "label_share", "probability", "confidence"))
-    assert (found["agreement"] == 1) == (set(labels) == expected) == (found["label_share"] == 1)
-    assert found["self_agreement"] == 1 and found["self_probability"] == found["confidence"] >= 0.5 - 1e-6
+    scores = oracle().score(answer=answer, source=answer, seed=seed, effect=Effect())
+    assert all(0 <= scores[name] <= 1 for name in ("agreement", "label_share", "probability", "confidence"))
+    assert (scores["agreement"] == 1) == (set(labels) == expected) == (scores["label_share"] == 1)
+    assert scores["self_agreement"] == 1 and scores["self_probability"] == scores["confidence"] >= 0.5 - 1e-6

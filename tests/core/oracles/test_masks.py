@@ -115,11 +115,11 @@ def test_without_truth_only_self_scores_exist():
 def test_source_case_agrees_with_itself_and_a_lost_source_leaves_self_empty():
     mask = np.zeros((32, 32), bool)
     mask[4:9, 4:9] = True
-    said = answer(mask)
-    row = oracle().score(answer=said, source=said, seed=prepared(mask), effect=Effect())
+    output = answer(mask)
+    row = oracle().score(answer=output, source=output, seed=prepared(mask), effect=Effect())
     assert (row["dice"], row["iou"], row["self_dice"]) == (1.0, 1.0, 1.0)
     assert row["mean_dice_256"] == pytest.approx((255 + 2 * 25 / (1024 + 25)) / 256)
-    lost = oracle().score(answer=said, source=None, seed=prepared(mask), effect=Effect())
+    lost = oracle().score(answer=output, source=None, seed=prepared(mask), effect=Effect())
     assert lost["self_dice"] is None
     assert lost["dice"] == 1.0
 
@@ -148,8 +148,8 @@ def test_native_map_is_used_at_the_original_size():
     original[10:20, 20:60] = True
     mask = np.zeros((32, 32), bool)
     mask[8:16, 8:24] = True
-    said = answer(mask, native=original.astype(np.float32))
-    row = oracle().score(answer=said, source=said, seed=prepared(mask, original), effect=Effect())
+    output = answer(mask, native=original.astype(np.float32))
+    row = oracle().score(answer=output, source=output, seed=prepared(mask, original), effect=Effect())
     assert row["mean_dice_256"] == pytest.approx((255 + 2 * 400 / 3600) / 256)
 
 

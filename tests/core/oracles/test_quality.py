@@ -44,7 +44,7 @@ def pair(spec: ImageSpec, shape: tuple[int, ...], random: int = 0) -> tuple[np.n
 
 @pytest.mark.parametrize(("spec", "shape"), SPECS)
 def test_ssim_and_psnr_are_scikit_images(spec: ImageSpec, shape: tuple[int, ...]) -> None:
-    noisy, clean = (one.astype(np.float64) for one in pair(spec, shape))
+    noisy, clean = (image.astype(np.float64) for image in pair(spec, shape))
     options = {"gaussian_weights": True, "sigma": 1.5, "use_sample_covariance": False, "data_range": spec.span}
     if spec.axes == "zyx":
         expected = np.mean([structural_similarity(a, b, **options) for a, b in zip(noisy, clean, strict=True)])
@@ -68,8 +68,8 @@ def test_a_picture_smaller_than_the_window_is_refused() -> None:
 
 
 def quality(**criterion: object) -> Quality:
-    wanted = {"score": "ssim", "threshold": 0.0, "against": "input", **criterion}
-    return Quality(SeriesSettings(), primary=Criterion(**wanted))
+    fields = {"score": "ssim", "threshold": 0.0, "against": "input", **criterion}
+    return Quality(SeriesSettings(), primary=Criterion(**fields))
 
 
 def seed_of(clean: np.ndarray, spec: ImageSpec) -> PreparedSeed:
@@ -94,7 +94,7 @@ def test_the_input_is_that_of_the_case_and_not_of_another() -> None:
     _, clean = pair(spec, shape)
     seed, oracle = seed_of(clean, spec), quality()
     rng = np.random.default_rng(0)
-    for _ in range(40):  # more than are remembered
+    for _ in range(40):  # more than the cache holds
         noisy = np.clip(clean + rng.normal(0, rng.uniform(1, 40), shape), 0, 255).astype(np.uint8)
         output = ImageOutput(image=noisy, given=noisy)
         columns = oracle.score(answer=output, source=output, seed=seed, effect=Effect())
@@ -148,8 +148,8 @@ def test_regions_by_hand() -> None:
 def test_the_f_measure_is_that_of_precision_and_recall(first: int, second: int) -> None:
     shape = (2, 3, 4)
     answered, expected = (np.array([bool(n >> i & 1) for i in range(24)]).reshape(shape) for n in (first, second))
-    found = overlap(answered, expected)
-    p, r = found["precision"], found["recall"]
+    scores = overlap(answered, expected)
+    p, r = scores["precision"], scores["recall"]
     if p + r > 0:
-        assert found["f_measure"] == pytest.approx(2 * p * r / (p + r))
-    assert found["dice"] == pytest.approx(2 * found["iou"] / (1 + found["iou"]))
+        assert scores["f_measure"] == pytest.approx(2 * p * r / (p + r))
+    assert scores["dice"] == pytest.approx(2 * scores["iou"] / (1 + scores["iou"]))

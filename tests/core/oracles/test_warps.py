@@ -1,4 +1,4 @@
-"""Fields of displacements: masks beside analytic warps, points beside masks, folds."""
+"""Fields of displacements: masks compared with analytic warps, points compared with masks, folds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROWS, COLUMNS = np.mgrid[0:SIDE, 0:SIDE].astype(np.float64)
 def swirl(
     turn: float, places: tuple[NDArray[np.float64], NDArray[np.float64]] = (COLUMNS, ROWS)
 ) -> NDArray[np.float64]:
-    """Displacements of a swirl: points turn about the centre, by ``turn`` radians there and less away from it.
+    """Return displacements of a swirl: points turn about the centre, by ``turn`` radians there and less away from it.
 
     Its inverse is the swirl with the opposite turn, as the radius of a point stays.
     """

@@ -1,4 +1,4 @@
-"""Names in ``only=`` that no seed has."""
+"""Names in ``only=`` without a seed."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ def test_unknown_names_are_listed_by_kind_and_in_alphabetical_order() -> None:
     names = ("seed9", "sead1", "nothing", "seed1")
     with pytest.raises(UserMistakes) as error:
         check_selection(Selection(datasets=frozenset({"kvasi", "colon"}), seeds=frozenset(names)), refs)
-    found = [(mistake.found, mistake.nearest) for mistake in error.value.mistakes]
-    assert [name for name, _ in found] == [
+    pairs = [(mistake.found, mistake.nearest) for mistake in error.value.mistakes]
+    assert [name for name, _ in pairs] == [
         "dataset:colon",
         "dataset:kvasi",
         "seed:nothing",
         "seed:sead1",
         "seed:seed9",
     ]
-    assert found[1][1] == "kvasir" and found[3][1] == "seed1"
+    assert pairs[1][1] == "kvasir" and pairs[3][1] == "seed1"
     check_selection(Selection(datasets=frozenset({"kvasir"}), seeds=frozenset({"seed0", "seed2"})), refs)

@@ -1,4 +1,4 @@
-"""What people type reaches composition unharmed: paths with any sign, lists, sweeps."""
+"""Typed overrides reach composition unharmed: paths with any sign, lists, sweeps."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from omegaconf import OmegaConf
 
 from medtest.suite.commandline.overrides import Prepared, prepare, quote, set_key, unquoted
 
-BasicSweeper: Any = next(found for found in Plugins.instance().discover(Sweeper) if found.__name__ == "BasicSweeper")
+BasicSweeper: Any = next(plugin for plugin in Plugins.instance().discover(Sweeper) if plugin.__name__ == "BasicSweeper")
 paths = st.text(
     st.one_of(
         st.sampled_from(list(" /\\'\"[]{}(),=:$%#&*?!~@;.-+…ä漢")),
@@ -44,10 +44,10 @@ def test_paths_arrive_as_typed(path: str) -> None:
     for key in ("data", "checkpoint", "path", "folder", "systems.v2.checkpoint", "seeds.x.avoid"):
         ready = prepare([f"{key}={path}"])
         assert not ready.mistakes
-        found = composed(ready.overrides)
+        value = composed(ready.overrides)
         for part in key.split("."):
-            found = found[part]
-        assert found == path
+            value = value[part]
+        assert value == path
 
 
 @given(
@@ -56,7 +56,7 @@ def test_paths_arrive_as_typed(path: str) -> None:
     )
 )
 def test_paths_survive_a_sweep(path: str) -> None:
-    """Hydra's sweeper writes every override anew for its jobs and reads it again."""
+    """Hydra's sweeper writes every override again for its jobs and reads it again."""
     ready = prepare([f"checkpoint={path}", "seed=1,2"], multirun=True)
     parsed = OverridesParser.create().parse_overrides(ready.overrides)
     ((first, second),) = BasicSweeper.split_arguments(parsed, None)
@@ -120,7 +120,7 @@ def test_suites_by_file_bring_their_folder() -> None:
 
 
 @given(st.text(max_size=60))
-def test_whatever_is_typed_is_accepted_or_a_mistake(token: str) -> None:
+def test_any_typed_text_is_accepted_or_a_mistake(token: str) -> None:
     ready = prepare([token])
     assert len(ready.overrides) + len(ready.mistakes) + len(ready.suite_folders) >= 1
 
@@ -143,10 +143,10 @@ def test_quoting_is_undone_by_unquoting(text: str) -> None:
 )
 def test_paths_in_the_settings_of_parts_arrive_as_typed(key: str) -> None:
     path = "~/our libraries/set=1 [old], new"
-    found = composed(prepare([f"{key}={path}"]).overrides)
+    value = composed(prepare([f"{key}={path}"]).overrides)
     for name in key.split("."):
-        found = found[name]
-    assert found == path
+        value = value[name]
+    assert value == path
 
 
 def test_a_list_without_a_system_is_a_mistake() -> None:

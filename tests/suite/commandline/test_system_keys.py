@@ -1,4 +1,4 @@
-"""What is typed for the only system of a call is what its settings hold, whoever brings it; no list names them."""
+"""Typed keys of the only system of a call are settings of that system, bundled or not; no list names them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Sharp(System):
 
 @pytest.fixture(scope="module", autouse=True)
 def _installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """An installed package of somebody else, which brings the system ``sharp``."""
+    """Install a package of another author with the system ``sharp``."""
     site = tmp_path_factory.mktemp("site")
     (site / "sharp_nets").mkdir()
     (site / "sharp_nets" / "__init__.py").write_text("")
@@ -90,22 +90,22 @@ def test_a_team_s_own_preset_has_the_keys_of_what_it_uses(team: Path) -> None:
 
 
 def test_what_is_wrong_with_such_a_key_is_one_mistake(team: Path) -> None:
-    def told(*typed: str) -> tuple[str, str, str | None]:
+    def mistake_of(*typed: str) -> tuple[str, str, str | None]:
         (mistake,) = refused("base.yaml", list(typed)).mistakes
         return mistake.key, str(mistake), mistake.nearest
 
-    key, text, _ = told("model=sharp", "sharpness=much")
+    key, text, _ = mistake_of("model=sharp", "sharpness=much")
     assert key == "systems.sharp.sharpness" and "a number" in text
-    key, text, nearest = told("model=sharp", "sharpnes=2")
+    key, text, nearest = mistake_of("model=sharp", "sharpnes=2")
     assert (key, nearest) == ("sharpnes", "sharpness") and "word_list" in text
-    key, text, _ = told("model=[sharp,pranet]", "sharpness=2")
+    key, text, _ = mistake_of("model=[sharp,pranet]", "sharpness=2")
     assert key == "sharpness" and "type systems.sharp.sharpness=" in text
-    key, text, _ = told("model=pranet", "sharpness=2")  # it is another's
+    key, text, _ = mistake_of("model=pranet", "sharpness=2")  # it belongs to another system
     assert key == "systems.pranet.sharpness" and "threshold" in text
 
 
 def test_a_key_of_the_suite_keeps_its_meaning(team: Path) -> None:
-    """``threshold`` is the oracle's and ``size`` that of preparation, though networks have such settings too."""
+    """``threshold`` is a key of the oracle and ``size`` of preparation, though networks have such settings too."""
     for typed in ("threshold=0.5", "size=64"):
         (mistake,) = refused("base.yaml", ["model=pranet", typed]).mistakes
         assert f"type {'oracles.primary' if typed[0] == 't' else 'prepare'}.{typed.partition('=')[0]}=" in mistake.fix
