@@ -1,4 +1,4 @@
-"""Classifiers of libraries as systems, asked."""
+"""Helpers: classifiers of libraries as systems, opened and asked."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from medtest.core.plugins import part
 from medtest.systems.base import System
 
 sys.path.insert(0, str(Path(__file__).parent / "classification"))
-from classifier_parts import asked
+from classifier_parts import ask
 
 NAMES = ["melanoma", "nevus", "keratosis"]
 
 
 def system_of(name: str, kind: str = "label", **changed: Any) -> System:
     info = part("systems", name)
-    made: System = info.load()(name, info.load().Settings(**{**info.defaults, **changed}))
-    made.kind = kind
-    return pickle.loads(pickle.dumps(made))  # as a worker gets it  # noqa: S301
+    system: System = info.load()(name, info.load().Settings(**{**info.defaults, **changed}))
+    system.kind = kind
+    return pickle.loads(pickle.dumps(system))  # as a worker gets it  # noqa: S301
 
 
 def answers_of(system: System, *images: np.ndarray) -> list[np.ndarray]:
@@ -31,7 +31,7 @@ def answers_of(system: System, *images: np.ndarray) -> list[np.ndarray]:
 
 
 def both_of(system: System, *images: np.ndarray) -> tuple[list[np.ndarray], torch.Tensor]:
-    """Return the answers, and what the network got."""
+    """Return the answers, and the inputs of the network."""
     assert not system.check()
-    found, seen = asked(system, *images)
-    return [np.asarray(one) for one in found], seen
+    answers, inputs = ask(system, *images)
+    return [np.asarray(answer) for answer in answers], inputs

@@ -1,4 +1,4 @@
-"""Networks held against what was recorded of them: their size, and what they answer with weights of a rule."""
+"""Parity of networks with recordings: their size, and their outputs with weights filled by a rule."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def golden_state(name: str) -> State:
 
 def assert_as_recorded(name: str, outputs: torch.Tensor | Sequence[torch.Tensor]) -> None:
     """Compare a network's outputs for the rule's image with those recorded."""
-    given = outputs if isinstance(outputs, list | tuple) else [outputs]
+    tensors = outputs if isinstance(outputs, list | tuple) else [outputs]
     with np.load(PARITY / f"{name}.npz") as recorded:
-        assert len(given) == int(recorded["n"])
-        for index, output in enumerate(o.numpy() for o in given):
+        assert len(tensors) == int(recorded["n"])
+        for index, output in enumerate(o.numpy() for o in tensors):
             allowed = 1e-3 * max(1.0, float(recorded[f"std{index}"]))
             assert output.shape == tuple(recorded[f"shape{index}"])
-            kept = output[..., ::8, ::8] if output.ndim == 4 and output.shape[-1] >= 64 else output
-            assert np.abs(kept - recorded[f"sample{index}"]).max() <= allowed
+            sampled = output[..., ::8, ::8] if output.ndim == 4 and output.shape[-1] >= 64 else output
+            assert np.abs(sampled - recorded[f"sample{index}"]).max() <= allowed
             assert abs(output.mean() - recorded[f"mean{index}"]) <= allowed
             assert abs(output.std() - recorded[f"std{index}"]) <= allowed
 
@@ -45,5 +45,5 @@ def assert_published_size(name: str, *, parameters: int, tensors: int) -> None:
 
 
 def assert_compact(family: str) -> None:
-    """See that a family's bundled network is small."""
+    """Assert that a family's bundled network is small."""
     assert sum(p.numel() for p in networks.make(networks.COMPACT[family]).parameters()) <= 4_000_000

@@ -1,4 +1,4 @@
-"""Systems of every kind with the images at which their probes are compared with predict."""
+"""Systems of every kind, with the images on which their probes are compared with predict."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class Case:
     """A system to be probed.
 
     Attributes:
-        make: Writes what it needs into a folder and returns it, closed.
-        side: Of images that need no resize.
-        resized: Height and width of images that do; None where any size is taken as it is.
+        make: Function that writes its files into a folder and returns it, closed.
+        side: Side of images that need no resize.
+        resized: Height and width of images that need one; None if any size is used unresized.
         gap: Largest difference of a probability there.
-        classes: The seeds'.
+        classes: Classes of the seeds.
         squared: Whether images are prepared to a square.
     """
 
@@ -68,11 +68,11 @@ def opened(case: Case, folder: Path, **changed: Any) -> System:
 
 
 def official(system: System, images: list[NDArray[np.uint8]], classes: Classes | None) -> list[Output]:
-    """Return what the system answers, checked at the border."""
+    """Return the system's answers, checked at the border."""
     raw = system.predict(images, [HERE] * len(images))
     return [
-        system.task.border.check(one, SystemInput(image=image, classes=classes), system)
-        for one, image in zip(raw, images, strict=True)
+        system.task.border.check(raw_answer, SystemInput(image=image, classes=classes), system)
+        for raw_answer, image in zip(raw, images, strict=True)
     ]
 
 
@@ -106,8 +106,8 @@ def _torchvision(folder: Path, name: str = "squeezenet1_1", **changed: Any) -> S
         for weight in list(network.parameters())[-2:]:
             weight.mul_(20)
     torch.save(network.state_dict(), folder / "net.pth")
-    given = {"architecture": name, "checkpoint": str(folder / "net.pth"), "classes": NAMES, **changed}
-    return system_of("torchvision", **given)
+    settings = {"architecture": name, "checkpoint": str(folder / "net.pth"), "classes": NAMES, **changed}
+    return system_of("torchvision", **settings)
 
 
 def _timm(folder: Path, **changed: Any) -> System:
@@ -179,9 +179,9 @@ def _script_maps(folder: Path) -> System:
 
 
 class _Inverted(nn.Sequential):
-    def forward(self, given: torch.Tensor) -> torch.Tensor:
-        made: torch.Tensor = super().forward(given.permute(0, 3, 1, 2)).permute(0, 2, 3, 1)
-        return made
+    def forward(self, pixels: torch.Tensor) -> torch.Tensor:
+        inverted: torch.Tensor = super().forward(pixels.permute(0, 3, 1, 2)).permute(0, 2, 3, 1)
+        return inverted
 
 
 def _script_shares(folder: Path) -> System:

@@ -98,7 +98,7 @@ def test_a_function_of_a_module_in_the_working_directory_is_called(
     assert np.array_equal(_ask(_system("callable", target="mynets.one:red"))[0], RED)
 
 
-def test_a_package_that_breaks_when_imported_is_a_mistake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_package_with_a_failing_import_is_a_mistake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 
     (tmp_path / "brokenpackage").mkdir()
@@ -115,7 +115,7 @@ def test_batches_classes_and_private_copies(tmp_path: Path) -> None:
     batch = _ask(_system("callable", target=f"{path}:reds", batch=True), IMAGE, IMAGE[:, ::-1])
     assert np.array_equal(batch[1], RED[:, ::-1])
     other_sizes = _ask(_system("callable", target=f"{path}:reds", batch=True), IMAGE, IMAGE[:16])
-    assert [one.shape for one in other_sizes] == [(32, 48), (16, 48)]
+    assert [answer.shape for answer in other_sizes] == [(32, 48), (16, 48)]
     assert _ask(_system("callable", target=f"{path}:Network"))[0].all()
     before = IMAGE.copy()
     _ask(_system("callable", target=f"{path}:spoils"))
@@ -142,7 +142,7 @@ def test_a_wrong_target_is_a_mistake_before_the_run(target: str, reason: str) ->
     assert "function" in mistake.allowed or "file" in mistake.allowed
 
 
-def test_a_function_that_is_not_in_the_file_is_a_mistake_before_the_run(tmp_path: Path) -> None:
+def test_a_function_missing_in_the_file_is_a_mistake_before_the_run(tmp_path: Path) -> None:
     path = tmp_path / "net.py"
     path.write_text(CODE, encoding="utf-8")
     (mistake,) = _system("callable", target=f"{path}:rad").check()
@@ -225,7 +225,7 @@ def test_an_onnx_graph_is_run(batch: int | str, side: int | str, nhwc: bool, tmp
     assert not check_mask(_ask(blue)[0], RED.shape).mask.any()
 
 
-def test_a_file_that_is_no_graph_is_a_mistake(tmp_path: Path) -> None:
+def test_a_file_without_a_graph_is_a_mistake(tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
     (tmp_path / "x.onnx").write_bytes(b"no graph")
     with pytest.raises(MedtestError, match="cannot run this graph"):
@@ -301,7 +301,7 @@ def test_logits_probabilities_and_labels_are_not_confused() -> None:
     assert (_give(np.full((1, 1, 4, 4), 0.3, np.float32)) > 0.5).all()
 
 
-def test_a_graph_of_another_layout_is_told_so(tmp_path: Path) -> None:
+def test_a_graph_of_another_layout_is_a_mistake(tmp_path: Path) -> None:
     pytest.importorskip("onnx")
     pytest.importorskip("onnxruntime")
     _graph(tmp_path / "x.onnx", batch=1, side=64, nhwc=True)

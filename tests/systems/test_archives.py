@@ -26,7 +26,7 @@ GIB = 1 << 30
 
 
 def bomb(path: Path, *, entry: str = "archive/data/0", gigabytes: int = 3) -> Path:
-    """A zip of a few megabytes that unpacks to gigabytes, made as torch's archives are laid out."""
+    """Write a zip of a few megabytes that unpacks to gigabytes, in the layout of torch's archives."""
     block = bytes(1 << 24)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         archive.writestr("archive/data.pkl", pickle.dumps({}))
@@ -95,9 +95,9 @@ def test_plain_checkpoints_pass(tmp_path: Path) -> None:
 def _graph(path: Path, *, nodes: list[Any] | None = None, initializers: list[Any] = (), sparse: list[Any] = ()) -> Path:  # type: ignore[assignment]
     onnx = pytest.importorskip("onnx")
     helper = onnx.helper
-    given = [helper.make_tensor_value_info(n, 1, [1, 3, 8, 8]) for n in ("x", "y")]
+    infos = [helper.make_tensor_value_info(n, 1, [1, 3, 8, 8]) for n in ("x", "y")]
     nodes = nodes or [helper.make_node("Identity", ["x"], ["y"])]
-    graph = helper.make_graph(nodes, "g", given[:1], given[1:], list(initializers), sparse_initializer=list(sparse))
+    graph = helper.make_graph(nodes, "g", infos[:1], infos[1:], list(initializers), sparse_initializer=list(sparse))
     path.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString())
     return path
 
@@ -117,7 +117,7 @@ def _empty(*dims: int) -> Any:
 
 @pytest.mark.parametrize("raw", [True, False])
 @pytest.mark.parametrize("kind", ["ConstantOfShape", "Expand"])
-def test_constants_that_a_runtime_would_make(tmp_path: Path, kind: str, raw: bool) -> None:
+def test_constants_made_by_a_runtime(tmp_path: Path, kind: str, raw: bool) -> None:
     onnx = pytest.importorskip("onnx")
     inputs = ["s"] if kind == "ConstantOfShape" else ["x", "s"]
     nodes = [onnx.helper.make_node(kind, inputs, ["z"]), onnx.helper.make_node("Identity", ["x"], ["y"])]
@@ -142,7 +142,7 @@ def test_shapes_in_constants_and_in_branches(tmp_path: Path) -> None:
         check_graph(path)
 
 
-def test_initializers_that_are_not_there(tmp_path: Path) -> None:
+def test_missing_initializers(tmp_path: Path) -> None:
     onnx = pytest.importorskip("onnx")
     with pytest.raises(MedtestError, match="declares"):
         check_graph(_graph(tmp_path / "g.onnx", initializers=[_empty(1 << 16, 1 << 16)]))
@@ -153,7 +153,7 @@ def test_initializers_that_are_not_there(tmp_path: Path) -> None:
         check_graph(_graph(tmp_path / "g.onnx", sparse=[sparse]))
 
 
-def test_weights_in_files_of_their_own(tmp_path: Path) -> None:
+def test_weights_in_separate_files(tmp_path: Path) -> None:
     onnx = pytest.importorskip("onnx")
 
     def beside(location: str) -> Path:

@@ -81,7 +81,7 @@ def test_an_answer_of_another_size_is_resized_and_kept() -> None:
         (object(), "object"),
     ],
 )
-def test_what_is_no_answer_is_refused_with_the_reason(raw: Any, reason: str) -> None:
+def test_invalid_answers_are_refused_with_the_reason(raw: Any, reason: str) -> None:
     with pytest.raises(BadOutput, match=reason):
         check_mask(raw, SHAPE)
 
@@ -98,7 +98,7 @@ def test_rounding_of_half_precision_is_forgiven() -> None:
         hnp.array_shapes(min_dims=1, max_dims=4, max_side=9),
     )
 )
-def test_whatever_comes_either_is_a_segmentation_of_the_image_or_is_refused(raw: Any) -> None:
+def test_any_answer_is_a_segmentation_of_the_image_or_is_refused(raw: Any) -> None:
     try:
         output = check_mask(raw, SHAPE)
     except BadOutput:
@@ -112,7 +112,7 @@ def test_whatever_comes_either_is_a_segmentation_of_the_image_or_is_refused(raw:
 
 @pytest.mark.parametrize("features", [np.zeros((3, 8, 8)), np.zeros((16, 24))])
 @pytest.mark.parametrize("kind", [tuple, list])
-def test_a_map_with_something_beside_it_is_told(kind: type, features: NDArray[np.float64]) -> None:
+def test_a_map_with_further_values_is_refused(kind: type, features: NDArray[np.float64]) -> None:
     with pytest.raises(BadOutput, match=f"gave a {kind.__name__} of 2; return the map alone"):
         check_mask(kind([np.zeros((16, 24)), features]), (16, 24))
     with pytest.raises(BadOutput, match=f"gave a {kind.__name__} of 2; return an image alone"):

@@ -1,4 +1,4 @@
-"""The filters that restore images: what their papers promise, held on images whose answer is known."""
+"""Filters that restore images: properties of their papers, on images whose answer is known."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def every(filters: dict[str, Filter]) -> Any:
 
 
 def blobs(side: int = 48, channels: int = 0, *, seed: int = 0, noise: float = 8.0) -> NDArray[np.float64]:
-    """A smooth random picture with noise, so that nothing is exactly flat."""
+    """Return a smooth random picture with noise, so that nothing is exactly flat."""
     rng = np.random.default_rng(seed)
     shape = (side, side, channels) if channels else (side, side)
     smooth = cv2.GaussianBlur(rng.normal(0, 1, shape), (0, 0), 4)
@@ -56,7 +56,7 @@ def blobs(side: int = 48, channels: int = 0, *, seed: int = 0, noise: float = 8.
 
 
 def ramp_edge(side: int = 40, width: float = 3.0) -> NDArray[np.float64]:
-    """A blurred vertical step from 60 to 190."""
+    """Return a blurred vertical step from 60 to 190."""
     x = np.arange(side) - (side - 1) / 2
     profile = 60 + 130 / (1 + np.exp(-x / width))
     return np.repeat(profile[None, :], side, axis=0)
@@ -75,9 +75,9 @@ def test_shape_type_and_input_are_kept(method: Filter) -> None:
     for channels in (0, 3):
         image = blobs(33, channels).astype(np.float32)
         before = image.copy()
-        found = method(image)
-        assert found.shape == image.shape
-        assert found.dtype == np.float32
+        filtered = method(image)
+        assert filtered.shape == image.shape
+        assert filtered.dtype == np.float32
         assert np.array_equal(image, before)
 
 
@@ -86,16 +86,16 @@ def test_shape_type_and_input_are_kept(method: Filter) -> None:
 @given(seed=st.integers(0, 10_000), step=st.sampled_from([0.05, 0.1, 0.25]), channels=st.sampled_from([0, 3]))
 def test_min_max_principle(method: Filter, seed: int, step: float, channels: int) -> None:
     image = np.random.default_rng(seed).uniform(0, 255, (17, 19, 3) if channels else (17, 19))
-    found = method(image, iterations=25, step=step)
-    assert found.min() >= image.min() - 1e-9
-    assert found.max() <= image.max() + 1e-9
+    filtered = method(image, iterations=25, step=step)
+    assert filtered.min() >= image.min() - 1e-9
+    assert filtered.max() <= image.max() + 1e-9
 
 
 def test_original_shock_holds_its_principle_up_to_the_largest_step() -> None:
     image = np.random.default_rng(3).uniform(0, 255, (40, 40))
-    found = original_shock(image, iterations=200, step=0.5)
-    assert image.min() <= found.min()
-    assert found.max() <= image.max()
+    filtered = original_shock(image, iterations=200, step=0.5)
+    assert image.min() <= filtered.min()
+    assert filtered.max() <= image.max()
 
 
 def test_original_shock_does_not_add_variation() -> None:
@@ -116,13 +116,13 @@ def test_original_shock_does_not_add_variation() -> None:
 )
 def test_a_blurred_step_is_sharpened(method: Filter) -> None:
     image = ramp_edge()
-    found = method(image)
+    filtered = method(image)
     middle = image.shape[0] // 2
-    before, after = np.abs(np.diff(image[middle])).max(), np.abs(np.diff(found[middle])).max()
+    before, after = np.abs(np.diff(image[middle])).max(), np.abs(np.diff(filtered[middle])).max()
     assert after > 1.5 * before
     # The step stays where it was: the levels on both sides are still there, and so is the crossing.
-    assert abs(found[middle, 0] - image[middle, 0]) < 2
-    assert (found[middle] > 125).sum() == (image[middle] > 125).sum()
+    assert abs(filtered[middle, 0] - image[middle, 0]) < 2
+    assert (filtered[middle] > 125).sum() == (image[middle] > 125).sum()
 
 
 @every({name: ALL[name] for name in ALL if name not in {*SINGLE, *LIBRARIES}})
@@ -147,7 +147,7 @@ def test_reflection_commutes(method: Filter) -> None:
 
 
 def lines(side: int = 96, period: float = 9.0, angle: float = 0.5) -> NDArray[np.float64]:
-    """Oblique stripes."""
+    """Return oblique stripes."""
     y, x = np.mgrid[:side, :side]
     return np.asarray(128 + 70 * np.sin(2 * np.pi * (x * np.cos(angle) + y * np.sin(angle)) / period))
 
@@ -166,20 +166,20 @@ def test_coherence_enhances_a_pattern_of_lines(method: Filter) -> None:
         pattern = clean[inner] - clean[inner].mean()
         return float((image[inner] * pattern).sum() / (pattern**2).sum())
 
-    found = method(noisy, iterations=40, step=0.2)
-    assert likeness(found) > likeness(noisy) + 0.05
-    assert contrast(found) > 0.9
+    filtered = method(noisy, iterations=40, step=0.2)
+    assert likeness(filtered) > likeness(noisy) + 0.05
+    assert contrast(filtered) > 0.9
 
 
 def test_coherence_diffusion_closes_a_gap_that_isotropic_diffusion_blurs() -> None:
     image = np.full((48, 48), 200.0)
     image[22:26] = 40.0
     image[:, 22:26] = 200.0  # a gap of four pixels in a line four pixels wide
-    kept: dict[str, Any] = {"iterations": 200, "step": 0.2}
-    found = coherence_diffusion(image, sigma=0.7, rho=6.0, **kept)
+    options: dict[str, Any] = {"iterations": 200, "step": 0.2}
+    closed = coherence_diffusion(image, sigma=0.7, rho=6.0, **options)
     blurred = cv2.GaussianBlur(image, (0, 0), float(np.sqrt(2 * 40.0)))
-    assert found[24, 24] < 120 < blurred[24, 24]
-    assert found[12].min() > 190 > blurred[12].min() - 200
+    assert closed[24, 24] < 120 < blurred[24, 24]
+    assert closed[12].min() > 190 > blurred[12].min() - 200
 
 
 def test_coherence_diffusion_keeps_the_mean() -> None:
@@ -191,20 +191,20 @@ def test_coherence_diffusion_keeps_the_mean() -> None:
 def test_schemes_are_stable(method: Filter) -> None:
     image = np.random.default_rng(2).uniform(0, 255, (48, 48)).astype(np.float32)
     image[::7, ::5] = 255 * (np.arange(image[::7, ::5].size).reshape(image[::7, ::5].shape) % 2)
-    found = method(image, iterations=400)
-    assert np.isfinite(found).all()
+    filtered = method(image, iterations=400)
+    assert np.isfinite(filtered).all()
     # The complex filter may pass the range a little: its diffusion is a wave as well.
-    assert found.min() > image.min() - 30
-    assert found.max() < image.max() + 30
+    assert filtered.min() > image.min() - 30
+    assert filtered.max() < image.max() + 30
 
 
 @pytest.mark.parametrize("step", [0.25])
 def test_diffusions_are_stable_at_their_largest_step(step: float) -> None:
     image = np.indices((32, 32)).sum(axis=0) % 2 * 255.0
     for method in (coherence_diffusion, enhanced_shock, complex_shock):
-        found = method(image, iterations=300, step=step)
-        assert np.isfinite(found).all()
-        assert -30 < found.min() <= found.max() < 285
+        filtered = method(image, iterations=300, step=step)
+        assert np.isfinite(filtered).all()
+        assert -30 < filtered.min() <= filtered.max() < 285
 
 
 def test_a_weighted_median_is_the_limit_of_the_smoothed_median() -> None:
@@ -219,14 +219,14 @@ def test_a_weighted_median_is_the_limit_of_the_smoothed_median() -> None:
     cumulated = np.cumsum(weight[order]) / weight.sum()
     place = int(np.searchsorted(cumulated, 0.5))
     neighbours = window[order][max(0, place - 1) : place + 2]
-    found = smoothed_median(image, sigma=sigma, tonal=1.5)[6, 6]
-    assert neighbours.min() - 4 <= found <= neighbours.max() + 4
+    median = smoothed_median(image, sigma=sigma, tonal=1.5)[6, 6]
+    assert neighbours.min() - 4 <= median <= neighbours.max() + 4
 
 
 def test_a_wide_tonal_kernel_gives_the_mean() -> None:
     image = blobs(40, seed=3, noise=20)
-    found = smoothed_quantile(image, 0.5, sigma=2.0, tonal=400.0)
-    assert np.abs(found - grid.blur(image, 2.0)).max() < 1.0
+    blurred = smoothed_quantile(image, 0.5, sigma=2.0, tonal=400.0)
+    assert np.abs(blurred - grid.blur(image, 2.0)).max() < 1.0
 
 
 @settings(max_examples=10)
@@ -249,7 +249,7 @@ def test_the_smoothed_median_takes_out_salt_and_pepper() -> None:
     assert np.abs(smoothed_shock(image, share=0.5) - 120)[inner].max() < 30
 
 
-def test_noise_falls_where_a_filter_says_so() -> None:
+def test_noise_falls_with_every_smoothing_filter() -> None:
     """On a flat noisy image every smoothing filter lowers the spread; the plain shock filter sharpens noise too."""
     image = (128 + np.random.default_rng(8).normal(0, 20, (96, 96))).astype(np.float32)
     spread = {name: float(method(image).std()) for name, method in ALL.items()}
@@ -281,8 +281,8 @@ def test_second_derivatives_of_a_quadratic_form() -> None:
 def test_the_structure_tensor_finds_the_direction_of_stripes() -> None:
     for angle in (0.0, 0.4, 1.1, 2.0):
         difference, product = grid.structure_tensor([lines(angle=angle)], 0.7, 5.0)
-        found = 0.5 * np.arctan2(product[48, 48], difference[48, 48])
-        assert abs(np.sin(found - angle)) < 0.03
+        direction = 0.5 * np.arctan2(product[48, 48], difference[48, 48])
+        assert abs(np.sin(direction - angle)) < 0.03
 
 
 @every(ITERATED)

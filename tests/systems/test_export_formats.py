@@ -1,4 +1,4 @@
-"""One network, exported as TorchScript and as ONNX: the same maps wherever both see images of the same size."""
+"""Exports of one network as TorchScript and ONNX: equal maps if both get images of the same size."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ def _mean_dice(name: str, **settings: Any) -> float:
     system.open(device="cpu", threads=1)
     (answer,) = system.predict([image], [Address(dataset="d", seed_id="s")])
     grown = cv2.resize(np.asarray(answer, np.float32), (SIDE, SIDE), interpolation=cv2.INTER_LINEAR)
-    found = []
+    scores = []
     for threshold in np.linspace(0, 1, 256):
         mask = grown >= threshold
-        found.append(2 * (mask & lesion).sum() / (mask.sum() + lesion.sum()))
-    return float(np.mean(found))
+        scores.append(2 * (mask & lesion).sum() / (mask.sum() + lesion.sum()))
+    return float(np.mean(scores))
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")

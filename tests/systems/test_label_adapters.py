@@ -1,4 +1,4 @@
-"""Contract tests of the adapters that answer with labels: what each takes and gives, and what is refused."""
+"""Contract tests of adapters that answer with labels: inputs, outputs and refusals of each."""
 
 from __future__ import annotations
 
@@ -33,17 +33,19 @@ def system_of(name: str, **settings: Any) -> System:
     return pickle.loads(pickle.dumps(system))  # as a worker gets it  # noqa: S301
 
 
-def ask(system: System, *addresses: Address, asked: Classes = THREE) -> list[Any]:
+def ask(system: System, *addresses: Address, classes: Classes = THREE) -> list[Any]:
     assert not system.check()
     system.open(device="cpu", threads=1)
     where = addresses or (SOURCE,)
     raw = system.predict([IMAGE] * len(where), where)
     checked = []
-    for one in raw:
-        if isinstance(one, Missing):
-            checked.append(one)
+    for raw_answer in raw:
+        if isinstance(raw_answer, Missing):
+            checked.append(raw_answer)
             continue
-        checked.append(check_label(one, expected=asked, own=system.classes, form=system.answer_form, shape=(32, 48)))
+        checked.append(
+            check_label(raw_answer, expected=classes, own=system.classes, form=system.answer_form, shape=(32, 48))
+        )
     return checked
 
 
@@ -98,21 +100,21 @@ def code(tmp_path: Path) -> str:
     ],
 )
 def test_a_function_answers_in_any_form(code: str, function: str, settings: dict[str, Any]) -> None:
-    (found,) = ask(system_of("callable", target=f"{code}:{function}", **settings))
-    assert found.labels == ("vascular",)
-    assert (found.mask is not None) == (function == "with_mask")
-    assert (found.probabilities is None) == (function == "name")
+    (answer,) = ask(system_of("callable", target=f"{code}:{function}", **settings))
+    assert answer.labels == ("vascular",)
+    assert (answer.mask is not None) == (function == "with_mask")
+    assert (answer.probabilities is None) == (function == "name")
 
 
 def test_a_function_names_its_own_order(code: str) -> None:
     turned = system_of("callable", target=f"{code}:share", classes=["vascular", "inflammatory", "normal"])
-    (found,) = ask(turned)
-    assert found.labels == ("inflammatory",), "its second score is of inflammatory"
+    (answer,) = ask(turned)
+    assert answer.labels == ("inflammatory",), "its second score is of inflammatory"
 
 
 def test_several_labels_of_a_function(code: str) -> None:
-    (found,) = ask(system_of("callable", target=f"{code}:several", gives="classes"), asked=MANY)
-    assert found.labels == ("normal", "inflammatory")
+    (answer,) = ask(system_of("callable", target=f"{code}:several", gives="classes"), classes=MANY)
+    assert answer.labels == ("normal", "inflammatory")
 
 
 def test_settings_of_labels_leave_other_digests_alone(code: str) -> None:
@@ -129,7 +131,7 @@ def test_settings_of_labels_leave_other_digests_alone(code: str) -> None:
 
 
 class _Pool:
-    """A network of one line, made where torch is."""
+    """A network of one line, made only if torch is installed."""
 
     @staticmethod
     def module(rank: int = 2) -> Any:
@@ -137,8 +139,8 @@ class _Pool:
 
         class Pool(torch.nn.Module):
             def forward(self, x: torch.Tensor) -> torch.Tensor:
-                found = x.mean(dim=(2, 3)) * 4
-                return found if rank == 2 else found[:, :, None, None]
+                means = x.mean(dim=(2, 3)) * 4
+                return means if rank == 2 else means[:, :, None, None]
 
         return Pool().eval()
 
@@ -155,7 +157,7 @@ def test_torchscript_gives_logits(tmp_path: Path, rank: int) -> None:
     assert first.labels == second.labels == ("vascular",)
     score = 4 * 200 / 255
     assert first.probabilities[1] == pytest.approx(np.exp(score) / (np.exp(score) + 2), abs=1e-4)
-    (several,) = ask(system_of("torchscript", **plain, classes=list(NAMES), multi=True), asked=MANY)
+    (several,) = ask(system_of("torchscript", **plain, classes=list(NAMES), multi=True), classes=MANY)
     assert several.labels == ("vascular",) and several.probabilities[0] == pytest.approx(0.5, abs=1e-6)
 
 
@@ -191,9 +193,9 @@ def test_onnx_gives_what_it_says(tmp_path: Path, gives: str) -> None:
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)])
     model.ir_version = 8
     onnx.save(model, str(path))
-    found = ask(system_of("onnx", path=str(path), gives=gives), SOURCE, BLUR, SOURCE)
-    assert [one.labels for one in found] == [("vascular",)] * 3
-    assert all((one.probabilities is None) == (gives == "classes") for one in found)
+    answers = ask(system_of("onnx", path=str(path), gives=gives), SOURCE, BLUR, SOURCE)
+    assert [answer.labels for answer in answers] == [("vascular",)] * 3
+    assert all((answer.probabilities is None) == (gives == "classes") for answer in answers)
 
 
 # ------------------------------------------------------------------------------------------------------- predictions
@@ -208,23 +210,23 @@ def table(folder: Path, text: str, name: str = "answers.csv") -> Path:
 def test_tables_of_numbers_by_address_and_by_file(tmp_path: Path) -> None:
     folder = table(tmp_path, "address,vascular,normal,inflammatory\nset/a1,0.7,0.2,0.1\n")
     table(tmp_path, "file,normal,vascular,inflammatory\nset/a1/blur_s3_f2_r0.png,0.7,0.2,0.1\n", "more.csv")
-    found = ask(system_of("predictions", folder=str(folder)), SOURCE, BLUR, Address(dataset="set", seed_id="a2"))
-    assert [getattr(one, "labels", None) for one in found] == [("vascular",), ("normal",), None]
-    assert isinstance(found[2], Missing)
+    answers = ask(system_of("predictions", folder=str(folder)), SOURCE, BLUR, Address(dataset="set", seed_id="a2"))
+    assert [getattr(answer, "labels", None) for answer in answers] == [("vascular",), ("normal",), None]
+    assert isinstance(answers[2], Missing)
 
 
 def test_the_manifest_of_an_export_may_be_filled_in(tmp_path: Path) -> None:
     text = (
         "address,file,params,scale,sha256,skipped,label\nset/a1/source_s0_f0_r0,set/a1.png,{},0,ab,,normal|vascular\n"
     )
-    found = ask(system_of("predictions", folder=str(table(tmp_path, text)), values="labels"), asked=MANY)
-    assert found[0].labels == ("normal", "vascular")
+    answers = ask(system_of("predictions", folder=str(table(tmp_path, text)), values="labels"), classes=MANY)
+    assert answers[0].labels == ("normal", "vascular")
 
 
 def test_logits_and_a_data_set_that_is_left_out(tmp_path: Path) -> None:
     text = "address,normal,vascular,inflammatory\na1/blur_s3_f2_r0,-1,3.5,0\n"
-    found = ask(system_of("predictions", folder=str(table(tmp_path, text)), values="logits"), BLUR)
-    assert found[0].labels == ("vascular",) and float(found[0].probabilities.sum()) == pytest.approx(1)
+    answers = ask(system_of("predictions", folder=str(table(tmp_path, text)), values="logits"), BLUR)
+    assert answers[0].labels == ("vascular",) and float(answers[0].probabilities.sum()) == pytest.approx(1)
 
 
 def test_files_of_one_case(tmp_path: Path) -> None:
@@ -235,21 +237,21 @@ def test_files_of_one_case(tmp_path: Path) -> None:
     assert first.labels == ("vascular",) and second.labels == ("inflammatory",)
     (tmp_path / "set" / "a1.json").unlink()
     (tmp_path / "set" / "a1.txt").write_text("normal\ninflammatory\n")
-    (found,) = ask(system_of("predictions", folder=str(tmp_path), values="labels"), asked=MANY)
-    assert found.labels == ("normal", "inflammatory")
+    (answer,) = ask(system_of("predictions", folder=str(tmp_path), values="labels"), classes=MANY)
+    assert answer.labels == ("normal", "inflammatory")
 
 
 @pytest.mark.parametrize(
-    ("line", "told"), [("set/a1,0.5,,0.5", "NaN"), ("set/a1,0.5,x,0.5", "NaN"), ("set/a1,0.5,0.5,0.5", "sum")]
+    ("line", "message"), [("set/a1,0.5,,0.5", "NaN"), ("set/a1,0.5,x,0.5", "NaN"), ("set/a1,0.5,0.5,0.5", "sum")]
 )
-def test_bad_numbers_are_errors_of_their_case(tmp_path: Path, line: str, told: str) -> None:
+def test_bad_numbers_are_errors_of_their_case(tmp_path: Path, line: str, message: str) -> None:
     folder = table(tmp_path, f"address,normal,vascular,inflammatory\n{line}\n")
-    with pytest.raises(BadOutput, match=told):
+    with pytest.raises(BadOutput, match=message):
         ask(system_of("predictions", folder=str(folder)))
 
 
 @pytest.mark.parametrize(
-    ("text", "settings", "told"),
+    ("text", "settings", "message"),
     [
         ("name,label\nx,normal\n", {}, "column address or file"),
         ("address,label\nx,normal\n", {}, "values=labels"),
@@ -258,10 +260,10 @@ def test_bad_numbers_are_errors_of_their_case(tmp_path: Path, line: str, told: s
     ],
 )
 def test_tables_that_hold_something_else_are_a_users_mistake(
-    tmp_path: Path, text: str, settings: dict[str, Any], told: str
+    tmp_path: Path, text: str, settings: dict[str, Any], message: str
 ) -> None:
     (mistake,) = system_of("predictions", folder=str(table(tmp_path, text)), **settings).check()
-    assert told in f"{mistake.found} {mistake.fix}" and "answers.csv" in mistake.found
+    assert message in f"{mistake.found} {mistake.fix}" and "answers.csv" in mistake.found
 
 
 def test_an_empty_folder_and_logits_of_maps(tmp_path: Path) -> None:
@@ -277,11 +279,11 @@ def test_seed_ids_do_not_climb_out_of_the_folder(tmp_path: Path) -> None:
     table(tmp_path / "inside", "address,label\nother,normal\n")
     (tmp_path / "secret.txt").write_text("normal")
     system = system_of("predictions", folder=str(tmp_path / "inside"), values="labels")
-    (found,) = ask(system, Address(dataset="..", seed_id="secret"))
-    assert isinstance(found, Missing)
+    (answer,) = ask(system, Address(dataset="..", seed_id="secret"))
+    assert isinstance(answer, Missing)
 
 
-def test_a_torn_table_is_told_before_the_run(tmp_path: Path) -> None:
+def test_a_torn_table_is_a_mistake_before_the_run(tmp_path: Path) -> None:
     folder = table(tmp_path, "address,label\nset/a1,normal\n")
     (folder / "torn.csv").write_bytes(b"\xff\xfe\x00\x01")
     system = system_of("predictions", folder=str(folder), values="labels")

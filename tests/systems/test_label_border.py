@@ -1,4 +1,4 @@
-"""What a classifier may answer, and what is refused with which reason."""
+"""Answers of classifiers: accepted forms, and refusals with their reasons."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ TURNED = Classes(names=("inflammatory", "normal", "vascular"))
 MANY = Classes(names=("mass", "nodule", "edema"), multi=True)
 
 
-def asked(raw, form="probabilities", classes=THREE, own=None, shape=(8, 9)):
+def check(raw, form="probabilities", classes=THREE, own=None, shape=(8, 9)):
     return check_label(raw, expected=classes, own=own, form=form, shape=shape)
 
 
-def test_classes_of_the_house():
+def test_bundled_classes():
     assert CAPSULE == THREE
     assert DERMOSCOPY.names == ("benign", "melanoma")
     assert FUNDUS.names == ("grade0", "grade1", "grade2", "grade3")
@@ -36,64 +36,64 @@ def test_classes_of_the_house():
 @pytest.mark.parametrize("shape", [(3,), (1, 3), (3, 1), (1, 3, 1, 1)])
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 def test_probabilities_of_any_float_and_shape(shape, dtype):
-    found = asked(np.array([0.25, 0.5, 0.25], dtype).reshape(shape))
-    assert found.labels == ("vascular",)
-    assert found.probabilities.dtype == np.float32
-    assert found.probabilities == pytest.approx([0.25, 0.5, 0.25])
-    assert found.mask is None and found.classes is THREE
+    answer = check(np.array([0.25, 0.5, 0.25], dtype).reshape(shape))
+    assert answer.labels == ("vascular",)
+    assert answer.probabilities.dtype == np.float32
+    assert answer.probabilities == pytest.approx([0.25, 0.5, 0.25])
+    assert answer.mask is None and answer.classes is THREE
 
 
 def test_lists_are_taken_too():
-    assert asked([0.1, 0.2, 0.7]).labels == ("inflammatory",)
-    assert asked([0.1, 0.9, 0.6], classes=MANY).labels == ("nodule", "edema")
-    assert asked([0.1, 0.5, 0.2], classes=MANY).labels == (), "0.5 is not above 0.5"
+    assert check([0.1, 0.2, 0.7]).labels == ("inflammatory",)
+    assert check([0.1, 0.9, 0.6], classes=MANY).labels == ("nodule", "edema")
+    assert check([0.1, 0.5, 0.2], classes=MANY).labels == (), "0.5 is not above 0.5"
 
 
 def test_own_order_is_mapped_by_name():
-    found = asked(np.array([0.7, 0.2, 0.1]), own=TURNED)
-    assert found.labels == ("inflammatory",)
-    assert found.probabilities == pytest.approx([0.2, 0.1, 0.7])
-    assert asked(2, form="labels", own=TURNED).labels == ("vascular",)
+    answer = check(np.array([0.7, 0.2, 0.1]), own=TURNED)
+    assert answer.labels == ("inflammatory",)
+    assert answer.probabilities == pytest.approx([0.2, 0.1, 0.7])
+    assert check(2, form="labels", own=TURNED).labels == ("vascular",)
 
 
-def test_more_findings_than_asked_are_left_out():
+def test_findings_beyond_the_requested_ones_are_left_out():
     own = Classes(names=("hernia", "edema", "mass", "nodule"), multi=True)
-    found = asked([0.9, 0.8, 0.1, 0.7], classes=MANY, own=own)
-    assert found.labels == ("nodule", "edema")
-    assert found.probabilities == pytest.approx([0.1, 0.7, 0.8])
+    answer = check([0.9, 0.8, 0.1, 0.7], classes=MANY, own=own)
+    assert answer.labels == ("nodule", "edema")
+    assert answer.probabilities == pytest.approx([0.1, 0.7, 0.8])
 
 
 @pytest.mark.parametrize(
-    ("own", "told"),
+    ("own", "message"),
     [
         (Classes(names=("normal", "vascular")), "does not know inflammatory"),
         (Classes(names=(*THREE.names, "polyp")), "knows polyp"),
         (Classes(names=THREE.names, multi=True), "several may be true"),
     ],
 )
-def test_classes_that_do_not_fit_are_refused(own, told):
-    assert told in classes_misfit(own, THREE)
-    with pytest.raises(BadOutput, match=told):
-        asked([0.2, 0.3, 0.5], own=own)
+def test_classes_that_do_not_fit_are_refused(own, message):
+    assert message in classes_misfit(own, THREE)
+    with pytest.raises(BadOutput, match=message):
+        check([0.2, 0.3, 0.5], own=own)
     assert classes_misfit(TURNED, THREE) == classes_misfit(None, THREE) == ""
 
 
 @given(hnp.arrays(np.float64, 3, elements=st.floats(-500, 500), unique=True))
 def test_logits_agree_with_scipy(logits):
-    found = asked(logits, form="logits")
-    assert found.probabilities == pytest.approx(softmax(logits), abs=1e-6)
-    assert found.labels == (THREE.names[int(np.argmax(logits))],)
-    several = asked(logits, form="logits", classes=MANY)
+    answer = check(logits, form="logits")
+    assert answer.probabilities == pytest.approx(softmax(logits), abs=1e-6)
+    assert answer.labels == (THREE.names[int(np.argmax(logits))],)
+    several = check(logits, form="logits", classes=MANY)
     assert several.probabilities == pytest.approx(expit(logits), abs=1e-6)
     assert several.labels == tuple(name for name, value in zip(MANY.names, logits, strict=True) if value > 0)
 
 
 def test_a_near_tie_of_logits_is_a_decision():
-    assert asked([900.0, 900.0 + 1e-9, 0.0], form="logits").labels == ("vascular",)
+    assert check([900.0, 900.0 + 1e-9, 0.0], form="logits").labels == ("vascular",)
 
 
 @pytest.mark.parametrize(
-    ("raw", "form", "classes", "told"),
+    ("raw", "form", "classes", "message"),
     [
         (None, "probabilities", THREE, "None"),
         ("normal", "probabilities", THREE, "str"),
@@ -118,9 +118,9 @@ def test_a_near_tie_of_logits_is_a_decision():
         (None, "labels", THREE, "None"),
     ],
 )
-def test_what_is_refused_and_why(raw, form, classes, told):
-    with pytest.raises(BadOutput, match=told):
-        asked(raw, form=form, classes=classes)
+def test_refusals_and_their_reasons(raw, form, classes, message):
+    with pytest.raises(BadOutput, match=message):
+        check(raw, form=form, classes=classes)
 
 
 @pytest.mark.parametrize(
@@ -138,14 +138,14 @@ def test_what_is_refused_and_why(raw, form, classes, told):
     ],
 )
 def test_labels(raw, classes, labels):
-    found = asked(raw, form="labels", classes=classes)
-    assert found.labels == labels
-    assert found.probabilities is None
+    answer = check(raw, form="labels", classes=classes)
+    assert answer.labels == labels
+    assert answer.probabilities is None
 
 
 def test_a_mask_comes_along_and_is_checked():
-    found = asked(LabelAnswer(scores=[0.1, 0.2, 0.7], mask=np.ones((4, 3), np.float32)))
-    assert found.mask.mask.shape == (8, 9) and found.mask.mask.all()
-    assert found.labels == ("inflammatory",)
+    answer = check(LabelAnswer(scores=[0.1, 0.2, 0.7], mask=np.ones((4, 3), np.float32)))
+    assert answer.mask.mask.shape == (8, 9) and answer.mask.mask.all()
+    assert answer.labels == ("inflammatory",)
     with pytest.raises(BadOutput, match="NaN"):
-        asked(LabelAnswer(scores=[0.1, 0.2, 0.7], mask=np.full((4, 3), np.nan, np.float32)))
+        check(LabelAnswer(scores=[0.1, 0.2, 0.7], mask=np.full((4, 3), np.nan, np.float32)))

@@ -59,8 +59,8 @@ def test_what_is_no_word_vectors_is_refused(name: str, content: bytes, tmp_path:
         read_label_vectors(tmp_path / name)
 
 
-def test_a_header_that_promises_more_than_word_vectors_allocates_nothing(tmp_path: Path) -> None:
-    """NumPy would ask for the whole array before it reads: here 8 TB."""
+def test_a_header_with_too_large_an_array_allocates_nothing(tmp_path: Path) -> None:
+    """NumPy would allocate the whole array before it reads, here 8 TB."""
     for version in ((1, 0), (2, 0)):
         head = io.BytesIO()
         facts = {"descr": "<f8", "fortran_order": False, "shape": (5, 200_000_000_000)}

@@ -18,7 +18,7 @@ SCENE = ("wall", "Polyp", "instrument", "polyp", "stool")
 
 
 @pytest.mark.parametrize(
-    ("asked", "names", "classes"),
+    ("choice", "names", "classes"),
     [
         (None, ("anything",), (0,)),
         (None, ("background", "polyp"), (1,)),
@@ -29,12 +29,12 @@ SCENE = ("wall", "Polyp", "instrument", "polyp", "stool")
         ([1, 3, "stool", 1], SCENE, (1, 3, 4)),
     ],
 )
-def test_the_lesions_classes(asked: object, names: tuple[str, ...], classes: tuple[int, ...]) -> None:
-    assert lesion_classes(asked, names, system="net") == classes
+def test_the_lesions_classes(choice: object, names: tuple[str, ...], classes: tuple[int, ...]) -> None:
+    assert lesion_classes(choice, names, system="net") == classes
 
 
 @pytest.mark.parametrize(
-    ("asked", "names", "reason"),
+    ("choice", "names", "reason"),
     [
         (None, SCENE, r"5 classes.*systems\.net\.lesion=.*0 'wall', 1 'Polyp', 2 'instrument'"),
         (5, SCENE, r"no class 5.*0 'wall'"),
@@ -45,18 +45,18 @@ def test_the_lesions_classes(asked: object, names: tuple[str, ...], classes: tup
         ([0, 1], ("a", "b"), "every class"),
     ],
 )
-def test_what_cannot_be_chosen_is_refused_with_the_list(asked: object, names: tuple[str, ...], reason: str) -> None:
+def test_what_cannot_be_chosen_is_refused_with_the_list(choice: object, names: tuple[str, ...], reason: str) -> None:
     with pytest.raises(MedtestError, match=reason):
-        lesion_classes(asked, names, system="net")
+        lesion_classes(choice, names, system="net")
 
 
 def test_activations() -> None:
     import torch
 
     assert [resolved_activation("auto", count, system="n") for count in (1, 2, 3)] == ["sigmoid", "softmax", "winner"]
-    for one in ("softmax", "winner"):
+    for activation in ("softmax", "winner"):
         with pytest.raises(MedtestError, match="compares classes"):
-            resolved_activation(one, 1, system="n")
+            resolved_activation(activation, 1, system="n")
     scores = torch.from_numpy(np.random.default_rng(0).normal(size=(2, 5, 8, 9)).astype(np.float32))
     shares = np.exp(scores.numpy()) / np.exp(scores.numpy()).sum(axis=1, keepdims=True)
     assert lesion_map(scores, (1, 3), "softmax").numpy() == pytest.approx(shares[:, [1, 3]].sum(axis=1), abs=1e-6)

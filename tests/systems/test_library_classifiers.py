@@ -22,7 +22,7 @@ from medtest.systems.adapters.libraries.label_names import LabelSettings, naming
 from medtest.systems.classification.answers import check_label, classes_misfit
 
 sys.path.insert(0, str(Path(__file__).parent / "classification"))
-from classifier_parts import asked, noise
+from classifier_parts import ask, noise
 from library_parts import NAMES, answers_of, both_of, system_of
 
 # --- names of classes ------------------------------------------------------------------------------------------------
@@ -30,18 +30,18 @@ from library_parts import NAMES, answers_of, both_of, system_of
 
 @given(st.lists(st.floats(-30, 30), min_size=4, max_size=4), st.booleans())
 def test_merged_classes_sum_up(scores: list[float], multi: bool) -> None:
-    wanted = LabelSettings(classes=["a", "b", "c", "d"], labels={"b": "x", "d": "x"}, multi=multi)
-    found = naming(wanted, None)
-    assert found is not None
-    assert found.classes == Classes(names=("a", "x", "c"), multi=multi)
-    got = found.merged(np.array(scores), "logits")
+    label_settings = LabelSettings(classes=["a", "b", "c", "d"], labels={"b": "x", "d": "x"}, multi=multi)
+    named = naming(label_settings, None)
+    assert named is not None
+    assert named.classes == Classes(names=("a", "x", "c"), multi=multi)
+    got = named.merged(np.array(scores), "logits")
     shares = expit(scores) if multi else softmax(scores)
     together = max(shares[1], shares[3]) if multi else shares[1] + shares[3]
     assert np.allclose(got, [shares[0], together, shares[2]], atol=1e-12)
-    assert np.allclose(found.merged(shares, "probabilities"), got, atol=1e-12)
+    assert np.allclose(named.merged(shares, "probabilities"), got, atol=1e-12)
 
 
-def test_names_that_only_number_classes_are_none() -> None:
+def test_names_that_only_number_classes_are_ignored() -> None:
     assert real_names({"1": "nevus", "0": "melanoma"}) == ("melanoma", "nevus")
     assert real_names({"0": "LABEL_0", "1": "LABEL_1"}) is None
     assert real_names(["nevus", "nevus"]) is None
@@ -50,19 +50,19 @@ def test_names_that_only_number_classes_are_none() -> None:
     assert real_names(None) is None
 
 
-def test_mistakes_in_names_are_said(tmp_path: Path) -> None:
+def test_mistakes_in_names_are_messages(tmp_path: Path) -> None:
     torch.save({"a": torch.zeros(1)}, tmp_path / "w.pth")
 
-    def found(**changed: Any) -> str:
+    def messages(**changed: Any) -> str:
         return " ".join(
-            str(one) for one in system_of("resnet50", checkpoint=str(tmp_path / "w.pth"), **changed).check()
+            str(mistake) for mistake in system_of("resnet50", checkpoint=str(tmp_path / "w.pth"), **changed).check()
         )
 
-    assert not found(classes=NAMES, labels={"nevus": "benign"})
-    assert "did you mean: nevus" in found(classes=NAMES, labels={"nevis": "benign"})
-    assert "without class names" in found(labels={"nevus": "benign"})
-    assert "nevus twice" in found(classes=["nevus", "nevus"])
-    assert "at least size" in found(size=224, resize=200)
+    assert not messages(classes=NAMES, labels={"nevus": "benign"})
+    assert "did you mean: nevus" in messages(classes=NAMES, labels={"nevis": "benign"})
+    assert "without class names" in messages(labels={"nevus": "benign"})
+    assert "nevus twice" in messages(classes=["nevus", "nevus"])
+    assert "at least size" in messages(size=224, resize=200)
 
 
 # --- torchvision -----------------------------------------------------------------------------------------------------
@@ -87,12 +87,12 @@ def test_torchvision_answers_as_its_own_transforms_and_network(squeezed: tuple[P
     system = system_of("torchvision", architecture="squeezenet1_1", checkpoint=str(file), classes=NAMES, batch=2)
     images = [noise(301, 437), noise(500, 260), noise(256, 256)]
     preset = SqueezeNet1_1_Weights.IMAGENET1K_V1.transforms()
-    given = torch.stack([preset(Pillow.fromarray(one)) for one in images])
+    expected_input = torch.stack([preset(Pillow.fromarray(image)) for image in images])
     with torch.inference_mode():
-        wanted = network(given).numpy()
-    got, seen = both_of(system, *images)
-    assert torch.allclose(seen, given, atol=1e-5)
-    assert np.abs(np.stack(got) - wanted).max() < 1e-4
+        expected = network(expected_input).numpy()
+    got, inputs = both_of(system, *images)
+    assert torch.allclose(inputs, expected_input, atol=1e-5)
+    assert np.abs(np.stack(got) - expected).max() < 1e-4
     assert system.classes == Classes(names=tuple(NAMES))
     assert system.answer_form == "logits"
     assert set(system.fingerprint()) == {"weights_sha256"}
@@ -112,15 +112,15 @@ def test_as_is_and_settings_of_the_user_replace_the_configuration(squeezed: tupl
         mean=[0.5, 0.5, 0.5],
         std=[0.25, 0.25, 0.25],
     )
-    wanted = functional.normalize(functional.to_tensor(image), [0.5] * 3, [0.25] * 3)[None]
-    (got,), seen = both_of(system, image)
-    assert torch.allclose(seen, wanted, atol=1e-5)
+    expected_input = functional.normalize(functional.to_tensor(image), [0.5] * 3, [0.25] * 3)[None]
+    (got,), inputs = both_of(system, image)
+    assert torch.allclose(inputs, expected_input, atol=1e-5)
     with torch.inference_mode():
-        assert np.abs(got - network(wanted)[0].numpy()).max() < 1e-4
+        assert np.abs(got - network(expected_input)[0].numpy()).max() < 1e-4
     assert system.classes is None, "the seeds' classes in the seeds' order"
 
 
-def test_several_of_its_classes_may_stand_for_one_of_the_seeds(squeezed: tuple[Path, Any]) -> None:
+def test_several_of_its_classes_may_be_merged_into_one_of_the_seeds(squeezed: tuple[Path, Any]) -> None:
     file, _ = squeezed
     common = {"architecture": "squeezenet1_1", "checkpoint": str(file), "classes": NAMES}
     (plain,) = answers_of(system_of("torchvision", **common), noise(256, 256))
@@ -156,7 +156,9 @@ def test_the_number_of_classes_is_the_checkpoints(name: str, classes: int) -> No
 
 @pytest.mark.slow
 @pytest.mark.parametrize("transform", [True, False])
-def test_a_fine_tuned_inception_keeps_the_transform_that_no_parameter_tells(transform: bool, tmp_path: Path) -> None:
+def test_a_fine_tuned_inception_keeps_the_transform_that_its_weights_do_not_show(
+    transform: bool, tmp_path: Path
+) -> None:
     """Its first layer gets (pixel - 0.5) / 0.5, or ImageNet's normalisation where the transform is off."""
     from torchvision.models import inception_v3
     from torchvision.transforms import functional
@@ -173,15 +175,17 @@ def test_a_fine_tuned_inception_keeps_the_transform_that_no_parameter_tells(tran
         transform_input=transform,
     )
     system.open(device="cpu", threads=1)
-    seen: list[torch.Tensor] = []
-    system._network.Conv2d_1a_3x3.register_forward_pre_hook(lambda _m, given: seen.append(given[0].clone()))
+    inputs: list[torch.Tensor] = []
+    system._network.Conv2d_1a_3x3.register_forward_pre_hook(lambda _m, arguments: inputs.append(arguments[0].clone()))
     assert np.asarray(system.predict([image], [])[0]).shape == (2,)
     mean, std = ([0.5] * 3, [0.5] * 3) if transform else ([0.485, 0.456, 0.406], [0.229, 0.224, 0.225])
-    wanted = functional.normalize(functional.to_tensor(image), mean, std)[None]
-    assert torch.allclose(seen[0], wanted, atol=1e-5)
+    expected_input = functional.normalize(functional.to_tensor(image), mean, std)[None]
+    assert torch.allclose(inputs[0], expected_input, atol=1e-5)
 
 
-def test_wrong_names_and_wrong_checkpoints_of_torchvision_are_said(squeezed: tuple[Path, Any], tmp_path: Path) -> None:
+def test_wrong_names_and_wrong_checkpoints_of_torchvision_are_messages(
+    squeezed: tuple[Path, Any], tmp_path: Path
+) -> None:
     file, _ = squeezed
 
     def opened(**changed: Any) -> None:
@@ -205,15 +209,15 @@ def test_wrong_names_and_wrong_checkpoints_of_torchvision_are_said(squeezed: tup
 
 
 def framed(side: int = 224) -> np.ndarray:
-    """Return a black square with a white border, as a suite has prepared it."""
+    """Return a black square with a white border, like an image that a suite has prepared."""
     image = np.full((side, side, 3), 255, np.uint8)
     image[12:-12, 12:-12] = 0
     return image
 
 
-def border_is_seen(seen: torch.Tensor) -> bool:
-    """Say whether a network got all four sides of the border."""
-    channel = seen.reshape(-1, *seen.shape[-2:])[0]
+def border_is_seen(inputs: torch.Tensor) -> bool:
+    """Return whether a network got all four sides of the border."""
+    channel = inputs.reshape(-1, *inputs.shape[-2:])[0]
     sides = channel[0], channel[-1], channel[:, 0], channel[:, -1]
     middle = channel[channel.shape[0] // 2, channel.shape[1] // 2]
     return all(bool((side > middle + 1e-3).all()) for side in sides)
@@ -222,23 +226,23 @@ def border_is_seen(seen: torch.Tensor) -> bool:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["agdn", "dsinet", "attnmel", "inceptionv3_dr", "chexnet", "torchvision"])
 def test_every_system_of_a_suite_sees_the_same_field(name: str, squeezed: tuple[Path, Any]) -> None:
-    given = {"architecture": "squeezenet1_1", "checkpoint": str(squeezed[0])} if name == "torchvision" else {}
+    settings = {"architecture": "squeezenet1_1", "checkpoint": str(squeezed[0])} if name == "torchvision" else {}
     assert part("systems", name).defaults["input"] == "auto"
-    system = system_of(name, **given)
+    system = system_of(name, **settings)
     system.squared = True
-    _, seen = asked(system, framed())
-    assert border_is_seen(seen)
+    _, inputs = ask(system, framed())
+    assert border_is_seen(inputs)
     assert "input" not in system.notice()
     crops = name in ("attnmel", "chexnet", "torchvision")
     assert system.resolved() == {"input": "as_is" if crops else "official"}
     if crops:
-        again = system_of(name, **given, input="official")
+        again = system_of(name, **settings, input="official")
         again.squared = True
-        assert not border_is_seen(asked(again, framed())[1])
+        assert not border_is_seen(ask(again, framed())[1])
         assert f"systems.{name}.input=auto uses the whole image" in again.notice()
 
 
-def test_images_as_they_are_go_in_as_the_networks_authors_say(squeezed: tuple[Path, Any]) -> None:
+def test_unresized_images_are_normalised_like_the_networks_authors_do(squeezed: tuple[Path, Any]) -> None:
     system = system_of("torchvision", architecture="squeezenet1_1", checkpoint=str(squeezed[0]))
     assert system.resolved() == {"input": "official"}
     assert not border_is_seen(both_of(system, framed())[1])
@@ -263,12 +267,12 @@ def test_names_match_without_case() -> None:
         labels: ClassVar = {"nevus": "benign", "keratosis": "Benign"}
         multi = None
 
-    found = naming(Settings(), None)
-    assert found is not None and found.classes.names == ("Melanoma", "benign")
+    named = naming(Settings(), None)
+    assert named is not None and named.classes.names == ("Melanoma", "benign")
     assert not naming_mistakes(Settings(), None, where="x")
     asked_for = Classes(names=("benign", "melanoma"))
-    assert classes_misfit(found.classes, asked_for) == ""
-    answer = check_label([0.2, 0.8], expected=asked_for, own=found.classes, form="probabilities")
+    assert classes_misfit(named.classes, asked_for) == ""
+    answer = check_label([0.2, 0.8], expected=asked_for, own=named.classes, form="probabilities")
     assert answer.labels == ("benign",)
     assert check_label({"BENIGN": 0.1, "Melanoma": 0.9}, expected=asked_for, own=None, form="probabilities").labels == (
         "melanoma",

@@ -1,4 +1,4 @@
-"""MONAI bundles: the same answers as MONAI gives, and nothing of a stranger's bundle runs unless trusted."""
+"""MONAI bundles: the same answers as in MONAI, and no code of a bundle runs unless it is trusted."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ pytestmark = pytest.mark.skipif(find_spec("monai") is None, reason="MONAI is not
 def _system(path: Path, **settings: Any) -> System:
     info = part("systems", "monai")
     kind = info.load()
-    made: System = kind("monai", kind.Settings(**{**info.defaults, "path": str(path), **settings}))
-    return pickle.loads(pickle.dumps(made))  # as a worker gets it  # noqa: S301
+    system: System = kind("monai", kind.Settings(**{**info.defaults, "path": str(path), **settings}))
+    return pickle.loads(pickle.dumps(system))  # as a worker gets it  # noqa: S301
 
 
 def _picture() -> np.ndarray:
@@ -74,10 +74,10 @@ def test_a_bundle_answers_as_monai_does(tmp_path: Path) -> None:
     system = _system(folder)
     assert system.notice() == ""
     answer = _answer(system)
-    wanted = _of_monai(folder, tmp_path)
+    expected = _of_monai(folder, tmp_path)
     assert answer.shape == (128, 160)
-    assert wanted.std() > 0.01
-    assert answer == pytest.approx(wanted, abs=1e-5)
+    assert expected.std() > 0.01
+    assert answer == pytest.approx(expected, abs=1e-5)
     with zipfile.ZipFile(tmp_path / "b.zip", "w") as archive:
         for path in folder.rglob("*.*"):
             archive.write(path, f"zoo/it/{path.relative_to(folder)}")
@@ -107,14 +107,14 @@ def test_yaml_names_and_medtests_own_preprocessing(tmp_path: Path) -> None:
     with torch.no_grad():
         from monai.inferers import SlidingWindowInferer
 
-        given = SlidingWindowInferer([64, 64], 2)(torch.from_numpy(ready), network)
-    assert _answer(system) == pytest.approx(given.softmax(1)[0, 0].numpy(), abs=1e-5)
+        scores = SlidingWindowInferer([64, 64], 2)(torch.from_numpy(ready), network)
+    assert _answer(system) == pytest.approx(scores.softmax(1)[0, 0].numpy(), abs=1e-5)
     assert "medtest's own preprocessing" in system.notice()
     with pytest.raises(MedtestError, match="no class 'polyps'; did you mean polyp"):
         _system(tmp_path, lesion="polyps").open(device="cpu", threads=1)
 
 
-def test_code_in_the_preprocessing_is_left_out_and_said_or_refused(tmp_path: Path) -> None:
+def test_code_in_the_preprocessing_is_left_out_with_a_notice_or_refused(tmp_path: Path) -> None:
     touched = tmp_path / "touched"
     evil = {"_target_": "Lambdad", "keys": "image", "func": f"$lambda x: __import__('os').mkdir({str(touched)!r}) or x"}
     write_bundle(tmp_path / "b", preprocessing={"_target_": "Compose", "transforms": [*BEFORE, evil]})
@@ -155,14 +155,14 @@ def test_networks_that_would_run_code_are_refused(index: int, tmp_path: Path) ->
     touched = tmp_path / "touched"
     write_bundle(tmp_path / "b", network_def=_evil_networks(touched)[index], act="@network_def::act")
     system = _system(tmp_path / "b")
-    found = " ".join(str(one) for one in system.check())
+    messages = " ".join(str(mistake) for mistake in system.check())
     try:
         system.open(device="cpu", threads=1)
     except MedtestError as error:
-        found += str(error)
+        messages += str(error)
     else:
         pytest.fail("it opened")
-    assert found
+    assert messages
     assert not touched.exists()
 
 
@@ -203,21 +203,23 @@ def test_networks_fetch_nothing() -> None:
         make_network({"spatial_dims": 2})
 
 
-def test_no_network_for_segmentation_is_taken_for_one_that_reads_files() -> None:
-    """SwinUNETR's use_checkpoint is about memory; only Transchex names a repository of its own."""
+def test_no_network_for_segmentation_is_mistaken_for_one_that_reads_files() -> None:
+    """SwinUNETR's use_checkpoint is about memory; only Transchex names its own repository."""
     import inspect
 
     from monai.networks import nets
 
-    kinds = [one for one in vars(nets).values() if isinstance(one, type)]
+    kinds = [kind for kind in vars(nets).values() if isinstance(kind, type)]
     assert len(kinds) > 80
     refused = {
-        kind.__name__ for kind in kinds if any(_SOURCES.search(name) for name in inspect.signature(kind).parameters)
+        network_kind.__name__
+        for network_kind in kinds
+        if any(_SOURCES.search(name) for name in inspect.signature(network_kind).parameters)
     }
     assert refused == {"Transchex"}
 
 
-def test_networks_that_fetch_unless_told_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_networks_that_download_by_default_get_settings_against_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """EfficientNetBN downloads by default; Transchex loads a repository or file that the description names."""
     import socket
 
@@ -244,33 +246,33 @@ def test_networks_that_fetch_unless_told_are_told(monkeypatch: pytest.MonkeyPatc
         ({"network_def": {**NETWORK, "chanels": [4]}}, "cannot be built.*chanels"),
     ],
 )
-def test_what_does_not_fit_is_a_clear_message(changed: dict[str, Any], reason: str, tmp_path: Path) -> None:
+def test_a_mismatch_is_a_clear_message(changed: dict[str, Any], reason: str, tmp_path: Path) -> None:
     write_bundle(tmp_path, **changed)
     system = _system(tmp_path)
-    found = " ".join(str(one) for one in system.check())
-    if not found:
+    messages = " ".join(str(mistake) for mistake in system.check())
+    if not messages:
         with pytest.raises(MedtestError) as caught:
             system.open(device="cpu", threads=1)
-        found = str(caught.value).replace("\n", " ")
+        messages = str(caught.value).replace("\n", " ")
     import re
 
-    assert re.search(reason, found)
+    assert re.search(reason, messages)
 
 
 def test_files_that_are_no_bundle_are_mistakes(tmp_path: Path) -> None:
-    def found(path: Path, **settings: Any) -> str:
-        return " ".join(str(one) for one in _system(path, **settings).check())
+    def messages(path: Path, **settings: Any) -> str:
+        return " ".join(str(mistake) for mistake in _system(path, **settings).check())
 
-    assert "no such file" in found(tmp_path / "x.zip")
-    assert "no configs/inference.json" in found(tmp_path)
+    assert "no such file" in messages(tmp_path / "x.zip")
+    assert "no configs/inference.json" in messages(tmp_path)
     (tmp_path / "x.zip").write_bytes(b"no zip")
-    assert "neither a folder nor a zip" in found(tmp_path / "x.zip")
+    assert "neither a folder nor a zip" in messages(tmp_path / "x.zip")
     write_bundle(tmp_path / "b", weights=False)
-    assert "no weights" in found(tmp_path / "b")
+    assert "no weights" in messages(tmp_path / "b")
     (tmp_path / "b" / "models" / "model.pt").write_bytes(b"version https://git-lfs.github.com/spec/v1\n")
-    assert "git lfs pull" in found(tmp_path / "b")
+    assert "git lfs pull" in messages(tmp_path / "b")
     (tmp_path / "b" / "configs" / "inference.json").write_text("[" * 100_000, encoding="utf-8")
-    assert "cannot be read" in found(tmp_path / "b")
+    assert "cannot be read" in messages(tmp_path / "b")
 
 
 def test_a_torchscript_archive_needs_trust(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What systems are called: by the user, by what the user brought, or by their own names."""
+"""Names of systems: typed by the user, derived from files, or the systems' own names."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_name_comes_of_what_was_given(typed: list[str], name: str) -> None:
 
 
 def test_a_folder_names_nothing_where_ids_are_hashed(tmp_path: Path) -> None:
-    # folders may be called as patients are
+    # folders may carry names of patients
     maps = tmp_path / "doe_jane"
     maps.mkdir()
     typed = ["seeds.phantoms.count=1", "model=predictions", f"folder={maps}"]
@@ -89,7 +89,7 @@ def test_every_name_fits_the_pattern_and_others_stay_apart(text: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["V2", "", "my net", "-x", "a" * 65, "net-simulated", "nul", "alpha_sigma-1", "a/b"])
-def test_a_name_that_cannot_be_one_is_one_mistake(name: str) -> None:
+def test_an_invalid_name_is_one_mistake(name: str) -> None:
     assert refused(name)
     with pytest.raises(UserMistakes) as caught:
         names("model=sanet", f"name={name}")
@@ -116,7 +116,7 @@ def test_one_name_for_several_systems_is_one_mistake() -> None:
         (["model=simlab", "name=mine"], "mine-simulated"),
     ],
 )
-def test_a_model_over_an_api_has_the_name_that_its_server_knows(typed: list[str], name: str) -> None:
+def test_a_model_over_an_api_has_the_name_of_the_model_on_its_server(typed: list[str], name: str) -> None:
     remote = "openai" in typed[0]
     where = ["base_url=https://me:secret@host.example:8443/v1"] if remote else []
     (system,) = load("medvqa", [*where, *typed]).suite.build_systems().values()

@@ -1,4 +1,4 @@
-"""Networks of transformers, segmentation_models_pytorch and MONAI, each a tiny real one made here."""
+"""Networks of transformers, segmentation_models_pytorch and MONAI: tiny real ones, made here."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ ADDRESS = Address(dataset="set", seed_id="a1")
 def system_of(name: str, **settings: Any) -> System:
     info = part("systems", name)
     kind = info.load()
-    made: System = kind(name, kind.Settings(**{**info.defaults, **settings}))
-    return pickle.loads(pickle.dumps(made))  # as a worker gets it  # noqa: S301
+    system: System = kind(name, kind.Settings(**{**info.defaults, **settings}))
+    return pickle.loads(pickle.dumps(system))  # as a worker gets it  # noqa: S301
 
 
 def picture(height: int = 96, width: int = 128, seed: int = 0) -> np.ndarray:
@@ -42,7 +42,7 @@ def picture(height: int = 96, width: int = 128, seed: int = 0) -> np.ndarray:
 def answers_of(system: System, *images: np.ndarray) -> list[np.ndarray]:
     assert not system.check()
     system.open(device="cpu", threads=1)
-    return [np.asarray(one) for one in system.predict(images, [ADDRESS] * len(images))]
+    return [np.asarray(answer) for answer in system.predict(images, [ADDRESS] * len(images))]
 
 
 # ------------------------------------------------------------------------------------------------------- transformers
@@ -55,9 +55,9 @@ def _labels(network: Any, folder: Path, image: np.ndarray) -> np.ndarray:
 
     processor = AutoImageProcessor.from_pretrained(folder)
     with torch.no_grad():
-        given = network(**processor(images=[image], return_tensors="pt"))
-    (found,) = processor.post_process_semantic_segmentation(given, target_sizes=[image.shape[:2]])
-    return np.asarray(found)
+        outputs = network(**processor(images=[image], return_tensors="pt"))
+    (labels,) = processor.post_process_semantic_segmentation(outputs, target_sizes=[image.shape[:2]])
+    return np.asarray(labels)
 
 
 @pytest.mark.parametrize(
@@ -71,10 +71,10 @@ def test_a_segformer_answers_as_transformers_does(labels: int, lesion: Any, clas
     answers = answers_of(system_of("huggingface", path=str(folder), lesion=lesion, batch=1), first, second)
     for image, answer in zip((first, second), answers, strict=True):
         assert answer.shape == image.shape[:2]
-        wanted = np.isin(_labels(network, folder, image), classes)
-        assert (wanted != (answer > 0.5)).sum() <= 2  # ties within rounding
-    wanted = np.isin(_labels(network, folder, first), classes)
-    assert 0 < wanted.mean() < 1
+        expected = np.isin(_labels(network, folder, image), classes)
+        assert (expected != (answer > 0.5)).sum() <= 2  # ties within rounding
+    expected = np.isin(_labels(network, folder, first), classes)
+    assert 0 < expected.mean() < 1
 
 
 def test_one_class_is_a_sigmoid_and_the_threshold_moves(tmp_path: Path) -> None:
@@ -117,33 +117,33 @@ def test_query_networks_answer_as_transformers_does(labels: int, tmp_path: Path)
     image = picture(64, 64)
     (answer,) = answers_of(system_of("huggingface", path=str(tmp_path), lesion=labels - 1), image)
     with torch.no_grad():
-        given = network(pixel_values=processor(images=[image], return_tensors="pt")["pixel_values"])
-    (found,) = processor.post_process_semantic_segmentation(given, [(64, 64)], return_segmentation_scores=True)
-    scores = np.asarray(found.segmentation_scores)
+        outputs = network(pixel_values=processor(images=[image], return_tensors="pt")["pixel_values"])
+    (segmentation,) = processor.post_process_semantic_segmentation(outputs, [(64, 64)], return_segmentation_scores=True)
+    scores = np.asarray(segmentation.segmentation_scores)
     if labels == 1:
         assert answer == pytest.approx(scores[0].clip(0, 1), abs=1e-4)
     else:
         rival = scores[:-1].max(axis=0)
         assert answer == pytest.approx(scores[-1] / (scores[-1] + rival), abs=1e-4)
-        assert ((answer > 0.5) != (np.asarray(found.segmentation) == labels - 1)).sum() <= 2
+        assert ((answer > 0.5) != (np.asarray(segmentation.segmentation) == labels - 1)).sum() <= 2
 
 
-def test_folders_that_are_no_networks_are_mistakes(tmp_path: Path) -> None:
-    def found(path: str) -> str:
-        return " ".join(str(one) for one in system_of("huggingface", path=path).check())
+def test_folders_without_a_network_are_mistakes(tmp_path: Path) -> None:
+    def messages(path: str) -> str:
+        return " ".join(str(mistake) for mistake in system_of("huggingface", path=path).check())
 
-    assert "nothing" in found("")
-    assert "hf download nvidia/segformer-b0" in found("nvidia/segformer-b0")
-    assert "has no config.json" in found(str(tmp_path))
+    assert "nothing" in messages("")
+    assert "hf download nvidia/segformer-b0" in messages("nvidia/segformer-b0")
+    assert "has no config.json" in messages(str(tmp_path))
     config = tmp_path / "config.json"
     for text, reason in (("{", "cannot be read"), ("[]", "model_type"), ('{"model_type": "segformer"}', "no weights")):
         config.write_text(text, encoding="utf-8")
-        assert reason in found(str(tmp_path))
+        assert reason in messages(str(tmp_path))
     config.write_text('{"model_type": "x", "auto_map": {"AutoModel": "evil.Model"}}', encoding="utf-8")
-    assert "does not run" in found(str(tmp_path))
+    assert "does not run" in messages(str(tmp_path))
     config.write_text('{"model_type": "segformer"}', encoding="utf-8")
     (tmp_path / "model.safetensors").write_bytes(b"version https://git-lfs.github.com/spec/v1\noid sha256:1\n")
-    assert "git lfs pull" in found(str(tmp_path))
+    assert "git lfs pull" in messages(str(tmp_path))
 
 
 def test_a_backbone_without_head_is_refused_not_filled_at_random(tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def test_a_backbone_without_head_is_refused_not_filled_at_random(tmp_path: Path)
         system_of("huggingface", path=str(tmp_path)).open(device="cpu", threads=1)
 
 
-def test_a_pickle_that_runs_code_does_not(tmp_path: Path) -> None:
+def test_the_code_of_a_pickle_does_not_run(tmp_path: Path) -> None:
     segformer(tmp_path)
     (tmp_path / "model.safetensors").unlink()
     touched = tmp_path / "touched"
@@ -175,15 +175,15 @@ def test_a_pickle_that_runs_code_does_not(tmp_path: Path) -> None:
 
 def test_fingerprints_follow_weights_and_descriptions(tmp_path: Path) -> None:
     segformer(tmp_path)
-    seen = [system_of("huggingface", path=str(tmp_path)).fingerprint()]
+    fingerprints = [system_of("huggingface", path=str(tmp_path)).fingerprint()]
     for name in ("model.safetensors", "config.json", "preprocessor_config.json"):
         with (tmp_path / name).open("ab") as file:
             file.write(b" ")
-        seen.append(system_of("huggingface", path=str(tmp_path)).fingerprint())
-    assert len({json.dumps(one) for one in seen}) == 4
+        fingerprints.append(system_of("huggingface", path=str(tmp_path)).fingerprint())
+    assert len({json.dumps(fingerprint) for fingerprint in fingerprints}) == 4
     copy = tmp_path / "copy"
     shutil.copytree(tmp_path, copy, ignore=shutil.ignore_patterns("copy"))
-    assert system_of("huggingface", path=str(copy)).fingerprint() == seen[-1]
+    assert system_of("huggingface", path=str(copy)).fingerprint() == fingerprints[-1]
 
 
 # ---------------------------------------------------------------------------------------- segmentation_models_pytorch
@@ -202,17 +202,17 @@ def _bare(network: Any, image: np.ndarray, mean: Any, std: Any) -> Any:
 def test_a_saved_unet_answers_as_the_library_does(classes: int, more: dict[str, Any], tmp_path: Path) -> None:
     network = unet(tmp_path / "a b", classes, **more)
     image = picture()
-    given = _bare(network, image, [0.485, 0.456, 0.406], [0.229, 0.224, 0.225])
+    scores = _bare(network, image, [0.485, 0.456, 0.406], [0.229, 0.224, 0.225])
     lesion = 2 if classes == 3 else None
     (answer,) = answers_of(system_of("smp", path=str(tmp_path / "a b"), lesion=lesion), image)
     if more:
-        assert answer == pytest.approx(given[0, 0].numpy(), abs=1e-5)
+        assert answer == pytest.approx(scores[0, 0].numpy(), abs=1e-5)
     elif classes == 1:
-        assert answer == pytest.approx(given.sigmoid()[0, 0].numpy(), abs=1e-5)
+        assert answer == pytest.approx(scores.sigmoid()[0, 0].numpy(), abs=1e-5)
     elif classes == 2:
-        assert answer == pytest.approx(given.softmax(1)[0, 1].numpy(), abs=1e-5)
+        assert answer == pytest.approx(scores.softmax(1)[0, 1].numpy(), abs=1e-5)
     else:
-        assert np.array_equal(answer > 0.5, given.argmax(1)[0].numpy() == 2)
+        assert np.array_equal(answer > 0.5, scores.argmax(1)[0].numpy() == 2)
         with pytest.raises(MedtestError, match="3 classes; choose"):
             system_of("smp", path=str(tmp_path / "a b")).open(device="cpu", threads=1)
 
@@ -230,8 +230,8 @@ def test_a_checkpoint_with_its_architectures_name(tmp_path: Path) -> None:
     named = {"checkpoint": str(file), "architecture": "fpn", "encoder": "mobilenet_v2"}
     (answer,) = answers_of(system_of("smp", **named, mean=[0.5] * 3, std=[0.25] * 3), image)
     small = cv2.resize(image, (128, 96), interpolation=cv2.INTER_LINEAR)
-    wanted = _bare(network, small, [0.5] * 3, [0.25] * 3).softmax(1)[0, 1].numpy()
-    assert answer == pytest.approx(wanted, abs=1e-5)
+    expected = _bare(network, small, [0.5] * 3, [0.25] * 3).softmax(1)[0, 1].numpy()
+    assert answer == pytest.approx(expected, abs=1e-5)
     for changed, reason in (
         ({"architecture": "Unett"}, "did you mean Unet"),
         ({"encoder": "mobilenet_v3"}, "did you mean mobilenet_v2"),
@@ -255,19 +255,19 @@ def test_a_checkpoint_with_a_training_scripts_settings_is_to_be_converted_first(
         system_of("smp", checkpoint=str(file), **named).open(device="cpu", threads=1)
 
 
-def test_smp_folders_that_are_no_networks_are_mistakes(tmp_path: Path) -> None:
+def test_smp_folders_without_a_network_are_mistakes(tmp_path: Path) -> None:
     pytest.importorskip("segmentation_models_pytorch")
 
-    def found(**settings: Any) -> str:
-        return " ".join(str(one) for one in system_of("smp", **settings).check())
+    def messages(**settings: Any) -> str:
+        return " ".join(str(mistake) for mistake in system_of("smp", **settings).check())
 
-    assert "architecture=Unet" in found()
-    assert "has no config.json" in found(path=str(tmp_path))
+    assert "architecture=Unet" in messages()
+    assert "has no config.json" in messages(path=str(tmp_path))
     (tmp_path / "w.pth").write_bytes(b"x")
-    assert found(checkpoint=str(tmp_path / "w.pth")).count("fix:     add") == 2
-    assert "one of them" in found(checkpoint=str(tmp_path / "w.pth"), path=str(tmp_path))
+    assert messages(checkpoint=str(tmp_path / "w.pth")).count("fix:     add") == 2
+    assert "one of them" in messages(checkpoint=str(tmp_path / "w.pth"), path=str(tmp_path))
     (tmp_path / "config.json").write_text('{"model_type": "segformer"}', encoding="utf-8")
-    assert "model=huggingface" in found(path=str(tmp_path))
+    assert "model=huggingface" in messages(path=str(tmp_path))
     unet(tmp_path)
     config = json.loads((tmp_path / "config.json").read_text(encoding="utf-8"))
     for changed, reason in (
@@ -292,7 +292,7 @@ def test_encoders_were_trained_with_their_own_normalisation() -> None:
     assert pretraining("resnet34", "imagenet") == IMAGENET
     assert pretraining("xception", "imagenet") == pretraining("efficientnet-b0", "advprop") == HALVES
     # timm, models/xception.py: mean and std of one half
-    assert [tuple(one) for one in pretraining("tu-legacy_xception", None)] == [tuple(one) for one in HALVES]
+    assert [tuple(pair) for pair in pretraining("tu-legacy_xception", None)] == [tuple(pair) for pair in HALVES]
     assert pretraining("tu-no_such_network", None) == IMAGENET
 
 
@@ -304,7 +304,9 @@ def test_without_the_library_the_user_reads_what_to_install(
 
     monkeypatch.setattr(torch_system, "find_spec", lambda _: None)
     mistakes = system_of(name, path=str(tmp_path)).check()
-    assert [one.fix for one in mistakes if "not installed" in one.found] == [f"pip install 'medtest[{name}]'"]
+    assert [mistake.fix for mistake in mistakes if "not installed" in mistake.found] == [
+        f"pip install 'medtest[{name}]'"
+    ]
 
 
 # --------------------------------------------------------------------------------------------------------- end to end

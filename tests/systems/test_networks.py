@@ -34,15 +34,15 @@ def test_published_networks_have_the_published_number_of_parameters_and_keys(nam
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PARAMETERS)
 def test_published_networks_answer_as_recorded(name: str, tmp_path: Path) -> None:
-    """Weights go through a checkpoint file under their official names, so names, shapes and arithmetic are all held."""
+    """Weights go through a checkpoint file under their official names, so names, shapes and arithmetic are tested."""
     torch.save(golden_state(name), tmp_path / "official.pth")
     network = build_network(name, tmp_path / "official.pth")
     side = INPUT.get(name, 352)
-    given = [torch.from_numpy(parity_rule.image(1, 3, side, side))]
+    inputs = [torch.from_numpy(parity_rule.image(1, 3, side, side))]
     if name == "tganet":
-        given.append(torch.from_numpy(parity_rule.words()))
+        inputs.append(torch.from_numpy(parity_rule.words()))
     with torch.inference_mode():
-        outputs = network(*given)
+        outputs = network(*inputs)
     assert_as_recorded(name, outputs)
 
 
@@ -61,7 +61,7 @@ def test_compact_networks_are_small_and_give_maps_of_the_published_form(family: 
 
 
 @pytest.mark.parametrize("family", networks.SEGMENTATION)
-def test_the_page_on_published_networks_says_what_the_cards_say(family: str) -> None:
+def test_the_page_on_published_networks_agrees_with_the_cards(family: str) -> None:
     page = (ROOT / "docs" / "published-networks.md").read_text(encoding="utf-8")
     card = (ROOT / "medtest" / "weights" / f"{family}-compact.md").read_text(encoding="utf-8")
     row = next(line for line in page.splitlines() if line.startswith(f"| {family}-compact |"))
@@ -72,7 +72,12 @@ def test_the_page_on_published_networks_says_what_the_cards_say(family: str) -> 
 
 
 @pytest.mark.parametrize(
-    "config", [one for family in networks.SEGMENTATION.values() for one in (*family.published.values(), family.compact)]
+    "config",
+    [
+        family_configs
+        for family in networks.SEGMENTATION.values()
+        for family_configs in (*family.published.values(), family.compact)
+    ],
 )
 def test_a_description_rebuilds_its_network(config: networks.NetworkConfig) -> None:
     import json
@@ -90,20 +95,22 @@ def test_the_stages_of_the_published_tganet_are_those_of_torchvisions_resnet() -
     from torchvision.models import resnet50
 
     torch.manual_seed(2)
-    theirs = resnet50().eval()
-    ours = networks.published("tganet")
-    for part, layer in (("layer1.1", theirs.layer1), ("layer2", theirs.layer2), ("layer3", theirs.layer3)):
-        ours.get_submodule(part).load_state_dict(layer.state_dict())
-    ours.get_submodule("layer0.0").load_state_dict(theirs.conv1.state_dict())
-    ours.get_submodule("layer0.1").load_state_dict(theirs.bn1.state_dict())
+    reference = resnet50().eval()
+    own = networks.published("tganet")
+    for part, layer in (("layer1.1", reference.layer1), ("layer2", reference.layer2), ("layer3", reference.layer3)):
+        own.get_submodule(part).load_state_dict(layer.state_dict())
+    own.get_submodule("layer0.0").load_state_dict(reference.conv1.state_dict())
+    own.get_submodule("layer0.1").load_state_dict(reference.bn1.state_dict())
     x = torch.rand(1, 3, 64, 64)
     with torch.inference_mode():
-        wanted = theirs.layer3(theirs.layer2(theirs.layer1(theirs.maxpool(theirs.relu(theirs.bn1(theirs.conv1(x)))))))
-        got = ours.layer3(ours.layer2(ours.layer1(ours.layer0(x))))
-    assert torch.allclose(got, wanted, atol=1e-5)
+        expected = reference.layer3(
+            reference.layer2(reference.layer1(reference.maxpool(reference.relu(reference.bn1(reference.conv1(x))))))
+        )
+        got = own.layer3(own.layer2(own.layer1(own.layer0(x))))
+    assert torch.allclose(got, expected, atol=1e-5)
 
 
-def test_what_is_not_ours_is_refused() -> None:
+def test_unknown_descriptions_are_refused() -> None:
     with pytest.raises(MedtestError, match="did you mean pranet"):
         build_network("pranett")
     with pytest.raises(MedtestError, match="unknown family"):
@@ -118,15 +125,15 @@ def test_a_res2net_block_chains_its_splits_but_not_in_the_first_block_of_a_stage
     def reach(first: bool) -> int:
         """Number of splits of the middle that depend on the first split, when each middle convolution is identity."""
         block = Res2NetBlock(16, 4, stride=1, first=first, base_width=64, scale=4).eval()
-        seen: list[torch.Tensor] = []
+        outputs: list[torch.Tensor] = []
         for bn in block.bns:
-            bn.register_forward_hook(lambda _m, _i, out: seen.append(out.detach().clone()))
+            bn.register_forward_hook(lambda _m, _i, out: outputs.append(out.detach().clone()))
         torch.nn.init.zeros_(block.conv1.weight)
         block.conv1.weight.data[:4, :4, 0, 0] = torch.eye(4)  # only the first split is fed
         for conv in block.convs:
             torch.nn.init.dirac_(conv.weight)
         block(torch.ones(1, 16, 5, 5))
-        return sum(bool(out.abs().max() > 0) for out in seen)
+        return sum(bool(out.abs().max() > 0) for out in outputs)
 
     assert reach(first=False) == 3
     assert reach(first=True) == 1

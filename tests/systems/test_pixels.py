@@ -1,4 +1,4 @@
-"""Resizing on tensors is that of Pillow and OpenCV, and logits are those of the probabilities that others compute."""
+"""Resizing of tensors equals Pillow and OpenCV; logits equal those of independently computed probabilities."""
 
 from __future__ import annotations
 
@@ -52,27 +52,27 @@ def _levels(pixels: torch.Tensor) -> np.ndarray:
     return np.rint(values)
 
 
-@pytest.mark.parametrize("how", [*PILLOW, "linear", "area"])
+@pytest.mark.parametrize("method", [*PILLOW, "linear", "area"])
 @pytest.mark.parametrize(("before", "after"), SIZES)
-def test_resizing_is_that_of_pillow_and_opencv(how: Any, before: tuple[int, int], after: tuple[int, int]) -> None:
+def test_resizing_is_that_of_pillow_and_opencv(method: Any, before: tuple[int, int], after: tuple[int, int]) -> None:
     image = _noise(*before)
-    if how in PILLOW:
-        wanted = np.asarray(Pillow.fromarray(image).resize((after[1], after[0]), PILLOW[how]))
+    if method in PILLOW:
+        expected = np.asarray(Pillow.fromarray(image).resize((after[1], after[0]), PILLOW[method]))
     else:
         shrinks = before[0] >= after[0] and before[1] >= after[1]
-        flag = cv2.INTER_AREA if how == "area" and shrinks else cv2.INTER_LINEAR
-        wanted = cv2.resize(image, (after[1], after[0]), interpolation=flag)
-    apart = np.abs(_levels(resized(_pixels(image), after, how)) - wanted)
+        flag = cv2.INTER_AREA if method == "area" and shrinks else cv2.INTER_LINEAR
+        expected = cv2.resize(image, (after[1], after[0]), interpolation=flag)
+    apart = np.abs(_levels(resized(_pixels(image), after, method)) - expected)
     assert apart.max() <= 1 and (apart > 0).mean() < 0.04, "a level here and there"
 
 
-@pytest.mark.parametrize("how", ["bilinear", "bicubic", "lanczos", "linear", "area"])
-def test_resizing_passes_the_gradient_of_the_filter(how: Any) -> None:
+@pytest.mark.parametrize("method", ["bilinear", "bicubic", "lanczos", "linear", "area"])
+def test_resizing_passes_the_gradient_of_the_filter(method: Any) -> None:
     """The mean over a picture that keeps its mean: every pixel's share of it adds up to one."""
     pixels = _pixels(_noise(60, 72)).double().mul(0.5).add(0.25).requires_grad_()
-    made = resized(pixels, (42, 50), how)
-    (gradient,) = torch.autograd.grad(made.sum(), pixels)
-    assert float(gradient.sum()) == pytest.approx(made.numel(), rel=1e-6)
+    resized_pixels = resized(pixels, (42, 50), method)
+    (gradient,) = torch.autograd.grad(resized_pixels.sum(), pixels)
+    assert float(gradient.sum()) == pytest.approx(resized_pixels.numel(), rel=1e-6)
     inner = gradient[..., 10:-10, 10:-10]
     assert inner.abs().sum() > 0
 
@@ -85,8 +85,10 @@ def test_crops_are_those_of_images() -> None:
     assert np.array_equal(_levels(middle(pixels, 40)), crops.middle(image, 40))
     assert np.abs(_levels(shorter_side(pixels, 50)) - crops.shorter_side(image, 50)).max() <= 1
     both = ten_crops(torch.cat([pixels, pixels.flip(2)]), 64)
-    wanted = [*crops.ten_crops(image, 64), *crops.ten_crops(image[::-1], 64)]
-    assert all(np.array_equal(_levels(one[None]), crop) for one, crop in zip(both, wanted, strict=True))
+    expected = [*crops.ten_crops(image, 64), *crops.ten_crops(image[::-1], 64)]
+    assert all(
+        np.array_equal(_levels(crop_pixels[None]), crop) for crop_pixels, crop in zip(both, expected, strict=True)
+    )
     assert (
         np.abs(_levels(grey(pixels).mul(255).round().div(255))[..., 0] - cv2.cvtColor(image, cv2.COLOR_RGB2GRAY)).max()
         <= 1
@@ -99,17 +101,17 @@ def test_a_moved_threshold_moves_logits_as_probabilities(values: list[float], th
     logits = torch.tensor(values, dtype=torch.float64)
     moved = at_half(logits, threshold)
     assert torch.isfinite(moved).all()
-    wanted = probabilities_at_half(expit(values), threshold)
-    assert np.allclose(expit(moved.numpy()), wanted, atol=1e-6)
+    expected = probabilities_at_half(expit(values), threshold)
+    assert np.allclose(expit(moved.numpy()), expected, atol=1e-6)
 
 
 def test_a_resized_map_is_what_the_border_makes_of_it() -> None:
     values = np.random.default_rng(2).normal(0, 6, (2, 20, 24)).astype(np.float32)
     for size in ((40, 60), (10, 12), (20, 24), (30, 12)):
-        found = resized_map(torch.from_numpy(values), size)
-        for one, given_map in zip(found, values, strict=True):
-            wanted = resize_probability(expit(given_map), size)
-            assert np.abs(expit(one.double().numpy()) - wanted).max() < 1e-5
+        maps = resized_map(torch.from_numpy(values), size)
+        for map_, given_map in zip(maps, values, strict=True):
+            expected = resize_probability(expit(given_map), size)
+            assert np.abs(expit(map_.double().numpy()) - expected).max() < 1e-5
     far = resized_map(torch.full((1, 4, 4), 60.0), (8, 8))
     assert torch.allclose(far, torch.full((1, 8, 8), 60.0), rtol=1e-4), "saturated, and still known"
 
@@ -118,37 +120,37 @@ def test_a_resized_map_is_what_the_border_makes_of_it() -> None:
 def test_logits_of_a_lesion_are_those_of_its_map(activation: Any) -> None:
     scores = torch.randn(2, 4, 5, 6, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     scores = scores.sigmoid() if activation == "none" else scores * 5
-    found, wanted = lesion_logits(scores, [1, 3], activation), lesion_map(scores, [1, 3], activation)
-    assert torch.allclose(found.sigmoid(), wanted, atol=1e-9)
+    logits, expected = lesion_logits(scores, [1, 3], activation), lesion_map(scores, [1, 3], activation)
+    assert torch.allclose(logits.sigmoid(), expected, atol=1e-9)
 
 
 @given(st.lists(st.floats(-30, 30), min_size=5, max_size=5), st.booleans())
 @settings(max_examples=60, deadline=None)
 def test_merged_logits_give_merged_probabilities(values: list[float], multi: bool) -> None:
-    found = merged(torch.tensor([values], dtype=torch.float64), [[0, 3], [1], [2, 4]], multi=multi)[0].numpy()
+    logits = merged(torch.tensor([values], dtype=torch.float64), [[0, 3], [1], [2, 4]], multi=multi)[0].numpy()
     if multi:
         assert np.allclose(
-            expit(found),
+            expit(logits),
             [max(expit(values[0]), expit(values[3])), expit(values[1]), max(expit(values[2]), expit(values[4]))],
         )
     else:
         shares = softmax(values)
-        assert np.allclose(found[0], logsumexp([values[0], values[3]]))
-        assert np.allclose(softmax(found), [shares[0] + shares[3], shares[1], shares[2] + shares[4]], atol=1e-12)
+        assert np.allclose(logits[0], logsumexp([values[0], values[3]]))
+        assert np.allclose(softmax(logits), [shares[0] + shares[3], shares[1], shares[2] + shares[4]], atol=1e-12)
 
 
-def test_logits_found_back_from_probabilities_are_finite() -> None:
+def test_logits_recovered_from_probabilities_are_finite() -> None:
     values = torch.tensor([[0.0, 1e-30, 0.25, 0.999, 1.0]])
-    many = logits_of(values, multi=True)
-    assert torch.isfinite(many).all() and (many.diff() > 0).all()
-    assert np.allclose(many[0, 2:4].numpy(), logit([0.25, 0.999]), rtol=1e-4)
-    one = logits_of(torch.tensor([[0.0, 0.2, 0.8]]), multi=False)
-    assert torch.isfinite(one).all() and np.allclose(softmax(one[0].numpy()), [0, 0.2, 0.8], atol=1e-7)
+    several = logits_of(values, multi=True)
+    assert torch.isfinite(several).all() and (several.diff() > 0).all()
+    assert np.allclose(several[0, 2:4].numpy(), logit([0.25, 0.999]), rtol=1e-4)
+    single = logits_of(torch.tensor([[0.0, 0.2, 0.8]]), multi=False)
+    assert torch.isfinite(single).all() and np.allclose(softmax(single[0].numpy()), [0, 0.2, 0.8], atol=1e-7)
 
 
 def test_the_mean_of_probabilities_has_a_logit_beyond_saturation() -> None:
     values = np.random.default_rng(3).normal(0, 3, (2, 10, 4))
-    wanted = logit(expit(values).mean(axis=1))
-    assert np.allclose(mean_odds(torch.from_numpy(values)).numpy(), wanted, atol=1e-9)
+    expected = logit(expit(values).mean(axis=1))
+    assert np.allclose(mean_odds(torch.from_numpy(values)).numpy(), expected, atol=1e-9)
     far = mean_odds(torch.full((1, 10, 1), -300.0, requires_grad=True))
     assert float(far) == pytest.approx(-300, rel=1e-6)

@@ -1,4 +1,4 @@
-"""Probes: logits are those of predict, gradients are true, and nothing of a system is touched."""
+"""Probes: logits equal those of predict, gradients are true, and systems stay unchanged."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def test_probabilities_are_those_of_predict_where_nothing_is_resized(case: Case,
     images = [picture(case.side, case.side, seed) for seed in (5, 6)]
     pixels = pixels_of(*images).requires_grad_()
     logits = probe.logits(pixels)
-    wanted = (2, case.side, case.side) if case.classes is None else (2, len(case.classes.names))
-    assert tuple(logits.shape) == wanted and logits.dtype == torch.float32
+    expected_shape = (2, case.side, case.side) if case.classes is None else (2, len(case.classes.names))
+    assert tuple(logits.shape) == expected_shape and logits.dtype == torch.float32
     for image, answer in zip(images, official(system, images, case.classes), strict=True):
         assert probe_gap(probe, image, answer).largest < 1e-4
     (gradient,) = torch.autograd.grad(logits.sum(), pixels)
@@ -51,7 +51,7 @@ def test_probabilities_are_those_of_predict_where_nothing_is_resized(case: Case,
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name, one in CASES.items() if one.resized])
+@pytest.mark.parametrize("name", [name for name, entry in CASES.items() if entry.resized])
 def test_resized_images_come_close_to_predict(name: str, tmp_path: Path) -> None:
     case = CASES[name]
     assert case.resized is not None
@@ -106,8 +106,8 @@ def test_gradients_are_those_of_finite_differences(name: str, tmp_path: Path) ->
     step = 1e-7 if exact else 1e-2
     with torch.no_grad():
         high, low = ((probe.logits(pixels + sign * step * direction) * weights).double().sum() for sign in (1, -1))
-    measured, told = float(high - low) / (2 * step), float((gradient * direction).sum())
-    assert measured == pytest.approx(told, rel=1e-3 if exact else 5e-2)
+    measured, predicted = float(high - low) / (2 * step), float((gradient * direction).sum())
+    assert measured == pytest.approx(predicted, rel=1e-3 if exact else 5e-2)
 
 
 # --- classes --------------------------------------------------------------------------------------------------------
@@ -120,13 +120,13 @@ def test_merged_classes_have_the_logarithm_of_the_sum_of_powers(tmp_path: Path) 
     turned = probed(plain, CASES["torchvision"]).logits(pixels).detach().double().numpy()
     assert np.allclose(turned, own[:, ::-1]), "the seeds' order"
     merged = probed(opened(CASES["torchvision merged"], tmp_path), CASES["torchvision merged"]).logits(pixels)
-    wanted = np.stack([logsumexp(own[:, 1:], axis=1), own[:, 0]], axis=1)
-    assert np.allclose(merged.detach().numpy(), wanted, atol=1e-5)
+    expected = np.stack([logsumexp(own[:, 1:], axis=1), own[:, 0]], axis=1)
+    assert np.allclose(merged.detach().numpy(), expected, atol=1e-5)
     shares = softmax(own, axis=1)
-    assert np.allclose(softmax(wanted, axis=1)[:, 0], shares[:, 1] + shares[:, 2])
+    assert np.allclose(softmax(expected, axis=1)[:, 0], shares[:, 1] + shares[:, 2])
 
 
-def test_classes_that_do_not_fit_are_refused() -> None:
+def test_mismatching_classes_are_refused() -> None:
     system = system_of("attnmel")
     system.open(device="cpu", threads=1)
     with pytest.raises(MedtestError, match="of the seeds' several may be true"):
@@ -145,18 +145,18 @@ def test_chexnets_logits_are_true_beyond_its_sigmoid(name: str) -> None:
     pixels = pixels_of(picture(case.side, case.side))
     (raw,) = system.predict([picture(case.side, case.side)], [HERE])
     exact = np.asarray(raw, np.float64)
-    told = (exact > 1e-3) & (exact < 1 - 1e-3)  # where the sigmoid of float32 can be undone
-    assert told.sum() >= 10
-    assert np.allclose(probe.logits(pixels).detach().numpy()[0][told], logit(exact[told]), atol=1e-4)
+    recoverable = (exact > 1e-3) & (exact < 1 - 1e-3)  # where the sigmoid of float32 can be undone
+    assert recoverable.sum() >= 10
+    assert np.allclose(probe.logits(pixels).detach().numpy()[0][recoverable], logit(exact[recoverable]), atol=1e-4)
     with torch.no_grad():
         system.network.densenet121.classifier[0].weight.mul_(400)
-    asked = pixels.clone().requires_grad_()
-    logits = probe.logits(asked)
+    input_pixels = pixels.clone().requires_grad_()
+    logits = probe.logits(input_pixels)
     (raw,) = system.predict([picture(case.side, case.side)], [HERE])
     assert set(np.unique(np.asarray(raw))) <= {0.0, 1.0} or name == "chexnet ten crops"
     assert torch.isfinite(logits).all() and logits.abs().max() > 90, "no sigmoid of float32 tells these apart"
     assert np.allclose(expit(logits.detach().double().numpy()[0]), np.asarray(raw), atol=1e-5)
-    (gradient,) = torch.autograd.grad(logits.sum(), asked)
+    (gradient,) = torch.autograd.grad(logits.sum(), input_pixels)
     assert gradient.abs().max() > 0
 
 
@@ -182,21 +182,21 @@ def test_ten_crops_are_averaged_as_predict_averages_them() -> None:
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 @pytest.mark.parametrize("name", ["attnmel", "chexnet ten crops", "pranet", "segformer", "monai transforms"])
-def test_on_a_gpu_probes_are_what_they_are_on_a_processor(name: str, tmp_path: Path) -> None:
+def test_on_a_gpu_probes_equal_those_on_a_processor(name: str, tmp_path: Path) -> None:
     case = CASES[name]
-    system, there = case.make(tmp_path), case.make(tmp_path)
-    for one, device in ((system, "cpu"), (there, "cuda:0")):
-        one.squared = case.squared
-        one.open(device=device, threads=1)
+    system, on_gpu = case.make(tmp_path), case.make(tmp_path)
+    for opened_system, device in ((system, "cpu"), (on_gpu, "cuda:0")):
+        opened_system.squared = case.squared
+        opened_system.open(device=device, threads=1)
     image = picture(case.side, case.side)
     pixels = pixels_of(image)
     state = torch.cuda.get_rng_state("cuda:0")
-    probe = probed(there, case)
+    probe = probed(on_gpu, case)
     assert probe.device == "cuda:0"
-    asked = pixels.to(probe.device).requires_grad_()
-    logits = probe.logits(asked)
-    (gradient,) = torch.autograd.grad(logits.sum(), asked)
+    gpu_pixels = pixels.to(probe.device).requires_grad_()
+    logits = probe.logits(gpu_pixels)
+    (gradient,) = torch.autograd.grad(logits.sum(), gpu_pixels)
     assert torch.equal(state, torch.cuda.get_rng_state("cuda:0")) and gradient.abs().sum() > 0
     assert torch.allclose(logits.detach().cpu(), probed(system, case).logits(pixels).detach(), atol=5e-2, rtol=1e-2)
-    (answer,) = official(there, [image], case.classes)
+    (answer,) = official(on_gpu, [image], case.classes)
     assert probe_gap(probe, image, answer).largest < 2e-3

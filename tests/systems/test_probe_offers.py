@@ -1,4 +1,4 @@
-"""What each system offers, and probes of what gives scores alone."""
+"""Offers of each system, and probes of systems that give only scores."""
 
 from __future__ import annotations
 
@@ -87,8 +87,8 @@ def test_a_function_that_names_classes_has_no_scores(tmp_path: Path) -> None:
     system.open(device="cpu", threads=1)
     with pytest.raises(MedtestError, match="neither scores nor gradients"):
         probe_of(system, classes=THREE)
-    (one, two) = official(system, [picture(8, 8), picture(9, 9)], THREE)
-    assert output_gap(one, two).largest == 0
+    (first, second) = official(system, [picture(8, 8), picture(9, 9)], THREE)
+    assert output_gap(first, second).largest == 0
 
 
 def test_an_onnx_graph_gives_scores(tmp_path: Path) -> None:
@@ -97,8 +97,8 @@ def test_an_onnx_graph_gives_scores(tmp_path: Path) -> None:
     from onnx import TensorProto, helper
 
     nodes = [helper.make_node("GlobalAveragePool", ["image"], ["mean"]), helper.make_node("Flatten", ["mean"], ["out"])]
-    there = [helper.make_tensor_value_info("image", TensorProto.FLOAT, [2, 3, 32, 32])]
-    graph = helper.make_graph(nodes, "g", there, [helper.make_tensor_value_info("out", TensorProto.FLOAT, [2, 3])])
+    inputs = [helper.make_tensor_value_info("image", TensorProto.FLOAT, [2, 3, 32, 32])]
+    graph = helper.make_graph(nodes, "g", inputs, [helper.make_tensor_value_info("out", TensorProto.FLOAT, [2, 3])])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     onnx.save(model, tmp_path / "net.onnx")
     system = system_of("onnx", path=str(tmp_path / "net.onnx"), classes=NAMES)
@@ -112,8 +112,8 @@ def test_an_onnx_graph_gives_scores(tmp_path: Path) -> None:
     assert not probe.logits(pixels).requires_grad
 
 
-def test_what_each_system_offers() -> None:
-    """Networks of torch give gradients, what else runs scores; finished answers, APIs and series give nothing."""
+def test_the_offer_of_each_system() -> None:
+    """Networks of torch give gradients, other running code scores; finished answers, APIs and series give nothing."""
     offers = {(system.name, system.kind): system.offers() for system in _all_systems()}
     gradients = {name for (name, _), need in offers.items() if need is Need.GRADIENTS}
     assert gradients == {
@@ -146,11 +146,11 @@ def _all_systems() -> Iterator[Any]:
             yield system
 
 
-def test_a_system_in_memory_offers_what_it_is(tmp_path: Path) -> None:
+def test_a_system_in_memory_has_the_offer_of_its_implementation(tmp_path: Path) -> None:
     from medtest.systems.adapters.in_memory import ObjectSystem
 
-    def held(given: Any, kind: str) -> Any:
-        system = ObjectSystem("held", ObjectSystem.Settings(implementation=given))
+    def held(implementation: Any, kind: str) -> Any:
+        system = ObjectSystem("held", ObjectSystem.Settings(implementation=implementation))
         system.kind, system.squared = kind, True
         return system
 
@@ -165,7 +165,7 @@ def test_a_system_in_memory_offers_what_it_is(tmp_path: Path) -> None:
     assert probe_gap(probe, picture(224, 224), answer).largest < 1e-6
 
 
-def test_a_network_that_ends_in_a_softmax_has_its_logits_found_back(tmp_path: Path) -> None:
+def test_logits_are_recovered_from_a_network_that_ends_in_a_softmax(tmp_path: Path) -> None:
     network = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(3, 3), nn.Softmax(dim=1))
     with torch.no_grad():
         network[2].weight.mul_(40)

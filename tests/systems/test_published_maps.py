@@ -1,6 +1,6 @@
-"""The 50 maps that PraNet's authors published, through model=predictions, against an evaluator written here.
+"""The 50 published maps of PraNet's authors, through model=predictions, against an evaluator written here.
 
-What the MATLAB evaluator does is taken from its description: the map is scaled to [0, 1] by its smallest and largest
+The evaluator follows the description of the MATLAB one: the map is scaled to [0, 1] by its smallest and largest
 value, the ground truth is binarised at > 128, and Dice and IoU are averaged over the 256 thresholds 1, 254/255, …, 0.
 """
 
@@ -53,7 +53,7 @@ def test_the_oracle_agrees_on_small_random_maps(seed: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@pytest.mark.skipif(not PAIRS.is_dir(), reason="the real images are not here (../shared/data/polyp)")
+@pytest.mark.skipif(not PAIRS.is_dir(), reason="the real images are absent (../shared/data/polyp)")
 def test_published_maps_score_as_published(tmp_path: Path) -> None:
     import pandas as pd
 
@@ -67,12 +67,12 @@ def test_published_maps_score_as_published(tmp_path: Path) -> None:
     (table,) = (tmp_path / "outputs").rglob("tables/seeds.csv")
     seeds = pd.read_csv(table).set_index("seed_id")
     assert len(seeds) == 50
-    wanted = {}
+    expected = {}
     for path in sorted((PAIRS / "pranet_maps").iterdir()):
         answer = cv2.imread(str(path), cv2.IMREAD_GRAYSCALE)
         truth = cv2.imread(str(PAIRS / "masks" / path.name), cv2.IMREAD_GRAYSCALE) > 128
-        wanted[path.stem] = evaluate(answer, truth)
-    own = pd.DataFrame.from_dict(wanted, orient="index", columns=["mean_dice_256", "mean_iou_256"]).loc[seeds.index]
+        expected[path.stem] = evaluate(answer, truth)
+    own = pd.DataFrame.from_dict(expected, orient="index", columns=["mean_dice_256", "mean_iou_256"]).loc[seeds.index]
     # masks are JPEGs: a seed's mask is cut at > 127 where the evaluator cuts at > 128
     assert seeds[own.columns].to_numpy() == pytest.approx(own.to_numpy(), abs=2e-3)
     means = seeds[own.columns].mean()

@@ -1,4 +1,4 @@
-"""Models of a real registry of MLflow's, in a folder: graphs, pickles, functions; what is refused; what is linked."""
+"""Models of a real MLflow registry in a folder: graphs, pickles, functions, refusals and links."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ADDRESS = Address(dataset="d", seed_id="s", relation="source")
 
 
 class Reds(torch.nn.Module):
-    """Logits of what is redder than green."""
+    """Logits of pixels that are redder than green."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ class Function(mlflow.pyfunc.PythonModel):
 
 @pytest.fixture(scope="module")
 def registry(tmp_path_factory):
-    """A home with versions 1 (a graph), 2 (a pickle), and a function of another name."""
+    """Make a home with versions 1 (a graph), 2 (a pickle), and a function of another name."""
     home = tmp_path_factory.mktemp("home")
     (home / "mlruns").mkdir()
     uri, before = f"sqlite:///{home / 'mlruns' / 'mlflow.db'}", mlflow.get_tracking_uri()
@@ -55,11 +55,11 @@ def registry(tmp_path_factory):
     try:
         number = MlflowClient().create_experiment("models", artifact_location=(home / "mlruns" / "models").as_uri())
         with mlflow.start_run(experiment_id=number):
-            given = {"registered_model_name": NAME, "pip_requirements": ["torch"]}
-            mlflow.pytorch.log_model(network, name="a", serialization_format="pt2", input_example=example, **given)
-            mlflow.pytorch.log_model(network, name="b", serialization_format="pickle", **given)
-            given["registered_model_name"] = "function"
-            mlflow.pyfunc.log_model(name="c", python_model=Function(), **given)
+            options = {"registered_model_name": NAME, "pip_requirements": ["torch"]}
+            mlflow.pytorch.log_model(network, name="a", serialization_format="pt2", input_example=example, **options)
+            mlflow.pytorch.log_model(network, name="b", serialization_format="pickle", **options)
+            options["registered_model_name"] = "function"
+            mlflow.pyfunc.log_model(name="c", python_model=Function(), **options)
         MlflowClient().set_registered_model_alias(NAME, "champion", "1")
     finally:
         mlflow.set_tracking_uri(before)
@@ -75,9 +75,9 @@ def home(registry, monkeypatch):
     return registry
 
 
-def _system(uri, **given):
-    made = part("systems", "mlflow").load()
-    system = made("mlflow", made.Settings(uri=uri, scale=1.0, mean=[0, 0, 0], std=[1, 1, 1], **given))
+def _system(uri, **settings):
+    kind = part("systems", "mlflow").load()
+    system = kind("mlflow", kind.Settings(uri=uri, scale=1.0, mean=[0, 0, 0], std=[1, 1, 1], **settings))
     system.kind = "mask"
     assert task_of("mask") is system.task
     return system
@@ -85,7 +85,7 @@ def _system(uri, **given):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("uri", "given"),
+    ("uri", "settings"),
     [
         (f"models:/{NAME}/1", {"trust_code": True}),
         (f"models:/{NAME}@champion", {"trust_code": True}),
@@ -93,26 +93,26 @@ def _system(uri, **given):
         ("models:/function/1", {"trust_code": True, "gives": "probability"}),
     ],
 )
-def test_its_answers_are_the_models(home: Path, uri: str, given: dict[str, object]) -> None:
-    system = _system(uri, **given)
+def test_its_answers_equal_the_models(home: Path, uri: str, settings: dict[str, object]) -> None:
+    system = _system(uri, **settings)
     assert list(system.check()) == []
     system.open(device="cpu", threads=1)
     image = np.random.default_rng(0).integers(0, 256, (64, 64, 3), np.uint8)
     (answer,) = system.predict([image], [ADDRESS])
     expected = image[..., 0].astype(int) - image[..., 1]
-    found = np.asarray(answer)
-    assert np.array_equal(found > 0.5 if found.max() <= 1 and found.min() >= 0 else found > 0, expected > 0)
+    values = np.asarray(answer)
+    assert np.array_equal(values > 0.5 if values.max() <= 1 and values.min() >= 0 else values > 0, expected > 0)
 
 
-def test_an_alias_is_the_version_that_it_names(home: Path) -> None:
-    one, other = _system(f"models:/{NAME}/1"), _system(f"models:/{NAME}@champion")
-    assert one.fingerprint() == other.fingerprint() != _system(f"models:/{NAME}/2").fingerprint()
-    assert one.size == (64, 64)
-    assert one.own_name() == f"{NAME}-v1"
+def test_an_alias_is_its_version(home: Path) -> None:
+    by_number, by_alias = _system(f"models:/{NAME}/1"), _system(f"models:/{NAME}@champion")
+    assert by_number.fingerprint() == by_alias.fingerprint() != _system(f"models:/{NAME}/2").fingerprint()
+    assert by_number.size == (64, 64)
+    assert by_number.own_name() == f"{NAME}-v1"
 
 
 @pytest.mark.parametrize(
-    ("uri", "said"),
+    ("uri", "message"),
     [
         (f"models:/{NAME}/1", "trust_code=true"),
         (f"models:/{NAME}/2", "trust_code=true"),
@@ -125,9 +125,9 @@ def test_an_alias_is_the_version_that_it_names(home: Path) -> None:
         ("", "nothing"),
     ],
 )
-def test_what_cannot_be_had_is_one_mistake(home: Path, uri: str, said: str) -> None:
+def test_unusable_models_are_one_mistake(home: Path, uri: str, message: str) -> None:
     (mistake,) = _system(uri).check()
-    assert said in str(mistake)
+    assert message in str(mistake)
 
 
 def test_a_suite_names_no_model_of_the_registry(home: Path, tmp_path: Path) -> None:
@@ -138,13 +138,13 @@ def test_a_suite_names_no_model_of_the_registry(home: Path, tmp_path: Path) -> N
         run(str(suite), plan=True)
 
 
-def test_a_signature_of_other_axes_is_told_before_anything_runs(home: Path) -> None:
+def test_a_signature_of_other_axes_is_a_mistake_before_anything_runs(home: Path) -> None:
     (mistake,) = _system(f"models:/{NAME}/1", trust_code=True, layout="nhwc").check()
     assert "[-1, 3, 64, 64]" in str(mistake) and "layout=nchw" in str(mistake)
 
 
 @pytest.mark.slow
-def test_the_store_that_is_typed_is_where_models_are_looked_up(home: Path, tmp_path: Path, monkeypatch) -> None:
+def test_models_are_looked_up_in_the_typed_store(home: Path, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("MEDTEST_HOME", str(tmp_path))
     words = ["model=mlflow", "trust_code=true", f"uri=models:/{NAME}/1"]
     typed = f"tracking.uri='sqlite:///{home / 'mlruns' / 'mlflow.db'}'"
@@ -155,7 +155,7 @@ def test_the_store_that_is_typed_is_where_models_are_looked_up(home: Path, tmp_p
 
 
 @pytest.mark.slow
-def test_a_run_leads_to_the_version_and_the_version_to_the_run(home: Path) -> None:
+def test_a_run_links_to_the_version_and_the_version_to_the_run(home: Path) -> None:
     words = [
         "model=mlflow",
         "trust_code=true",
@@ -164,14 +164,16 @@ def test_a_run_leads_to_the_version_and_the_version_to_the_run(home: Path) -> No
         "relations=[blur]",
         "seeds.phantoms.count=1",
     ]
-    told = ["tracking.tag_model=true", "tracking.alias=tested"]
-    result = run("polyp_seg", overrides=[*words, "gates=[{max_percent: 100}]", *told], home=home, track=True)
+    options = ["tracking.tag_model=true", "tracking.alias=tested"]
+    result = run("polyp_seg", overrides=[*words, "gates=[{max_percent: 100}]", *options], home=home, track=True)
     client = MlflowClient(tracking_uri=f"sqlite:///{home / 'mlruns' / 'mlflow.db'}")
     version = client.get_model_version(NAME, "1")
     assert version.tags["medtest.polyp_seg"] == "passed" and sorted(version.aliases) == ["champion", "tested"]
     tested = client.get_run(version.tags["medtest.polyp_seg.run"])
     assert tested.data.tags["model_registry"] == f"{NAME}/1"
-    assert [one.model_id for one in tested.inputs.model_inputs] == [version.source.removeprefix("models:/")]
+    assert [model_input.model_id for model_input in tested.inputs.model_inputs] == [
+        version.source.removeprefix("models:/")
+    ]
 
     client.delete_model_version(NAME, "1")  # no test comes after this one
     invocation = Invocation(home=home, tag_model=True)

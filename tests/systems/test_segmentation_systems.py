@@ -32,7 +32,7 @@ def _images(*shapes: tuple[int, int]) -> list[np.ndarray]:
 
 
 def _ask(system: SegmentationNetwork, images: list[np.ndarray]) -> list[np.ndarray]:
-    return [np.asarray(one) for one in system.predict(images, [ADDRESS] * len(images))]
+    return [np.asarray(answer) for answer in system.predict(images, [ADDRESS] * len(images))]
 
 
 FAMILIES = ["pranet", "sanet", "tganet", "ssformer"]
@@ -46,7 +46,7 @@ def compact(request: pytest.FixtureRequest) -> SegmentationNetwork:
 
 
 @pytest.mark.slow
-def test_the_compact_network_says_so_and_answers_at_the_images_size(compact: SegmentationNetwork) -> None:
+def test_the_compact_network_is_named_so_and_answers_at_the_images_size(compact: SegmentationNetwork) -> None:
     assert compact.record_name == f"{compact.name}-compact"
     assert compact.record_name in compact.notice()
     assert "\n" not in compact.notice()
@@ -77,7 +77,7 @@ def test_memory_layout_changes_speed_and_not_the_answer(compact: SegmentationNet
 
 
 @pytest.mark.parametrize("threshold", [0.2, 0.7])
-def test_a_threshold_cuts_where_it_says(threshold: float) -> None:
+def test_a_threshold_cuts_at_its_value(threshold: float) -> None:
     plain, moved = _system("pranet", threshold=0.5), _system("pranet", threshold=threshold)
     for system in (plain, moved):
         system.open(device="cpu", threads=1)
@@ -94,11 +94,11 @@ def test_asking_before_opening_is_a_mistake() -> None:
         _ask(_system("pranet"), _images((64, 64)))
 
 
-def test_a_name_of_the_users_own_stays() -> None:
+def test_a_name_of_the_user_stays() -> None:
     assert _system("pranet", name="v2").record_name == "v2"
 
 
-def test_a_checkpoint_that_is_not_there_is_a_mistake(tmp_path: Path) -> None:
+def test_a_missing_checkpoint_is_a_mistake(tmp_path: Path) -> None:
     (mistake,) = _system("pranet", checkpoint=str(tmp_path / "PraNet-19.pth")).check()
     assert "no such file" in mistake.found
     (tmp_path / "PraNet-19.docx").write_bytes(b"x")
@@ -147,23 +147,23 @@ def test_official_post_processing(family: str) -> None:
     got = _system(family, protocol="official")._probability(torch.tensor(LOGITS[None], dtype=torch.float32), (5, 7))
     if family == "pranet":
         p = _sigmoid(_bilinear(LOGITS, (5, 7), corners=False))
-        wanted = (p - p.min()) / (p.max() - p.min() + 1e-8)
+        expected = (p - p.min()) / (p.max() - p.min() + 1e-8)
     elif family == "sanet":
         z = _bilinear(LOGITS, (5, 7), corners=True)
         z[z > 0] /= (z > 0).mean()
         z[z < 0] /= (z < 0).mean()
-        wanted = _sigmoid(z)
+        expected = _sigmoid(z)
     elif family == "tganet":
-        wanted = _sigmoid(LOGITS)
+        expected = _sigmoid(LOGITS)
     else:
-        wanted = _bilinear(_sigmoid(LOGITS), (5, 7), corners=False) > 0.5
-    assert got.shape == wanted.shape
-    assert np.abs(got - wanted).max() < 1e-5
+        expected = _bilinear(_sigmoid(LOGITS), (5, 7), corners=False) > 0.5
+    assert got.shape == expected.shape
+    assert np.abs(got - expected).max() < 1e-5
     common = _system(family, protocol="common")._probability(torch.tensor(LOGITS[None], dtype=torch.float32), (2, 3))
     assert np.abs(common - _sigmoid(LOGITS)).max() < 1e-6
 
 
-def test_sanets_correction_keeps_every_sign_and_stands_maps_of_one_sign() -> None:
+def test_sanets_correction_keeps_every_sign_and_takes_maps_of_one_sign() -> None:
     system = _system("sanet", protocol="official")
     for logits in (np.full((2, 3), 3.0), np.full((2, 3), -3.0), np.zeros((2, 3))):
         got = system._probability(torch.tensor(logits[None], dtype=torch.float32), (4, 4))
@@ -197,10 +197,10 @@ def test_official_resizing_is_opencvs_without_antialiasing(family: str) -> None:
     tensor = system.inputs([system.fitted(image)])[0].numpy()
     if family == "sanet":
         resized = cv2.resize(image, (64, 64), interpolation=cv2.INTER_LINEAR) / 255
-        wanted = (resized - [0.485, 0.456, 0.406]) / [0.229, 0.224, 0.225]
+        expected = (resized - [0.485, 0.456, 0.406]) / [0.229, 0.224, 0.225]
     else:  # as cv2.imread gives it: blue first
-        wanted = cv2.resize(np.ascontiguousarray(image[..., ::-1]), (64, 64)) / 255
-    assert np.abs(tensor - wanted.transpose(2, 0, 1)).max() < 1e-5
+        expected = cv2.resize(np.ascontiguousarray(image[..., ::-1]), (64, 64)) / 255
+    assert np.abs(tensor - expected.transpose(2, 0, 1)).max() < 1e-5
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -213,17 +213,17 @@ def test_the_common_protocol_averages_areas_and_keeps_the_networks_normalisation
     resized = cv2.resize(image, (64, 64), interpolation=cv2.INTER_AREA) / 255
     blue_first = resized[..., ::-1]
     normalised = (resized - [0.485, 0.456, 0.406]) / [0.229, 0.224, 0.225]
-    wanted = blue_first if family == "tganet" else normalised
-    assert np.abs(system.inputs([system.fitted(image)])[0].numpy() - wanted.transpose(2, 0, 1)).max() < 1e-5
+    expected = blue_first if family == "tganet" else normalised
+    assert np.abs(system.inputs([system.fitted(image)])[0].numpy() - expected.transpose(2, 0, 1)).max() < 1e-5
 
 
 @pytest.mark.parametrize("settings", [{"fuse_norms": False}, {"precision": "bfloat16"}, {"channels_last": False}])
-def test_what_is_for_speed_hardly_moves_the_answer(settings: dict[str, Any]) -> None:
-    one, other = _system("sanet"), _system("sanet", **settings)
+def test_options_for_speed_hardly_change_the_answer(settings: dict[str, Any]) -> None:
+    exact, fast = _system("sanet"), _system("sanet", **settings)
     images = _images((200, 200))
-    for system in (one, other):
+    for system in (exact, fast):
         system.open(device="cpu", threads=1)
-    moved = np.abs(_ask(one, images)[0] - _ask(other, images)[0]).max()
+    moved = np.abs(_ask(exact, images)[0] - _ask(fast, images)[0]).max()
     assert moved < (0.1 if "precision" in settings else 1e-4)
 
 
@@ -231,15 +231,15 @@ def test_weights_that_medtest_trained_run_as_a_checkpoint(tmp_path: Path) -> Non
     bundled = _system("sanet")
     path = tmp_path / "mine.safetensors"
     path.write_bytes(bundled.compact_weights.read_bytes())
-    mine = _system("sanet", checkpoint=str(path))
-    assert mine.record_name == "sanet-compact-trained"
-    assert mine.protocol == "common"
-    assert mine.notice() == ""
-    assert mine.fingerprint() == bundled.fingerprint()
+    trained = _system("sanet", checkpoint=str(path))
+    assert trained.record_name == "sanet-compact-trained"
+    assert trained.protocol == "common"
+    assert trained.notice() == ""
+    assert trained.fingerprint() == bundled.fingerprint()
     images = _images((96, 128))
-    for system in (bundled, mine):
+    for system in (bundled, trained):
         system.open(device="cpu", threads=1)
-    assert np.array_equal(_ask(bundled, images)[0], _ask(mine, images)[0])
+    assert np.array_equal(_ask(bundled, images)[0], _ask(trained, images)[0])
     with pytest.raises(MedtestError, match="weights of sanet, not of pranet"):
         _system("pranet", checkpoint=str(path)).open(device="cpu", threads=1)
 
@@ -260,8 +260,8 @@ def test_a_published_tganet_needs_its_word_vectors(tmp_path: Path) -> None:
     assert "carries its word vectors itself" in mistake.found
     (mistake,) = _system("tganet", checkpoint=str(path), label_vectors=str(tmp_path / "w.npy")).check()
     assert (mistake.key, mistake.nearest) == ("label_vectors", "v.npy")
-    given = {"label_vectors": str(tmp_path / "v.npy"), "label_pieces": str(tmp_path / "bpe.model")}
-    (mistake,) = _system("tganet", checkpoint=str(path), **given).check()
+    settings = {"label_vectors": str(tmp_path / "v.npy"), "label_pieces": str(tmp_path / "bpe.model")}
+    (mistake,) = _system("tganet", checkpoint=str(path), **settings).check()
     assert mistake.key == "label_pieces"
     assert "no such file" in mistake.found
 
@@ -275,8 +275,8 @@ def test_a_published_tganet_runs_with_word_vectors(tmp_path: Path) -> None:
     vectors = np.random.default_rng(0).standard_normal((5, 300)).astype(np.float32)
     torch.save(network.state_dict(), tmp_path / "checkpoint.pth")
     np.save(tmp_path / "v.npy", vectors)
-    given = {"checkpoint": str(tmp_path / "checkpoint.pth"), "label_vectors": str(tmp_path / "v.npy")}
-    system = _system("tganet", **given)
+    settings = {"checkpoint": str(tmp_path / "checkpoint.pth"), "label_vectors": str(tmp_path / "v.npy")}
+    system = _system("tganet", **settings)
     assert not system.check()
     assert system.record_name == "tganet"
     assert set(system.fingerprint()) == {"weights_sha256", "label_vectors_sha256"}
@@ -285,10 +285,10 @@ def test_a_published_tganet_runs_with_word_vectors(tmp_path: Path) -> None:
     blue_first = np.stack([cv2.resize(np.ascontiguousarray(image[..., ::-1]), (256, 256)) / 255 for image in images])
     with torch.inference_mode():
         x = torch.from_numpy(blue_first.astype(np.float32)).permute(0, 3, 1, 2)
-        wanted = torch.sigmoid(network(x, torch.from_numpy(vectors).expand(2, -1, -1))[0])[:, 0].numpy()
-    for answer, one in zip(_ask(system, images), wanted, strict=True):
+        expected = torch.sigmoid(network(x, torch.from_numpy(vectors).expand(2, -1, -1))[0])[:, 0].numpy()
+    for answer, expected_map in zip(_ask(system, images), expected, strict=True):
         assert answer.shape == (256, 256)
-        assert np.abs(answer - one).max() < 1e-4
+        assert np.abs(answer - expected_map).max() < 1e-4
 
 
 def test_official_resizing_is_pillows() -> None:
@@ -321,15 +321,15 @@ def test_a_published_checkpoint_runs_under_its_own_name(tmp_path: Path) -> None:
         x = (x - torch.tensor([0.485, 0.456, 0.406])[:, None, None]) / torch.tensor([0.229, 0.224, 0.225])[
             :, None, None
         ]
-        wanted = torch.nn.functional.interpolate(torch.sigmoid(network(x)), size=(400, 500), mode="bilinear")[0, 0]
-    level = float(wanted.median())  # an untrained network's map lies wholly on one side of 0.5
+        expected = torch.nn.functional.interpolate(torch.sigmoid(network(x)), size=(400, 500), mode="bilinear")[0, 0]
+    level = float(expected.median())  # an untrained network's map lies wholly on one side of 0.5
     cut = _system("ssformer", checkpoint=str(path), threshold=level)
     cut.open(device="cpu", threads=1)
-    clear = np.abs(wanted.numpy() - level) > 1e-4
+    clear = np.abs(expected.numpy() - level) > 1e-4
     answer = _ask(cut, [image])[0]
     assert np.array_equal(np.unique(answer), [0, 1])
     assert clear.mean() > 0.5
-    assert np.array_equal(answer[clear] > 0.5, wanted.numpy()[clear] > level)
+    assert np.array_equal(answer[clear] > 0.5, expected.numpy()[clear] > level)
     named = _system("ssformer_l", checkpoint=str(path))
     assert named.record_name == "ssformer_l"
     with pytest.raises(MedtestError, match="this looks like ssformer_s"):

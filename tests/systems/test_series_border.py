@@ -1,4 +1,4 @@
-"""What algorithms may answer in a series, and what becomes of everything else."""
+"""Answers of algorithms in a series: accepted forms, conversions and refusals."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ SPEC = ImageSpec(axes="yx")
 
 
 def test_images_come_in_the_dtype_of_their_input() -> None:
-    found = check_image(GREY.astype(np.float64) + 0.4, GREY)
-    assert found.image.dtype == np.uint8
-    assert np.array_equal(found.image, GREY)
-    assert found.given is GREY
+    checked = check_image(GREY.astype(np.float64) + 0.4, GREY)
+    assert checked.image.dtype == np.uint8
+    assert np.array_equal(checked.image, GREY)
+    assert checked.given is GREY
     assert check_image(np.full((3, 4), 300.0), GREY).image.max() == 255
     assert check_image(np.full((3, 4), -7), GREY).image.max() == 0
     free = check_image(np.full((3, 4), 300.5), FLOAT)
@@ -45,14 +45,14 @@ def test_images_come_in_the_dtype_of_their_input() -> None:
         (np.zeros((0,)), "shape (0,)"),
     ],
 )
-def test_what_is_no_image_is_refused(raw: Any, words: str) -> None:
-    for given in (GREY, FLOAT):
+def test_invalid_images_are_refused(raw: Any, words: str) -> None:
+    for input_image in (GREY, FLOAT):
         with pytest.raises(BadOutput) as caught:
-            check_image(raw, given)
+            check_image(raw, input_image)
         assert words in str(caught.value)
 
 
-def test_a_double_that_overflows_is_refused() -> None:
+def test_a_double_beyond_float32_is_refused() -> None:
     with np.errstate(over="ignore"), pytest.raises(BadOutput, match="infinite"):
         check_image(np.full((3, 4), 1e300), FLOAT)
 
@@ -70,6 +70,6 @@ def test_regions_of_every_form() -> None:
     ("raw", "words"),
     [(FLOAT, "0 to 11"), (np.full((3, 4), np.nan), "NaN"), (GREY[:, :2], "shape"), (None, "a region")],
 )
-def test_what_is_no_region_is_refused(raw: Any, words: str) -> None:
+def test_invalid_regions_are_refused(raw: Any, words: str) -> None:
     with pytest.raises(BadOutput, match=words):
         check_region(raw, GREY, SPEC)

@@ -23,9 +23,9 @@ AT = Address(dataset="d", seed_id="s", relation="noise", severity=2)
 
 def system_of(name: str, **settings: Any) -> System:
     info = parts("systems")[name]
-    made = info.load()
-    kind = settings.pop("kind", made.tasks[0])
-    system: System = made(name, made.Settings(**{**info.defaults, **settings}))
+    kind_ = info.load()
+    kind = settings.pop("kind", kind_.tasks[0])
+    system: System = kind_(name, kind_.Settings(**{**info.defaults, **settings}))
     system.kind = kind
     return system
 
@@ -82,29 +82,29 @@ def test_files_give_back_what_was_written(tmp_path: Path, spec: ImageSpec, shape
             write_image(path, image, spec)
         return
     write_image(path, image, spec)
-    found = read_image(path, spec, max_bytes=10**7, max_values=10**6)
-    assert found.shape == image.shape
-    assert np.array_equal(found, image)
+    read_back = read_image(path, spec, max_bytes=10**7, max_values=10**6)
+    assert read_back.shape == image.shape
+    assert np.array_equal(read_back, image)
 
 
-def test_a_volume_in_the_scanners_orientation_comes_out_as_ours(tmp_path: Path) -> None:
+def test_a_volume_in_the_scanners_orientation_is_turned_to_medtests(tmp_path: Path) -> None:
     nibabel = pytest.importorskip("nibabel")
     spec, shape = SPECS[4]
     image = image_of(spec, shape)
     write_image(tmp_path / "ours.nii.gz", image, spec)
-    given = nibabel.load(tmp_path / "ours.nii.gz")
-    assert nibabel.aff2axcodes(given.affine) == ("L", "P", "S")
-    nibabel.save(nibabel.as_closest_canonical(given), tmp_path / "ras.nii.gz")
-    found = read_image(tmp_path / "ras.nii.gz", spec, max_bytes=10**7, max_values=10**6)
-    assert np.array_equal(found, image)
+    stored = nibabel.load(tmp_path / "ours.nii.gz")
+    assert nibabel.aff2axcodes(stored.affine) == ("L", "P", "S")
+    nibabel.save(nibabel.as_closest_canonical(stored), tmp_path / "ras.nii.gz")
+    read_back = read_image(tmp_path / "ras.nii.gz", spec, max_bytes=10**7, max_values=10**6)
+    assert np.array_equal(read_back, image)
 
 
 def test_floats_in_a_png_are_rounded_to_their_range(tmp_path: Path) -> None:
     spec = ImageSpec(dtype="float32", low=-1, high=1, axes="yx")
     image = np.linspace(-1.5, 1.5, 600, dtype=np.float32).reshape(20, 30)
     write_image(tmp_path / "a.png", image, spec)
-    found = read_image(tmp_path / "a.png", spec, max_bytes=10**7, max_values=10**6)
-    assert np.allclose(found, np.clip(image, -1, 1), atol=1 / 255 + 1e-6)
+    read_back = read_image(tmp_path / "a.png", spec, max_bytes=10**7, max_values=10**6)
+    assert np.allclose(read_back, np.clip(image, -1, 1), atol=1 / 255 + 1e-6)
 
 
 def test_files_are_bounded_and_bad_ones_refused(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_files_are_bounded_and_bad_ones_refused(tmp_path: Path) -> None:
 # --- functions ----------------------------------------------------------------------------------------------------
 
 
-def test_a_function_gets_the_image_and_its_spec_if_it_wants(tmp_path: Path) -> None:
+def test_a_function_gets_the_image_and_on_request_its_spec(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     knowing = "def knowing(image, spec):\n    return image + spec.high\n"
     file.write_text(f"def plain(image):\n    return image + 1\n{knowing}")
@@ -186,7 +186,9 @@ def test_a_tool_answers(tool: str) -> None:
     volume = ImageSpec(dtype="int16", low=-1000, high=1000, axes="zyx")
     assert ask(system, np.full((3, 6, 7), 80, np.int16), volume).shape == (3, 6, 7)
     assert ask(command(tool, "label", kind="region"), image, GREY).dtype == np.uint8
-    assert np.array_equal(ask(command(tool, "input"), image, GREY), image)  # standard input is empty, not ours
+    assert np.array_equal(
+        ask(command(tool, "input"), image, GREY), image
+    )  # standard input is empty, not that of the tests
 
 
 @pytest.mark.parametrize(
@@ -198,7 +200,7 @@ def test_a_tool_answers(tool: str) -> None:
         ("flood", {"max_megabytes": 4.0}, "more than 4 MB"),
     ],
 )
-def test_a_tool_that_misbehaves_is_an_error_of_its_case(tool: str, mode: str, settings: Any, words: str) -> None:
+def test_a_misbehaving_tool_is_an_error_of_its_case(tool: str, mode: str, settings: Any, words: str) -> None:
     with pytest.raises(BadOutput) as caught:
         ask(command(tool, mode, **settings), np.zeros((6, 7), np.float32), GREY)
     assert words in str(caught.value)
@@ -213,7 +215,7 @@ def test_no_shell_reads_the_command(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("command_line", "words"),
     [
         ("", "nothing"),
         ("cp {input}", "no {output}"),
@@ -222,8 +224,8 @@ def test_no_shell_reads_the_command(tmp_path: Path) -> None:
         ("cp '{input} {output}", "No closing quotation"),
     ],
 )
-def test_a_command_that_cannot_work_is_one_mistake(given: str, words: str) -> None:
-    mistakes = system_of("command", command=given).check()
+def test_an_impossible_command_is_one_mistake(command_line: str, words: str) -> None:
+    mistakes = system_of("command", command=command_line).check()
     assert len(mistakes) == 1
     assert words in mistakes[0].found
 
@@ -252,22 +254,22 @@ def test_results_are_found_by_address(tmp_path: Path) -> None:
     labels = ImageSpec(dtype="int16", low=-1000, high=1000, axes="zyx")
     write_image(tmp_path / "d" / "s.nii.gz", (np.arange(24).reshape(2, 3, 4) > 9).astype(np.uint8), labels)
     region = system_of("results", folder=str(tmp_path), kind="region")
-    found = region.process([np.zeros((2, 3, 4), np.int16)], [labels], [AT.source()])[0]
-    assert np.array_equal(found, np.arange(24).reshape(2, 3, 4) > 9)
+    result = region.process([np.zeros((2, 3, 4), np.int16)], [labels], [AT.source()])[0]
+    assert np.array_equal(result, np.arange(24).reshape(2, 3, 4) > 9)
     assert system_of("results", folder=str(tmp_path / "none")).check()
     (tmp_path / "empty").mkdir()
     assert "no result" in system_of("results", folder=str(tmp_path / "empty")).check()[0].found
 
 
-def test_results_do_not_climb_out_of_their_folder(tmp_path: Path) -> None:
+def test_results_are_not_read_from_outside_their_folder(tmp_path: Path) -> None:
     inside = tmp_path / "inside"
     inside.mkdir()
     np.save(tmp_path / "secret.npy", np.zeros((4, 4), np.float32))
     np.save(inside / "x.npy", np.zeros((4, 4), np.float32))
     address = Address(dataset="d", seed_id="../secret")
     system = system_of("results", folder=str(inside))
-    found = system.process([np.zeros((4, 4), np.float32)], [GREY], [address])[0]
-    assert isinstance(found, Missing)
+    result = system.process([np.zeros((4, 4), np.float32)], [GREY], [address])[0]
+    assert isinstance(result, Missing)
 
 
 # --- graphs -------------------------------------------------------------------------------------------------------
@@ -321,7 +323,7 @@ def test_an_onnx_graph_answers_images_and_no_masks(tmp_path: Path) -> None:
         assert np.allclose(answer, image.astype(np.float64) / 2, atol=1e-5 * spec.span)
 
 
-def test_a_graph_for_masks_says_so_in_a_suite_of_images(tmp_path: Path) -> None:
+def test_a_graph_for_masks_is_refused_in_a_suite_of_images(tmp_path: Path) -> None:
     path = _scripted(tmp_path / "half.pt", 3)
     with pytest.raises(BadOutput, match="gives=image"):
         ask(system_of("torchscript", path=path), np.zeros((8, 8), np.float32), GREY)
@@ -342,9 +344,9 @@ def test_background_subtraction_finds_what_moves(name: str) -> None:
     assert film.frames.shape == film.moving.shape == (60, 120, 160)
     assert not film.moving[:15].any()
     assert film.moving[20:50].any(axis=(1, 2)).mean() > 0.5
-    found = ask(system_of(name), film.frames, ImageSpec(axes="tyx"))
-    assert not found[:10].any()
-    shared = (found & film.moving).sum()
-    assert 2 * shared / (found.sum() + film.moving.sum()) > 0.8
+    moving = ask(system_of(name), film.frames, ImageSpec(axes="tyx"))
+    assert not moving[:10].any()
+    shared = (moving & film.moving).sum()
+    assert 2 * shared / (moving.sum() + film.moving.sum()) > 0.8
     with pytest.raises(BadOutput, match="films"):
         ask(system_of(name), film.frames[0], ImageSpec(axes="yx"))

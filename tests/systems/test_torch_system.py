@@ -1,4 +1,4 @@
-"""One way from pixels to answers in every system that runs a torch network, open to whoever asks for gradients."""
+"""One path from pixels to answers in every system with a torch network, through which gradients pass."""
 
 from __future__ import annotations
 
@@ -80,26 +80,30 @@ def test_gradients_reach_the_pixels_and_scores_are_those_of_the_answer(name: str
     system.open(device="cpu", threads=1)
     before = {key: value.clone() for key, value in system.network.state_dict().items()}
     fitted = system.fitted(IMAGE)
-    given = system.inputs([fitted])
+    inputs = system.inputs([fitted])
     pixels = torch.from_numpy(fitted.copy()).permute(2, 0, 1)[None].float().div(255).requires_grad_()
-    made = system.normalised(pixels)
-    for one, two in zip(*((x.values() if isinstance(x, dict) else [x]) for x in (given, made)), strict=False):
-        assert torch.allclose(one, two, atol=2e-5)
+    normalised = system.normalised(pixels)
+    for expected, actual in zip(
+        *((x.values() if isinstance(x, dict) else [x]) for x in (inputs, normalised)), strict=False
+    ):
+        assert torch.allclose(expected, actual, atol=2e-5)
     with torch.inference_mode():
-        official = system.scores(system.forward(given))
-    scores = system.scores(system.forward(made))
+        official = system.scores(system.forward(inputs))
+    scores = system.scores(system.forward(normalised))
     assert torch.allclose(scores, official, atol=1e-3)
     scores.sum().backward()
     assert pixels.grad is not None and float(pixels.grad.abs().sum()) > 0
     with torch.inference_mode():
-        (answer,) = system.answers(system.forward(given), [IMAGE])
-    (asked,) = system.predict([IMAGE], [HERE])
-    assert np.array_equal(np.asarray(getattr(answer, "scores", answer)), np.asarray(getattr(asked, "scores", asked)))
+        (answer,) = system.answers(system.forward(inputs), [IMAGE])
+    (predicted,) = system.predict([IMAGE], [HERE])
+    assert np.array_equal(
+        np.asarray(getattr(answer, "scores", answer)), np.asarray(getattr(predicted, "scores", predicted))
+    )
     assert not system.network.training
     assert all(torch.equal(value, before[key]) for key, value in system.network.state_dict().items())
     system.close()
 
 
-def test_a_system_that_is_not_opened_says_so() -> None:
+def test_an_unopened_system_is_an_error() -> None:
     with pytest.raises(Exception, match="attnmel-compact is not open"):
         system_of("attnmel").predict([IMAGE], [HERE])

@@ -1,4 +1,4 @@
-"""A network that a probe asks is left as it was, whatever it does; what is no answer is told."""
+"""Probes leave a network unchanged; an invalid answer is an error."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ def _state(network: nn.Module) -> Iterator[Any]:
         hooks = [len(getattr(module, key, ())) for key in ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks")]
         yield name, module.training, hooks
     yield torch.get_rng_state(), torch.is_grad_enabled(), torch.is_autocast_enabled("cpu")
-    yield [repr(one) for one in np.random.get_state()], random.getstate()  # noqa: NPY002
+    yield [repr(part) for part in np.random.get_state()], random.getstate()  # noqa: NPY002
 
 
-def _same(one: Sequence[Any], other: Sequence[Any]) -> bool:
-    if isinstance(one, torch.Tensor):
-        return torch.equal(one, other)  # type: ignore[arg-type]
-    if isinstance(one, tuple | list):
-        return len(one) == len(other) and all(_same(a, b) for a, b in zip(one, other, strict=True))
-    return bool(one == other)
+def _same(before: Sequence[Any], after: Sequence[Any]) -> bool:
+    if isinstance(before, torch.Tensor):
+        return torch.equal(before, after)  # type: ignore[arg-type]
+    if isinstance(before, tuple | list):
+        return len(before) == len(after) and all(_same(a, b) for a, b in zip(before, after, strict=True))
+    return bool(before == after)
 
 
 def _asked_and_attacked(probe: Any, pixels: torch.Tensor) -> None:
@@ -59,7 +59,7 @@ def test_nothing_of_a_system_changes(name: str, attached: bool, tmp_path: Path) 
     case = CASES[name]
     system: Any = opened(case, tmp_path)
     network = system.network
-    for index, module in enumerate(network.modules()):  # somebody's mode, half of it in training
+    for index, module in enumerate(network.modules()):  # a mixed mode, half of the modules in training
         module.training = index % 2 == 1
     system.predict([picture(case.side, case.side)], [HERE])  # transformers adds hooks of its own at the first call
     weights = list(network.parameters())
@@ -68,7 +68,7 @@ def test_nothing_of_a_system_changes(name: str, attached: bool, tmp_path: Path) 
     probe = probed(system, case)
     before = list(_state(network))
     pixels = pixels_of(picture(case.side, case.side))
-    kept = pixels.clone()
+    pixels_before = pixels.clone()
     if attached:
         with probe.attached():
             _asked_and_attacked(probe, pixels)
@@ -76,7 +76,7 @@ def test_nothing_of_a_system_changes(name: str, attached: bool, tmp_path: Path) 
     else:
         _asked_and_attacked(probe, pixels)
     assert _same(before, list(_state(network)))
-    assert torch.equal(pixels.detach(), kept)
+    assert torch.equal(pixels.detach(), pixels_before)
 
 
 class _Restless(nn.Module):
@@ -90,14 +90,14 @@ class _Restless(nn.Module):
         self.restless = False
         self.gives = lambda scores: scores
 
-    def forward(self, given: torch.Tensor) -> Any:
+    def forward(self, pixels: torch.Tensor) -> Any:
         self.calls += 1  # type: ignore[operator]
         self.calls = self.calls * 1
         torch.rand(3), np.random.rand(), random.random()  # noqa: NPY002
         if self.restless:
             with torch.no_grad():
                 self.body[0].weight.add_(1e-3)
-        scores = self.body(given.add_(0)).flatten(1)
+        scores = self.body(pixels.add_(0)).flatten(1)
         if self.failing:
             raise RuntimeError("out of everything")
         return self.gives(scores)
@@ -106,10 +106,10 @@ class _Restless(nn.Module):
 class _Plain(TorchSystem):
     tasks = ("label",)
     answer_form = "logits"
-    made: Any = staticmethod(_Restless)
+    factory: Any = staticmethod(_Restless)
 
     def load(self) -> nn.Module:
-        return self.made()  # type: ignore[no-any-return]
+        return self.factory()  # type: ignore[no-any-return]
 
     def fingerprint(self) -> dict[str, Any]:
         return {}
@@ -127,14 +127,14 @@ class _Plain(TorchSystem):
         return list(np.asarray(outputs))
 
 
-def _plain(made: Any = _Restless) -> tuple[Any, Any]:
+def _plain(network: Any = _Restless) -> tuple[Any, Any]:
     system = _Plain("plain", _Plain.Settings())
-    system.made = made
+    system.factory = network
     system.open(device="cpu", threads=1)
     return system, probe_of(system, classes=DERMOSCOPY)
 
 
-def test_a_strangers_network_offers_gradients_of_what_it_says_how_to_make() -> None:
+def test_a_third_party_network_offers_gradients_if_it_defines_how() -> None:
     class Maps(_Plain):
         tasks = ("mask",)
 
@@ -142,8 +142,8 @@ def test_a_strangers_network_offers_gradients_of_what_it_says_how_to_make() -> N
         def lesion_logits(self, pixels: torch.Tensor, shape: tuple[int, int]) -> torch.Tensor:
             return pixels[:, 0] * 4 - 2
 
-    found = [kind("plain", kind.Settings()).offers() for kind in (_Plain, Maps, Logits)]
-    assert found == [Need.GRADIENTS, Need.SCORES, Need.GRADIENTS]
+    offers = [kind("plain", kind.Settings()).offers() for kind in (_Plain, Maps, Logits)]
+    assert offers == [Need.GRADIENTS, Need.SCORES, Need.GRADIENTS]
 
 
 @pytest.mark.parametrize("attached", [False, True])
@@ -152,7 +152,7 @@ def test_a_network_that_counts_draws_and_raises_is_put_back(attached: bool) -> N
     system.network.failing = True
     before = list(_state(system.network))
     pixels = pixels_of(picture(32, 32))
-    kept = pixels.clone()
+    pixels_before = pixels.clone()
     with pytest.raises(RuntimeError, match="out of everything"):
         if attached:
             with probe.attached():
@@ -163,12 +163,12 @@ def test_a_network_that_counts_draws_and_raises_is_put_back(attached: bool) -> N
     system.network.failing = False
     _asked_and_attacked(probe, pixels.clone())
     assert _same(before, list(_state(system.network)))
-    assert torch.equal(pixels, kept)
+    assert torch.equal(pixels, pixels_before)
     first, second = (probe.logits(pixels) for _ in range(2))
     assert torch.equal(first, second), "dropout stays off"
 
 
-def test_a_network_that_changes_its_weights_is_told() -> None:
+def test_a_network_that_changes_its_weights_is_an_error() -> None:
     system, probe = _plain()
     system.network.restless = True
     with pytest.raises(BadOutput, match="changes its own weights"):
@@ -176,7 +176,7 @@ def test_a_network_that_changes_its_weights_is_told() -> None:
 
 
 class _Secret(nn.Module):
-    """Keeps tensors made in inference mode: as a weight, a buffer, an attribute, and where nobody finds them."""
+    """Keeps tensors made in inference mode: as a weight, a buffer, an attribute, and hidden in a closure."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -187,25 +187,25 @@ class _Secret(nn.Module):
             hidden = torch.rand(1, 2, 1, 1)
         self.hidden = lambda: hidden
 
-    def forward(self, given: torch.Tensor) -> Any:
-        return (self.body(given) * self.share * self.hidden()).mean(dim=(2, 3))
+    def forward(self, pixels: torch.Tensor) -> Any:
+        return (self.body(pixels) * self.share * self.hidden()).mean(dim=(2, 3))
 
 
 def test_weights_loaded_in_inference_mode_pass_gradients() -> None:
     system, probe = _plain(_Secret)
     images = [picture(32, 32)]
     pixels = pixels_of(*images).requires_grad_()
-    kept = {name: id(value) for name, value in [*system.network.named_parameters(), *system.network.named_buffers()]}
+    before = {name: id(value) for name, value in [*system.network.named_parameters(), *system.network.named_buffers()]}
     (gradient,) = torch.autograd.grad(probe.logits(pixels)[0, 0], pixels)
     assert gradient.abs().sum() > 0
     (answer,) = official(system, images, DERMOSCOPY)
     assert probe_gap(probe, images[0], answer).largest < 1e-6
     after = {name: id(value) for name, value in [*system.network.named_parameters(), *system.network.named_buffers()]}
-    assert kept == after and system.network.share.is_inference()
+    assert before == after and system.network.share.is_inference()
 
 
 @pytest.mark.parametrize(
-    ("gives", "said"),
+    ("gives", "message"),
     [
         (lambda scores: scores * float("nan"), "gave NaN"),
         (lambda scores: scores / 0, "infinite|NaN"),
@@ -214,10 +214,10 @@ def test_weights_loaded_in_inference_mode_pass_gradients() -> None:
         (lambda scores: [1, 2], "list|dtype|tensor"),
     ],
 )
-def test_what_is_no_answer_is_told(gives: Any, said: str) -> None:
+def test_an_invalid_answer_is_an_error(gives: Any, message: str) -> None:
     system, probe = _plain()
     system.network.gives = gives
-    with pytest.raises(BadOutput, match=said):
+    with pytest.raises(BadOutput, match=message):
         probe.logits(pixels_of(picture(32, 32)).requires_grad_())
 
 
@@ -244,7 +244,7 @@ def test_every_call_of_the_network_is_announced() -> None:
 
 
 class _Normed(nn.Module):
-    """Batch norm and dropout; what it counts is a buffer that a script replaces by another tensor at each call."""
+    """Batch norm and dropout; its counter is a buffer that a script replaces by another tensor at each call."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -256,18 +256,18 @@ class _Normed(nn.Module):
             self.body[1].running_mean.uniform_(-0.2, 0.2)
             self.head.weight.mul_(5)
 
-    def forward(self, given: torch.Tensor) -> torch.Tensor:
+    def forward(self, pixels: torch.Tensor) -> torch.Tensor:
         self.calls = self.calls + 1
-        return self.head(self.body(given).mean(dim=(2, 3)))  # type: ignore[no-any-return]
+        return self.head(self.body(pixels).mean(dim=(2, 3)))  # type: ignore[no-any-return]
 
 
 def _scripted(kind: str) -> Any:
-    made = _Normed()
+    network = _Normed()
     if kind == "scripted":
-        return torch.jit.script(made)
+        return torch.jit.script(network)
     if kind == "scripted in training":
-        return torch.jit.script(made.train())
-    return torch.jit.trace(made.eval(), torch.zeros(1, 3, 32, 32))  # type: ignore[no-untyped-call]
+        return torch.jit.script(network.train())
+    return torch.jit.trace(network.eval(), torch.zeros(1, 3, 32, 32))  # type: ignore[no-untyped-call]
 
 
 @pytest.mark.filterwarnings("ignore")

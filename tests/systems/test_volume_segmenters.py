@@ -1,4 +1,4 @@
-"""Segmenters of livers in volumes: found on phantoms, honest about what they need, modest with memory."""
+"""Segmenters of livers in volumes: accuracy on phantoms, messages about missing inputs, and memory."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from medtest.systems.segmentation.volumes.shape_model import ShapeModel, learn_s
 from medtest.systems.segmentation.volumes.shape_prior import ShapePrior, ShapePriorSettings
 
 
-def dice(one: np.ndarray, other: np.ndarray) -> float:
-    return float(2 * np.count_nonzero(one & other) / (np.count_nonzero(one) + np.count_nonzero(other)))
+def dice(first: np.ndarray, second: np.ndarray) -> float:
+    return float(2 * np.count_nonzero(first & second) / (np.count_nonzero(first) + np.count_nonzero(second)))
 
 
 def balls(radii: list[float]) -> list[tuple[np.ndarray, tuple[float, float, float]]]:
@@ -45,9 +45,9 @@ def prior() -> Iterator[ShapePrior]:
     system.close()
 
 
-def spec_of(made: AbdomenPhantom, **changes: object) -> ImageSpec:
-    given = {"dtype": "float32", "low": -200.0, "high": 300.0, "spacing": made.spacing, "axes": "zyx"}
-    return ImageSpec(**{**given, "marks": made.marks, **changes})
+def spec_of(phantom_: AbdomenPhantom, **changes: object) -> ImageSpec:
+    fields = {"dtype": "float32", "low": -200.0, "high": 300.0, "spacing": phantom_.spacing, "axes": "zyx"}
+    return ImageSpec(**{**fields, "marks": phantom_.marks, **changes})
 
 
 def test_balls_of_different_size_have_one_mode() -> None:
@@ -65,7 +65,7 @@ def test_balls_of_different_size_have_one_mode() -> None:
 
 
 def test_components_are_orthogonal_and_fall() -> None:
-    masks = [(shape_mask(one), MEASURE.spacing) for one in training_coefficients(12)]
+    masks = [(shape_mask(coefficients), MEASURE.spacing) for coefficients in training_coefficients(12)]
     model = learn_shape_model(masks, modes=6)
     flat = model.modes.reshape(6, -1).astype(np.float64)
     product = flat @ flat.T
@@ -76,7 +76,7 @@ def test_components_are_orthogonal_and_fall() -> None:
 
 
 def test_the_mean_shape_is_a_liver_again() -> None:
-    masks = [(shape_mask(one), MEASURE.spacing) for one in training_coefficients(12)]
+    masks = [(shape_mask(coefficients), MEASURE.spacing) for coefficients in training_coefficients(12)]
     model = learn_shape_model(masks)
     litres = float((shape_of(model, np.zeros(len(model.modes))) < 0).sum() * np.prod(model.spacing)) / 1e6
     own = np.mean([mask.sum() * np.prod(spacing) for mask, spacing in masks]) / 1e6
@@ -93,8 +93,8 @@ def test_a_model_needs_shapes() -> None:
 def test_sampling_and_shrinking_keep_a_plane() -> None:
     z, y, x = np.indices((12, 16, 20)).astype(np.float32)
     plane = z + 2 * y - x
-    found = sample(plane, [np.array([1.5, 4.0]), np.array([3.25]), np.array([0.0, 10.5])])
-    assert np.allclose(found[:, 0, :], [[8.0, -2.5], [10.5, 0.0]])
+    sampled = sample(plane, [np.array([1.5, 4.0]), np.array([3.25]), np.array([0.0, 10.5])])
+    assert np.allclose(sampled[:, 0, :], [[8.0, -2.5], [10.5, 0.0]])
     assert sample(plane, [np.array([-3.0]), np.array([0.0]), np.array([0.0])], outside=7.0).item() == 7.0
     small = shrink(plane, (1, 1, 1), (2, 2, 2))
     assert small.shape == (6, 8, 10)
@@ -105,26 +105,26 @@ def test_sampling_and_shrinking_keep_a_plane() -> None:
 def test_both_find_a_liver(phantom: AbdomenPhantom, prior: ShapePrior) -> None:
     growing = RegionGrowing("region_growing", RegionGrowingSettings())
     for system in (prior, growing):
-        [found] = system.process([phantom.volume], [spec_of(phantom)], [None])  # type: ignore[list-item]
-        assert found.dtype == np.bool_
-        assert dice(found, phantom.liver) > 0.9, system.name
+        [liver] = system.process([phantom.volume], [spec_of(phantom)], [None])  # type: ignore[list-item]
+        assert liver.dtype == np.bool_
+        assert dice(liver, phantom.liver) > 0.9, system.name
 
 
 @pytest.mark.slow
-def test_the_prior_needs_no_clicks_and_does_not_look_at_them(phantom: AbdomenPhantom, prior: ShapePrior) -> None:
+def test_the_prior_ignores_clicks(phantom: AbdomenPhantom, prior: ShapePrior) -> None:
     assert np.array_equal(
         prior.segment(phantom.volume, spec_of(phantom)), prior.segment(phantom.volume, spec_of(phantom, marks=()))
     )
 
 
 def test_spacing_is_respected(phantom: AbdomenPhantom, prior: ShapePrior) -> None:
-    """Every second slice of a volume, said to be twice as thick, holds the same liver."""
+    """Every second slice of a volume, with twice the spacing, holds the same liver."""
     thick = phantom.volume[::2]
-    found = prior.segment(thick, spec_of(phantom, spacing=(6.0, 2.5, 2.5)))
-    assert dice(found, phantom.liver[::2]) > 0.88
+    liver = prior.segment(thick, spec_of(phantom, spacing=(6.0, 2.5, 2.5)))
+    assert dice(liver, phantom.liver[::2]) > 0.88
 
 
-def test_what_is_missing_is_said(phantom: AbdomenPhantom, prior: ShapePrior) -> None:
+def test_missing_inputs_are_messages(phantom: AbdomenPhantom, prior: ShapePrior) -> None:
     growing = RegionGrowing("region_growing", RegionGrowingSettings())
     with pytest.raises(BadOutput, match="points to grow from"):
         growing.segment(phantom.volume, spec_of(phantom, marks=()))
@@ -148,9 +148,9 @@ def test_growing_stops_at_a_bridge_and_at_its_reach() -> None:
     both = volume > 50
     volume[14:17, 14:17, 17:52] = 100.0
     options = {"smooth": 0.0, "close": 0.0, "rim": 0.0, "reach": 1000.0}
-    found = grow(volume, (1, 1, 1), [(15, 15, 17)], bridge=3.0, **options)
+    liver = grow(volume, (1, 1, 1), [(15, 15, 17)], bridge=3.0, **options)
     first = both & (x < 35)
-    assert dice(found, first) > 0.95
+    assert dice(liver, first) > 0.95
     leaky = grow(volume, (1, 1, 1), [(15, 15, 17)], bridge=0.0, **options)
     assert np.count_nonzero(leaky & (x > 40)) > 5000
     near = grow(volume, (1, 1, 1), [(15, 15, 17)], bridge=0.0, **{**options, "reach": 20.0})
@@ -162,9 +162,9 @@ def test_gaps_are_closed_and_holes_filled() -> None:
     volume = np.where(z**2 + y**2 + x**2 < 144, 100.0, 0.0).astype(np.float32)
     volume[14:17, 14:17, :20] = 200.0  # a vessel
     volume[20:22, 20:22, 20:22] = 30.0  # a small tumour
-    found = grow(volume, (1, 1, 1), [(10, 10, 15)], smooth=0.0, bridge=0.0, close=3.0, rim=0.0)
+    liver = grow(volume, (1, 1, 1), [(10, 10, 15)], smooth=0.0, bridge=0.0, close=3.0, rim=0.0)
     inner = z**2 + y**2 + x**2 < 100
-    assert found[inner].mean() > 0.97
+    assert liver[inner].mean() > 0.97
 
 
 def test_regions() -> None:
@@ -187,7 +187,7 @@ def test_regions() -> None:
 def test_memory_stays_below_six_volumes(which: str, prior: ShapePrior) -> None:
     """Peak of what NumPy allocates beside the volume itself, in float32 volumes of its size."""
     liver = draw_liver(0, "livers", 4, 2.0)
-    made = make_abdomen(
+    large = make_abdomen(
         abdomen_rng(0, "livers", 4),
         liver.coefficients,
         shift=liver.shift,
@@ -196,14 +196,16 @@ def test_memory_stays_below_six_volumes(which: str, prior: ShapePrior) -> None:
     )
     system = prior if which == "prior" else RegionGrowing("region_growing", RegionGrowingSettings())
     tracemalloc.start()
-    system.segment(made.volume, spec_of(made))
-    peak = tracemalloc.get_traced_memory()[1] / made.volume.nbytes
+    system.segment(large.volume, spec_of(large))
+    peak = tracemalloc.get_traced_memory()[1] / large.volume.nbytes
     tracemalloc.stop()
     assert peak < 6, f"{peak:.1f} volumes"
 
 
 def test_shape_models_are_small() -> None:
-    model = learn_shape_model([(shape_mask(one), MEASURE.spacing) for one in training_coefficients(6)])
+    model = learn_shape_model(
+        [(shape_mask(coefficients), MEASURE.spacing) for coefficients in training_coefficients(6)]
+    )
     assert isinstance(model, ShapeModel)
     assert model.modes.nbytes < 64**3 * 4 * 13
 

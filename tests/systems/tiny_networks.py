@@ -1,4 +1,4 @@
-"""Tiny real networks in the forms in which other libraries save them."""
+"""Tiny real networks, saved in the formats of other libraries."""
 
 from __future__ import annotations
 

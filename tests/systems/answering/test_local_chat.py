@@ -1,4 +1,4 @@
-"""A local vision-language checkpoint: asked as transformers' own pipeline asks it, seeded, refused where unsafe."""
+"""A local vision-language checkpoint: equal to transformers' own pipeline, seeded, refused where unsafe."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def call(question: str = "How many polyps?", *, image: Any = IMAGE, seed: int = 
     )
 
 
-def said(system: LocalChat, *calls: Asking | None) -> list[AnswerOutput]:
-    answers = [output for asked in system.ask(iter(calls)) for output in asked.outputs]
+def answers_of(system: LocalChat, *calls: Asking | None) -> list[AnswerOutput]:
+    answers = [output for result in system.ask(iter(calls)) for output in result.outputs]
     return [answer for answer in answers if isinstance(answer, AnswerOutput)]
 
 
@@ -54,7 +54,7 @@ def test_it_answers_as_the_pipeline_of_transformers(talker: Path) -> None:
     from transformers import pipeline
 
     system = opened(talker, system_prompt="Be brief.")
-    first, none, other = said(system, call(), None, call(image=DARK), call("Is there text?"))
+    first, none, other = answers_of(system, call(), None, call(image=DARK), call("Is there text?"))
     pipe = pipeline("image-text-to-text", model=str(talker), device="cpu")
     for answer, image, question in (
         (first, IMAGE, "How many polyps?"),
@@ -68,19 +68,19 @@ def test_it_answers_as_the_pipeline_of_transformers(talker: Path) -> None:
                 "content": [{"type": "image", "image": fromarray(image)}, {"type": "text", "text": question}],
             },
         ]
-        (made,) = pipe(
+        (reply,) = pipe(
             text=messages, generate_kwargs={"do_sample": False, "max_new_tokens": 12}, return_full_text=False
         )
-        assert answer.text == made["generated_text"].strip()
+        assert answer.text == reply["generated_text"].strip()
     assert len({first.text, none.text, other.text}) == 3
-    (short,) = said(opened(talker, system_prompt="Be brief.", max_tokens=2), call())
+    (short,) = answers_of(opened(talker, system_prompt="Be brief.", max_tokens=2), call())
     assert (short.state, short.completion_tokens) == ("length", 2)
     assert first.text.startswith(short.text)
 
 
-def test_one_call_that_breaks_is_the_error_of_that_one() -> None:
+def test_a_call_that_breaks_has_its_own_error() -> None:
     class Brittle:
-        """Stands for a stranger's processor: it takes no dark image."""
+        """Processor of a checkpoint that refuses every image."""
 
         def apply_chat_template(self, messages: Any, **options: Any) -> Any:
             image = messages[-1]["content"][0]["image"]
@@ -88,7 +88,7 @@ def test_one_call_that_breaks_is_the_error_of_that_one() -> None:
 
     system = LocalChat("transformers", LocalChatSettings(path="unused"))
     system._processor = Brittle()
-    outputs = [asked.outputs for asked in system.ask(iter([call(image=DARK), None, call()]))]
+    outputs = [result.outputs for result in system.ask(iter([call(image=DARK), None, call()]))]
     assert outputs == [("too dark",), ("too bright",)]
 
 
@@ -102,12 +102,12 @@ def test_the_likely_tokens_are_those_of_the_network_itself(tmp_path: Path) -> No
     system = opened(folder, system_prompt="", max_tokens=1, temperature=1.7)  # of which the log-probabilities are free
     processor, model = AutoProcessor.from_pretrained(folder), AutoModelForImageTextToText.from_pretrained(folder).eval()
     ids = dict(zip(YES_AND_NO, processor.tokenizer.convert_tokens_to_ids(list(YES_AND_NO)), strict=True))
-    told = 0
+    compared = 0
     questions = ("Is there a polyp?", "Is there blood?", "Is this clear?", "Any lesion?")
     for seed, question in enumerate(questions * 3):
         shown = np.random.default_rng(seed).integers(0, 255, (48, 64, 3), dtype=np.uint8)
-        asked = call(question, image=shown, seed=seed)
-        (answer,), (plain,) = said(system, replace(asked, most_likely=20)), said(system, asked)
+        asking = call(question, image=shown, seed=seed)
+        (answer,), (plain,) = answers_of(system, replace(asking, most_likely=20)), answers_of(system, asking)
         assert (answer.text, plain.likely) == (plain.text, ())
         if not any(sign.isalnum() for sign in answer.text):
             assert answer.likely == ()
@@ -128,26 +128,26 @@ def test_the_likely_tokens_are_those_of_the_network_itself(tmp_path: Path) -> No
         yes, no = (sum(float(chances[ids[name]]) for name in YES_AND_NO[k::2]) for k in (0, 1))
         chance = yes_or_no(answer.likely)
         if chance is not None and yes + no > 0.3:
-            told += 1
+            compared += 1
             assert chance.yes == pytest.approx(yes / (yes + no), abs=0.02)  # of 20 tokens among 105
             assert chance.neither == pytest.approx(1 - yes - no, abs=0.02)
-    assert told >= 3
+    assert compared >= 3
 
 
 @pytest.mark.slow
 def test_a_seed_decides_what_is_drawn(talker: Path) -> None:
     warm = opened(talker, temperature=1.5)
-    one, two, again = said(warm, call(seed=1), call(seed=2), call(seed=1))
-    assert one.text == again.text != two.text
+    first, second, again = answers_of(warm, call(seed=1), call(seed=2), call(seed=1))
+    assert first.text == again.text != second.text
     cold = opened(talker)
-    assert len({answer.text for answer in said(cold, call(seed=1), call(seed=2))}) == 1
+    assert len({answer.text for answer in answers_of(cold, call(seed=1), call(seed=2))}) == 1
     fixed = opened(talker, temperature=1.5, seed=4)
-    assert len({answer.text for answer in said(fixed, call(seed=1), call(seed=2))}) == 1
+    assert len({answer.text for answer in answers_of(fixed, call(seed=1), call(seed=2))}) == 1
 
 
 @pytest.mark.slow
 def test_all_questions_in_one_call_share_its_tokens(talker: Path) -> None:
-    answers = said(opened(talker), call(together=True))
+    answers = answers_of(opened(talker), call(together=True))
     assert [answer.address.item for answer in answers] == ["polyps", "text"]
     assert sum(answer.completion_tokens or 0 for answer in answers) == 12
 
@@ -171,7 +171,7 @@ def test_a_system_message_reaches_every_template(tmp_path: Path, template: str, 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("template", [None, "{{ 'hello' }}"])
-def test_without_a_template_that_asks_it_is_refused(tmp_path: Path, template: str | None) -> None:
+def test_a_template_without_a_generation_prompt_is_refused(tmp_path: Path, template: str | None) -> None:
     with pytest.raises(MedtestError, match="chat template"):
         opened(save_talker(tmp_path, template=template))
 
@@ -206,7 +206,7 @@ def test_the_fingerprint_follows_weights_and_template(talker: Path, tmp_path: Pa
         ),
     ],
 )
-def test_folders_that_are_refused(tmp_path: Path, files: dict[str, str], words: str) -> None:
+def test_unsafe_folders_are_refused(tmp_path: Path, files: dict[str, str], words: str) -> None:
     for name, content in files.items():
         (tmp_path / name).write_text(content)
     (mistake,) = LocalChat("t", LocalChatSettings(path=str(tmp_path))).check()

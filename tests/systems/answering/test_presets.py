@@ -1,4 +1,4 @@
-"""Presets of models over an API: well formed, priced where a price is known, sending what their server takes."""
+"""Presets of models over an API: well formed, priced where a price is known, with requests for their server."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ VENDORS = {
 LOCAL = {"vllm": 8000, "ollama": 11434, "lmstudio": 1234, "transformers_serve": 8000}
 
 
-def made(name: str, **settings: Any) -> OpenAICompatible:
+def make(name: str, **settings: Any) -> OpenAICompatible:
     info = parts("systems")[name]
-    found = info.load()
-    system = found(name, found.Settings(**{**info.defaults, **settings}))
+    kind = info.load()
+    system = kind(name, kind.Settings(**{**info.defaults, **settings}))
     assert isinstance(system, OpenAICompatible)
     return system
 
@@ -60,33 +60,33 @@ def test_presets_are_those_that_the_docs_name() -> None:
 @pytest.mark.parametrize("name", VENDORS)
 def test_vendors_want_a_key_and_leave_to_send_images(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(VENDORS[name], raising=False)
-    system = made(name, model="some-model")
+    system = make(name, model="some-model")
     assert system.settings.base_url.startswith("https://")
     assert [mistake.key for mistake in system.check()] == ["send_images", "key_variable"]
     monkeypatch.setenv(VENDORS[name], "x")
-    allowed = made(name, model="some-model", send_images=True)
+    allowed = make(name, model="some-model", send_images=True)
     assert allowed.check() == []
     assert "images are sent there" in allowed.notice()
 
 
 @pytest.mark.parametrize("name", LOCAL)
 def test_local_servers_want_a_model_alone(name: str) -> None:
-    system = made(name)
+    system = make(name)
     assert system.settings.base_url == f"http://127.0.0.1:{LOCAL[name]}/v1"
     assert [mistake.key for mistake in system.check()] == ["model"]
-    assert made(name, model="m").check() == []
-    assert "images stay on this machine" in made(name, model="m").notice()
+    assert make(name, model="m").check() == []
+    assert "images stay on this machine" in make(name, model="m").notice()
 
 
 def test_further_fields_leave_alone_what_budgets_and_readers_go_by() -> None:
-    assert made("openai_compatible", extra={"top_k": 3}).settings.extra == {"top_k": 3}
+    assert make("openai_compatible", extra={"top_k": 3}).settings.extra == {"top_k": 3}
     for field in ("stream", "n", "max_tokens", "messages"):
         with pytest.raises(ValidationError, match=f"other than {field}, which medtest sets itself"):
-            made("openai_compatible", extra={field: 2})
+            make("openai_compatible", extra={field: 2})
 
 
-def test_the_bare_system_says_all_that_is_missing() -> None:
-    assert [mistake.key for mistake in made("openai_compatible").check()] == ["base_url", "model"]
+def test_the_bare_system_lists_all_that_is_missing() -> None:
+    assert [mistake.key for mistake in make("openai_compatible").check()] == ["base_url", "model"]
 
 
 @pytest.mark.parametrize(
@@ -100,11 +100,11 @@ def test_the_bare_system_says_all_that_is_missing() -> None:
     ],
 )
 def test_prices_of_the_preset_models(name: str, model: str, price: tuple[float, float] | None) -> None:
-    system = made(name)
+    system = make(name)
     assert system.settings.model == model
-    found = system.price()
-    assert (None if found is None else (found.input, found.output)) == price
-    assert made(name, model="another-model").price() is None
+    price_ = system.price()
+    assert (None if price_ is None else (price_.input, price_.output)) == price
+    assert make(name, model="another-model").price() is None
     quote = system.quote([(a_call(), 1000)])
     assert quote is not None
     assert quote.calls == 1000
@@ -115,15 +115,15 @@ def test_prices_of_the_preset_models(name: str, model: str, price: tuple[float, 
     )
 
 
-def test_every_price_says_its_day() -> None:
+def test_every_price_has_a_date() -> None:
     for name in PRESETS:
-        for price in made(name).settings.prices.values():
+        for price in make(name).settings.prices.values():
             assert price.as_of, name
 
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_bodies_hold_what_each_server_takes(name: str) -> None:
-    system = made(name, model="m")
+    system = make(name, model="m")
     body = request_body(system.request(a_call()), system.parameters())
     more = body.pop("extra_body", {})
     content = body["messages"][-1]["content"]
@@ -143,7 +143,7 @@ def test_bodies_hold_what_each_server_takes(name: str) -> None:
 
 
 def test_all_questions_of_an_image_share_one_file() -> None:
-    system = made("vllm", model="m")
+    system = make("vllm", model="m")
     call = a_call()
     first = system.request(call).pictures[0]
     assert system.request(replace(call, label="other")).pictures[0] is first

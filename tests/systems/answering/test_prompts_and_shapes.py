@@ -1,4 +1,4 @@
-"""What is put to a model and how its structured answers become words that the parser reads."""
+"""Prompts and shapes: questions to a model, and structured answers as words that the parser reads."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ from medtest.systems.answering.outputs import words_of
 from medtest.systems.answering.prompts import PromptSettings, prompt_of
 from medtest.systems.answering.shapes import field_names, said, shape_of, shape_of_all
 
-ASKS = tuple(Ask(item=one.name, text=one.text, kind=one.kind.value, id=one.id) for one in official())
+ASKS = tuple(
+    Ask(item=question.name, text=question.text, kind=question.kind.value, id=question.id) for question in official()
+)
 
 
 def outcome(state: CallState = CallState.ANSWERED, text: str = "", parsed: Json = None) -> Outcome:
@@ -29,8 +31,8 @@ def outcome(state: CallState = CallState.ANSWERED, text: str = "", parsed: Json 
 
 def test_templates_put_the_question_and_nothing_else() -> None:
     settings = PromptSettings(prompt="Look. {question} {0} {question.text} {system_prompt}")
-    asked = prompt_of(settings, [ASKS[8]], together=False)
-    assert asked == "Look. How many polyps are in the image? {0} {question.text} {system_prompt}"
+    prompt = prompt_of(settings, [ASKS[8]], together=False)
+    assert prompt == "Look. How many polyps are in the image? {0} {question.text} {system_prompt}"
     listed = prompt_of(PromptSettings(), ASKS, together=True)
     assert "\n9. polyps: How many polyps are in the image?\n" in listed
     assert all(ask.text in listed for ask in ASKS)
@@ -84,7 +86,7 @@ def test_items_that_cannot_be_fields_are_numbered() -> None:
         ("procedure", "colonoscopy", "colonoscopy"),
     ],
 )
-def test_structured_answers_parse_as_what_they_say(item: str, value: Json, expected: str) -> None:
+def test_structured_answers_are_parsed(item: str, value: Json, expected: str) -> None:
     (ask,) = (ask for ask in ASKS if ask.item == item)
     parsed, wrong = parse_structured(json.dumps({"answer": value}), shape_of(ask))
     assert not wrong
@@ -97,9 +99,7 @@ def test_structured_answers_parse_as_what_they_say(item: str, value: Json, expec
 @pytest.mark.parametrize(
     ("value", "state"), [("not relevant", "not_relevant"), ("cannot tell", "refusal"), ("refused", "refusal")]
 )
-def test_every_shape_with_ways_out_takes_them_and_they_are_read_as_what_they_are(
-    ask: Ask, value: str, state: str
-) -> None:
+def test_every_shape_with_ways_out_takes_them_and_they_are_read_back(ask: Ask, value: str, state: str) -> None:
     parsed, wrong = parse_structured(json.dumps({"answer": value}), shape_of(ask, outs=True))
     assert not wrong
     ((words, reply),) = words_of([ask], outcome(parsed=parsed), together=False)
@@ -107,8 +107,8 @@ def test_every_shape_with_ways_out_takes_them_and_they_are_read_as_what_they_are
     assert question_of_ask(ask).parse(words).state.value == state
 
 
-def test_shapes_of_before_are_what_they_were() -> None:
-    """Content keys are made of them: another shape would ask finished folders again."""
+def test_shapes_have_not_changed() -> None:
+    """Content keys depend on them: another shape would ask finished folders again."""
     shapes = [schema_of(shape_of(ask)) for ask in ASKS] + [schema_of(shape_of_all(ASKS))]
     digest = hashlib.sha256(json.dumps(shapes, sort_keys=True).encode()).hexdigest()
     assert digest == "90217439525b7856c6d167afdc24dd6cc26a456050374b06ff196bfdf393df7b"
@@ -157,14 +157,14 @@ def test_shares_add_up_and_kept_answers_take_no_time() -> None:
         seconds=2.0,
         attempts=3,
     )
-    asked = asked_of(call, whole)
-    assert (asked.number, asked.seconds) == (7, 2.0)
-    outputs = [one for one in asked.outputs if not isinstance(one, str)]
-    assert [one.address for one in outputs] == list(addresses)
-    assert sum(one.prompt_tokens or 0 for one in outputs) == pytest.approx(1000)
-    assert sum(one.cost_usd or 0 for one in outputs) == pytest.approx(0.5)
-    kept = Outcome.from_json(whole.to_json(), address="l", key="k", source=Source.LEDGER)
-    assert asked_of(call, kept).seconds is None
-    assert asked_of(call, kept).outputs == asked.outputs
+    result = asked_of(call, whole)
+    assert (result.number, result.seconds) == (7, 2.0)
+    outputs = [output for output in result.outputs if not isinstance(output, str)]
+    assert [output.address for output in outputs] == list(addresses)
+    assert sum(output.prompt_tokens or 0 for output in outputs) == pytest.approx(1000)
+    assert sum(output.cost_usd or 0 for output in outputs) == pytest.approx(0.5)
+    stored = Outcome.from_json(whole.to_json(), address="l", key="k", source=Source.LEDGER)
+    assert asked_of(call, stored).seconds is None
+    assert asked_of(call, stored).outputs == result.outputs
     lost = Outcome(address="l", key="k", state=CallState.ERROR, reason="no answer after 6 calls")
     assert asked_of(call, lost).outputs == ("no answer after 6 calls",) * 18

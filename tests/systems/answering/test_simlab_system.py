@@ -1,4 +1,4 @@
-"""model=simlab as a system: its server lives from open to close; its answers depend on what is asked alone."""
+"""model=simlab as a system: its server runs from open to close; its answers depend on the question alone."""
 
 from __future__ import annotations
 
@@ -29,24 +29,27 @@ from medtest.systems.answering.openai_compatible import LEDGER
 from medtest.systems.answering.simlab import Simlab
 from medtest.systems.answering.simulated import KEY_VARIABLE
 
-ASKS = tuple(Ask(item=one.name, text=one.text, kind=one.kind.value, id=one.id, truth=("Yes",)) for one in official())
+ASKS = tuple(
+    Ask(item=question.name, text=question.text, kind=question.kind.value, id=question.id, truth=("Yes",))
+    for question in official()
+)
 CLEAN = {"defects": {}}
 
 
 def picture(number: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    made = np.zeros((96, 96, 3), np.uint8)
-    made[8:88, 8:88] = (200, 120 + number % 8, 98)
-    return made
+    pixels = np.zeros((96, 96, 3), np.uint8)
+    pixels[8:88, 8:88] = (200, 120 + number % 8, 98)
+    return pixels
 
 
-def made(**settings: Any) -> Simlab:
+def make(**settings: Any) -> Simlab:
     info = part("systems", "simlab")
     defaults = {**info.defaults, "call_seconds": 20.0, "max_in_flight": 8, **settings}
     return Simlab("simlab", Simlab.Settings(**defaults))
 
 
 def calls(pictures: int = 2, asks: Sequence[Ask] = ASKS[:6], repeats: int = 2) -> list[Asking]:
-    found: list[Asking] = []
+    askings: list[Asking] = []
     for number in range(pictures):
         image = picture(number)
         for ask in asks:
@@ -56,9 +59,9 @@ def calls(pictures: int = 2, asks: Sequence[Ask] = ASKS[:6], repeats: int = 2) -
                     address = Address(
                         dataset="set", seed_id=f"case-{number}", item=ask.item, relation=UNCHANGED, repeat=repeat
                     )
-                found.append(
+                askings.append(
                     Asking(
-                        number=len(found),
+                        number=len(askings),
                         label=str(address),
                         addresses=(address,),
                         image=image,
@@ -67,12 +70,12 @@ def calls(pictures: int = 2, asks: Sequence[Ask] = ASKS[:6], repeats: int = 2) -
                         seed=answer_seed(5, address),
                     )
                 )
-    return found
+    return askings
 
 
 @contextmanager
 def opened(folder: Path, *, cache: str = "off", **settings: Any) -> Iterator[Simlab]:
-    system = made(**settings)
+    system = make(**settings)
     for name in ("run", "shared"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     system.keep_in(folder / "run", folder / "shared", budget=BudgetLimits(), cache=cache)
@@ -83,13 +86,13 @@ def opened(folder: Path, *, cache: str = "off", **settings: Any) -> Iterator[Sim
         system.close()
 
 
-def answered(system: Simlab, asked: Sequence[Asking]) -> list[str]:
+def answered(system: Simlab, askings: Sequence[Asking]) -> list[str]:
     outputs: dict[int, str] = {}
-    for one in system.ask(asked):
-        output = one.outputs[0]
+    for result in system.ask(askings):
+        output = result.outputs[0]
         assert isinstance(output, AnswerOutput), output
-        outputs[one.number] = f"{output.state}: {output.text}"
-    return [outputs[number] for number in range(len(asked))]
+        outputs[result.number] = f"{output.state}: {output.text}"
+    return [outputs[number] for number in range(len(askings))]
 
 
 def pid_of(system: Simlab) -> int:
@@ -108,8 +111,8 @@ def ended(pid: int) -> bool:
 def test_its_server_lives_from_open_to_close_and_shows_no_key(tmp_path: Path) -> None:
     with opened(tmp_path) as system:
         pid = pid_of(system)
-        asked = calls(1, repeats=0)
-        assert len(answered(system, asked)) == len(asked)
+        askings = calls(1, repeats=0)
+        assert len(answered(system, askings)) == len(askings)
         key = os.environ[KEY_VARIABLE]
         assert key not in " ".join(psutil.Process(pid).cmdline())
         assert key not in str(psutil.Process(pid).environ())
@@ -117,8 +120,8 @@ def test_its_server_lives_from_open_to_close_and_shows_no_key(tmp_path: Path) ->
     assert ended(pid)
 
 
-def test_it_says_that_it_is_simulated() -> None:
-    system = made()
+def test_its_name_and_notice_call_it_simulated() -> None:
+    system = make()
     assert system.simulated
     assert system.record_name == "simlab-simulated"
     assert is_simulated(system.record_name)
@@ -129,89 +132,89 @@ def test_it_says_that_it_is_simulated() -> None:
 
 def test_answers_do_not_depend_on_order_port_or_session(tmp_path: Path) -> None:
     noisy = {"defects": {"nondeterminism": 0.4, "refusals": 0.1}}
-    asked = calls()
+    askings = calls()
     with opened(tmp_path / "one", **noisy) as system:
-        first = answered(system, asked)
+        first = answered(system, askings)
         address = system.endpoint()
     with opened(tmp_path / "two", **noisy) as system:
-        turned = [asked[number] for number in range(len(asked) - 1, -1, -1)]
+        turned = [askings[number] for number in range(len(askings) - 1, -1, -1)]
         second = dict(zip([call.number for call in turned], _in_order(system, turned), strict=True))
         assert system.endpoint().base_url != address.base_url
         assert system.endpoint().provider == address.provider
-    assert first == [second[number] for number in range(len(asked))]
+    assert first == [second[number] for number in range(len(askings))]
     assert len(set(first)) > 3
 
 
-def _in_order(system: Simlab, asked: Sequence[Asking]) -> list[str]:
-    found = {one.number: one.outputs[0] for one in system.ask(asked)}
-    outputs = [found[call.number] for call in asked]
-    assert all(isinstance(one, AnswerOutput) for one in outputs)
-    return [f"{one.state}: {one.text}" for one in outputs if isinstance(one, AnswerOutput)]
+def _in_order(system: Simlab, askings: Sequence[Asking]) -> list[str]:
+    by_number = {result.number: result.outputs[0] for result in system.ask(askings)}
+    outputs = [by_number[call.number] for call in askings]
+    assert all(isinstance(output, AnswerOutput) for output in outputs)
+    return [f"{output.state}: {output.text}" for output in outputs if isinstance(output, AnswerOutput)]
 
 
 def test_a_second_session_asks_nothing_twice(tmp_path: Path) -> None:
-    asked = calls(1)
+    askings = calls(1)
     with opened(tmp_path) as system:
-        first = answered(system, asked[:9])
+        first = answered(system, askings[:9])
     with opened(tmp_path) as system:
-        assert answered(system, asked)[:9] == first
+        assert answered(system, askings)[:9] == first
     with Ledger(tmp_path / "run" / LEDGER) as ledger:
-        assert ledger.totals().billable == len(asked)
+        assert ledger.totals().billable == len(askings)
 
 
 def test_the_cache_is_shared_by_equal_settings_alone(tmp_path: Path) -> None:
-    asked = calls(1, repeats=0)
+    askings = calls(1, repeats=0)
     shared = tmp_path / "shared"
     for run, settings, sent in (("a", CLEAN, 6), ("b", CLEAN, 0), ("c", {"defects": {"refusals": 1.0}}, 6)):
-        system = made(**settings)
+        system = make(**settings)
         (tmp_path / run).mkdir()
         shared.mkdir(exist_ok=True)
         system.keep_in(tmp_path / run, shared, budget=BudgetLimits(), cache="use")
         system.open(device="cpu", threads=1)
         try:
-            answered(system, asked)
+            answered(system, askings)
         finally:
             system.close()
         with Ledger(tmp_path / run / LEDGER) as ledger:
             assert ledger.totals().billable == sent, run
 
 
-def test_settings_that_shape_answers_are_in_the_content_name_and_others_are_not() -> None:
-    name = made().endpoint().provider
+def test_only_settings_that_shape_answers_are_in_the_content_name() -> None:
+    name = make().endpoint().provider
     assert name.startswith("simlab:")
-    assert made(readers=1, max_in_flight=3).endpoint().provider == name
+    assert make(readers=1, max_in_flight=3).endpoint().provider == name
     for other in (
         {"product_seed": 1}, {"reader": "truth"}, {"styles": ["terse"]}, {"defects": {"refusals": 0.3}},
         {"faults": {"refusal": 0.3}},
     ):  # fmt: skip
-        assert made(**other).endpoint().provider != name
+        assert make(**other).endpoint().provider != name
 
 
-def test_with_truth_it_says_what_it_is_told(tmp_path: Path) -> None:
-    told = Ask(item="polyps", text="How many polyps are in the image?", kind="count", id=8, truth=("Three",))
-    asked = calls(2, (told,), repeats=1)
+def test_with_truth_it_answers_the_expected_value(tmp_path: Path) -> None:
+    ask = Ask(item="polyps", text="How many polyps are in the image?", kind="count", id=8, truth=("Three",))
+    askings = calls(2, (ask,), repeats=1)
     with opened(tmp_path, reader="truth", styles=["terse"], **CLEAN) as system:
-        assert set(answered(system, asked)) == {"answered: Three"}
+        assert set(answered(system, askings)) == {"answered: Three"}
     with opened(tmp_path / "pixels", styles=["terse"], **CLEAN) as system:
-        assert set(answered(system, asked)) == {"answered: 0"}
+        assert set(answered(system, askings)) == {"answered: 0"}
 
 
-def test_it_answers_by_schema_with_ways_out_as_a_real_server_would(tmp_path: Path) -> None:
-    told = Ask(item="polyps", text="How many polyps are in the image?", kind="count", id=8, truth=("Three",))
-    how = {"reader": "truth", "structured": "first"}
-    with opened(tmp_path, **how, **CLEAN) as system:
-        assert set(answered(system, calls(2, (told,), repeats=1))) == {"answered: 3"}
-    with opened(tmp_path / "refusing", **how, defects={"refusals": 1.0}) as system:
-        assert set(answered(system, calls(2, (told,), repeats=1))) == {"answered: I cannot answer this question."}
+def test_it_answers_by_schema_with_ways_out_like_a_real_server(tmp_path: Path) -> None:
+    ask = Ask(item="polyps", text="How many polyps are in the image?", kind="count", id=8, truth=("Three",))
+    settings = {"reader": "truth", "structured": "first"}
+    with opened(tmp_path, **settings, **CLEAN) as system:
+        assert set(answered(system, calls(2, (ask,), repeats=1))) == {"answered: 3"}
+    with opened(tmp_path / "refusing", **settings, defects={"refusals": 1.0}) as system:
+        assert set(answered(system, calls(2, (ask,), repeats=1))) == {"answered: I cannot answer this question."}
 
 
 def test_faults_of_the_server_change_no_answer(tmp_path: Path) -> None:
-    asked = calls(2)
+    askings = calls(2)
     with opened(tmp_path / "sound", **CLEAN) as system:
-        sound = answered(system, asked)
+        sound = answered(system, askings)
     faults = {"too_many": 0.08, "error": 0.05, "reset": 0.04, "truncated": 0.04, "wrong_type": 0.04}
     with opened(tmp_path / "faulty", faults=faults, attempts=12, **CLEAN) as system:
-        assert answered(system, asked) == sound
+        assert answered(system, askings) == sound
         assert "retried" in system.counters()
 
 
@@ -225,17 +228,17 @@ def test_all_questions_in_one_call(tmp_path: Path) -> None:
     for structured in ("together", "never"):
         with opened(tmp_path / structured, structured=structured, **CLEAN) as system:
             outputs = next(iter(system.ask([call]))).outputs
-            said = {one.address.item: one.text for one in outputs if isinstance(one, AnswerOutput)}
-        assert len(said) == 18
-        assert (said["polyps"], said["box"].lower(), said["procedure"]) == ("0", "no", "Colonoscopy")
+            texts = {output.address.item: output.text for output in outputs if isinstance(output, AnswerOutput)}
+        assert len(texts) == 18
+        assert (texts["polyps"], texts["box"].lower(), texts["procedure"]) == ("0", "no", "Colonoscopy")
 
 
-def test_what_has_no_use_here_is_one_message() -> None:
-    assert [one.key for one in made(base_url="https://example.org/v1").check()] == ["base_url"]
+def test_settings_without_effect_are_one_message() -> None:
+    assert [mistake.key for mistake in make(base_url="https://example.org/v1").check()] == ["base_url"]
 
 
 def test_a_folder_in_use_leaves_no_server_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(api_system, "_WAIT_SECONDS", 0.1)  # nobody lets go of it in the meantime
+    monkeypatch.setattr(api_system, "_WAIT_SECONDS", 0.1)  # the lock stays held
     before = {child.pid for child in psutil.Process().children(recursive=True)}
     with opened(tmp_path), pytest.raises(MedtestError), opened(tmp_path):
         pass

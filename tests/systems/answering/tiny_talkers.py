@@ -1,4 +1,4 @@
-"""A vision-language model of the LLaVA family, tiny and randomly initialised, saved as people save theirs."""
+"""A tiny, randomly initialised vision-language model of the LLaVA family, saved as usual."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def save_talker(
     """Write a checkpoint whose answers are gibberish that depends on the image, the question and the seed.
 
     Args:
-        folder: The folder.
-        template: Its chat template.
-        seed: Of its weights.
+        folder: Folder of the checkpoint.
+        template: Chat template.
+        seed: Seed of the weights.
         words: Words that are tokens, besides single signs.
         louder: Factor of the last layer's weights for these words.
     """

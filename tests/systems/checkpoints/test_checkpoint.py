@@ -27,8 +27,8 @@ def small() -> torch.nn.Module:
     return networks.make(networks.COMPACT["pranet"])
 
 
-def _same(one: State, other: State) -> bool:
-    return one.keys() == other.keys() and all(torch.equal(one[key], other[key]) for key in one)
+def _same(first: State, second: State) -> bool:
+    return first.keys() == second.keys() and all(torch.equal(first[key], second[key]) for key in first)
 
 
 @pytest.mark.slow
@@ -47,7 +47,7 @@ def _same(one: State, other: State) -> bool:
     ],
     ids=["plain", "module", "wrapped", "wrapped module", "profiled", "no counters", "half", "compiled", "averaged"],
 )
-def test_checkpoints_load_in_the_forms_people_have(
+def test_checkpoints_load_in_all_common_forms(
     wrap: Callable[[State], Any], small: torch.nn.Module, tmp_path: Path
 ) -> None:
     torch.save(wrap(small.state_dict()), tmp_path / "c.pth")
@@ -61,7 +61,7 @@ def test_checkpoints_load_in_the_forms_people_have(
 
 
 class _Wrapper(torch.nn.Module):
-    """A network whose own names begin with what DataParallel's kin leave on others."""
+    """A network whose own names begin with prefixes that DataParallel adds."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -69,7 +69,7 @@ class _Wrapper(torch.nn.Module):
 
 
 @pytest.mark.parametrize("prefix", ["", "module.", "net.module."])
-def test_a_prefix_that_is_the_networks_own_stays(prefix: str, tmp_path: Path) -> None:
+def test_a_prefix_of_the_networks_own_names_stays(prefix: str, tmp_path: Path) -> None:
     state = _Wrapper().state_dict()
     torch.save({f"{prefix}{key}": value for key, value in state.items()}, tmp_path / "c.pth")
     network = load_strictly(_Wrapper(), read_state(tmp_path / "c.pth"), name="wrapper", file="c.pth")
@@ -119,7 +119,7 @@ class _Evil:
         return (Path.touch, (Path("touched"),))
 
 
-def test_a_pickle_that_wants_more_is_refused_and_runs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pickle_with_code_is_refused_and_runs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "evil.pth").write_bytes(pickle.dumps({"state_dict": _Evil()}))
     torch.save({"net": _Evil()}, tmp_path / "evil2.pth")
@@ -139,24 +139,24 @@ def test_damaged_files_are_mistakes(content: bytes, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (b"<!DOCTYPE html><html><title>Google Drive - Virus scan warning</title></html>", "web page"),
         (b"\n <HTML lang=en>", "web page"),
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:1\nsize 9\n", "git lfs pull"),
     ],
 )
-def test_what_servers_give_instead_of_a_checkpoint_is_named(content: bytes, said: str, tmp_path: Path) -> None:
-    """A page saved as PraNet-19.pth is the commonest broken download; converting it is no advice."""
+def test_downloads_that_are_no_checkpoint_are_named(content: bytes, message: str, tmp_path: Path) -> None:
+    """A page saved as PraNet-19.pth is the commonest broken download; converting it does not help."""
     for suffix in (".pth", ".safetensors"):
         path = tmp_path / f"PraNet-19{suffix}"
         path.write_bytes(content)
-        with pytest.raises(MedtestError, match=said) as caught:
+        with pytest.raises(MedtestError, match=message) as caught:
             read_state(path)
         assert "convert" not in str(caught.value)
 
 
-def test_a_file_without_weights_says_what_it_holds(tmp_path: Path) -> None:
+def test_a_file_without_weights_lists_its_content(tmp_path: Path) -> None:
     torch.save({"epoch": 3, "optimizer": {"lr": 0.1}}, tmp_path / "c.pth")
     with pytest.raises(MedtestError, match="no weights were found in this file; it holds epoch, optimizer"):
         read_state(tmp_path / "c.pth")
@@ -174,6 +174,6 @@ def test_what_is_no_plain_array_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["ssformer_s", "ssformer_l"])
 def test_ssformer_tells_its_sizes_apart(name: str, tmp_path: Path) -> None:
     torch.save({"state_dict": networks.published(name).state_dict()}, tmp_path / "s.pth")
-    found, network = load_published(tmp_path / "s.pth", ("ssformer_s", "ssformer_l"))
-    assert found == name
+    recognised, network = load_published(tmp_path / "s.pth", ("ssformer_s", "ssformer_l"))
+    assert recognised == name
     assert len(network.state_dict()) == {"ssformer_s": 366, "ssformer_l": 866}[name]

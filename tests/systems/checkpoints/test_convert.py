@@ -27,7 +27,7 @@ def _no() -> bool:
 
 
 class _Leaves:
-    """Stands for code in a checkpoint: it makes a file when it is read."""
+    """Code in a checkpoint: makes a file when it is read."""
 
     def __init__(self, where: str) -> None:
         self.where = where
@@ -58,11 +58,11 @@ class _Chatty:
 
 
 class _Settings(dict[str, Any]):
-    """Settings as yacs and easydict have them: a dictionary of a class of its own."""
+    """Settings like those of yacs and easydict: a subclass of dict."""
 
 
 class _History(list[float]):
-    """A list of a class of its own."""
+    """A subclass of list."""
 
 
 @pytest.mark.slow
@@ -91,7 +91,7 @@ def test_an_old_pickle_is_converted_only_with_trust_runs_elsewhere_and_needs_no_
 
 
 @pytest.mark.slow
-def test_a_model_pickled_whole_needs_none_of_its_authors_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pickled_model_needs_none_of_its_authors_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     authors = ModuleType("authors_lib")
 
     class Net(torch.nn.Module):
@@ -109,7 +109,7 @@ def test_a_model_pickled_whole_needs_none_of_its_authors_code(tmp_path: Path, mo
     assert _same(tmp_path / "new.pth")
 
 
-def test_a_few_bytes_that_claim_to_be_large_are_not_written_out(tmp_path: Path) -> None:
+def test_a_few_bytes_with_a_large_declared_size_are_not_written_out(tmp_path: Path) -> None:
     torch.save({"a.weight": torch.zeros(1).expand(1 << 40)}, tmp_path / "old.pth")
     with pytest.raises(MedtestError, match="claims 1,099,511,627,776 numbers and holds 4 bytes"):
         convert(str(tmp_path / "old.pth"), str(tmp_path / "new.safetensors"), trusted=_no)
@@ -142,10 +142,10 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_command_asks_and_takes_no_for_an_answer(tmp_path: Path) -> None:
     plain = {"model": {key: value.numpy() for key, value in STATE.items()}, "o": Path}
-    (tmp_path / "old.pth").write_bytes(pickle.dumps(plain))  # as no torch.save wrote it
+    (tmp_path / "old.pth").write_bytes(pickle.dumps(plain))  # not written by torch.save
     arguments = ["convert", str(tmp_path / "old.pth"), str(tmp_path / "new.safetensors")]
     with pytest.raises(MedtestError, match="did not confirm"):
-        CliRunner().invoke(app, arguments, catch_exceptions=False)  # nobody at the terminal
+        CliRunner().invoke(app, arguments, catch_exceptions=False)  # no answer at the terminal
     done = CliRunner().invoke(app, [*arguments, "--i-trust-this-file"], catch_exceptions=False)
     assert done.exit_code == 0
     assert "2 tensors" in done.output

@@ -29,8 +29,8 @@ def test_fused_networks_answer_the_same(family: str) -> None:
         assert fuse_norms(network, torch.zeros(1, 3, 64, 64)) == norms
         after = network(image)
     assert not any(isinstance(module, nn.BatchNorm2d) for module in network.modules())
-    for one, other in zip(*(o if isinstance(o, tuple) else (o,) for o in (before, after)), strict=True):
-        assert torch.allclose(one, other, atol=1e-4 * max(1.0, float(one.abs().max())))
+    for expected, fused in zip(*(o if isinstance(o, tuple) else (o,) for o in (before, after)), strict=True):
+        assert torch.allclose(expected, fused, atol=1e-4 * max(1.0, float(expected.abs().max())))
 
 
 def test_modules_that_run_twice_or_follow_no_convolution_stay() -> None:

@@ -88,8 +88,8 @@ def test_a_memo_of_many_gigabytes_is_not_made(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["ssformer_s", "ssformer_l"])
-def test_the_parent_tells_s_from_l_without_torch(name: str, tmp_path: Path) -> None:
-    """A run asks for the record's name where nothing heavy may be loaded."""
+def test_the_parent_distinguishes_s_from_l_without_torch(name: str, tmp_path: Path) -> None:
+    """A run needs the record's name in a process that loads nothing heavy."""
     with torch.device("meta"):
         keys = networks.published(name).state_dict()
     torch.save({"state_dict": {f"module.{key}": torch.zeros(1) for key in keys}}, tmp_path / "c.pth")

@@ -1,4 +1,4 @@
-"""Weights files of medtest's own kind may come from strangers too: their description is checked before it is built."""
+"""Weights files of medtest's own format: their description is checked before the network is built."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _backbone(**values: Any) -> Callable[[dict[str, Any]], None]:
         lambda facts: facts["network"].update(channels=16_000, coarse_width=16_000),
     ],
 )
-def test_a_description_that_cannot_be_is_refused_before_it_takes_memory(
+def test_an_impossible_description_is_refused_before_it_takes_memory(
     change: Callable[[dict[str, Any]], None], tmp_path: Path
 ) -> None:
     path = _write(tmp_path / "w.safetensors", change)
@@ -58,14 +58,14 @@ def test_a_description_that_cannot_be_is_refused_before_it_takes_memory(
 
 
 @pytest.mark.parametrize("size", [0, -96, 100, 10**6, 1e400, "wide", None])
-def test_a_size_that_no_network_takes_is_refused(size: object, tmp_path: Path) -> None:
+def test_an_impossible_size_is_refused(size: object, tmp_path: Path) -> None:
     path = _write(tmp_path / "w.safetensors", lambda facts: facts.update(size=size))
     with pytest.raises(MedtestError, match="cannot be read"):
         read_info(path)
 
 
 @pytest.mark.parametrize("header", ["[" * 100_000, "[]", "7", "{", "null"])
-def test_a_header_that_is_no_description_is_no_crash(header: str, tmp_path: Path) -> None:
+def test_a_malformed_header_is_no_crash(header: str, tmp_path: Path) -> None:
     path = _write(tmp_path / "w.safetensors", lambda _: None, header=header)
     assert not is_ours(path)
     with pytest.raises(MedtestError):

@@ -1,4 +1,4 @@
-"""What the tests of classification networks share: parity, small networks as weights files, an opened system."""
+"""Helpers for tests of classification networks: parity, small networks as weights files, an opened system."""
 
 from __future__ import annotations
 
@@ -48,32 +48,32 @@ def system_of(name: str, **settings: Any) -> System:
     """Return a system with settings beside its YAML file's."""
     info = part("systems", name)
     kind = info.load()
-    made: System = kind(name, kind.Settings(**{**info.defaults, **settings}))
-    return made
+    system: System = kind(name, kind.Settings(**{**info.defaults, **settings}))
+    return system
 
 
-def asked(system: System, *images: NDArray[np.uint8]) -> tuple[list[Any], torch.Tensor]:
-    """Open a system and ask it; return its answers, and all that its network got, one after the other.
+def ask(system: System, *images: NDArray[np.uint8]) -> tuple[list[Any], torch.Tensor]:
+    """Open a system and ask it; return its answers, and the inputs of its network in order.
 
-    An untrained network's answers hardly depend on its input, so what shows a wrong crop is the input itself.
+    An untrained network's answers hardly depend on its input, so the input itself shows a wrong crop.
     """
-    seen: list[torch.Tensor] = []
+    inputs: list[torch.Tensor] = []
 
-    def keep(_: Any, given: tuple[Any, ...], named: dict[str, Any]) -> None:
-        seen.append((given[0] if given else named["pixel_values"]).detach().clone())
+    def keep(_: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
+        inputs.append((arguments[0] if arguments else named["pixel_values"]).detach().clone())
 
     system.open(device="cpu", threads=1)
     try:
         network: Any = system._network  # type: ignore[attr-defined]
         network.register_forward_pre_hook(keep, with_kwargs=True)
-        found = list(system.predict(images, [Address(dataset="d", seed_id=str(i)) for i in range(len(images))]))
-        return found, torch.cat(seen) if len({one.shape[1:] for one in seen}) == 1 else torch.empty(0)
+        answers = list(system.predict(images, [Address(dataset="d", seed_id=str(i)) for i in range(len(images))]))
+        return answers, torch.cat(inputs) if len({pixels.shape[1:] for pixels in inputs}) == 1 else torch.empty(0)
     finally:
         system.close()
 
 
 def noise(height: int, width: int, seed: int = 3) -> NDArray[np.uint8]:
-    """Return an image whose every pixel differs from its neighbours: a shifted crop would be another one."""
+    """Return an image whose pixels all differ from their neighbours, so that a shifted crop differs."""
     return np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
 
 

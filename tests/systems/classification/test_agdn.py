@@ -23,7 +23,7 @@ from medtest.systems.pytorch import networks
 
 sys.path.insert(0, str(Path(__file__).parent))
 import agdn_numpy
-from classifier_parts import asked, noise, small_weights, system_of
+from classifier_parts import ask, noise, small_weights, system_of
 
 PUBLISHED = (4, 8, 12, 8)
 Arrays = dict[str, NDArray[np.float32]]
@@ -119,7 +119,7 @@ def test_it_has_the_published_size() -> None:
 
 @pytest.mark.slow
 def test_the_published_network_answers_as_numpy_does(tmp_path: Path) -> None:
-    """From the arrays of a TensorFlow checkpoint, with its optimizer's slots, to three times three probabilities."""
+    """The arrays of a TensorFlow checkpoint, with its optimizer's slots, give three times three probabilities."""
     arrays = _arrays()
     slots = {f"{name}/Momentum": value for name, value in arrays.items() if not name.endswith(("/u", "moving_mean"))}
     np.savez(tmp_path / "agdn.npz", **arrays, **slots)
@@ -127,11 +127,11 @@ def test_the_published_network_answers_as_numpy_does(tmp_path: Path) -> None:
     image = _smooth()
     with torch.inference_mode():
         outputs = network(*network_of.inputs_of(_tensor(image)))
-    wanted = agdn_numpy.agdn(image / 255, arrays, PUBLISHED)
-    assert np.std([one[2] for one in wanted]) > 0.01, "the three answers differ"
-    for got, one in zip(outputs, wanted, strict=True):
+    expected_outputs = agdn_numpy.agdn(image / 255, arrays, PUBLISHED)
+    assert np.std([values[2] for values in expected_outputs]) > 0.01, "the three answers differ"
+    for got, expected in zip(outputs, expected_outputs, strict=True):
         assert got.shape == (1, 3)
-        assert np.abs(got[0].numpy() - one).max() < 1e-4
+        assert np.abs(got[0].numpy() - expected).max() < 1e-4
 
 
 def test_an_npz_file_is_loaded_strictly(tmp_path: Path) -> None:
@@ -189,12 +189,12 @@ def test_a_step_of_training_keeps_the_three_parts_apart() -> None:
 def test_the_answer_is_the_same_in_logits_and_in_probabilities() -> None:
     torch.manual_seed(7)
     network = networks.make(networks.COMPACT["agdn"])
-    given = network_of.inputs_of(torch.rand(2, 3, 128, 160))
+    inputs = network_of.inputs_of(torch.rand(2, 3, 128, 160))
     with torch.inference_mode():
-        evaluated = network(*given)
+        evaluated = network(*inputs)
         for module in network.modules():  # evaluation's statistics, training's outputs
             module.training = not isinstance(module, torch.nn.BatchNorm2d | SpectralConv)
-        trained = network(*given)
+        trained = network(*inputs)
     got = torch.softmax(network_of.answer_of(trained), dim=1)
     assert torch.allclose(got, evaluated[2], atol=1e-6)
     assert torch.allclose(torch.exp(network_of.answer_of(evaluated)), evaluated[2], atol=1e-6)
@@ -207,29 +207,29 @@ def test_folding_its_norms_keeps_the_answers() -> None:
         if isinstance(module, torch.nn.BatchNorm2d):
             module.running_mean.normal_(0, 0.1)  # type: ignore[union-attr]
             module.running_var.uniform_(0.5, 1.5)  # type: ignore[union-attr]
-    given = network_of.inputs_of(torch.rand(1, 3, 128, 128))
+    inputs = network_of.inputs_of(torch.rand(1, 3, 128, 128))
     with torch.inference_mode():
-        before = network(*given)
-        assert fuse_norms(network, *given) == 2 * sum(networks.COMPACT["agdn"].layers)
-        after = network(*given)
-    for one, other in zip(before, after, strict=True):
-        assert torch.allclose(one, other, atol=1e-5)
+        before = network(*inputs)
+        assert fuse_norms(network, *inputs) == 2 * sum(networks.COMPACT["agdn"].layers)
+        after = network(*inputs)
+    for before_fusing, after_fusing in zip(before, after, strict=True):
+        assert torch.allclose(before_fusing, after_fusing, atol=1e-5)
 
 
-def test_as_a_system_it_takes_images_at_320_or_as_they_are(tmp_path: Path) -> None:
+def test_as_a_system_it_takes_images_at_320_or_unresized(tmp_path: Path) -> None:
     from torchvision import transforms
 
     network = small_weights("agdn", tmp_path / "w.safetensors", size=320)
     image = noise(200, 260)
     resized = transforms.functional.to_tensor(transforms.Resize((320, 320))(transforms.functional.to_pil_image(image)))
-    for way, taken in (("official", resized[None]), ("as_is", _tensor(image))):
+    for way, image_input in (("official", resized[None]), ("as_is", _tensor(image))):
         system = system_of("agdn", checkpoint=str(tmp_path / "w.safetensors"), input=way)
-        (got,), seen = asked(system, image)
+        (got,), inputs = ask(system, image)
         with torch.inference_mode():
-            small, _ = network_of.inputs_of(taken)
-            wanted = network(small, taken)[2][0].numpy()
-        assert torch.allclose(seen, small, atol=1e-6)
-        assert np.abs(got - wanted).max() < 1e-4
+            small, _ = network_of.inputs_of(image_input)
+            expected = network(small, image_input)[2][0].numpy()
+        assert torch.allclose(inputs, small, atol=1e-6)
+        assert np.abs(got - expected).max() < 1e-4
         assert system.answer_form == "probabilities"
         assert system.classes == CAPSULE
         assert abs(got.sum() - 1) < 1e-5

@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import agdn_numpy
 
 
-def test_resizing_is_tensorflows_of_old() -> None:
+def test_resizing_equals_tensorflow_1() -> None:
     """Twice as many places: every second one lies between two, and the last repeats."""
     ramp = torch.arange(4.0).view(1, 1, 1, 4)
     assert deformation.legacy_resize(ramp, 1, 8).flatten().tolist() == [0, 0.5, 1, 1.5, 2, 2.5, 3, 3]
@@ -31,8 +31,8 @@ def test_resizing_is_tensorflows_of_old() -> None:
 @given(st.integers(2, 12), st.integers(2, 12), st.integers(1, 20), st.integers(1, 20))
 def test_resizing_is_that_of_numpy(height: int, width: int, to_height: int, to_width: int) -> None:
     image = np.random.default_rng(height * width).standard_normal((height, width, 2))
-    given = torch.from_numpy(image).permute(2, 0, 1)[None]
-    got = deformation.legacy_resize(given, to_height, to_width)[0].permute(1, 2, 0).numpy()
+    tensor = torch.from_numpy(image).permute(2, 0, 1)[None]
+    got = deformation.legacy_resize(tensor, to_height, to_width)[0].permute(1, 2, 0).numpy()
     assert np.abs(got - agdn_numpy.resize(image, to_height, to_width)).max() < 1e-12
 
 
@@ -43,10 +43,10 @@ def test_pooling_pads_as_tensorflow_does(size: int) -> None:
     before, after = (0, 1) if size == 6 else (1, 1)
     padded = np.pad(x[0].numpy(), ((0, 0), (before, after), (before, after)), constant_values=-np.inf)
     count = -(-size // 2)
-    wanted = [
+    expected = [
         [padded[:, 2 * i : 2 * i + 3, 2 * j : 2 * j + 3].max(axis=(1, 2)) for j in range(count)] for i in range(count)
     ]
-    assert np.array_equal(network_of.pool_same(x)[0].permute(1, 2, 0).numpy(), np.array(wanted))
+    assert np.array_equal(network_of.pool_same(x)[0].permute(1, 2, 0).numpy(), np.array(expected))
 
 
 def test_a_deformable_convolution_is_that_of_scipy() -> None:
@@ -63,8 +63,8 @@ def test_a_deformable_convolution_is_that_of_scipy() -> None:
         value.detach().double().numpy() for value in (module.feature.weight, module.feature.bias, module.feature.u)
     )
     normalised = agdn_numpy.spectral(kernel.transpose(2, 3, 1, 0), u)
-    wanted = agdn_numpy.deformable(x[0].permute(1, 2, 0).double().numpy(), normalised, bias, np.clip(offsets, -2, 2))
-    assert np.abs(got - wanted).max() < 1e-4
+    expected = agdn_numpy.deformable(x[0].permute(1, 2, 0).double().numpy(), normalised, bias, np.clip(offsets, -2, 2))
+    assert np.abs(got - expected).max() < 1e-4
 
 
 def test_a_fresh_deformable_convolution_is_a_plain_one() -> None:
@@ -87,8 +87,8 @@ def test_spectral_norm_converges_to_the_largest_singular_value_in_training_alone
     module.eval()
     assert not torch.equal(module.u, before)
     assert torch.allclose(module.normalised(), module.weight / largest, rtol=1e-4)
-    wanted = agdn_numpy.spectral(module.weight.detach().permute(2, 3, 1, 0).double().numpy(), before.double().numpy())
-    assert np.abs(first.detach().permute(2, 3, 1, 0).numpy() - wanted).max() < 1e-6
+    expected = agdn_numpy.spectral(module.weight.detach().permute(2, 3, 1, 0).double().numpy(), before.double().numpy())
+    assert np.abs(first.detach().permute(2, 3, 1, 0).numpy() - expected).max() < 1e-6
 
 
 def test_the_gradient_goes_through_the_singular_value_not_through_its_vectors() -> None:
@@ -105,8 +105,8 @@ def test_the_gradient_goes_through_the_singular_value_not_through_its_vectors() 
     (module.normalised() * weights).sum().backward()
     assert module.weight.grad is not None
     inner = (weights.flatten(1).numpy() * weight).sum()
-    wanted = weights.flatten(1).numpy() / sigma - inner / sigma**2 * (u.T @ v)
-    assert np.abs(module.weight.grad.flatten(1).numpy() - wanted).max() < 1e-9
+    expected = weights.flatten(1).numpy() / sigma - inner / sigma**2 * (u.T @ v)
+    assert np.abs(module.weight.grad.flatten(1).numpy() - expected).max() < 1e-9
 
 
 def test_an_aggregation_begins_as_identity_and_is_that_of_numpy() -> None:
@@ -126,8 +126,8 @@ def test_an_aggregation_begins_as_identity_and_is_that_of_numpy() -> None:
         .numpy()
         for key, value in module.state_dict().items()
     }
-    wanted = agdn_numpy.aggregate(x[0].permute(1, 2, 0).double().numpy(), arrays, "TLFA1")
-    assert np.abs(got - wanted).max() < 1e-5
+    expected = agdn_numpy.aggregate(x[0].permute(1, 2, 0).double().numpy(), arrays, "TLFA1")
+    assert np.abs(got - expected).max() < 1e-5
 
 
 def _guide(size: int = 31) -> NDArray[np.float64]:
@@ -138,11 +138,11 @@ def _guide(size: int = 31) -> NDArray[np.float64]:
 
 def test_the_sampling_grids_are_those_of_scipy() -> None:
     guide = _guide()
-    given = torch.from_numpy(guide)[None, None]
+    tensor = torch.from_numpy(guide)[None, None]
     structured, pixelwise = agdn_numpy.grids(guide)
-    got = deformation.structured_grid(given)[0].permute(1, 2, 0).numpy()
+    got = deformation.structured_grid(tensor)[0].permute(1, 2, 0).numpy()
     assert np.abs(got - structured).max() < 1e-12
-    got = deformation.pixel_grid(given)[0].permute(1, 2, 0).numpy()
+    got = deformation.pixel_grid(tensor)[0].permute(1, 2, 0).numpy()
     assert np.abs(got - pixelwise).max() < 1e-6  # fftconvolve's rounding, over sums as small as 1e-8
 
 
@@ -155,25 +155,25 @@ def test_an_even_map_leaves_the_image_as_it_is_resized() -> None:
         assert torch.allclose(grid[0, 1], straight[:, None].expand(31, 31), atol=1e-12)
 
 
-def test_what_has_attention_becomes_larger() -> None:
+def test_regions_with_attention_become_larger() -> None:
     guide = _guide()
     square = np.zeros((320, 320, 1))
     square[60:110, 205:255] = 1  # about the blob: row 8 and column 22 of 31
     image = torch.from_numpy(square).permute(2, 0, 1)[None].float()
     deformed = deformation.deform(image, torch.from_numpy(guide)[None, None], side=128)
     assert deformed.mean() > 1.5 * square.mean()
-    wanted = agdn_numpy.deform(square, guide, 128)
-    assert np.abs(deformed[0].permute(1, 2, 0).numpy() - wanted).max() < 2e-3  # float32 places at a sharp edge
+    expected = agdn_numpy.deform(square, guide, 128)
+    assert np.abs(deformed[0].permute(1, 2, 0).numpy() - expected).max() < 2e-3  # float32 places at a sharp edge
 
 
-def test_attention_lies_between_nothing_and_one() -> None:
+def test_attention_is_between_zero_and_one() -> None:
     torch.manual_seed(5)
     features = torch.randn(2, 7, 8, 8, dtype=torch.float64)
     got = deformation.attention_of(features)
     for i in range(2):
-        wanted = agdn_numpy.attention(features[i].permute(1, 2, 0).numpy())
-        assert np.abs(got[i, 0].numpy() - wanted).max() < 1e-12
-        assert wanted.max() == 1 and 0 < wanted.min() < 1e-6
+        expected = agdn_numpy.attention(features[i].permute(1, 2, 0).numpy())
+        assert np.abs(got[i, 0].numpy() - expected).max() < 1e-12
+        assert expected.max() == 1 and 0 < expected.min() < 1e-6
     assert (deformation.attention_of(torch.zeros(1, 3, 4, 4)) == 1).all()
 
 
@@ -186,13 +186,13 @@ def test_training_samples_taps_as_torchvision_convolves():
     x = torch.randn(2, 7, 13, 19, requires_grad=True)
     offsets = (torch.randn(2, 18, 13, 19) * 4).requires_grad_()
     weight, bias = torch.randn(5, 7, 3, 3, requires_grad=True), torch.randn(5)
-    ours = sampled_convolution(x, offsets, weight, bias)
-    theirs = deform_conv2d(x, offsets, weight, bias, padding=1)
-    torch.testing.assert_close(ours, theirs, atol=1e-4, rtol=1e-4)
-    towards = torch.randn_like(theirs)
-    for mine, other in zip(
-        torch.autograd.grad(ours, (x, offsets, weight), towards),
-        torch.autograd.grad(theirs, (x, offsets, weight), towards),
+    own = sampled_convolution(x, offsets, weight, bias)
+    reference = deform_conv2d(x, offsets, weight, bias, padding=1)
+    torch.testing.assert_close(own, reference, atol=1e-4, rtol=1e-4)
+    towards = torch.randn_like(reference)
+    for own_gradient, reference_gradient in zip(
+        torch.autograd.grad(own, (x, offsets, weight), towards),
+        torch.autograd.grad(reference, (x, offsets, weight), towards),
         strict=True,
     ):
-        torch.testing.assert_close(mine, other, atol=2e-3, rtol=1e-3)
+        torch.testing.assert_close(own_gradient, reference_gradient, atol=2e-3, rtol=1e-3)

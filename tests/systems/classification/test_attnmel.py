@@ -19,7 +19,7 @@ from medtest.systems.pytorch import networks
 
 sys.path.insert(0, str(Path(__file__).parent))
 from classifier_parts import (
-    asked,
+    ask,
     assert_answers_as_recorded,
     noise,
     normalised,
@@ -40,7 +40,7 @@ def test_it_has_the_published_size() -> None:
 
 
 def test_it_answers_as_recorded(tmp_path: Path) -> None:
-    """The file as its authors save it: weights beside the optimiser's state."""
+    """The file in its authors' format: weights together with the optimiser's state."""
     state = golden_state("attnmel")
     torch.save(
         {"state_dict": state, "opt_state_dict": {"state": {}, "param_groups": [{"lr": 0.01}]}}, tmp_path / "c.pth"
@@ -61,7 +61,7 @@ def _resized_by_hand(grid: np.ndarray, factor: int) -> np.ndarray:
 
 @pytest.mark.parametrize("attention", ["sigmoid", "softmax"])
 def test_attention_is_the_papers_formula(attention: str) -> None:
-    """Section 2 of the paper in NumPy and SciPy: weights of places, and the features they leave."""
+    """Section 2 of the paper in NumPy and SciPy: weights of places, and the weighted features."""
     torch.manual_seed(4)
     module = AttentionModule(5, 7, 6, attention).eval()  # type: ignore[arg-type]
     local, whole = torch.randn(2, 5, 8, 8), torch.randn(2, 7, 2, 2)
@@ -74,25 +74,25 @@ def test_attention_is_the_papers_formula(attention: str) -> None:
     judged = np.maximum(of_local + _resized_by_hand(of_whole, 4), 0)
     scores = np.einsum("oc,bchw->bohw", kernels["phi.weight"][..., 0, 0], judged) + kernels["phi.bias"][0]
     if attention == "softmax":
-        wanted = softmax(scores.reshape(2, -1), axis=1).reshape(scores.shape)
-        left = (wanted * features).sum(axis=(2, 3))
+        expected = softmax(scores.reshape(2, -1), axis=1).reshape(scores.shape)
+        pooled = (expected * features).sum(axis=(2, 3))
         assert np.allclose(weights.sum(dim=(1, 2, 3)).numpy(), 1, atol=1e-6)
     else:
-        wanted = expit(scores)
-        left = (wanted * features).mean(axis=(2, 3))
-    assert np.abs(weights.numpy() - wanted).max() < 1e-6
-    assert np.abs(vector.numpy() - left).max() < 1e-6
+        expected = expit(scores)
+        pooled = (expected * features).mean(axis=(2, 3))
+    assert np.abs(weights.numpy() - expected).max() < 1e-6
+    assert np.abs(vector.numpy() - pooled).max() < 1e-6
 
 
 def test_one_checkpoint_gives_other_answers_in_the_other_attention(tmp_path: Path) -> None:
     network = AttnMel(AttnMelConfig(widths=(4, 4, 6, 8, 8), attention_width=4)).eval()
     x = torch.rand(1, 3, 64, 64)
     with torch.inference_mode():
-        one = network(x)[0]
+        sigmoid_answer = network(x)[0]
         network.attend("softmax")
-        other = network(x)[0]
+        softmax_answer = network(x)[0]
     assert network.attn1.attention == network.attn2.attention == "softmax"
-    assert (one - other).abs().max() > 1e-4
+    assert (sigmoid_answer - softmax_answer).abs().max() > 1e-4
     with pytest.raises(ValueError, match="sigmoid and softmax are possible"):
         network.attend("hard")  # type: ignore[arg-type]
 
@@ -122,13 +122,13 @@ def test_official_input_is_what_torchvision_makes(attention: str | None, statist
     steps = transforms.Compose(
         [transforms.CenterCrop(int(0.8 * 301)), transforms.Resize((256, 256)), transforms.CenterCrop(224)]
     )
-    given = normalised(steps(Pillow.fromarray(image)), ISIC[statistics])
+    expected_input = normalised(steps(Pillow.fromarray(image)), ISIC[statistics])
     network.attend(attention or "sigmoid")
     with torch.inference_mode():
-        wanted = network(given)[0][0].numpy()
-    (got,), seen = asked(system, image)
-    assert torch.allclose(seen, given, atol=1e-5)
-    assert np.abs(got - wanted).max() < 1e-4
+        expected = network(expected_input)[0][0].numpy()
+    (got,), inputs = ask(system, image)
+    assert torch.allclose(inputs, expected_input, atol=1e-5)
+    assert np.abs(got - expected).max() < 1e-4
     assert system.answer_form == "logits"
     assert system.classes == DERMOSCOPY
 
@@ -136,21 +136,21 @@ def test_official_input_is_what_torchvision_makes(attention: str | None, statist
 def test_as_is_neither_crops_nor_resizes(tmp_path: Path) -> None:
     network = small_weights("attnmel", tmp_path / "w.safetensors")
     image = noise(224, 224)
-    given = normalised(Pillow.fromarray(image), ISIC["isic2016"])
+    expected_input = normalised(Pillow.fromarray(image), ISIC["isic2016"])
     with torch.inference_mode():
-        wanted = network(given)[0][0].numpy()
+        expected = network(expected_input)[0][0].numpy()
     system = system_of("attnmel", checkpoint=str(tmp_path / "w.safetensors"), input="as_is")
-    (got,), seen = asked(system, image)
-    assert torch.allclose(seen, given, atol=1e-5)
-    assert np.abs(got - wanted).max() < 1e-4
+    (got,), inputs = ask(system, image)
+    assert torch.allclose(inputs, expected_input, atol=1e-5)
+    assert np.abs(got - expected).max() < 1e-4
 
 
 def test_the_published_network_is_built_by_name() -> None:
     with torch.inference_mode():
-        given = build_network("attnmel")(torch.zeros(1, 3, 64, 64))
-    assert [tuple(one.shape) for one in given] == [(1, 2), (1, 1, 8, 8), (1, 1, 4, 4)]
+        outputs = build_network("attnmel")(torch.zeros(1, 3, 64, 64))
+    assert [tuple(output.shape) for output in outputs] == [(1, 2), (1, 1, 8, 8), (1, 1, 4, 4)]
 
 
 @pytest.mark.parametrize("name", ["agdn", "dsinet", "attnmel", "inceptionv3_dr", "chexnet"])
-def test_compact_networks_claim_no_data_set_that_they_never_saw(name):
+def test_compact_networks_claim_only_data_sets_of_their_training(name):
     assert part("systems", name).defaults["trained_on"] == []

@@ -17,7 +17,7 @@ from medtest.systems.pytorch import networks
 
 sys.path.insert(0, str(Path(__file__).parent))
 from classifier_parts import (
-    asked,
+    ask,
     assert_answers_as_recorded,
     noise,
     normalised,
@@ -44,7 +44,7 @@ def test_it_has_the_published_size() -> None:
 
 
 def test_it_answers_as_recorded(tmp_path: Path) -> None:
-    """The file as its authors saved it, in torch's old format, under names with dots that are none any more."""
+    """The file in its authors' format: torch's old one, with dots in names that torch no longer allows."""
     state = _as_in_2017(golden_state("chexnet"))
     assert "module.densenet121.features.denseblock1.denselayer1.norm.1.weight" in state
     whole = {"epoch": 7, "state_dict": state, "best_loss": 0.1, "optimizer": {"state": {}, "param_groups": []}}
@@ -59,7 +59,7 @@ def test_names_of_old_are_read_without_loading_too(tmp_path: Path) -> None:
 
 
 def test_nothing_is_left_at_its_first_value(tmp_path: Path) -> None:
-    """What forums advise, strict=False, would leave the dense layers untrained: here a missing layer is said."""
+    """strict=False, a common advice, would leave the dense layers untrained: here a missing layer is an error."""
     state = golden_state("chexnet")
     name = "densenet121.features.denseblock4.denselayer16.conv2.weight"
     torch.save({key: value for key, value in state.items() if key != name}, tmp_path / "c.pth")
@@ -87,14 +87,14 @@ def test_ten_crops_are_what_torchvision_makes(tmp_path: Path) -> None:
     network = small_weights("chexnet", tmp_path / "w.safetensors")
     image = noise(301, 437)
     crops = transforms.TenCrop(224)(transforms.Resize(256)(Pillow.fromarray(image)))
-    given = torch.cat([normalised(one, IMAGENET) for one in crops])
+    expected_input = torch.cat([normalised(crop, IMAGENET) for crop in crops])
     with torch.inference_mode():
-        wanted = network(given).mean(dim=0).numpy()
+        expected = network(expected_input).mean(dim=0).numpy()
     system = system_of("chexnet", checkpoint=str(tmp_path / "w.safetensors"), crops=10)
-    got, seen = asked(system, image, image[:, ::-1])
-    assert torch.allclose(seen[:10], given, atol=1e-5)
-    assert np.abs(got[0] - wanted).max() < 1e-5
-    assert np.abs(got[1] - wanted).max() < 1e-5, "the ten crops of a mirrored image are the same ten"
+    got, inputs = ask(system, image, image[:, ::-1])
+    assert torch.allclose(inputs[:10], expected_input, atol=1e-5)
+    assert np.abs(got[0] - expected).max() < 1e-5
+    assert np.abs(got[1] - expected).max() < 1e-5, "the ten crops of a mirrored image are the same ten"
     assert system.answer_form == "probabilities"
     assert system.classes == CHEST
 
@@ -105,24 +105,24 @@ def test_one_crop_is_the_middle_one(tmp_path: Path) -> None:
     network = small_weights("chexnet", tmp_path / "w.safetensors")
     images = [noise(437, 301), noise(224, 500)]
     steps = transforms.Compose([transforms.Resize(256), transforms.CenterCrop(224)])
-    given = torch.cat([normalised(steps(Pillow.fromarray(one)), IMAGENET) for one in images])
+    expected_input = torch.cat([normalised(steps(Pillow.fromarray(image)), IMAGENET) for image in images])
     with torch.inference_mode():
-        wanted = network(given).numpy()
-    got, seen = asked(system_of("chexnet", checkpoint=str(tmp_path / "w.safetensors")), *images)
-    assert torch.allclose(seen, given, atol=1e-5)
-    for one, other in zip(got, wanted, strict=True):
-        assert np.abs(one - other).max() < 1e-5
+        expected = network(expected_input).numpy()
+    got, inputs = ask(system_of("chexnet", checkpoint=str(tmp_path / "w.safetensors")), *images)
+    assert torch.allclose(inputs, expected_input, atol=1e-5)
+    for answer, expected_answer in zip(got, expected, strict=True):
+        assert np.abs(answer - expected_answer).max() < 1e-5
 
 
-def test_as_is_takes_the_image_as_it_comes(tmp_path: Path) -> None:
+def test_as_is_takes_the_unchanged_image(tmp_path: Path) -> None:
     network = small_weights("chexnet", tmp_path / "w.safetensors")
     for image in (noise(224, 224), noise(160, 192)):
-        given = normalised(Pillow.fromarray(image), IMAGENET)
+        expected_input = normalised(Pillow.fromarray(image), IMAGENET)
         with torch.inference_mode():
-            wanted = network(given)[0].numpy()
-        (got,), seen = asked(system_of("chexnet", checkpoint=str(tmp_path / "w.safetensors"), input="as_is"), image)
-        assert torch.allclose(seen, given, atol=1e-5)
-        assert np.abs(got - wanted).max() < 1e-5
+            expected = network(expected_input)[0].numpy()
+        (got,), inputs = ask(system_of("chexnet", checkpoint=str(tmp_path / "w.safetensors"), input="as_is"), image)
+        assert torch.allclose(inputs, expected_input, atol=1e-5)
+        assert np.abs(got - expected).max() < 1e-5
 
 
 def test_published_weights_are_asked_ten_times_by_default(tmp_path: Path) -> None:

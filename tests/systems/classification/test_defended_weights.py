@@ -1,4 +1,4 @@
-"""Weights of classifiers that were trained under attack: named by a setting, shown images at their side, with cards."""
+"""Weights of classifiers trained under attack: chosen by a setting, with their own image size and cards."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ def system_of(family, **settings):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("family", ["attnmel", "inceptionv3_dr", "chexnet"])
-def test_weights_say_at_which_side_they_want_their_images(tmp_path, family):
+def test_weights_store_the_size_of_their_images(tmp_path, family):
     state = make(COMPACT[family]).state_dict()
     description = describe(COMPACT[family])
     for name, resized in (("plain", False), ("own", True)):
         info = WeightsInfo(network=description, size=96, resized=resized)
         save_weights(tmp_path / f"{name}.safetensors", state, info)
-        found = read_info(tmp_path / f"{name}.safetensors")
-        assert (found.size, found.resized, found.defence) == (96, resized, {})
+        info_read = read_info(tmp_path / f"{name}.safetensors")
+        assert (info_read.size, info_read.resized, info_read.defence) == (96, resized, {})
     image = np.random.default_rng(0).integers(0, 256, (160, 160, 3), dtype=np.uint8)
     own, plain = (system_of(family, checkpoint=str(tmp_path / f"{name}.safetensors")) for name in ("own", "plain"))
-    for one in (own, plain):
-        one.open(device="cpu", threads=1)
+    for system in (own, plain):
+        system.open(device="cpu", threads=1)
     assert own.fitted(image).shape == (96, 96, 3)
     assert plain.fitted(image).shape == ((96, 96, 3) if family == "attnmel" else (160, 160, 3))
     assert own.fitted(image[:96, :96]).shape == (96, 96, 3)
@@ -47,7 +47,7 @@ def test_defences_are_written_where_there_is_one(tmp_path):
     assert read_info(tmp_path / "a.safetensors").defence == facts
 
 
-def test_weights_that_do_not_ship_are_one_mistake(tmp_path, monkeypatch):
+def test_unknown_defended_weights_are_one_mistake(tmp_path, monkeypatch):
     package = tmp_path / "package"
     (package / "weights").mkdir(parents=True)
     monkeypatch.setattr("medtest.systems.checkpoints.network.package_folder", lambda: package)
@@ -69,7 +69,7 @@ def test_the_setting_names_the_system():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("file", SHIPPED, ids=lambda file: file.stem)
-def test_shipped_weights_say_what_they_are_and_have_their_card(file):
+def test_shipped_weights_are_described_and_have_a_card(file):
     assert file.stat().st_size <= 5_000_000
     _, info = load_network(file)
     family, _, method = file.stem.partition("-compact-")

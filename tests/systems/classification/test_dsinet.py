@@ -27,7 +27,7 @@ from medtest.systems.pytorch import networks
 
 sys.path.insert(0, str(Path(__file__).parent))
 from classifier_parts import (
-    asked,
+    ask,
     assert_answers_as_recorded,
     noise,
     small_weights,
@@ -47,7 +47,7 @@ def test_it_has_the_published_size() -> None:
 
 @pytest.mark.slow
 def test_it_answers_as_recorded(tmp_path: Path) -> None:
-    """Coarse and fine segmentation and classes, with the names that DataParallel gives in the published training."""
+    """Coarse and fine segmentation and classes, under the names that DataParallel gives in the published training."""
     torch.save({f"module.{key}": value for key, value in golden_state("dsinet").items()}, tmp_path / "d.pth")
     assert_answers_as_recorded("dsinet", tmp_path / "d.pth", 256)
 
@@ -61,19 +61,19 @@ def test_a_middle_block_adds_what_its_first_relu_made_of_the_input() -> None:
         assert torch.equal(block(x)[0], x.clamp(min=0))
 
 
-def test_a_block_is_its_three_convolutions_and_changes_nothing_of_its_input() -> None:
+def test_a_block_is_its_three_convolutions_and_leaves_its_input_unchanged() -> None:
     torch.manual_seed(2)
     block = XceptionBlock(4, 6, stride=2, grows=1).eval()
     x = torch.randn(1, 4, 8, 8)
-    kept = x.clone()
+    before = x.clone()
     with torch.inference_mode():
         got, tap = block(x)
-        wanted_tap = block.sepconv2(block.sepconv1(x))
-        wanted = block.sepconv3(wanted_tap) + block.skipbn(block.skip(x))
-    assert torch.equal(x, kept)
-    assert torch.allclose(tap, wanted_tap, atol=1e-6)
-    assert (wanted_tap < 0).any(), "the tap is before the ReLU"
-    assert torch.allclose(got, wanted, atol=1e-6)
+        expected_tap = block.sepconv2(block.sepconv1(x))
+        expected = block.sepconv3(expected_tap) + block.skipbn(block.skip(x))
+    assert torch.equal(x, before)
+    assert torch.allclose(tap, expected_tap, atol=1e-6)
+    assert (expected_tap < 0).any(), "the tap is before the ReLU"
+    assert torch.allclose(got, expected, atol=1e-6)
 
 
 def test_a_separable_convolution_at_the_end_rectifies_after_both() -> None:
@@ -82,8 +82,8 @@ def test_a_separable_convolution_at_the_end_rectifies_after_both() -> None:
     x = torch.randn(1, 3, 7, 7)
     with torch.inference_mode():
         inner = convolution.depthwise(x).clamp(min=0) / np.sqrt(1 + 1e-5)
-        wanted = convolution.pointwise(inner).clamp(min=0) / np.sqrt(1 + 1e-5)
-        assert torch.allclose(convolution(x), wanted, atol=1e-6)
+        expected = convolution.pointwise(inner).clamp(min=0) / np.sqrt(1 + 1e-5)
+        assert torch.allclose(convolution(x), expected, atol=1e-6)
 
 
 # ------------------------------------------------------------------------------------------------- against plain NumPy
@@ -103,12 +103,12 @@ def _mined(module: LesionMining, features: NDArray[np.float64], share: NDArray[n
         return points[logits >= 0]
 
     def alike(points: NDArray[np.float64], chosen: NDArray[np.bool_]) -> NDArray[np.float64]:
-        found = np.zeros(len(pixels))
+        similarity = np.zeros(len(pixels))
         for i in np.flatnonzero(chosen):
             for point in points:
                 cosine = pixels[i] @ point / (np.linalg.norm(pixels[i]) * np.linalg.norm(point))
-                found[i] = max(found[i], cosine)
-        return found
+                similarity[i] = max(similarity[i], cosine)
+        return similarity
 
     is_lesion = lesion > background
     weight = lesion + alike(gated("BGU_fore", lesion), ~is_lesion) - alike(gated("BGU_back", background), is_lesion)
@@ -123,8 +123,8 @@ def test_lesion_mining_is_that_of_numpy() -> None:
     with torch.inference_mode():
         got = module(features, share).numpy()
     for i in range(2):
-        wanted = _mined(module, features[i].numpy(), share[i].numpy())
-        assert np.abs(got[i] - wanted).max() < 1e-9
+        expected = _mined(module, features[i].numpy(), share[i].numpy())
+        assert np.abs(got[i] - expected).max() < 1e-9
         assert np.abs(got[i] - features[i].numpy() * (1 + share[i, 1].numpy())).max() > 1e-3, "the maps matter"
 
 
@@ -158,8 +158,8 @@ def test_the_guided_features_are_those_of_numpy() -> None:
         everywhere = _columns_normalised(shared @ second.T)
     rebuilt = np.concatenate([local.T @ belongs, everywhere.T @ shared])
     weight, bias = (value.detach().numpy() for value in (module.conv2[0].weight, module.conv2[0].bias))
-    wanted = np.maximum((weight[:, :, 0, 0] @ rebuilt + bias[:, None]) / np.sqrt(1 + 1e-5), 0)
-    assert np.abs(got.reshape(4, -1) - wanted).max() < 1e-5  # the published divisor has a millionth added to it
+    expected = np.maximum((weight[:, :, 0, 0] @ rebuilt + bias[:, None]) / np.sqrt(1 + 1e-5), 0)
+    assert np.abs(got.reshape(4, -1) - expected).max() < 1e-5  # the published divisor has a millionth added to it
 
 
 def test_prototypes_are_the_classifiers_weights_weighed_by_the_lesions_probability() -> None:
@@ -172,8 +172,8 @@ def test_prototypes_are_the_classifiers_weights_weighed_by_the_lesions_probabili
     probability = np.exp(logits.detach().numpy())
     probability /= probability.sum(axis=1, keepdims=True)
     for i in range(2):
-        wanted = plain * np.array([1, probability[i, 1], probability[i, 2]])[:, None]
-        assert np.abs(got[i].detach().numpy() - wanted).max() < 1e-5
+        expected = plain * np.array([1, probability[i, 1], probability[i, 2]])[:, None]
+        assert np.abs(got[i].detach().numpy() - expected).max() < 1e-5
     got.sum().backward()
     assert weights.grad is None and logits.grad is None
 
@@ -204,11 +204,11 @@ def test_the_official_input_is_torchvisions_resize(tmp_path: Path) -> None:
     image = noise(320, 320)
     steps = transforms.Compose([transforms.Resize(256), transforms.ToTensor()])
     with torch.inference_mode():
-        given = steps(Pillow.fromarray(image))[None]
-        _, fine, logits = network(given)
+        expected_input = steps(Pillow.fromarray(image))[None]
+        _, fine, logits = network(expected_input)
     system = system_of("dsinet", checkpoint=str(tmp_path / "w.safetensors"))
-    (got,), seen = asked(system, image)
-    assert torch.allclose(seen, given, atol=1e-6)
+    (got,), inputs = ask(system, image)
+    assert torch.allclose(inputs, expected_input, atol=1e-6)
     assert isinstance(got, LabelAnswer)
     assert np.abs(got.scores - logits[0].numpy()).max() < 1e-4
     assert got.mask.shape == (256, 256)
@@ -220,11 +220,11 @@ def test_the_official_input_is_torchvisions_resize(tmp_path: Path) -> None:
 def test_as_is_takes_sides_that_are_multiples_of_eight(tmp_path: Path) -> None:
     network = small_weights("dsinet", tmp_path / "w.safetensors", size=256)
     images = [noise(224, 240), noise(225, 240)]
-    got, _ = asked(system_of("dsinet", checkpoint=str(tmp_path / "w.safetensors"), input="as_is"), *images)
+    got, _ = ask(system_of("dsinet", checkpoint=str(tmp_path / "w.safetensors"), input="as_is"), *images)
     with torch.inference_mode():
-        wanted = network(_tensor(images[0]))[2][0].numpy()
-    assert np.abs(got[0].scores - wanted).max() < 1e-4
-    assert [one.mask.shape for one in got] == [(224, 240), (256, 256)]
+        expected = network(_tensor(images[0]))[2][0].numpy()
+    assert np.abs(got[0].scores - expected).max() < 1e-4
+    assert [answer.mask.shape for answer in got] == [(224, 240), (256, 256)]
 
 
 def test_what_has_too_few_pixels_is_refused() -> None:
@@ -251,8 +251,8 @@ def test_folding_its_norms_keeps_the_answers() -> None:
         before = network(x)
         assert fuse_norms(network, x) == norms
         after = network(x)
-    for one, other in zip(before, after, strict=True):
-        assert torch.allclose(one, other, atol=1e-4)
+    for before_fusing, after_fusing in zip(before, after, strict=True):
+        assert torch.allclose(before_fusing, after_fusing, atol=1e-4)
 
 
 def test_weights_of_other_classes_name_them(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from medtest.systems.pytorch import networks
 
 sys.path.insert(0, str(Path(__file__).parent))
 from classifier_parts import (
-    asked,
+    ask,
     assert_answers_as_recorded,
     noise,
     normalised,
@@ -36,12 +36,12 @@ def test_it_has_the_published_size() -> None:
 
 @pytest.mark.slow
 def test_it_answers_as_recorded(tmp_path: Path) -> None:
-    """The file as its authors save it: the weights of DataParallel around a wrapper, ``module.model.…``."""
+    """The file in its authors' format: weights of DataParallel around a wrapper, ``module.model.…``."""
     torch.save({f"module.{key}": value for key, value in golden_state("inceptionv3_dr").items()}, tmp_path / "m.pkl")
     assert_answers_as_recorded("inceptionv3_dr", tmp_path / "m.pkl", 299)
 
 
-def test_a_checkpoint_is_recognised_and_what_is_wrong_with_it_is_named() -> None:
+def test_a_checkpoint_is_recognised_and_mistakes_in_it_are_named() -> None:
     with torch.device("meta"):
         network = networks.published("inceptionv3_dr")
     plain = {key.removeprefix("model."): value for key, value in network.state_dict().items()}
@@ -56,20 +56,20 @@ def test_a_checkpoint_is_recognised_and_what_is_wrong_with_it_is_named() -> None
 def test_the_input_transform_turns_imagenets_normalisation_into_inceptions() -> None:
     """(pixel - mean) / std goes in; the first layer gets (pixel - 0.5) / 0.5."""
     network = InceptionDR(InceptionConfig(sixteenths=1, auxiliary=False)).eval()
-    seen: list[torch.Tensor] = []
-    network.model.Conv2d_1a_3x3.register_forward_pre_hook(lambda _m, given: seen.append(given[0]))
+    inputs: list[torch.Tensor] = []
+    network.model.Conv2d_1a_3x3.register_forward_pre_hook(lambda _m, arguments: inputs.append(arguments[0]))
     pixels = torch.rand(1, 3, 75, 75)
     mean, std = (torch.tensor(IMAGENET[key])[None, :, None, None] for key in ("mean", "std"))
     with torch.inference_mode():
         network((pixels - mean) / std)
-    assert torch.allclose(seen[0], (pixels - 0.5) / 0.5, atol=1e-6)
+    assert torch.allclose(inputs[0], (pixels - 0.5) / 0.5, atol=1e-6)
 
 
 @pytest.mark.parametrize("sixteenths", [1, 5, 16])
 def test_every_width_has_the_same_layers(sixteenths: int) -> None:
     with torch.device("meta"):
         whole, narrow = (
-            InceptionDR(InceptionConfig(sixteenths=one, auxiliary=True)).state_dict() for one in (16, sixteenths)
+            InceptionDR(InceptionConfig(sixteenths=width, auxiliary=True)).state_dict() for width in (16, sixteenths)
         )
     assert list(whole) == list(narrow)
     for key, value in narrow.items():
@@ -78,7 +78,7 @@ def test_every_width_has_the_same_layers(sixteenths: int) -> None:
             assert side == (whole[key].shape[axis] if axis in fixed else whole[key].shape[axis] * sixteenths / 16), key
 
 
-def test_a_width_that_is_none_is_refused() -> None:
+def test_an_impossible_width_is_refused() -> None:
     with pytest.raises(ValueError, match="1 to 16 are possible"):
         InceptionDR(InceptionConfig(sixteenths=0))
 
@@ -97,12 +97,12 @@ def test_official_input_is_what_torchvision_makes(tmp_path: Path) -> None:
     network = small_weights("inceptionv3_dr", tmp_path / "w.safetensors", size=288)
     system = system_of("inceptionv3_dr", checkpoint=str(tmp_path / "w.safetensors"))
     image = noise(301, 437)
-    given = normalised(transforms.Resize((288, 288))(Pillow.fromarray(image)), CIFAR)
+    expected_input = normalised(transforms.Resize((288, 288))(Pillow.fromarray(image)), CIFAR)
     with torch.inference_mode():
-        wanted = network(given)[0].numpy()
-    (got,), seen = asked(system, image)
-    assert torch.allclose(seen, given, atol=1e-5)
-    assert np.abs(got - wanted).max() < 1e-4
+        expected = network(expected_input)[0].numpy()
+    (got,), inputs = ask(system, image)
+    assert torch.allclose(inputs, expected_input, atol=1e-5)
+    assert np.abs(got - expected).max() < 1e-4
     assert system.answer_form == "logits"
     assert system.classes == FUNDUS
 
@@ -115,16 +115,16 @@ def test_published_weights_take_299_pixels(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("side", [224, 97])
-def test_as_is_takes_the_image_as_it_comes(side: int, tmp_path: Path) -> None:
+def test_as_is_takes_the_unchanged_image(side: int, tmp_path: Path) -> None:
     network = small_weights("inceptionv3_dr", tmp_path / "w.safetensors", size=288)
     image = noise(side, side)
-    given = normalised(Pillow.fromarray(image), CIFAR)
+    expected_input = normalised(Pillow.fromarray(image), CIFAR)
     with torch.inference_mode():
-        wanted = network(given)[0].numpy()
+        expected = network(expected_input)[0].numpy()
     system = system_of("inceptionv3_dr", checkpoint=str(tmp_path / "w.safetensors"), input="as_is")
-    (got,), seen = asked(system, image)
-    assert torch.allclose(seen, given, atol=1e-5)
-    assert np.abs(got - wanted).max() < 1e-4
+    (got,), inputs = ask(system, image)
+    assert torch.allclose(inputs, expected_input, atol=1e-5)
+    assert np.abs(got - expected).max() < 1e-4
 
 
 def test_the_published_network_is_built_by_name() -> None:

@@ -1,6 +1,6 @@
-"""A server that plays hand-written exchanges of a vendor's, and a system that is asked through it.
+"""A server that plays a vendor's hand-written exchanges, and a system that asks it.
 
-An exchange, in a file of ``tests/data/services``, says what a request must look like and what is sent back. Texts may
+An exchange, in a file of ``tests/data/services``, holds an expected request and its reply. Texts may
 hold ``{BASE}`` (the server's address), ``{PNG}`` (a picture in base64), ``{BLANK}`` (one of a single colour); a reply
 may be ``{"file": "PNG"}``, the bytes themselves.
 """
@@ -29,12 +29,12 @@ from medtest.systems.answering.asking import Asked, Asking, AskingSystem, Budget
 DATA = Path(__file__).parents[2] / "data" / "services"
 
 
-def drawn(seed: int = 0, size: int = 32) -> Image:
-    """A small picture of noise."""
+def draw_noise(seed: int = 0, size: int = 32) -> Image:
+    """Return a small picture of noise."""
     return np.random.default_rng(seed).integers(0, 256, (size, size, 3), dtype=np.uint8)
 
 
-PIXELS = drawn()
+PIXELS = draw_noise()
 SHA256 = image_sha256(PIXELS)
 PNG = encode("images", PIXELS)
 BLANK = encode("images", np.full((16, 16, 3), 255, np.uint8))
@@ -42,9 +42,9 @@ FILES = {"PNG": PNG, "BLANK": BLANK}
 
 
 def exchanges(name: str) -> list[dict[str, Any]]:
-    """The exchanges of a file, in their order."""
-    found: list[dict[str, Any]] = json.loads((DATA / f"{name}.json").read_text(encoding="utf-8"))
-    return found
+    """Return the exchanges of a file, in their order."""
+    played: list[dict[str, Any]] = json.loads((DATA / f"{name}.json").read_text(encoding="utf-8"))
+    return played
 
 
 def _filled(value: Any, base: str) -> Any:
@@ -53,41 +53,41 @@ def _filled(value: Any, base: str) -> Any:
             value = value.replace(f"{{{name}}}", base64.b64encode(content).decode())
         return value.replace("{BASE}", base)
     if isinstance(value, list):
-        return [_filled(one, base) for one in value]
+        return [_filled(item, base) for item in value]
     if isinstance(value, dict):
-        return {key: _filled(one, base) for key, one in value.items()}
+        return {key: _filled(item, base) for key, item in value.items()}
     return value
 
 
-def _lacks(wanted: Any, found: Any, where: str = "body") -> str:
-    """Say where a request differs from what it must look like; every field that is named must be so."""
-    if isinstance(wanted, dict):
-        if not isinstance(found, dict):
+def _mismatch(expected: Any, actual: Any, where: str = "body") -> str:
+    """Return where a request differs from the expected one, else ""; only named fields are compared."""
+    if isinstance(expected, dict):
+        if not isinstance(actual, dict):
             return f"{where} is no object"
-        for name, one in wanted.items():
-            if one is None:
-                if name in found:
+        for name, field in expected.items():
+            if field is None:
+                if name in actual:
                     return f"{where}.{name} is sent"
-            elif problem := _lacks(one, found.get(name), f"{where}.{name}"):
+            elif problem := _mismatch(field, actual.get(name), f"{where}.{name}"):
                 return problem
         return ""
-    if isinstance(wanted, str) and wanted.startswith("re:"):
-        return "" if re.fullmatch(wanted[3:], str(found)) else f"{where} is {found!r}, not like {wanted!r}"
-    return "" if wanted == found else f"{where} is {found!r}, not {wanted!r}"
+    if isinstance(expected, str) and expected.startswith("re:"):
+        return "" if re.fullmatch(expected[3:], str(actual)) else f"{where} is {actual!r}, not like {expected!r}"
+    return "" if expected == actual else f"{where} is {actual!r}, not {expected!r}"
 
 
 class Vendor:
-    """The server: it answers with the exchanges in turn, the last one again and again.
+    """Server of a vendor: answers with the exchanges in turn, then repeats the last one.
 
     Attributes:
         base: Its address.
-        seen: Method and path of every request.
-        wrong: What was wrong with requests.
+        requests: Method and path of every request.
+        wrong: Mistakes in requests.
     """
 
     def __init__(self, played: Sequence[Mapping[str, Any]]) -> None:
         self.played = list(played)
-        self.seen: list[str] = []
+        self.requests: list[str] = []
         self.wrong: list[str] = []
         self._lock = threading.Lock()
         self._at: dict[str, int] = {}
@@ -107,7 +107,7 @@ class Vendor:
 
             do_GET = do_POST = _answer
 
-            def log_message(self, *said: Any) -> None:
+            def log_message(self, *arguments: Any) -> None:
                 return
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
@@ -119,21 +119,21 @@ class Vendor:
     ) -> tuple[int, dict[str, str], bytes]:
         """Return status, headers and body of the answer to a request."""
         with self._lock:
-            self.seen.append(f"{method} {path}")
-            fitting = [one for one in self.played if _fits(one["request"], method, path)]
+            self.requests.append(f"{method} {path}")
+            fitting = [exchange for exchange in self.played if _fits(exchange["request"], method, path)]
             if not fitting:
-                self.wrong.append(f"nobody asked for {method} {path}")
+                self.wrong.append(f"no exchange fits {method} {path}")
                 return 404, {}, b"{}"
             place = f"{method} {path}"
             at = self._at.get(place, 0)
             self._at[place] = at + 1
-        one = _filled(fitting[min(at, len(fitting) - 1)], self.base)
-        wanted, lower = one["request"], {name.lower(): value for name, value in headers.items()}
-        problem = _lacks(wanted.get("headers", {}), lower, "headers")
+        exchange = _filled(fitting[min(at, len(fitting) - 1)], self.base)
+        expected, lower = exchange["request"], {name.lower(): value for name, value in headers.items()}
+        problem = _mismatch(expected.get("headers", {}), lower, "headers")
         body = _body(lower.get("content-type", ""), content)
-        if problem := problem or (_lacks(wanted["body"], body) if "body" in wanted else ""):
+        if problem := problem or (_mismatch(expected["body"], body) if "body" in expected else ""):
             self.wrong.append(problem)
-        answer = one["reply"]
+        answer = exchange["reply"]
         sent = answer.get("body")
         if isinstance(sent, dict) and set(sent) == {"file"}:
             return answer["status"], {"content-type": "image/png", **answer.get("headers", {})}, FILES[sent["file"]]
@@ -141,7 +141,7 @@ class Vendor:
         return answer["status"], {"content-type": "application/json", **answer.get("headers", {})}, text.encode()
 
     def start(self) -> None:
-        """Answer in a thread of its own."""
+        """Start answering in a thread."""
         threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
 
     def stop(self) -> None:
@@ -169,7 +169,7 @@ def _body(kind: str, content: bytes) -> Any:
 
 @contextmanager
 def playing(played: Sequence[Mapping[str, Any]]) -> Iterator[Vendor]:
-    """Run a vendor, and see at the end that every request was as it must be."""
+    """Run a vendor; at the end, assert that every request was as expected."""
     vendor = Vendor(played)
     vendor.start()
     try:
@@ -180,7 +180,7 @@ def playing(played: Sequence[Mapping[str, Any]]) -> Iterator[Vendor]:
 
 
 def call(number: int = 0, text: str = "a red dog on a table", *, seed: int = 7) -> Asking:
-    """A prompt as the runner hands it out."""
+    """Return a prompt as the runner hands it out."""
     address = Address(dataset="d", seed_id=f"s{number}")
     prompt = Prompt(text=text)
     return Asking(
@@ -199,7 +199,7 @@ def call(number: int = 0, text: str = "a red dog on a table", *, seed: int = 7) 
 def opened(
     system: AskingSystem, folder: Path, *, cache: str = "use", budget: BudgetLimits | None = None, run: str = "run"
 ) -> Iterator[AskingSystem]:
-    """A system in folders of its own."""
+    """Open a system in its own folders."""
     system.keep_in(folder / run, folder / "shared", budget=budget or BudgetLimits(), cache=cache)
     (folder / run).mkdir(parents=True, exist_ok=True)
     system.open(device="cpu", threads=1)
@@ -209,19 +209,19 @@ def opened(
         system.close()
 
 
-def made(part: type[ApiSystem], vendor: Vendor, *, path: str = "", **settings: Any) -> Any:
-    """A vendor's system that asks the server instead of the vendor."""
-    given = {"base_url": vendor.base + path, "model": "m", "poll_seconds": 0.02, "attempts": 2, **settings}
-    return part(part.__name__.lower(), part.Settings(**given))
+def make_system(part: type[ApiSystem], vendor: Vendor, *, path: str = "", **settings: Any) -> Any:
+    """Return a vendor's system that asks the server instead of the vendor."""
+    values = {"base_url": vendor.base + path, "model": "m", "poll_seconds": 0.02, "attempts": 2, **settings}
+    return part(part.__name__.lower(), part.Settings(**values))
 
 
-def asked(system: AskingSystem, folder: Path, calls: Sequence[Asking] = (), **more: Any) -> list[Asked]:
-    """What came of calls, in their order."""
-    with opened(system, folder, **more) as one:
-        return sorted(one.ask(iter(calls or [call()])), key=lambda found: found.number)
+def ask(system: AskingSystem, folder: Path, calls: Sequence[Asking] = (), **more: Any) -> list[Asked]:
+    """Return the results of calls, in their order."""
+    with opened(system, folder, **more) as open_system:
+        return sorted(open_system.ask(iter(calls or [call()])), key=lambda result: result.number)
 
 
-def output(found: Asked) -> Any:
-    """The one output of a call."""
-    (one,) = found.outputs
-    return one
+def output(result: Asked) -> Any:
+    """Return the only output of a call."""
+    (single,) = result.outputs
+    return single

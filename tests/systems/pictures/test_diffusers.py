@@ -1,4 +1,4 @@
-"""A pipeline in a folder draws by the case's seed, and no code or pickle of the folder is run."""
+"""A pipeline in a folder: drawings follow the case's seed, and no code or pickle of the folder runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from exchanges import asked, call, output
+from exchanges import ask, call, output
 from tiny_pipeline import save_pipeline
 
 from medtest.core.cases import Image
@@ -37,41 +37,41 @@ def system(folder: Path, **settings: Any) -> Diffusers:
 
 @pytest.mark.slow
 def test_the_case_decides_the_picture(folder: Path, tmp_path: Path) -> None:
-    made = system(folder)
-    assert not made.check()
+    pipeline = system(folder)
+    assert not pipeline.check()
     calls = [
         call(0, "a red dog"),
         call(1, "a red dog"),
         call(2, "a red dog", seed=8),
         call(3, "two blue cars on a road"),
     ]
-    answers = [output(one) for one in asked(made, tmp_path, calls)]
+    answers = [output(result) for result in ask(pipeline, tmp_path, calls)]
     assert {answer.state for answer in answers} == {"answered"}
     same, again, seed, words = (answer.picture for answer in answers)
     assert same == again and len({same, seed, words}) == 3
     assert PictureFiles(tmp_path / "run" / PICTURES).read("images", same).shape == (32, 32, 3)
-    assert [output(one).picture for one in asked(system(folder), tmp_path, calls[:1], run="other")] == [same]
-    fixed = [output(one).picture for one in asked(system(folder, seed=7), tmp_path, calls[2:3], run="fixed")]
+    assert [output(result).picture for result in ask(system(folder), tmp_path, calls[:1], run="other")] == [same]
+    fixed = [output(result).picture for result in ask(system(folder, seed=7), tmp_path, calls[2:3], run="fixed")]
     assert fixed == [same]
 
 
 @pytest.mark.slow
 def test_pictures_of_one_prompt_are_drawn_together_each_by_its_seed(folder: Path, tmp_path: Path) -> None:
     calls = [call(number, "a red dog", seed=number) for number in range(3)] + [call(3, "two cars", seed=1)]
-    single = [output(one) for one in asked(system(folder), tmp_path, calls)]
-    made, files = system(folder, pictures_per_call=2), PictureFiles(tmp_path / "run" / PICTURES)
+    single = [output(result) for result in ask(system(folder), tmp_path, calls)]
+    pipeline, files = system(folder, pictures_per_call=2), PictureFiles(tmp_path / "run" / PICTURES)
     drawn: list[int] = []
-    draw = made.draw_together
+    draw = pipeline.draw_together
 
     def draw_noted(calls: Sequence[Asking]) -> Sequence[Image | Filtered]:
         drawn.append(len(calls))
         return draw(calls)
 
-    made.draw_together = draw_noted  # type: ignore[method-assign]
-    together = [output(one) for one in asked(made, tmp_path, calls)]
+    pipeline.draw_together = draw_noted  # type: ignore[method-assign]
+    together = [output(result) for result in ask(pipeline, tmp_path, calls)]
     assert drawn == [2, 1, 1]
-    for one, two in zip(single, together, strict=True):
-        pixels = [files.read("images", answer.picture).astype(int) for answer in (one, two)]
+    for alone, in_batch in zip(single, together, strict=True):
+        pixels = [files.read("images", answer.picture).astype(int) for answer in (alone, in_batch)]
         assert np.abs(pixels[0] - pixels[1]).max() <= 1  # rounding
     assert len({answer.picture for answer in together}) == 4
 
@@ -84,27 +84,27 @@ def test_what_is_in_the_folder_counts(folder: Path, tmp_path: Path) -> None:
     assert system(folder).fingerprint() != system(other).fingerprint()
 
 
-@pytest.mark.parametrize("what", ["pickle", "code", "own pipeline", "own part", "none"])
-def test_a_folder_that_would_run_something_is_refused(folder: Path, tmp_path: Path, what: str) -> None:
+@pytest.mark.parametrize("kind", ["pickle", "code", "own pipeline", "own part", "none"])
+def test_a_folder_with_code_is_refused(folder: Path, tmp_path: Path, kind: str) -> None:
     other = shutil.copytree(folder, tmp_path / "other")
     index = json.loads((other / "model_index.json").read_text())
-    if what == "pickle":
+    if kind == "pickle":
         (other / "unet" / "diffusion_pytorch_model.safetensors").rename(other / "unet" / "diffusion_pytorch_model.bin")
-    elif what == "code":
+    elif kind == "code":
         (other / "pipeline.py").write_text("raise SystemExit\n")
-    elif what == "own pipeline":
+    elif kind == "own pipeline":
         index["_class_name"] = ["pipeline", "Mine"]
-    elif what == "own part":
+    elif kind == "own part":
         index["unet"] = ["my_unet", "Mine"]
     else:
         index = {}
     (other / "model_index.json").write_text(json.dumps(index))
-    found = system(other).check()
-    assert len(found) == 1 and found[0].key == "path"
-    made = system(other)
-    made.keep_in(tmp_path, tmp_path, budget=None, cache="off")  # type: ignore[arg-type]
+    mistakes = system(other).check()
+    assert len(mistakes) == 1 and mistakes[0].key == "path"
+    pipeline = system(other)
+    pipeline.keep_in(tmp_path, tmp_path, budget=None, cache="off")  # type: ignore[arg-type]
     with pytest.raises(MedtestError):
-        made.open(device="cpu", threads=1)
+        pipeline.open(device="cpu", threads=1)
 
 
 def test_a_folder_is_needed() -> None:

@@ -1,4 +1,4 @@
-"""Every service on hand-written exchanges: what is sent, and what each of its answers becomes. No vendor was asked."""
+"""Every service on hand-written exchanges: requests and outcomes. No vendor is asked."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from exchanges import SHA256, Vendor, asked, call, exchanges, made, output, playing
+from exchanges import SHA256, Vendor, ask, call, exchanges, make_system, output, playing
 
 from medtest.api.drawn import fetching
 from medtest.core.plugins import parts
@@ -30,12 +30,12 @@ def _key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def of(name: str, vendor: Vendor, **settings: Any) -> Any:
     part, path, own = PLACES["_".join(name.split("_")[: 2 if name.startswith("chat") else 1])]
-    return made(part, vendor, path=path, key_variable="IMAGE_KEY", **{**own, **settings})
+    return make_system(part, vendor, path=path, key_variable="IMAGE_KEY", **{**own, **settings})
 
 
 def answered(name: str, folder: Path, **settings: Any) -> Any:
     with playing(exchanges(name)) as vendor:
-        return output(asked(of(name, vendor, **settings), folder)[0])
+        return output(ask(of(name, vendor, **settings), folder)[0])
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def answered(name: str, folder: Path, **settings: Any) -> Any:
 def test_a_picture_comes_as_the_service_sends_it(name: str, settings: dict[str, Any], tmp_path: Path) -> None:
     if name == "huggingface_endpoint":
         with playing(exchanges(name)) as vendor:
-            answer = output(asked(of(name, vendor, **settings, base_url=vendor.base), tmp_path)[0])
+            answer = output(ask(of(name, vendor, **settings, base_url=vendor.base), tmp_path)[0])
     else:
         answer = answered(name, tmp_path, **settings)
     assert (answer.state, answer.picture, answer.why, answer.revised_prompt) == ("answered", SHA256, "", "")
@@ -78,9 +78,9 @@ def test_a_picture_comes_as_the_service_sends_it(name: str, settings: dict[str, 
         ("deepai_flagged", "content policy"),
     ],
 )
-def test_moderation_is_one_state_whatever_the_service_calls_it(name: str, why: str, tmp_path: Path) -> None:
+def test_moderation_is_one_state_for_every_service(name: str, why: str, tmp_path: Path) -> None:
     with playing(exchanges(name)) as vendor:
-        answer = output(asked(of(name, vendor, attempts=4), tmp_path)[0])
+        answer = output(ask(of(name, vendor, attempts=4), tmp_path)[0])
         assert sum(line.startswith("POST") for line in vendor.seen) == 1
     assert (answer.state, answer.picture) == ("content_filter", "") and why in answer.why
 
@@ -88,14 +88,14 @@ def test_moderation_is_one_state_whatever_the_service_calls_it(name: str, why: s
 def test_a_blank_picture_of_an_endpoint_is_moderation(tmp_path: Path) -> None:
     with playing(exchanges("huggingface_black")) as vendor:
         settings = {"router": False, "width": None, "height": None, "base_url": vendor.base}
-        answer = output(asked(of("huggingface", vendor, **settings), tmp_path)[0])
+        answer = output(ask(of("huggingface", vendor, **settings), tmp_path)[0])
     assert (answer.state, answer.why) == ("content_filter", "the picture is of one colour")
 
 
 @pytest.mark.parametrize("name", ["stability_wrong", "deepai_wrong"])
 def test_a_wrong_request_is_an_error_of_the_case(name: str, tmp_path: Path) -> None:
-    said = answered(name, tmp_path)
-    assert isinstance(said, str) and said.startswith("HTTP 400: ")
+    reason = answered(name, tmp_path)
+    assert isinstance(reason, str) and reason.startswith("HTTP 400: ")
 
 
 def test_words_without_a_picture_are_a_refusal(tmp_path: Path) -> None:
@@ -113,19 +113,19 @@ def test_a_rewritten_prompt_is_off_by_default_and_recorded_where_it_is_on(tmp_pa
 
 
 @pytest.mark.parametrize("name", ["dashscope_broke", "dashscope_unknown"])
-def test_a_task_that_failed_or_is_gone_is_begun_anew(name: str, tmp_path: Path) -> None:
+def test_a_task_that_failed_or_disappeared_is_started_again(name: str, tmp_path: Path) -> None:
     with playing(exchanges(name)) as vendor:
-        answer = output(asked(of(name, vendor), tmp_path)[0])
+        answer = output(ask(of(name, vendor), tmp_path)[0])
         assert sum(line.startswith("POST") for line in vendor.seen) == 2
     assert answer.picture == SHA256 and answer.attempts == 2
 
 
-def test_what_takes_no_seed_says_so(tmp_path: Path) -> None:
+def test_services_without_a_seed_are_named_in_the_notice(tmp_path: Path) -> None:
     assert "no seed" in DeepAI("d", DeepAI.Settings(base_url="http://127.0.0.1:1", model="text2img")).notice()
     assert "no seed" not in Stability("s", Stability.Settings(base_url="http://127.0.0.1:1", model="core")).notice()
     with playing(exchanges("stability")) as vendor:  # 0 would have the service draw one
         vendor.played[0]["request"]["body"]["seed"] = "4294967294"
-        assert output(asked(of("stability", vendor), tmp_path, [call(seed=0)])[0]).picture == SHA256
+        assert output(ask(of("stability", vendor), tmp_path, [call(seed=0)])[0]).picture == SHA256
 
 
 def test_every_service_has_a_file_that_is_priced_and_checked_without_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,8 +134,8 @@ def test_every_service_has_a_file_that_is_priced_and_checked_without_a_key(monke
         info = parts("systems")[name]
         system = info.load()(name, info.load().Settings(**info.defaults))
         monkeypatch.delenv(system.settings.key_variable, raising=False)
-        found = {mistake.needed for mistake in system.check()}
-        assert found == {"send_prompts=true", system.settings.key_variable}
+        needed = {mistake.needed for mistake in system.check()}
+        assert needed == {"send_prompts=true", system.settings.key_variable}
         quote = system.quote([(call(), 3)])
         assert quote is not None and quote.calls == 3
         assert system.tasks == ("depiction",)

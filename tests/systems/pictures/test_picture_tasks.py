@@ -1,4 +1,4 @@
-"""Services that answer later: a task is on paper before it is asked after, and is paid for once, whatever dies."""
+"""Services that answer later: a task is in the ledger before it is polled, and is paid for once in spite of kills."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from exchanges import PNG, SHA256, Vendor, asked, call, made, opened, output
+from exchanges import PNG, SHA256, Vendor, ask, call, make_system, opened, output
 from forked_program import Program, command
 
 from medtest.api.budget import BudgetReached
@@ -25,13 +25,13 @@ CHILD = Path(__file__).with_name("drawing_child.py")
 
 
 class Wan(Vendor):
-    """A service of tasks that are done when the test says so.
+    """A service whose tasks finish when the test decides.
 
     Attributes:
-        begun: Prompt of every task, by its id: each was paid for.
-        polls: How often each was asked after.
+        begun: Prompt of every task by its id; each was paid for.
+        polls: Number of polls of each task.
         done: Whether tasks are done.
-        says: What asking after a task that is not done brings: status and body.
+        says: Function that returns status and body of a poll of an unfinished task.
     """
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class Wan(Vendor):
         self, method: str, path: str, headers: dict[str, str], content: bytes
     ) -> tuple[int, dict[str, str], bytes]:
         """Return a task's id, its state, or the picture."""
-        self.seen.append(f"{method} {path}")
+        self.requests.append(f"{method} {path}")
         kind = {"content-type": "application/json"}
         if path.startswith("/files/"):
             return 200, {"content-type": "image/png"}, PNG
@@ -65,8 +65,8 @@ class Wan(Vendor):
             status, body = self.says(task)
             return status, kind, json.dumps(body).encode() if not isinstance(body, bytes) else body
         result = {"url": f"{self.base}/files/{task}.png"}
-        said = {"output": {"task_id": task, "task_status": "SUCCEEDED", "results": [result]}}
-        return 200, kind, json.dumps(said).encode()
+        reply = {"output": {"task_id": task, "task_status": "SUCCEEDED", "results": [result]}}
+        return 200, kind, json.dumps(reply).encode()
 
 
 @contextmanager
@@ -88,7 +88,7 @@ def started(folder: Path, vendor: Wan, count: int) -> Program:
     return command(CHILD, folder, vendor.base, str(count))
 
 
-def test_the_task_is_in_the_ledger_before_it_is_asked_after(tmp_path: Path) -> None:
+def test_the_task_is_in_the_ledger_before_it_is_polled(tmp_path: Path) -> None:
     missing: list[str] = []
     with serving() as vendor:
 
@@ -99,7 +99,8 @@ def test_the_task_is_in_the_ledger_before_it_is_asked_after(tmp_path: Path) -> N
         vendor.at_first_poll = look
         vendor.done.set()
         answers = [
-            output(one) for one in asked(made(DashScope, vendor), tmp_path, [call(n, f"p{n}") for n in range(6)])
+            output(result)
+            for result in ask(make_system(DashScope, vendor), tmp_path, [call(n, f"p{n}") for n in range(6)])
         ]
     assert missing == [] and len(vendor.polls) == len(vendor.begun) == 6
     assert {answer.picture for answer in answers} == {SHA256}
@@ -107,7 +108,7 @@ def test_the_task_is_in_the_ledger_before_it_is_asked_after(tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-def test_after_a_kill_tasks_are_asked_after_and_not_paid_for_again(tmp_path: Path) -> None:
+def test_after_a_kill_tasks_are_polled_and_not_paid_for_again(tmp_path: Path) -> None:
     with serving() as vendor:
         child = started(tmp_path, vendor, 4)
         until = time.monotonic() + 60
@@ -120,9 +121,9 @@ def test_after_a_kill_tasks_are_asked_after_and_not_paid_for_again(tmp_path: Pat
         vendor.done.set()
         out, _ = (again := started(tmp_path, vendor, 4)).communicate(timeout=120)
         assert again.returncode == 0
-    found = [json.loads(line) for line in out.splitlines()]
-    assert sorted(one[0] for one in found) == [0, 1, 2, 3]
-    assert all(one[1:] == ["answered", SHA256, 0.5] for one in found)
+    answers = [json.loads(line) for line in out.splitlines()]
+    assert sorted(answer[0] for answer in answers) == [0, 1, 2, 3]
+    assert all(answer[1:] == ["answered", SHA256, 0.5] for answer in answers)
     assert len(vendor.begun) == 4, "a task was paid for twice"
     with Ledger(tmp_path / "run" / "ledger.sqlite") as ledger:
         totals = ledger.totals()
@@ -133,24 +134,27 @@ def test_after_a_kill_tasks_are_asked_after_and_not_paid_for_again(tmp_path: Pat
 def test_a_call_that_ends_before_its_task_goes_on_with_it(tmp_path: Path) -> None:
     with serving() as vendor:
         threading.Timer(0.6, vendor.done.set).start()
-        answer = output(asked(made(DashScope, vendor, call_seconds=0.25, attempts=8), tmp_path)[0])
+        answer = output(ask(make_system(DashScope, vendor, call_seconds=0.25, attempts=8), tmp_path)[0])
     assert answer.picture == SHA256 and answer.attempts >= 2
     assert len(vendor.begun) == 1
     with Ledger(tmp_path / "run" / "ledger.sqlite") as ledger:
         assert ledger.totals().calls == 1
 
 
-def test_a_budget_that_is_spent_still_takes_what_was_paid_for(tmp_path: Path) -> None:
+def test_a_spent_budget_still_collects_paid_tasks(tmp_path: Path) -> None:
     priced = {"prices": {"m": {"picture": 0.5}}, "call_seconds": 0.2, "attempts": 1}
     with serving() as vendor:
         limits = BudgetLimits(max_usd=0.5)
-        first = output(asked(made(DashScope, vendor, **priced), tmp_path, budget=limits)[0])
+        first = output(ask(make_system(DashScope, vendor, **priced), tmp_path, budget=limits)[0])
         assert isinstance(first, str) and "no whole answer" in first
         vendor.done.set()
-        with opened(made(DashScope, vendor, **priced), tmp_path, budget=limits) as system:
+        with opened(make_system(DashScope, vendor, **priced), tmp_path, budget=limits) as system:
             (second,) = system.ask(iter([call()]))
             assert output(second).picture == SHA256
-        with opened(made(DashScope, vendor, **priced), tmp_path, budget=limits) as system, pytest.raises(BudgetReached):
+        with (
+            opened(make_system(DashScope, vendor, **priced), tmp_path, budget=limits) as system,
+            pytest.raises(BudgetReached),
+        ):
             list(system.ask(iter([call(1, "another")])))
     assert len(vendor.begun) == 1
 
@@ -164,26 +168,26 @@ def test_a_budget_that_is_spent_still_takes_what_was_paid_for(tmp_path: Path) ->
         (200, b"<html>"),
     ],
 )
-def test_what_breaks_while_a_task_is_asked_after_ends_nothing(tmp_path: Path, says: tuple[int, Any]) -> None:
+def test_failing_polls_end_nothing(tmp_path: Path, says: tuple[int, Any]) -> None:
     with serving() as vendor:
         vendor.says = lambda task: says
         threading.Timer(0.2, vendor.done.set).start()
-        answer = output(asked(made(DashScope, vendor), tmp_path)[0])
+        answer = output(ask(make_system(DashScope, vendor), tmp_path)[0])
     assert answer.picture == SHA256 and answer.attempts == 1 and len(vendor.begun) == 1
 
 
-def test_a_task_that_the_service_knows_no_longer_is_begun_anew(tmp_path: Path) -> None:
+def test_a_task_that_the_service_forgot_is_started_again(tmp_path: Path) -> None:
     with serving() as vendor:
         vendor.says = lambda task: (
             (404, {"code": "NotFound"}) if task == "task-0" else (vendor.done.set(), (500, {}))[1]
         )
-        answer = output(asked(made(DashScope, vendor), tmp_path)[0])
+        answer = output(ask(make_system(DashScope, vendor), tmp_path)[0])
     assert answer.picture == SHA256 and len(vendor.begun) == 2
 
 
-def test_tasks_are_asked_after_at_a_bounded_pace(tmp_path: Path) -> None:
+def test_tasks_are_polled_at_a_bounded_pace(tmp_path: Path) -> None:
     with serving() as vendor:
         threading.Timer(1.2, vendor.done.set).start()
-        asked(made(DashScope, vendor, poll_seconds=0.1), tmp_path)
+        ask(make_system(DashScope, vendor, poll_seconds=0.1), tmp_path)
     # 0, 0.1, 0.25, 0.475, 0.81, 1.32: pauses grow by half, up to five times the first.
     assert 4 <= vendor.polls["task-0"] <= 7

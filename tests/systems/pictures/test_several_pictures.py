@@ -1,4 +1,4 @@
-"""Several pictures a call: repeats of a prompt cost one call, and ledger, cost, resumed runs and records stay right."""
+"""Several pictures per call: repeats of a prompt cost one call; ledger, cost, resumed runs and records stay right."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from exchanges import asked, call, drawn, output
+from exchanges import ask, call, draw_noise, output
 
 from medtest.api.calls.endpoint import Endpoint
 from medtest.api.faulty.answers import BadRequest
@@ -28,11 +28,11 @@ PRICE = {"m": {"input": 0.0, "output": 1e6, "picture": 0.0}}
 
 
 class Painter:
-    """A service that draws another picture at every asking, and notes how many each call asks for.
+    """A service that draws a different picture each time, and records how many each call requests.
 
     Args:
-        most: Largest ``n`` that it accepts; a larger one is a 400.
-        ignores: Whether it sends one picture whatever ``n`` is.
+        most: Largest accepted ``n``; a larger one is a 400.
+        ignores: Whether it ignores ``n`` and sends one picture.
     """
 
     base_url = ""
@@ -48,7 +48,7 @@ class Painter:
             raise BadRequest("n must be 1 for this model.")
         data = []
         for _ in range(1 if self.ignores else body["n"]):
-            pixels = drawn(len(self.sent))
+            pixels = draw_noise(len(self.sent))
             self.sent.append(image_sha256(pixels))
             data.append({"b64_json": base64.b64encode(encode("images", pixels)).decode()})
         usage = {"input_tokens": 5, "output_tokens": 7 * len(data)}
@@ -59,7 +59,7 @@ class Painter:
 
 
 def repeats(count: int, prompt: int = 0) -> list[Asking]:
-    """The calls of a prompt's source and of ``unchanged``, as the runner makes them."""
+    """Return the calls of a prompt's source and of ``unchanged``, as the runner makes them."""
     first = replace(
         call(), label=f"d/s{prompt}/source/", prompt=replace(call().required_prompt, text=f"prompt {prompt}")
     )
@@ -76,7 +76,7 @@ def served(painter: Painter) -> Any:
 
 
 class Named(OpenAIImages):
-    """The service under one name whatever its port, so that runs share their cache."""
+    """The service under one name for all ports, so that runs share their cache."""
 
     def endpoint(self) -> Endpoint:
         return replace(super().endpoint(), name="painter")
@@ -89,7 +89,7 @@ def service(base_url: str, **settings: Any) -> OpenAIImages:
 
 def draw(folder: Path, painter: Painter, calls: Sequence[Asking], *, run: str = "run", **settings: Any) -> list[Any]:
     with served(painter) as server:
-        return [output(answer) for answer in asked(service(server.base_url, **settings), folder, calls, run=run)]
+        return [output(answer) for answer in ask(service(server.base_url, **settings), folder, calls, run=run)]
 
 
 def totals(folder: Path) -> Any:
@@ -121,7 +121,7 @@ def test_a_call_asks_for_no_more_than_is_open_and_allowed(tmp_path: Path) -> Non
     assert alone.counts == [1, 1, 1]
 
 
-def test_pictures_that_were_paid_for_wait_for_a_resumed_run(tmp_path: Path) -> None:
+def test_paid_pictures_wait_for_a_resumed_run(tmp_path: Path) -> None:
     painter = Painter()
     calls = repeats(3)
     first = draw(tmp_path, painter, calls[:1])  # the run is stopped before it comes to the repeats
@@ -155,7 +155,7 @@ def test_a_service_that_rejects_n_gets_single_calls_from_then_on(tmp_path: Path)
 
 
 class Broken(Painter):
-    """Answers without a picture, which are paid for."""
+    """A service whose answers hold no picture and cost money."""
 
     def answer(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
         return {**super().answer(body), "data": None}
@@ -177,8 +177,8 @@ def test_a_seed_is_drawn_alone(tmp_path: Path) -> None:
 def test_a_budget_in_dollars_reserves_every_picture_of_a_call(tmp_path: Path) -> None:
     painter = Painter()
     with served(painter) as server, pytest.raises(Exception, match="max_usd=20"):
-        asked(service(server.base_url), tmp_path, repeats(3), budget=BudgetLimits(max_usd=20.0))
+        ask(service(server.base_url), tmp_path, repeats(3), budget=BudgetLimits(max_usd=20.0))
     assert painter.counts == []
     with served(painter) as server:
-        asked(service(server.base_url), tmp_path, repeats(3), budget=BudgetLimits(max_usd=22.0))
+        ask(service(server.base_url), tmp_path, repeats(3), budget=BudgetLimits(max_usd=22.0))
     assert painter.counts == [3]

@@ -1,4 +1,4 @@
-"""A Stable Diffusion pipeline, tiny and randomly initialised, saved as people save theirs."""
+"""A tiny, randomly initialised Stable Diffusion pipeline, saved as usual."""
 
 from __future__ import annotations
 
