@@ -1,4 +1,4 @@
-"""What the report's browser shows beside the pictures of each task, from records alone."""
+"""Texts and boxes beside the pictures of each task in the report's browser, from records alone."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_answers_mark_the_passage_that_their_value_was_read_from() -> None:
     assert all(any(passage in text for _, text in shown["words"]) for passage in shown["marked"])
 
 
-def test_pictures_have_the_boxes_of_what_was_detected() -> None:
+def test_pictures_have_the_boxes_of_detected_entities() -> None:
     scene = {"entities": [["cup", [0.1, 0.2, 0.4, 0.5], 0.9, ["red"]], ["dog", None, 0.8, []]], "triples": []}
     record = {"prompt": "a red cup", "scene": json.dumps(scene), "source_scene": None}
     shown = task_of("depiction").drawing.browsed(record, None)

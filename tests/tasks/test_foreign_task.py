@@ -1,4 +1,4 @@
-"""Packages from outside bring a kind of answer and a reader of their own, and nothing of ours is edited.
+"""Third-party packages bring a kind of answer and a reader, without an edit of medtest.
 
 They are written from the code blocks of docs/add-a-task.md and docs/add-a-reader.md, so the pages are tested too.
 """
@@ -38,7 +38,7 @@ systems: [simlab]
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Write, build and install the package of the page into a folder of its own."""
+    """Write, build and install the package of the page into its own folder."""
     target = tmp_path_factory.mktemp("site")
     sources = []
     for name, page, count in (("boxes", PAGE, 7), ("cells", READER_PAGE, 4)):
@@ -74,15 +74,15 @@ def run(site: Path, home: Path, *arguments: str) -> str:
 
 @pytest.fixture(scope="module")
 def home(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder in which the page's suite ran."""
+    """Run the page's suite in a folder."""
     home = tmp_path_factory.mktemp("home")
     for name, page in (("bright_boxes", PAGE), ("box_places", READER_PAGE)):
         blocks = re.findall(r"```yaml\n(.*?)```", page, flags=re.DOTALL)
         (suite,) = (text for text in blocks if text.startswith("name:"))
         (home / f"{name}.yaml").write_text(suite, encoding="utf-8")
     (home / "shaded_questions.yaml").write_text(QUESTIONS, encoding="utf-8")
-    said = run(site, home, "run", "suite=bright_boxes", f"suite_dir={home}", "device=cpu")
-    assert "Traceback" not in said
+    output = run(site, home, "run", "suite=bright_boxes", f"suite_dir={home}", "device=cpu")
+    assert "Traceback" not in output
     return home
 
 
@@ -105,7 +105,7 @@ def test_a_foreign_task_is_run_and_judged_by_its_own_oracle(home: Path) -> None:
     assert (sources["near"] == 1).all() and (dark["distance"] == 1).all() and (dark["near"] == 0).all()
 
 
-def test_an_answer_that_follows_what_a_relation_moved_passes(home: Path) -> None:
+def test_an_answer_that_follows_a_moved_lesion_passes(home: Path) -> None:
     table = pd.read_parquet(folder_of(home) / "records.parquet").set_index(["seed_id", "relation"])
     moved = table.xs("corruption_translate", level="relation")
     assert (moved["verdict"] == "PASS").all()
@@ -113,11 +113,11 @@ def test_an_answer_that_follows_what_a_relation_moved_passes(home: Path) -> None
     assert (moved["expected_boxes"] != table.xs("source", level="relation")["expected_boxes"]).all()
 
 
-def test_the_strip_and_the_sheet_outline_the_boxes_where_they_are_expected(site: Path, home: Path) -> None:
+def test_the_strip_and_the_sheet_outline_the_expected_boxes(site: Path, home: Path) -> None:
     from PIL import Image
 
     index = json.loads((folder_of(home) / "samples" / "index.json").read_text())
-    (name, *_) = (one["file"] for one in index if one["relation"] == "corruption_translate")
+    (name, *_) = (entry["file"] for entry in index if entry["relation"] == "corruption_translate")
     run(site, home, "sheet", "suite=bright_boxes", f"suite_dir={home}", "--out", str(home / "sheet.png"))
     for file in (folder_of(home) / "samples" / name, home / "sheet.png"):
         with Image.open(file) as picture:
@@ -125,12 +125,12 @@ def test_the_strip_and_the_sheet_outline_the_boxes_where_they_are_expected(site:
         assert (np.abs(pixels - (0, 230, 118)).max(axis=-1) < 60).sum() > 100, file.name
 
 
-def test_records_are_judged_anew_under_another_setting_of_the_oracle(site: Path, home: Path, tmp_path: Path) -> None:
+def test_records_are_judged_again_under_another_setting_of_the_oracle(site: Path, home: Path, tmp_path: Path) -> None:
     shutil.copytree(home / "outputs", tmp_path / "outputs")
-    given = ("suite=bright_boxes", f"suite_dir={home}", "device=cpu", "track=false", "oracles.primary.score=near")
-    near, far = (run(site, tmp_path, "run", *given, f"oracles.reach={reach}") for reach in (0.1, 0.00001))
-    for said, mean in ((near, "near 1.000"), (far, "near 0.000")):
-        assert "No case to run" in said and mean in said
+    words_ = ("suite=bright_boxes", f"suite_dir={home}", "device=cpu", "track=false", "oracles.primary.score=near")
+    near, far = (run(site, tmp_path, "run", *words_, f"oracles.reach={reach}") for reach in (0.1, 0.00001))
+    for output, mean in ((near, "near 1.000"), (far, "near 0.000")):
+        assert "No case to run" in output and mean in output
 
 
 def test_a_raised_revision_of_its_oracle_judges_stored_answers_again(site: Path, home: Path, tmp_path: Path) -> None:
@@ -143,11 +143,11 @@ def test_a_raised_revision_of_its_oracle_judges_stored_answers_again(site: Path,
     oracle.write_text(text.replace('{"overlap": overlap(', '{"overlap": 0.5 * overlap('), encoding="utf-8")
     text = system.read_text(encoding="utf-8")
     system.write_text(text.replace("return [self._boxes", "raise RuntimeError('asked'); return [self._boxes"))
-    given = ("suite=bright_boxes", f"suite_dir={home}", "device=cpu", "track=false")
-    plan = run(tmp_path / "site", tmp_path / "home", "run", *given, "plan=true")
+    words_ = ("suite=bright_boxes", f"suite_dir={home}", "device=cpu", "track=false")
+    plan = run(tmp_path / "site", tmp_path / "home", "run", *words_, "plan=true")
     assert "24 finished cases would be judged again from stored answers (oracle revision 2)" in " ".join(plan.split())
-    said = " ".join(run(tmp_path / "site", tmp_path / "home", "run", *given).split())
-    assert "24 finished cases judged again from stored answers" in said and "No case to run" in said
+    output = " ".join(run(tmp_path / "site", tmp_path / "home", "run", *words_).split())
+    assert "24 finished cases judged again from stored answers" in output and "No case to run" in output
     after = pd.read_parquet(folder_of(tmp_path / "home") / "records.parquet")
     assert set(before["oracle_revision"]) == {1} and set(after["oracle_revision"]) == {2}
     assert (after["overlap"] == 0.5 * before["overlap"]).all() and (after["near"] == before["near"]).all()
@@ -181,7 +181,7 @@ def test_a_second_call_runs_nothing_and_tables_are_made_without_the_system(site:
     assert (folder / "tables" / "boxes.csv").read_bytes() == before
 
 
-def test_a_foreign_reader_reads_as_answers_come_and_its_oracle_judges_by_what_it_says(site: Path, home: Path) -> None:
+def test_a_foreign_reader_reads_answers_and_its_oracle_judges_the_readings(site: Path, home: Path) -> None:
     assert "box_cells" in run(site, home, "list", "readers")
     run(site, home, "run", "suite=box_places", f"suite_dir={home}", "device=cpu", "track=false")
     (records,) = home.glob("outputs/box_places/bright_parts/*/records.parquet")
@@ -193,29 +193,29 @@ def test_a_foreign_reader_reads_as_answers_come_and_its_oracle_judges_by_what_it
     assert (dark["verdict"] == "FAIL").all() and dark["cells"].isna().all() and (dark["self_places"] == 0).all()
     assert set(pd.read_csv(folder / "tables" / "efr.csv")["score"]) == {"places"}
     with contextlib.closing(sqlite3.connect(home / "outputs" / ".answers" / "readings.sqlite")) as store:
-        (kept,) = store.execute("SELECT COUNT(*) FROM answers").fetchone()
-    assert 0 < kept == table["boxes_at"].nunique() < len(table)
+        (stored,) = store.execute("SELECT COUNT(*) FROM answers").fetchone()
+    assert 0 < stored == table["boxes_at"].nunique() < len(table)
 
-    # Another grid: the records are read anew for a view, no system is asked, and the records stay.
+    # Another grid: the records are read again for a view, no system is asked, and the records stay.
     command = ("run", "suite=box_places", f"suite_dir={home}", "device=cpu", "track=false", "oracles.reader.grid=5")
-    said = " ".join(run(site, home, *command).split())
-    assert f"box_cells read {kept} of {kept} different answers" in said and "No case to run" in said
+    output = " ".join(run(site, home, *command).split())
+    assert f"box_cells read {stored} of {stored} different answers" in output and "No case to run" in output
     assert records.read_bytes() == before
     (view,) = (folder / "views").iterdir()
     readings = json.loads((view / "readings.json").read_text(encoding="utf-8"))
-    cells = {one["cells"] for one in readings["columns"].values()}
+    cells = {columns["cells"] for columns in readings["columns"].values()}
     assert {"2-2", "2-2;4-4"} <= cells and not cells & {"2-1", "2-1;3-3"}
     rates = (view / "tables" / "efr.csv").read_bytes()
     run(site, home, "tables", str(folder))
     assert (view / "tables" / "efr.csv").read_bytes() == rates and records.read_bytes() == before
 
 
-def test_an_effect_that_no_expectation_names_is_said_in_a_suite_of_questions(site: Path, home: Path) -> None:
-    said = run(site, home, "run", "suite=shaded_questions", f"suite_dir={home}", "plan=true")
-    assert "Relation shade has the effect shade" in " ".join(said.split())
+def test_an_effect_without_an_expectation_is_noted_in_a_suite_of_questions(site: Path, home: Path) -> None:
+    output = run(site, home, "run", "suite=shaded_questions", f"suite_dir={home}", "plan=true")
+    assert "Relation shade has the effect shade" in " ".join(output.split())
 
 
-def test_a_system_of_another_task_is_refused_in_words(site: Path, home: Path) -> None:
+def test_a_system_of_another_task_is_refused_with_a_message(site: Path, home: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": f"{site}{os.pathsep}{ROOT}", "MEDTEST_HOME": str(home), "COLUMNS": "200"}
     done = subprocess.run(
         [

@@ -1,4 +1,4 @@
-"""What tasks keep of answers is judged as the answers are."""
+"""Stored answers of each task: their scores equal those of the answers."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def seed_of(kind: str = "mask", *, side: int = 96, original: int = 150, **more: 
     mask = np.zeros((original, original), np.bool_)
     mask[30:90, 40:120] = True
     ref = SeedRef(dataset="made", seed_id="one", locator="one")
-    made = prepare(Seed(ref=ref, image=image, expected=mask, kind="mask"), size=side)
-    return replace(made, kind=kind, **more)
+    prepared = prepare(Seed(ref=ref, image=image, expected=mask, kind="mask"), size=side)
+    return replace(prepared, kind=kind, **more)
 
 
 def judged(oracle: Oracle, answer: Output, seed: PreparedSeed) -> dict[str, float | None]:
@@ -54,11 +54,11 @@ def judged(oracle: Oracle, answer: Output, seed: PreparedSeed) -> dict[str, floa
 
 
 def again(answer: Output, seed: PreparedSeed, *, maps: bool = False) -> Output:
-    """Return what the answer's task restores of what it keeps."""
+    """Store an answer by its task, and return what the task restores."""
     task = task_of(seed.kind)
-    kept = task.storage.keep(answer, seed, maps=maps)
-    assert kept is not None
-    return task.storage.restore(kept, seed, SystemInput(image=seed.image, spec=seed.spec, classes=seed.classes))
+    content = task.storage.keep(answer, seed, maps=maps)
+    assert content is not None
+    return task.storage.restore(content, seed, SystemInput(image=seed.image, spec=seed.spec, classes=seed.classes))
 
 
 @pytest.mark.parametrize("size", [96, 150, 44])
@@ -71,15 +71,15 @@ def test_masks_with_maps_keep_all_scores(size: int, labelled: bool) -> None:
     assert judged(oracle, again(answer, seed, maps=True), seed) == judged(oracle, answer, seed)
 
 
-def test_compact_masks_keep_what_needs_no_map() -> None:
+def test_compact_masks_keep_all_scores_that_need_no_map() -> None:
     seed = seed_of()
     answer = check_mask(RNG.random((96, 96)).astype(np.float32), (96, 96))
     restored = again(answer, seed)
     oracle = Masks(Masks.Settings(), primary=Criterion())
     oracle.recorded = tuple(name for name in Masks.scores if name not in Masks.needs)
     assert judged(oracle, restored, seed) == judged(oracle, answer, seed)
-    kept = [task_of("mask").storage.keep(answer, seed, maps=maps) for maps in (False, True)]
-    assert kept[0] is not None and kept[1] is not None and len(kept[0]) < len(kept[1])
+    contents = [task_of("mask").storage.keep(answer, seed, maps=maps) for maps in (False, True)]
+    assert contents[0] is not None and contents[1] is not None and len(contents[0]) < len(contents[1])
 
 
 @pytest.mark.parametrize("multi", [True, False])
@@ -88,11 +88,11 @@ def test_compact_masks_keep_what_needs_no_map() -> None:
 def test_labels_keep_probabilities_to_the_last_digit(multi: bool, probable: bool, outlined: bool) -> None:
     classes = replace(CLASSES, multi=multi)
     seed = seed_of("label", classes=classes, labels=("malignant",))
-    given = RNG.random(3).astype(np.float32)
+    shares = RNG.random(3).astype(np.float32)
     answer = LabelOutput(
         classes=classes,
         labels=("benign", "other") if multi else ("other",),
-        probabilities=given / given.sum() if probable else None,
+        probabilities=shares / shares.sum() if probable else None,
         mask=check_mask(RNG.random((96, 96)).astype(np.float32), (96, 96)) if outlined else None,
     )
     oracle = Labels(LabelsSettings(), primary=Criterion(score="label"))
@@ -100,17 +100,17 @@ def test_labels_keep_probabilities_to_the_last_digit(multi: bool, probable: bool
     assert isinstance(restored, LabelOutput) and restored.labels == answer.labels
     assert judged(oracle, restored, seed) == judged(oracle, answer, seed)
     for output in (restored, answer):
-        told = oracle.describe(answer=output, source=output, seed=seed, effect=Effect())
-        assert told == oracle.describe(answer=answer, source=answer, seed=seed, effect=Effect())
+        described = oracle.describe(answer=output, source=output, seed=seed, effect=Effect())
+        assert described == oracle.describe(answer=answer, source=answer, seed=seed, effect=Effect())
 
 
 def test_a_label_of_other_classes_is_no_answer() -> None:
     seed = seed_of("label", classes=CLASSES)
-    kept = task_of("label").storage.keep(LabelOutput(classes=CLASSES, labels=("other",)), seed, maps=False)
-    assert kept is not None
+    content = task_of("label").storage.keep(LabelOutput(classes=CLASSES, labels=("other",)), seed, maps=False)
+    assert content is not None
     fewer = Classes(names=("benign", "malignant"))
     with pytest.raises(MedtestError, match="none of the seeds' classes"):
-        task_of("label").storage.restore(kept, seed, SystemInput(image=seed.image, classes=fewer))
+        task_of("label").storage.restore(content, seed, SystemInput(image=seed.image, classes=fewer))
 
 
 def test_regions_keep_every_voxel() -> None:
@@ -144,7 +144,7 @@ def test_large_images_are_kept_only_with_maps() -> None:
     assert task_of("image").storage.keep(answer, seed, maps=True) is not None
 
 
-def test_words_stand_in_records_and_are_not_kept_twice() -> None:
+def test_words_are_in_records_and_are_not_stored_twice() -> None:
     seed = seed_of("answer")
     answer = AnswerOutput(address=Address(dataset="made", seed_id="one"), text="one polyp")
     assert task_of("answer").storage.keep(answer, seed, maps=True) is None
@@ -164,14 +164,14 @@ def test_words_stand_in_records_and_are_not_kept_twice() -> None:
     ],
 )
 def test_arrays_come_back_as_they_were(array: np.ndarray) -> None:
-    found, words = unpacked(packed({"it": array}, {"said": ["ä", 1]}))
+    arrays, words = unpacked(packed({"it": array}, {"said": ["ä", 1]}))
     assert words == {"said": ["ä", 1]}
-    assert found["it"].dtype == array.dtype and found["it"].shape == array.shape
-    np.testing.assert_array_equal(found["it"], array)
+    assert arrays["it"].dtype == array.dtype and arrays["it"].shape == array.shape
+    np.testing.assert_array_equal(arrays["it"], array)
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[[], {}, 3]\n", packed({"it": np.arange(99)})[:-3], b"\xff" * 40])
-def test_bytes_of_others_are_no_arrays(data: bytes) -> None:
+def test_foreign_bytes_are_no_arrays(data: bytes) -> None:
     with pytest.raises(DamagedArrays):
         unpacked(data)
 
@@ -179,5 +179,5 @@ def test_bytes_of_others_are_no_arrays(data: bytes) -> None:
 def test_a_mask_of_512_pixels_takes_a_kilobyte() -> None:
     rows, columns = np.mgrid[:512, :512]
     answer = check_mask(((rows - 250) ** 2 / 90**2 + (columns - 240) ** 2 / 130**2 < 1), (512, 512))
-    kept = task_of("mask").storage.keep(answer, seed_of(), maps=False)
-    assert kept is not None and len(kept) < 1200
+    content = task_of("mask").storage.keep(answer, seed_of(), maps=False)
+    assert content is not None and len(content) < 1200

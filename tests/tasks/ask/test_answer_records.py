@@ -26,8 +26,8 @@ from medtest.tasks.ask.tables.worst import worst_images
 NAN = float("nan")
 
 
-def record(image: int, item: str, relation: str, **given: Any) -> dict[str, Any]:
-    """Return a record: a yes that stays a yes where nothing else is said."""
+def record(image: int, item: str, relation: str, **changes: Any) -> dict[str, Any]:
+    """Return a record: a yes that stays a yes unless changes say otherwise."""
     source = relation == "source"
     row: dict[str, Any] = {
         **dict.fromkeys(Answers.texts, ""),
@@ -64,14 +64,14 @@ def record(image: int, item: str, relation: str, **given: Any) -> dict[str, Any]
         "seconds": 0.5,
         "attempts": 1.0,
     }
-    return {**row, **given}
+    return {**row, **changes}
 
 
-def flipped(image: int, item: str, relation: str, **given: Any) -> dict[str, Any]:
+def flipped(image: int, item: str, relation: str, **changes: Any) -> dict[str, Any]:
     """Return a yes that became a no."""
     fall = {"agreement": 0.0, "exact": 0.0, "jaccard": 0.0, **{f"self_{name}": 0.0 for name in Answers.self_scores}}
     texts = {"answer": "No.", "said": "no", "verdict": "FAIL", "change": "flip", "why": "flip"}
-    return record(image, item, relation, **{**fall, **texts, **given})
+    return record(image, item, relation, **{**fall, **texts, **changes})
 
 
 def records_of(rows: Iterable[dict[str, Any]]) -> Records:
@@ -114,8 +114,8 @@ def test_cells_agree_with_statsmodels_and_scipy() -> None:
         assert (row.ci_low, row.ci_high) == pytest.approx(net, abs=1e-6)
         assert row.net == pytest.approx(flips / 40 - floor / 80, abs=1e-6)
         first = again[again["repeat"] == 0].set_index("seed_id")["self_agreement"] == 0
-        mine = own["self_agreement"] == 0
-        b, c = int((mine & ~first).sum()), int((first & ~mine).sum())
+        own_flips = own["self_agreement"] == 0
+        b, c = int((own_flips & ~first).sum()), int((first & ~own_flips).sum())
         expected_p.append(1.0 if b + c == 0 else binomtest(b, b + c).pvalue)
     assert list(cells["p"]) == pytest.approx(expected_p)
     assert list(cells["p_holm"]) == pytest.approx(multipletests(expected_p, method="holm")[1])
@@ -125,8 +125,8 @@ def test_images_of_a_patient_are_no_independent_cases() -> None:
     rows = []
     for image in range(12):
         patient = {"cluster": f"p{image // 4}"}
-        made = flipped if image < 4 else record
-        rows += [record(image, "text", "source", **patient), made(image, "text", "blur", **patient)]
+        maker = flipped if image < 4 else record
+        rows += [record(image, "text", "source", **patient), maker(image, "text", "blur", **patient)]
         rows.append(record(image, "text", "unchanged", **patient))
     records = records_of(rows)
     row = flip_table(answer_rows(records)).set_index(["item", "relation"]).loc[("text", "blur")]
@@ -149,7 +149,7 @@ def test_the_contract_has_exactly_its_columns_and_all_pools() -> None:
     assert dict(zip(frame["item"], frame["question"], strict=True))["text"] == "What of text?"
     pool = frame.set_index(["item", "relation"]).loc[(ALL, OVERALL)]
     cases = tables.flips.set_index(["item", "relation"])
-    assert pool.flips == sum(cases.loc[(one, OVERALL)].flips for one in ("text", "box", "easy"))
+    assert pool.flips == sum(cases.loc[(item, OVERALL)].flips for item in ("text", "box", "easy"))
     assert pool.ci_low < pool.net < pool.ci_high
     for name, table in tables.frames().items():
         if name != FLIPS and not table.empty:
@@ -159,13 +159,13 @@ def test_the_contract_has_exactly_its_columns_and_all_pools() -> None:
 
 def test_a_simulation_is_marked_in_its_tables() -> None:
     records = campaign()
-    made = records_of(
+    simulated = records_of(
         [
             {**row, "system": "model-simulated"}
             for row in pd.concat([records.sources, records.followups]).to_dict("records")
         ]
     )
-    tables = answer_tables(made, phantom=True)
+    tables = answer_tables(simulated, phantom=True)
     assert tables is not None
     assert tables.simulated
     assert set(tables.frames()["answer_accuracy.csv"]["subject"]) == {"simulated"}
@@ -218,7 +218,7 @@ def test_states_are_counted_apart() -> None:
     assert (flips.flips, flips.cases, flips.refusals, flips.not_judged) == (2, 2, 2, 2)
 
 
-def test_who_read_an_answer_is_counted_and_records_of_before_were_read_by_rules() -> None:
+def test_the_reader_of_an_answer_is_counted_and_older_records_were_read_by_rules() -> None:
     rows = [record(0, "text", "source", stage="schema"), record(1, "text", "source", stage="rules")]
     rows += [record(2, "text", "source", stage=None), record(3, "text", "source", stage="schema", state="unparsed")]
     source = state_table(records_of(rows)).set_index(["item", "relation"]).loc[("text", "source")]
@@ -246,7 +246,7 @@ def test_costs_are_sums_over_answers_and_seconds_of_calls() -> None:
     assert cells.loc[("relation", "source")].seconds_median == 2.5  # the one that no call was sent for is left out
 
 
-def test_opposite_flips_hide_in_the_difference_and_are_told() -> None:
+def test_opposite_flips_hide_in_the_difference_and_are_reported() -> None:
     rows = []
     wrong = {"agreement": 0.0, "exact": 0.0}
     for n in range(20):
@@ -254,11 +254,11 @@ def test_opposite_flips_hide_in_the_difference_and_are_told() -> None:
         rows.append(record(n, "text", "source", **({} if right else wrong), source_agreement=float(right)))
         after = flipped(n, "text", "blur", source_agreement=float(right))
         rows.append(after if right else {**after, "agreement": 1.0, "exact": 1.0})
-    found = hidden_flips(answer_rows(records_of(rows)))
-    assert found is not None
-    assert (found.difference, found.flips, found.lost, found.won, found.sideways) == (0.0, 1.0, 10, 10, 0)
-    assert found.example is not None
-    assert found.example.item == "text"
+    hidden = hidden_flips(answer_rows(records_of(rows)))
+    assert hidden is not None
+    assert (hidden.difference, hidden.flips, hidden.lost, hidden.won, hidden.sideways) == (0.0, 1.0, 10, 10, 0)
+    assert hidden.example is not None
+    assert hidden.example.item == "text"
     assert hidden_flips(answer_rows(records_of([record(0, "text", "source"), record(0, "text", "unchanged")]))) is None
     lost = hidden_flips(answer_rows(records_of(rows[:22])))  # of eleven pairs ten went from right to wrong, one back
     assert lost is not None
@@ -299,17 +299,17 @@ def test_accuracy_has_the_intervals_of_both() -> None:
     assert round(average.published_source, 3) == 0.632
 
 
-def test_hashed_ids_and_questions_of_ones_own() -> None:
+def test_hashed_ids_and_own_questions() -> None:
     records = campaign(images=6)
     frame = pd.concat([records.sources, records.followups])
-    frame["seed_id"] = frame["seed_id"].map(lambda one: f"h-{int(one[1:]):04x}")
+    frame["seed_id"] = frame["seed_id"].map(lambda seed_id: f"h-{int(seed_id[1:]):04x}")
     frame["item"] = frame["item"].replace({"text": "q_0123abcd"})
     frame["question"] = frame["question"].replace({"What of text?": "Is it <b>bold</b>?"})
     tables = answer_tables(Records.of(frame))
     assert tables is not None
     words = dict(zip(tables.flips["item"], tables.flips["question"], strict=True))
     assert words["q_0123abcd"] == "Is it <b>bold</b>?"
-    assert all(one.seed_id.startswith("h-") for one in tables.worst)
+    assert all(image.seed_id.startswith("h-") for image in tables.worst)
     assert AVERAGE_18 not in set(tables.accuracy["item"])
 
 
@@ -326,16 +326,16 @@ def test_the_images_that_flip_most_are_shown_with_their_answers() -> None:
                 )
                 rows.append((flipped if hit else record)(image, item, relation))
     worst = worst_images(records_of(rows))
-    assert [(one.seed_id, one.flips, one.judged) for one in worst] == [("i002", 3, 4), ("i001", 1, 4)]
+    assert [(image.seed_id, image.flips, image.judged) for image in worst] == [("i002", 3, 4), ("i001", 1, 4)]
     first = worst[0]
     assert [shown.relation for shown in first.pictures] == ["source", "blur", "contrast"]
     assert first.address(first.pictures[1]) == "d/i002/blur_s3_f0_r0"
     assert [item for item, _ in first.questions] == ["text", "box"]
     assert first.truths == ("yes", "yes")
-    said = first.said[1]
-    assert [None if one is None else one.flipped for one in said] == [None, True, False]
-    assert said[1] is not None
-    assert (said[1].value, said[1].words, said[1].right) == ("no", "No.", False)
+    answers_ = first.said[1]
+    assert [None if answer is None else answer.flipped for answer in answers_] == [None, True, False]
+    assert answers_[1] is not None
+    assert (answers_[1].value, answers_[1].words, answers_[1].right) == ("no", "No.", False)
 
 
 def test_records_of_other_systems_have_no_such_tables() -> None:

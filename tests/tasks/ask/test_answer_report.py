@@ -1,4 +1,4 @@
-"""Systems that answer questions from the run to the report: records, gates, pages, metrics, and what is simulated."""
+"""Systems that answer questions, from the run to the report: records, gates, pages, metrics, simulations."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ WORDS = "<script>alert(1)</script> The answer is {}."
 
 
 def make(**options: Any) -> Suite:
-    given: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "seeds": 6,
         "systems": {
             "teller": {"wrong": WRONG, "refuses": 0.08, "unread": 0.08, "words": WORDS},
@@ -58,7 +58,7 @@ def make(**options: Any) -> Suite:
         "only": ITEMS,
         "gates": (Gate(relation="overall", score="answer", threshold=0.0, against="source", max_percent=5.0),),
     }
-    return answer_suite(**{**given, **options})
+    return answer_suite(**{**defaults, **options})
 
 
 @pytest.fixture(scope="module")
@@ -84,9 +84,9 @@ def test_records_hold_the_words_and_how_they_were_judged(ran: Any) -> None:
     assert set(cut[cut.rule == "invariant"].reason_code) == {"answer_truncated"}
     colour = frame[(frame.item == "abnormality_colour") & (frame.relation == "white_balance")]
     assert set(colour.verdict) == {"SKIP"}
-    seen = frame[(frame.item == "instruments") & (frame.relation == "instrument") & frame.self_agreement.notna()]
-    yes = seen.said.str.contains("biopsy_forceps")
-    assert (seen.verdict == yes.map({True: "PASS", False: "FAIL"})).all()
+    instruments = frame[(frame.item == "instruments") & (frame.relation == "instrument") & frame.self_agreement.notna()]
+    yes = instruments.said.str.contains("biopsy_forceps")
+    assert (instruments.verdict == yes.map({True: "PASS", False: "FAIL"})).all()
     assert set(frame[frame.item == "instrument_count"].rule) == {"invariant", "must become +inserted"}
     assert (frame.evidence.str.len() <= frame.answer.str.len()).all()
     assert frame.cost_usd.sum() == pytest.approx(0.001 * len(frame))
@@ -107,7 +107,7 @@ def test_a_gate_on_answers_and_exit_code(ran: Any) -> None:
     assert "Not every gate passed." in text
 
 
-def test_tables_lie_in_the_folder_and_are_remade_alike(ran: Any) -> None:
+def test_tables_are_in_the_folder_and_are_remade_alike(ran: Any) -> None:
     _, _, outcome, _ = ran
     folder = outcome.systems[0].folder
     names = ["flips", "flips_detail", "flip_directions", "answer_accuracy", "answer_accuracy_by_relation"]
@@ -156,14 +156,14 @@ def test_the_floor_that_is_subtracted_is_shown(weighed: float, shown: str) -> No
     assert f"net {12.1 - subtracted:+.1f} points" in words
 
 
-def test_a_judge_that_gave_nothing_is_not_said_to_have_had_nothing_to_read(ran: Any) -> None:
-    found = ran[3].materials[0].tables.own.tables
+def test_a_judge_that_read_nothing_is_reported_with_the_number_of_unread_answers(ran: Any) -> None:
+    tables = ran[3].materials[0].tables.own.tables
     frame = pd.read_parquet(ran[3].materials[0].folder / "records.parquet")
     unread = int(((frame["state"] == "unparsed") & (frame["reply"] == "answered")).sum())
     assert unread > 0
-    silent = replace(found, judge="vllm/reader", judged=pd.DataFrame(columns=list(JUDGED_COLUMNS)))
+    silent = replace(tables, judge="vllm/reader", judged=pd.DataFrame(columns=list(JUDGED_COLUMNS)))
     assert f"no value in {unread} answers, and vllm/reader read none" in judge_words(silent)
-    nothing = replace(silent, states=found.states.assign(unparsed=0, cut_off=0, malformed=0))
+    nothing = replace(silent, states=tables.states.assign(unparsed=0, cut_off=0, malformed=0))
     assert "read nothing" in judge_words(nothing)
 
 
@@ -175,7 +175,7 @@ def test_terminal_counts_answers_to_sources_not_images(ran: Any) -> None:
     assert f": mean of {len(sources)} source cases: accuracy " in on_sources(material)
 
 
-def test_a_simulation_says_so_wherever_it_is_shown(ran: Any) -> None:
+def test_a_simulation_is_called_so_wherever_it_is_shown(ran: Any) -> None:
     _, home, outcome, done = ran
     assert outcome.systems[1].record_name == "sim-simulated"
     assert set(records(outcome, 1).system) == {"sim-simulated"}
@@ -200,8 +200,8 @@ def test_a_simulation_says_so_wherever_it_is_shown(ran: Any) -> None:
     from rich.console import Console
 
     shown = Console(file=StringIO(), width=160)
-    for one in done.renderables:
-        shown.print(one)
+    for renderable in done.renderables:
+        shown.print(renderable)
     printed = shown.file.getvalue()  # type: ignore[attr-defined]
     assert printed.index("SIMULATED") > printed.index("teller")
     assert "Original less average" in printed
@@ -210,12 +210,12 @@ def test_a_simulation_says_so_wherever_it_is_shown(ran: Any) -> None:
 def test_metrics_have_fixed_names(ran: Any) -> None:
     _, _, _, done = ran
     head = headline_of(done.materials[0], "teller")
-    found = metrics(done.materials[0], head)
-    assert {"efr", "efr_low", "efr_high", "floor", "efr/dim", "cost/cost_usd", "cost/seconds_median"} <= set(found)
-    assert len(found) <= 40
+    logged = metrics(done.materials[0], head)
+    assert {"efr", "efr_low", "efr_high", "floor", "efr/dim", "cost/cost_usd", "cost/seconds_median"} <= set(logged)
+    assert len(logged) <= 40
     flips = done.materials[0].tables.own.tables.flips
     pooled = flips[(flips.item == "all") & (flips.relation == "overall")]
-    assert found["efr"] == pytest.approx(100 * pooled.rate.iloc[0], abs=1e-3)
+    assert logged["efr"] == pytest.approx(100 * pooled.rate.iloc[0], abs=1e-3)
     assert all(value == value for value in head.metrics.values())
 
 
@@ -244,16 +244,16 @@ def test_sheets_of_the_worst_images_are_drawn_once(ran: Any) -> None:
     assert (folder / "asked-01.png").stat().st_mtime_ns == stamp
 
 
-def test_a_replay_shows_recorded_words_and_asks_nobody(ran: Any) -> None:
+def test_a_replay_shows_recorded_words_and_asks_no_system(ran: Any) -> None:
     suite, home, outcome, _ = ran
     invocation = Invocation(home=home, quiet=True)
     case = replay_case(suite, invocation, "blobs/patient-0002/dim_s3_f0_r0/text")
     assert case.items == ("text",)
     row = records(outcome).set_index(["seed_id", "item", "relation"]).loc[("patient-0002", "text", "dim")]
     assert case.followup_sha256 == row.followup_sha256
-    found = recorded(home, suite.name, suite.task, case.address, case.shown_id, case.items)
-    assert [one.system for one in found] == ["sim-simulated", "teller"]
-    assert row.answer in dict(found[1].words)["follow-up"]
+    recorded_answers = recorded(home, suite.name, suite.task, case.address, case.shown_id, case.items)
+    assert [recorded_answer.system for recorded_answer in recorded_answers] == ["sim-simulated", "teller"]
+    assert row.answer in dict(recorded_answers[1].words)["follow-up"]
     whole = replay_case(suite, invocation, "blobs/patient-0002/dim_s3_f0_r0")
     assert whole.items == tuple(ITEMS)
     with pytest.raises(UserMistakes, match=r"(?s)question \"txet\".*text"):
@@ -334,28 +334,38 @@ def test_original_less_average_is_the_tables_own(ran: Any) -> None:
 
 
 def test_flips_are_counted_alike_in_the_sentence_and_in_the_table(ran: Any) -> None:
-    found = ran[3].materials[0].tables.own.tables
-    page = answers(found, ran[3].materials[0].target)
-    words = hidden_words(found)
+    tables = ran[3].materials[0].tables.own.tables
+    page = answers(tables, ran[3].materials[0].target)
+    words = hidden_words(tables)
     row = next(row for row in page["relations"] if row["sum"])
     assert f"{row['right_to_wrong']} went from right to wrong" in words
     assert f"{row['wrong_to_right']} from wrong to right" in words
     assert f"{row['wrong_to_wrong']} from one wrong answer to another" in words
-    for one in page["worst"]:
-        marked = sum(bool(cell["mark"]) for row in one["rows"] for cell in row["cells"])
-        stated = one["flips"].split(" answers flipped; ")
+    for worst_image in page["worst"]:
+        marked = sum(bool(cell["mark"]) for row in worst_image["rows"] for cell in row["cells"])
+        stated = worst_image["flips"].split(" answers flipped; ")
         assert marked == int(stated[-1].split()[0].replace(",", ""))
 
 
-def test_what_changed_is_a_flip_and_what_had_to_become_another_value_says_which() -> None:
-    def said(value: str, wanted: str, *, flipped: bool | None, state: str = "value") -> GivenAnswer:
-        return GivenAnswer(words=value, value=value, state=state, flipped=flipped, right=None, wanted=wanted, why="")
+def test_a_change_is_a_flip_and_a_required_change_names_its_value() -> None:
+    def given_answer(value: str, must_become: str, *, flipped: bool | None, state: str = "value") -> GivenAnswer:
+        return GivenAnswer(
+            words=value, value=value, state=state, flipped=flipped, right=None, wanted=must_become, why=""
+        )
 
     pictures = tuple(Shown(relation=name, severity=0, repeat=0, frame=0) for name in ("source", "instrument", "dim"))
-    row = (said("3", "", flipped=None), said("3", "4", flipped=True), said("5", "3", flipped=True))
-    gone = said("", "not relevant", flipped=None, state="not_relevant")
-    other = (gone, said("2", "not relevant", flipped=True), said("", "3", flipped=True, state="refusal"))
-    one = Illustration(
+    row = (
+        given_answer("3", "", flipped=None),
+        given_answer("3", "4", flipped=True),
+        given_answer("5", "3", flipped=True),
+    )
+    gone = given_answer("", "not relevant", flipped=None, state="not_relevant")
+    other = (
+        gone,
+        given_answer("2", "not relevant", flipped=True),
+        given_answer("", "3", flipped=True, state="refusal"),
+    )
+    worst_image = Illustration(
         dataset="d",
         seed_id="s",
         flips=7,
@@ -366,7 +376,7 @@ def test_what_changed_is_a_flip_and_what_had_to_become_another_value_says_which(
         truths=("3", ""),
         said=(row, other),
     )
-    shown = illustration(one, [])
+    shown = illustration(worst_image, [])
     assert [cell["mark"] for cell in shown["rows"][0]["cells"]] == ["", "should be 4", "flip"]
     assert [cell["mark"] for cell in shown["rows"][1]["cells"]] == ["", "flip", "refused"]
     assert shown["flips"] == "7 of 9 answers flipped; 4 of them under the follow-ups shown here"
@@ -395,7 +405,7 @@ def test_counts_of_cases_agree_with_each_other_and_with_the_records(ran: Any) ->
     assert "<dd>36: 6 images (blobs 6), 6 questions; a case is an image with a question</dd>" in text
 
 
-def test_one_severity_is_one_column_and_what_matters_stands_first(ran: Any) -> None:
+def test_one_severity_is_one_column_and_important_sections_are_first(ran: Any) -> None:
     page = report_page(ran[3].materials[0])
     first = page["heats"][0]
     assert first["columns"] == ["severity 3"]
@@ -411,8 +421,8 @@ def test_one_severity_is_one_column_and_what_matters_stands_first(ran: Any) -> N
     ]
     text = ran[3].reports[0].read_text(encoding="utf-8")
     order = re.findall(r'<section id="([a-z-]+)"', text)
-    wanted = ["cases", "gates", "accuracy", "flips", "refusals", "images", "matrix", "errors", "cost"]
-    assert order[: len(wanted)] == wanted
+    expected = ["cases", "gates", "accuracy", "flips", "refusals", "images", "matrix", "errors", "cost"]
+    assert order[: len(expected)] == expected
     linked = re.findall(r'<a href="#([a-z-]+)"', text)
     assert linked == [name for name in order if name in linked]
     folded = text[text.index('<section id="matrix">') : text.index('<section id="errors">')]
@@ -422,9 +432,9 @@ def test_one_severity_is_one_column_and_what_matters_stands_first(ran: Any) -> N
 
 
 def test_sizes_of_the_worst_images_are_in_millimetres() -> None:
-    said = GivenAnswer(words="7", value="7", state="value", flipped=True, right=False, wanted="..5", why="")
+    size_answer = GivenAnswer(words="7", value="7", state="value", flipped=True, right=False, wanted="..5", why="")
     pictures = tuple(Shown(relation=name, severity=0, repeat=0, frame=0) for name in ("source", "dim"))
-    one = Illustration(
+    worst_image = Illustration(
         dataset="d",
         seed_id="s",
         flips=2,
@@ -433,9 +443,9 @@ def test_sizes_of_the_worst_images_are_in_millimetres() -> None:
         questions=(("size", "How large?"), ("polyps", "How many?")),
         kinds=("size", "count"),
         truths=("..5", "1"),
-        said=((said, said), (said, said)),
+        said=((size_answer, size_answer), (size_answer, size_answer)),
     )
-    size, count = illustration(one, [])["rows"]
+    size, count = illustration(worst_image, [])["rows"]
     assert (size["truth"], size["cells"][1]["value"]) == ("below 5 mm", "7 mm")
     assert "should say: below 5 mm" in size["cells"][1]["title"]
     assert size["cells"][1]["mark"] == "should be below 5 mm"  # it did not change, and had to

@@ -29,8 +29,8 @@ def test_the_slides_averages_are_rebuilt() -> None:
     rows = list(published().values())
     for chosen, means in ((rows, [0.632, 0.617]), ([row for row in rows if row.kept], [0.694, 0.672])):
         assert [round(fmean(getattr(row, name) for row in chosen), 3) for name in ("source", "perturbed")] == means
-    assert list(published()) == [one.name for one in in_slide_order()]
-    assert [row.kept for row in published().values()] == [one.kept for one in in_slide_order()]
+    assert list(published()) == [question.name for question in in_slide_order()]
+    assert [row.kept for row in published().values()] == [question.kept for question in in_slide_order()]
     # 15 of the 18 are no fraction of 182 that rounds to what is printed.
     fractions = {round(k / 182, 3) for k in range(183)}
     assert sum(row.source not in fractions for row in published().values()) == 15
@@ -57,15 +57,15 @@ def test_newcombes_interval_agrees_with_statsmodels(k: int, n: int, k0: int, n0:
 def rows_of(image: str, name: str, truth: str, source: str, **answers: str) -> list[dict[str, object]]:
     question = by_name(name)
     assert question is not None
-    made = []
+    rows = []
     for relation, text in {SOURCE: source, **answers}.items():
-        for repeat, one in enumerate(text.split("|")):
-            made.append(
+        for repeat, part in enumerate(text.split("|")):
+            rows.append(
                 judged_row(
                     image=image,
                     question=question,
                     relation=relation,
-                    answer=question.parse(one),
+                    answer=question.parse(part),
                     source=question.parse(source),
                     truth=question.parse(truth),
                     matrix=default_matrix(),
@@ -74,7 +74,7 @@ def rows_of(image: str, name: str, truth: str, source: str, **answers: str) -> l
                     repeat=repeat,
                 )
             )
-    return made
+    return rows
 
 
 def small() -> pd.DataFrame:
@@ -116,7 +116,7 @@ def test_flips_by_hand() -> None:
     assert not (table["relation"] == UNCHANGED).any()
 
 
-def test_the_floor_of_a_pool_is_weighed_by_what_is_judged_in_it() -> None:
+def test_the_floor_of_a_pool_is_weighted_by_its_judged_cases() -> None:
     """By hand. Colour is judged under one relation of three, polyps under all three; only colour is unsteady."""
     rows = []
     for number in range(4):
@@ -144,8 +144,8 @@ def test_the_floor_of_a_pool_is_weighed_by_what_is_judged_in_it() -> None:
     contrast, blood = table.loc[(ALL, "contrast")], table.loc[(ALL, "blood")]
     assert (contrast.unchanged_rate, contrast.net) == pytest.approx((0.125, 0.0))
     assert (blood.unchanged_rate, blood.unchanged_cases, blood.net) == (0.0, 8, 0.0)
-    one = table.loc[("abnormality_colour", OVERALL)]
-    assert (one.unchanged_rate, one.net) == pytest.approx((0.25, -0.25))
+    colour = table.loc[("abnormality_colour", OVERALL)]
+    assert (colour.unchanged_rate, colour.net) == pytest.approx((0.25, -0.25))
 
 
 def test_what_may_change_is_not_judged() -> None:
@@ -156,7 +156,7 @@ def test_what_may_change_is_not_judged() -> None:
     assert np.isnan(row.p_holm)
 
 
-def test_the_floor_of_a_pool_is_of_the_questions_that_are_judged_under_it() -> None:
+def test_the_floor_of_a_pool_comes_from_the_questions_that_are_judged_under_it() -> None:
     rows = []
     for number in range(12):  # the unsteady question is skipped under white balance
         again = "Pink|Pink|Pink"
@@ -190,7 +190,7 @@ def test_pools_of_many_images_are_resampled() -> None:
     assert flip_table(frame_of(rows)).equals(flip_table(frame_of(rows)))
 
 
-def test_directions_tell_what_the_difference_of_accuracies_hides() -> None:
+def test_directions_show_what_the_difference_of_accuracies_hides() -> None:
     rows = []
     for number in range(8):
         source, after = ("Red", "Pink") if number < 4 else ("Pink", "Red")
@@ -207,13 +207,13 @@ def test_accuracy_per_question_and_averages() -> None:
     answers = {"procedure": ("Colonoscopy", "Colonoscopy"), "size": (">20mm", ">10mm")}
     rows = []
     for question in in_slide_order():
-        truth, said = answers.get(question.name, ("not relevant", "not relevant"))
+        truth, answer = answers.get(question.name, ("not relevant", "not relevant"))
         for image, wrong in (("a", False), ("b", True)):
-            after = "!?" if wrong and question.name == "size" else said
-            rows += rows_of(image, question.name, truth, said, contrast=after, jpeg=said, unchanged=said)
+            after = "!?" if wrong and question.name == "size" else answer
+            rows += rows_of(image, question.name, truth, answer, contrast=after, jpeg=answer, unchanged=answer)
     frame = frame_of(rows)
     table = accuracy_table(frame).set_index("item")
-    assert list(table.index) == [*(one.name for one in in_slide_order()), AVERAGE_18, AVERAGE_14]
+    assert list(table.index) == [*(question.name for question in in_slide_order()), AVERAGE_18, AVERAGE_14]
     assert table.loc["size", "source"] == 1.0  # any-hit: ">10mm" holds ">20mm"
     assert table.loc["size", "source_exact"] == 0.0
     assert table.loc["procedure", "published_source"] == 0.976
@@ -238,14 +238,15 @@ def test_perturbed_is_the_mean_of_the_relations() -> None:
 
 
 def test_label_scores_agree_with_scikit_learn_or_hand() -> None:
-    said = [frozenset({"red"}), frozenset({"red", "pink"}), frozenset(), frozenset({"blue"})]
+    answered = [frozenset({"red"}), frozenset({"red", "pink"}), frozenset(), frozenset({"blue"})]
     true = [frozenset({"red"}), frozenset({"pink"}), frozenset({"red"}), frozenset({"blue", "red"})]
-    f1, recall, mcc = label_scores(said, true)
+    f1, recall, mcc = label_scores(answered, true)
     # By hand: 12 indicators (3 labels x 4 cases): 3 hits, 1 false, 2 missed, 6 rightly absent.
     assert (f1, recall) == pytest.approx((6 / 9, 3 / 5))
     assert mcc == pytest.approx((3 * 6 - 1 * 2) / np.sqrt(4 * 5 * 7 * 8))
     bits = [
-        np.array([[label in one for label in ("red", "pink", "blue")] for one in both]).ravel() for both in (said, true)
+        np.array([[label in names for label in ("red", "pink", "blue")] for names in both]).ravel()
+        for both in (answered, true)
     ]
     assert mcc == pytest.approx(np.corrcoef(bits[0], bits[1])[0, 1])
     assert all(np.isnan(value) for value in label_scores([frozenset()], [frozenset()]))

@@ -1,4 +1,4 @@
-"""Readings laid over records: judged as if the system had said it in words that medtest reads."""
+"""Readings of a judge over records: judged like answers in words that medtest reads."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def unread_in(records: Records) -> tuple[Unread, ...]:
     return tuple(sorted(contents_in(records, NEEDS, unread_of)))
 
 
-def with_readings(records: Records, found: dict[Unread, Reading], judge: Answers) -> Records:
-    readings = Readings(reader="m", recorded=unread_of, columns=columns_of(found), facts=found, marks=True)
+def with_readings(records: Records, readings_: dict[Unread, Reading], judge: Answers) -> Records:
+    readings = Readings(reader="m", recorded=unread_of, columns=columns_of(readings_), facts=readings_, marks=True)
     return rejudged_records(records, judge, readings)
 
 
@@ -56,14 +56,14 @@ def row(image: int, relation: str, words: str, source: str) -> dict[str, Any]:
     judge, ask = oracle(), ask_of("polyps", "1")
     seed = seed_of(ask)
 
-    def said(text: str, under: str) -> AnswerOutput:
+    def output_of(text: str, under: str) -> AnswerOutput:
         level = 0 if under == SOURCE else 3
         where = Address(dataset="d", seed_id=f"i{image}", relation=under, severity=level, item="polyps")
         return AnswerOutput(address=where, text=text, state="answered")
 
-    before, after = said(source, SOURCE), said(words, relation)
+    before, after = output_of(source, SOURCE), output_of(words, relation)
     at_source = judge.score(answer=before, source=before, seed=seed, effect=Effect())
-    made: dict[str, Any] = {
+    result: dict[str, Any] = {
         "suite": "s",
         "suite_version": "1",
         "system": "model",
@@ -85,56 +85,56 @@ def row(image: int, relation: str, words: str, source: str) -> dict[str, Any]:
         "reason": "",
     }
     if relation != SOURCE:
-        verdict, reason = judge.verdict(made)
-        made |= {"verdict": str(verdict), "reason_code": str(reason.code), "reason": reason.text}
-    return made
+        verdict, reason = judge.verdict(result)
+        result |= {"verdict": str(verdict), "reason_code": str(reason.code), "reason": reason.text}
+    return result
 
 
 def records_of(answers: list[tuple[str, str]], *, english: bool) -> Records:
     """Return records of images with the words of source and follow-up."""
-    told = [tuple(FINNISH.get(words, words) if english else words for words in pair) for pair in answers]
+    shown = [tuple(FINNISH.get(words, words) if english else words for words in pair) for pair in answers]
     rows = [
         row(number, relation, words, pair[0])
-        for number, pair in enumerate(told)
+        for number, pair in enumerate(shown)
         for relation, words in ((SOURCE, pair[0]), ("blur", pair[1]), ("unchanged", pair[0]))
     ]
     return Records.of(pd.DataFrame(rows))
 
 
-def laid_and_said(answers: list[tuple[str, str]]) -> tuple[Records, Records]:
-    """Return records under what a judge read of them, and the records of the same in words that medtest reads."""
+def laid_and_direct(answers: list[tuple[str, str]]) -> tuple[Records, Records]:
+    """Return records with a judge's readings, and records of the same answers in words that medtest reads."""
     foreign = records_of(answers, english=False)
-    readings = {one: READ[one.words] for one in unread_in(foreign)}
-    assert {one.words for one in readings} == {words for pair in answers for words in pair} & set(READ)
+    readings = {unread: READ[unread.words] for unread in unread_in(foreign)}
+    assert {unread.words for unread in readings} == {words for pair in answers for words in pair} & set(READ)
     return with_readings(foreign, readings, oracle()), records_of(answers, english=True)
 
 
 @settings(max_examples=10)
 @given(st.lists(st.tuples(st.sampled_from(WORDS), st.sampled_from(WORDS)), min_size=1, max_size=8))
-def test_what_a_judge_read_is_judged_as_if_it_had_been_said(answers: list[tuple[str, str]]) -> None:
-    laid, said = laid_and_said(answers)
-    for mine, theirs in ((laid.followups, said.followups), (laid.sources, said.sources)):
-        columns = [name for name in SAME if name in theirs.columns]
-        pd.testing.assert_frame_equal(mine[columns].astype(float), theirs[columns].astype(float))
+def test_readings_of_a_judge_are_judged_like_direct_answers(answers: list[tuple[str, str]]) -> None:
+    laid, direct = laid_and_direct(answers)
+    for own, expected in ((laid.followups, direct.followups), (laid.sources, direct.sources)):
+        columns = [name for name in SAME if name in expected.columns]
+        pd.testing.assert_frame_equal(own[columns].astype(float), expected[columns].astype(float))
         texts = ["state", "said", "source_state", "source_said", "verdict", "why", "change"]
-        assert mine[texts].fillna("").astype(str).to_dict("list") == theirs[texts].fillna("").astype(str).to_dict(
+        assert own[texts].fillna("").astype(str).to_dict("list") == expected[texts].fillna("").astype(str).to_dict(
             "list"
         )
 
 
-def test_tables_of_what_a_judge_read_are_those_of_what_was_said() -> None:
-    laid, said = laid_and_said(list(product(WORDS, WORDS)))
-    made, expected = answer_tables(laid), answer_tables(said)
-    assert made is not None
+def test_tables_of_readings_equal_those_of_direct_answers() -> None:
+    laid, direct = laid_and_direct(list(product(WORDS, WORDS)))
+    tables, expected = answer_tables(laid), answer_tables(direct)
+    assert tables is not None
     assert expected is not None
-    pd.testing.assert_frame_equal(made.flips, expected.flips)
-    pd.testing.assert_frame_equal(made.accuracy, expected.accuracy)
+    pd.testing.assert_frame_equal(tables.flips, expected.flips)
+    pd.testing.assert_frame_equal(tables.accuracy, expected.accuracy)
 
 
 def test_readings_are_counted_apart_and_the_records_stay() -> None:
     foreign = records_of([("yksi", "kaksi"), ("vaikea", "en voi auttaa"), ("Three polyps.", "kaksi")], english=False)
     before = foreign.followups.copy()
-    readings = {one: READ[one.words] for one in unread_in(foreign)}
+    readings = {unread: READ[unread.words] for unread in unread_in(foreign)}
     laid = with_readings(foreign, readings, oracle())
     pd.testing.assert_frame_equal(foreign.followups, before)
 
@@ -158,15 +158,15 @@ def test_nothing_to_read() -> None:
     assert laid.followups["verdict"].tolist() == foreign.followups["verdict"].tolist()
 
 
-def test_a_refusal_in_words_is_put_to_the_judge_and_one_of_the_server_is_not() -> None:
+def test_a_refusal_in_words_goes_to_the_judge_and_one_of_the_server_does_not() -> None:
     disclaimed = "I'm unable to help, kolme polyyppia though."
     foreign = records_of([(disclaimed, "Three polyps.")], english=False)
     assert set(foreign.sources.state) == {"refusal"}
-    (one,) = unread_in(foreign)
-    laid = with_readings(foreign, {one: Reading(State.VALUE, "3", "kolme polyyppia")}, oracle())
+    (unread,) = unread_in(foreign)
+    laid = with_readings(foreign, {unread: Reading(State.VALUE, "3", "kolme polyyppia")}, oracle())
     assert set(laid.sources.said) == {"3"}
     assert set(laid.followups.verdict) == {"PASS"}
-    left = with_readings(foreign, {one: Reading(State.UNPARSED)}, oracle())
-    assert set(left.sources.state) == {"refusal"}
+    unchanged = with_readings(foreign, {unread: Reading(State.UNPARSED)}, oracle())
+    assert set(unchanged.sources.state) == {"refusal"}
     foreign.sources["reply"] = foreign.followups["reply"] = "content_filter"
     assert not unread_in(foreign)

@@ -24,7 +24,7 @@ RELATIONS = {"blur": ("motion", 0.3), "white_balance": ("lighting", 0.6), "text"
 
 
 def two(seeds=60, share=0.5, random=1, **options):
-    """Return records of a network and of one that is right on a share of the cases where that one was wrong."""
+    """Return records of a network, and of another that is right on a share of the first one's mistakes."""
     before = make_label_records(relations=RELATIONS, seeds=seeds, skill=0.8, random=random, **options)
     after = before.copy()
     rng = np.random.default_rng(3)
@@ -48,10 +48,10 @@ def test_measures_are_scikit_learn_on_the_same_cases():
     assert unpaired == 4 + (before.verdict == "ERROR").sum()
     cells = []
     for relation in ("source", *RELATIONS):
-        known = (before.relation == relation) & before.label.notna() & after.label.notna()
+        answered = (before.relation == relation) & before.label.notna() & after.label.notna()
         name = "original" if relation == "source" else relation
         for when, frame in (("before", before), ("after", after)):
-            truth, answer = frame[known].expected, frame[known].label
+            truth, answer = frame[answered].expected, frame[answered].label
             expected = {
                 "accuracy": metrics.accuracy_score(truth, answer),
                 "kappa": metrics.cohen_kappa_score(truth, answer),
@@ -61,24 +61,24 @@ def test_measures_are_scikit_learn_on_the_same_cases():
                 assert row(table, name, score)[when] == pytest.approx(value, abs=1e-6)
             if when == "after":
                 cells.append(expected["kappa"])
-        assert row(table, name, "accuracy").cases == known.sum()
+        assert row(table, name, "accuracy").cases == answered.sum()
     assert row(table, "average", "kappa").after == pytest.approx(np.mean(cells), abs=1e-6)
     assert row(table, "relations", "kappa").after == pytest.approx(np.mean(cells[1:]), abs=1e-6)
 
 
 def test_the_interval_of_accuracy_is_that_of_paired_means():
-    """Accuracy is a mean of rights and wrongs, so the table of means must say the same of the same records."""
+    """Accuracy is a mean of zeros and ones, so the table of means must agree on the same records."""
     before, after = two()
     for frame in (before, after):
         frame["dice"] = (frame.label == frame.expected).astype(float)
     labels = table_of(pair(Records.of(before), Records.of(after)))
     means = before_after.table_of(before_after.pair(Records.of(before), Records.of(after), scores=("dice",)))
     for relation in ("original", "blur", "relations", "average"):
-        one, other = row(labels, relation, "accuracy"), row(means, relation, "dice")
-        assert one.difference == pytest.approx(other.difference, abs=1e-6)
-        assert (one.ci_low, one.ci_high) == (
-            pytest.approx(other.ci_low, abs=1e-5),
-            pytest.approx(other.ci_high, abs=1e-5),
+        from_labels, from_means = row(labels, relation, "accuracy"), row(means, relation, "dice")
+        assert from_labels.difference == pytest.approx(from_means.difference, abs=1e-6)
+        assert (from_labels.ci_low, from_labels.ci_high) == (
+            pytest.approx(from_means.ci_low, abs=1e-5),
+            pytest.approx(from_means.ci_high, abs=1e-5),
         )
     assert row(labels, "white_balance", "accuracy").ci_low > 0
 
@@ -121,7 +121,7 @@ def test_published_figures_and_the_page():
     assert "published, points of accuracy" in before_after_words.markdown(table)
 
 
-def test_masks_go_the_way_they_went():
+def test_masks_are_compared_as_before():
     frame = Records.of(make_records(seeds=8, errors=0.0))
     table, _ = compare(frame, frame, task=task_of("mask"))
     assert list(dict.fromkeys(table.score)) == ["dice", "iou"]

@@ -49,7 +49,7 @@ def test_classes_are_scikit_learn():
 
 
 def levels(rates, relation="scale", source_wrong=0):
-    """Return records of ten seeds with as many wrong labels at each severity as asked for."""
+    """Return records of ten seeds with a chosen number of wrong labels at each severity."""
     rows = []
     for seed in range(10):
         right, wrong = ("normal",), ("vascular",)

@@ -1,4 +1,4 @@
-"""Film strips: the frames of the run itself, the labels of its records, and nothing where images are not to be kept."""
+"""Film strips: frames of the run itself, labels of its records, and none if images may not be stored."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_frames_are_made_again_to_the_byte(ran):
         assert [image_sha256(image) for image in images] == hashes
 
 
-def test_strips_are_drawn_once_and_hold_what_the_records_say(ran):
+def test_strips_are_drawn_once_and_hold_the_labels_of_the_records(ran):
     suite, invocation, folder, films = ran
     assert drawn(suite, invocation, folder, films) == []
     entries = sample_index(folder, FILMS.index)
@@ -70,18 +70,18 @@ def test_strips_are_drawn_once_and_hold_what_the_records_say(ran):
     assert len(list((folder / "samples").glob("film-*.png"))) == 1 == len(sample_index(folder, FILMS.index))
 
 
-def test_no_strip_is_left_where_images_are_not_kept(ran):
+def test_no_strip_is_left_if_images_may_not_be_stored(ran):
     suite, invocation, folder, films = ran
     drawn(suite, invocation, folder, films)
     drawn(replace(suite, privacy=Privacy(images="none")), invocation, folder, films)
     assert sample_index(folder, FILMS.index) == [] and not list((folder / "samples").glob("film*"))
 
 
-def test_a_seed_that_is_gone_is_told_and_harms_nothing(ran):
+def test_a_seed_that_is_gone_is_reported_and_harms_nothing(ran):
     suite, invocation, folder, films = ran
     gone = replace(films[0], seed_id="shade-999")
-    told = drawn(suite, invocation, folder, [gone, films[1]])
-    assert told == ["meter: a film strip could not be drawn (UserMistakes)."]
+    problems = drawn(suite, invocation, folder, [gone, films[1]])
+    assert problems == ["meter: a film strip could not be drawn (UserMistakes)."]
     assert [entry["address"] for entry in sample_index(folder, FILMS.index)] == [films[1].address(0)]
 
 
@@ -100,7 +100,7 @@ def test_a_torn_index_shows_nothing(ran):
         assert sample_index(folder, FILMS.index) == []
 
 
-def test_several_labels_stand_one_below_the_other(tmp_path):
+def test_several_labels_are_listed_one_below_the_other(tmp_path):
     suite = label_suite(relations={"fade": Fade}, severities=(5,), seeds={"multi": True, "count": 8}, system=Colours)
     folder = go(suite, tmp_path).systems[0].folder
     films = worst_sequences(Records.read(folder))

@@ -1,4 +1,4 @@
-"""Flip probability: examples by hand, the definition by plain loops, and what must hold whatever the answers are."""
+"""Flip probability: examples by hand, the definition by plain loops, and properties for any answers."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ def records(*frames):
 
 
 def row(table, relation, rule="auto", severity="all", dataset="all"):
-    found = table[
+    rows = table[
         (table.relation == relation) & (table.rule == rule) & (table.severity == severity) & (table.dataset == dataset)
     ]
-    assert len(found) == 1
-    return found.iloc[0]
+    assert len(rows) == 1
+    return rows.iloc[0]
 
 
 def test_the_columns_are_the_contract():
@@ -93,17 +93,17 @@ def test_by_hand(letters, previous, first):
 def test_comparisons_that_touch_an_error_or_a_skip_drop_out():
     # a E b b S a: of the five steps only b-b is between two answers; from frame 0: b, b and a
     table = flip_table(records(sequence("aEbbSa"), sequence("ab", relation="scale")))
-    one = row(table, "brightness", "previous")
-    assert (one.fp, one.errors, one.skipped, one.frames, one.sequences) == (0.0, 1, 1, 6, 1)
+    rates = row(table, "brightness", "previous")
+    assert (rates.fp, rates.errors, rates.skipped, rates.frames, rates.sequences) == (0.0, 1, 1, 6, 1)
     assert row(table, "brightness", "first").fp == pytest.approx(2 / 3, abs=1e-6)
     assert row(table, "overall", "previous").errors == 1
 
 
 def test_a_sequence_without_any_comparison_is_counted_and_gives_no_rate():
     table = flip_table(records(sequence("EEE"), sequence("aab", seed="t", relation="scale")))
-    one = row(table, "brightness")
-    assert np.isnan(one.fp) and np.isnan(one.ci_low)
-    assert (one.sequences, one.errors) == (0, 3)
+    rates = row(table, "brightness")
+    assert np.isnan(rates.fp) and np.isnan(rates.ci_low)
+    assert (rates.sequences, rates.errors) == (0, 3)
     assert row(table, "overall").fp == pytest.approx(0.5)
     lost = flip_table(records(sequence("Eab")))
     assert np.isnan(row(lost, "brightness", "first").fp)
@@ -137,18 +137,18 @@ def test_several_labels_by_hand():
         assert row(table, relation, "released").fp == pytest.approx((1 + 1 + 2) / 5, abs=1e-6)
 
 
-def test_labels_alone_are_divided_by_all_classes_that_the_run_told():
+def test_labels_alone_are_divided_by_all_declared_classes():
     sides = (("mass",), ("mass", "edema"), ("mass", "edema"))
     common = {"expected": ("mass",), "source_label": ("mass",), "probabilities": None}
     rows = [label_row("d", "s", "source", label=("mass",), **common)]
     rows += [label_row("d", "s", "brightness", label=label, frame=n, **common) for n, label in enumerate(sides)]
     frame = pd.DataFrame(rows)
     chest = Classes(names=CHEST, multi=True)
-    told = Records.of(frame, {"d": chest})
-    assert classes_of(told) == chest
-    assert row(flip_table(told), "brightness").fp == pytest.approx(1 / 5 / 2)
+    named_records = Records.of(frame, {"d": chest})
+    assert classes_of(named_records) == chest
+    assert row(flip_table(named_records), "brightness").fp == pytest.approx(1 / 5 / 2)
     assert row(flip_table(Records.of(frame)), "brightness").fp == pytest.approx(1 / 2 / 2), "else those that are seen"
-    table = class_table(told)
+    table = class_table(named_records)
     assert set(table["class"]) == set(CHEST)
 
 
@@ -165,9 +165,9 @@ def by_loops(frame: pd.DataFrame, relation: str, rule: str, *, multi: bool, clas
     """The definition again, without the package."""
     flips, comparisons = 0.0, 0
     chosen = frame[frame.relation == relation]
-    for _, one in chosen.groupby(["dataset", "seed_id", "severity"]):
-        labels = dict(zip(one.frame, one.label, strict=True))
-        use_first = rule == "first" or (rule == "auto" and one.group.iloc[0] == "noise")
+    for _, frames in chosen.groupby(["dataset", "seed_id", "severity"]):
+        labels = dict(zip(frames.frame, frames.label, strict=True))
+        use_first = rule == "first" or (rule == "auto" and frames.group.iloc[0] == "noise")
         for j in range(1, max(labels) + 1):
             reference = 0 if use_first else j - 1
             now, then = labels.get(j), labels.get(reference)
@@ -190,9 +190,9 @@ def test_the_definition_by_plain_loops(multi):
         each = []
         for relation in TYPES:
             expected = by_loops(frame, relation, rule, multi=multi, classes=classes)
-            found = row(table, relation, rule)
-            assert found.fp == pytest.approx(expected, abs=1e-6)
-            assert found.ci_low <= found.fp <= found.ci_high
+            rates = row(table, relation, rule)
+            assert rates.fp == pytest.approx(expected, abs=1e-6)
+            assert rates.ci_low <= rates.fp <= rates.ci_high
             level = by_loops(frame[frame.severity == 3], relation, rule, multi=multi, classes=classes)
             assert row(table, relation, rule, severity="3").fp == pytest.approx(level, abs=1e-6)
             each.append(expected)
@@ -204,36 +204,36 @@ def test_the_definition_by_plain_loops(multi):
 def test_the_interval_of_the_mean_resamples_seeds_with_all_their_types():
     """Against a bootstrap written out: draw seeds, take all types of each, average the types' rates."""
     frame = make_label_records(seeds=60, frames=5, skill=0.6, random=3)
-    found = row(flip_table(Records.of(frame)), "overall")
+    rates = row(flip_table(Records.of(frame)), "overall")
     sequences = sequences_of(Records.of(frame))
-    value, known = sequences.changes("auto")
+    value, compared = sequences.changes("auto")
     relation = sequences.place.relation
     seed = sequences.place.seed
     flips, whole = np.zeros((60, 3)), np.zeros((60, 3))
     np.add.at(flips, (seed, relation), value.sum(1))
-    np.add.at(whole, (seed, relation), known.sum(1))
+    np.add.at(whole, (seed, relation), compared.sum(1))
     rng = np.random.default_rng(0)
     drawn = rng.integers(60, size=(4000, 60))
     means = (flips[drawn].sum(1) / whole[drawn].sum(1)).mean(1)
     low, high = np.quantile(means, [0.025, 0.975])
-    assert found.ci_low == pytest.approx(low, abs=0.012)
-    assert found.ci_high == pytest.approx(high, abs=0.012)
+    assert rates.ci_low == pytest.approx(low, abs=0.012)
+    assert rates.ci_high == pytest.approx(high, abs=0.012)
 
 
 def test_clusters_are_resampled_whole():
     alone = make_label_records(seeds=60, frames=4, skill=0.5, random=5)
     alike = alone.copy()
     alike["cluster"] = "patient" + (alone["seed_id"].str[4:].astype(int) // 5).astype(str)
-    narrow, wide = (row(flip_table(Records.of(one)), "overall") for one in (alone, alike))
+    narrow, wide = (row(flip_table(Records.of(frame)), "overall") for frame in (alone, alike))
     assert narrow.fp == wide.fp
     assert (narrow.ci_low, narrow.ci_high) != (wide.ci_low, wide.ci_high)
 
 
-def test_a_network_that_never_flips_has_an_interval_that_says_how_little_that_is():
+def test_the_interval_of_a_network_that_never_flips_is_not_a_point():
     table = flip_table(records(*(sequence("aaaa", seed=f"s{n}") for n in range(20))))
-    one = row(table, "brightness")
-    assert (one.fp, one.ci_low) == (0.0, 0.0)
-    assert one.ci_high == pytest.approx(0.1611, abs=1e-4)  # Wilson, 0 of 20
+    rates = row(table, "brightness")
+    assert (rates.fp, rates.ci_low) == (0.0, 0.0)
+    assert rates.ci_high == pytest.approx(0.1611, abs=1e-4)  # Wilson, 0 of 20
 
 
 def test_relative_to_a_reference():
@@ -274,19 +274,19 @@ def test_images_without_frames_are_in_no_sequence():
 
 def test_by_frame():
     table = frame_table(records(sequence("abba"), sequence("aaEa", seed="t")))
-    one = table[(table.dataset == "all") & (table.severity == "all")].set_index("frame")
+    by_frame = table[(table.dataset == "all") & (table.severity == "all")].set_index("frame")
     assert list(table.columns) == list(FRAME_COLUMNS)
-    assert one.comparisons.tolist() == [0, 2, 1, 1]
-    assert np.isnan(one.fp[0])
-    assert one.fp[1:].tolist() == [0.5, 0.0, 1.0]
-    assert one.accuracy.tolist() == [1.0, 0.5, 0.0, 1.0]  # the ERROR leaves the denominator
+    assert by_frame.comparisons.tolist() == [0, 2, 1, 1]
+    assert np.isnan(by_frame.fp[0])
+    assert by_frame.fp[1:].tolist() == [0.5, 0.0, 1.0]
+    assert by_frame.accuracy.tolist() == [1.0, 0.5, 0.0, 1.0]  # the ERROR leaves the denominator
 
 
 @settings(max_examples=12)
 @given(st.lists(st.text("abcES", min_size=2, max_size=6), min_size=1, max_size=4), st.randoms(use_true_random=False))
-def test_what_must_hold_whatever_the_answers_are(texts, random):
-    made = [sequence(text, relation="brightness", seed=f"s{n}") for n, text in enumerate(texts)]
-    frame = pd.concat(made, ignore_index=True)
+def test_properties_for_any_answers(texts, random):
+    sequences = [sequence(text, relation="brightness", seed=f"s{n}") for n, text in enumerate(texts)]
+    frame = pd.concat(sequences, ignore_index=True)
     table = flip_table(Records.of(frame), rules=RULES)
     rates = table["fp"].dropna()
     assert ((rates >= 0) & (rates <= 1)).all()
@@ -295,7 +295,7 @@ def test_what_must_hold_whatever_the_answers_are(texts, random):
     shuffled = flip_table(Records.of(frame.iloc[order].reset_index(drop=True)), rules=RULES)
     key = ["dataset", "relation", "severity", "rule"]
     same = ["fp", "frames", "sequences", "errors", "skipped"]
-    one, other = (t.sort_values(key).reset_index(drop=True)[[*key, *same]] for t in (table, shuffled))
-    pd.testing.assert_frame_equal(one, other)
+    ordered, other = (t.sort_values(key).reset_index(drop=True)[[*key, *same]] for t in (table, shuffled))
+    pd.testing.assert_frame_equal(ordered, other)
     swapped = frame.replace({"label": {"vascular": "normal", "normal": "vascular"}})
     pd.testing.assert_series_equal(flip_table(Records.of(swapped), rules=RULES)["fp"], table["fp"])

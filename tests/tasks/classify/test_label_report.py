@@ -1,4 +1,4 @@
-"""The sections on classifiers: what is shown is what the tables hold, phantoms are called so, texts are escaped."""
+"""The report's sections on classifiers: figures of the tables, notes on phantoms, escaped texts."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from medtest.tasks.classify.tables.results import label_tables, reference_of
 RELATIONS = {"blur": ("motion", 0.1), "white_balance": ("lighting", 0.3), "corruption_gaussian_noise": ("noise", 0.2)}
 
 
-def made(phantom=False, reference=None, **options):
+def make_tables(phantom=False, reference=None, **options):
     frame = make_label_records(relations=RELATIONS, skill=1.0, **{"seeds": 30, **options})
     return label_tables(Records.of(frame), phantom=phantom, reference=reference)
 
 
-def page(found, **options):
-    return render(str(TEMPLATE), {"own": label_page(found, **options)})
+def page(tables, **options):
+    return render(str(TEMPLATE), {"own": label_page(tables, **options)})
 
 
 def plain(html):
     return " ".join(re.sub(r"<[^>]+>", " ", html).split())
 
 
-def test_accuracy_and_published_figures_stand_side_by_side():
-    found = made()
-    words = plain(page(found))
-    table = found.classification.query("dataset == 'all' and severity == 'all'").set_index("relation")
+def test_accuracy_and_published_figures_are_shown_side_by_side():
+    tables = make_tables()
+    words = plain(page(tables))
+    table = tables.classification.query("dataset == 'all' and severity == 'all'").set_index("relation")
     for relation in ("original", "blur", "average_without_original", "average_with_original"):
         assert f"{table.loc[relation].accuracy:.3f} ({table.loc[relation].accuracy_low:.3f}" in words
     assert "0.532 / 0.226 / 0.463" in words  # AGDN under white balance, MedTest slides
@@ -48,11 +48,11 @@ def test_accuracy_and_published_figures_stand_side_by_side():
 
 
 def test_phantoms_are_called_so_in_every_section_and_table():
-    found = made(phantom=True, frames=4, severities=(1, 2))
-    html = page(found)
+    tables = make_tables(phantom=True, frames=4, severities=(1, 2))
+    html = page(tables)
     assert html.count("Phantom images:") == 4
     assert all("phantom" in table.lower() or 'class="heat"' in table for table in re.findall(r"<table.*?</tr>", html))
-    frames = found.frames()
+    frames = tables.frames()
     assert set(frames) == {
         "classification.csv",
         "classes.csv",
@@ -64,61 +64,63 @@ def test_phantoms_are_called_so_in_every_section_and_table():
     for name, frame in frames.items():
         if name != "flip_probability.csv" and not frame.empty:
             assert set(frame["seeds"]) == {"phantoms"}, name
-    assert set(made().frames()["classification.csv"]["seeds"]) == {"images"}
+    assert set(make_tables().frames()["classification.csv"]["seeds"]) == {"images"}
 
 
 def test_flips_with_accuracy_beside_and_relative_to_a_reference():
     reference = reference_of(Records.of(make_label_records(relations=RELATIONS, frames=5, seeds=30, random=9)))
-    found = made(frames=5, reference=reference)
-    shown = page(found)
+    tables = make_tables(frames=5, reference=reference)
+    shown = page(tables)
     words = plain(shown)
-    row = found.flips.query("dataset == 'all' and severity == 'all' and rule == 'auto'").set_index("relation")
+    row = tables.flips.query("dataset == 'all' and severity == 'all' and rule == 'auto'").set_index("relation")
     overall = row.loc["overall"]
     assert f"{100 * overall.fp:.2f} % ({100 * overall.ci_low:.2f} to {100 * overall.ci_high:.2f})" in words
     assert "relative to model" in words and f"{overall.rfp:.2f}" in words
-    average = found.classification.query("dataset == 'all' and severity == 'all'").set_index("relation")
+    average = tables.classification.query("dataset == 'all' and severity == 'all'").set_index("relation")
     assert f"{average.loc['average_without_original'].accuracy:.3f}" in words
     assert "a constant answer also has 0 %" in words
     assert shown.count("aria-label") == len(RELATIONS) + 1 + len(RELATIONS)  # confusion matrices, then curves
 
 
-def test_several_labels_show_what_the_released_code_computes():
-    found = made(classes=CHEST.names, multi=True, frames=3, seeds=12)
-    words = plain(page(found))
+def test_several_labels_show_the_figures_of_the_released_code():
+    tables = make_tables(classes=CHEST.names, multi=True, frames=3, seeds=12)
+    words = plain(page(tables))
     assert "mean AUROC" in words and "right decisions" in words and "κ" not in words.split("Class by class")[0]
     assert "as released, undivided" in words
     assert "38.09 %" in words and "type Scale alone" in words
 
 
-def test_the_melanoma_tables_stand_beside():
-    words = plain(page(made(classes=("benign", "melanoma"), frames=3)))
+def test_the_melanoma_tables_are_shown_too():
+    words = plain(page(make_tables(classes=("benign", "melanoma"), frames=3)))
     assert "9.52 %" in words and "ResNet152" in words and "0.49" in words
 
 
 def test_a_type_without_any_comparison_says_none():
-    found = made(frames=3, errors=1.0)
-    assert "none" in plain(page(found))
+    tables = make_tables(frames=3, errors=1.0)
+    assert "none" in plain(page(tables))
 
 
-def test_texts_of_strangers_are_escaped():
+def test_foreign_texts_are_escaped():
     evil = "<script>alert(1)</script>"
-    found = made(classes=(evil, "b&b", "c"), frames=3)
+    tables = make_tables(classes=(evil, "b&b", "c"), frames=3)
     strip = SampleStrip(
         facts={"relation": evil, "address": evil, "frames": [{"label": evil}]}, data="data:,", width=1, height=1
     )
-    html = page(found, films=[strip])
+    html = page(tables, films=[strip])
     assert "<script>" not in html and "&lt;script&gt;" in html
 
 
 def test_the_heat_map_of_difficulties():
-    found = made(frames=4, severities=(1, 3))
-    heat = severity_heat(found)[0]
+    tables = make_tables(frames=4, severities=(1, 3))
+    heat = severity_heat(tables)[0]
     assert heat["columns"] == ["difficulty 1", "difficulty 3", "all"]
     assert [row["name"] for row in heat["rows"]][-1] == "mean of the types"
-    one = found.flips.query("dataset == 'all' and severity == '3' and rule == 'auto' and relation == 'blur'").iloc[0]
+    hardest = tables.flips.query("dataset == 'all' and severity == '3' and rule == 'auto' and relation == 'blur'").iloc[
+        0
+    ]
     cell = next(row for row in heat["rows"] if row["name"] == "blur")["cells"][1]
-    assert float(cell["value"].removesuffix(" %")) == pytest.approx(100 * one.fp, rel=0.06)
-    assert severity_heat(made(frames=4)) == []
+    assert float(cell["value"].removesuffix(" %")) == pytest.approx(100 * hardest.fp, rel=0.06)
+    assert severity_heat(make_tables(frames=4)) == []
 
 
 def test_confusion_matrices_show_every_count():

@@ -37,5 +37,5 @@ def test_every_column_of_records_is_described() -> None:
 def test_every_column_of_tables_is_described(table: str) -> None:
     columns = columns_in(tables.__file__ or "", table)
     plain = {re.sub(r"(_corrected)?_(low|high)$|_method$|_corrected$", "", name) or name for name in columns} - COMMON
-    told = described() | SAID_ELSEWHERE
-    assert {name for name in plain if name not in told and name.removesuffix("_rate") not in told} == set()
+    documented = described() | SAID_ELSEWHERE
+    assert {name for name in plain if name not in documented and name.removesuffix("_rate") not in documented} == set()

@@ -1,4 +1,4 @@
-"""Table of findings: counts by hand, rates of a service whose defects are set, seen by a reader that errs."""
+"""Table of findings: counts by hand, and rates of a service with known defects, read by a reader with errors."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def ordered(name: str = "effusion", side: str = "", **more: tuple[str, ...]) -> 
 
 
 def entry(
-    seed: int, pool: Pool, *seen: tuple[str, str], relation: str = "source", tells: Tells = FILMS, **others: Any
+    seed: int, pool: Pool, *findings: tuple[str, str], relation: str = "source", tells: Tells = FILMS, **others: Any
 ) -> dict[str, Any]:
     """Return the record of a picture in which findings with sides are seen."""
-    scene = Scene(entities=tuple(SeenEntity(name=n, attributes=(side,) if side else ()) for n, side in seen))
+    scene = Scene(entities=tuple(SeenEntity(name=n, attributes=(side,) if side else ()) for n, side in findings))
     texts = {"scene": dumped(scene.as_json()), "tells": dumped(tells.as_json()), "answer_state": "answered"}
     return row(seed, relation, pool, PICTURE, **{**texts, "stratum_modality": "chest film", **others})
 
@@ -53,29 +53,29 @@ def test_counts_are_those_by_hand() -> None:
         entry(8, ordered(side="left"), tells=Tells(classes=frozenset({"edema"}))),
         entry(9, ordered(side="left"), ("effusion", "right"), stratum_modality=""),
     ]
-    found = table(rows)
-    assert list(found.index) == ["effusion", "edema", "all"]
-    effusion = found.loc["effusion"]
+    table_ = table(rows)
+    assert list(table_.index) == ["effusion", "edema", "all"]
+    effusion = table_.loc["effusion"]
     counts = {"ordered": 5, "seen": 4, "missed": 1, "negated": 2, "drawn": 1, "sided": 2, "wrong_side": 1}
     assert {name: effusion[name] for name in counts} == counts
     assert effusion["both_sides"] == 1 and effusion["cannot_tell"] == 1
     assert (effusion["missed_low"], effusion["missed_high"]) == tuple(round(end, 6) for end in wilson_ends(1, 5))
-    assert (found.loc["all", "ordered"], found.loc["all", "missed"]) == (7, 2)
-    assert np.isnan(found.loc["edema", "drawn_rate"]) and np.isnan(effusion["missed_corrected"])
+    assert (table_.loc["all", "ordered"], table_.loc["all", "missed"]) == (7, 2)
+    assert np.isnan(table_.loc["edema", "drawn_rate"]) and np.isnan(effusion["missed_corrected"])
 
 
 def test_a_side_that_the_reader_confuses_is_not_judged() -> None:
     confused = Tells(attributes=FILMS.attributes, counts=False, unsided=frozenset({"effusion"}))
-    found = table([entry(0, ordered(side="left"), ("effusion", "right"), tells=confused)])
-    assert (found.loc["effusion", "seen"], found.loc["effusion", "sided"]) == (1, 0)
+    table_ = table([entry(0, ordered(side="left"), ("effusion", "right"), tells=confused)])
+    assert (table_.loc["effusion", "seen"], table_.loc["effusion", "sided"]) == (1, 0)
 
 
-def test_prompts_that_are_no_orders_have_no_findings() -> None:
+def test_prompts_without_orders_have_no_findings() -> None:
     assert table([entry(0, ordered(), ("effusion", ""), stratum_modality="")]).empty
 
 
-def test_defects_are_found_again_through_a_reader_that_errs() -> None:
-    """A third is missed, a fifth of negated ones drawn, a quarter on the other side; the reader errs as on its card."""
+def test_defects_are_recovered_through_a_reader_with_errors() -> None:
+    """A third is missed, a fifth of negated ones drawn, a quarter swapped; the reader errs as its card says."""
     rng = np.random.default_rng(7)
     dropped, added, swapped, sensitivity, specificity, left_right = 1 / 3, 1 / 5, 1 / 4, 0.9, 0.85, 0.92
     other = {"left": "right", "right": "left"}
@@ -83,14 +83,14 @@ def test_defects_are_found_again_through_a_reader_that_errs() -> None:
     for seed in range(1200):
         side = "left" if rng.random() < 0.5 else "right"
         negated = seed % 3 == 0
-        there = rng.random() < (added if negated else 1 - dropped)
+        is_there = rng.random() < (added if negated else 1 - dropped)
         true_side = side if rng.random() > swapped else other[side]
-        seen = rng.random() < (sensitivity if there else 1 - specificity)
+        is_seen = rng.random() < (sensitivity if is_there else 1 - specificity)
         read_side = (
-            (true_side if rng.random() < left_right else other[true_side]) if there else str(rng.choice([*other]))
+            (true_side if rng.random() < left_right else other[true_side]) if is_there else str(rng.choice([*other]))
         )
         pool = ordered("edema", absent=("effusion",)) if negated else ordered(side=side)
-        rows.append(entry(seed, pool, *([("effusion", read_side)] if seen else [])))
+        rows.append(entry(seed, pool, *([("effusion", read_side)] if is_seen else [])))
     card = Card(
         rows=(
             CardRow(kind="class", name="effusion", present=400, seen=360, absent=400, spurious=60),

@@ -36,8 +36,8 @@ WANTED = Wanted(
 )
 
 
-def results_of(made: Records) -> DepictResults:
-    tables = depict_tables(made)
+def results_of(run_records: Records) -> DepictResults:
+    tables = depict_tables(run_records)
     assert tables is not None
     return DepictResults(tables)
 
@@ -51,13 +51,13 @@ def no_predicates(pool: Pool, rng: np.random.Generator, prompt: str) -> Scene:
     return Scene(entities=scene.entities, triples=(), tells=BLIND)
 
 
-def material_of(made: Records, folder: Path) -> Material:
-    return Material(folder=folder, wanted=WANTED, tables=tables_of(made, WANTED))
+def material_of(run_records: Records, folder: Path) -> Material:
+    return Material(folder=folder, wanted=WANTED, tables=tables_of(run_records, WANTED))
 
 
 def test_a_miss_rate_of_a_few_judged_relations_is_no_headline() -> None:
-    made = records(2, no_predicates)
-    results = results_of(made)
+    run_records = records(2, no_predicates)
+    results = results_of(run_records)
     row = results._missed("relations")
     assert 0 < row["said"] < 20 < row["said"] + row["cannot_tell"]
     card = card_of(results, "Relations missed")
@@ -69,7 +69,7 @@ def test_a_miss_rate_of_a_few_judged_relations_is_no_headline() -> None:
     assert not any(name.startswith("miss_relations/") for name in results.metrics())
 
 
-def test_a_miss_rate_stands_beside_the_share_that_was_judged() -> None:
+def test_a_miss_rate_is_shown_with_the_share_that_was_judged() -> None:
     results = results_of(records(20, no_predicates))
     row = results._missed("relations")
     assert row["said"] >= 20
@@ -81,8 +81,8 @@ def test_a_miss_rate_stands_beside_the_share_that_was_judged() -> None:
 
 
 def test_a_net_rate_whose_interval_spans_zero_is_not_the_largest(tmp_path: Path) -> None:
-    made = records(30, failing(0.3, steady=False), seed=2)
-    results = results_of(made)
+    run_records = records(30, failing(0.3, steady=False), seed=2)
+    results = results_of(run_records)
     net = results.tables.net
     strict = net[(net["rule"] == "strict") & (net["kind"] == "whole")]
     assert (strict["ci_low"] <= 0).all()
@@ -91,7 +91,7 @@ def test_a_net_rate_whose_interval_spans_zero_is_not_the_largest(tmp_path: Path)
     assert card["value"] == "none shown"
     assert "has the largest net error rate" not in " ".join(results.lines())
     assert "no operator" in " ".join(results.lines())
-    material = material_of(made, tmp_path)
+    material = material_of(run_records, tmp_path)
     assert material.tables.efr["violations"].max() > 0
     assert not any(name.get("weakest") for name in report_page(material)["cards"])
     assert headline_of(material, "run").tags["weakest_relation"] == "none"
@@ -101,10 +101,10 @@ def test_an_operator_that_fails_more_than_the_floor_is_named(tmp_path: Path) -> 
     def draw(pool: Pool, rng: np.random.Generator, prompt: str) -> Scene:
         return drawn(without_last(pool) if prompt.endswith(" ec") else pool)
 
-    made = records(30, draw)
-    assert card_of(results_of(made), "Largest net error rate")["value"] == "+100.0 points"
-    assert any("EC has the largest net error rate" in line for line in results_of(made).lines())
-    material = material_of(made, tmp_path)
+    run_records = records(30, draw)
+    assert card_of(results_of(run_records), "Largest net error rate")["value"] == "+100.0 points"
+    assert any("EC has the largest net error rate" in line for line in results_of(run_records).lines())
+    material = material_of(run_records, tmp_path)
     assert next(card["weakest"] for card in report_page(material)["cards"] if card.get("weakest")) == "ec"
     assert headline_of(material, "run").tags["weakest_relation"] == "ec, 100 %"
 
@@ -113,13 +113,13 @@ def test_a_floor_without_a_second_picture_is_not_measured(tmp_path: Path) -> Non
     def draw(pool: Pool, rng: np.random.Generator, prompt: str) -> Scene:
         return drawn(without_last(pool) if prompt.endswith(" ec") else pool)
 
-    made = records(30, draw)
-    repeats = made.followups["relation"] == "unchanged"
-    made.followups.loc[repeats, ["picture", "scene", "tells", "source_scene", "answer_state"]] = None
-    made.followups.loc[repeats, "verdict"] = "SKIP"
-    scores = [name for name in made.followups.columns if name.startswith(("self_", "whole"))]
-    made.followups.loc[repeats, scores] = np.nan
-    results = results_of(made)
+    run_records = records(30, draw)
+    repeats = run_records.followups["relation"] == "unchanged"
+    run_records.followups.loc[repeats, ["picture", "scene", "tells", "source_scene", "answer_state"]] = None
+    run_records.followups.loc[repeats, "verdict"] = "SKIP"
+    scores = [name for name in run_records.followups.columns if name.startswith(("self_", "whole"))]
+    run_records.followups.loc[repeats, scores] = np.nan
+    results = results_of(run_records)
     net = results.tables.net
     ec = net[(net["relation"] == "ec") & (net["rule"] == "strict") & (net["kind"] == "whole")].iloc[0]
     assert (ec["rate"], ec["unchanged_cases"], ec["ci_method"]) == (1.0, 0, "not_measured")
@@ -127,7 +127,7 @@ def test_a_floor_without_a_second_picture_is_not_measured(tmp_path: Path) -> Non
     assert card_of(results, "Largest net error rate")["value"] == "not measured"
     assert any("net error rates are not measured" in line for line in results.lines())
     assert not any(name.startswith("net_") for name in results.metrics())
-    material = material_of(made, tmp_path)
+    material = material_of(run_records, tmp_path)
     row = headline_of(material, "run")
     assert "floor" not in row.metrics and row.tags["floor"] == "not measured"
     assert "| not measured |" in summary([row, row]).tags["mlflow.note.content"]
@@ -147,7 +147,7 @@ def test_an_error_rate_of_a_few_judged_prompts_is_no_headline(seeds: int, shown:
     assert page["cards"][0]["name"].startswith("Error-finding rate (EFR) overall")
 
 
-def test_banners_of_prompts_speak_of_prompts(tmp_path: Path) -> None:
+def test_banners_of_prompts_are_about_prompts(tmp_path: Path) -> None:
     material = material_of(records(2, right), tmp_path)
     title, words = phantom_banner(material)
     assert title == "Made prompts"

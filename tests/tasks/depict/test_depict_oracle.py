@@ -1,4 +1,4 @@
-"""The oracle of scenes: what a run scores is what its records say again, under any rules and as any reader sees."""
+"""The oracle of scenes: scores of a run are reproduced from its records, under any rules and with any reader."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ def faulty(pool: Pool, rng: np.random.Generator, prompt: str) -> Scene | str:
 
 @pytest.mark.parametrize("rules", ["strict", "paper", "released"])
 def test_records_are_judged_again_from_their_texts_alone(rules: str) -> None:
-    made = list(rows(12, faulty, rules="strict", seed=1))
+    recorded = list(rows(12, faulty, rules="strict", seed=1))
     direct = list(rows(12, faulty, rules=rules, seed=1))
     judge = oracle(rules)
-    for row, wanted in zip(made, direct, strict=True):
+    for row, expected in zip(recorded, direct, strict=True):
         again = {**row, **judge.judged_again({name: _none(value) for name, value in row.items()})}
-        for name in (*judge.scores, *(f"self_{one}" for one in judge.self_scores), "verdict", "reason_code"):
-            assert _none(again[name]) == _none(wanted[name]), (name, row["relation"])
+        for name in (*judge.scores, *(f"self_{score}" for score in judge.self_scores), "verdict", "reason_code"):
+            assert _none(again[name]) == _none(expected[name]), (name, row["relation"])
         for name in judge.scores:
-            assert _none(again[f"source_{name}"]) == _none(wanted[f"source_{name}"]), (name, row["relation"])
+            assert _none(again[f"source_{name}"]) == _none(expected[f"source_{name}"]), (name, row["relation"])
 
 
 def _none(value: Any) -> Any:
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
-def test_rules_are_what_digests_and_views_know() -> None:
+def test_rules_are_in_digests_and_views() -> None:
     assert oracle().judging() != oracle("paper").judging()
     assert oracle().judging()["rules"] == "strict"
     with pytest.raises(ValueError, match="rules"):
@@ -74,8 +74,8 @@ def test_refused_where_the_source_was_drawn_fails_and_counts_apart() -> None:
                 assert verdict == Verdict.SKIP
                 again = judge.rejudged({name: _none(value) for name, value in row.items()})
                 assert again["why"] == ReasonCode.SOURCE_REFUSED == reason.code or against == "truth"
-    made = next(row for row in rows(1, draw) if row["relation"] == "ec")
-    assert (made["drawn"], made["self_whole"], made["whole"], made["answer_why"]) == (
+    changed = next(row for row in rows(1, draw) if row["relation"] == "ec")
+    assert (changed["drawn"], changed["self_whole"], changed["whole"], changed["answer_why"]) == (
         0.0,
         0.0,
         0.0,
@@ -83,7 +83,7 @@ def test_refused_where_the_source_was_drawn_fails_and_counts_apart() -> None:
     )
 
 
-def test_a_case_that_cannot_be_told_says_why() -> None:
+def test_a_case_that_cannot_be_judged_has_a_reason() -> None:
     def blind(pool: Pool, rng: np.random.Generator, prompt: str) -> Scene:
         return drawn(pool, Tells(classes=frozenset()))
 
@@ -94,25 +94,25 @@ def test_a_case_that_cannot_be_told_says_why() -> None:
     def colours(pool: Pool, rng: np.random.Generator, prompt: str) -> Scene:
         return drawn(pool, Tells(predicates=frozenset()))
 
-    found = {row["relation"]: row for row in rows(1, colours)}
-    assert found["ec"]["verdict"] == "PASS" and found["ec"]["self_relations"] is None
-    assert found["er_a"]["verdict"] == "SKIP" and found["er_a"]["self_entities"] == 1.0
+    by_relation = {row["relation"]: row for row in rows(1, colours)}
+    assert by_relation["ec"]["verdict"] == "PASS" and by_relation["ec"]["self_relations"] is None
+    assert by_relation["er_a"]["verdict"] == "SKIP" and by_relation["er_a"]["self_entities"] == 1.0
     # A number that the reader cannot tell: there is a score against the prompt, and none against the source.
-    found["er_a"]["whole"] = 1.0
-    judged = status(Records.of(pd.DataFrame(found.values())), score="whole", threshold=0.0, against="source")
+    by_relation["er_a"]["whole"] = 1.0
+    judged = status(Records.of(pd.DataFrame(by_relation.values())), score="whole", threshold=0.0, against="source")
     assert judged.skipped.any() and not judged.source_failed.any()
 
 
 def test_rates_and_verdicts_agree_on_every_case() -> None:
-    made = Records.of(pd.DataFrame(list(rows(30, faulty, seed=2))))
+    run_records = Records.of(pd.DataFrame(list(rows(30, faulty, seed=2))))
     for against in ("source", "truth"):
         judge = oracle(against=against)
-        again = rejudged_records(made, judge)
-        found = status(again, score="whole", threshold=0.0, against=against)
+        again = rejudged_records(run_records, judge)
+        judged = status(again, score="whole", threshold=0.0, against=against)
         verdicts = again.followups["verdict"].astype(str)
-        assert (verdicts == "FAIL").to_numpy().tolist() == found.violated.tolist()
-        assert (verdicts == "PASS").to_numpy().tolist() == (found.case & ~found.violated).tolist()
-        assert (verdicts == "SKIP").to_numpy().tolist() == (~found.case).tolist()
+        assert (verdicts == "FAIL").to_numpy().tolist() == judged.violated.tolist()
+        assert (verdicts == "PASS").to_numpy().tolist() == (judged.case & ~judged.violated).tolist()
+        assert (verdicts == "SKIP").to_numpy().tolist() == (~judged.case).tolist()
 
 
 def test_against_the_truth_a_wrong_source_makes_no_difference() -> None:
@@ -121,8 +121,8 @@ def test_against_the_truth_a_wrong_source_makes_no_difference() -> None:
     assert criteria.columns_needed("entities", "truth") == ("entities",)
     empty = list(rows(3, lambda pool, rng, prompt: Scene()))
     judge = oracle(against="truth")
-    assert {judge.verdict(one)[0] for one in empty if one["relation"] != "source"} == {Verdict.FAIL}
-    again = {one["relation"]: one["verdict"] for one in empty}
+    assert {judge.verdict(row_)[0] for row_ in empty if row_["relation"] != "source"} == {Verdict.FAIL}
+    again = {row_["relation"]: row_["verdict"] for row_ in empty}
     assert again == {
         **dict.fromkeys(("ec", "er_r", "er_a", "ec_er_r", "ec_er_a"), "FAIL"),
         "source": "PASS",
@@ -132,28 +132,30 @@ def test_against_the_truth_a_wrong_source_makes_no_difference() -> None:
 
 
 def test_another_readers_scenes_are_judged_for_follow_ups_and_their_sources() -> None:
-    made = Records.of(pd.DataFrame(list(rows(4, right))).assign(picture=lambda one: one["seed_id"] + one["relation"]))
+    run_records = Records.of(
+        pd.DataFrame(list(rows(4, right))).assign(picture=lambda frame: frame["seed_id"] + frame["relation"])
+    )
     empty = {"scene": dumped(Scene().as_json()), "tells": dumped(Tells().as_json())}
-    pictures = [*made.sources["picture"], *made.followups["picture"]]
+    pictures = [*run_records.sources["picture"], *run_records.followups["picture"]]
     readings = Readings(
         reader="blind",
         recorded=lambda row: row.get("picture"),
-        columns={content_key(one): empty for one in pictures},
+        columns={content_key(picture): empty for picture in pictures},
         about={"name": "blind"},
     )
-    again = rejudged_records(made, oracle(), readings)
+    again = rejudged_records(run_records, oracle(), readings)
     assert set(again.followups["source_scene"]) == {empty["scene"]} and again.reader == {"name": "blind"}
     by = dict(zip(again.followups["relation"], again.followups["verdict"], strict=True))
     assert (by["ss"], by["unchanged"], by["ec"], by["er_r"]) == ("PASS", "PASS", "FAIL", "FAIL")
     assert (again.followups["source_whole"] == 0).all()
 
 
-def test_what_a_record_holds_is_shown_with_boxes_and_the_broken_triple() -> None:
+def test_a_record_is_shown_with_boxes_and_the_broken_triple() -> None:
     task = task_of("depiction")
-    made = {row["relation"]: row for row in rows(1, lambda pool, rng, prompt: drawn(source_pool(0)))}
-    source, follow = task.drawing.recorded(made["source"]), task.drawing.recorded(made["er_a"])
+    by_relation = {row["relation"]: row for row in rows(1, lambda pool, rng, prompt: drawn(source_pool(0)))}
+    source, follow = task.drawing.recorded(by_relation["source"]), task.drawing.recorded(by_relation["er_a"])
     assert follow is not None and source is not None and isinstance(follow.facts, Scene)
-    words = dict(task.drawing.words(made["er_a"], made["source"]))
+    words = dict(task.drawing.words(by_relation["er_a"], by_relation["source"]))
     assert words["source"] == "prompt 0" and words["follow-up"] == "prompt 0 er_a"
     assert (
         words["change"].startswith("+ ")
@@ -177,18 +179,18 @@ def test_what_a_record_holds_is_shown_with_boxes_and_the_broken_triple() -> None
         pixels=lambda sha256: picture if sha256 == "ab" * 32 else None,
     )
     panels = task.drawing.panels(case).panels
-    assert [one.name.split("\n") for one in panels[:2]] == [["source", "prompt 0"], ["follow-up", "prompt 0 er_a"]]
+    assert [panel.name.split("\n") for panel in panels[:2]] == [["source", "prompt 0"], ["follow-up", "prompt 0 er_a"]]
     assert panels[0].image is picture and len(panels[1].boxes) == len(follow.facts.entities)
     assert panels[1].boxes[0][1].endswith(follow.facts.entities[0].name) and panels[2].lines == case.words
     gone = task.drawing.panels(
         Case(seed=case.seed, image=NO_IMAGE, before=case.before, after=CaseAnswer(reason="not asked"))
     )
-    assert [one.words for one in gone.panels] == ["the picture is no longer kept", "not asked"]
+    assert [panel.words for panel in gone.panels] == ["the picture is no longer kept", "not asked"]
 
 
 def test_a_refusal_is_shown_with_its_reason() -> None:
-    made = {row["relation"]: row for row in rows(1, lambda pool, rng, prompt: "content_filter")}
-    words = dict(task_of("depiction").drawing.words(made["ec"], None))
+    by_relation = {row["relation"]: row for row in rows(1, lambda pool, rng, prompt: "content_filter")}
+    words = dict(task_of("depiction").drawing.words(by_relation["ec"], None))
     assert words["no picture"] == "content filter: the service said no"
 
 
@@ -201,9 +203,9 @@ def test_only_pictures_are_answers() -> None:
         oracle().score(answer=words, source=None, seed=None, effect=Effect())  # type: ignore[arg-type]
 
 
-def test_records_hold_json_that_anybody_reads() -> None:
-    made = records(1)
-    row = made.followups[made.followups["relation"] == "ec"].iloc[0]
+def test_records_hold_plain_json() -> None:
+    run_records = records(1)
+    row = run_records.followups[run_records.followups["relation"] == "ec"].iloc[0]
     effect = json.loads(row["effect"])
     assert set(effect) == {"removed", "added"} and len(effect["removed"]["entities"]) == len(
         effect["added"]["entities"]
@@ -219,19 +221,23 @@ def test_records_without_words_are_judged_the_same() -> None:
     judge = oracle()
     for row in rows(6, faulty, seed=4):
         texts = {name: row[name] for name in judge.texts}
-        kept = {**row, **hidden.texts(texts)}
-        assert kept["prompt"] is None and "dog" not in str(kept["pool"]) and "near" not in str(kept["pool"])
-        again = judge.rejudged({name: _none(value) for name, value in kept.items()})
-        for name in (*judge.scores, *(f"self_{one}" for one in judge.self_scores)):
+        hidden_row = {**row, **hidden.texts(texts)}
+        assert (
+            hidden_row["prompt"] is None
+            and "dog" not in str(hidden_row["pool"])
+            and "near" not in str(hidden_row["pool"])
+        )
+        again = judge.rejudged({name: _none(value) for name, value in hidden_row.items()})
+        for name in (*judge.scores, *(f"self_{score}" for score in judge.self_scores)):
             assert _none(again[name]) == _none(row[name])
 
 
-def test_a_look_of_a_text_is_the_scenes_own() -> None:
+def test_a_look_of_a_text_equals_that_of_the_scene() -> None:
     for row in rows(4, faulty, seed=6):
         if not row["scene"]:
             continue
-        known = Tells.of_json(json.loads(row["tells"]))
-        direct, slow = look_of(row["scene"], row["tells"]), SceneLook.of(Scene.of_json(json.loads(row["scene"]), known))
+        tells = Tells.of_json(json.loads(row["tells"]))
+        direct, slow = look_of(row["scene"], row["tells"]), SceneLook.of(Scene.of_json(json.loads(row["scene"]), tells))
         for name in ("names", "triples", "attributes", "ranked", "predicates", "tells"):
             assert getattr(direct, name) == getattr(slow, name)
     unsorted = {"entities": [["dog", None, 0.2, []], ["cat", None, 0.9, []], ["sofa", None, 0.5, []]], "triples": []}

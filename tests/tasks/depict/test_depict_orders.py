@@ -13,17 +13,18 @@ ALL = Tells()
 
 def pool(*entities: tuple[str, int | None, str], **more: tuple[str, ...]) -> Pool:
     """Return a pool of classes with a number and one attribute each."""
-    made = tuple(
+    listed = tuple(
         Entity(name=name, count=count, attributes=(value,) if value else ()) for name, count, value in entities
     )
-    return Pool(entities=made, **more)
+    return Pool(entities=listed, **more)
 
 
-def seen(*things: tuple[str, str], tells: Tells = ALL) -> SceneLook:
-    """Return a scene of things with one attribute each."""
+def scene_of(*entities: tuple[str, str], tells: Tells = ALL) -> SceneLook:
+    """Return the look of a scene of entities with one attribute each."""
     return SceneLook.of(
         Scene(
-            entities=tuple(SeenEntity(name=n, attributes=(value,) if value else ()) for n, value in things), tells=tells
+            entities=tuple(SeenEntity(name=n, attributes=(value,) if value else ()) for n, value in entities),
+            tells=tells,
         )
     )
 
@@ -59,35 +60,35 @@ def test_a_class_with_another_number_has_no_exchanged_attributes() -> None:
     ],
 )
 def test_an_exchanged_side_must_be_seen_in_both_pictures(before: str, after: str, right: bool) -> None:
-    pair = judged(seen(("effusion", before)), seen(("effusion", after)))
+    pair = judged(scene_of(("effusion", before)), scene_of(("effusion", after)))
     assert pair.right[ATTRIBUTES] is right
     assert pair.right[ENTITIES] is True
 
 
 def test_a_finding_that_was_not_drawn_cannot_change_sides() -> None:
-    assert judged(seen(), seen()).right[ATTRIBUTES] is False
+    assert judged(scene_of(), scene_of()).right[ATTRIBUTES] is False
 
 
-def test_a_reader_that_tells_no_sides_judges_no_change_of_sides() -> None:
+def test_a_reader_without_sides_judges_no_change_of_sides() -> None:
     blind = Tells(attributes=frozenset())
-    pair = judged(seen(("effusion", ""), tells=blind), seen(("effusion", ""), tells=blind))
+    pair = judged(scene_of(("effusion", ""), tells=blind), scene_of(("effusion", ""), tells=blind))
     assert not pair.detectable
     assert pair.whole is None
     assert pair.right[ATTRIBUTES] is None
 
 
-def test_what_is_excluded_must_not_be_in_the_picture() -> None:
-    said = Said.of(pool(("mass", 1, ""), absent=("effusion",), uncertain=("edema",)))
-    assert against_truth(seen(("mass", "")), said, NO_CHANGE).whole is True
-    assert against_truth(seen(("mass", ""), ("edema", "")), said, NO_CHANGE).whole is True
-    assert against_truth(seen(("mass", ""), ("effusion", "")), said, NO_CHANGE).right[ENTITIES] is False
+def test_excluded_findings_must_not_be_in_the_picture() -> None:
+    prompt = Said.of(pool(("mass", 1, ""), absent=("effusion",), uncertain=("edema",)))
+    assert against_truth(scene_of(("mass", "")), prompt, NO_CHANGE).whole is True
+    assert against_truth(scene_of(("mass", ""), ("edema", "")), prompt, NO_CHANGE).whole is True
+    assert against_truth(scene_of(("mass", ""), ("effusion", "")), prompt, NO_CHANGE).right[ENTITIES] is False
 
 
-def test_what_is_uncertain_may_come_and_go() -> None:
-    said = Said.of(pool(("mass", 1, ""), uncertain=("edema",)))
-    pair = against_source(STRICT, seen(("mass", "")), seen(("mass", ""), ("edema", "")), said, NO_CHANGE)
+def test_uncertain_findings_may_come_and_go() -> None:
+    prompt = Said.of(pool(("mass", 1, ""), uncertain=("edema",)))
+    pair = against_source(STRICT, scene_of(("mass", "")), scene_of(("mass", ""), ("edema", "")), prompt, NO_CHANGE)
     assert pair.whole is True
-    pair = against_source(STRICT, seen(("mass", "")), seen(("mass", ""), ("hernia", "")), said, NO_CHANGE)
+    pair = against_source(STRICT, scene_of(("mass", "")), scene_of(("mass", ""), ("hernia", "")), prompt, NO_CHANGE)
     assert pair.right[ENTITIES] is False
 
 
@@ -95,16 +96,16 @@ def test_a_negated_finding_must_have_gone() -> None:
     before = pool(("effusion", None, "left"), ("mass", 1, ""))
     after = pool(("mass", 1, ""), absent=("effusion",))
     change = PoolChange.of(difference(before, after))
-    both, one = seen(("effusion", "left"), ("mass", "")), seen(("mass", ""))
-    assert against_source(STRICT, both, one, Said.of(after), change).whole is True
-    assert against_source(STRICT, both, both, Said.of(after), change).right[ENTITIES] is False
-    assert against_source(STRICT, one, one, Said.of(after), change).right[ENTITIES] is False
+    before_scene, after_scene = scene_of(("effusion", "left"), ("mass", "")), scene_of(("mass", ""))
+    assert against_source(STRICT, before_scene, after_scene, Said.of(after), change).whole is True
+    assert against_source(STRICT, before_scene, before_scene, Said.of(after), change).right[ENTITIES] is False
+    assert against_source(STRICT, after_scene, after_scene, Said.of(after), change).right[ENTITIES] is False
 
 
 def test_a_finding_ordered_on_each_side_is_there_if_it_is_seen_on_both() -> None:
     both = Said.of(pool(("nodule", 2, "left"), ("nodule", 1, "right")))
     tells = Tells(counts=False)
-    assert against_truth(seen(("nodule", "bilateral"), tells=tells), both, NO_CHANGE).whole is True
-    assert against_truth(seen(("nodule", "left"), tells=tells), both, NO_CHANGE).right[ATTRIBUTES] is False
+    assert against_truth(scene_of(("nodule", "bilateral"), tells=tells), both, NO_CHANGE).whole is True
+    assert against_truth(scene_of(("nodule", "left"), tells=tells), both, NO_CHANGE).right[ATTRIBUTES] is False
     alone = Said.of(pool(("nodule", 1, "left")))
-    assert against_truth(seen(("nodule", "bilateral"), tells=tells), alone, NO_CHANGE).right[ATTRIBUTES] is False
+    assert against_truth(scene_of(("nodule", "bilateral"), tells=tells), alone, NO_CHANGE).right[ATTRIBUTES] is False

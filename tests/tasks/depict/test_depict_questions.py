@@ -1,4 +1,4 @@
-"""Questions of prompts: what depends on a missing thing is not asked, and everything else is counted once."""
+"""Questions of prompts: questions that depend on a missing entity are not asked, all others are counted once."""
 
 from __future__ import annotations
 
@@ -30,8 +30,10 @@ def _scene(*entities: SeenEntity, triples: Any = (), tells: Tells = Tells()) -> 
 def _answers(scene: Scene, pool: Pool = RED_DOGS_ON_SOFA) -> dict[tuple[str, ...], Any]:
     questions = questions_about(SceneLook.of(scene), Said.of(pool))
     return {
-        (one.kind, *one.names): f"not asked: depends on {one.depends_on}" if one.depends_on else one.right
-        for one in questions
+        (question.kind, *question.names): f"not asked: depends on {question.depends_on}"
+        if question.depends_on
+        else question.right
+        for question in questions
     }
 
 
@@ -48,12 +50,12 @@ def test_colour_number_and_relations_of_a_missing_thing_are_not_asked() -> None:
     }
 
 
-def test_what_is_there_is_asked_about() -> None:
-    found = _answers(_scene(RED_DOG, DOG, SOFA, CUP, triples=[(0, "on", 2)]))
-    assert found["attributes", "red", "dog"] is False  # one of two is red
-    assert found["counts", "dog"] is True
-    assert found["relations", "dog", "on", "sofa"] is True
-    assert found["relations", "cup", "near", "sofa"] is False
+def test_present_entities_are_asked_about() -> None:
+    answers = _answers(_scene(RED_DOG, DOG, SOFA, CUP, triples=[(0, "on", 2)]))
+    assert answers["attributes", "red", "dog"] is False  # one of two is red
+    assert answers["counts", "dog"] is True
+    assert answers["relations", "dog", "on", "sofa"] is True
+    assert answers["relations", "cup", "near", "sofa"] is False
 
 
 @pytest.mark.parametrize(
@@ -68,12 +70,12 @@ def test_what_is_there_is_asked_about() -> None:
         ),
     ],
 )
-def test_what_the_reader_cannot_tell_has_no_answer(tells: Tells, untold: set[tuple[str, ...]]) -> None:
-    found = _answers(_scene(RED_DOG, RED_DOG, SOFA, CUP, tells=tells))
-    assert {question for question, answer in found.items() if answer is None} == untold
+def test_questions_beyond_the_reader_have_no_answer(tells: Tells, untold: set[tuple[str, ...]]) -> None:
+    answers = _answers(_scene(RED_DOG, RED_DOG, SOFA, CUP, tells=tells))
+    assert {question for question, answer in answers.items() if answer is None} == untold
 
 
-def test_what_the_prompt_excludes_is_asked_for_and_must_not_be_there() -> None:
+def test_exclusions_of_the_prompt_are_asked_for_and_must_not_be_there() -> None:
     pool = Pool(entities=(Entity(name="sofa", count=1),), absent=("dog",))
     assert _answers(_scene(SOFA), pool)["absent", "dog"] is True
     assert _answers(_scene(SOFA, DOG), pool)["absent", "dog"] is False
@@ -81,13 +83,16 @@ def test_what_the_prompt_excludes_is_asked_for_and_must_not_be_there() -> None:
 
 def test_one_missing_thing_is_one_error_of_the_table() -> None:
     def without_first(pool: Pool, rng: np.random.Generator, prompt: str) -> Scene:
-        triples = tuple(one for one in pool.triples if 0 not in (one.subject, one.object))
-        lost = [Triple(subject=one.subject - 1, predicate=one.predicate, object=one.object - 1) for one in triples]
+        triples = tuple(triple for triple in pool.triples if 0 not in (triple.subject, triple.object))
+        lost = [
+            Triple(subject=triple.subject - 1, predicate=triple.predicate, object=triple.object - 1)
+            for triple in triples
+        ]
         return drawn(Pool(entities=pool.entities[1:], triples=tuple(lost)))
 
     cases = cases_of(records(9, without_first))
-    found = question_table(cases).set_index(["relation", "kind"])
-    source = found.xs("source", level="relation")
+    table = question_table(cases).set_index(["relation", "kind"])
+    source = table.xs("source", level="relation")
     # nine prompts of three things, one of them red, all with numbers, in a chain of two relations: the first is missing
     assert source["asked"].to_dict() == {"whole": 54, "entities": 27, "attributes": 0, "counts": 18, "relations": 9}
     assert source["right"].to_dict() == {"whole": 45, "entities": 18, "attributes": 0, "counts": 18, "relations": 9}

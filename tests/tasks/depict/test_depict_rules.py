@@ -1,4 +1,4 @@
-"""Rules of pairs of pictures: what they hold against right and wrong pictures, and what the paper's let pass."""
+"""Rules of pairs of pictures: verdicts on right and wrong pictures, and mistakes that the paper's rules miss."""
 
 from __future__ import annotations
 
@@ -66,18 +66,18 @@ EVERYTHING = Tells()
 
 
 def drawn(pool: Pool, tells: Tells = EVERYTHING) -> Scene:
-    """Return what a perfect reader sees in a right picture of a pool; three things where no number is said."""
+    """Return a perfect reader's scene of a right picture of a pool; three entities where no number is given."""
     entities: list[SeenEntity] = []
-    things: list[list[int]] = []
-    for one in pool.entities:
-        count = 3 if one.count is None else one.count
-        things.append(list(range(len(entities), len(entities) + count)))
-        entities += [SeenEntity(name=one.name, attributes=one.attributes)] * count
+    indices: list[list[int]] = []
+    for drawn_entity in pool.entities:
+        count = 3 if drawn_entity.count is None else drawn_entity.count
+        indices.append(list(range(len(entities), len(entities) + count)))
+        entities += [SeenEntity(name=drawn_entity.name, attributes=drawn_entity.attributes)] * count
     triples = [
-        Triple(subject=a, predicate=one.predicate, object=b)
-        for one in pool.triples
-        for a in things[one.subject]
-        for b in things[one.object]
+        Triple(subject=a, predicate=triple.predicate, object=b)
+        for triple in pool.triples
+        for a in indices[triple.subject]
+        for b in indices[triple.object]
         if a != b
     ]
     return Scene(entities=tuple(entities), triples=tuple(triples), tells=tells)
@@ -106,65 +106,72 @@ def test_right_pictures_pass_every_rule_and_empty_ones_fail_all_but_like_with_li
 
 def test_the_papers_relations_hold_in_wrong_cases_and_break_in_a_right_one() -> None:
     both = drawn(SOURCE)
-    kept = judged(PAPER, SOURCE, ER_R, drawn(ER_R), drawn(ER_R))  # MR2 asks nothing of the source's picture
-    assert kept.whole is True
+    judgement = judged(PAPER, SOURCE, ER_R, drawn(ER_R), drawn(ER_R))  # MR2 asks nothing of the source's picture
+    assert judgement.whole is True
     assert judged(PAPER, SOURCE, ER_R, both, both).whole is True  # MR2: what was removed stays
     assert judged(PAPER, SOURCE, ER_A, both, both).whole is True  # MR3: what was added never comes
     without = drawn(pool_of(EC.entities[1:], [(1, "left of", 2), (0, "on", 2)]))
     assert judged(PAPER, SOURCE, EC, both, without).right["entities"] is True  # MR1: the new one is missing
     for follow in (EC, ER_R, ER_A):
         assert judged(PAPER, SOURCE, follow, Scene(), Scene()).whole is True  # every picture is empty
-    two = pool_of([entity("dog"), entity("dog"), entity("sofa")], [(0, "on", 2), (1, "near", 2)])
-    one = pool_of([entity("cat"), entity("dog"), entity("sofa")], [(0, "on", 2), (1, "near", 2)])
-    assert judged(PAPER, two, one, drawn(two), drawn(one)).whole is False  # MR1: one of two of a class is changed
-    assert judged(STRICT, two, one, drawn(two), drawn(one)).whole is True
+    source_pool = pool_of([entity("dog"), entity("dog"), entity("sofa")], [(0, "on", 2), (1, "near", 2)])
+    changed_pool = pool_of([entity("cat"), entity("dog"), entity("sofa")], [(0, "on", 2), (1, "near", 2)])
+    assert (
+        judged(PAPER, source_pool, changed_pool, drawn(source_pool), drawn(changed_pool)).whole is False
+    )  # MR1: one of two of a class is changed
+    assert judged(STRICT, source_pool, changed_pool, drawn(source_pool), drawn(changed_pool)).whole is True
     for follow in (EC, ER_R, ER_A):
         assert judged(STRICT, SOURCE, follow, both, both).whole is False
     assert judged(STRICT, SOURCE, EC, both, without).right["entities"] is False
 
 
-def test_one_of_two_that_was_removed_is_missed_where_both_stay() -> None:
-    two = pool_of([entity("dog"), entity("dog"), entity("sofa"), entity("cat")], [(0, "on", 2), (1, "near", 3)])
-    one = pool_of([entity("dog"), entity("sofa")], [(0, "on", 1)])
-    right, kept = drawn(one), drawn(pool_of([*one.entities, entity("dog")], [(0, "on", 1)]))
-    assert judged(STRICT, two, one, drawn(two), right).whole is True
-    assert judged(STRICT, two, one, drawn(two), kept).right["entities"] is False
-    assert judged(PAPER, two, one, drawn(two), kept).right["entities"] is True
+def test_one_of_two_that_was_removed_is_missed_if_both_stay() -> None:
+    source_pool = pool_of([entity("dog"), entity("dog"), entity("sofa"), entity("cat")], [(0, "on", 2), (1, "near", 3)])
+    smaller = pool_of([entity("dog"), entity("sofa")], [(0, "on", 1)])
+    right, unchanged_scene = drawn(smaller), drawn(pool_of([*smaller.entities, entity("dog")], [(0, "on", 1)]))
+    assert judged(STRICT, source_pool, smaller, drawn(source_pool), right).whole is True
+    assert judged(STRICT, source_pool, smaller, drawn(source_pool), unchanged_scene).right["entities"] is False
+    assert judged(PAPER, source_pool, smaller, drawn(source_pool), unchanged_scene).right["entities"] is True
 
 
-def test_of_what_had_no_number_any_number_may_go() -> None:
+def test_any_number_of_an_uncounted_class_may_go() -> None:
     some = pool_of([entity("dog"), entity("dog", None), entity("sofa")], [(0, "on", 2), (1, "near", 2)])
-    one = pool_of([entity("dog"), entity("sofa")], [(0, "on", 1)])
-    assert difference(some, one)["removed"]["uncounted"] == ["dog"]
-    assert judged(STRICT, some, one, drawn(some), drawn(one)).whole is True  # four dogs, then one
-    for left in (0, 2, 4):
-        wrong = Scene(entities=(SeenEntity(name="sofa"), *[SeenEntity(name="dog")] * left))
-        assert judged(STRICT, some, one, drawn(some), wrong).right["entities"] is False
-    assert judged(STRICT, some, one, drawn(one), drawn(one)).right["entities"] is False  # nothing was there to go
+    smaller = pool_of([entity("dog"), entity("sofa")], [(0, "on", 1)])
+    assert difference(some, smaller)["removed"]["uncounted"] == ["dog"]
+    assert judged(STRICT, some, smaller, drawn(some), drawn(smaller)).whole is True  # four dogs, then one
+    for number in (0, 2, 4):
+        wrong = Scene(entities=(SeenEntity(name="sofa"), *[SeenEntity(name="dog")] * number))
+        assert judged(STRICT, some, smaller, drawn(some), wrong).right["entities"] is False
+    assert (
+        judged(STRICT, some, smaller, drawn(smaller), drawn(smaller)).right["entities"] is False
+    )  # nothing was there to go
     more = pool_of([entity("dog", None), entity("sofa")], [(0, "near", 1)])
     assert "uncounted" not in difference(some, more)["removed"]
 
 
-def test_errors_are_told_apart() -> None:
-    def changed(**what: object) -> Scene:
+def test_errors_are_distinguished() -> None:
+    def changed(**parts: object) -> Scene:
         scene = drawn(EC)
-        return Scene(entities=what.get("entities", scene.entities), triples=what.get("triples", scene.triples))  # type: ignore[arg-type]
+        return Scene(entities=parts.get("entities", scene.entities), triples=parts.get("triples", scene.triples))  # type: ignore[arg-type]
 
     entities = drawn(EC).entities
-    plain = tuple(SeenEntity(name=one.name, attributes=("red",) if one.name == "zebra" else ()) for one in entities)
+    plain = tuple(
+        SeenEntity(name=drawn_entity.name, attributes=("red",) if drawn_entity.name == "zebra" else ())
+        for drawn_entity in entities
+    )
     cases = {
         "attributes": changed(entities=plain),
         "relations": changed(triples=drawn(EC).triples[:-1]),
         "entities": Scene(entities=entities[:-1], triples=drawn(EC).triples[:-1]),
     }
     for kind, after in cases.items():
-        found = truth(EC, after, SOURCE)
-        assert found.right[kind] is False and found.whole is False
-        assert {one.kind for one in found.broken} <= {kind, "relations"}
+        judgement = truth(EC, after, SOURCE)
+        assert judgement.right[kind] is False and judgement.whole is False
+        assert {error.kind for error in judgement.broken} <= {kind, "relations"}
     short = drawn(pool_of([entity("zebra", 1, "brown"), *EC.entities[1:]], [(0, "on", 1), (2, "left of", 3)]))
-    found = truth(EC, short, SOURCE)
-    assert (found.right["counts"], found.right["entities"]) == (False, True)
-    (broken,) = found.broken
+    judgement = truth(EC, short, SOURCE)
+    assert (judgement.right["counts"], judgement.right["entities"]) == (False, True)
+    (broken,) = judgement.broken
     assert broken.names == ("zebra",) and "2 times" in broken.words
     missing = truth(EC, Scene(entities=tuple(entity for entity in entities if entity.name != "zebra")))
     assert (missing.right["entities"], missing.right["attributes"], missing.right["counts"]) == (False, None, True)
@@ -175,14 +182,14 @@ def test_counts_of_what_did_not_change_are_apart_from_classes() -> None:
     after = drawn(
         pool_of([entity("dog", 1, "brown"), *ER_A.entities[1:]], [(0, "on", 1), (2, "left of", 3), (4, "on", 3)])
     )
-    found = judged(STRICT, SOURCE, ER_A, before, after)
-    assert (found.right["counts"], found.right["entities"], found.whole) == (False, True, False)
+    judgement = judged(STRICT, SOURCE, ER_A, before, after)
+    assert (judgement.right["counts"], judgement.right["entities"], judgement.whole) == (False, True, False)
     vague = pool_of([entity("dog", None), entity("sofa")], [(0, "on", 1)])
     few = Scene(entities=drawn(vague).entities[1:], triples=(Triple(subject=0, predicate="on", object=2),))
     assert judged(STRICT, vague, vague, drawn(vague), few).whole is True  # no number was said
 
 
-def test_what_is_not_said_is_free_between_relations_and_not_between_classes() -> None:
+def test_unmentioned_content_is_free_for_relations_and_not_for_classes() -> None:
     swapped = Triple(subject=1, predicate="left of", object=0)
     other = Scene(entities=drawn(SOURCE).entities, triples=(*drawn(SOURCE).triples, swapped))
     assert judged(STRICT, SOURCE, SOURCE, drawn(SOURCE), other).whole is True
@@ -193,67 +200,72 @@ def test_what_is_not_said_is_free_between_relations_and_not_between_classes() ->
 
 def test_relations_follow_an_exchange_as_they_were_in_the_source() -> None:
     wrong = Scene(entities=drawn(SOURCE).entities)
-    found = judged(STRICT, SOURCE, EC, wrong, drawn(EC))
-    assert found.right["relations"] is False
-    assert ("zebra", "on", "sofa") in [one.names for one in found.broken]
+    judgement = judged(STRICT, SOURCE, EC, wrong, drawn(EC))
+    assert judgement.right["relations"] is False
+    assert ("zebra", "on", "sofa") in [error.names for error in judgement.broken]
     assert judged(STRICT, SOURCE, EC, wrong, Scene(entities=drawn(EC).entities)).whole is True  # like with like
 
 
-def test_a_case_is_not_judged_only_where_its_change_lies_on_what_cannot_be_told() -> None:
-    def told(follow: Pool, **tells: object) -> JudgedPair:
-        known = Tells(**tells)  # type: ignore[arg-type]
-        return judged(STRICT, SOURCE, follow, drawn(SOURCE, known), drawn(follow, known))
+def test_a_case_is_skipped_only_if_its_change_is_beyond_the_reader() -> None:
+    def judged_with(follow: Pool, **tells: object) -> JudgedPair:
+        tells_ = Tells(**tells)  # type: ignore[arg-type]
+        return judged(STRICT, SOURCE, follow, drawn(SOURCE, tells_), drawn(follow, tells_))
 
     all_but = frozenset({"dog", "sofa", "zebra"})
-    assert told(EC, classes=all_but).whole is True
-    assert told(ER_R, classes=all_but).whole is None and told(ER_R, classes=all_but).detectable is False
-    assert told(ER_A, predicates=frozenset({"left of"})).whole is None
-    found = told(ER_A, predicates=frozenset({"left of"}))
-    assert found.right["entities"] is True and found.right["relations"] is None
-    assert told(EC, predicates=frozenset({"left of"})).whole is True  # the exchange is of classes
-    assert told(EC, counts=False).whole is True
-    two = pool_of([entity("dog"), entity("dog"), entity("sofa")], [(0, "on", 2), (1, "near", 2)])
-    one = pool_of([entity("cat"), entity("dog"), entity("sofa")], [(0, "on", 2), (1, "near", 2)])
+    assert judged_with(EC, classes=all_but).whole is True
+    assert judged_with(ER_R, classes=all_but).whole is None and judged_with(ER_R, classes=all_but).detectable is False
+    assert judged_with(ER_A, predicates=frozenset({"left of"})).whole is None
+    judgement = judged_with(ER_A, predicates=frozenset({"left of"}))
+    assert judgement.right["entities"] is True and judgement.right["relations"] is None
+    assert judged_with(EC, predicates=frozenset({"left of"})).whole is True  # the exchange is of classes
+    assert judged_with(EC, counts=False).whole is True
+    source_pool = pool_of([entity("dog"), entity("dog"), entity("sofa")], [(0, "on", 2), (1, "near", 2)])
+    changed_pool = pool_of([entity("cat"), entity("dog"), entity("sofa")], [(0, "on", 2), (1, "near", 2)])
     blind = Tells(counts=False)
-    assert judged(STRICT, two, one, drawn(two, blind), drawn(one, blind)).whole is None
+    assert (
+        judged(STRICT, source_pool, changed_pool, drawn(source_pool, blind), drawn(changed_pool, blind)).whole is None
+    )
     hidden = judged(STRICT, SOURCE, EC, drawn(SOURCE, Tells(classes=all_but)), drawn(EC, Tells(classes=all_but)))
-    assert not any("cat" in one.names for one in hidden.broken)
+    assert not any("cat" in error.names for error in hidden.broken)
 
 
-def test_a_reader_that_is_asked_about_a_pool_need_not_tell_of_what_comes_later() -> None:
-    asked = Tells(classes=frozenset(one.name for one in SOURCE.entities))
-    both = Tells(classes=frozenset(one.name for one in (*SOURCE.entities, *EC.entities)))
-    assert judged(STRICT, SOURCE, EC, drawn(SOURCE, asked), drawn(EC, both)).whole is True
+def test_a_reader_that_is_asked_about_a_pool_need_not_report_later_classes() -> None:
+    source_tells = Tells(classes=frozenset(drawn_entity.name for drawn_entity in SOURCE.entities))
+    both = Tells(classes=frozenset(drawn_entity.name for drawn_entity in (*SOURCE.entities, *EC.entities)))
+    assert judged(STRICT, SOURCE, EC, drawn(SOURCE, source_tells), drawn(EC, both)).whole is True
     gone = Scene(entities=drawn(EC).entities[2:], tells=both)
-    assert judged(STRICT, SOURCE, EC, drawn(SOURCE, asked), gone).right["entities"] is False
+    assert judged(STRICT, SOURCE, EC, drawn(SOURCE, source_tells), gone).right["entities"] is False
 
 
-def test_the_released_code_looks_at_less_and_at_other_things() -> None:
+def test_the_released_code_looks_at_fewer_and_other_parts() -> None:
     both = drawn(SOURCE)
     other = Scene(entities=(*drawn(EC).entities, *both.entities), triples=drawn(EC).triples)
     assert judged(RELEASED, SOURCE, EC, both, other).right["entities"] is True  # the old one may stay
     assert judged(RELEASED, SOURCE, ER_R, both, both).right["entities"] is False  # the removed class is there
     assert judged(RELEASED, SOURCE, ER_A, both, both).right["entities"] is False  # the new one is not
-    far = [SeenEntity(name="tree", score=0.9)] * 20 + [SeenEntity(name=one.name, score=0.5) for one in EC.entities]
+    far = [SeenEntity(name="tree", score=0.9)] * 20 + [
+        SeenEntity(name=drawn_entity.name, score=0.5) for drawn_entity in EC.entities
+    ]
     assert judged(RELEASED, SOURCE, EC, both, Scene(entities=tuple(far))).right["entities"] is False  # the 20 surest
     turned = Scene(
         entities=drawn(EC).entities,
         triples=tuple(
-            Triple(subject=one.object, predicate=one.predicate, object=one.subject) for one in drawn(EC).triples
+            Triple(subject=triple.object, predicate=triple.predicate, object=triple.subject)
+            for triple in drawn(EC).triples
         ),
     )
     assert judged(RELEASED, SOURCE, EC, both, turned).right["relations"] is True  # predicates alone
     assert judged(STRICT, SOURCE, EC, both, turned).right["relations"] is False
 
 
-def test_missed_is_counted_as_each_rule_counts() -> None:
+def test_missed_counts_by_each_rule() -> None:
     half = Scene(entities=drawn(SOURCE).entities[1:3], triples=(Triple(subject=0, predicate="on", object=1),))
-    look, said = SceneLook.of(half), Said.of(SOURCE)  # one dog and the sofa
-    assert missed(look, said, STRICT) == (2, 5, 1, 2)
-    assert missed(look, said, PAPER) == (2, 4, 1, 2)
-    assert missed(look, said, RELEASED) == (3, 5, 1, 2)
+    look, prompt = SceneLook.of(half), Said.of(SOURCE)  # one dog and the sofa
+    assert missed(look, prompt, STRICT) == (2, 5, 1, 2)
+    assert missed(look, prompt, PAPER) == (2, 4, 1, 2)
+    assert missed(look, prompt, RELEASED) == (3, 5, 1, 2)
     blind = SceneLook.of(Scene(entities=half.entities, tells=Tells(classes=frozenset({"dog"}), predicates=frozenset())))
-    assert missed(blind, said, PAPER) == (1, 1, 0, 0)
+    assert missed(blind, prompt, PAPER) == (1, 1, 0, 0)
 
 
 @st.composite
@@ -272,23 +284,24 @@ def pools(draw: st.DrawFn) -> Pool:
 @st.composite
 def changed_pools(draw: st.DrawFn) -> tuple[Pool, Pool]:
     source = draw(pools())
-    what = draw(st.sampled_from(("same", "exchange", "removal", "addition")))
+    kind = draw(st.sampled_from(("same", "exchange", "removal", "addition")))
     entities, triples = list(source.entities), list(source.triples)
-    if what == "exchange":
+    if kind == "exchange":
         place = draw(st.integers(0, len(entities) - 1))
         old = entities[place]
         new = draw(st.sampled_from([name for name in (*NAMES, "zebra") if name != old.name]))
         entities[place] = entity(new, old.count, *old.attributes)
-    elif what == "removal" and len(triples) > 1:
+    elif kind == "removal" and len(triples) > 1:
         gone = triples.pop(draw(st.integers(0, len(triples) - 1)))
-        used = {end for one in triples for end in (one.subject, one.object)}
-        left = [n for n in range(len(entities)) if n in used or n not in (gone.subject, gone.object)]
-        places = {old: new for new, old in enumerate(left)}
-        entities = [entities[n] for n in left]
+        used = {end for triple in triples for end in (triple.subject, triple.object)}
+        remaining = [n for n in range(len(entities)) if n in used or n not in (gone.subject, gone.object)]
+        places = {old: new for new, old in enumerate(remaining)}
+        entities = [entities[n] for n in remaining]
         triples = [
-            Triple(subject=places[one.subject], predicate=one.predicate, object=places[one.object]) for one in triples
+            Triple(subject=places[triple.subject], predicate=triple.predicate, object=places[triple.object])
+            for triple in triples
         ]
-    elif what == "addition":
+    elif kind == "addition":
         end = draw(st.integers(0, len(entities) - 1))
         entities.append(entity(draw(st.sampled_from(NAMES))))
         triples.append(Triple(subject=len(entities) - 1, predicate=draw(st.sampled_from(PREDICATES)), object=end))
@@ -297,30 +310,30 @@ def changed_pools(draw: st.DrawFn) -> tuple[Pool, Pool]:
 
 @settings(max_examples=150, deadline=None)
 @given(changed_pools())
-def test_right_pictures_pass_whatever_the_pools_are(pair: tuple[Pool, Pool]) -> None:
+def test_right_pictures_pass_for_any_pools(pair: tuple[Pool, Pool]) -> None:
     source, follow = pair
-    found = judged(STRICT, source, follow, drawn(source), drawn(follow))
-    assert found.whole is not False, found.broken
+    judgement = judged(STRICT, source, follow, drawn(source), drawn(follow))
+    assert judgement.whole is not False, judgement.broken
     assert truth(follow, drawn(follow), source).whole is not False
     assert truth(source, drawn(source)).whole is True
     empty = judged(STRICT, source, follow, Scene(), Scene())
     assert (empty.whole is False) == (PoolChange.of(difference(source, follow)).shape != SAME)
     assert truth(follow, Scene(), source).whole is False
-    assert set(found.right) == set(KINDS)
+    assert set(judgement.right) == set(KINDS)
 
 
 @settings(max_examples=60, deadline=None)
 @given(changed_pools(), st.sampled_from(RULES))
 def test_a_pair_of_one_prompt_has_the_floor_of_every_relation(pair: tuple[Pool, Pool], rule: str) -> None:
     source, follow = pair
-    scene, said = SceneLook.of(drawn(source)), Said.of(source)
+    scene, prompt = SceneLook.of(drawn(source)), Said.of(source)
     shape = PoolChange.of(difference(source, follow)).shape
-    floor = against_source(rule, scene, scene, said, PoolChange.of({}), shape)
+    floor = against_source(rule, scene, scene, prompt, PoolChange.of({}), shape)
     assert floor.right["entities"] is True and floor.right["relations"] is True
 
 
 @pytest.mark.parametrize(
-    ("denied", "kind", "there"),
+    ("denied", "kind", "is_there"),
     [
         (("dog", "on", "table"), "relations", False),
         (("dog", "on", "sofa"), "relations", True),
@@ -328,8 +341,8 @@ def test_a_pair_of_one_prompt_has_the_floor_of_every_relation(pair: tuple[Pool, 
         (("dog", "brown"), "attributes", True),
     ],
 )
-def test_what_a_prompt_denies_must_not_be_in_its_picture(denied: tuple[str, ...], kind: str, there: bool) -> None:
+def test_denied_content_must_not_be_in_the_picture(denied: tuple[str, ...], kind: str, is_there: bool) -> None:
     picture = SceneLook.of(drawn(SOURCE))
     judged = against_truth(picture, Said.of(replace(SOURCE, denied=(denied,))))
-    assert judged.right[kind] is not there
-    assert [error.kind for error in judged.broken] == ([kind] if there else [])
+    assert judged.right[kind] is not is_there
+    assert [error.kind for error in judged.broken] == ([kind] if is_there else [])

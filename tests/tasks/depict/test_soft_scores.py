@@ -44,7 +44,10 @@ ALL = believed(
 
 
 def softs(scene: Scene, pool: Pool = WITHOUT_CUP) -> dict[tuple[str, ...], float | None]:
-    return {(one.kind, *one.names): one.soft for one in questions_about(SceneLook.of(scene), Said.of(pool))}
+    return {
+        (question.kind, *question.names): question.soft
+        for question in questions_about(SceneLook.of(scene), Said.of(pool))
+    }
 
 
 def test_a_question_has_the_probability_of_its_right_answer() -> None:
@@ -59,7 +62,7 @@ def test_a_question_has_the_probability_of_its_right_answer() -> None:
     }
 
 
-def test_of_a_missing_thing_only_its_presence_has_a_score() -> None:
+def test_of_a_missing_entity_only_its_presence_has_a_score() -> None:
     scene = Scene(entities=(SeenEntity(name="sofa"),), beliefs=ALL)
     assert softs(scene) == {
         ("entities", "dog"): 0.9,
@@ -72,7 +75,7 @@ def test_of_a_missing_thing_only_its_presence_has_a_score() -> None:
     }
 
 
-def test_what_the_reader_cannot_tell_has_no_score() -> None:
+def test_questions_beyond_the_reader_have_no_score() -> None:
     scene = replace(drawn(DOGS, Tells(classes=frozenset({"sofa"}))), beliefs=ALL)
     assert {key for key, soft in softs(scene).items() if soft is not None} == {("entities", "sofa")}
 
@@ -97,22 +100,22 @@ def test_a_threshold_is_the_loss_that_a_picture_may_have() -> None:
 
 
 def sure(chance: float, *, prompt: float | None = None, neither: float = 0.0) -> Any:
-    """Return a service that leaves out the last thing in half of the pictures; the reader is this sure of all."""
+    """Return a service that leaves out the last entity in half of the pictures; the reader has this certainty."""
 
     def draw(pool: Pool, rng: np.random.Generator, words: str) -> Scene:
         scene = drawn(without_last(pool) if rng.random() < 0.5 else pool)
-        seen = scene.names()
-        asked = [("entities", (name,), chance if seen[name] else round(1 - chance, 6)) for name in pool.names()]
-        asked += [("prompt", (), prompt)] if prompt is not None else []
-        return replace(scene, beliefs=believed(*asked, neither=neither))
+        names = scene.names()
+        beliefs = [("entities", (name,), chance if names[name] else round(1 - chance, 6)) for name in pool.names()]
+        beliefs += [("prompt", (), prompt)] if prompt is not None else []
+        return replace(scene, beliefs=believed(*beliefs, neither=neither))
 
     return draw
 
 
 def test_records_have_the_scores_and_the_same_when_judged_again() -> None:
-    made = list(rows(6, sure(0.9, prompt=0.65)))
+    row_list = list(rows(6, sure(0.9, prompt=0.65)))
     judge = oracle(against="truth", score="soft")
-    for row in made:
+    for row in row_list:
         missing = row["entities"] == 0
         count = len({name for name, _, _ in json.loads(row["pool"])["entities"]})
         expected = (0.9 * (count - missing) + 0.1 * missing) / count
@@ -123,15 +126,15 @@ def test_records_have_the_scores_and_the_same_when_judged_again() -> None:
         assert again["source_soft"] == row["source_soft"]
     geometric = Scenes(Scenes.Settings(soft="geometric"), primary=judge.primary)
     assert geometric.judging() != judge.judging()
-    assert all(geometric.rejudged(row)["soft"] <= row["soft"] + 1e-12 for row in made)
+    assert all(geometric.rejudged(row)["soft"] <= row["soft"] + 1e-12 for row in row_list)
 
 
 def test_a_refusal_has_the_score_0_where_the_drawn_source_has_one() -> None:
     def refusing(pool: Pool, rng: np.random.Generator, words: str) -> Scene | str:
         return "refusal" if " ec" in words else sure(0.9)(pool, rng, words)
 
-    made = {row["relation"]: row for row in rows(1, refusing)}
-    assert (made["ec"]["soft"], made["ec"]["vqascore"]) == (0.0, None)
+    by_relation = {row["relation"]: row for row in rows(1, refusing)}
+    assert (by_relation["ec"]["soft"], by_relation["ec"]["vqascore"]) == (0.0, None)
     assert {row["soft"] for row in rows(1, lambda *_: "refusal")} == {None}
 
 
@@ -153,14 +156,14 @@ def test_the_table_has_soft_scores_with_intervals_beside_the_rates() -> None:
     assert "prompt" not in set(plain["kind"])
 
 
-def test_the_summary_says_once_that_there_are_none() -> None:
+def test_the_summary_reports_once_that_there_are_none() -> None:
     silent = records(4, reader={"name": "orders", "readers": {"endoscopy": {"name": "ask", "soft": True}}})
     tables = depict_tables(silent)
     assert tables is not None
     assert soft_words(tables).startswith("No reply of the reader's model had log-probabilities")
-    told = depict_tables(Records.of(pd.DataFrame(list(rows(4, sure(0.9)))), reader={"name": "ask", "soft": True}))
-    assert told is not None
-    assert soft_words(told).startswith("Soft scores, all operators: mean probability of right answers ")
+    answered = depict_tables(Records.of(pd.DataFrame(list(rows(4, sure(0.9)))), reader={"name": "ask", "soft": True}))
+    assert answered is not None
+    assert soft_words(answered).startswith("Soft scores, all operators: mean probability of right answers ")
     plain = depict_tables(records(4, reader={"name": "ask"}))
     assert plain is not None
     assert soft_words(plain) == ""
