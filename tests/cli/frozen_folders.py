@@ -1,4 +1,4 @@
-"""Folders of finished runs that lie in tests/data: copied to a home of their own, so that commands may write there."""
+"""Folders of finished runs in tests/data, copied to another home so that commands may write there."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ def copied(frozen: Path, suite: str, home: Path) -> list[Path]:
     """Copy the folders of a suite's systems to another home and return them.
 
     Args:
-        frozen: Holds ``<suite>/<system>/<digest>/run.json``.
-        suite: The suite.
-        home: Where ``outputs/`` is made.
+        frozen: Folder of ``<suite>/<system>/<digest>/run.json``.
+        suite: Name of the suite.
+        home: Folder for ``outputs/``.
     """
-    found = [run.parent for run in sorted((frozen / suite).glob("*/*/run.json"))]
-    folders = [home / "outputs" / folder.relative_to(frozen) for folder in found]
-    for folder, to in zip(found, folders, strict=True):
+    run_folders = [run.parent for run in sorted((frozen / suite).glob("*/*/run.json"))]
+    folders = [home / "outputs" / folder.relative_to(frozen) for folder in run_folders]
+    for folder, to in zip(run_folders, folders, strict=True):
         shutil.copytree(folder, to)
     return folders

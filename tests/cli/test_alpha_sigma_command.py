@@ -82,20 +82,20 @@ def _nasty_set() -> SeriesSet:
 
 
 @given(st.text())
-def test_escaped_text_holds_no_command_of_its_own(text: str) -> None:
+def test_escaped_text_holds_no_command(text: str) -> None:
     shown = escaped(text)
     for sign in "&#%_$":
         assert not re.search(rf"(?<!\\){re.escape(sign)}", shown)
-    left = re.sub(
+    remainder = re.sub(
         r"\\(textbackslash|textasciicircum|textasciitilde|textless|textgreater|textbar|char34)\{\}", "", shown
     )
-    left = re.sub(r"\\ensuremath\{\\[A-Za-z]+\}", "", left)
-    assert "\n" not in left
-    assert "\\" not in re.sub(r"\\[{}$&#%_]", "", left)
+    remainder = re.sub(r"\\ensuremath\{\\[A-Za-z]+\}", "", remainder)
+    assert "\n" not in remainder
+    assert "\\" not in re.sub(r"\\[{}$&#%_]", "", remainder)
 
 
 def test_latex_balances_and_compiles_where_a_compiler_is(tmp_path: Path) -> None:
-    table = latex_table([robustness_of(one) for one in _nasty_set().series])
+    table = latex_table([robustness_of(series) for series in _nasty_set().series])
     without = re.sub(r"\\[{}]", "", table)
     assert without.count("{") == without.count("}")
     rows = [line for line in table.splitlines() if line.endswith(r"\\")]
@@ -110,10 +110,10 @@ def test_latex_balances_and_compiles_where_a_compiler_is(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("form", ["pdf", "svg"])
 def test_the_figure_takes_any_name_and_is_the_same_twice(form: str) -> None:
-    found = _nasty_set()
-    measured = [robustness_of(one) for one in found.series]
-    first = draw_figure(found, measured, form=form)
-    assert first == draw_figure(found, measured, form=form)
+    series_set = _nasty_set()
+    measured = [robustness_of(series) for series in series_set.series]
+    first = draw_figure(series_set, measured, form=form)
+    assert first == draw_figure(series_set, measured, form=form)
     if form == "pdf":
         assert b"/FontFile2" in first  # TrueType, embedded
         assert b"/Subtype /Type3" not in first

@@ -73,7 +73,7 @@ def records(home: Path) -> pd.DataFrame:
 
 @contextlib.contextmanager
 def own_workers_end(process: Program | subprocess.Popen[str]) -> Iterator[None]:
-    """After the block, wait until the workers of a killed run are gone: they follow their parent by themselves."""
+    """After the block, wait until the workers of a killed run have ended; they follow their parent."""
     children = psutil.Process(process.pid).children(recursive=True)
     yield
     psutil.wait_procs(children, timeout=30)
@@ -89,11 +89,11 @@ def test_killed_runs_resume_to_equal_records(tmp_path: Path) -> None:
         code, text = ended(started(tmp_path / "whole", *where))
         assert code in (0, 1), text
         whole = records(tmp_path / "whole")
-        asked = server.counts["received"]
+        received = server.counts["received"]
         server.answered.clear()
         home = tmp_path / "killed"
         for _ in range(KILLS):
-            goal = kept(home) + draw.randint(1, max(3, asked // (2 * KILLS)))
+            goal = kept(home) + draw.randint(1, max(3, received // (2 * KILLS)))
             process = started(home, *where)
             until = time.monotonic() + 120
             while kept(home) < goal and process.poll() is None and time.monotonic() < until:
@@ -117,7 +117,7 @@ def test_killed_runs_resume_to_equal_records(tmp_path: Path) -> None:
 
 
 def interrupted(home: Path, number: signal.Signals, *where: str, after: int = 12) -> tuple[int | None, str]:
-    """Start a run, signal it once so many answers are kept, and return code and output."""
+    """Start a run, signal it after a number of stored answers, and return code and output."""
     process = started(home, *where)
     until = time.monotonic() + 120
     while kept(home) < after and process.poll() is None and time.monotonic() < until:
@@ -134,7 +134,7 @@ def test_an_interrupt_loses_no_call_and_the_next_run_goes_on(tmp_path: Path) -> 
         where = (f"base_url={server.base_url}", "cache=off", "tracking=none")
         code, text = ended(started(tmp_path / "whole", *where))
         assert code in (0, 1), text
-        asked = server.counts["received"]
+        received = server.counts["received"]
         server.set(Faults(latency=0.3))
         server.counts.clear()
         server.answered.clear()
@@ -150,17 +150,17 @@ def test_an_interrupt_loses_no_call_and_the_next_run_goes_on(tmp_path: Path) -> 
                 assert ledger.lost_before == 0, "a call was under way when the process ended"
                 totals = ledger.totals()
             assert totals.lost == 0
-            assert after <= totals.calls == totals.outcomes == server.counts["received"] < asked
+            assert after <= totals.calls == totals.outcomes == server.counts["received"] < received
         code, text = ended(started(home, *where))
         assert code in (0, 1), text
-        assert server.counts["received"] == asked
+        assert server.counts["received"] == received
         assert max(server.answered.values()) == 1
     pd.testing.assert_frame_equal(records(home), records(tmp_path / "whole"), check_exact=True)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_a_second_interrupt_ends_at_once_and_the_ledger_says_what_was_lost(tmp_path: Path) -> None:
+def test_a_second_interrupt_ends_at_once_and_the_ledger_counts_lost_calls(tmp_path: Path) -> None:
     with serving(Faults()) as server:
         where = (f"base_url={server.base_url}", "cache=off", "tracking=none")
         process = started(tmp_path, *where)
@@ -261,9 +261,9 @@ def test_a_key_typed_in_the_wrong_place_is_shown_and_kept_nowhere(
     canary = "zqcanaryzq"
     line = ["suite=medvqa", "model=vllm", "model_name=m", "limit=1", typed.format(canary)]
     assert main(["-m", *line] if sweep else line, command="python run.py") == 2
-    said = capfd.readouterr()
-    assert "fix" in said.out + said.err or "allowed" in said.out + said.err
-    assert canary not in said.out + said.err
+    output = capfd.readouterr()
+    assert "fix" in output.out + output.err or "allowed" in output.out + output.err
+    assert canary not in output.out + output.err
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert not [path for path in files if canary.encode() in path.read_bytes()]
 
@@ -295,9 +295,9 @@ def test_a_key_typed_as_a_name_is_shown_and_kept_nowhere(
     canary = "sk-proj-Zq12Canary34Zq56Gh78Ij90Kl12Mn34"
     line = ["suite=medvqa", "limit=1", *(word.format(canary) for word in typed)]
     assert main(["-m", *line] if sweep else line, command="python run.py") == 2
-    said = capfd.readouterr()
-    assert "found:" in said.out + said.err
-    assert "Canary34" not in said.out + said.err
+    output = capfd.readouterr()
+    assert "found:" in output.out + output.err
+    assert "Canary34" not in output.out + output.err
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert not [path for path in files if b"Canary34" in path.read_bytes()]
 
@@ -312,26 +312,26 @@ def test_a_key_typed_as_a_name_is_shown_and_kept_nowhere(
         ("extra", "{tools: [{type: web_search}]}"),
     ],
 )
-def test_a_suite_does_not_say_where_pictures_go(tmp_path: Path, setting: str, value: str) -> None:
+def test_a_suite_does_not_decide_where_pictures_go(tmp_path: Path, setting: str, value: str) -> None:
     text = (ROOT / "suites" / "medvqa.yaml").read_text(encoding="utf-8")
     text = re.sub(r"(?m)^name: .*$", "name: strange", text)
     text = text.replace("  simlab: {}", f"  gpt_4o: {{{setting}: {value}}}")
     (tmp_path / "strange.yaml").write_text(text, encoding="utf-8")
-    said = io.StringIO()
-    with contextlib.redirect_stderr(said):
+    errors = io.StringIO()
+    with contextlib.redirect_stderr(errors):
         assert main([f"suite={tmp_path / 'strange.yaml'}", "plan=true"], command="python run.py") == 2
-    assert f"systems.gpt_4o.{setting}" in said.getvalue()
-    assert "conf/ or the command line" in said.getvalue()
+    assert f"systems.gpt_4o.{setting}" in errors.getvalue()
+    assert "conf/ or the command line" in errors.getvalue()
 
 
 @pytest.mark.parametrize("more", [[], ["plan=true"]])
-def test_expectations_of_a_question_that_nobody_asks_stop_a_run_and_a_plan(
+def test_expectations_of_an_unknown_question_stop_a_run_and_a_plan(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: list[str]
 ) -> None:
     monkeypatch.setenv("MEDTEST_HOME", str(tmp_path))
-    said = io.StringIO()
-    with contextlib.redirect_stderr(said):
+    errors = io.StringIO()
+    with contextlib.redirect_stderr(errors):
         typed = ["suite=medvqa", "limit=1", "tracking=none", "oracles.expectations.blur.q_12345678=skip", *more]
         assert main(typed, command="python run.py") == 2
-    assert "q_12345678, a question that no image asks" in said.getvalue()
+    assert "q_12345678, a question that no image asks" in errors.getvalue()
     assert not (tmp_path / "outputs").exists()

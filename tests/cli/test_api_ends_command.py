@@ -1,4 +1,4 @@
-"""What a user of a model over an API reads before a call is made, and where the server ends the run."""
+"""Messages to users of a model over an API: before the first call, and when the server ends the run."""
 
 from __future__ import annotations
 
@@ -34,34 +34,36 @@ def records(home: Path) -> pd.DataFrame:
     return pd.read_parquet(path)
 
 
-def test_a_plan_needs_no_key_and_no_leave_to_send_images(
+def test_a_plan_needs_no_key_and_no_permission_to_send_images(
     home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    asked = ["suite=medvqa", "model=gpt_4o", "limit=1", "relations=[blur]", "judge.use=gpt_4_1"]
-    assert main([*asked, "plan=true"]) == 0
-    said = capsys.readouterr().out
-    assert "gpt_4o: a run needs OPENAI_API_KEY and send_images=true (a plan sends nothing)" in said
-    assert "judge: a run needs OPENAI_API_KEY (a plan sends nothing)" in said
-    assert "at most 0." in said
-    assert "found:" not in said
+    tokens = ["suite=medvqa", "model=gpt_4o", "limit=1", "relations=[blur]", "judge.use=gpt_4_1"]
+    assert main([*tokens, "plan=true"]) == 0
+    output = capsys.readouterr().out
+    assert "gpt_4o: a run needs OPENAI_API_KEY and send_images=true (a plan sends nothing)" in output
+    assert "judge: a run needs OPENAI_API_KEY (a plan sends nothing)" in output
+    assert "at most 0." in output
+    assert "found:" not in output
     # A run says the same as mistakes, before anything is sent.
-    assert main(asked) == 2
-    told = capsys.readouterr().err
-    assert "OPENAI_API_KEY is not set" in told
-    assert "send_images=true" in told
+    assert main(tokens) == 2
+    errors = capsys.readouterr().err
+    assert "OPENAI_API_KEY is not set" in errors
+    assert "send_images=true" in errors
     assert not list(home.rglob("records*"))
 
 
-def test_a_plan_still_says_what_is_wrong_for_a_plan_too(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_plan_still_reports_mistakes_that_concern_plans(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*RUN, "base_url=http://models.example.org/v1", "plan=true"]) == 2
-    told = capsys.readouterr().err
-    assert "plain http" in told
-    assert "fix:     set send_images" not in told
+    errors = capsys.readouterr().err
+    assert "plain http" in errors
+    assert "fix:     set send_images" not in errors
 
 
 @pytest.mark.slow
-def test_where_images_go_is_said_before_the_first_call(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_destination_of_images_is_printed_before_the_first_call(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     before: list[str] = []
 
     def answer(body: Mapping[str, Any]) -> str:
@@ -82,9 +84,9 @@ def test_an_empty_account_ends_a_run_and_the_same_command_goes_on(
 ) -> None:
     with serving(Faults(credit=30, latency=0.02)) as server:
         assert main(typed(server.base_url)) == 5
-        said = capsys.readouterr().out
-        assert said.count("the account has no credit") == 1
-        assert "Exit code 5" in said
+        output = capsys.readouterr().out
+        assert output.count("the account has no credit") == 1
+        assert "Exit code 5" in output
         first = records(home)
         assert not (first.verdict == "ERROR").any()
         assert 0 < len(first) <= server.counts["answered"]
@@ -101,9 +103,9 @@ def test_no_server_at_the_address_is_one_message(home: Path, capsys: pytest.Capt
     with serving() as server:
         base_url, port = server.base_url, server.port
     assert main(typed(base_url)) == 2
-    said = "".join(capsys.readouterr())
-    assert said.count("whether the server is running") == 1
-    assert "Traceback" not in said
+    output = "".join(capsys.readouterr())
+    assert output.count("whether the server is running") == 1
+    assert "Traceback" not in output
     with serving(port=port):
         assert main(typed(base_url)) == 0
     assert not (records(home).verdict == "ERROR").any()

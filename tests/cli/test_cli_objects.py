@@ -1,4 +1,4 @@
-"""``medtest objects``: what a person types and reads."""
+"""``medtest objects``: commands and their output."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "relations"))
 from object_layout_files import SIDE, blob, kvasir_instrument, paint, save, scene
 
 
-def test_build_says_what_was_written_and_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_build_lists_written_and_skipped_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kvasir_instrument(tmp_path / "data")
     monkeypatch.chdir(tmp_path)
     words = ["build", "--layout", "kvasir-instrument", "data", "--out", "objects/mine", "--license", "own"]
@@ -30,7 +30,7 @@ def test_build_says_what_was_written_and_skipped(tmp_path: Path, monkeypatch: py
     assert len(load_library("mine").kind("instrument")) == 2
 
 
-def test_a_kind_that_must_be_named_is_a_mistake(tmp_path: Path) -> None:
+def test_a_missing_kind_is_a_mistake(tmp_path: Path) -> None:
     save(tmp_path / "data" / "images" / "x.png", paint(scene(), blob(150, 120, 20), (160, 120, 40)))
     save(tmp_path / "data" / "masks" / "x.png", blob(150, 120, 20))
     words = ["build", "--layout", "masks", str(tmp_path / "data"), "--out", str(tmp_path / "lib"), "--license", "own"]

@@ -1,4 +1,4 @@
-"""The commands around a run, as people type them: check, list, sheet, replay, tables."""
+"""The commands around a run: check, list, sheet, replay, tables."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ systems: [pranet]
 
 @pytest.fixture
 def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a suite and two images with masks, all with signs in their names that settings use."""
+    """Make a folder with a suite and two images with masks, whose names hold signs that settings use."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("MEDTEST_HOME", raising=False)
     odd = tmp_path / "a=b"
@@ -105,16 +105,18 @@ def test_a_replay_with_a_model_shows_truth_both_answers_and_the_score(
     work: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (work / "net.py").write_text(NET)
-    mine = ["suite=a=b/team.yaml", "data=data", "mine/frame_2/blur_s3_f0_r0", "--out", "again"]
-    assert run_app(["replay", *mine, "model=callable", "target=net.py:segment", "device=cpu"]) == 0
-    said = " ".join(capsys.readouterr().out.split())
-    assert re.search(r"strip-\S+\.png: \S+, (PASS|FAIL): dice 0\.\d{3} on the source, 0\.\d{3} on the follow-up", said)
+    tokens = ["suite=a=b/team.yaml", "data=data", "mine/frame_2/blur_s3_f0_r0", "--out", "again"]
+    assert run_app(["replay", *tokens, "model=callable", "target=net.py:segment", "device=cpu"]) == 0
+    output = " ".join(capsys.readouterr().out.split())
+    assert re.search(
+        r"strip-\S+\.png: \S+, (PASS|FAIL): dice 0\.\d{3} on the source, 0\.\d{3} on the follow-up", output
+    )
     (strip,) = (work / "again").glob("strip-*.png")
     with Image.open(strip) as picture:
         assert picture.width > 4 * picture.height
 
 
-def test_an_export_says_how_to_come_back(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_export_prints_the_command_for_its_results(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     typed = ["suite=a=b/team.yaml", "data=data", "relations.blur.severities=[1]", "limit=1", "model=pranet", "to=out"]
     assert run_app(["export", *typed]) == 0
     back = "suite=a=b/team.yaml data=data 'relations.blur.severities=[1]' limit=1 model=predictions folder=YOUR_MAPS"
@@ -172,5 +174,5 @@ def test_help_groups_its_commands_and_cuts_no_summary(
     commands = get_command(app).commands
     assert len(commands) >= 17
     whole = " ".join(page.split())
-    for name, one in commands.items():
-        assert f"{name} {' '.join((one.short_help or one.help or '').split())}" in whole
+    for name, command in commands.items():
+        assert f"{name} {' '.join((command.short_help or command.help or '').split())}" in whole

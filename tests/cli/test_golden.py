@@ -1,9 +1,9 @@
-"""Frozen records give the same tables and the same words of a report, byte for byte, on any machine.
+"""Frozen records give the same tables and report texts, byte for byte, on any machine.
 
-``tests/data/golden/records/<suite>/<system>/<digest>`` is what runs on bundled phantoms left; ``…/expected/<suite>`` is
-what ``medtest tables`` makes of it: tables as they are, pages as text without pictures, times and versions. Where
-results change on purpose, ``pytest --remake tests/cli/test_golden.py`` writes the expected files anew, and the commit
-says why.
+``tests/data/golden/records/<suite>/<system>/<digest>`` holds runs on bundled phantoms; ``…/expected/<suite>`` holds
+the output of ``medtest tables``: unchanged tables, pages as text without pictures, times and versions. If results
+change on purpose, ``pytest --remake tests/cli/test_golden.py`` writes the expected files again, and the commit
+explains it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Expected = Callable[[Path, Mapping[str, str]], None]
 
 
 class Words(HTMLParser):
-    """The text of a page: a block a line, cells apart, without what is drawn."""
+    """The text of a page: one block per line, separated cells, no drawings."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -77,26 +77,26 @@ def made_in(folder: Path) -> dict[str, str]:
     """Return the texts of all tables and pages below a folder."""
     runs = [json.loads(path.read_text(encoding="utf-8")) for path in folder.rglob("run.json")]
     versions = {medtest.__version__, *(str(run["versions"]["medtest"]) for run in runs)}
-    found = {}
+    texts = {}
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
         if path.suffix == ".html":
-            found[name.removesuffix(".html") + ".txt"] = words_of(path, versions)
+            texts[name.removesuffix(".html") + ".txt"] = words_of(path, versions)
         elif path.suffix in _TABLES:
-            found[name] = path.read_bytes().decode()
-    return found
+            texts[name] = path.read_bytes().decode()
+    return texts
 
 
 @pytest.mark.parametrize("suite", SUITES)
 def test_tables_and_reports_of_frozen_records(suite: str, tmp_path: Path, expected: Expected) -> None:
     folders = copied(RECORDS, suite, tmp_path)
-    kept = {folder: (folder / "records.parquet").read_bytes() for folder in folders}
+    records = {folder: (folder / "records.parquet").read_bytes() for folder in folders}
     remake_tables(tmp_path / "outputs" / suite, console=Console(quiet=True))
-    made = made_in(tmp_path / "outputs" / suite)
-    assert sum(name.endswith("report.txt") for name in made) >= len(folders)
-    assert str(tmp_path) not in "".join(made.values())
-    assert {folder: (folder / "records.parquet").read_bytes() for folder in folders} == kept
-    expected(GOLDEN / "expected" / suite, made)
+    texts = made_in(tmp_path / "outputs" / suite)
+    assert sum(name.endswith("report.txt") for name in texts) >= len(folders)
+    assert str(tmp_path) not in "".join(texts.values())
+    assert {folder: (folder / "records.parquet").read_bytes() for folder in folders} == records
+    expected(GOLDEN / "expected" / suite, texts)
 
 
 def test_tables_of_a_published_series(tmp_path: Path, expected: Expected, capsys: pytest.CaptureFixture[str]) -> None:
@@ -105,5 +105,5 @@ def test_tables_of_a_published_series(tmp_path: Path, expected: Expected, capsys
     expected(GOLDEN / "expected" / "alpha_sigma", {**made_in(tmp_path / "made"), "shown.txt": f"{shown}\n"})
 
 
-def test_all_frozen_records_and_what_is_expected_of_them_stay_small() -> None:
+def test_frozen_records_and_their_expected_files_stay_small() -> None:
     assert sum(path.stat().st_size for path in GOLDEN.rglob("*") if path.is_file()) < 3_000_000

@@ -1,6 +1,6 @@
-"""``judge.use=…`` from the command line: a model that answers in a language medtest does not read, and one that does.
+"""``judge.use=…`` from the command line: a model that answers in a foreign language, and a judge that reads it.
 
-Both are real servers on loopback, of this file's own writing; what tables must say is worked out here from the words.
+Both are real servers on loopback, written here; expected tables are computed from the words.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ MEANINGS: Mapping[str, Mapping[str, str]] = {
     YES: {"meaning": "value", "answer": "yes", "quote": "Kyll\N{LATIN SMALL LETTER A WITH DIAERESIS}"},
     NO: {"meaning": "value", "answer": "no", "quote": "Eip"},
     MUTE: {"meaning": "refusal", "answer": "", "quote": "En voi auttaa"},
-    GUESS: {"meaning": "value", "answer": "yes", "quote": "yes, there is one"},  # it quotes what nobody said
+    GUESS: {"meaning": "value", "answer": "yes", "quote": "yes, there is one"},  # the quotation is invented
 }
 VALUES = {ONE: "1", TWO: "2", YES: "yes", NO: "no"}
 
 
 def words_for(question: str, png: bytes) -> str:
-    """Return what the model says: another number on about every second picture."""
+    """Return the model's answer: another number on about every second picture."""
     odd = hashlib.sha256(png).digest()[0] % 2
     if "how many polyps" in question.lower():
         return TWO if odd else ONE
@@ -53,7 +53,7 @@ def words_for(question: str, png: bytes) -> str:
 
 
 class Talking(ThreadingHTTPServer):
-    """The server of both, and what it was asked."""
+    """The server of both models, with its requests."""
 
     daemon_threads = True
 
@@ -76,8 +76,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        said = self._judge(body) if body["model"] == "reader" else self._look(body)
-        message = {"role": "assistant", "content": said}
+        reply = self._judge(body) if body["model"] == "reader" else self._look(body)
+        message = {"role": "assistant", "content": reply}
         answer = {
             "id": "x",
             "object": "chat.completion",
@@ -110,13 +110,13 @@ class Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server() -> Iterator[Talking]:
-    with Talking() as made:
-        thread = threading.Thread(target=made.serve_forever, daemon=True)
+    with Talking() as started:
+        thread = threading.Thread(target=started.serve_forever, daemon=True)
         thread.start()
         try:
-            yield made
+            yield started
         finally:
-            made.shutdown()
+            started.shutdown()
             thread.join()
 
 
@@ -151,7 +151,7 @@ def table(folder: Path, name: str) -> pd.DataFrame:
 
 
 @pytest.mark.slow
-def test_a_judge_reads_what_medtest_cannot(
+def test_a_judge_reads_answers_that_medtest_cannot(
     home: Path, server: Talking, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert main(typed(server)) == 0
@@ -195,13 +195,13 @@ def test_a_judge_reads_what_medtest_cannot(
             assert row["refusal"] == (own_cases["answer"] == MUTE).sum()
 
     # flips follow from the words, source against follow-up
-    said = {(r.seed_id, r.relation): r.answer for r in frame[frame["item"] == "polyps"].itertuples()}
-    flipped = sum(said[seed, "blur"] != said[seed, "source"] for seed in frame["seed_id"].unique())
+    answers = {(r.seed_id, r.relation): r.answer for r in frame[frame["item"] == "polyps"].itertuples()}
+    flipped = sum(answers[seed, "blur"] != answers[seed, "source"] for seed in frame["seed_id"].unique())
     flips = table(view, "flips.csv").set_index(["item", "relation"])
     assert (flips.loc[("polyps", "blur"), "flips"], flips.loc[("polyps", "blur"), "cases"]) == (flipped, 3)
     # text was written on the image: the answer must be yes there, which the matrix says and the judge does not know
-    said = {(r.seed_id, r.relation): r.answer for r in frame[frame["item"] == "text"].itertuples()}
-    wrong = sum(said[seed, "text"] != YES for seed in frame["seed_id"].unique())
+    answers = {(r.seed_id, r.relation): r.answer for r in frame[frame["item"] == "text"].itertuples()}
+    wrong = sum(answers[seed, "text"] != YES for seed in frame["seed_id"].unique())
     assert (flips.loc[("text", "text"), "flips"], flips.loc[("text", "text"), "cases"]) == (wrong, 3)
 
     page = (view / "report.html").read_text(encoding="utf-8")
@@ -210,21 +210,21 @@ def test_a_judge_reads_what_medtest_cannot(
     assert "judge.sqlite" not in (own / "manifest.sha256").read_text(encoding="utf-8")
 
     # again: nothing is asked, neither the model nor the judge; another run's judge takes the answers kept by content
-    asked = len(server.judged)
+    judged_before = len(server.judged)
     capsys.readouterr()
     assert main([*typed(server), *judge(server)]) == 0
-    assert len(server.judged) == asked
+    assert len(server.judged) == judged_before
     assert "(nothing was paid this time: all replies were stored)" in printed(capsys)
     (own / "judge.sqlite").unlink()
     assert main([*typed(server), *judge(server)]) == 0
-    assert len(server.judged) == asked
+    assert len(server.judged) == judged_before
     # without the judge the run's own tables are as they were
     assert main(typed(server)) == 0
     assert {path.name: path.read_bytes() for path in (own / "tables").iterdir()} == before
 
 
 @pytest.mark.slow
-def test_python_asks_the_judge_as_the_command_line_does(home: Path, server: Talking) -> None:
+def test_python_asks_the_judge_like_the_command_line(home: Path, server: Talking) -> None:
     line = [word for word in typed(server, *judge(server)) if not word.startswith(("suite=", "limit=", "only="))]
     only = ["question:polyps", "question:text"]
     result = medtest.run("medvqa", home=home, limit=1, only=only, quiet=True, overrides=line)
@@ -269,7 +269,7 @@ def test_a_judges_budget_and_a_silent_judge_cost_no_results(
 
 
 @pytest.mark.slow
-def test_what_a_judge_costs_stands_in_plan_console_table_report_and_mlflow(
+def test_the_cost_of_a_judge_is_in_plan_console_table_report_and_mlflow(
     home: Path, server: Talking, capsys: pytest.CaptureFixture[str]
 ) -> None:
     own = home / "conf" / "model"
@@ -291,14 +291,14 @@ def test_what_a_judge_costs_stands_in_plan_console_table_report_and_mlflow(
     assert table(view, "answers_judged.csv")["judge_cost_usd"].tolist() == [pytest.approx(paid)] * len(server.judged)
     assert f"The readings cost ${paid:,.4f}" in (view / "report.html").read_text(encoding="utf-8")
     with contextlib.closing(sqlite3.connect(home / "mlruns" / "mlflow.db")) as db:
-        found = db.execute("SELECT value FROM metrics WHERE key = 'cost/judge_usd'").fetchall()
-    assert [value for (value,) in found] == [pytest.approx(paid)]
+        logged = db.execute("SELECT value FROM metrics WHERE key = 'cost/judge_usd'").fetchall()
+    assert [value for (value,) in logged] == [pytest.approx(paid)]
     assert main(line) == 0
     assert "(nothing was paid this time: all replies were stored)" in printed(capsys)
 
 
 def printed(capsys: pytest.CaptureFixture[str]) -> str:
-    """What was printed, without the breaks of its lines."""
+    """Return the printed output without line breaks."""
     return " ".join(capsys.readouterr().out.split())
 
 

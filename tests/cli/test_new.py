@@ -73,7 +73,7 @@ def test_an_existing_folder_is_left_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "My", "2nd", "a-b", "../up", "a" * 60])
-def test_a_name_that_cannot_be_used_is_a_mistake(name: str, tmp_path: Path) -> None:
+def test_an_unusable_name_is_a_mistake(name: str, tmp_path: Path) -> None:
     with pytest.raises(UserMistakes, match="lower-case"):
         write_skeleton(PartKind.ORACLE, name, tmp_path)
     assert not list(tmp_path.iterdir())

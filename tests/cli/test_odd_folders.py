@@ -18,9 +18,9 @@ ROOT = Path(__file__).parents[2]
 def _pairs(folder: Path) -> None:
     """Write two pictures with masks, their names odd too."""
     rng = np.random.default_rng(0)
-    for name, left in (("bild 1ö", 20), ("bild 2ö", 50)):
+    for name, first_column in (("bild 1ö", 20), ("bild 2ö", 50)):
         mask = np.zeros((96, 120), np.uint8)
-        mask[30:70, left : left + 40] = 255
+        mask[30:70, first_column : first_column + 40] = 255
         image = rng.integers(60, 110, (96, 120, 3)).astype(np.uint8)
         image[mask > 0] += 90
         for kind, pixels in (("images", image), ("masks", mask)):
@@ -30,19 +30,19 @@ def _pairs(folder: Path) -> None:
 
 @pytest.fixture(scope="module")
 def odd(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Return the folders by what they are for, the data in one of them."""
+    """Return the folders by purpose, with pictures in the data folder."""
     base = tmp_path_factory.mktemp("odd")
-    made = {name: base / f"mein {name} ö" for name in ("home", "work", "data", "results", "tmp")}
-    for folder in made.values():
+    folders = {name: base / f"mein {name} ö" for name in ("home", "work", "data", "results", "tmp")}
+    for folder in folders.values():
         folder.mkdir()
-    _pairs(made["data"])
-    (made["work"] / "netz ö.py").write_text("def hell(image):\n    return image[..., 0] > 128\n", encoding="utf-8")
-    return made
+    _pairs(folders["data"])
+    (folders["work"] / "netz ö.py").write_text("def hell(image):\n    return image[..., 0] > 128\n", encoding="utf-8")
+    return folders
 
 
 def _call(odd: dict[str, Path], *words: str) -> str:
-    given = {"HOME": odd["home"], "TMPDIR": odd["tmp"], "MEDTEST_HOME": odd["results"]}
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), **{name: str(folder) for name, folder in given.items()}}
+    variables = {"HOME": odd["home"], "TMPDIR": odd["tmp"], "MEDTEST_HOME": odd["results"]}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **{name: str(folder) for name, folder in variables.items()}}
     environment.pop("MLFLOW_TRACKING_URI", None)
     line = [sys.executable, *words]
     done = subprocess.run(line, cwd=odd["work"], env=environment, capture_output=True, text=True, check=False)

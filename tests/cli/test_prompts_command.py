@@ -1,4 +1,4 @@
-"""medtest prompts export and import: prompts leave with ids, pictures that were drawn elsewhere come back by id."""
+"""``medtest prompts export`` and ``import``: exported prompts have ids, imported pictures are matched by id."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ with open(folder / "prompts.csv", encoding="utf-8", newline="") as file:
 
 @pytest.fixture
 def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty working directory with a file of captions."""
+    """Make an empty working directory with a file of captions."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("MEDTEST_HOME", raising=False)
     (tmp_path / "captions").mkdir()
@@ -74,9 +74,9 @@ def draw(folder: Path, rows: list[dict[str, str]], *, suffix: str = "png") -> No
 
 def test_every_prompt_of_the_plan_has_an_id_and_k_pictures(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert export() == 0
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
     rows = rows_in(work / "ordered")
-    assert "4 prompts, 16 pictures to draw" in said and "medtest prompts import file=ordered" in said
+    assert "4 prompts, 16 pictures to draw" in output and "medtest prompts import file=ordered" in output
     assert set(Counter(row["id"] for row in rows).values()) == {4}
     assert len({row["prompt"] for row in rows}) == len({row["id"] for row in rows}) == 4
     assert len({row["file"] for row in rows}) == len({row["address"] for row in rows}) == 16
@@ -101,7 +101,7 @@ def test_a_file_in_the_way_stays_and_nothing_is_written(work: Path) -> None:
     assert [path.read_text() for path in (work / "ordered").iterdir()] == ["mine"]
 
 
-def test_pictures_are_matched_by_id_and_what_is_wrong_is_listed(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_pictures_are_matched_by_id_and_mistakes_are_listed(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     export("pictures=2")
     folder, elsewhere = work / "ordered", work / "elsewhere"
     elsewhere.mkdir()
@@ -114,12 +114,12 @@ def test_pictures_are_matched_by_id_and_what_is_wrong_is_listed(work: Path, caps
     (elsewhere / "p0001-ffff-1.png").write_bytes(b"")
     capsys.readouterr()
     assert run_app(["prompts", "import", "file=ordered", "pictures=elsewhere"]) == 0
-    said = capsys.readouterr().out
-    assert "4 of 8 pictures" in said
-    assert "p0001-ffff is no id of these prompts" in said and f"{rows[4]['file']}.png" in said
-    assert "1 prompt with the same picture several times" in said
-    assert "medtest run suite=t2i_captions" in said
-    assert "model=finished_pictures folder=elsewhere table=ordered/pictures.csv" in said
+    output = capsys.readouterr().out
+    assert "4 of 8 pictures" in output
+    assert "p0001-ffff is no id of these prompts" in output and f"{rows[4]['file']}.png" in output
+    assert "1 prompt with the same picture several times" in output
+    assert "medtest run suite=t2i_captions" in output
+    assert "model=finished_pictures folder=elsewhere table=ordered/pictures.csv" in output
     with (folder / "pictures.csv").open(newline="") as file:
         files = {row["address"]: row["file"] for row in csv.DictReader(file)}
     assert files[rows[0]["address"]].endswith("final.JPG")
@@ -139,7 +139,7 @@ def test_other_names_come_from_a_table(work: Path, capsys: pytest.CaptureFixture
     wrong = f"{rows[0]['id']},1,{'x' * 300}.png\n{rows[0]['id']},{'9' * 5000},x0.png\n{rows[1]['id']},1,x1.png\n"
     (work / "names.csv").write_text(f"id,number,file\n{wrong}")
     assert run_app(["prompts", "import", "file=ordered", "table=names.csv"]) == 0
-    assert f"1 of {len(rows)} pictures" in (said := capsys.readouterr().out) and "1 file cannot be used" in said
+    assert f"1 of {len(rows)} pictures" in (output := capsys.readouterr().out) and "1 file cannot be used" in output
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_other_names_come_from_a_table(work: Path, capsys: pytest.CaptureFixture
         (["import", "file=."], "columns id, number"),
     ],
 )
-def test_mistakes_are_told_at_once(work: Path, typed: list[str], message: str) -> None:
+def test_mistakes_are_reported_at_once(work: Path, typed: list[str], message: str) -> None:
     with pytest.raises(UserMistakes, match=message):
         run_app(["prompts", *typed])
 
@@ -168,9 +168,9 @@ def test_a_foreign_script_draws_and_the_floor_comes_from_its_pictures(
     subprocess.run([sys.executable, "foreign.py", "ordered"], check=True)
     capsys.readouterr()
     assert run_app(["prompts", "import", "file=ordered"]) == 0
-    said = capsys.readouterr().out.splitlines()
-    assert said[0].endswith("6 of 6 pictures")
-    command = shlex.split(next(line for line in said if "medtest run" in line))[2:]
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].endswith("6 of 6 pictures")
+    command = shlex.split(next(line for line in lines if "medtest run" in line))[2:]
     assert main([*command, "track=false", "quiet=true"]) == 0
     (records,) = (work / "outputs").rglob("records.parquet")
     table: list[dict[str, Any]] = pq.read_table(records).to_pylist()

@@ -1,4 +1,4 @@
-"""medtest data questions and submission: the contest's files, written and read again."""
+"""``medtest data questions`` and ``submission``: the contest's files, written and read again."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SMALL = ["seeds.phantoms.size=128"]
 
 @pytest.fixture(autouse=True)
 def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty working directory."""
+    """Make an empty working directory."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("MEDTEST_HOME", raising=False)
     return tmp_path
@@ -30,17 +30,17 @@ def test_what_is_written_is_read_again_as_the_same_seeds(work: Path, capsys: pyt
     typed = ["suite=medvqa", "model=openai_compatible", *SMALL]
     assert run_app(["data", "questions", *typed, "limit=3", "to=out"]) == 0
     assert "3 images and 54 questions in gt.json" in capsys.readouterr().out
-    (made,) = load_suite("medvqa", ["model=openai_compatible", *SMALL]).build_seeds(None)
+    (source,) = load_suite("medvqa", ["model=openai_compatible", *SMALL]).build_seeds(None)
     read = QuestionFolder(dataset="d", settings=QuestionFolderSettings(), root=work / "out", suite_seed=1)
-    assert [ref.seed_id for ref in read.refs()] == [ref.seed_id for ref in made.refs()[:3]]
-    for mine, theirs in zip(made.refs(), read.refs(), strict=False):
-        before, after = made.load(mine), read.load(theirs)
+    assert [ref.seed_id for ref in read.refs()] == [ref.seed_id for ref in source.refs()[:3]]
+    for written_ref, read_ref in zip(source.refs(), read.refs(), strict=False):
+        before, after = source.load(written_ref), read.load(read_ref)
         assert (before.image == after.image).all()
         assert before.asks == after.asks
     # The official layout: images by id, a list of answers for each question.
     entries = json.loads((work / "out" / "gt.json").read_text())
     assert set(entries[0]) == {"ImageID", "Labels"}
-    assert {label["Question"] for label in entries[0]["Labels"]} == {one.text for one in official()}
+    assert {label["Question"] for label in entries[0]["Labels"]} == {question.text for question in official()}
     assert all(isinstance(label["Answer"], list) for label in entries[0]["Labels"])
 
 
@@ -51,15 +51,15 @@ def test_of_the_users_own_images_without_naming_a_model(work: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("typed", "said"),
+    ("typed", "message"),
     [
         (["suite=medvqa", "model=openai_compatible"], "to=DIR"),
         (["suite=polyp_seg", "to=x"], "a suite that asks questions"),
         (["suite=medvqa", "model=openai_compatible", "privacy.images=none", "to=x"], "images: none"),
     ],
 )
-def test_mistakes_are_one_message(typed: list[str], said: str) -> None:
-    with pytest.raises(UserMistakes, match=said) as caught:
+def test_mistakes_are_one_message(typed: list[str], message: str) -> None:
+    with pytest.raises(UserMistakes, match=message) as caught:
         run_app(["data", "questions", *typed])
     assert len(caught.value.mistakes) == 1
 

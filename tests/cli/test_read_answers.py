@@ -1,4 +1,4 @@
-"""``medtest data answers``: what is written of a table of answers, what is said, and mistakes in the table."""
+"""``medtest data answers``: the written table, the printed summary, and mistakes in the table."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def written(path: Path) -> list[dict[str, str]]:
     ("delimiter", "encoding"), [(",", "utf-8"), (";", "utf-8-sig"), ("\t", "utf-16"), (";", "utf-16"), (",", "utf-32")]
 )
 def test_every_answer_gets_value_state_and_stage(tmp_path: Path, delimiter: str, encoding: str) -> None:
-    code, said = run(
+    code, output = run(
         str(table(tmp_path / "a.csv", delimiter=delimiter, encoding=encoding)), "--out", str(tmp_path / "read.csv")
     )
     rows = written(tmp_path / "read.csv")
@@ -63,39 +63,39 @@ def test_every_answer_gets_value_state_and_stage(tmp_path: Path, delimiter: str,
     assert [row["stage"] for row in rows] == ["" if row[4] == "unparsed" else "rules" for row in ROWS]
     assert rows[1]["answer"] == "'=2+ instruments"  # no formula for whoever opens it
     assert rows[2]["answer"] == ROWS[2][1]
-    assert "12 answers: 9 answered, 2 refused, 1 unparsed." in said
-    assert "Of 11 with an expected value: 7 (63.6 %; 95 % interval 35.4 to 84.8) right" in said
-    assert "1 unparsed, 1 read as a refusal, 2 (18.2 %; 95 % interval 5.1 to 47.7) another value." in said
-    assert "all 11 7 1 1 2" in said  # the table's last row says what the sentence says
+    assert "12 answers: 9 answered, 2 refused, 1 unparsed." in output
+    assert "Of 11 with an expected value: 7 (63.6 %; 95 % interval 35.4 to 84.8) right" in output
+    assert "1 unparsed, 1 read as a refusal, 2 (18.2 %; 95 % interval 5.1 to 47.7) another value." in output
+    assert "all 11 7 1 1 2" in output  # the table's last row says what the sentence says
 
 
 def test_without_expected_values_states_are_counted(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("answer,question\nzwei Polypen,polyps\nunklar!,polyps\n", encoding="utf-8")
-    code, said = run(str(path), "--out", str(tmp_path / "read.csv"))
+    code, output = run(str(path), "--out", str(tmp_path / "read.csv"))
     assert code == 0
     assert [(row["value"], row["state"]) for row in written(tmp_path / "read.csv")] == [
         ("2", "answered"),
         ("", "unparsed"),
     ]
-    assert "with an expected value" not in said
-    assert "all 2 1 0 1" in said
+    assert "with an expected value" not in output
+    assert "all 2 1 0 1" in output
 
 
-def test_what_is_written_can_be_read_again_as_expected(tmp_path: Path) -> None:
+def test_a_written_table_can_be_read_again_as_expected(tmp_path: Path) -> None:
     run(str(table(tmp_path / "a.csv")), "--out", str(tmp_path / "read.csv"))
     again = tmp_path / "again.csv"
     with again.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(("question", "answer", "expected"))
-        for row, given in zip(written(tmp_path / "read.csv"), ROWS, strict=True):
-            writer.writerow((given[0], given[1], row["value"] or row["state"]))
-    _, said = run(str(again), "--out", str(tmp_path / "again_read.csv"))
-    assert "12 (100.0 %" in said
+        for row, expected_row in zip(written(tmp_path / "read.csv"), ROWS, strict=True):
+            writer.writerow((expected_row[0], expected_row[1], row["value"] or row["state"]))
+    _, output = run(str(again), "--out", str(tmp_path / "again_read.csv"))
+    assert "12 (100.0 %" in output
 
 
-def test_it_reads_as_a_run_does() -> None:
-    question = next(one for one in official() if one.name == "size")
+def test_it_reads_like_a_run() -> None:
+    question = next(question_ for question_ in official() if question_.name == "size")
     words = "I'm not a doctor, but it is not larger than 5 mm."
     assert reading(words, "answered", question.kind, question.id) == question.parse(words)
     assert beside(question.parse(words), question.parse("at most 5 mm")) == "right"
@@ -125,13 +125,13 @@ def test_mistakes_are_one_message(tmp_path: Path, content: bytes, parts: tuple[s
     assert not (tmp_path / "read.csv").exists()
 
 
-def test_the_table_is_not_written_over(tmp_path: Path) -> None:
+def test_the_table_is_not_overwritten(tmp_path: Path) -> None:
     path = table(tmp_path / "a.csv")
     before = path.read_bytes()
-    code, said = run(str(path), "--out", str(path))
+    code, output = run(str(path), "--out", str(path))
     assert code == 2
-    assert "the table itself" in said
+    assert "the table itself" in output
     assert path.read_bytes() == before
-    code, said = run(str(tmp_path / "none.csv"))
+    code, output = run(str(tmp_path / "none.csv"))
     assert code == 2
-    assert "none.csv" in said
+    assert "none.csv" in output

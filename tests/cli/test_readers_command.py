@@ -1,4 +1,4 @@
-"""``medtest readers card``: cards of labelled photographs and of drawn pictures, and what may be typed."""
+"""``medtest readers card``: cards of labelled photographs and of drawn pictures, and mistakes in the command."""
 
 from __future__ import annotations
 
@@ -66,13 +66,13 @@ COCO: Any = {
 COCO["images"][1] |= {"width": 200, "height": 100}
 
 
-def test_labels_in_both_layouts_say_what_pictures_show(tmp_path: Path) -> None:
+def test_labels_in_both_layouts_give_true_scenes(tmp_path: Path) -> None:
     folder = _photographs(tmp_path / "one")
     (folder / "annotations.json").write_text(json.dumps(LISTED))
-    found = coco_pictures(folder)
-    first, second = found.pictures
-    assert found.classes == {"dog", "bike", "cat"}
-    assert [(one.name, one.box) for one in first.truth.entities] == [
+    labelled = coco_pictures(folder)
+    first, second = labelled.pictures
+    assert labelled.classes == {"dog", "bike", "cat"}
+    assert [(entity.name, entity.box) for entity in first.truth.entities] == [
         ("dog", (0.0, 0.0, 0.25, 0.5)),
         ("bike", (0.5, 0.0, 0.8, 0.6)),
     ]
@@ -85,7 +85,7 @@ def test_labels_in_both_layouts_say_what_pictures_show(tmp_path: Path) -> None:
     (other / "annotations" / "instances_val2017.json").write_text(json.dumps(COCO))
     as_coco = coco_pictures(other)
     assert as_coco.classes == {"dog", "bike", "cat", "cow"}
-    assert [(one.name, one.box is None) for one in as_coco.pictures[0].truth.entities] == [
+    assert [(entity.name, entity.box is None) for entity in as_coco.pictures[0].truth.entities] == [
         ("dog", False),
         ("bike", True),
     ]
@@ -98,10 +98,10 @@ def test_labels_may_say_relations_and_attributes(tmp_path: Path) -> None:
     listed[0]["objects"][1]["attributes"] = ["red"]
     listed[0]["triples"] = [[0, "laying on", 1], [2, "near", 1]]
     (folder / "annotations.json").write_text(json.dumps(listed))
-    found = coco_pictures(folder)
-    assert found.pictures[0].truth.named() == (("dog", "lying on", "bike"),)  # the cat is too small
-    assert found.pictures[0].truth.entities[1].attributes == ("red",)
-    assert (found.predicates, found.attributes) == ({"lying on", "near"}, {"red"})
+    labelled = coco_pictures(folder)
+    assert labelled.pictures[0].truth.named() == (("dog", "lying on", "bike"),)  # the cat is too small
+    assert labelled.pictures[0].truth.entities[1].attributes == ("red",)
+    assert (labelled.predicates, labelled.attributes) == ({"lying on", "near"}, {"red"})
     listed[0]["triples"] = [[0, "on", 7]]
     (folder / "annotations.json").write_text(json.dumps(listed))
     with pytest.raises(MedtestError, match="a triple names an object"):
@@ -109,17 +109,17 @@ def test_labels_may_say_relations_and_attributes(tmp_path: Path) -> None:
 
 
 class SeesTruth(PictureReader):
-    """Sees what was drawn, by the picture's pixels."""
+    """Reader that looks up the true scene by the picture's pixels."""
 
     def __init__(self, drawn: LabelledPictures) -> None:
         super().__init__("truth", PictureSettings())
-        self.truths = {image_sha256(one.pixels()): one.truth for one in drawn.pictures}
+        self.truths = {image_sha256(picture.pixels()): picture.truth for picture in drawn.pictures}
 
     def look(self, images: Sequence[Image], contents: Sequence[PictureContent]) -> list[Scene]:
         return [self.truths[image_sha256(image)] for image in images]
 
 
-def test_drawn_scenes_are_the_same_again_and_one_who_sees_them_whole_has_a_full_card() -> None:
+def test_drawn_scenes_are_the_same_again_and_a_perfect_reader_has_a_full_card() -> None:
     card = make_card(SeesTruth(scene_pictures(30, 5)), scene_pictures(30, 5))
     classes, predicates, colours = (card.of_kind(kind) for kind in ("class", "predicate", "attribute"))
     assert len(classes) == len(CLASSES)
@@ -154,7 +154,7 @@ def test_only_the_pictures_of_a_batch_are_drawn(drawn: Callable[[int, int], Labe
         ('{"images": 3}', "no labels as COCO's"),
     ],
 )
-def test_labels_that_cannot_be_read_are_told_in_one_sentence(tmp_path: Path, labels: str, words: str) -> None:
+def test_unreadable_labels_are_one_sentence(tmp_path: Path, labels: str, words: str) -> None:
     folder = _photographs(tmp_path / "one")
     (folder / "annotations.json").write_text(labels)
     with pytest.raises(MedtestError, match=words):
@@ -163,7 +163,7 @@ def test_labels_that_cannot_be_read_are_told_in_one_sentence(tmp_path: Path, lab
 
 @pytest.mark.slow
 def test_a_segmenter_is_no_reader_of_polyps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The bundled PraNet at one half marks something in most pictures, with polyps or without: its card says so."""
+    """The bundled PraNet at one half marks something in most pictures, with polyps or without; its card shows it."""
     target = tmp_path / "pranet.card.json"
     assert run_app(["readers", "card", "reader=segments", "questions=60", "seed=1", f"card={target}"]) == 0
     card = Card.read(target)
@@ -178,7 +178,7 @@ def test_a_segmenter_is_no_reader_of_polyps(tmp_path: Path, capsys: pytest.Captu
     from statsmodels.stats.proportion import proportion_confint
 
     ends = [*proportion_confint(22, 24, method="wilson"), *proportion_confint(9, 36, method="wilson")]
-    names = [f"{one}_{end}" for one in ("sensitivity", "specificity") for end in ("low", "high")]
+    names = [f"{rate}_{end}" for rate in ("sensitivity", "specificity") for end in ("low", "high")]
     assert [float(row[name]) for name in names] == pytest.approx(ends, abs=1e-4)
     assert row["told"] == "False"
     # with that card the reader tells nothing of polyps
@@ -212,7 +212,7 @@ def test_a_segmenter_is_no_reader_of_polyps(tmp_path: Path, capsys: pytest.Captu
         (["segments"], "KEY=VALUE"),
     ],
 )
-def test_what_is_typed_wrongly_is_one_message(
+def test_mistakes_in_the_command_are_one_message(
     typed: list[str], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -221,7 +221,7 @@ def test_what_is_typed_wrongly_is_one_message(
     assert not [*tmp_path.iterdir()]
 
 
-def test_a_card_without_pictures_of_a_name_says_so() -> None:
+def test_a_card_without_pictures_of_a_name_is_a_mistake() -> None:
     from medtest.readers.pictures.card import CardRow
 
     (row,) = card_rows(Card(rows=(CardRow(kind="class", name="dog", present=0, seen=0, absent=4, spurious=0),)))
@@ -233,7 +233,7 @@ def test_a_card_without_pictures_of_a_name_says_so() -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not (PHOTOS.is_dir() and YOLOX.is_file()), reason="the 60 photographs and YOLOX-nano are not here")
-def test_the_card_of_yolox_nano_lies_beside_it_and_is_taken(tmp_path: Path) -> None:
+def test_the_card_of_yolox_nano_is_beside_it_and_is_used(tmp_path: Path) -> None:
     from medtest.readers.pictures.detectors.detector import Detector, DetectorSettings
 
     graph = tmp_path / "yolox.onnx"

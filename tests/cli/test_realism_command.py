@@ -1,4 +1,4 @@
-"""``medtest realism`` as it is typed."""
+"""``medtest realism``: output, tables, page, and mistakes."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_it_prints_figures_and_writes_tables_and_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     write_real(tmp_path / "real" / "feces", 2)
     assert run_app(["realism", *SMALL, f"real={tmp_path}/real"]) == 0
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
     for words in ("feces", "0.5 to 2", "at most 0.10", "at most 0.65", "realism.html"):
-        assert words in said
+        assert words in output
     folder = tmp_path / "outputs" / "realism" / "polyp_seg"
     page = (folder / "realism.html").read_text(encoding="utf-8")
     assert "cases=2" in page
@@ -46,8 +46,8 @@ def test_it_prints_figures_and_writes_tables_and_a_page(tmp_path: Path, capsys: 
         (["real=.", "words"], ("words", "KEY=VALUE")),
     ],
 )
-def test_mistakes_are_told(tokens: list[str], words: tuple[str, ...]):
-    with pytest.raises(UserMistakes) as told:
+def test_mistakes_are_messages(tokens: list[str], words: tuple[str, ...]):
+    with pytest.raises(UserMistakes) as caught:
         run_app(["realism", *SMALL, *tokens])
-    text = "\n".join(map(str, told.value.mistakes))
+    text = "\n".join(map(str, caught.value.mistakes))
     assert all(word in text for word in words), text

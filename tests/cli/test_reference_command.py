@@ -1,4 +1,4 @@
-"""``medtest reference``: every figure whole, however narrow the terminal."""
+"""``medtest reference``: every figure is printed whole on narrow terminals."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ def shown_of(model: str, *, dataset: str = "", threshold: float | None = None) -
 
 @pytest.mark.parametrize(("model", "published"), [("agdn", "AGDN"), ("DSI-Net", "DSI-Net")])
 def test_every_figure_of_a_classifier_is_printed(model: str, published: str) -> None:
-    """Of the files themselves, not of what reads them."""
+    """Expected figures come from the files, without the code that reads them."""
 
     def rows(name: str) -> list[list[str]]:
         text = (published_labels.FOLDER / name).read_text(encoding="utf-8")
         return [row[1:] for row in csv.reader(text.splitlines()) if row[0] == published]
 
-    found = sorted(re.findall(r"\d\.\d{3}", shown_of(model)))
+    printed_figures = sorted(re.findall(r"\d\.\d{3}", shown_of(model)))
     before_after = rows("medtest_retraining_classification.csv")
     expected = [figure for _, *figures in rows("medtest_wce_classification.csv") for figure in figures]
     expected += [after for _, _, after in before_after]
     expected += [before for name, before, _ in before_after if name == "Average"]
-    assert found == sorted(f"{float(figure):.3f}" for figure in expected)
+    assert printed_figures == sorted(f"{float(figure):.3f}" for figure in expected)
 
 
 def test_flip_probabilities_are_printed() -> None:
@@ -76,14 +76,14 @@ def test_data_sets_and_thresholds_are_of_polyps() -> None:
 
 @pytest.mark.parametrize("model", ["attnmel", "inceptionv3_dr", "chexnet"])
 def test_every_figure_under_attack_and_defence_is_printed(model: str) -> None:
-    """Of the files themselves; ε of pixels and of normalised images stand beside."""
+    """Expected figures come from the files; ε of pixels and of normalised images are shown side by side."""
     published = published_labels.BENCHMARKED[model]
     shown = " ".join(shown_of(model).split())
     folder = published_labels.FOLDER
     for row in csv.DictReader((folder / "attacks.csv").read_text(encoding="utf-8").splitlines()):
         if row["model"] == published:
             figures = [f"{float(row['acc_percent']):.1f}", f"{float(row['auc']):.3f}", row["fooling_rate_percent"]]
-            assert " ".join(one for one in figures if one) in shown
+            assert " ".join(figure for figure in figures if figure) in shown
     for row in csv.DictReader((folder / "defense_accuracy.csv").read_text(encoding="utf-8").splitlines()):
         assert f"{row['defense']} {row[published]}".strip() in shown
     assert "after normalisation" in shown

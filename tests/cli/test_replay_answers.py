@@ -1,4 +1,4 @@
-"""``medtest replay`` of a question: every system's recorded answer, or those of the model that is named."""
+"""``medtest replay`` of a question: every system's recorded answer, or those of a named model."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def test_a_replay_shows_the_answers_of_the_model_that_is_named(
     every = shown()
     assert "polyps, earlier (" in every
     assert "polyps, simlab-simulated (" in every
-    one = shown("model=simlab")
-    assert "polyps, simlab-simulated (" in one
-    assert "earlier" not in one
+    named = shown("model=simlab")
+    assert "polyps, simlab-simulated (" in named
+    assert "earlier" not in named
 
     shutil.rmtree(outputs / "simlab-simulated")
     none = shown("model=simlab")

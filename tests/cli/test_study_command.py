@@ -1,4 +1,4 @@
-"""``medtest study`` as typed: each mistake is one message, and no link is lost to it."""
+"""``medtest study``: each mistake is one message and costs no link."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def taken() -> Iterator[int]:
+def taken_port() -> Iterator[int]:
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield int(server.getsockname()[1])
 
 
 @pytest.mark.slow
-def test_a_taken_port_costs_no_link(study: Path, taken: int, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_taken_port_costs_no_link(study: Path, taken_port: int, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(MedtestError, match="--port"):
-        run_app(["study", "serve", str(study), "--port", str(taken)])
+        run_app(["study", "serve", str(study), "--port", str(taken_port)])
     assert "/a/" not in capsys.readouterr().out
     with StudyStore(study) as store:
         assert not any(has_link for _, has_link in store.annotators())
@@ -61,7 +61,7 @@ def test_an_address_of_another_machine(study: Path) -> None:
         (["make", "annotators=2"], "suite=NAME"),
     ],
 )
-def test_mistakes_are_told_in_words(study: Path, tokens: list[str], expected: str) -> None:
+def test_mistakes_are_messages(study: Path, tokens: list[str], expected: str) -> None:
     with pytest.raises(MedtestError) as caught:
         run_app(["study", *(token.format(study=study) for token in tokens)])
     assert expected in str(caught.value)

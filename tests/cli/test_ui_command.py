@@ -1,4 +1,4 @@
-"""``medtest ui``: a viewer alone, whose first link shows every system's figures."""
+"""``medtest ui``: a viewer whose first link shows every system's figures."""
 
 from __future__ import annotations
 
@@ -45,18 +45,18 @@ def leave_runs(home: Path) -> None:
 
 
 def lines_of(process: subprocess.Popen[str]) -> queue.Queue[str]:
-    """Return what a process prints, line by line, without waiting for it."""
-    said: queue.Queue[str] = queue.Queue()
+    """Return a queue of a process's output lines, filled by a thread."""
+    lines: queue.Queue[str] = queue.Queue()
 
     def read() -> None:
         for line in process.stdout or ():
-            said.put(line)
+            lines.put(line)
 
     threading.Thread(target=read, daemon=True).start()
-    return said
+    return lines
 
 
-def test_a_port_that_is_taken_is_one_mistake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_taken_port_is_one_mistake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     monkeypatch.setenv("MEDTEST_HOME", str(tmp_path))
     with closing(socket.create_server(("127.0.0.1", 0))) as other:
@@ -79,15 +79,15 @@ def test_one_link_shows_every_system_with_its_figures(tmp_path: Path) -> None:
         command, cwd=tmp_path / "cwd", env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     )
     try:
-        said, shown, end = lines_of(process), "", time.monotonic() + 600
+        lines, shown, end = lines_of(process), "", time.monotonic() + 600
         while "  chests: " not in shown and time.monotonic() < end:
-            shown += said.get(timeout=600)
+            shown += lines.get(timeout=600)
         link = next(word for word in shown.split() if "/#/compare-experiments/" in word)
         with closing(socket.create_connection(("127.0.0.1", port), timeout=5)):
             pass  # the link was printed when the server answered
         started = psutil.Process(process.pid).children(recursive=True)
-        assert not [one for one in started if "jobs" in " ".join(one.cmdline())]
-        assert len(started) <= 4, [one.cmdline() for one in started]
+        assert not [child for child in started if "jobs" in " ".join(child.cmdline())]
+        assert len(started) <= 4, [child.cmdline() for child in started]
         remote = {**environment, "MLFLOW_TRACKING_URI": f"http://127.0.0.1:{port}"}
         other = subprocess.run(
             [*command[:-1], str(free_port())], env=remote, capture_output=True, text=True, timeout=300, check=False
@@ -116,9 +116,15 @@ def _look(link: str) -> None:
         place = "e => [e.getBoundingClientRect().left, e.getAttribute('col-id')]"
         heads = page.evaluate(f"[...document.querySelectorAll('[role=columnheader]')].map({place})")
         heads = [name for _, name in sorted(heads, key=lambda head: head[0])]
-        wanted = ["metrics.`efr`", "tags.`gate`", "tags.`weakest_relation`", "metrics.`efr_low`", "metrics.`efr_high`"]
-        wanted += ["metrics.`floor`", "metrics.`source_score`", "params.`suite`", "params.`date`"]
-        assert [head for head in heads if head in wanted] == wanted
+        expected = [
+            "metrics.`efr`",
+            "tags.`gate`",
+            "tags.`weakest_relation`",
+            "metrics.`efr_low`",
+            "metrics.`efr_high`",
+        ]
+        expected += ["metrics.`floor`", "metrics.`source_score`", "params.`suite`", "params.`date`"]
+        assert [head for head in heads if head in expected] == expected
         text = page.inner_text("body")
         for word in ("net-a", "net-b", "net-c", "polyps", "chests", "12.5", "blur, 20 %", "failed"):
             assert word in text

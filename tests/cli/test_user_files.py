@@ -1,4 +1,4 @@
-"""Options that name where a command writes do not write over what is there and is the user's."""
+"""Options with a command's target do not overwrite files of the user."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def reddish(image: Image) -> np.ndarray:
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("MEDTEST_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "answers.csv").write_text(ANSWERS)
@@ -52,15 +52,15 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
     ids=lambda value: " ".join(value[:2]) if isinstance(value, list) else value,
 )
-def test_a_users_file_stays(here: Path, command: Sequence[str], file: str) -> None:
-    path = here / file
+def test_a_users_file_stays(work: Path, command: Sequence[str], file: str) -> None:
+    path = work / file
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("mine")
-    before = sorted(here.rglob("*"))
+    before = sorted(work.rglob("*"))
     with pytest.raises(UserMistakes, match="which holds (something else|other files)|which medtest did not write"):
         run_app(command)
     assert path.read_text() == "mine"
-    assert sorted(here.rglob("*")) == before
+    assert sorted(work.rglob("*")) == before
 
 
 @pytest.mark.slow
@@ -76,12 +76,12 @@ def test_a_users_file_stays(here: Path, command: Sequence[str], file: str) -> No
     ],
     ids=lambda value: " ".join(value[:2]),
 )
-def test_the_same_command_writes_its_own_files_again(here: Path, command: Sequence[str]) -> None:
-    (here / "out").mkdir()
+def test_the_same_command_writes_its_own_files_again(work: Path, command: Sequence[str]) -> None:
+    (work / "out").mkdir()
     assert run_app(command) == 0
-    first = {path: path.read_bytes() for path in (here / "out").rglob("*") if path.is_file()}
+    first = {path: path.read_bytes() for path in (work / "out").rglob("*") if path.is_file()}
     assert run_app(command) == 0
-    assert {path: path.read_bytes() for path in (here / "out").rglob("*") if path.is_file()} == first
+    assert {path: path.read_bytes() for path in (work / "out").rglob("*") if path.is_file()} == first
     changed = next(path for path in first if path.name not in (LIST, "questions.json") and path.suffix != ".txt")
     if command[0] != "export" and command[1] != "questions":  # those go on in a folder of their own
         changed.write_text("changed since")
@@ -91,42 +91,42 @@ def test_the_same_command_writes_its_own_files_again(here: Path, command: Sequen
 
 
 @pytest.mark.slow
-def test_a_comparison_does_not_write_over_a_users_page(here: Path) -> None:
+def test_a_comparison_does_not_write_over_a_users_page(work: Path) -> None:
     for name in ("one", "two"):
-        options = {"fingerprint": name, "home": here / name, "track": False, "workers": 1, "limit": 1}
+        options = {"fingerprint": name, "home": work / name, "track": False, "workers": 1, "limit": 1}
         medtest.run("polyp_seg", reddish, relations={"blur": {"severities": [1]}}, **options)
-    runs = [str(next((here / name).glob("outputs/*/*/*/run.json")).parent) for name in ("one", "two")]
-    (here / "out").mkdir()
-    (here / "out" / "compare.html").write_text("mine")
+    runs = [str(next((work / name).glob("outputs/*/*/*/run.json")).parent) for name in ("one", "two")]
+    (work / "out").mkdir()
+    (work / "out" / "compare.html").write_text("mine")
     command = ["compare", *runs, "--strips", "0", "--out", "out"]
     with pytest.raises(UserMistakes, match=r"compare\.html, which medtest did not write"):
         run_app(command)
-    assert [path.name for path in (here / "out").iterdir()] == ["compare.html"]
-    (here / "out" / "compare.html").rename(here / "out" / "compare_conditions.csv")
+    assert [path.name for path in (work / "out").iterdir()] == ["compare.html"]
+    (work / "out" / "compare.html").rename(work / "out" / "compare_conditions.csv")
     with pytest.raises(UserMistakes, match=r"compare_conditions\.csv, which medtest did not write"):
         run_app(command)
-    (here / "out" / "compare_conditions.csv").unlink()
+    (work / "out" / "compare_conditions.csv").unlink()
     assert run_app(command) == 1  # one image shows no difference
     assert run_app(command) == 1
-    assert {path.name for path in (here / "out").iterdir() if path.is_file()} >= set(FILES)
+    assert {path.name for path in (work / "out").iterdir() if path.is_file()} >= set(FILES)
 
 
 @pytest.mark.slow
-def test_a_users_files_in_a_run_stay_and_do_not_travel(here: Path) -> None:
-    """Not into MLflow, not into a pack: they were put there for whoever has the folder."""
-    options = {"fingerprint": "one", "home": here / "home", "workers": 1, "limit": 1}
+def test_a_users_files_in_a_run_stay_and_do_not_travel(work: Path) -> None:
+    """They go neither into MLflow nor into a pack; their user put them there for readers of the folder."""
+    options = {"fingerprint": "one", "home": work / "home", "workers": 1, "limit": 1}
     folder = medtest.run("polyp_seg", reddish, relations={"blur": {"severities": [1]}}, **options)
     place = folder.outcome.systems[0].folder
-    mine = [place / "tables" / "mine.csv", place / "samples" / "mine.png", place / "notes.txt"]
-    for path in mine:
+    user_files = [place / "tables" / "mine.csv", place / "samples" / "mine.png", place / "notes.txt"]
+    for path in user_files:
         path.write_text("mine")
     assert run_app(["tables", str(place)]) == 0
-    medtest.run("polyp_seg", reddish, relations={"blur": {"severities": [1]}}, **{**options, "limit": 2})  # strips anew
-    assert [path.read_text() for path in mine] == ["mine"] * 3
-    assert run_app(["pack", f"run={place}", f"to={here / 'run.zip'}"]) == 0
-    with zipfile.ZipFile(here / "run.zip") as archive:
+    medtest.run("polyp_seg", reddish, relations={"blur": {"severities": [1]}}, **{**options, "limit": 2})  # new strips
+    assert [path.read_text() for path in user_files] == ["mine"] * 3
+    assert run_app(["pack", f"run={place}", f"to={work / 'run.zip'}"]) == 0
+    with zipfile.ZipFile(work / "run.zip") as archive:
         packed = archive.namelist()
     assert any(name.endswith(".png") for name in packed)
-    sent = [path.name for path in (here / "home" / "mlruns").rglob("*")]
+    sent = [path.name for path in (work / "home" / "mlruns").rglob("*")]
     assert "efr.csv" in sent or "report.html" in sent
     assert not [name for name in (*packed, *sent) if Path(name).name in ("mine.csv", "mine.png", "notes.txt", LIST)]

@@ -1,4 +1,4 @@
-"""Completion in a real Bash: what the Tab key makes of ``medtest …`` and ``python run.py …``."""
+"""Completion of ``medtest …`` and ``python run.py …`` by the Tab key in a real Bash."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PROMPT = "ready> "
 
 
 class Bash:
-    """An interactive Bash on a terminal of its own."""
+    """An interactive Bash on a pseudo-terminal."""
 
     def __init__(self, folder: Path, environment: dict[str, str]) -> None:
         self.terminal, other = pty.openpty()
@@ -55,7 +55,7 @@ class Bash:
 
 @pytest.fixture(scope="module")
 def bash(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bash]:
-    """A Bash in a checkout, with the completions that the docs install."""
+    """Start a Bash in a checkout, with the completions that the docs install."""
     if shutil.which("bash") is None:
         pytest.skip("no bash here")
     folder = tmp_path_factory.mktemp("bin")
@@ -101,7 +101,7 @@ def test_the_tab_key_completes(bash: Bash, typed: str, completed: str) -> None:
     assert completed in shown
 
 
-def test_the_tab_key_lists_what_may_follow(bash: Bash) -> None:
+def test_the_tab_key_lists_possible_continuations(bash: Bash) -> None:
     shown = bash.type("python run.py suite=polyp_seg model=ssformer_\t\t", "ssformer_s")
     bash.type("\x15echo re''set\n", "reset")
     assert "ssformer_l" in shown

@@ -1,4 +1,4 @@
-"""What people type wrong on their first day, at the command line itself: exit code 2, the cure, no traceback."""
+"""Typical first mistakes on the command line: exit code 2, a fix, no traceback."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ SQUARES = ((slice(4, 24), slice(4, 24)), (slice(40, 60), slice(30, 60)))
 
 
 @pytest.fixture
-def said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
-    """Return what types a command of a suite of the user's folder and gives what is shown."""
+def type_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    """Return a function that types a command with a suite of the user's folder and returns the output."""
     (tmp_path / "mine.yaml").write_text(SUITE + "systems: [pranet]\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("MEDTEST_HOME", raising=False)
@@ -63,30 +63,32 @@ def _mask(first: object, second: object = 0, *, channels: int = 0) -> np.ndarray
         (("limit", "=3"), "limit", "limit=3"),
     ],
 )
-def test_words_that_the_shell_split_are_put_together(said, words: tuple[str, ...], key: str, whole: str) -> None:
-    text = said(*words, "plan=true")
+def test_words_that_the_shell_split_are_put_together(
+    type_command, words: tuple[str, ...], key: str, whole: str
+) -> None:
+    text = type_command(*words, "plan=true")
     assert text.startswith(f"1 mistake:\ncommand line: {key}\n")
     assert f"found:   {' '.join(words)}, which the shell splits at spaces" in text
     assert re.search(rf"fix:     remove the spaces?: {re.escape(whole)}(,|\n)", text)
 
 
-def test_a_suite_with_spaces_around_its_sign(said) -> None:
-    text = said("plan=true", suite="suite = polyp_seg")
+def test_a_suite_with_spaces_around_its_sign(type_command) -> None:
+    text = type_command("plan=true", suite="suite = polyp_seg")
     assert text.startswith("1 mistake:\ncommand line: suite\n")
     assert "remove the spaces: suite=polyp_seg\n" in text
 
 
-def test_a_key_that_the_shell_split_is_not_shown(said) -> None:
-    assert "sk-secret" not in said("systems.pranet.api_key", "=", "sk-secret")
+def test_a_key_that_the_shell_split_is_not_shown(type_command) -> None:
+    assert "sk-secret" not in type_command("systems.pranet.api_key", "=", "sk-secret")
 
 
-def test_what_merely_looks_split_is_told_as_before(said) -> None:
-    assert "found:   ssformer" in said("model=pranet", "ssformer")
-    assert "[a" in said("model=[a", "limit=3")
+def test_words_that_only_look_split_have_the_usual_message(type_command) -> None:
+    assert "found:   ssformer" in type_command("model=pranet", "ssformer")
+    assert "[a" in type_command("model=[a", "limit=3")
 
 
-def test_a_key_of_the_oracle_has_a_nearest_name(said) -> None:
-    text = said("oracles.primry.threshold=0.3", suite="suite=polyp_seg")
+def test_a_key_of_the_oracle_has_a_nearest_name(type_command) -> None:
+    text = type_command("oracles.primry.threshold=0.3", suite="suite=polyp_seg")
     assert "command line: oracles.primry\n" in text
     assert "did you mean: primary" in text
     assert "no keys here" not in text
@@ -104,16 +106,16 @@ def test_a_key_of_the_oracle_has_a_nearest_name(said) -> None:
         (("suite=polyp_seg", "device=CPU"), "cpu"),
     ],
 )
-def test_the_nearest_name_comes_before_what_is_allowed(said, words: tuple[str, ...], nearest: str) -> None:
-    text = said(*words[1:], suite=words[0])
+def test_the_nearest_name_comes_before_the_allowed_ones(type_command, words: tuple[str, ...], nearest: str) -> None:
+    text = type_command(*words[1:], suite=words[0])
     assert f"did you mean: {nearest}\n" in text
     assert text.index("did you mean:") < text.index("allowed:")
 
 
 @pytest.mark.parametrize("plan", ["plan=true", "plan=false"])
 @pytest.mark.parametrize("count", ["0", "-1", "1000000"])
-def test_numbers_of_workers_that_cannot_be(said, count: str, plan: str) -> None:
-    text = said(f"workers={count}", plan, suite="suite=polyp_seg")
+def test_impossible_numbers_of_workers(type_command, count: str, plan: str) -> None:
+    text = type_command(f"workers={count}", plan, suite="suite=polyp_seg")
     assert text.startswith("1 mistake:\ncommand line: workers\n")
     assert f"found:   {count}\n" in text
     assert ("at least 1" if int(count) < 1 else "at most 512") in text
@@ -121,31 +123,33 @@ def test_numbers_of_workers_that_cannot_be(said, count: str, plan: str) -> None:
 
 @pytest.mark.parametrize("plan", ["plan=true", "plan=false"])
 @pytest.mark.parametrize("device", ["cuda:99", "gpu:99", "tpu"])
-def test_a_device_that_is_not_there(said, device: str, plan: str) -> None:
-    there = ", ".join(["auto", "cpu", *(f"cuda:{number}" for number in range(cuda_devices()))])
-    text = said(f"device={device}", plan, suite="suite=polyp_seg")
+def test_a_missing_device(type_command, device: str, plan: str) -> None:
+    devices = ", ".join(["auto", "cpu", *(f"cuda:{number}" for number in range(cuda_devices()))])
+    text = type_command(f"device={device}", plan, suite="suite=polyp_seg")
     assert text.startswith("1 mistake:\ncommand line: device\n")
-    assert f"allowed: {there}\n" in text
+    assert f"allowed: {devices}\n" in text
 
 
 @pytest.mark.parametrize("folder", ["images", "masks"])
-def test_one_of_two_folders_is_given(said, folder: str) -> None:
+def test_one_of_two_folders_is_given(type_command, folder: str) -> None:
     root = _pictures(Path("mine").absolute(), a=_mask(255), b=_mask(0, 255))
-    assert f"fix:     type the folder that holds images and masks: data={root}\n" in said(f"data={root / folder}")
+    assert f"fix:     type the folder that holds images and masks: data={root}\n" in type_command(
+        f"data={root / folder}"
+    )
 
 
-def test_a_file_is_given(said) -> None:
+def test_a_file_is_given(type_command) -> None:
     root = _pictures(Path("mine").absolute(), a=_mask(255))
-    text = said(f"data={root / 'images' / 'a.png'}", "plan=true")
+    text = type_command(f"data={root / 'images' / 'a.png'}", "plan=true")
     assert "  found:   a file: /" in text
     assert f"fix:     type the folder: data={root}\n" in text
     Path("set.zip").write_bytes(b"")
-    assert "unpack it" in said("data=set.zip")
+    assert "unpack it" in type_command("data=set.zip")
 
 
-def test_a_folder_is_given_that_is_not_there(said) -> None:
+def test_a_missing_folder_is_given(type_command) -> None:
     _pictures(Path("Kvasir-SEG"), a=_mask(255))
-    assert "did you mean: Kvasir-SEG\n" in said("data=kvasir_seg")
+    assert "did you mean: Kvasir-SEG\n" in type_command("data=kvasir_seg")
 
 
 @pytest.mark.parametrize(("most", "nearest"), [(3, "Kvasir-SEG"), (2, None)])
@@ -155,8 +159,8 @@ def test_a_similar_name_is_looked_for_among_so_many_folders(
     monkeypatch.setattr(run_options, "_MOST_SIBLINGS", most)
     for name in ("Kvasir-SEG", "CVC", "ETIS"):
         (tmp_path / name).mkdir()
-    found = run_options._similar_folder(tmp_path / "kvasir_seg")
-    assert found == (None if nearest is None else str(tmp_path / nearest))
+    nearest_found = run_options._similar_folder(tmp_path / "kvasir_seg")
+    assert nearest_found == (None if nearest is None else str(tmp_path / nearest))
 
 
 @pytest.mark.parametrize(
@@ -168,9 +172,9 @@ def test_a_similar_name_is_looked_for_among_so_many_folders(
         (_mask((0, 0, 255), (0, 255, 0), channels=3), "[[0,255,0],[255,0,0]]"),
     ],
 )
-def test_values_of_lesions_are_named_by_their_whole_key_and_work(said, mask: np.ndarray, value: str) -> None:
+def test_values_of_lesions_are_named_by_their_whole_key_and_work(type_command, mask: np.ndarray, value: str) -> None:
     root = _pictures(Path("mine"), a=mask)
-    text = said(f"data={root}", "plan=true")
+    text = type_command(f"data={root}", "plan=true")
     assert f"seeds.folder.label_values={value} " in text.replace("\n", " ")
     code = main(
         ["suite=mine.yaml", f"data={root}", f"seeds.folder.label_values={value}", "plan=true"], command="python run.py"
@@ -178,7 +182,7 @@ def test_values_of_lesions_are_named_by_their_whole_key_and_work(said, mask: np.
     assert code == 0
 
 
-def test_no_value_is_named_that_would_take_everything_or_nothing() -> None:
+def test_no_value_is_suggested_that_would_select_everything_or_nothing() -> None:
     full = cv2.imencode(".png", np.full((9, 9), 3, np.uint8))[1].tobytes()
     assert lesion_values(full) == ()
     steps = cv2.imencode(".png", np.repeat(np.arange(0, 240, 20, dtype=np.uint8), 80).reshape(40, 24))[1].tobytes()

@@ -1,4 +1,4 @@
-"""Whole runs from the command line, with a system that is a few lines of Python: folders, reuse, sweeps, exit codes."""
+"""Whole runs from the command line with a system of a few lines: folders, reuse, sweeps, exit codes."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def slow(image):
 
 @pytest.fixture
 def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working directory with a suite and a network in a file."""
+    """Make a working directory with a suite and a network in a file."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("MEDTEST_HOME", raising=False)
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
@@ -75,7 +75,9 @@ def folders(work: Path) -> list[Path]:
     return sorted(path.parent for path in work.glob("outputs/*/*/*/run.json"))
 
 
-def test_a_run_leaves_what_the_contract_says_and_is_found_again(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_writes_the_files_of_the_contract_and_is_found_again(
+    work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run() == 0
     shown = capsys.readouterr().out
     (folder,) = folders(work)
@@ -140,15 +142,13 @@ def test_a_sweep_over_thresholds_runs_no_system_again(work: Path, capsys: pytest
     assert all((view / "report.html").is_file() and (view / "tables" / "efr.csv").is_file() for view in views)
 
 
-def kept(folder: Path) -> dict[str, bytes]:
-    """Everything in a run's folder that follows the suite's own oracle."""
+def own_files(folder: Path) -> dict[str, bytes]:
+    """Return the files in a run's folder that follow the suite's own oracle."""
     files = [folder / "records.parquet", folder / "suite.yaml", *folder.glob("samples/*"), *folder.glob("tables/*")]
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
-def test_a_run_says_which_model_it_was_and_name_says_what_it_is_called(
-    work: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_records_its_model_and_name_renames_it(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     digest = hashlib.sha256((work / "net.py").read_bytes()).hexdigest()
     assert run("limit=1") == 0
     (folder,) = folders(work)
@@ -171,20 +171,20 @@ def test_a_run_says_which_model_it_was_and_name_says_what_it_is_called(
     assert json.loads((old / "run.json").read_text())["system"] == "v2"
     assert set(pq.read_table(old / "records.parquet")["system"].to_pylist()) == {"v2"}
     assert run("limit=1", "name=v2", "fresh=true") == 0
-    (fresh,) = [found for found in folders(work) if ".old-" not in found.name]
+    (fresh,) = [folder_ for folder_ in folders(work) if ".old-" not in folder_.name]
     assert fresh == work / "outputs/tiny/v2" / old.name
     assert not old.exists()
 
 
-def test_another_oracle_leaves_the_folder_as_the_suites_own_made_it(work: Path) -> None:
+def test_another_oracle_leaves_the_folder_of_the_suites_own_unchanged(work: Path) -> None:
     assert run(function="brittle") == 0
     (folder,) = folders(work)
-    before = kept(folder)
+    before = own_files(folder)
     command = json.loads((folder / "run.json").read_text())["command"]
     strict = ["oracles.primary.threshold=0.01", "oracles.primary.against=source", "oracles.thresholds=[0.01]"]
     assert run(*strict, function="brittle") == 0
     assert folders(work) == [folder]
-    assert kept(folder) == before
+    assert own_files(folder) == before
     assert json.loads((folder / "run.json").read_text())["command"] == command
     assert command.startswith("python run.py suite=tiny.yaml model=callable")
 
@@ -203,14 +203,16 @@ def test_a_folder_made_under_another_oracle_is_still_the_suites_own(work: Path) 
     assert pq.read_table(folder / "records.parquet").equals(first)
 
 
-def test_jobs_of_a_sweep_are_replayed_by_commands_of_their_own(work: Path) -> None:
+def test_jobs_of_a_sweep_are_replayed_by_their_own_commands(work: Path) -> None:
     assert run("-m", "relations.contrast.severities=[1],[1,5]", "seed=3", "limit=1") == 0
-    found = {json.loads((folder / "run.json").read_text())["command"]: folder for folder in folders(work)}
+    by_command = {json.loads((folder / "run.json").read_text())["command"]: folder for folder in folders(work)}
     for levels in ("1", "1,5"):
-        (folder,) = (found[c] for c in found if f"'relations.contrast.severities=[{levels}]' seed=3 limit=1" in c)
+        (folder,) = (
+            by_command[c] for c in by_command if f"'relations.contrast.severities=[{levels}]' seed=3 limit=1" in c
+        )
         command = (folder / "report.html").read_text().partition("medtest replay ")[2].partition("<")[0]
         assert unescape(command).startswith("suite=tiny.yaml 'relations.contrast.severities=[" + levels + "]' seed=3 ")
-    assert len(found) == 2 and not any(" -m " in command for command in found)
+    assert len(by_command) == 2 and not any(" -m " in command for command in by_command)
 
 
 @pytest.mark.slow
@@ -310,8 +312,8 @@ def test_mlflow_holds_no_path_and_no_environment(work: Path) -> None:
     assert len(parents) == 1  # jobs of one sweep share it
     assert len(runs) == 3
     assert all(run.info.status == "FINISHED" for run in runs)
-    for found in runs:
-        held = f"{found.data.params} {found.data.tags} {found.data.metrics}"
+    for run_ in runs:
+        held = f"{run_.data.params} {run_.data.tags} {run_.data.metrics}"
         assert str(work) not in held
         assert CANARY not in held
 

@@ -1,4 +1,4 @@
-"""Presets of Hydra's launchers compose, and jobs that they start elsewhere come back as results."""
+"""Presets of Hydra's launchers: they compose, and their jobs return results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _run(folder: Path, *tokens: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
-def test_every_preset_is_looked_at() -> None:
+def test_every_preset_is_tested() -> None:
     assert {path.stem for path in (ROOT / "conf" / "hydra" / "launcher").glob("*.yaml")} == set(LAUNCHERS)
 
 

@@ -1,4 +1,4 @@
-"""What a plan says of differences that two runs can show."""
+"""Differences that two runs can show, as a plan prints them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from frozen_folders import DATA, copied
 
 
-def test_a_margin_of_zero_is_shown_as_one_that_no_number_of_seeds_holds(tmp_path: Path) -> None:
+def test_a_margin_of_zero_is_called_impossible_for_any_number_of_seeds(tmp_path: Path) -> None:
     folder = copied(DATA / "golden" / "records", "polyp_seg", tmp_path)[0]
     gate = f"gates=[{{no_worse_than: polyp_seg/{folder.parent.name}, margin_percent: 0}}]"
     suite = load_suite("polyp_seg", ["model=pranet", gate])

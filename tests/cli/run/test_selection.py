@@ -1,4 +1,4 @@
-"""What is shown is what was asked: ``limit`` and ``only`` in folders that hold more, and folders' own tables."""
+"""Selections with ``limit`` and ``only`` in folders with more cases: shown cases, views, and folders' own tables."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ ROW = 4
 
 @pytest.fixture
 def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working directory with a suite and systems in a file."""
+    """Make a working directory with a suite and systems in a file."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("MEDTEST_HOME", raising=False)
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
@@ -57,12 +57,12 @@ def run(*typed: str, function: str = "brittle", track: bool = False) -> int:
 
 
 def folder_of(work: Path) -> Path:
-    (found,) = (path.parent for path in work.glob("outputs/tiny/*/*/run.json"))
-    return found
+    (run_folder,) = (path.parent for path in work.glob("outputs/tiny/*/*/run.json"))
+    return run_folder
 
 
 def generated(target: Path) -> int:
-    """Cases behind a folder's overall rate."""
+    """Return the number of cases behind a folder's overall rate."""
     table = pd.read_csv(target / "tables" / "efr.csv")
     rows = table[(table.relation == "overall") & (table.dataset == "all") & (table.severity == "all")]
     return int(rows.generated.iloc[0])
@@ -75,11 +75,11 @@ def test_a_limit_in_a_full_folder_is_shown_in_a_view(work: Path, capsys: pytest.
     capsys.readouterr()
 
     assert run("limit=1", "oracles.primary.threshold=0.5") == 0
-    said = capsys.readouterr().out
-    assert "1 of 4 images" in said
-    assert f"No case to run; {ROW} were finished before." in said
+    output = capsys.readouterr().out
+    assert "1 of 4 images" in output
+    assert f"No case to run; {ROW} were finished before." in output
     (view,) = (folder / "views").iterdir()
-    assert f"Report:  {(view / 'report.html').relative_to(work)}" in said
+    assert f"Report:  {(view / 'report.html').relative_to(work)}" in output
     assert (generated(folder), generated(view)) == (8, 2)
     assert pq.read_table(view / "cases.parquet").num_rows == ROW
     assert (read_run(folder)["partial"], read_run(view)["partial"]) == (False, True)
@@ -108,7 +108,7 @@ def test_a_view_is_of_a_set_of_cases_and_of_an_oracle(work: Path) -> None:
 
 @pytest.mark.slow
 def test_all_cases_under_another_oracle_keep_their_view(work: Path) -> None:
-    assert run("limit=2", "oracles.primary.threshold=0.5") == 0  # nothing lies outside: the oracle's own view
+    assert run("limit=2", "oracles.primary.threshold=0.5") == 0  # all cases are selected: the oracle's own view
     folder = folder_of(work)
     (view,) = (folder / "views").iterdir()
     assert not (view / "cases.parquet").exists()
@@ -125,7 +125,9 @@ def test_a_case_that_ran_is_in_the_folders_own_tables_at_once(work: Path) -> Non
     folder = folder_of(work)
     assert generated(folder) == 2
     gate = "gates=[{relation: contrast, max_percent: 100, bound: efr_percent}]"
-    assert run("only=seed:phantom-0002", gate) == 0  # the folder holds another image: a view, the folder's own anew
+    assert (
+        run("only=seed:phantom-0002", gate) == 0
+    )  # the folder holds another image: a view, and new tables of the folder
     (view,) = (folder / "views").iterdir()
     assert (generated(folder), generated(view)) == (4, 2)
     assert "2 of 4 images: 8 of 16 cases of the suite are finished." in (folder / "report.html").read_text()
@@ -138,7 +140,7 @@ def test_a_case_that_ran_is_in_the_folders_own_tables_at_once(work: Path) -> Non
 
 
 @pytest.mark.slow
-def test_tables_that_were_not_made_are_made_by_the_next_call(work: Path) -> None:
+def test_missing_tables_are_made_by_the_next_call(work: Path) -> None:
     assert run("limit=1") == 0
     folder = folder_of(work)
     run_file = folder / "run.json"
@@ -153,8 +155,8 @@ def test_tables_that_were_not_made_are_made_by_the_next_call(work: Path) -> None
 @pytest.mark.slow
 def test_one_full_and_one_partial_system_are_shown_alike(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (work / "conf" / "model").mkdir(parents=True)
-    known = "use: callable\nsummary: nothing\ntarget: net.py:all_of_it\n"
-    (work / "conf" / "model" / "nothing.yaml").write_text(known)
+    preset = "use: callable\nsummary: nothing\ntarget: net.py:all_of_it\n"
+    (work / "conf" / "model" / "nothing.yaml").write_text(preset)
     assert run() == 0
     full = folder_of(work)
     capsys.readouterr()
@@ -200,11 +202,11 @@ def test_medtest_tables_makes_views_again(work: Path, capsys: pytest.CaptureFixt
     assert run("limit=1", "oracles.primary.threshold=0.01", "oracles.thresholds=[0.01]") == 0
     folder = folder_of(work)
     (view,) = (folder / "views").iterdir()
-    made = {path: path.read_bytes() for path in (view / "tables" / "efr.csv", folder / "tables" / "efr.csv")}
+    tables = {path: path.read_bytes() for path in (view / "tables" / "efr.csv", folder / "tables" / "efr.csv")}
     report = (view / "report.html").read_text()
-    for path in (*made, view / "report.html"):
+    for path in (*tables, view / "report.html"):
         path.unlink()
     assert remake_tables(work / "outputs" / "tiny", console=Console()) == 0
-    assert {path: path.read_bytes() for path in made} == made
+    assert {path: path.read_bytes() for path in tables} == tables
     assert "1 of 4 images" in report and "1 of 4 images" in (view / "report.html").read_text()
     assert str(view.name) in capsys.readouterr().out.replace("\n", "")

@@ -1,4 +1,4 @@
-"""``medtest train further`` as typed: what is refused in words, and one whole training with its comparison."""
+"""``medtest train further``: refused commands, and one whole training with its comparison."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_a_root_with_train_and_test_is_parted(home):
         (["model=pranet", "data=."], "suite=NAME"),
     ],
 )
-def test_what_is_missing_is_told(tokens, expected):
+def test_missing_options_are_mistakes(tokens, expected):
     with pytest.raises(UserMistakes) as caught:
         parse(tokens)
     assert expected in str(caught.value)
@@ -114,7 +114,7 @@ def test_mistakes_end_before_anything_is_trained(home, more, expected):
 @pytest.mark.parametrize(
     ("more", "expected"), [(["device=cuda:99"], "no CUDA device"), (["precision=amp"], "bf16 runs on a CPU too")]
 )
-def test_what_the_machine_lacks_is_said_before_follow_ups_are_made(home, more, expected):
+def test_missing_libraries_are_mistakes_before_follow_ups_are_made(home, more, expected):
     if torch.cuda.is_available():
         pytest.skip("there is a CUDA device here")
     with pytest.raises(MedtestError) as caught:
@@ -140,9 +140,9 @@ def test_training_pictures_among_test_seeds_are_refused(home):
 def test_trained_tested_and_tracked(home, capsys):
     assert run_app(_typed(home)) == 0
     out = home / "out"
-    said = capsys.readouterr().out
-    assert "none of them is among the 4 test seeds" in said and "held-out Dice clean" in said
-    assert "Mean of relations" in said and "Average with originals" in said  # whole on 80 columns
+    output = capsys.readouterr().out
+    assert "none of them is among the 4 test seeds" in output and "held-out Dice clean" in output
+    assert "Mean of relations" in output and "Average with originals" in output  # whole on 80 columns
     table = pd.read_csv(out / "before_after.csv")
     assert list(table.loc[table["score"] == "dice", "relation"]) == [
         "original",
@@ -186,7 +186,7 @@ def test_trained_tested_and_tracked(home, capsys):
 
 
 def _check_exclusion(home: Path, out: Path, table: pd.DataFrame) -> None:
-    """Follow-ups that people flagged leave both sides of the table."""
+    """Flagged follow-ups are left out of both sides of the table."""
     links = json.loads((out / "before_after.json").read_text())
     records = pd.read_parquet(out / links["after"] / "records.parquet")
     flagged = records.loc[(records["relation"] == "blur").to_numpy()].head(1)
@@ -203,8 +203,8 @@ def _statuses(home: Path, out: Path) -> list[str]:
     from mlflow import MlflowClient
 
     client = MlflowClient(tracking_uri=f"sqlite:///{home}/mlruns/mlflow.db")
-    kept = json.loads((out / "mlflow.json").read_text())
-    return [client.get_run(kept[name]).info.status for name in ("parent", "run")]
+    logged = json.loads((out / "mlflow.json").read_text())
+    return [client.get_run(logged[name]).info.status for name in ("parent", "run")]
 
 
 def _check_mlflow(home: Path, out: Path) -> None:
@@ -213,19 +213,19 @@ def _check_mlflow(home: Path, out: Path) -> None:
     client = MlflowClient(tracking_uri=f"sqlite:///{home}/mlruns/mlflow.db")
     experiment = client.get_experiment_by_name("polyp_seg_folder")
     runs = {run.info.run_name: run for run in client.search_runs([experiment.experiment_id])}
-    kept = json.loads((out / "mlflow.json").read_text())
-    parent = client.get_run(kept["parent"])
-    children = [run for run in runs.values() if run.data.tags.get("mlflow.parentRunId") == kept["parent"]]
+    logged = json.loads((out / "mlflow.json").read_text())
+    parent = client.get_run(logged["parent"])
+    children = [run for run in runs.values() if run.data.tags.get("mlflow.parentRunId") == logged["parent"]]
     assert {run.info.run_name for run in children} >= {"pranet-compact training"}
     assert len(children) == 3, sorted(runs)  # training, before, after
     assert all(run.info.status == "FINISHED" for run in [parent, *children])
-    training = client.get_run(kept["run"])
+    training = client.get_run(logged["run"])
     assert training.data.params["optimizer.name"] == "adamw" and training.data.params["pairs_perturbed"] == "8"
-    assert training.data.tags["medtest.suite_run"] == kept["parent"]
-    steps = [point.step for point in client.get_metric_history(kept["run"], "val_dice_perturbed")]
+    assert training.data.tags["medtest.suite_run"] == logged["parent"]
+    steps = [point.step for point in client.get_metric_history(logged["run"], "val_dice_perturbed")]
     assert sorted(steps) == [0, 2, 4]
     assert "before_after/dice/relations/difference" in parent.data.metrics
-    names = {artifact.path for artifact in client.list_artifacts(kept["parent"])}
+    names = {artifact.path for artifact in client.list_artifacts(logged["parent"])}
     assert {"before_after.html", "before_after.csv", "tables"} <= names
 
 
@@ -233,7 +233,7 @@ def _check_mlflow(home: Path, out: Path) -> None:
 def test_without_test_seeds_it_only_trains(home, capsys):
     typed = [word for word in _typed(home, "track=false", "store=none") if not word.startswith("data=")]
     assert run_app([*typed, f"data={home / 'data' / 'train'}"]) == 0
-    said = capsys.readouterr().out
-    assert "add test=FOLDER to this command" in said
+    output = capsys.readouterr().out
+    assert "add test=FOLDER to this command" in output
     assert (home / "out" / "pranet.safetensors").is_file() and not (home / "out" / "before_after.csv").exists()
     assert not (home / "home" / "mlruns").exists() and not (home / "home" / "followups").exists()

@@ -36,7 +36,7 @@ def test_each_relation_perturbs_one_image_in_eight(tmp_path):
     parts = Parts(training_suite(suite_of(), phantoms=16), None, 4)
     refs = [ref for source in parts.sources for ref in source.refs()]
     assert len(refs) == 16 and refs[0].seed_id == "capsule-5000000"
-    chosen = [address for one in drawn(parts, refs, share=0.125, seed=1) for address in one]
+    chosen = [address for addresses in drawn(parts, refs, share=0.125, seed=1) for address in addresses]
     counts = pd.Series([address.relation for address in chosen]).value_counts()
     assert counts.to_dict() == {"blur": 2, "text": 2, "contrast": 2}
     assert {address.dataset for address in chosen} == {"training"}
@@ -64,7 +64,7 @@ def test_made_and_real_images_are_not_mixed_up():
         (["model=dsinet", "suite=wce"], "the folder of training pairs"),
     ],
 )
-def test_what_is_typed_wrongly_is_told(tokens, expected):
+def test_mistyped_options_are_mistakes(tokens, expected):
     with pytest.raises(UserMistakes) as caught:
         parse(tokens)
     assert expected in str(caught.value)
@@ -81,8 +81,8 @@ def test_trained_further_and_tested(home, capsys):
     words += ["relations=[brightness]", "relations.brightness.severities=[3]", "track=false", "steps=4", "batch=2"]
     words += ["recipe.watching.every_steps=2", "held_out=0.25", "workers=1"]
     assert run_app(words) == 0
-    said = capsys.readouterr().out
-    assert "originals and" in said and "weighted F1" in said
+    output = capsys.readouterr().out
+    assert "originals and" in output and "weighted F1" in output
     training = json.loads((home / "out" / "training.json").read_text())
     assert training["pairs"]["originals"] == 12 and training["pairs"]["held_clean"] == 4
     assert {"accuracy_clean", "accuracy", "auroc", "loss", "step"} <= set(training["history"][0])

@@ -36,17 +36,17 @@ def _run(*arguments: str) -> str:
 
 def test_one_command_trains_every_kind_of_network(tmp_path: Path) -> None:
     data = _folder(tmp_path / "my data [1]=x")
-    given = ["model=pranet", f"data={data}", "held_out=2", "batch=2", "size=64", "sizes=[64,96]", "steps=2"]
-    given += ["validate_every=1", "mlflow=false", "threads=1", f"out={tmp_path / 'out'}"]
-    first = _run(*given)
+    tokens = ["model=pranet", f"data={data}", "held_out=2", "batch=2", "size=64", "sizes=[64,96]", "steps=2"]
+    tokens += ["validate_every=1", "mlflow=false", "threads=1", f"out={tmp_path / 'out'}"]
+    first = _run(*tokens)
     assert "step 2/2" in first and "validation Dice real" in first and "best mean Dice in validation" in first
     weights = (tmp_path / "out" / "pranet.safetensors").read_bytes()
-    assert "step 1/2" not in _run("network", *given)  # the same training: finished
-    assert "step 1/2" in _run(*given, "fresh=true")
+    assert "step 1/2" not in _run("network", *tokens)  # the same training: finished
+    assert "step 1/2" in _run(*tokens, "fresh=true")
     assert (tmp_path / "out" / "pranet.safetensors").read_bytes() == weights
 
 
-def test_what_is_typed_is_sorted_by_the_network(tmp_path: Path) -> None:
+def test_the_network_decides_the_kind_of_options(tmp_path: Path) -> None:
     options, out, fresh = parse_scratch(
         [
             "model=attnmel",
@@ -67,7 +67,9 @@ def test_what_is_typed_is_sorted_by_the_network(tmp_path: Path) -> None:
     assert isinstance(options, SegmentationOptions) and fresh and out == tmp_path
     assert (options.data, options.sizes, options.start_from) == ([Path("a"), Path("b")], [64, 96], Path("w"))
     assert options.threads == 2
-    assert [from_scratch(["model=x", *one]) for one in (["from=w"], ["suite=s"], ["suite=s", "from=scratch"])] == [
+    assert [
+        from_scratch(["model=x", *tokens]) for tokens in (["from=w"], ["suite=s"], ["suite=s", "from=scratch"])
+    ] == [
         True,
         False,
         True,
@@ -85,7 +87,7 @@ def test_what_is_typed_is_sorted_by_the_network(tmp_path: Path) -> None:
         (["model=attnmel", "auxiliary=1"], "allowed: KEY=VALUE"),
     ],
 )
-def test_what_is_typed_wrongly_is_told(tokens: list[str], expected: str) -> None:
+def test_mistyped_options_are_mistakes(tokens: list[str], expected: str) -> None:
     with pytest.raises(UserMistakes) as caught:
         parse_scratch(tokens)
     assert expected in str(caught.value)
@@ -107,7 +109,7 @@ def test_a_system_is_scored_on_folders_and_phantoms(tmp_path: Path) -> None:
     assert "pranet-compact on phantoms: Dice" in output
 
 
-def test_what_is_scored_is_prepared_as_suites_do(tmp_path: Path) -> None:
+def test_scored_images_are_prepared_like_in_suites(tmp_path: Path) -> None:
     from medtest.phantoms.colon import colon_rng, make_colon
 
     (pair,) = phantom_images(1, seed=5)

@@ -240,8 +240,8 @@ def test_weights_make_rates_of_the_population() -> None:
 
 def card(sensitivity: float, specificity: float, pictures: int = 4000) -> Card:
     def row(kind: Any, name: str) -> CardRow:
-        seen_, spurious = round(sensitivity * pictures), round((1 - specificity) * pictures)
-        return CardRow(kind=kind, name=name, present=pictures, seen=seen_, absent=pictures, spurious=spurious)
+        true_positives, spurious = round(sensitivity * pictures), round((1 - specificity) * pictures)
+        return CardRow(kind=kind, name=name, present=pictures, seen=true_positives, absent=pictures, spurious=spurious)
 
     listed = [row("class", name) for name in NAMES] + [row("predicate", name) for name in PREDICATES]
     return Card(rows=tuple(listed), pictures=pictures)
@@ -255,10 +255,10 @@ def test_rates_are_corrected_for_errors_of_the_reader() -> None:
         scene = faulty(pool, rng, prompt)
         assert isinstance(scene, Scene)
         classes = {drawn_entity.name for drawn_entity in scene.entities}
-        seen = [drawn_entity for drawn_entity in sorted(classes) if rng.random() < sensitivity]
+        recognised = [name for name in sorted(classes) if rng.random() < sensitivity]
         more = [name for name in NAMES if name not in classes and rng.random() > specificity]
         return Scene(
-            entities=tuple(SeenEntity(name=name) for name in (*seen, *more)),
+            entities=tuple(SeenEntity(name=name) for name in (*recognised, *more)),
             tells=Tells(classes=frozenset(NAMES), predicates=frozenset(), attributes=frozenset(), counts=False),
         )
 
