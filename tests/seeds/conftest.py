@@ -1,1 +1,1 @@
-"""Its folder is searched for modules: the files that tests of every kind of seeds write are built by those here."""
+"""Puts this folder on the path: its modules build files for tests of all kinds of seeds."""

@@ -1,4 +1,4 @@
-"""Tiny labelled images in every layout that is read, for tests; a picture's number can be told from its pixels."""
+"""Tiny labelled images in every supported layout, for tests; the pixels of a picture encode its number."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ FINDINGS = [
 ]
 
 
-def source(root: Path | None, **given: Any) -> LabelFolder:
+def source(root: Path | None, **settings: Any) -> LabelFolder:
     """Return the seeds of a folder of labelled images."""
-    return LabelFolder(dataset="mine", settings=LabelFolderSettings(**given), root=root, suite_seed=1)
+    return LabelFolder(dataset="mine", settings=LabelFolderSettings(**settings), root=root, suite_seed=1)
 
 
 def labels_of(seeds: LabelFolder) -> dict[str, tuple[str, ...] | None]:

@@ -1,4 +1,4 @@
-"""Tiny images in the layouts that people download, for tests; a picture's number can be told from its pixels."""
+"""Tiny images in the layouts of public downloads, for tests; the pixels of a picture encode its number."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from medtest.seeds.folders.image_masks import ImageMaskFolders, ImageMaskFolders
 SIZE = (24, 32)
 
 
-def source(root: Path | None, **given: Any) -> ImageMaskFolders:
+def source(root: Path | None, **settings: Any) -> ImageMaskFolders:
     """Return the seeds of a folder of images and masks."""
-    return ImageMaskFolders(dataset="mine", settings=ImageMaskFoldersSettings(**given), root=root, suite_seed=1)
+    return ImageMaskFolders(dataset="mine", settings=ImageMaskFoldersSettings(**settings), root=root, suite_seed=1)
 
 
 def mistakes_of(seeds: SeedSource) -> list[Mistake]:
-    """Return what a folder's one report says."""
+    """Return the mistakes in a folder's only report."""
     with pytest.raises(UserMistakes) as caught:
         seeds.refs()
     return list(caught.value.mistakes)
@@ -134,7 +134,7 @@ def pranet_train(root: Path, kvasir: int = 4, clinic: int = 3) -> None:
 
 
 def junk(folder: Path) -> int:
-    """Write what systems leave; return how many entries are passed over."""
+    """Write files of operating systems; return the number of skipped entries."""
     for name in ("Thumbs.db", ".DS_Store", "._1.png", "desktop.ini", "thumb_1.png", "1_thumb.jpg"):
         (folder / name).write_bytes(b"x")
     for name in ("__MACOSX", "thumbnails"):

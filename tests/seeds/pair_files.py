@@ -1,4 +1,4 @@
-"""Tiny images with masks; a picture's number can be told from its pixels, a mask's from its area."""
+"""Tiny images with masks: pixels encode a picture's number, the area a mask's."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from PIL import Image as Pillow
 
 
 def picture(path, number=0, size=(24, 32), exif=None):
-    """An image whose number can be told from its pixels."""
+    """Write an image whose pixels encode its number."""
     path.parent.mkdir(parents=True, exist_ok=True)
     array = np.full((*size, 3), 10 * number + 5, np.uint8)
     Pillow.fromarray(array).save(path, **({"exif": exif} if exif else {}))
 
 
 def mask(path, number=0, size=(24, 32), value=255):
-    """A mask whose number can be told from its area."""
+    """Write a mask whose area encodes its number."""
     path.parent.mkdir(parents=True, exist_ok=True)
     array = np.zeros(size, np.uint8)
     array[: number + 1, :5] = value

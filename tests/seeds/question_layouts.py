@@ -1,4 +1,4 @@
-"""Tiny images with questions in every layout that is read; a picture's number can be told from its pixels."""
+"""Tiny images with questions in every supported layout; the pixels of a picture encode its number."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CLEF_IDS = ("cl8k2u1pm0001", "cl8k2u1pm0002", "cl8k2u1pm0010")
 
 
 def clef(root: Path, ids: tuple[str, ...] = CLEF_IDS) -> None:
-    """The contest's development set: gt.json, images/, masks/."""
+    """Write the contest's development set: gt.json, images/, masks/."""
     entries = []
     for number, name in enumerate(ids):
         picture(root / "images" / f"{name}.png", number)
@@ -31,7 +31,7 @@ def clef(root: Path, ids: tuple[str, ...] = CLEF_IDS) -> None:
 
 
 def kvasir_vqa(root: Path) -> None:
-    """Kvasir-VQA: metadata.csv, a row an answer, and images/ in JPEG."""
+    """Write Kvasir-VQA: metadata.csv with one answer per row, and images/ in JPEG."""
     rows = [["source", "question", "answer", "img_id"]]
     for number, name in enumerate(("clb0kv1", "clb0kv2")):
         picture(root / "images" / f"{name}.jpg", number)
@@ -41,7 +41,7 @@ def kvasir_vqa(root: Path) -> None:
 
 
 def vqa_rad(root: Path) -> None:
-    """VQA-RAD: a JSON of open and closed questions, and a folder of images."""
+    """Write VQA-RAD: a JSON of open and closed questions, and a folder of images."""
     entries = []
     for number in range(3):
         picture(root / "VQA_RAD Image Folder" / f"synpic{number}.jpg", number)
@@ -53,7 +53,7 @@ def vqa_rad(root: Path) -> None:
 
 
 def plain_csv(root: Path) -> None:
-    """A table of one's own, images beside it in folders of their own."""
+    """Write an own table, with images beside it in folders."""
     for number, name in enumerate(("a/one.png", "b/one.png", "two.png")):
         picture(root / name, number)
     rows = [
@@ -66,7 +66,7 @@ def plain_csv(root: Path) -> None:
 
 
 def images_alone(root: Path) -> None:
-    """Three images and nothing else."""
+    """Write three images and nothing else."""
     for number in range(3):
         picture(root / f"image{number}.png", number)
 

@@ -20,13 +20,13 @@ CAPTIONS = {
 
 def source(name: str, root: Path | None = None, seed: int = 5, **settings: Any) -> PromptSource:
     info = part("seeds", name)
-    made = info.load()
-    given = made.Settings(**deep_merge(info.defaults, settings))
-    return made(dataset="words", settings=given, root=root, suite_seed=seed)
+    kind = info.load()
+    merged = kind.Settings(**deep_merge(info.defaults, settings))
+    return kind(dataset="words", settings=merged, root=root, suite_seed=seed)
 
 
 def as_coco(captions: dict[str, list[str]]) -> str:
-    """COCO's own layout, annotations of an image apart from each other."""
+    """Return captions in COCO's own layout, with the annotations of an image apart from each other."""
     notes = [(int(image), text) for image, texts in captions.items() for text in texts]
     return json.dumps(
         {
@@ -34,7 +34,7 @@ def as_coco(captions: dict[str, list[str]]) -> str:
             "images": [{"id": int(image), "file_name": f"{int(image):012d}.jpg"} for image in captions],
             "annotations": [
                 {"image_id": image, "id": number, "caption": text}
-                for number, (image, text) in enumerate(sorted(notes, key=lambda one: one[1]))
+                for number, (image, text) in enumerate(sorted(notes, key=lambda note: note[1]))
             ],
         }
     )

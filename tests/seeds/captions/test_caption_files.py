@@ -1,4 +1,4 @@
-"""Captions from files: every layout, which caption of an image, what is drawn, and what a broken file is told."""
+"""Captions from files: every layout, choice of the caption, samples, and messages on broken files."""
 
 from __future__ import annotations
 
@@ -31,11 +31,15 @@ LAYOUTS: dict[str, tuple[str, Callable[[dict[str, list[str]]], str]]] = {
     "by image": ("captions.json", json.dumps),
     "Karpathy's splits": (
         "dataset_coco.json",
-        lambda given: json.dumps(
+        lambda by_image: json.dumps(
             {
                 "images": [
-                    {"cocoid": int(image), "filename": f"{image}.jpg", "sentences": [{"raw": one} for one in captions]}
-                    for image, captions in given.items()
+                    {
+                        "cocoid": int(image),
+                        "filename": f"{image}.jpg",
+                        "sentences": [{"raw": caption} for caption in captions],
+                    }
+                    for image, captions in by_image.items()
                 ],
                 "dataset": "coco",
             }
@@ -43,45 +47,45 @@ LAYOUTS: dict[str, tuple[str, Callable[[dict[str, list[str]]], str]]] = {
     ),
     "objects": (
         "captions.json",
-        lambda given: json.dumps([{"image_id": image, "caption": text} for image, text in rows_of(given)]),
+        lambda by_image: json.dumps([{"image_id": image, "caption": text} for image, text in rows_of(by_image)]),
     ),
     "lines": (
         "captions.jsonl",
-        lambda given: "\n".join(json.dumps({"image": image, "text": text}) for image, text in rows_of(given)),
+        lambda by_image: "\n".join(json.dumps({"image": image, "text": text}) for image, text in rows_of(by_image)),
     ),
     "csv": (
         "captions.csv",
-        lambda given: "image;caption\n" + "".join(f'{image};"{text}"\n' for image, text in rows_of(given)),
+        lambda by_image: "image;caption\n" + "".join(f'{image};"{text}"\n' for image, text in rows_of(by_image)),
     ),
     "csv of Windows": (
         "captions.csv",
-        lambda given: "\ufefffile_name,Caption\r\n" + "".join(f'{i},"{t}"\r\n' for i, t in rows_of(given)),
+        lambda by_image: "\ufefffile_name,Caption\r\n" + "".join(f'{i},"{t}"\r\n' for i, t in rows_of(by_image)),
     ),
 }
 
 
-def texts(made: PromptSource) -> dict[str, str]:
-    return {ref.seed_id: made.load(ref).prompt.text for ref in made.refs()}
+def texts(seeds: PromptSource) -> dict[str, str]:
+    return {ref.seed_id: seeds.load(ref).prompt.text for ref in seeds.refs()}
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_layouts_hold_the_same(layout: str, tmp_path: Path) -> None:
     name, write = LAYOUTS[layout]
     (tmp_path / name).write_text(write(CAPTIONS), encoding="utf-8")
-    made = source("captions", tmp_path, words="own", min_triples=1)
-    assert texts(made) == {
+    seeds = source("captions", tmp_path, words="own", min_triples=1)
+    assert texts(seeds) == {
         "139": CAPTIONS["139"][0] if layout != "coco" else "A dog sitting on a red couch near a table.",
         "285": CAPTIONS["285"][0],
         "1000": CAPTIONS["1000"][0],
     }
-    assert [ref.cluster for ref in made.refs()] == ["139", "285", "1000"]
-    assert made.notices() == ("1 of 4 prompts are left out: each has fewer relations than min_triples, 1.",)
+    assert [ref.cluster for ref in seeds.refs()] == ["139", "285", "1000"]
+    assert seeds.notices() == ("1 of 4 prompts are left out: each has fewer relations than min_triples, 1.",)
 
 
 def test_plain_text_is_a_caption_a_line(tmp_path: Path) -> None:
     (tmp_path / "prompts.txt").write_text("A dog on a bed.\n\n[A cat] under a table.\n", encoding="utf-8")
-    made = source("captions", tmp_path, words="own", min_triples=1)
-    assert texts(made) == {"line-000001": "A dog on a bed.", "line-000002": "[A cat] under a table."}
+    seeds = source("captions", tmp_path, words="own", min_triples=1)
+    assert texts(seeds) == {"line-000001": "A dog on a bed.", "line-000002": "[A cat] under a table."}
 
 
 @pytest.mark.parametrize(
@@ -93,39 +97,39 @@ def test_plain_text_is_a_caption_a_line(tmp_path: Path) -> None:
         ("all", {"139-2": "A dog sitting on a red couch near a table."}),
     ],
 )
-def test_which_caption_of_an_image(caption: str, ids: dict[str, str], tmp_path: Path) -> None:
+def test_the_caption_of_an_image_is_chosen(caption: str, ids: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "captions.json").write_text(json.dumps(CAPTIONS), encoding="utf-8")
-    made = source("captions", tmp_path, words="own", caption=caption, min_triples=2)
-    assert {name: text for name, text in texts(made).items() if name.startswith("139")} == ids
-    assert all(ref.cluster == ref.seed_id.partition("-")[0] for ref in made.refs())
+    seeds = source("captions", tmp_path, words="own", caption=caption, min_triples=2)
+    assert {name: text for name, text in texts(seeds).items() if name.startswith("139")} == ids
+    assert all(ref.cluster == ref.seed_id.partition("-")[0] for ref in seeds.refs())
 
 
-def test_sources_are_said_as_follow_ups_are_and_hold_classes(tmp_path: Path) -> None:
+def test_sources_are_rendered_like_follow_ups_and_hold_classes(tmp_path: Path) -> None:
     (tmp_path / "one.txt").write_text("A lady next to two old sofas and a zorb.", encoding="utf-8")
-    made = source("captions", tmp_path, words="template", min_triples=1)
-    prompt = made.load(made.refs()[0]).prompt
+    seeds = source("captions", tmp_path, words="template", min_triples=1)
+    prompt = seeds.load(seeds.refs()[0]).prompt
     assert prompt.text == render(prompt.pool) and Pool.of_json(prompt.pool.as_json()) == prompt.pool
     assert {"woman": 1, "couch": 2}.items() <= dict(prompt.pool.names()).items()
     assert ("woman", "near", "couch") in prompt.pool.named()
-    assert [value for name, value in made.refs()[0].strata if name == "density"] == [str(level(prompt.pool))]
-    known = source("captions", tmp_path, words="template", min_triples=1, classes="known")
-    assert set(known.load(known.refs()[0]).prompt.pool.names()) == {"woman", "couch"}
+    assert [value for name, value in seeds.refs()[0].strata if name == "density"] == [str(level(prompt.pool))]
+    of_classes = source("captions", tmp_path, words="template", min_triples=1, classes="known")
+    assert set(of_classes.load(of_classes.refs()[0]).prompt.pool.names()) == {"woman", "couch"}
     split = source("captions", tmp_path, words="template", min_triples=0, classes="vg150")
     assert set(split.load(split.refs()[0]).prompt.pool.names()) == {"woman"}
 
 
-def test_a_sample_by_density_says_what_each_stands_for(tmp_path: Path) -> None:
+def test_a_sample_by_density_has_weights(tmp_path: Path) -> None:
     lines = ["A dog on a bed."] * 30 + ["A man riding a horse and holding a flag."] * 6
     (tmp_path / "some.txt").write_text("\n".join(lines), encoding="utf-8")
-    made = source("captions", tmp_path, min_triples=1, sample=8, sampling="density")
-    strata = Counter(ref.strata for ref in made.refs())
+    seeds = source("captions", tmp_path, min_triples=1, sample=8, sampling="density")
+    strata = Counter(ref.strata for ref in seeds.refs())
     assert strata == {
         (("density", "2"), ("weight", repr(round(30 / 36 / (4 / 8), 12)))): 4,
         (("density", "3"), ("weight", repr(round(6 / 36 / (4 / 8), 12)))): 4,
     }
-    assert made.notices()[-1] == "8 of 36 prompts are drawn (density)."
-    assert made.digest() == source("captions", tmp_path, min_triples=1, sample=8, sampling="density").digest()
-    assert made.digest() != source("captions", tmp_path, seed=6, min_triples=1, sample=8, sampling="density").digest()
+    assert seeds.notices()[-1] == "8 of 36 prompts are drawn (density)."
+    assert seeds.digest() == source("captions", tmp_path, min_triples=1, sample=8, sampling="density").digest()
+    assert seeds.digest() != source("captions", tmp_path, seed=6, min_triples=1, sample=8, sampling="density").digest()
     uniform = source("captions", tmp_path, min_triples=1, sample=8)
     assert {name for ref in uniform.refs() for name, _ in ref.strata} == {"density"} and len(uniform.refs()) == 8
 
@@ -139,7 +143,7 @@ def test_loading_needs_a_reference_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         ("", "is empty"),
         ("   \n", "no caption"),
@@ -157,34 +161,34 @@ def test_loading_needs_a_reference_alone(tmp_path: Path) -> None:
         (as_coco(CAPTIONS).replace('"id": 139, "file', '"id": 140, "file'), "139, which is none of the images"),
     ],
 )
-def test_what_a_broken_file_is_told(content: str, told: str, tmp_path: Path) -> None:
+def test_a_broken_file_is_one_message(content: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "captions.json").write_text(content, encoding="utf-8")
     with pytest.raises(UserMistakes) as caught:
         source("captions", tmp_path, min_triples=1).refs()
-    assert told in str(caught.value) and len(str(caught.value)) < 2500
+    assert message in str(caught.value) and len(str(caught.value)) < 2500
 
 
-def test_prompts_of_another_script_are_told_as_such(tmp_path: Path) -> None:
+def test_prompts_of_another_script_are_counted_as_such(tmp_path: Path) -> None:
     (tmp_path / "words.txt").write_text(
         "犬がソファの上にいる。\nA dog on a bed.\n!!!\nكلب على السرير\n", encoding="utf-8"
     )
-    made = source("captions", tmp_path, words="template", min_triples=1)
-    assert len(made.refs()) == 1
-    assert set(made.notices()) == {
+    seeds = source("captions", tmp_path, words="template", min_triples=1)
+    assert len(seeds.refs()) == 1
+    assert set(seeds.notices()) == {
         "2 of 4 prompts are left out: each is in another script; prompts are read as English.",
         "1 of 4 prompts are left out: each names nothing that could be seen.",
     }
     (tmp_path / "words.txt").write_text("Собака сидит на диване.\n", encoding="utf-8")
     with pytest.raises(UserMistakes) as caught:
         source("captions", tmp_path, words="template").refs()
-    told = str(caught.value)
-    assert "each is in another script" in told and "English" in told and "lower min_triples" not in told
+    message = str(caught.value)
+    assert "each is in another script" in message and "English" in message and "lower min_triples" not in message
 
 
 def test_accents_are_no_holes_in_words(tmp_path: Path) -> None:
     (tmp_path / "one.txt").write_text("A man at a café table near a cre\u0300che and a ｄｏｇ.", encoding="utf-8")
-    made = source("captions", tmp_path, words="template", min_triples=0)
-    prompt = made.load(made.refs()[0]).prompt
+    seeds = source("captions", tmp_path, words="template", min_triples=0)
+    prompt = seeds.load(seeds.refs()[0]).prompt
     assert {"cafe table", "creche", "dog"} < set(prompt.pool.names()) and "caf " not in prompt.text
 
 
@@ -195,12 +199,12 @@ def test_bad_rows_are_one_report_or_are_left_out(tmp_path: Path) -> None:
         source("captions", tmp_path, min_triples=1).refs()
     words = str(caught.value)
     assert "40 rows of captions.csv cannot be used, the first 10 shown" in words and words.count("empty caption") == 10
-    made = source("captions", tmp_path, min_triples=1, on_bad_seed="skip")
-    assert len(made.refs()) == 1 and len(made.problems()) == 40
-    assert made.problems()[0].file == "captions.csv, line 3"
+    seeds = source("captions", tmp_path, min_triples=1, on_bad_seed="skip")
+    assert len(seeds.refs()) == 1 and len(seeds.problems()) == 40
+    assert seeds.problems()[0].file == "captions.csv, line 3"
 
 
-def test_which_file(tmp_path: Path) -> None:
+def test_the_file_of_captions_is_found(tmp_path: Path) -> None:
     with pytest.raises(UserMistakes, match="no file of prompts"):
         source("captions", tmp_path).refs()
     for name in ("one.txt", "two.json"):
@@ -230,16 +234,16 @@ def test_a_file_beyond_the_bound_is_not_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "wrong", [{"sampling": "density"}, {"shares": [1.0]}, {"shares": [0.0] * 5}, {"words": "mine"}, {"sample": 0}]
 )
-def test_settings_that_do_not_go(wrong: dict[str, object], tmp_path: Path) -> None:
+def test_inconsistent_settings_are_refused(wrong: dict[str, object], tmp_path: Path) -> None:
     with pytest.raises(ValueError):
         source("captions", tmp_path, **wrong)
 
 
-def test_shares_of_levels_that_are_not_there(tmp_path: Path) -> None:
+def test_shares_of_missing_levels(tmp_path: Path) -> None:
     (tmp_path / "one.txt").write_text("A dog on a bed.", encoding="utf-8")
-    made = source("captions", tmp_path, min_triples=1, sample=3, sampling="density", shares=[1.0, 0.0, 0.0, 0.0, 0.0])
+    seeds = source("captions", tmp_path, min_triples=1, sample=3, sampling="density", shares=[1.0, 0.0, 0.0, 0.0, 0.0])
     with pytest.raises(UserMistakes) as caught:
-        made.refs()
+        seeds.refs()
     assert "a level that is there: 2" in str(caught.value)
 
 
@@ -248,7 +252,7 @@ COCO = "coco_captions_val2017.json"
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not (SHARED / COCO).is_file(), reason="COCO's captions are not here (MEDTEST_SHARED)")
+@pytest.mark.skipif(not (SHARED / COCO).is_file(), reason="COCO's captions are absent (MEDTEST_SHARED)")
 @pytest.mark.parametrize(
     ("words", "least"),
     [
@@ -257,13 +261,13 @@ COCO = "coco_captions_val2017.json"
     ],
 )
 def test_captions_of_coco_with_two_relations_or_more(words: str, least: int) -> None:
-    made = source("captions", SHARED, file=COCO, words=words)
-    refs = made.refs()
+    seeds = source("captions", SHARED, file=COCO, words=words)
+    refs = seeds.refs()
     assert len(refs) >= least and len({ref.cluster for ref in refs}) == len(refs)
 
 
 class Breaks(CaptionParser):
-    """Reads what has no cat in it."""
+    """Parser that fails on captions with a cat."""
 
     name = "breaks"
 
@@ -273,7 +277,7 @@ class Breaks(CaptionParser):
         return parser_of("controlled").parse(text)
 
 
-def test_a_parser_that_breaks_is_told_and_only_its_caption_left_out(
+def test_a_failing_parser_is_reported_and_only_its_caption_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(PARSERS, "breaks", (__name__, "Breaks"))
@@ -281,23 +285,23 @@ def test_a_parser_that_breaks_is_told_and_only_its_caption_left_out(
     with pytest.raises(UserMistakes) as caught:
         source("captions", tmp_path, parser="breaks").refs()
     assert "the parser breaks broke: RuntimeError: no cats" in str(caught.value) and "Two cats" in str(caught.value)
-    made = source("captions", tmp_path, parser="breaks", on_bad_seed="skip")
-    assert [ref.seed_id for ref in made.refs()] == ["139", "1000"] and len(made.problems()) == 1
+    seeds = source("captions", tmp_path, parser="breaks", on_bad_seed="skip")
+    assert [ref.seed_id for ref in seeds.refs()] == ["139", "1000"] and len(seeds.problems()) == 1
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("parser_settings", "message"),
     [
         ({"parser": "controled"}, "Did you mean 'controlled'"),
         ({"parser": "controlled", "parser_options": {"model": "x"}}, "parser controlled"),
         ({"parser": "language_model"}, "parser_options.folder=FOLDER"),
     ],
 )
-def test_parsers_that_are_none(given: dict[str, Any], told: str, tmp_path: Path) -> None:
+def test_unknown_parsers(parser_settings: dict[str, Any], message: str, tmp_path: Path) -> None:
     (tmp_path / "one.txt").write_text("A dog on a bed.", encoding="utf-8")
     with pytest.raises(UserMistakes) as caught:
-        source("captions", tmp_path, **given).refs()
-    assert told in str(caught.value)
+        source("captions", tmp_path, **parser_settings).refs()
+    assert message in str(caught.value)
 
 
 def test_prompts_that_are_not_understood_are_left_out_and_counted_by_reason(tmp_path: Path) -> None:
@@ -308,18 +312,18 @@ def test_prompts_that_are_not_understood_are_left_out_and_counted_by_reason(tmp_
         "A qwxzy on a table",
     ]
     (tmp_path / "prompts.txt").write_text("\n".join(lines), encoding="utf-8")
-    made = source("captions", tmp_path, min_triples=1)
-    (ref,) = made.refs()
-    prompt = made.load(ref).prompt
+    seeds = source("captions", tmp_path, min_triples=1)
+    (ref,) = seeds.refs()
+    prompt = seeds.load(ref).prompt
     assert (prompt.text, prompt.own) == (lines[0], True)
     assert prompt.pool.named() == (("fox", "near", "tree"),)
-    notices = " ".join(made.notices())
+    notices = " ".join(seeds.notices())
     for reason in ("negation_unclear", "other_language", "unknown_words"):
         assert f"1 of 4 prompts are left out: each {MEANINGS[ReadingReason(reason)]} ({reason})." in notices
     assert "alter Mann" not in notices, "notices are in reports, also where prompts are private"
 
 
-def test_a_file_of_which_nothing_is_understood_is_one_message(tmp_path: Path) -> None:
+def test_a_file_without_a_readable_prompt_is_one_message(tmp_path: Path) -> None:
     (tmp_path / "prompts.txt").write_text("Ein alter Mann mit einem Hut\n", encoding="utf-8")
     with pytest.raises(UserMistakes) as caught:
         source("captions", tmp_path, min_triples=1).refs()
@@ -328,8 +332,8 @@ def test_a_file_of_which_nothing_is_understood_is_one_message(tmp_path: Path) ->
     )
 
 
-def test_what_a_prompt_denies_is_in_its_seed(tmp_path: Path) -> None:
+def test_denials_of_a_prompt_are_in_its_seed(tmp_path: Path) -> None:
     (tmp_path / "prompts.txt").write_text("A dog on a bed without pillows\nThe car near a house is not blue.\n")
-    made = source("captions", tmp_path, min_triples=0)
-    pools = [made.load(ref).prompt.pool for ref in made.refs()]
+    seeds = source("captions", tmp_path, min_triples=0)
+    pools = [seeds.load(ref).prompt.pool for ref in seeds.refs()]
     assert [(pool.absent, pool.denied) for pool in pools] == [((), (("car", "blue"),))]

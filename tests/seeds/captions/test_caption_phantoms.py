@@ -1,4 +1,4 @@
-"""Made prompts: by number alone, over what drawn scenes show, and readable again."""
+"""Generated prompts: determined by their number, made of classes of drawn scenes, and parsed back."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from medtest.phantoms.scenes import CLASSES, COLOURS
 @given(index=st.integers(0, 10**6), seed=st.integers(0, 9), fewest=st.integers(1, 8), related=st.floats(0, 1))
 def test_pools_are_of_drawn_scenes(index: int, seed: int, fewest: int, related: float) -> None:
     pool = make(index, seed, fewest=fewest, most=8, related=related)
-    names = [one.name for one in pool.entities]
+    names = [entity.name for entity in pool.entities]
     assert fewest <= len(names) <= 8 and len(set(names)) == len(names) and set(names) <= set(CLASSES)
-    assert all(one.predicate in RELATIONS for one in pool.triples) and len(pool.triples) < len(names)
-    for one in pool.entities:
-        assert set(one.attributes) <= set(COLOURS) and 1 <= one.count <= MOST_OF_ONE
+    assert all(triple.predicate in RELATIONS for triple in pool.triples) and len(pool.triples) < len(names)
+    for entity in pool.entities:
+        assert set(entity.attributes) <= set(COLOURS) and 1 <= entity.count <= MOST_OF_ONE
     assert pool == make(index, seed, fewest=fewest, most=8, related=related)
 
 
@@ -43,19 +43,19 @@ def test_prompts_are_the_same_however_many_are_made() -> None:
 
 
 def test_every_class_colour_relation_number_and_level_occurs() -> None:
-    made = source("caption_phantoms", count=600)
-    pools = [made.load(ref).prompt.pool for ref in made.refs()]
-    entities = [one for pool in pools for one in pool.entities]
-    assert {one.name for one in entities} == set(CLASSES)
-    assert {word for one in entities for word in one.attributes} == set(COLOURS)
-    assert {one.count for one in entities} == set(range(1, MOST_OF_ONE + 1))
-    assert {one.predicate for pool in pools for one in pool.triples} == set(RELATIONS)
-    levels = Counter(dict(ref.strata)["density"] for ref in made.refs())
+    seeds = source("caption_phantoms", count=600)
+    pools = [seeds.load(ref).prompt.pool for ref in seeds.refs()]
+    entities = [entity for pool in pools for entity in pool.entities]
+    assert {entity.name for entity in entities} == set(CLASSES)
+    assert {word for entity in entities for word in entity.attributes} == set(COLOURS)
+    assert {entity.count for entity in entities} == set(range(1, MOST_OF_ONE + 1))
+    assert {triple.predicate for pool in pools for triple in pool.triples} == set(RELATIONS)
+    levels = Counter(dict(ref.strata)["density"] for ref in seeds.refs())
     assert set(levels) == set("12345") and min(levels.values()) > 80
 
 
 def test_numbers_of_things() -> None:
     with pytest.raises(ValueError, match="at most 2"):
         source("caption_phantoms", fewest=3, most=2)
-    made = source("caption_phantoms", count=20, fewest=3, most=3, min_triples=2)
-    assert {len(made.load(ref).prompt.pool.triples) for ref in made.refs()} == {2}
+    seeds = source("caption_phantoms", count=20, fewest=3, most=3, min_triples=2)
+    assert {len(seeds.load(ref).prompt.pool.triples) for ref in seeds.refs()} == {2}

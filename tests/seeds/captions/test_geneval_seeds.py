@@ -1,4 +1,4 @@
-"""GenEval's prompts: its metadata are the pool. Rows are written here in its layout."""
+"""GenEval's prompts: their metadata are the pool. Rows in its layout are written here."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ def write(folder: Path, rows: list[Any]) -> Path:
     return folder
 
 
-def test_metadata_are_the_pool_and_words_its_own(tmp_path: Path) -> None:
-    made = source("geneval", write(tmp_path, ROWS))
-    refs = made.refs()
+def test_metadata_are_the_pool_and_the_words_are_genevals(tmp_path: Path) -> None:
+    seeds = source("geneval", write(tmp_path, ROWS))
+    refs = seeds.refs()
     assert [ref.seed_id for ref in refs] == [f"{at:05d}" for at in range(5)]
     assert [dict(ref.strata)["tag"] for ref in refs] == [row["tag"] for row in ROWS]
-    prompts = [made.load(ref).prompt for ref in refs]
-    assert [one.text for one in prompts] == [row["prompt"] for row in ROWS]
-    assert [one.pool for one in prompts] == [
+    prompts = [seeds.load(ref).prompt for ref in refs]
+    assert [prompt.text for prompt in prompts] == [row["prompt"] for row in ROWS]
+    assert [prompt.pool for prompt in prompts] == [
         pool_of([Entity(name="bench")]),
         pool_of([Entity(name="tv remote"), Entity(name="hair dryer")]),
         pool_of([Entity(name="clock", count=2)]),
@@ -60,12 +60,12 @@ def test_metadata_are_the_pool_and_words_its_own(tmp_path: Path) -> None:
 
 
 def test_templates_by_option(tmp_path: Path) -> None:
-    made = source("geneval", write(tmp_path, ROWS), words="template")
-    assert made.load(made.refs()[4]).prompt.text == "A dog under a teddy bear."
+    seeds = source("geneval", write(tmp_path, ROWS), words="template")
+    assert seeds.load(seeds.refs()[4]).prompt.text == "A dog under a teddy bear."
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"include": []}, "include is []"),
         ({"include": [3]}, "include holds 3"),
@@ -77,17 +77,19 @@ def test_templates_by_option(tmp_path: Path) -> None:
         ({"tag": None}, "tag is nothing"),
     ],
 )
-def test_bad_rows(change: dict[str, Any], told: str, tmp_path: Path) -> None:
+def test_bad_rows(change: dict[str, Any], message: str, tmp_path: Path) -> None:
     write(tmp_path, [*ROWS, {**ROWS[0], **change}])
     with pytest.raises(UserMistakes) as caught:
         source("geneval", tmp_path).refs()
-    assert told in str(caught.value) and "line 6" in str(caught.value)
+    assert message in str(caught.value) and "line 6" in str(caught.value)
     assert len(source("geneval", tmp_path, on_bad_seed="skip").refs()) == 5
 
 
-@pytest.mark.parametrize(("content", "told"), [("[]", "no prompt"), ("3", "3 where an object"), ("{", "is not JSON")])
-def test_other_files(content: str, told: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("content", "message"), [("[]", "no prompt"), ("3", "3 where an object"), ("{", "is not JSON")]
+)
+def test_other_files(content: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "evaluation_metadata.jsonl").write_text(content, encoding="utf-8")
     with pytest.raises(UserMistakes) as caught:
         source("geneval", tmp_path).refs()
-    assert told in str(caught.value)
+    assert message in str(caught.value)

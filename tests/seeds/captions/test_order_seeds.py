@@ -1,4 +1,4 @@
-"""Seeds of orders: made ones, and those of a user's file."""
+"""Seeds of orders: generated ones, and those of a user's file."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ colonoscopy image, polyp 8 mm, Paris Is
 
 def source(name: str, root: Path | None = None, **settings: Any) -> SeedSource:
     info = part("seeds", name)
-    made = info.load().Settings(**{**info.defaults, **settings})
-    return info.load()(dataset="d", settings=made, root=root, suite_seed=5)
+    values = info.load().Settings(**{**info.defaults, **settings})
+    return info.load()(dataset="d", settings=values, root=root, suite_seed=5)
 
 
 def test_made_orders_are_read_and_of_every_case() -> None:
-    made = source("order_phantoms", count=120)
+    seeds = source("order_phantoms", count=120)
     cases, modalities = Counter(), Counter()
-    for ref in made.refs():
+    for ref in seeds.refs():
         strata = dict(ref.strata)
         cases[strata["case"]] += 1
         modalities[strata["modality"]] += 1
-        prompt = made.load(ref).prompt
+        prompt = seeds.load(ref).prompt
         assert read_order(prompt.text).order.kind == strata["case"]
     assert set(cases) == {"plain", "negated", "uncertain", "normal", "contradictory"}
     assert modalities == {"chest film": 48, "endoscopy": 48, "capsule": 24}
-    assert not made.notices()
+    assert not seeds.notices()
 
 
 def test_an_order_does_not_depend_on_how_many_are_made() -> None:

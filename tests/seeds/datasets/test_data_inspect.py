@@ -1,4 +1,4 @@
-"""medtest data inspect: counts, sizes, problems, archives, and suite lines that really load."""
+"""``medtest data inspect``: counts, sizes, problems, archives, and suite lines that load."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ def test_every_line_loads_what_was_counted(tmp_path):
     """The exact tokens are composed as a suite and its seeds are listed, from a path with a space."""
     root = tmp_path / "my data"
     everything(root)
-    found = inspect_path(root)
-    assert found.usable
-    assert {looked.found.dataset for looked in found.looked} == {
+    report = inspect_path(root)
+    assert report.usable
+    assert {looked.found.dataset for looked in report.looked} == {
         "cvc-300",
         "cvc-clinicdb",
         "cvc-colondb",
@@ -68,16 +68,16 @@ def test_every_line_loads_what_was_counted(tmp_path):
         "endoscene-cvc-300",
         "endoscene-cvc-612",
     }
-    for looked in found.looked:
+    for looked in report.looked:
         suite_token, data, *settings = looked.line.tokens(str(root))
         suite = load_suite(suite_token.removeprefix("suite="), settings)
         (source,) = suite.build_seeds(Path(data.removeprefix("data=")))
         assert len(source.refs()) == looked.found.count == looked.pairs, looked
-    (line, counts), *_ = found.suites
+    (line, counts), *_ = report.suites
     assert line.suite == "polyp_seg_paper"
     assert set(line.sets) == {"cvc-300", "cvc-clinicdb", "cvc-colondb", "kvasir"}
     assert counts["cvc-300"] == 2
-    assert any("EndoScene is here with 5 of 912" in note for note in found.notes)
+    assert any("EndoScene is here with 5 of 912" in note for note in report.notes)
 
 
 def test_sizes_and_copies_of_another_size(tmp_path):
@@ -96,14 +96,14 @@ def test_578_against_574(tmp_path):
     for number, (width, mask_width) in enumerate([(574, 574), (578, 578), (578, 574)]):
         picture(base / "images" / f"{number}.png", number, (500, width))
         mask(base / "masks" / f"{number}.png", number, (500, mask_width))
-    found = inspect_path(tmp_path)
-    (looked,) = found.looked
+    report = inspect_path(tmp_path)
+    (looked,) = report.looked
     assert looked.sizes == (("578x500", 2), ("574x500", 1))
     assert any("mixes copies of 574x500 and 578x500" in note for note in looked.notes)
     assert [(p.file, p.reason) for p in looked.problems] == [
         ("CVC-300/masks/2.png", "is 574×500, but its image is 578×500")
     ]
-    assert not found.usable
+    assert not report.usable
 
 
 def test_other_names_of_masks_and_files_left_over(tmp_path):
@@ -131,9 +131,9 @@ def test_archives_are_looked_into_and_not_unpacked(tmp_path):
     expected = {(f.found.dataset, f.found.count) for f in inspect_path(tmp_path / "all").looked}
     before = sorted(p.name for p in tmp_path.iterdir())
     for path in (zipped, packed):
-        found = inspect_path(path)
-        assert {(f.found.dataset, f.found.count) for f in found.archives["."]} == expected
-        assert sum(found.ignored.values()) >= 8
+        report = inspect_path(path)
+        assert {(f.found.dataset, f.found.count) for f in report.archives["."]} == expected
+        assert sum(report.ignored.values()) >= 8
     assert sorted(p.name for p in tmp_path.iterdir()) == before
     # Beside other things in a folder they are looked into as well.
     shutil.rmtree(tmp_path / "all")
@@ -181,17 +181,17 @@ def test_the_command(tmp_path, capsys, monkeypatch):
     assert "cvc-300" in capsys.readouterr().out
 
 
-@pytest.mark.skipif(not REAL.is_dir(), reason="the shared folder with real images is not here")
+@pytest.mark.skipif(not REAL.is_dir(), reason="the shared folder with real images is absent")
 def test_real_folder():
-    found = inspect_path(REAL / "test")
-    pairs = next(looked for looked in found.looked if looked.pairs == 50 and looked.found.holds == "masks")
-    assert pairs.found.dataset == "kvasir"  # told by the names of its files
+    report = inspect_path(REAL / "test")
+    pairs = next(looked for looked in report.looked if looked.pairs == 50 and looked.found.holds == "masks")
+    assert pairs.found.dataset == "kvasir"  # recognised by the names of its files
     assert sum(count for _, count in pairs.sizes) == 50
     assert not pairs.problems
 
 
 def test_files_without_suffix_are_images_only_if_they_are_dicom(tmp_path, capsys):
-    """LICENSE and README beside an archive's folders were taken for two images."""
+    """LICENSE and README beside an archive's folders must not count as two images."""
     for name in ("LICENSE", "README", "Makefile"):
         (tmp_path / "all" / "Kvasir-SEG").mkdir(parents=True, exist_ok=True)
         (tmp_path / "all" / "Kvasir-SEG" / name).write_text("text")
@@ -227,12 +227,12 @@ def test_many_folders_take_no_longer_than_their_number(tmp_path):
         for number in range(12_000):
             packed.writestr(f"studies/{number // 100}/{number}/image.png", b"")
     began = time.process_time()  # the clock of this process, which no other one delays
-    found = inspect_path(tmp_path / "studies.zip")
-    assert sum(one.found.count for one in found.archives["."]) == 12_000
+    report = inspect_path(tmp_path / "studies.zip")
+    assert sum(entry.found.count for entry in report.archives["."]) == 12_000
     assert time.process_time() - began < 20
 
 
-def test_a_header_that_claims_a_lot_is_not_read(tmp_path):
+def test_a_header_with_a_large_declared_size_is_not_read(tmp_path):
     """A few hundred kilobytes unpack to one header of 300 MB, which tarfile would keep whole."""
     info = tarfile.TarInfo("pax")
     info.type, info.size = tarfile.XHDTYPE, 300 * 2**20
@@ -257,15 +257,15 @@ def test_every_kind_of_tar_is_looked_into(kind, tmp_path):
     assert (inside.found.dataset, inside.found.count) == ("kvasir", 3)
 
 
-def test_nothing_found_is_exit_code_2_and_says_why(tmp_path, capsys):
+def test_nothing_found_is_exit_code_2_with_a_reason(tmp_path, capsys):
     kvasir_archive(tmp_path / "elsewhere")
     (tmp_path / "linked").mkdir()
     (tmp_path / "linked" / "images").symlink_to(tmp_path / "nowhere" / "images")
     assert run_app(["data", "inspect", str(tmp_path / "linked")]) == 2
-    said = capsys.readouterr().out
-    assert "images (is a broken link; bring back the file that it leads to) is not looked into" in said
-    assert "nowhere" not in said
-    assert "No images were found" in said
+    output = capsys.readouterr().out
+    assert "images (is a broken link; bring back the file that it leads to) is not looked into" in output
+    assert "nowhere" not in output
+    assert "No images were found" in output
 
 
 def test_a_hundred_other_sizes_are_not_named_one_by_one(tmp_path):
@@ -278,12 +278,12 @@ def test_a_hundred_other_sizes_are_not_named_one_by_one(tmp_path):
     assert note == "40x40, 41x40, 42x40, 43x40 and others where 384x288 is published: a resized copy"
 
 
-def test_a_plan_says_which_sets_of_the_paper_are_missing(tmp_path):
+def test_a_plan_names_missing_sets_of_the_paper(tmp_path):
     kvasir_archive(tmp_path / "Kvasir-SEG")
-    found = outline(load_suite("polyp_seg_paper", []), Invocation(data=tmp_path, home=tmp_path))
-    assert found.datasets == {"kvasir": 3}
-    assert any("CVC-300 is missing" in notice and "60 images" in notice for notice in found.notices)
-    assert "Partial: Kvasir-SEG: 3 of the 1,000 published images are present." in found.notices
+    plan = outline(load_suite("polyp_seg_paper", []), Invocation(data=tmp_path, home=tmp_path))
+    assert plan.datasets == {"kvasir": 3}
+    assert any("CVC-300 is missing" in notice and "60 images" in notice for notice in plan.notices)
+    assert "Partial: Kvasir-SEG: 3 of the 1,000 published images are present." in plan.notices
 
 
 # ------------------------------------------------------------------------------------- what else lies in a folder
@@ -293,9 +293,9 @@ def test_several_sets_under_one_root_run_together(tmp_path, capsys):
     for name in ("Centre A", "Centre-B"):
         picture(tmp_path / name / "images" / "1.png")
         mask(tmp_path / name / "masks" / "1.png")
-    found = inspect_path(tmp_path)
-    assert found.together is not None and found.together.sets == ("centre-a", "centre-b")
-    suite, data, *settings = found.together.tokens(str(tmp_path))
+    report = inspect_path(tmp_path)
+    assert report.together is not None and report.together.sets == ("centre-a", "centre-b")
+    suite, data, *settings = report.together.tokens(str(tmp_path))
     (source,) = load_suite("polyp_seg_folder", settings).build_seeds(Path(data.removeprefix("data=")))
     assert {ref.dataset for ref in source.refs()} == {"centre-a", "centre-b"}
     assert run_app(["data", "inspect", str(tmp_path)]) == 0
@@ -304,11 +304,11 @@ def test_several_sets_under_one_root_run_together(tmp_path, capsys):
 
 def test_sets_that_one_run_cannot_take_whole_are_named(tmp_path):
     everything(tmp_path)
-    found = inspect_path(tmp_path)
-    assert found.together is not None
-    suite, data, *settings = found.together.tokens(str(tmp_path))
+    report = inspect_path(tmp_path)
+    assert report.together is not None
+    suite, data, *settings = report.together.tokens(str(tmp_path))
     (source,) = load_suite("polyp_seg_folder", settings).build_seeds(Path(data.removeprefix("data=")))
-    assert {ref.dataset for ref in source.refs()} == set(found.together.sets)
+    assert {ref.dataset for ref in source.refs()} == set(report.together.sets)
 
 
 def _map(path, number, size=(60, 80)):
@@ -318,13 +318,13 @@ def _map(path, number, size=(60, 80)):
     Pillow.fromarray(cv2.GaussianBlur(soft, (0, 0), 2)).save(path)
 
 
-def test_prediction_maps_are_told_with_the_images_that_they_are_of(tmp_path, capsys):
+def test_prediction_maps_are_listed_with_their_images(tmp_path, capsys):
     root = tmp_path / "my data"
     for number in range(3):
         picture(root / "set" / "images" / f"{number}.png", number, (60, 80))
         _map(root / "set" / "masks" / f"{number}.png", number)
         _map(root / "PraNet" / f"{number}.png", number)
-    (maps,) = [one for one in inspect_path(root).looked if one.found.holds == "maps"]
+    (maps,) = [looked for looked in inspect_path(root).looked if looked.found.holds == "maps"]
     assert maps.found.count == 3
     assert maps.line.tokens("R") == (
         "suite=polyp_seg_folder", "data=R/set", "model=predictions", "folder=R/PraNet", "only=relation:unchanged"
@@ -343,10 +343,10 @@ def test_photographs_and_x_rays_are_no_maps(tmp_path):
         path = tmp_path / "rays" / f"{number}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
         Pillow.fromarray(grey).save(path)
-    assert [one.found.holds for one in inspect_path(tmp_path).looked] == ["images"]
+    assert [looked.found.holds for looked in inspect_path(tmp_path).looked] == ["images"]
 
 
-def test_everything_that_no_run_reads_is_printed(tmp_path, capsys):
+def test_all_files_that_no_run_reads_are_printed(tmp_path, capsys):
     kvasir_archive(tmp_path / "Kvasir-SEG")
     for name in ("notes.docx", "clip.mp4", "LICENSE", "arrays.npz"):
         (tmp_path / name).write_bytes(b"x")
@@ -368,7 +368,7 @@ def test_no_line_under_a_refusal_takes_refused_files(tmp_path, capsys):
     assert "run" not in capsys.readouterr().out.replace("a run would refuse", "")
 
 
-def test_a_picture_that_is_truncated_in_its_pixels_is_told_before_the_run(tmp_path, capsys):
+def test_a_picture_with_truncated_pixels_is_reported_before_the_run(tmp_path, capsys):
     for number in range(4):
         picture(tmp_path / "images" / f"{number}.png", number)
         mask(tmp_path / "masks" / f"{number}.png", number)
@@ -380,8 +380,8 @@ def test_a_picture_that_is_truncated_in_its_pixels_is_told_before_the_run(tmp_pa
     assert not hurried.looked[0].problems
     assert "pixels of 0 of 8 files were read, the others' headers alone" in " ".join(hurried.notes)
     assert run_app(["data", "inspect", str(tmp_path)]) == 2
-    said = capsys.readouterr().out
-    assert "2 files that would be refused" in said and "headers alone" not in said
+    output = capsys.readouterr().out
+    assert "2 files that would be refused" in output and "headers alone" not in output
 
 
 def test_files_of_several_frames_are_noted() -> None:

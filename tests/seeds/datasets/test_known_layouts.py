@@ -1,4 +1,4 @@
-"""The archives of known data sets: recognised, counted, and loaded with every mask at its image."""
+"""Archives of known data sets: recognised, counted, and loaded with each mask at its image."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from medtest.seeds.datasets.known import coverage, known_datasets
 from medtest.seeds.datasets.tree import tree_of_folder
 
 
-def loaded(root, **given):
-    """Return seeds by data set, every one loaded and right."""
-    seeds = source(root, **given)
-    found: dict[str, list[str]] = {}
+def loaded(root, **settings):
+    """Return seed ids by data set; load every seed and assert that it is right."""
+    seeds = source(root, **settings)
+    ids: dict[str, list[str]] = {}
     for ref in seeds.refs():
         assert is_right(seeds.load(ref)), ref
-        found.setdefault(ref.dataset, []).append(ref.seed_id)
-    return found
+        ids.setdefault(ref.dataset, []).append(ref.seed_id)
+    return ids
 
 
 def test_published_counts_are_those_of_the_issue_and_the_report():
@@ -65,10 +65,10 @@ def test_original_archives_load_from_wherever_they_were_unpacked(tmp_path, name,
     write(root / below.format(folder, folder))
     if not below:
         root = root.rename(tmp_path / folder)
-    found = loaded(root, layout="known")
+    ids = loaded(root, layout="known")
     if name == "endoscene":  # half of it stands for ClinicDB where that is asked for and not there
-        assert loaded(root, layout="known", sets=["cvc-clinicdb"]) == {"cvc-clinicdb": found["endoscene-cvc-612"]}
-    assert {key: len(ids) for key, ids in found.items()} == counts
+        assert loaded(root, layout="known", sets=["cvc-clinicdb"]) == {"cvc-clinicdb": ids["endoscene-cvc-612"]}
+    assert {key: len(ids) for key, ids in ids.items()} == counts
 
 
 @pytest.mark.parametrize(("write", "count"), [(etis_archive, 3), (colondb_archive, 3)])
@@ -80,8 +80,8 @@ def test_auto_reads_them_too(tmp_path, write, count):
 
 def test_pranet_test_and_training_folders_make_whole_sets(tmp_path):
     pranet_test(tmp_path)
-    found = loaded(tmp_path, layout="known")
-    assert {k: len(v) for k, v in found.items()} == {
+    ids = loaded(tmp_path, layout="known")
+    assert {k: len(v) for k, v in ids.items()} == {
         "cvc-300": 2,
         "cvc-clinicdb": 2,
         "cvc-colondb": 3,
@@ -97,7 +97,7 @@ def test_pranet_test_and_training_folders_make_whole_sets(tmp_path):
     assert all(seed.startswith("cju") for seed in alone["kvasir"])
 
 
-def test_parts_are_put_together_only_when_they_are_parts(tmp_path):
+def test_only_parts_of_one_set_are_put_together(tmp_path):
     def names_only(folder, names):
         for kind in ("images", "masks"):
             (folder / kind).mkdir(parents=True)
@@ -148,18 +148,18 @@ def test_junk_is_passed_over_and_counted(tmp_path):
     assert not seeds.problems()
 
 
-def test_missing_sets_are_said_and_not_silently_dropped(tmp_path):
+def test_missing_sets_are_reported_and_not_silently_dropped(tmp_path):
     pranet_test(tmp_path, {"CVC-300": 2, "Kvasir": 2})
-    wanted = list(suites()["polyp_seg_paper"])
+    sets = list(suites()["polyp_seg_paper"])
     with pytest.raises(UserMistakes, match="cvc-clinicdb"):
-        source(tmp_path, layout="known", sets=wanted).refs()
-    seeds = source(tmp_path, layout="known", sets=wanted, missing_sets="skip")
+        source(tmp_path, layout="known", sets=sets).refs()
+    seeds = source(tmp_path, layout="known", sets=sets, missing_sets="skip")
     assert {ref.dataset for ref in seeds.refs()} == {"cvc-300", "kvasir"}
-    said = "\n".join(seeds.notices())
-    assert "CVC-ClinicDB is missing" in said
-    assert "CVC-300: 2 of the 60" in said
-    assert "Kvasir-SEG: 2 of the 1,000" in said
-    with pytest.raises(UserMistakes, match="etis"):  # nothing of what was asked for
+    notices = "\n".join(seeds.notices())
+    assert "CVC-ClinicDB is missing" in notices
+    assert "CVC-300: 2 of the 60" in notices
+    assert "Kvasir-SEG: 2 of the 1,000" in notices
+    with pytest.raises(UserMistakes, match="etis"):  # none of the requested sets
         source(tmp_path, layout="known", sets=["etis"], missing_sets="skip").refs()
 
 
@@ -171,14 +171,14 @@ def test_coverage_names_parts():
     )
 
 
-def test_nothing_known_is_a_mistake_that_says_where_to_look(tmp_path):
+def test_a_folder_without_known_sets_is_a_mistake_with_a_hint(tmp_path):
     pairs(tmp_path / "images", tmp_path / "masks", ["1"])
     with pytest.raises(UserMistakes, match="medtest data inspect"):
         source(tmp_path, layout="known").refs()
 
 
-def test_a_recogniser_of_another_package_is_asked(tmp_path, monkeypatch):
-    """Issue 5's layouts and other people's come by an entry point."""
+def test_a_recogniser_of_another_package_is_used(tmp_path, monkeypatch):
+    """Further layouts come by an entry point."""
     from importlib.metadata import EntryPoint
 
     from medtest.seeds.datasets import base
@@ -188,14 +188,14 @@ def test_a_recogniser_of_another_package_is_asked(tmp_path, monkeypatch):
     monkeypatch.setattr(base, "entry_points", lambda group: [point] if group == base.GROUP else [])
     base.recognisers.cache_clear()
     try:
-        (found,) = recognise(tree_of_folder(tmp_path))
+        (layout,) = recognise(tree_of_folder(tmp_path))
     finally:
         base.recognisers.cache_clear()
-    assert (found.dataset, found.count, str(found.images)) == ("kvasir", 2, "frames")
+    assert (layout.dataset, layout.count, str(layout.images)) == ("kvasir", 2, "frames")
 
 
 class FramesAndTruth(Recogniser):
-    """What another package might bring."""
+    """A recogniser of another package."""
 
     name = "frames and truth"
     order = 5
@@ -203,15 +203,15 @@ class FramesAndTruth(Recogniser):
     def find(self, tree):
         from pathlib import PurePosixPath
 
-        here = PurePosixPath(".")
-        folders = {path.name: path for path in tree.below(here)}
+        root = PurePosixPath(".")
+        folders = {path.name: path for path in tree.below(root)}
         if set(folders) != {"frames", "truth"}:
             return []
         count = len(tree.files(folders["frames"]))
         return [
             Found(
                 layout="frames/ and truth/",
-                where=here,
+                where=root,
                 images=folders["frames"],
                 masks=folders["truth"],
                 count=count,

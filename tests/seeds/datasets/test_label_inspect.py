@@ -1,4 +1,4 @@
-"""medtest data inspect on labelled images: every layout is told by its names, and its line really loads."""
+"""``medtest data inspect`` on labelled images: layouts are recognised by names, and printed lines load."""
 
 from __future__ import annotations
 
@@ -45,16 +45,16 @@ def labelled(root):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MAKERS)
-def test_every_layout_is_told_and_its_line_loads(tmp_path, name):
+def test_every_layout_is_recognised_and_its_line_loads(tmp_path, name):
     make, suite_name, count = MAKERS[name]
     root = tmp_path / "my data"
     make(root)
-    found = inspect_path(root)
-    assert found.usable
-    assert [looked.found.dataset for looked in found.looked] == [name] * len(found.looked)
-    assert sum(looked.found.count for looked in found.looked) == count
+    report = inspect_path(root)
+    assert report.usable
+    assert [looked.found.dataset for looked in report.looked] == [name] * len(report.looked)
+    assert sum(looked.found.count for looked in report.looked) == count
     loaded = 0
-    for looked in found.looked:
+    for looked in report.looked:
         suite_token, data, *settings = looked.line.tokens(str(root))
         assert suite_token == f"suite={suite_name}"
         (source,) = load_suite(suite_name, settings).build_seeds(Path(data.removeprefix("data=")))
@@ -77,7 +77,7 @@ def test_counts_by_class_beside_the_published(tmp_path):
     assert any("not confirmed" in note for note in looked.notes)
 
 
-def test_what_the_command_prints(tmp_path, capsys):
+def test_the_output_of_the_command(tmp_path, capsys):
     isic_2017(tmp_path)
     code = run_app(["data", "inspect", str(tmp_path)])
     text = capsys.readouterr().out
@@ -91,35 +91,35 @@ def test_what_the_command_prints(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("name", MAKERS)
-def test_archives_are_told_by_their_names(tmp_path, name):
+def test_archives_are_recognised_by_their_names(tmp_path, name):
     MAKERS[name][0](tmp_path / "data")
     path = shutil.make_archive(str(tmp_path / "packed"), "zip", tmp_path / "data")
-    found = recognise(tree_of_archive(Path(path)))
-    assert {one.dataset for one in found} == {name}
-    assert {one.holds for one in found} == {"labels"}
+    recognised = recognise(tree_of_archive(Path(path)))
+    assert {layout.dataset for layout in recognised} == {name}
+    assert {layout.holds for layout in recognised} == {"labels"}
 
 
-def test_chexnets_lists_are_told(tmp_path):
+def test_chexnets_lists_are_recognised(tmp_path):
     chexnet_lists(tmp_path)
     (looked,) = inspect_path(tmp_path).looked
     assert (looked.found.dataset, looked.line.suite) == ("chestxray14", "chest_folder")
 
 
-def test_class_folders_and_tables_of_ones_own(tmp_path):
+def test_own_class_folders_and_tables(tmp_path):
     class_folders(tmp_path / "capsule", {"normal": 2, "inflammatory": 1, "vascular": 1})
     class_folders(tmp_path / "other", {"cat": 1, "dog": 1})
     table(tmp_path / "skin", ["file,label", "a0,benign", "a1,melanoma", "a2,benign", "a3,benign"])
     for number in range(4):
         mask(tmp_path / "skin" / "masks" / f"a{number}.png", number)
-    found = {looked.found.title: looked for looked in labelled(tmp_path)}
-    assert set(found) == {"capsule", "other", "skin"}
-    assert found["capsule"].line.suite == "wce_folder"
-    assert found["other"].line is None
-    assert any("state classes and mapping" in note for note in found["other"].notes)
-    tokens = found["skin"].line.tokens("x")
+    by_title = {looked.found.title: looked for looked in labelled(tmp_path)}
+    assert set(by_title) == {"capsule", "other", "skin"}
+    assert by_title["capsule"].line.suite == "wce_folder"
+    assert by_title["other"].line is None
+    assert any("state classes and mapping" in note for note in by_title["other"].notes)
+    tokens = by_title["skin"].line.tokens("x")
     assert tokens == ("suite=skin_folder", "data=x/skin", "seeds.folder.table=labels.csv", "seeds.folder.images=images")
     # Images with masks beside a table of labels are a data set of either kind.
-    assert [one.found.holds for one in inspect_path(tmp_path / "skin").looked] == ["labels", "masks"]
+    assert [looked.found.holds for looked in inspect_path(tmp_path / "skin").looked] == ["labels", "masks"]
 
 
 def test_masks_and_folders_of_cases_are_no_classes(tmp_path):
@@ -130,12 +130,12 @@ def test_masks_and_folders_of_cases_are_no_classes(tmp_path):
     pairs(tmp_path / "mine" / "images", tmp_path / "mine" / "masks", ["1", "2"])
     (tmp_path / "mine" / "metadata.csv").write_text("file,patient\n1,p\n2,q\n")
     (tmp_path / "mine" / "train.csv").write_text("file,size\n1,3 cm\n2,4 cm\n")
-    found = inspect_path(tmp_path)
-    assert [one.found.reader for one in found.looked if one.found.holds == "labels"] == ["table"]
+    report = inspect_path(tmp_path)
+    assert [looked.found.reader for looked in report.looked if looked.found.holds == "labels"] == ["table"]
     (table_found,) = labelled(tmp_path)
     assert table_found.line is None
     assert table_found.notes[0].startswith("not taken for labels: columns file, size")
-    assert found.usable
+    assert report.usable
 
 
 def test_kvasir_capsule_is_not_kvasir_seg(tmp_path):
@@ -145,7 +145,7 @@ def test_kvasir_capsule_is_not_kvasir_seg(tmp_path):
     assert looked.found.dataset == ""
 
 
-def test_what_is_wrong_is_a_problem(tmp_path, capsys):
+def test_mistakes_are_problems(tmp_path, capsys):
     messidor(tmp_path)
     (tmp_path / "Annotation_Base11.csv").write_text("a,b\n1,2\n")
     (looked,) = inspect_path(tmp_path).looked

@@ -1,4 +1,4 @@
-"""medtest data inspect on images with questions: every layout is told by its names, and its line really loads."""
+"""``medtest data inspect`` on images with questions: layouts are recognised by names, and printed lines load."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def asked(root: Path):
 
 
 @pytest.mark.parametrize("name", MAKERS)
-def test_every_layout_is_told_and_its_line_loads(tmp_path: Path, name: str) -> None:
+def test_every_layout_is_recognised_and_its_line_loads(tmp_path: Path, name: str) -> None:
     make, folder, count = MAKERS[name]
     root = tmp_path / "my data"
     make(root / folder)
@@ -55,7 +55,7 @@ def test_counts_beside_the_published(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "model=openai_compatible" in text
 
 
-def test_what_a_run_would_refuse_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_files_that_a_run_would_refuse_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     clef(tmp_path / "a")
     (tmp_path / "a" / "images" / "cl8k2u1pm0001.png").unlink()
     assert run_app(["data", "inspect", str(tmp_path)]) == 2
@@ -63,25 +63,25 @@ def test_what_a_run_would_refuse_is_said(tmp_path: Path, capsys: pytest.CaptureF
     assert "a/gt.json: 2 questions of cl8k2u1pm0001, which has no image" in text
 
 
-def test_the_contests_layout_is_not_taken_for_the_contests_set(tmp_path: Path) -> None:
+def test_the_contests_layout_is_not_mistaken_for_the_contests_set(tmp_path: Path) -> None:
     clef(tmp_path / "mine")
     (looked,) = asked(tmp_path)
     assert (looked.found.dataset, looked.found.count) == ("", 3)
     assert not any("published" in note for note in looked.notes)
 
 
-def test_two_files_are_told_apart_by_their_settings(tmp_path: Path) -> None:
+def test_two_files_are_distinguished_by_their_settings(tmp_path: Path) -> None:
     clef(tmp_path)
     table(tmp_path / "more questions.csv", [["image", "question"], ["cl8k2u1pm0001", "Is there text?"]])
     settings = {tuple(looked.line.settings[1:]) for looked in asked(tmp_path)}
     assert settings == {("seeds.folder.file=gt.json",), ("seeds.folder.file=more questions.csv",)}
 
 
-def test_a_file_that_is_called_like_questions_and_is_none(tmp_path: Path) -> None:
+def test_a_file_with_a_name_of_questions_and_other_content(tmp_path: Path) -> None:
     picture(tmp_path / "a.png", 1)
     write(tmp_path / "questionnaire.json", '{"about": "something else"}')
-    found = inspect_path(tmp_path)
-    assert found.usable
+    report = inspect_path(tmp_path)
+    assert report.usable
     (looked,) = asked(tmp_path)
     assert "not taken for questions" in looked.notes[0]
     assert looked.line is None
@@ -94,17 +94,17 @@ def test_metadata_of_patients_is_no_file_of_questions(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["medvqa-gi-2023", "kvasir-vqa", "vqa-rad"])
-def test_archives_are_told_by_their_names(tmp_path: Path, name: str) -> None:
+def test_archives_are_recognised_by_their_names(tmp_path: Path, name: str) -> None:
     make, folder, count = MAKERS[name]
     make(tmp_path / "data" / folder)
     path = shutil.make_archive(str(tmp_path / "packed"), "zip", tmp_path / "data")
-    found = [one for one in recognise(tree_of_archive(Path(path))) if one.holds == "questions"]
-    assert [(one.dataset, one.count) for one in found] == [(name, count)]
+    layouts = [layout for layout in recognise(tree_of_archive(Path(path))) if layout.holds == "questions"]
+    assert [(layout.dataset, layout.count) for layout in layouts] == [(name, count)]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("folder", ["", "images", "ward/pictures of today"])
-def test_images_alone_may_be_asked_the_18_questions(
+def test_images_alone_may_be_used_with_the_18_questions(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], folder: str
 ) -> None:
     root = tmp_path / "mine"
@@ -135,7 +135,7 @@ def test_images_with_masks_or_questions_are_not_offered_again(tmp_path: Path) ->
 # --------------------------------------------------------------------------------------------------- by what they say
 
 
-def test_a_file_is_known_by_what_it_says_as_in_a_run(tmp_path: Path) -> None:
+def test_a_file_is_recognised_by_its_content_like_in_a_run(tmp_path: Path) -> None:
     picture(tmp_path / "images" / "a.png")
     (tmp_path / "export_7.csv").write_text("image,question,answer\na,Is there text in the image?,no\n")
     (looked,) = inspect_path(tmp_path).looked
@@ -145,7 +145,7 @@ def test_a_file_is_known_by_what_it_says_as_in_a_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "told"),
+    ("name", "content", "message"),
     [
         ("questions.csv", b"bild;frage;antwort\na;Ist da ein Polyp?;ja\n", "columns.image"),
         ("questions.csv", "image,question\na,Is there text?\n".encode("utf-16-le"), "UTF-16 without a byte order mark"),
@@ -155,14 +155,14 @@ def test_a_file_is_known_by_what_it_says_as_in_a_run(tmp_path: Path) -> None:
     ],
 )
 def test_a_file_that_looks_like_questions_and_cannot_be_read_is_refused(
-    tmp_path: Path, name: str, content: bytes, told: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, name: str, content: bytes, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     picture(tmp_path / "images" / "a.png")
     (tmp_path / name).write_bytes(content)
     (source,) = load_suite("medvqa_clef", ["model=openai_compatible"]).build_seeds(tmp_path)
     with pytest.raises(UserMistakes) as caught:
         source.refs()
-    assert name in str(caught.value) and told in str(caught.value)
+    assert name in str(caught.value) and message in str(caught.value)
     assert run_app(["data", "inspect", str(tmp_path)]) == 2
     text = capsys.readouterr().out
     assert name in text and "medvqa_clef" not in text
@@ -175,13 +175,13 @@ def test_images_alone_are_still_asked_the_18(tmp_path: Path) -> None:
     assert len(source.refs()[0].items) == 18
 
 
-def test_truths_of_free_text_unlike_the_others_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_truths_of_free_text_unlike_the_others_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = []
-    for number, (seen, count, where) in enumerate(
+    for number, (answer, count, where) in enumerate(
         [("yes", "2", "left"), ("No.", "1", "top"), ("off", "5 mm", "2"), ("yes", "0", "right"), ("no", "3", "x")]
     ):
         picture(tmp_path / "images" / f"{number}.png")
-        rows += [(number, "Is the light on?", seen), (number, "Number of folds?", count), (number, "Where?", where)]
+        rows += [(number, "Is the light on?", answer), (number, "Number of folds?", count), (number, "Where?", where)]
     (tmp_path / "mine.csv").write_text("image,question,answer\n" + "".join(f"{i},{q},{a}\n" for i, q, a in rows))
     run_app(["data", "inspect", str(tmp_path)])
     odd = "compared word by word: 'off' among yes and no (1), '5 mm' among counts (1)"

@@ -1,4 +1,4 @@
-"""Folders of images and masks that cannot be used as they are: what is said, and what is refused."""
+"""Mistakes in folders of images and masks: messages and refusals."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from medtest.seeds.folders.image_masks import ImageMaskFolders, ImageMaskFolders
 
 
 def reported(seeds):
-    """Return file → reason of the one report."""
+    """Return file → reason of the only report."""
     with pytest.raises(UserMistakes) as caught:
         seeds.refs()
     return {mistake.where: mistake.found for mistake in caught.value.mistakes}
@@ -42,7 +42,7 @@ def test_everything_wrong_is_in_one_report(tmp_path):
     mask(masks / "size.png", size=(25, 32))
     Pillow.new("RGB", (300, 300)).save(images / "large.png")
     (images / "moving.gif").write_bytes(b"GIF89a")
-    found = reported(source(tmp_path, max_pixels=10_000))
+    reasons = reported(source(tmp_path, max_pixels=10_000))
     expected = {
         "images/alone.png": "has no mask",
         "masks/orphan.png": "mask without image",
@@ -57,31 +57,31 @@ def test_everything_wrong_is_in_one_report(tmp_path):
         "images/large.png": "bound is 0.01 Mpixel",
         "images/moving.gif": "not read",
     }
-    assert set(found) == set(expected), "every bad file once, and nothing else"
+    assert set(reasons) == set(expected), "every bad file once, and nothing else"
     for name, reason in expected.items():
-        assert reason in found[name]
+        assert reason in reasons[name]
     skipping = source(tmp_path, max_pixels=10_000, on_bad_seed="skip")
     assert [ref.seed_id for ref in skipping.refs()] == ["good1", "good2"]
     assert {problem.file for problem in skipping.problems()} == set(expected)
     assert_pairs_are_right(skipping)
 
 
-def test_negatives_are_allowed_when_said(tmp_path):
+def test_negatives_are_allowed_by_a_setting(tmp_path):
     pairs(tmp_path, ["1"])
     Pillow.new("L", (32, 24), 0).save(tmp_path / "masks" / "1.png")
     seeds = source(tmp_path, negatives=True)
     assert not seeds.load(seeds.refs()[0]).expected.any()
 
 
-@pytest.mark.parametrize("what", ["file", "folder", "images"])
-def test_links_out_of_the_root_are_followed(tmp_path, what):
+@pytest.mark.parametrize("linked", ["file", "folder", "images"])
+def test_links_out_of_the_root_are_followed(tmp_path, linked):
     root, outside = tmp_path / "root", tmp_path / "outside"
     pairs(root, ["1", "2"])
-    if what == "file":
+    if linked == "file":
         outside.mkdir()
         (root / "images" / "1.png").rename(outside / "kept.png")
         (root / "images" / "1.png").symlink_to(outside / "kept.png")
-    elif what == "folder":
+    elif linked == "folder":
         for kind in ("images", "masks"):
             (root / kind).rename(outside.with_name(kind))
             (root / kind).mkdir()
@@ -90,7 +90,7 @@ def test_links_out_of_the_root_are_followed(tmp_path, what):
         (root / "images").rename(outside)
         (root / "images").symlink_to(outside, target_is_directory=True)
     seeds = source(root)
-    more = "more_" if what == "folder" else ""
+    more = "more_" if linked == "folder" else ""
     assert [ref.seed_id for ref in seeds.refs()] == [f"{more}1", f"{more}2"]
     assert_pairs_are_right(seeds)
 
@@ -103,7 +103,7 @@ def test_links_inside_the_root_are_followed(tmp_path):
     assert len(source(tmp_path).refs()) == 1
 
 
-def test_a_link_that_broke_later_is_said(tmp_path):
+def test_a_link_that_broke_later_is_a_mistake(tmp_path):
     pairs(tmp_path / "root", ["1"])
     seeds = source(tmp_path / "root")
     ref = seeds.refs()[0]
@@ -113,7 +113,7 @@ def test_a_link_that_broke_later_is_said(tmp_path):
         seeds.load(ref)
 
 
-def test_names_that_fit_in_two_ways_are_not_guessed(tmp_path):
+def test_ambiguous_names_are_not_guessed(tmp_path):
     for number, name in enumerate(["1", "2", "p1", "p2"]):
         picture(tmp_path / "images" / f"{name}.png", number)
     mask(tmp_path / "masks" / "p1.png", 0)
@@ -121,7 +121,7 @@ def test_names_that_fit_in_two_ways_are_not_guessed(tmp_path):
     assert "two ways" in next(iter(reported(source(tmp_path)).values()))
 
 
-def test_names_that_would_become_one_id_are_told_apart(tmp_path):
+def test_names_that_would_become_one_id_get_different_ids(tmp_path):
     pairs(tmp_path, ["a b", "a+b"])
     seeds = source(tmp_path)
     assert len({ref.seed_id for ref in seeds.refs()}) == 2

@@ -1,4 +1,4 @@
-"""Folders of images and masks: what is read, and what it is known by."""
+"""Folders of images and masks: layouts, names, metadata, and digests."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_named_folders(tmp_path):
     assert len(source(tmp_path, images="data/frames", masks="data/truth").refs()) == 1
 
 
-def test_what_systems_leave_is_ignored(tmp_path):
+def test_files_of_operating_systems_are_ignored(tmp_path):
     pairs(tmp_path, ["1"])
     for name in ("Thumbs.db", ".DS_Store", "._1.png", "desktop.ini", "notes.txt"):
         (tmp_path / "images" / name).write_bytes(b"x")
@@ -248,7 +248,7 @@ def test_loading_needs_no_listing(tmp_path):
     assert json.loads(ref.locator) == ["images/2.png", "masks/2.png", None]
 
 
-def test_a_file_that_goes_bad_later_is_a_mistake(tmp_path):
+def test_a_file_that_breaks_later_is_a_mistake(tmp_path):
     pairs(tmp_path, ["1"])
     seeds = source(tmp_path)
     ref = seeds.refs()[0]
@@ -308,12 +308,12 @@ def test_colours_are_named_in_either_way(tmp_path, values):
 
 
 @pytest.mark.parametrize("values", [[255, 0, 0], ["red"], [[1, 2]], [-1], [[300, 0, 0]]])
-def test_values_that_are_none_are_mistakes(values):
+def test_impossible_values_are_mistakes(values):
     with pytest.raises(ValueError, match="colour|level"):
         source(None, label_values=values)
 
 
-def test_what_is_odd_about_masks_is_a_notice(tmp_path):
+def test_oddities_of_masks_are_notices(tmp_path):
     for name in ("large", "specks", "turned", "plain"):
         _image(tmp_path / "images" / f"{name}.png")
         _disc(tmp_path / "masks" / f"{name}.png", 255)
@@ -335,7 +335,7 @@ def test_what_is_odd_about_masks_is_a_notice(tmp_path):
     assert "plain" not in notices
 
 
-def test_digests_of_ordinary_masks_stay_and_those_of_masks_read_anew_do_not(tmp_path):
+def test_digests_of_ordinary_masks_stay_and_those_of_other_levels_change(tmp_path):
     _image(tmp_path / "images" / "a.png")
     _disc(tmp_path / "masks" / "a.png", 255)
     plain = source(tmp_path)
@@ -385,7 +385,7 @@ def test_names_of_other_scripts_get_distinct_ids(tmp_path):
 
 
 @given(st.text(min_size=1, max_size=300).filter(lambda t: "/" not in t and "\0" not in t and t not in (".", "..")))
-def test_ids_are_safe_whatever_the_name(name):
+def test_ids_are_safe_for_any_name(name):
     pair = Pair(key=name.casefold(), image=PurePosixPath("images") / (name + ".png"))
     (identifier,) = distinct_ids(["/".join(name_parts(pair))])
     assert 1 <= len(identifier) <= 120

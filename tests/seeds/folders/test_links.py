@@ -1,4 +1,4 @@
-"""Data folders of links, as DVC, git-annex, the cache of Hugging Face and staging scripts make them."""
+"""Data folders made of links by DVC, git-annex, the cache of Hugging Face and staging scripts."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from medtest.seeds.folders.pairing import list_files
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="links need rights that not every user of Windows has")
 
 
-def captioned(root: Path, **given):
+def captioned(root: Path, **settings):
     info = part("seeds", "captions")
-    made = info.load()
-    return made(dataset="words", settings=made.Settings(**{**info.defaults, **given}), root=root, suite_seed=5)
+    kind = info.load()
+    return kind(dataset="words", settings=kind.Settings(**{**info.defaults, **settings}), root=root, suite_seed=5)
 
 
 NAMES = ("case1", "case2", "case10")
@@ -38,16 +38,16 @@ def sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def replaced(path: Path, kept: Path) -> Path:
-    """Move a file to where a tool keeps it, and leave a relative link."""
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    if kept.exists():  # masks of one content are kept once
+def replaced(path: Path, target: Path) -> Path:
+    """Move a file to a tool's store, and leave a relative link."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if target.exists():  # masks of one content are kept once
         path.unlink()
     else:
-        path.rename(kept)
-        kept.chmod(0o444)
-    path.symlink_to(os.path.relpath(kept, path.parent))
-    return kept
+        path.rename(target)
+        target.chmod(0o444)
+    path.symlink_to(os.path.relpath(target, path.parent))
+    return target
 
 
 def files_of(root: Path) -> list[Path]:
@@ -55,7 +55,7 @@ def files_of(root: Path) -> list[Path]:
 
 
 def git_annex(root: Path) -> Path:
-    """``images/x.png`` leads into ``.git/annex/objects`` of the repository, under a key that ends in .png."""
+    """Replace files by links into ``.git/annex/objects`` of the repository, under keys that end in .png."""
     pairs(root, NAMES)
     for path in files_of(root):
         digest = sha256(path)
@@ -65,7 +65,7 @@ def git_annex(root: Path) -> Path:
 
 
 def dvc(root: Path) -> Path:
-    """Files lead into a cache outside of the folder, under names without suffix."""
+    """Replace files by links into a cache outside of the folder, under names without suffix."""
     pairs(root, NAMES)
     for path in files_of(root):
         digest = sha256(path)[:32]
@@ -74,7 +74,7 @@ def dvc(root: Path) -> Path:
 
 
 def hugging_face(root: Path) -> Path:
-    """A snapshot of a data set, beside its blobs."""
+    """Make a snapshot of a data set, beside its blobs."""
     snapshot = root / "snapshots" / "0123456789abcdef"
     pairs(snapshot, NAMES)
     for path in files_of(snapshot):
@@ -83,7 +83,7 @@ def hugging_face(root: Path) -> Path:
 
 
 def staged(root: Path) -> Path:
-    """A script linked the folders of a store."""
+    """Link the folders of a store, like staging scripts do."""
     pairs(root.parent / "store", NAMES, images="scans-2019", masks="truth-2020")
     root.mkdir()
     (root / "images").symlink_to(root.parent / "store" / "scans-2019")
@@ -95,7 +95,7 @@ LAYOUTS = {"git-annex": git_annex, "DVC": dvc, "Hugging Face": hugging_face, "st
 
 
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
-def test_links_are_followed_and_known_by_their_own_names(layout, tmp_path, capsys):
+def test_links_are_followed_under_their_own_names(layout, tmp_path, capsys):
     plain = tmp_path / "plain"
     pairs(plain, NAMES)
     root = layout(tmp_path / "data")
@@ -105,20 +105,20 @@ def test_links_are_followed_and_known_by_their_own_names(layout, tmp_path, capsy
     assert seeds.digest() == source(plain).digest(), "the same data, however they are kept"
     assert_pairs_are_right(seeds)
     assert run_app(["data", "inspect", str(root)]) == 0
-    said = capsys.readouterr().out
-    assert "3 with a mask" in said and "suite=polyp_seg_folder" in said
+    output = capsys.readouterr().out
+    assert "3 with a mask" in output and "suite=polyp_seg_folder" in output
     for target in ("annex", "md5", "blobs", "scans-2019", "store"):
-        assert target not in said
+        assert target not in output
 
 
 @pytest.mark.parametrize(
     ("layout", "mend"),
     [(git_annex, "run git annex get"), (dvc, "run dvc pull"), (hugging_face, "download the snapshot")],
 )
-def test_a_broken_link_is_named_with_what_mends_it(layout, mend, tmp_path, capsys):
+def test_a_broken_link_is_named_with_its_fix(layout, mend, tmp_path, capsys):
     root = layout(tmp_path / "data")
-    kept = (root / "images" / "case2.png").resolve()
-    kept.unlink()
+    target = (root / "images" / "case2.png").resolve()
+    target.unlink()
     with pytest.raises(UserMistakes) as caught:
         source(root).refs()
     (mistake,) = caught.value.mistakes
@@ -126,8 +126,8 @@ def test_a_broken_link_is_named_with_what_mends_it(layout, mend, tmp_path, capsy
     assert mistake.found == f"is a broken link; {mend}" or mistake.found.startswith(f"is a broken link; {mend}")
     assert [ref.seed_id for ref in source(root, on_bad_seed="skip").refs()] == ["case1", "case10"]
     assert run_app(["data", "inspect", str(root)]) == 2
-    said = capsys.readouterr().out
-    assert "images/case2.png: is a broken link" in said and kept.name not in said
+    output = capsys.readouterr().out
+    assert "images/case2.png: is a broken link" in output and target.name not in output
 
 
 def test_a_broken_link_to_a_folder_is_named(tmp_path):
@@ -140,7 +140,7 @@ def test_a_broken_link_to_a_folder_is_named(tmp_path):
         source(root).refs()
 
 
-def test_pointers_that_stand_for_pictures_say_how_they_are_fetched(tmp_path):
+def test_pointer_files_have_a_message_with_the_command_that_fetches_them(tmp_path):
     pairs(tmp_path, NAMES)
     (tmp_path / "images" / "case1.png").write_text("/annex/objects/SHA256E-s9--ab.png\n")
     (tmp_path / "images" / "case2.png").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:ab\n")
@@ -152,7 +152,7 @@ def test_pointers_that_stand_for_pictures_say_how_they_are_fetched(tmp_path):
     ]
 
 
-def test_loops_are_passed_over(tmp_path, capsys):
+def test_loops_are_skipped(tmp_path, capsys):
     root = tmp_path / "data"
     pairs(root, NAMES)
     (root / "images" / "up").symlink_to("..", target_is_directory=True)
@@ -160,23 +160,23 @@ def test_loops_are_passed_over(tmp_path, capsys):
     (root / "masks" / "far").symlink_to(tmp_path)  # above the folder that was typed, and so around it
     (root / "itself").symlink_to("itself")
     (root / "images" / "knot.png").symlink_to("knot.png")
-    found = list_files(root, HERE)
-    assert sorted(found.by_key) == ["images/case1", "images/case10", "images/case2", "images/knot"] + [
+    listed = list_files(root, HERE)
+    assert sorted(listed.by_key) == ["images/case1", "images/case10", "images/case2", "images/knot"] + [
         f"masks/{name}" for name in ("case1", "case10", "case2")
     ]
-    assert sorted(notice.split()[0] for notice in found.notices) == ["images/self", "images/up", "masks/far"]
-    assert all("a folder that holds it" in notice for notice in found.notices)
+    assert sorted(notice.split()[0] for notice in listed.notices) == ["images/self", "images/up", "masks/far"]
+    assert all("a folder that holds it" in notice for notice in listed.notices)
     (root / "images" / "knot.png").unlink()
     seeds = source(root)
     assert len(seeds.refs()) == 3
     assert any("images/up is a link to a folder that holds it" in notice for notice in seeds.notices())
     assert run_app(["data", "inspect", str(root)]) == 0
-    said = capsys.readouterr().out
-    assert "images/up (is a link to a folder that holds it; it is passed over) is not looked into" in said
-    assert "itself (is a link that leads to itself)" in said
+    output = capsys.readouterr().out
+    assert "images/up (is a link to a folder that holds it; it is passed over) is not looked into" in output
+    assert "itself (is a link that leads to itself)" in output
 
 
-def test_a_link_that_leads_to_itself_is_a_broken_file(tmp_path):
+def test_a_link_to_itself_is_a_broken_file(tmp_path):
     pairs(tmp_path, NAMES)
     (tmp_path / "images" / "case1.png").unlink()
     (tmp_path / "images" / "case1.png").symlink_to("case1.png")
@@ -207,7 +207,7 @@ def test_links_that_multiply_end_at_the_depth(tmp_path):
 
 
 def test_a_typed_link_keeps_its_name(tmp_path):
-    """Known sets are told by their folder's name, which is the link's."""
+    """Known sets are recognised by their folder's name, which is the link's."""
     root = dvc(tmp_path / "f00d")
     (tmp_path / "CVC-ClinicDB").symlink_to(root)
     assert tree_of_folder(tmp_path / "CVC-ClinicDB").name == "CVC-ClinicDB"
@@ -240,7 +240,7 @@ def small_suite(folder: Path) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("layout", [dvc, staged])
-def test_where_links_lead_is_in_no_artefact(layout, tmp_path, monkeypatch):
+def test_targets_of_links_are_in_no_artefact(layout, tmp_path, monkeypatch):
     monkeypatch.setenv("MEDTEST_HOME", str(tmp_path / "home"))
     root = layout(tmp_path / "data")
     assert run_app(["run", f"suite={small_suite(tmp_path / 'suites')}", f"data={root}", "workers=1", "gates=[]"]) in (
@@ -338,7 +338,7 @@ def test_finished_answers_are_read_through_links(tmp_path):
     assert folder_sha256(tmp_path / "links", suffixes) == folder_sha256(tmp_path / "plain", suffixes)
 
 
-def test_masks_without_image_are_still_told(tmp_path):
+def test_masks_without_image_are_still_reported(tmp_path):
     root = dvc(tmp_path / "data")
     (root / "images" / "case1.png").unlink()
     with pytest.raises(UserMistakes, match="is a mask without image"):

@@ -1,4 +1,4 @@
-"""Only files and rows that a call needs stop it: others keep their places and are a notice."""
+"""Broken files and rows stop only calls that need them; for other calls they keep their places and are a notice."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from medtest.suite.model import Invocation, Selection
 from medtest.suite.reading.outline import outline
 
 
-def seeds_of(name: str, root: Path, **given):
+def seeds_of(name: str, root: Path, **settings):
     info = part("seeds", name)
-    made = info.load()
-    return made(dataset="mine", settings=made.Settings(**{**info.defaults, **given}), root=root, suite_seed=5)
+    kind = info.load()
+    return kind(dataset="mine", settings=kind.Settings(**{**info.defaults, **settings}), root=root, suite_seed=5)
 
 
 def assert_only_what_is_needed_stops(seeds, *, broken: int, reason: str):
-    """The first ``broken`` places can be used, the next cannot."""
+    """Assert that the first ``broken`` places can be used and the next cannot."""
     places = seeds.places()
     assert [ref.seed_id for ref in first_places(seeds, broken)] == [ref.seed_id for ref in places[:broken]]
     for ref in places[:broken]:
@@ -60,11 +60,11 @@ def break_mask(root):
 
 
 def class_in_mask(root):
-    found = np.zeros((24, 32), np.uint8)
-    found[:8, :8], found[12:, 12:] = 100, 255
+    pixels = np.zeros((24, 32), np.uint8)
+    pixels[:8, :8], pixels[12:, 12:] = 100, 255
     from PIL import Image as Pillow
 
-    Pillow.fromarray(found).save(root / "masks" / "3.png")
+    Pillow.fromarray(pixels).save(root / "masks" / "3.png")
 
 
 def drop_mask(root):
@@ -90,7 +90,7 @@ def double_mask(root):
         (double_mask, "has the same name as 3.bmp"),
     ],
 )
-def test_a_pair_that_cannot_be_used_keeps_its_place(harm, reason, tmp_path):
+def test_an_unusable_pair_keeps_its_place(harm, reason, tmp_path):
     pairs(tmp_path, [str(number) for number in range(1, 6)])
     harm(tmp_path)
     seeds = source(tmp_path)
@@ -99,7 +99,7 @@ def test_a_pair_that_cannot_be_used_keeps_its_place(harm, reason, tmp_path):
     assert [ref.seed_id for ref in source(tmp_path, on_bad_seed="skip").refs()] == ["1", "2", "4", "5"]
 
 
-def test_what_belongs_to_no_image_stops_only_a_call_on_all(tmp_path):
+def test_files_without_an_image_stop_only_a_call_on_all(tmp_path):
     pairs(tmp_path, ["1", "2", "3"])
     mask(tmp_path / "masks" / "orphan.png")
     seeds = source(tmp_path)
@@ -110,7 +110,7 @@ def test_what_belongs_to_no_image_stops_only_a_call_on_all(tmp_path):
         seeds.refs()
 
 
-def test_digests_cover_what_keeps_its_place(tmp_path):
+def test_digests_cover_broken_places(tmp_path):
     pairs(tmp_path, ["1", "2", "3"])
     whole = source(tmp_path).digest()
     (tmp_path / "images" / "3.png").write_bytes(b"no picture")
@@ -123,17 +123,21 @@ def test_a_plan_and_a_run_stop_for_what_they_need(tmp_path):
     pairs(root, [str(number) for number in range(1, 6)])
     break_image(root)
     suite = load_suite("polyp_seg_folder", [])
-    given = Invocation(data=root, home=tmp_path / "home")
+    invocation = Invocation(data=root, home=tmp_path / "home")
     for call in (outline, prepare_run):
-        notices = " ".join(call(suite, replace(given, limit=2)).notices)
+        notices = " ".join(call(suite, replace(invocation, limit=2)).notices)
         assert "1 seed of folder cannot be used; this call needs none of them." in notices
         assert "Not needed: images/3.png" in notices
-        for needing in (given, replace(given, limit=3), replace(given, only=Selection(seeds=frozenset({"3"})))):
+        for needing in (
+            invocation,
+            replace(invocation, limit=3),
+            replace(invocation, only=Selection(seeds=frozenset({"3"}))),
+        ):
             with pytest.raises(UserMistakes, match=r"1 file of the data cannot be used[\s\S]*images/3.png"):
                 call(suite, needing)
-        assert call(suite, replace(given, only=Selection(seeds=frozenset({"4"}))))
+        assert call(suite, replace(invocation, only=Selection(seeds=frozenset({"4"}))))
     hashed = load_suite("polyp_seg_folder", ["privacy.seed_ids=hashed"])
-    assert "images/3.png" not in " ".join(outline(hashed, replace(given, limit=2)).notices)
+    assert "images/3.png" not in " ".join(outline(hashed, replace(invocation, limit=2)).notices)
 
 
 def test_only_a_data_set_stops_for_its_own_files(tmp_path):
@@ -142,14 +146,14 @@ def test_only_a_data_set_stops_for_its_own_files(tmp_path):
         pairs(root / name, ["1", "2", "3"])
     break_image(root / "b")
     suite = load_suite("polyp_seg_folder", [])
-    given = Invocation(data=root, home=tmp_path / "home")
-    assert outline(suite, replace(given, only=Selection(datasets=frozenset({"a"})))).datasets == {"a": 3}
+    invocation = Invocation(data=root, home=tmp_path / "home")
+    assert outline(suite, replace(invocation, only=Selection(datasets=frozenset({"a"})))).datasets == {"a": 3}
     with pytest.raises(UserMistakes, match=r"b/images/3.png"):
-        outline(suite, replace(given, only=Selection(datasets=frozenset({"b"}))))
+        outline(suite, replace(invocation, only=Selection(datasets=frozenset({"b"}))))
 
 
 def test_parts_of_one_run_stop_together(tmp_path):
-    """A part that went on would have to be run again: mended data have another digest."""
+    """A part that continued would have to be run again, because repaired data have another digest."""
     from medtest.suite.sharding import Shard
 
     root = tmp_path / "data"
@@ -281,7 +285,7 @@ def test_an_array_that_is_damaged_at_its_end(tmp_path):
 # --------------------------------------------------------------------------------------------- questions and captions
 
 
-def test_questions_of_an_image_that_is_not_there(tmp_path):
+def test_questions_of_a_missing_image(tmp_path):
     clef(tmp_path)
     (tmp_path / "images" / f"{CLEF_IDS[1]}.png").unlink()
     seeds = seeds_of("questions", tmp_path)
@@ -296,18 +300,18 @@ def test_rows_of_captions(tmp_path):
     seeds = seeds_of("captions", tmp_path, min_triples=0)
     assert [ref.seed_id for ref in seeds.places()] == ["0", "1", "2", "3"]
     assert_only_what_is_needed_stops(seeds, broken=2, reason="an empty caption")
-    left = seeds_of("captions", tmp_path, min_triples=0, on_bad_seed="skip")
-    assert [ref.seed_id for ref in left.refs()] == ["0", "1", "3"]
+    skipping = seeds_of("captions", tmp_path, min_triples=0, on_bad_seed="skip")
+    assert [ref.seed_id for ref in skipping.refs()] == ["0", "1", "3"]
     (tmp_path / "captions.json").unlink()
     (tmp_path / "captions.jsonl").write_text("".join(json.dumps({"caption": text}) + "\n" for text in texts))
     seeds = seeds_of("captions", tmp_path, min_triples=0)
     assert [ref.seed_id for ref in seeds.places()] == [f"line-{n:06d}" for n in (1, 2, 3, 4)]
-    left = seeds_of("captions", tmp_path, min_triples=0, on_bad_seed="skip")
-    assert [ref.seed_id for ref in left.refs()] == [f"line-{n:06d}" for n in (1, 2, 4)], "a line keeps its number"
+    skipping = seeds_of("captions", tmp_path, min_triples=0, on_bad_seed="skip")
+    assert [ref.seed_id for ref in skipping.refs()] == [f"line-{n:06d}" for n in (1, 2, 4)], "a line keeps its number"
 
 
 def test_a_sample_has_no_place_for_a_broken_row(tmp_path):
-    texts = [f"A {thing} sits on a red chair." for thing in ("dog", "cat", "man")]
+    texts = [f"A {noun} sits on a red chair." for noun in ("dog", "cat", "man")]
     (tmp_path / "captions.json").write_text(json.dumps({**{str(n): [t] for n, t in enumerate(texts)}, "9": [""]}))
     seeds = seeds_of("captions", tmp_path, min_triples=0, sample=2)
     assert len(seeds.places()) == 2 and len(seeds.faults().others) == 1
@@ -320,19 +324,19 @@ def test_a_sample_has_no_place_for_a_broken_row(tmp_path):
 
 
 def clinicdb_like(root: Path, count: int = 6) -> None:
-    """Masks as CVC-ClinicDB's circulate: black and white, levels 11 to 13 along the borders of every third."""
+    """Write masks like those of CVC-ClinicDB: black and white, levels 11 to 13 along the borders of every third."""
     import cv2
     from PIL import Image as Pillow
 
     rng = np.random.default_rng(5)
     for number in range(1, count + 1):
-        found = np.zeros((96, 128), np.uint8)
-        cv2.ellipse(found, (60, 45), (28, 20), 10 * number, 0, 360, 255, -1)
+        lesion = np.zeros((96, 128), np.uint8)
+        cv2.ellipse(lesion, (60, 45), (28, 20), 10 * number, 0, 360, 255, -1)
         if number % 3 == 0:
-            ring = (cv2.dilate(found, np.ones((5, 5), np.uint8)) > 0) & (found == 0)
-            found[ring] = np.broadcast_to(11 + (np.arange(128) // 12) % 3, found.shape)[ring]
+            ring = (cv2.dilate(lesion, np.ones((5, 5), np.uint8)) > 0) & (lesion == 0)
+            lesion[ring] = np.broadcast_to(11 + (np.arange(128) // 12) % 3, lesion.shape)[ring]
         image = rng.integers(0, 256, (96, 128, 3), dtype=np.uint8)
-        for folder, pixels in (("Original", image), ("Ground Truth", found)):
+        for folder, pixels in (("Original", image), ("Ground Truth", lesion)):
             (root / folder).mkdir(parents=True, exist_ok=True)
             Pillow.fromarray(pixels).save(root / folder / f"{number}.tif")
 
@@ -343,9 +347,9 @@ def test_inspect_ends_with_a_command_that_a_run_takes(tmp_path, capsys, monkeypa
     monkeypatch.chdir(tmp_path)
     clinicdb_like(tmp_path / "CVC-ClinicDB")
     assert run_app(["data", "inspect", "CVC-ClinicDB"]) == 0
-    said = capsys.readouterr().out
-    assert "2 masks hold other levels within 32 of black or white (Ground Truth/3.tif, Ground Truth/6.tif)" in said
-    command = said.strip().splitlines()[-1].split()
+    output = capsys.readouterr().out
+    assert "2 masks hold other levels within 32 of black or white (Ground Truth/3.tif, Ground Truth/6.tif)" in output
+    command = output.strip().splitlines()[-1].split()
     assert command[:3] == ["medtest", "run", "suite=polyp_seg_folder"]
     assert run_app([*command[1:], "plan=true"]) == ExitCode.OK
     assert "2 masks hold other levels" in capsys.readouterr().out
@@ -359,31 +363,31 @@ def test_inspect_and_run_refuse_the_same_masks(tmp_path, capsys, monkeypatch):
     class_in_mask(tmp_path / "data")
     mask(tmp_path / "data" / "masks" / "4.png", value=0)
     assert run_app(["data", "inspect", "data"]) == ExitCode.MISTAKE
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
     for problem in ("masks/3.png: holds several levels", "masks/4.png: is empty"):
-        assert problem in said
+        assert problem in output
     assert run_app(["run", "suite=polyp_seg_folder", "data=data", "plan=true"]) == ExitCode.MISTAKE
     refused = capsys.readouterr().err
     assert "masks/3.png" in refused and "masks/4.png" in refused
-    command = said.strip().splitlines()[-1].split()
+    command = output.strip().splitlines()[-1].split()
     assert command[-1] == "seeds.folder.on_bad_seed=skip"
     assert run_app([*command[1:], "plan=true"]) == ExitCode.OK
     assert run_app(["run", "suite=polyp_seg_folder", "data=data", "limit=2", "plan=true"]) == ExitCode.OK
 
 
-def test_where_time_is_short_the_command_takes_what_was_read(tmp_path, capsys, monkeypatch):
+def test_if_time_is_short_the_command_takes_the_files_that_were_read(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("MEDTEST_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("COLUMNS", "300")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("medtest.seeds.datasets.inspect.PIXEL_SECONDS", 0.0)
     pairs(tmp_path / "data", ["1", "2", "3"])
     assert run_app(["data", "inspect", "data"]) == ExitCode.OK
-    said = capsys.readouterr().out
-    assert "pixels of 0 of 6 files were read" in said
-    assert said.strip().splitlines()[-1].endswith("limit=1")
+    output = capsys.readouterr().out
+    assert "pixels of 0 of 6 files were read" in output
+    assert output.strip().splitlines()[-1].endswith("limit=1")
 
 
-def test_a_model_that_needs_an_address_is_planned(tmp_path, capsys, monkeypatch):
+def test_a_model_without_its_address_is_planned(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("MEDTEST_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("COLUMNS", "300")
     monkeypatch.chdir(tmp_path)

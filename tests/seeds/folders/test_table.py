@@ -1,4 +1,4 @@
-"""Labelled images named by a table: one column of names, columns of 0 and 1, and tables that cannot be used."""
+"""Labelled images named by a table: one column of names, columns of 0 and 1, and unusable tables."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def test_columns_of_0_and_1_several_at_once(tmp_path):
     assert labels_of(seeds) == {"a0": ("mass", "nodule"), "a1": (), "a2": ("nodule",), "a3": ("mass",)}
     limited = source(tmp_path, classes=["nodule", "hernia"])
     assert labels_of(limited) == {"a0": ("nodule",), "a1": (), "a2": ("nodule",), "a3": ()}
-    found = mistakes_of(source(tmp_path, multi=False))
-    assert [m.found for m in found] == ["a0 is of 2 classes (mass, nodule); multi: true allows it"]
+    mistakes = mistakes_of(source(tmp_path, multi=False))
+    assert [m.found for m in mistakes] == ["a0 is of 2 classes (mass, nodule); multi: true allows it"]
 
 
 def test_findings_without_a_class_are_dropped_and_counted(tmp_path):
@@ -57,7 +57,7 @@ def test_findings_without_a_class_are_dropped_and_counted(tmp_path):
 
 
 def test_films_of_other_findings_are_not_healthy(tmp_path):
-    """Single labels that a multi-label suite does not know leave images out; nothing of them becomes none true."""
+    """Unknown single labels leave images out of a multi-label suite; they do not become "none true"."""
     class_folders(tmp_path, {"normal": 2, "abnormal": 2, "mass": 1})
     seeds = source(tmp_path, classes=["mass", "nodule"], multi=True)
     assert labels_of(seeds) == {"mass_0": ("mass",)}
@@ -69,8 +69,8 @@ def test_films_of_other_findings_are_not_healthy(tmp_path):
     assert "'rod', 'pin'" in mistake.found
 
 
-def test_a_name_that_says_that_nothing_is_true(tmp_path):
-    """``none`` of a mapping, where several classes may be true at once and none of them is called so."""
+def test_a_name_for_no_true_class(tmp_path):
+    """``none`` in a mapping of a multi-label suite means that no class is true."""
     class_folders(tmp_path, {"normal": 2, "mass": 1, "abnormal": 3})
     stated = {"classes": ["mass", "nodule"], "mapping": {"normal": "none"}}
     seeds = source(tmp_path, **stated, multi=True)
@@ -103,7 +103,7 @@ def test_masks_beside_a_table(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("rows", "given_settings", "key", "found"),
+    ("rows", "settings", "key", "message"),
     [
         (["who,label", "a0,x"], {}, "image_column", "columns who, label"),
         (["file,size", "a0,3 cm"], {}, "label_column", "columns file, size"),
@@ -113,18 +113,18 @@ def test_masks_beside_a_table(tmp_path):
         ([], {}, "table", "is empty"),
     ],
 )
-def test_tables_that_cannot_be_read(tmp_path, rows, given_settings, key, found):
+def test_tables_that_cannot_be_read(tmp_path, rows, settings, key, message):
     table(tmp_path, rows)
-    (mistake,) = mistakes_of(source(tmp_path, **given_settings))
+    (mistake,) = mistakes_of(source(tmp_path, **settings))
     assert mistake.key == key
-    assert found in mistake.found
+    assert message in mistake.found
 
 
 def test_rows_that_do_not_fit(tmp_path):
     rows = ["file,label", "a0,x", "a1,y", "a9,x", "a0.png,y"]
     table(tmp_path, rows)
-    found = {mistake.where: mistake.found for mistake in mistakes_of(source(tmp_path))}
-    assert found == {
+    by_place = {mistake.where: mistake.found for mistake in mistakes_of(source(tmp_path))}
+    assert by_place == {
         "labels.csv:4": "a9 is not in the folder of images",
         "labels.csv:5": "a0.png a second time (first in line 2)",
     }
@@ -133,7 +133,7 @@ def test_rows_that_do_not_fit(tmp_path):
     assert seeds.notices() == ("2 images in images have no row in labels.csv; left out.",)
 
 
-def test_bytes_that_are_no_text(tmp_path):
+def test_bytes_without_text(tmp_path):
     table(tmp_path, [])
     (tmp_path / "labels.csv").write_bytes("file,label\na0,größer\n".encode("latin-1"))
     (mistake,) = mistakes_of(source(tmp_path))
@@ -154,7 +154,7 @@ def test_large_tables_are_refused(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["labels.csv", "pneumoniamnist.npz"])
-def test_tables_that_lead_out_of_the_folder_are_read_and_broken_ones_said(tmp_path, name):
+def test_tables_outside_the_folder_are_read_by_links_and_broken_links_reported(tmp_path, name):
     class_folders(tmp_path / "data", {"a": 2})
     (tmp_path / name).write_text("file,label\na/0,x\na/1,y\n")
     (tmp_path / "data" / name).symlink_to(tmp_path / name)

@@ -1,4 +1,4 @@
-"""Labelled images: class folders and tables, classes and mappings, masks, what is left out, one report of mistakes."""
+"""Labelled images: class folders and tables, classes and mappings, masks, left-out images, mistakes."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_wrong_mappings_are_one_message(tmp_path, given_settings, key, nearest):
     assert (mistake.key, mistake.nearest) == (key, nearest)
 
 
-def test_nothing_that_maps_is_said(tmp_path):
+def test_an_unused_mapping_is_a_mistake(tmp_path):
     class_folders(tmp_path, {"a": 1, "b": 1})
     (mistake,) = mistakes_of(source(tmp_path, classes=CAPSULE))
     assert "no image of a class of this suite (normal, vascular, inflammatory)" in mistake.found
@@ -90,7 +90,7 @@ def test_parts(tmp_path, split):
         assert any("part is taken" in notice for notice in seeds.notices())
 
 
-def test_a_part_that_is_not_there(tmp_path):
+def test_a_missing_part(tmp_path):
     class_folders(tmp_path / "train", {"a": 1, "b": 1})
     (mistake,) = mistakes_of(source(tmp_path, split="test"))
     assert mistake.key == "seeds.mine.split"
@@ -128,7 +128,7 @@ def test_an_empty_mask_is_no_lesion(tmp_path):
 
 
 @pytest.mark.parametrize(("folder", "reason"), [("masks", "no folder"), ("other", "named like an image")])
-def test_masks_that_fit_nothing(tmp_path, folder, reason):
+def test_masks_without_images(tmp_path, folder, reason):
     class_folders(tmp_path, {"a": 1, "b": 1})
     mask(tmp_path / "other" / "x.png")
     (mistake,) = mistakes_of(source(tmp_path, layout="class_folders", masks=folder))
@@ -136,7 +136,7 @@ def test_masks_that_fit_nothing(tmp_path, folder, reason):
     assert reason in mistake.found
 
 
-def test_what_systems_leave_is_passed_over(tmp_path):
+def test_files_of_operating_systems_are_skipped(tmp_path):
     class_folders(tmp_path, {"a": 1, "b": 1})
     junk(tmp_path / "a")
     (tmp_path / ".hidden").mkdir()
@@ -150,10 +150,10 @@ def test_bad_files_are_one_report_or_left_out(tmp_path):
     (tmp_path / "a" / "1.png").write_bytes(b"")
     (tmp_path / "a" / "2.png").write_text("text")
     picture(tmp_path / "a" / "0.jpg")
-    found = {mistake.where: mistake.found for mistake in mistakes_of(source(tmp_path))}
-    assert set(found) == {"a/0.png", "a/0.jpg", "a/1.png", "a/2.png"}
-    assert "empty" in found["a/1.png"]
-    assert "has the same name" in found["a/0.png"]
+    by_place = {mistake.where: mistake.found for mistake in mistakes_of(source(tmp_path))}
+    assert set(by_place) == {"a/0.png", "a/0.jpg", "a/1.png", "a/2.png"}
+    assert "empty" in by_place["a/1.png"]
+    assert "has the same name" in by_place["a/0.png"]
     seeds = source(tmp_path, on_bad_seed="skip")
     assert [ref.seed_id for ref in seeds.refs()] == ["b_0"]
     assert len(seeds.problems()) == 4
@@ -167,7 +167,7 @@ def test_pictures_over_the_bound_are_never_decoded(tmp_path):
     assert "the bound is" in mistake.found
 
 
-def test_links_that_leave_the_folder(tmp_path):
+def test_links_out_of_the_folder(tmp_path):
     class_folders(tmp_path / "data", {"a": 1, "b": 1})
     picture(tmp_path / "outside.png")
     (tmp_path / "data" / "a" / "link.png").symlink_to(tmp_path / "outside.png")
@@ -175,7 +175,7 @@ def test_links_that_leave_the_folder(tmp_path):
     assert [ref.seed_id for ref in source(tmp_path / "data").refs()] == ["a_0", "a_link", "b_0", "c_0"]
 
 
-def test_a_file_that_changed_is_said(tmp_path):
+def test_a_changed_file_is_a_mistake(tmp_path):
     class_folders(tmp_path, {"a": 1, "b": 1})
     seeds = source(tmp_path)
     ref = seeds.refs()[0]
@@ -184,7 +184,7 @@ def test_a_file_that_changed_is_said(tmp_path):
         seeds.load(ref)
 
 
-def test_duplicates_are_said(tmp_path):
+def test_duplicates_are_reported(tmp_path):
     class_folders(tmp_path, {"a": 1, "b": 1})
     picture(tmp_path / "b" / "copy.png", 0)  # as a/0.png
     assert source(tmp_path).notices() == ("1 images are exact copies of another; intervals count each of them.",)
@@ -197,8 +197,8 @@ def test_metadata_clusters_and_strata(tmp_path):
     assert [ref.cluster for ref in refs] == ["p1", "p1", "p2"]
     assert refs[1].strata == (("scope", "y"),)
     (tmp_path / "meta.csv").write_text("file,patient\na/0.png,p1\n")
-    found = mistakes_of(source(tmp_path, metadata="meta.csv"))
-    assert [mistake.found for mistake in found] == ["no row for a/1.png", "no row for b/0.png"]
+    mistakes = mistakes_of(source(tmp_path, metadata="meta.csv"))
+    assert [mistake.found for mistake in mistakes] == ["no row for a/1.png", "no row for b/0.png"]
 
 
 def test_digest_follows_contents_labels_and_classes(tmp_path):
@@ -250,7 +250,7 @@ def test_unlabelled(tmp_path):
         {"mapping": {"a": 1}},
     ],
 )
-def test_settings_that_are_refused(wrong):
+def test_refused_settings(wrong):
     with pytest.raises(ValidationError):
         LabelFolderSettings(**wrong)
 
@@ -273,7 +273,7 @@ def test_several_data_sets_are_not_guessed(tmp_path):
     assert mistake.found == "2 labelled data sets: one, two"
 
 
-def test_the_configured_defaults_are_the_settings_own():
+def test_the_configured_defaults_equal_the_settings_own():
     info = part("seeds", "label_folder")
     assert info.load() is LabelFolder
     assert LabelFolderSettings(**info.defaults) == LabelFolderSettings()

@@ -1,4 +1,4 @@
-"""Public sets of labelled images as they are downloaded, each in a tiny copy of its archive's folders."""
+"""Public sets of labelled images in their downloaded layout, each as a tiny copy of its archive's folders."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_cad_cap(tmp_path):
     ]
 
 
-def test_somebodys_polyps_and_ulcers_are_no_known_set(tmp_path):
+def test_other_polyps_and_ulcers_are_no_known_set(tmp_path):
     class_folders(tmp_path, {"polyp": 1, "ulcer": 1, "normal": 1})
     assert source(tmp_path).classes().names == ("normal", "polyp", "ulcer")
 
@@ -233,15 +233,15 @@ def test_chexnets_lists(tmp_path):
     lists, table = (labels_of(source(tmp_path / name, split="all")) for name in "ab")
     assert lists == table
     assert len(lists) == len(ENTRIES)
-    found = mistakes_of(source(tmp_path))  # two copies below one folder: nothing is guessed
-    assert all("is the name of 2 files" in mistake.found for mistake in found)
+    mistakes = mistakes_of(source(tmp_path))  # two copies below one folder: nothing is guessed
+    assert all("is the name of 2 files" in mistake.found for mistake in mistakes)
 
 
 def test_the_order_of_findings_is_chexnets():
     assert tuple(name.lower() for name in FINDINGS) == CHEST.names == known()["chestmnist"].classes
 
 
-def test_lists_alone_and_lists_that_are_wrong(tmp_path):
+def test_lists_alone_and_wrong_lists(tmp_path):
     chestxray14(tmp_path)
     (tmp_path / "Data_Entry_2017.csv").unlink()
     assert mistake_of(source(tmp_path)).key == "seeds.mine.table"
@@ -304,7 +304,7 @@ def test_the_digest_follows_pixels_and_not_their_packing(tmp_path):
         ({"test_labels": np.array([[None]] * 5)}, "pickled objects never"),
     ],
 )
-def test_arrays_that_are_no_images_or_labels(tmp_path, wrong, reason):
+def test_arrays_without_images_or_labels(tmp_path, wrong, reason):
     npz(tmp_path / "pneumoniamnist.npz", **wrong)
     assert reason in mistake_of(source(tmp_path)).found
 

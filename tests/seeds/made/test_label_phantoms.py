@@ -1,4 +1,4 @@
-"""Phantoms with labels as seeds: classes, the same however many are made, and what digests cover."""
+"""Phantoms with labels as seeds: classes, independence of their number, and digests."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def source_of(suite_seed: int = 3, **settings: Any) -> SeedSource:
 
 
 @pytest.mark.parametrize(
-    ("what", "classes", "masks"),
+    ("kind", "classes", "masks"),
     [("capsule", CAPSULE, True), ("dermoscopy", DERMOSCOPY, True), ("fundus", FUNDUS, True), ("chest", CHEST, False)],
 )
-def test_each_kind_is_a_seed(what: str, classes: Any, masks: bool) -> None:
-    source = source_of(what=what, count=4, size=128)
+def test_each_kind_is_a_seed(kind: str, classes: Any, masks: bool) -> None:
+    source = source_of(what=kind, count=4, size=128)
     refs = source.refs()
-    assert [ref.seed_id for ref in refs] == [f"{what}-{i:05d}" for i in range(4)]
+    assert [ref.seed_id for ref in refs] == [f"{kind}-{i:05d}" for i in range(4)]
     assert source.classes() == classes and source.phantom
     for ref in refs:
         seed = source.load(ref)
@@ -51,7 +51,7 @@ def test_a_phantom_does_not_depend_on_how_many_are_made() -> None:
     assert (many.load(many.refs()[5]).image != other.load(other.refs()[5]).image).any()
 
 
-def test_the_digest_covers_what_decides_the_images() -> None:
+def test_the_digest_covers_all_settings_of_the_images() -> None:
     digests = {
         source_of(**settings).digest()
         for settings in ({}, {"count": 3}, {"start": 1}, {"size": 200}, {"what": "fundus"}, {"suite_seed": 4})
@@ -60,7 +60,7 @@ def test_the_digest_covers_what_decides_the_images() -> None:
     assert source_of().digest() == source_of(size=320).digest(), "320 is the capsule's own size"
 
 
-def test_light_sharpness_and_what_stands_out() -> None:
+def test_light_sharpness_and_salience() -> None:
     """Factors against hand computation: a field of one level with a square, blurred and not."""
     import cv2
 

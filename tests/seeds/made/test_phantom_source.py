@@ -1,4 +1,4 @@
-"""The seed source ``phantoms``: seeds that depend on the suite's seed and their index alone."""
+"""The seed source ``phantoms``: seeds depend only on the suite's seed and their index."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def test_found_by_name_with_its_defaults() -> None:
     info = part("seeds", "phantoms")
     chosen = info.load()
     assert chosen is Phantoms
-    made = chosen.Settings(**info.defaults)
-    assert made == PhantomSettings()
+    values = chosen.Settings(**info.defaults)
+    assert values == PhantomSettings()
     assert set(info.defaults) == set(PhantomSettings.model_fields)
     assert chosen.phantom
     assert not chosen.needs_root
@@ -45,23 +45,23 @@ def test_refs() -> None:
 def test_a_phantom_does_not_depend_on_how_many_or_in_what_order(more: int) -> None:
     few, many = source(count=12, size=[64, 80]), source(count=more, size=[64, 80])
     for index in (11, 3):
-        one, other = few.load(few.refs()[index]), many.load(many.refs()[index])
-        assert image_sha256(one.image) == image_sha256(other.image)
-        np.testing.assert_array_equal(one.expected, other.expected)
+        from_few, from_many = few.load(few.refs()[index]), many.load(many.refs()[index])
+        assert image_sha256(from_few.image) == image_sha256(from_many.image)
+        np.testing.assert_array_equal(from_few.expected, from_many.expected)
 
 
 def test_suite_seed_and_dataset_give_other_phantoms() -> None:
     hashes = set()
-    for made in (source(size=[64, 64]), source(size=[64, 64], suite_seed=1), source("other", size=[64, 64])):
-        hashes.add(image_sha256(made.load(made.refs()[0]).image))
+    for phantoms in (source(size=[64, 64]), source(size=[64, 64], suite_seed=1), source("other", size=[64, 64])):
+        hashes.add(image_sha256(phantoms.load(phantoms.refs()[0]).image))
     assert len(hashes) == 3
 
 
 def test_of_the_first_n_at_most_a_tenth_has_no_polyp() -> None:
     empty = []
     for suite_seed in (20240, 1):
-        made = source(count=40, suite_seed=suite_seed, size=[64, 64])
-        flags = [not bool(np.any(made.load(ref).expected)) for ref in made.refs()]
+        phantoms = source(count=40, suite_seed=suite_seed, size=[64, 64])
+        flags = [not bool(np.any(phantoms.load(ref).expected)) for ref in phantoms.refs()]
         for n in range(1, 41):
             assert sum(flags[:n]) <= n / 10
         empty.append(sum(flags))
@@ -69,13 +69,13 @@ def test_of_the_first_n_at_most_a_tenth_has_no_polyp() -> None:
 
 
 def test_settings_reach_the_generator() -> None:
-    made = source(count=4, polyps=2, frames=["round"], size=[96, 128])
-    for ref in made.refs():
-        phantom = made.make(ref)
+    phantoms = source(count=4, polyps=2, frames=["round"], size=[96, 128])
+    for ref in phantoms.refs():
+        phantom = phantoms.make(ref)
         assert phantom.image.shape == (96, 128, 3)
         assert phantom.info["polyp_count"] == 2
         assert phantom.info["frame"] == "round"
-        seed = made.load(ref)
+        seed = phantoms.load(ref)
         assert seed.ref == ref
         np.testing.assert_array_equal(seed.image, phantom.image)
         np.testing.assert_array_equal(seed.expected, phantom.mask)
@@ -83,7 +83,7 @@ def test_settings_reach_the_generator() -> None:
     assert not any(bool(np.any(without.load(ref).expected)) for ref in without.refs())
 
 
-def test_digest_covers_all_that_matters() -> None:
+def test_digest_covers_all_relevant_settings() -> None:
     base = source().digest()
     assert base == source().digest()
     others = {
@@ -106,8 +106,8 @@ def test_digest_changes_with_the_revision(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_goes_to_a_worker() -> None:
-    made = pickle.loads(pickle.dumps(source(size=[64, 64])))  # noqa: S301 - our own bytes
-    assert image_sha256(made.load(made.refs()[1]).image) == image_sha256(
+    phantoms = pickle.loads(pickle.dumps(source(size=[64, 64])))  # noqa: S301 - our own bytes
+    assert image_sha256(phantoms.load(phantoms.refs()[1]).image) == image_sha256(
         source(size=[64, 64]).load(source().refs()[1]).image
     )
 

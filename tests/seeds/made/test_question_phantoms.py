@@ -1,4 +1,4 @@
-"""Made pictures with questions as seeds, and the two suites that ask them."""
+"""Drawn pictures with questions as seeds, and the two suites that ask them."""
 
 from __future__ import annotations
 
@@ -36,25 +36,25 @@ def test_pictures_are_seeds_with_the_18_questions_in_the_order_of_the_slides() -
     source = source_of(size=128, start=18, count=3)
     refs = source.refs()
     assert [ref.seed_id for ref in refs] == ["scene-00018", "scene-00019", "scene-00020"]
-    names = tuple(one.name for one in in_slide_order())
+    names = tuple(question.name for question in in_slide_order())
     for number, ref in enumerate(refs, start=18):
-        seed, made = source.load(ref), make(number, 3, size=128)
+        seed, drawn = source.load(ref), make(number, 3, size=128)
         assert ref.items == names == tuple(ask.item for ask in seed.asks)
-        assert (seed.image == made.image).all()
+        assert (seed.image == drawn.image).all()
         assert seed.expected is not None
-        assert (np.asarray(seed.expected) == made.mask).all()
+        assert (np.asarray(seed.expected) == drawn.mask).all()
         assert (seed.kind, seed.together, source.phantom, source.task) == ("answer", False, True, "answer")
         for ask in seed.asks:
             official = by_name(ask.item)
             assert official is not None
             assert (ask.id, ask.text, ask.kind) == (official.id, official.text, official.kind.value)
-            assert ask.truth == made.answers[ask.item]
+            assert ask.truth == drawn.answers[ask.item]
         assert prepare(seed, size=64).asks == seed.asks
 
 
 def test_questions_are_chosen() -> None:
     assert source_of(questions=["text", "polyps"]).refs()[0].items == ("polyps", "text")
-    assert source_of(questions="kept").refs()[0].items == tuple(one.name for one in kept())
+    assert source_of(questions="kept").refs()[0].items == tuple(question.name for question in kept())
     source = source_of(questions=["text"], ask="together", size=128)
     seed = source.load(source.refs()[0])
     assert seed.together
@@ -70,7 +70,7 @@ def test_wrong_settings_are_refused(wrong: dict[str, Any]) -> None:
         source_of(**wrong)
 
 
-def test_the_digest_covers_what_decides_pictures_and_questions() -> None:
+def test_the_digest_covers_settings_of_pictures_and_questions() -> None:
     cases: list[dict[str, Any]] = [
         {}, {"count": 3}, {"start": 1}, {"size": 200}, {"questions": "kept"}, {"ask": "together"}, {"suite_seed": 4},
     ]  # fmt: skip
@@ -95,7 +95,7 @@ def test_the_suite_asks_twenty_pictures_18_questions_under_nine_artefacts() -> N
     assert suite.prepare.size == 512
 
 
-def test_real_images_need_a_model_and_the_message_says_which_there_are() -> None:
+def test_real_images_need_a_model_and_the_message_lists_them() -> None:
     with pytest.raises(UserMistakes) as caught:
         load_suite("medvqa_clef")
     (mistake,) = caught.value.mistakes
@@ -116,7 +116,7 @@ def test_other_suites_name_systems_of_their_kind() -> None:
 
 @pytest.mark.slow
 def test_every_artefact_can_be_laid_on_every_scene() -> None:
-    """Objects and text leave what must stay visible as it is; only instruments, which enter at one hour, lack room."""
+    """Objects and text do not cover what must stay visible; only instruments, which enter at one hour, lack room."""
     refused = 0
     suite = load_suite("medvqa", ["seeds.phantoms.size=256", "prepare.size=256"])
     (source,) = suite.build_seeds(None)
@@ -126,19 +126,19 @@ def test_every_artefact_can_be_laid_on_every_scene() -> None:
         for name, relation in suite.build_relations().items():
             address = Address(dataset=ref.dataset, seed_id=ref.seed_id, relation=name, severity=3)
             try:
-                made = relation.follow_up(seed, 3, relation.generator(address, suite.seed)).image
+                image = relation.follow_up(seed, 3, relation.generator(address, suite.seed)).image
             except NotApplicable:
                 assert name == "instrument", (ref.seed_id, name)
                 refused += 1
                 continue
-            assert (name == "unchanged") == bool((made == seed.image).all()), (ref.seed_id, name)
+            assert (name == "unchanged") == bool((image == seed.image).all()), (ref.seed_id, name)
             if name in ("instrument", "feces", "blood", "text"):
-                assert (made[seed.mask] == seed.image[seed.mask]).all(), (ref.seed_id, name)
+                assert (image[seed.mask] == seed.image[seed.mask]).all(), (ref.seed_id, name)
     assert refused <= 10  # of 20 scenes
 
 
 @pytest.mark.parametrize("layout", ["gt.json", "images"])
-def test_the_suite_on_images_of_ones_own_loads(tmp_path: Path, layout: str) -> None:
+def test_the_suite_on_own_images_loads(tmp_path: Path, layout: str) -> None:
     from question_layouts import clef, images_alone
 
     (clef if layout == "gt.json" else images_alone)(tmp_path)

@@ -40,7 +40,7 @@ def source(root: Path | None, **chosen: Any) -> QuestionFolder:
     return QuestionFolder(dataset="mine", settings=QuestionFolderSettings(**chosen), root=root, suite_seed=1)
 
 
-def asked(seeds: QuestionFolder) -> dict[str, dict[str, tuple[str, ...] | None]]:
+def truths_of(seeds: QuestionFolder) -> dict[str, dict[str, tuple[str, ...] | None]]:
     return {ref.seed_id: {ask.item: ask.truth for ask in seeds.load(ref).asks} for ref in seeds.refs()}
 
 
@@ -50,7 +50,7 @@ def asked(seeds: QuestionFolder) -> dict[str, dict[str, tuple[str, ...] | None]]
 def test_the_contests_layout(tmp_path: Path) -> None:
     clef(tmp_path)
     seeds = source(tmp_path)
-    assert asked(seeds) == {
+    assert truths_of(seeds) == {
         # the question for a mask is no item; the 18 stand in the order of the slides, 6 before 11
         CLEF_IDS[0]: {"instrument_count": ("0",), "abnormality_colour": ("Not relevant",)},
         CLEF_IDS[1]: {"instrument_count": ("1",), "abnormality_colour": ("Red", "Pink")},
@@ -70,29 +70,29 @@ def test_the_contests_layout(tmp_path: Path) -> None:
 
 def test_kvasir_vqa_has_a_row_an_answer(tmp_path: Path) -> None:
     kvasir_vqa(tmp_path)
-    assert asked(source(tmp_path)) == {
+    assert truths_of(source(tmp_path)) == {
         "clb0kv1": {"text": ("no",), "abnormality_colour": ("pink", "red")},
         "clb0kv2": {"text": ("yes",), "abnormality_colour": ("pink", "red")},
     }
 
 
-def test_vqa_rad_has_questions_of_its_own(tmp_path: Path) -> None:
+def test_vqa_rad_has_its_own_questions(tmp_path: Path) -> None:
     vqa_rad(tmp_path)
     heart, organ = question_of("Is the heart enlarged?", ("yes",)), question_of("Which organ is shown?")
     seeds = source(tmp_path)
-    assert asked(seeds)["VQA_RAD_Image_Folder_synpic1"] == {heart.name: ("Yes",), organ.name: ("Liver",)}
+    assert truths_of(seeds)["VQA_RAD_Image_Folder_synpic1"] == {heart.name: ("Yes",), organ.name: ("Liver",)}
     asks = {ask.item: ask for ref in seeds.refs() for ask in seeds.load(ref).asks}
     assert (asks[heart.name].kind, asks[heart.name].id) == ("yes_no", None)
     assert (asks[organ.name].kind, asks[organ.name].text) == ("text", "Which organ is shown?")
     only = source(tmp_path, questions=[organ.name])
-    assert list(asked(only)) == ["VQA_RAD_Image_Folder_synpic1"]
+    assert list(truths_of(only)) == ["VQA_RAD_Image_Folder_synpic1"]
     assert "2 images have none of the selected questions" in only.notices()[0]
 
 
-def test_a_table_of_ones_own(tmp_path: Path) -> None:
+def test_an_own_table(tmp_path: Path) -> None:
     plain_csv(tmp_path)
     seeds = source(tmp_path)
-    assert asked(seeds) == {
+    assert truths_of(seeds) == {
         "a_one": {"text": ("yes",)},
         "b_one": {"text": None},
         "two": {"abnormality_colour": ("red",)},
@@ -105,13 +105,13 @@ def test_images_alone_are_asked_the_18_questions(tmp_path: Path) -> None:
     images_alone(tmp_path)
     junk(tmp_path)
     seeds = source(tmp_path)
-    names = tuple(one.name for one in in_slide_order())
+    names = tuple(question.name for question in in_slide_order())
     assert [ref.items for ref in seeds.refs()] == [names] * 3
     assert all(ask.truth is None for ask in seeds.load(seeds.refs()[0]).asks)
     assert seeds.notices() == ("No file of questions: 3 images are asked the questions without a known answer.",)
     assert seeds.ignored() > 0
     fourteen = source(tmp_path, questions="kept", ask="together")
-    assert set(fourteen.refs()[0].items) == {one.name for one in kept()}
+    assert set(fourteen.refs()[0].items) == {question.name for question in kept()}
     assert fourteen.load(fourteen.refs()[0]).together
 
 
@@ -147,13 +147,13 @@ def test_the_defaults_of_the_yaml_are_those_of_the_class() -> None:
     assert info.load().Settings(**info.defaults) == QuestionFolderSettings()
 
 
-def test_masks_say_what_must_not_be_covered(tmp_path: Path) -> None:
+def test_masks_mark_regions_that_must_stay_visible(tmp_path: Path) -> None:
     clef(tmp_path)
     for number, name in enumerate(CLEF_IDS):
         mask(tmp_path / "masks" / f"{name}_mask.png", number)
     seeds = source(tmp_path, masks="masks")
-    found = [seeds.load(ref).expected for ref in seeds.refs()]
-    assert [int(one.sum()) for one in found if one is not None] == [2, 3, 4]
+    masks = [seeds.load(ref).expected for ref in seeds.refs()]
+    assert [int(mask_.sum()) for mask_ in masks if mask_ is not None] == [2, 3, 4]
     (mistake,) = mistakes_of(source(tmp_path, masks="mask"))
     assert mistake.key == "seeds.mine.masks"
 
@@ -177,17 +177,17 @@ def test_no_folder_is_one_message(tmp_path: Path) -> None:
     assert "no pictures" in mistake.found
 
 
-def test_images_that_are_not_there_and_names_of_several_are_one_report(tmp_path: Path) -> None:
+def test_missing_images_and_ambiguous_names_are_one_report(tmp_path: Path) -> None:
     plain_csv(tmp_path)
     rows = [["image", "question"], ["gone", TEXT], ["gone", COLOUR], ["one.png", TEXT], ["two", TEXT]]
     table(tmp_path / "questions.csv", rows)
-    found = {mistake.found for mistake in mistakes_of(source(tmp_path))}
-    assert found == {
+    messages = {mistake.found for mistake in mistakes_of(source(tmp_path))}
+    assert messages == {
         "2 questions of gone, which has no image",
         "1 question of one.png, which is the name of 2 files (a/one.png, b/one.png)",
     }
     lenient = source(tmp_path, on_bad_seed="skip")
-    assert list(asked(lenient)) == ["two"]
+    assert list(truths_of(lenient)) == ["two"]
     assert len(lenient.problems()) == 2
     assert "2 of 3 images have no question" in lenient.notices()[0]
 
@@ -200,7 +200,7 @@ def test_several_files_of_questions_are_one_message(tmp_path: Path) -> None:
     assert mistake.key == "seeds.mine.file"
     assert "gt.json" in mistake.found
     assert "more/test.csv" in mistake.found
-    assert asked(source(tmp_path, file="more/test.csv")) == {CLEF_IDS[0]: {"text": None}}
+    assert truths_of(source(tmp_path, file="more/test.csv")) == {CLEF_IDS[0]: {"text": None}}
     (mistake,) = mistakes_of(source(tmp_path, file="gone.json"))
     assert "does not exist" in mistake.found
 
@@ -233,12 +233,12 @@ def test_links_are_followed_and_broken_ones_are_no_file_of_questions(tmp_path: P
     for seeds in (source(root), source(root, file="gt.json")):
         assert [ref.seed_id for ref in seeds.refs()] == list(CLEF_IDS)
     (outside / "5d41402a").unlink()
-    assert source(root).refs()[0].items == tuple(one.name for one in in_slide_order())
+    assert source(root).refs()[0].items == tuple(question.name for question in in_slide_order())
     (mistake,) = mistakes_of(source(root, file="gt.json"))
     assert "is a broken link" in mistake.found and "5d41402a" not in mistake.found
 
 
-def test_a_file_that_goes_while_a_run_lasts(tmp_path: Path) -> None:
+def test_a_file_that_disappears_during_a_run(tmp_path: Path) -> None:
     clef(tmp_path)
     seeds = source(tmp_path)
     ref = seeds.refs()[0]
@@ -280,7 +280,7 @@ WORDS = st.lists(st.sampled_from(["Red", "Not relevant", "5-10mm", "Zero", "Ã¼nÃ
         NAMES, st.dictionaries(st.sampled_from(official()), WORDS, min_size=1, max_size=4), min_size=1, max_size=4
     )
 )
-def test_whatever_is_written_is_read(images: dict[str, Any]) -> None:
+def test_written_questions_are_read_back(images: dict[str, Any]) -> None:
     """Names in any script and any answers: each image keeps its own questions and answers, and ids are distinct."""
     folded = [unicodedata.normalize("NFC", name).casefold() for name in images]
     if len(set(folded)) < len(folded):
@@ -298,7 +298,7 @@ def test_whatever_is_written_is_read(images: dict[str, Any]) -> None:
         seeds = source(root)
         refs = seeds.refs()
         assert len({ref.seed_id for ref in refs}) == len(refs) == len(images)
-        found = {number_of(seed): seed.asks for seed in map(seeds.load, refs)}
+        asks = {number_of(seed): seed.asks for seed in map(seeds.load, refs)}
         for number, asked_of in enumerate(images.values()):
-            truths = {ask.item: ask.truth for ask in found[number]}
-            assert truths == {one.name: tuple(answers) or None for one, answers in asked_of.items()}
+            truths = {ask.item: ask.truth for ask in asks[number]}
+            assert truths == {question_.name: tuple(answers) or None for question_, answers in asked_of.items()}

@@ -64,14 +64,14 @@ def ramp(low=0, high=255, shape=(24, 32), dtype=np.uint8):
     return np.linspace(low, high, shape[0] * shape[1]).round().astype(dtype).reshape(shape)
 
 
-def rgb(path, index=0, **given):
-    return dicom_rgb(path, index, max_pixels=BOUND, **given)
+def rgb(path, index=0, **options):
+    return dicom_rgb(path, index, max_pixels=BOUND, **options)
 
 
 # --------------------------------------------------------------------------------------------------- DICOM's pixels
 
 
-def test_grey_of_eight_bits_is_taken_as_it_is_and_monochrome1_turned_round(tmp_path):
+def test_grey_of_eight_bits_is_unchanged_and_monochrome1_inverted(tmp_path):
     values = ramp()
     write_dicom(tmp_path / "a.dcm", values)
     write_dicom(tmp_path / "b.dcm", values, kind="MONOCHROME1")
@@ -97,8 +97,8 @@ def test_windows_agree_with_pydicom(tmp_path, function):
     tags = {"WindowCenter": "1800", "WindowWidth": "900", "VOILUTFunction": function}
     write_dicom(tmp_path / "w.dcm", values, bits=12, **tags)
     data = pydicom.dcmread(tmp_path / "w.dcm")
-    theirs = pydicom.pixels.apply_windowing(values, data) / 4095 * 255
-    assert np.abs(rgb(tmp_path / "w.dcm")[..., 0].astype(float) - theirs).max() <= 0.51
+    expected = pydicom.pixels.apply_windowing(values, data) / 4095 * 255
+    assert np.abs(rgb(tmp_path / "w.dcm")[..., 0].astype(float) - expected).max() <= 0.51
 
 
 def test_sixteen_bits_without_window_reach_from_black_to_white(tmp_path):
@@ -169,7 +169,7 @@ def test_bounds_before_decoding(tmp_path, monkeypatch):
         dicom_info(tmp_path / "long.dcm", max_pixels=BOUND)
 
 
-def test_what_is_no_image_is_said(tmp_path):
+def test_files_without_an_image_are_mistakes(tmp_path):
     from pydicom.uid import DeflatedExplicitVRLittleEndian
 
     write_dicom(tmp_path / "cut.dcm", ramp())
@@ -220,9 +220,9 @@ def test_dicom_images_beside_png_masks(tmp_path):
     truth(tmp_path / "masks" / "a.png", 7)
     truth(tmp_path / "masks" / "1.2.840.7.png", 9)
     seeds = source(tmp_path)
-    found = {ref.seed_id: seeds.load(ref) for ref in seeds.refs()}
-    assert {name: int(seed.expected.sum()) for name, seed in found.items()} == {"a": 7, "1.2.840.7": 9}
-    assert np.array_equal(found["a"].image[..., 0], ramp())
+    by_id = {ref.seed_id: seeds.load(ref) for ref in seeds.refs()}
+    assert {name: int(seed.expected.sum()) for name, seed in by_id.items()} == {"a": 7, "1.2.840.7": 9}
+    assert np.array_equal(by_id["a"].image[..., 0], ramp())
 
 
 def test_frames_are_seeds_of_one_cluster_and_those_without_lesion_are_left_out(tmp_path):
@@ -246,7 +246,7 @@ def test_frames_are_seeds_of_one_cluster_and_those_without_lesion_are_left_out(t
 
 
 def test_no_tag_is_ever_shown(tmp_path, caplog, capsys, recwarn):
-    """The canary stands in the header of good and of broken files; nothing that leaves the source names it."""
+    """The canary is in headers of good and of broken files; no output of the source holds it."""
     for number in range(3):
         write_dicom(tmp_path / "images" / f"{number}.dcm", ramp(), StudyDate="not a date", PatientAge=f"{CANARY}")
         truth(tmp_path / "masks" / f"{number}.png")
@@ -268,7 +268,7 @@ def test_no_tag_is_ever_shown(tmp_path, caplog, capsys, recwarn):
     assert not [text for text in everything if "CANARY" in text.upper()]
 
 
-def test_without_the_library_the_message_says_how_to_get_it(tmp_path, monkeypatch):
+def test_without_the_library_the_message_names_the_extra(tmp_path, monkeypatch):
     import sys
 
     from medtest.volumes.libraries import nibabel_library, pydicom_library
@@ -288,18 +288,18 @@ def test_without_the_library_the_message_says_how_to_get_it(tmp_path, monkeypatc
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_no_tag_in_anything_a_run_leaves(tmp_path, monkeypatch, capfd):
+def test_no_tag_in_any_file_of_a_run(tmp_path, monkeypatch, capfd):
     """A whole run with MLflow and hashed ids over DICOM and NIfTI: no file of it holds the canary or a file's name."""
     from medtest.cli.run.launch import main
     from medtest.phantoms.colon import make_colon
 
-    made = make_colon(np.random.default_rng(1), size=(96, 128), polyps=1)
-    colour = np.ascontiguousarray(made.image)
+    phantom = make_colon(np.random.default_rng(1), size=(96, 128), polyps=1)
+    colour = np.ascontiguousarray(phantom.image)
     for name in ("HOLLINGSWORTH^JANE", "WINTERBOTTOM^RICHARD"):
         write_dicom(tmp_path / "data" / "images" / f"{name}.dcm", colour, kind="RGB")
         (tmp_path / "data" / "masks").mkdir(exist_ok=True)
-        Pillow.fromarray(made.mask.astype(np.uint8) * 255).save(tmp_path / "data" / "masks" / f"{name}.png")
-    volume_, labels = colour[..., :1].copy(), made.mask[..., None].astype(np.uint8)
+        Pillow.fromarray(phantom.mask.astype(np.uint8) * 255).save(tmp_path / "data" / "masks" / f"{name}.png")
+    volume_, labels = colour[..., :1].copy(), phantom.mask[..., None].astype(np.uint8)
     write_nifti(tmp_path / "data" / "images" / "FEATHERSTONE^EDGAR.nii.gz", volume_)
     write_nifti(tmp_path / "data" / "masks" / "FEATHERSTONE^EDGAR.nii.gz", labels)
     monkeypatch.setenv("MEDTEST_HOME", str(tmp_path / "home"))

@@ -21,7 +21,7 @@ ORIENTATIONS = ["RAS", "LPS", "LAS", "PIR", "SLA"]
 @pytest.mark.parametrize("codes", ORIENTATIONS)
 @pytest.mark.parametrize("axis", ["axial", "coronal", "sagittal"])
 @pytest.mark.parametrize("suffix", [".nii", ".nii.gz"])
-def test_slices_look_alike_however_the_volume_is_stored(tmp_path, codes, axis, suffix):
+def test_slices_look_alike_for_any_storage_of_the_volume(tmp_path, codes, axis, suffix):
     canonical = nibabel.Nifti1Image(volume(), np.diag([2.0, 3.0, 4.0, 1.0]))
     target = nibabel.orientations.axcodes2ornt(codes)
     turned = canonical.as_reoriented(
@@ -72,7 +72,7 @@ def test_one_window_holds_for_a_volume(tmp_path):
     assert [int(seeds.load(r).image.max()) for r in seeds.refs()] == [0, 64, 128]
 
 
-def test_scaled_integers_and_values_that_are_no_numbers(tmp_path):
+def test_scaled_integers_and_values_that_are_nan(tmp_path):
     image = nibabel.Nifti1Image(np.full((4, 4, 1), 100, np.int16), np.eye(4))
     image.header.set_slope_inter(2.0, 10.0)
     nibabel.save(image, tmp_path / "v.nii")
@@ -85,7 +85,7 @@ def test_scaled_integers_and_values_that_are_no_numbers(tmp_path):
     assert source(tmp_path, labels="none").refs()
 
 
-def test_what_does_not_fit_is_said(tmp_path):
+def test_mismatching_files_are_mistakes(tmp_path):
     write_nifti(tmp_path / "images" / "a.nii.gz", volume())
     write_nifti(tmp_path / "masks" / "a.nii.gz", volume((8, 10, 5)))
     with pytest.raises(UserMistakes, match="8×10×5 voxels, but its image is 8×10×6"):
@@ -101,7 +101,7 @@ def test_what_does_not_fit_is_said(tmp_path):
         source(tmp_path).refs()
 
 
-def test_headers_that_lie_are_refused_before_anything_is_unpacked(tmp_path):
+def test_lying_headers_are_refused_before_anything_is_unpacked(tmp_path):
     write_nifti(tmp_path / "v.nii", volume())
     head = bytearray((tmp_path / "v.nii").read_bytes())
     huge = bytearray(head)
@@ -119,7 +119,7 @@ def test_headers_that_lie_are_refused_before_anything_is_unpacked(tmp_path):
             assert "CANARY" not in str(caught.value)
 
 
-def test_a_volume_that_lost_slices_since_it_was_looked_at_is_one_message(tmp_path):
+def test_a_volume_that_lost_slices_later_is_one_message(tmp_path):
     write_nifti(tmp_path / "images" / "a.nii", volume())
     seeds = source(tmp_path / "images", labels="none")
     last = seeds.refs()[-1]

@@ -1,4 +1,4 @@
-"""Arrays of .npz files: single items equal NumPy's, hostile files are refused before they are read."""
+"""Arrays of .npz files: single items equal NumPy's, and hostile files are refused before they are read."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_items_are_shared_between_threads(tmp_path, monkeypatch):
         assert all(pool.map(read, range(4)))
 
 
-def test_a_changed_file_is_read_anew(tmp_path):
+def test_a_changed_file_is_read_again(tmp_path):
     path = tmp_path / "a.npz"
     np.savez_compressed(path, x=np.zeros((3, 2, 2), np.uint8))
     assert items_of(path, "x").read(1).max() == 0
