@@ -52,16 +52,16 @@ class Reader:
         self.context = browser.new_context(**{"viewport": DESKTOP, **context})
         self.context.set_default_timeout(60_000)
         self.page = self.context.new_page()
-        self.said: list[str] = []
-        self.page.on("console", lambda message: self.said.append(message.text))
-        self.page.on("pageerror", lambda error: self.said.append(str(error)))
-        self.page.on("dialog", lambda dialog: self.said.append(f"dialog {dialog.message}"))
+        self.messages: list[str] = []
+        self.page.on("console", lambda message: self.messages.append(message.text))
+        self.page.on("pageerror", lambda error: self.messages.append(str(error)))
+        self.page.on("dialog", lambda dialog: self.messages.append(f"dialog {dialog.message}"))
         self.page.on("request", lambda request: self._requested(request.url))
         self.page.goto(f"{path.as_uri()}{anchor}")
 
     def _requested(self, url: str) -> None:
         if not url.startswith(("file:", "data:")):
-            self.said.append(f"request {url}")
+            self.messages.append(f"request {url}")
 
     def count(self) -> int:
         return int(self.page.inner_text(".browser .count").split(" of ")[0].replace(",", ""))
@@ -78,7 +78,7 @@ def reader(chromium: Any, finished: Any) -> Iterator[Reader]:
     window = Reader(chromium, finished[0].reports[0])
     yield window
     window.context.close()
-    assert window.said == []
+    assert window.messages == []
 
 
 def violations(outcome: RunOutcome) -> pd.DataFrame:
@@ -176,7 +176,7 @@ def test_a_link_leads_back_to_the_same_view(reader: Reader, chromium: Any, finis
     other.page.click(".browser .tools button")
     assert other.count() == shown
     assert other.page.input_value(".browser select[name=sort]") == "score"
-    assert other.said == []
+    assert other.messages == []
     other.context.close()
 
 
@@ -252,7 +252,7 @@ def test_a_comparison_names_who_fails(chromium: Any, finished: Any) -> None:
     window.page.locator(".browser .card-button").first.click()
     window.page.select_option(".browser .tools select", "1")
     assert "system=1" in window.page.url and len(window.images()) == 2
-    assert window.said == []
+    assert window.messages == []
     window.context.close()
 
 

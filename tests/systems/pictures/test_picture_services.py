@@ -81,7 +81,7 @@ def test_a_picture_comes_as_the_service_sends_it(name: str, settings: dict[str, 
 def test_moderation_is_one_state_for_every_service(name: str, why: str, tmp_path: Path) -> None:
     with playing(exchanges(name)) as vendor:
         answer = output(ask(of(name, vendor, attempts=4), tmp_path)[0])
-        assert sum(line.startswith("POST") for line in vendor.seen) == 1
+        assert sum(line.startswith("POST") for line in vendor.requests) == 1
     assert (answer.state, answer.picture) == ("content_filter", "") and why in answer.why
 
 
@@ -116,7 +116,7 @@ def test_a_rewritten_prompt_is_off_by_default_and_recorded_where_it_is_on(tmp_pa
 def test_a_task_that_failed_or_disappeared_is_started_again(name: str, tmp_path: Path) -> None:
     with playing(exchanges(name)) as vendor:
         answer = output(ask(of(name, vendor), tmp_path)[0])
-        assert sum(line.startswith("POST") for line in vendor.seen) == 2
+        assert sum(line.startswith("POST") for line in vendor.requests) == 2
     assert answer.picture == SHA256 and answer.attempts == 2
 
 
