@@ -1,4 +1,4 @@
-"""What the tests of the API room share: a picture, requests, a campaign on a server of faults."""
+"""Shared parts of the tests of the API room: a picture, requests, a campaign on a server with faults."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ QUICK = Retries(first_pause=0.01, longest_pause=0.05, call_seconds=20)
 
 
 def picture(size: int = 8, seed: int = 0) -> Picture:
-    """A small picture of noise."""
+    """Return a small picture of noise."""
     return Picture.of(np.random.default_rng(seed).integers(0, 256, (size, size, 3), dtype=np.uint8))
 
 
 def questions(count: int, **more: Any) -> Iterator[Request]:
-    """Requests with addresses and prompts of their own."""
+    """Yield requests with different addresses and prompts."""
     shown = (picture(),)
     for index in range(count):
         yield Request(**{"address": f"case/{index}", "prompt": f"question {index}", "pictures": shown, **more})
@@ -44,7 +44,7 @@ def campaign(
     key_variable: str = "",
     **more: Any,
 ) -> Iterator[Campaign]:
-    """A campaign with its ledger and cache in a folder."""
+    """Return a campaign with its ledger and cache in a folder."""
     import openai  # noqa: F401 - loading it takes seconds, which are no time of the first question
 
     endpoint = Endpoint(base_url=base_url, key_variable=key_variable)
@@ -60,7 +60,7 @@ def campaign(
         )
 
 
-def asked(folder: Path, base_url: str, requests: Iterable[Request], **more: Any) -> list[Outcome]:
-    """The outcomes of requests, by address."""
-    with campaign(folder, base_url, **more) as made:
-        return sorted(made.iterate(requests), key=lambda outcome: outcome.address)
+def ask_all(folder: Path, base_url: str, requests: Iterable[Request], **more: Any) -> list[Outcome]:
+    """Send requests and return their outcomes, by address."""
+    with campaign(folder, base_url, **more) as running:
+        return sorted(running.iterate(requests), key=lambda outcome: outcome.address)

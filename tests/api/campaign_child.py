@@ -1,4 +1,4 @@
-"""A campaign as a process of its own, for the tests that kill it: ``campaign_child.py FOLDER BASE_URL COUNT``."""
+"""A campaign in a separate process, for the tests that kill it: ``campaign_child.py FOLDER BASE_URL COUNT``."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from api_parts import QUICK, campaign, questions
 
 
 def main() -> None:
-    """Ask, and print each outcome and the ledger's totals."""
+    """Send questions; print each outcome and the ledger's totals."""
     folder, base_url, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-    with campaign(folder, base_url, max_in_flight=8, retries=QUICK) as made:
-        print(json.dumps({"lost_before": made.ledger.lost_before}), flush=True)
-        for outcome in made.iterate(questions(count)):
+    with campaign(folder, base_url, max_in_flight=8, retries=QUICK) as running:
+        print(json.dumps({"lost_before": running.ledger.lost_before}), flush=True)
+        for outcome in running.iterate(questions(count)):
             print(json.dumps({"address": outcome.address, "state": outcome.state, "text": outcome.text}), flush=True)
-        totals = made.ledger.totals()
+        totals = running.ledger.totals()
         print(json.dumps({"calls": totals.calls, "lost": totals.lost, "under_way": totals.under_way}), flush=True)
 
 

@@ -1,7 +1,7 @@
-"""Servers and campaigns of a simulation: what the throttle decides, against limits and queues written down here.
+"""Simulated servers and campaigns: decisions of the throttle, against limits and queues that are written down here.
 
-Nothing waits and no socket is opened: events are played in the order of their times. What a campaign does around the
-limits is played too: calls that were sent before go first, refusals without a word are tried again after a pause.
+Nothing waits and no socket is opened: events are played in the order of their times. Rules of a campaign around the
+limits are played too: repeated calls go first, refusals without a reason are tried again after a pause.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ Answer = tuple[int, int, Mapping[str, str]]
 
 
 class Server(Protocol):
-    """Takes calls and answers them, on a clock that it is told."""
+    """Takes calls and answers them, on the clock of its caller."""
 
     def take(self, call: int, now: float) -> None:
         """Take a call."""
 
     def next(self) -> float:
-        """Return when the next answer is ready, infinity where nothing is under way."""
+        """Return the time of the next answer, infinity without calls under way."""
 
     def ready(self, now: float) -> list[Answer]:
         """Return the answers that are ready."""
 
 
 class Delayed:
-    """Answers every call after the same time, which ``jitter`` lengthens; what it says is decided on arrival."""
+    """Answers every call after the same time, which ``jitter`` lengthens; the answer is decided on arrival."""
 
     def __init__(self, latency: float, jitter: float = 0.0, seed: int = 0) -> None:
         self.latency, self.jitter, self.draw = latency, jitter, random.Random(seed)
@@ -55,15 +55,15 @@ class Delayed:
         heapq.heappush(self._under_way, (now + seconds, next(self._count), call, status, headers))  # type: ignore[misc]
 
     def next(self) -> float:
-        """Return when the next answer is ready."""
+        """Return the time of the next answer."""
         return self._under_way[0][0] if self._under_way else math.inf
 
     def ready(self, now: float) -> list[Answer]:
         """Return the answers that are ready."""
-        found: list[Answer] = []
+        answers: list[Answer] = []
         while self.next() <= now:
-            found.append(heapq.heappop(self._under_way)[2:])  # type: ignore[arg-type]
-        return found
+            answers.append(heapq.heappop(self._under_way)[2:])  # type: ignore[arg-type]
+        return answers
 
 
 class Limited(Delayed):
@@ -89,14 +89,14 @@ class Limited(Delayed):
             let_in, stated, wait = self.limiter.admit(now)
         if let_in and not (faults.too_many and self.draw.random() < faults.too_many):
             return 200, stated
-        said = {} if faults.retry_after == "none" or let_in else {"retry-after": str(max(1, math.ceil(wait)))}
-        return 429, {**stated, **said}
+        retry_header = {} if faults.retry_after == "none" or let_in else {"retry-after": str(max(1, math.ceil(wait)))}
+        return 429, {**stated, **retry_header}
 
 
 class Queue:
-    """``slots`` calls at once, each for ``seconds``; others wait in the order in which they came.
+    """``slots`` calls at once, each for ``seconds``; others wait in the order of their arrival.
 
-    What nobody waits for any more is worked on all the same.
+    Abandoned calls are worked on all the same.
     """
 
     def __init__(self, slots: int, seconds: float) -> None:
@@ -111,19 +111,19 @@ class Queue:
         self._under_way.append((done, call))
 
     def next(self) -> float:
-        """Return when the next answer is ready."""
+        """Return the time of the next answer."""
         return self._under_way[0][0] if self._under_way else math.inf
 
     def ready(self, now: float) -> list[Answer]:
         """Return the answers that are ready."""
-        found: list[Answer] = []
+        answers: list[Answer] = []
         while self.next() <= now:
-            found.append((self._under_way.popleft()[1], 200, {}))
-        return found
+            answers.append((self._under_way.popleft()[1], 200, {}))
+        return answers
 
 
 class Shared:
-    """All calls at once, and all slower where they are more than ``slots``: each needs ``seconds`` of a slot."""
+    """All calls at once, and all slower if they are more than ``slots``: each needs ``seconds`` of a slot."""
 
     def __init__(self, slots: int, seconds: float) -> None:
         self.slots, self.seconds = slots, seconds
@@ -143,32 +143,32 @@ class Shared:
         heapq.heappush(self._under_way, (self._worked + self.seconds, call))
 
     def next(self) -> float:
-        """Return when the next answer is ready."""
+        """Return the time of the next answer."""
         if not self._under_way:
             return math.inf
         return self._at + max(0.0, self._under_way[0][0] - self._worked) / self._speed()
 
     def ready(self, now: float) -> list[Answer]:
         """Return the answers that are ready."""
-        found: list[Answer] = []
+        answers: list[Answer] = []
         while self.next() <= now + 1e-9:
             self._advance(max(self._at, self.next()))
-            found.append((heapq.heappop(self._under_way)[1], 200, {}))
-        return found
+            answers.append((heapq.heappop(self._under_way)[1], 200, {}))
+        return answers
 
 
 @dataclass(slots=True)
 class Played:
-    """What came of the questions.
+    """Result of a campaign.
 
     Attributes:
         answered: Questions with an answer.
         sent: Calls.
-        refused: Those that were refused.
-        late: Those that nothing came of in time.
+        refused: Refused calls.
+        late: Calls without an answer in time.
         most: Most calls of one question.
         in_flight: Most calls under way at once.
-        seconds: Until the last question was done with.
+        seconds: Time until the last question was finished.
     """
 
     answered: int = 0
@@ -181,7 +181,7 @@ class Played:
 
     @property
     def refused_share(self) -> float:
-        """Share of the calls that were refused."""
+        """Return the share of refused calls."""
         return self.refused / max(1, self.sent)
 
 
@@ -193,7 +193,7 @@ class _Question:
 def played(
     server: Server, questions: int, *, most: int = 32, rules: Retries | None = None, limits: Throttle | None = None
 ) -> Played:
-    """Ask a server questions, so many at once at most, until all have an answer or are given up."""
+    """Ask a server questions, up to so many at once, until all have an answer or are given up."""
     return _Campaign(server, questions, rules or Retries(), limits or Throttle(most=most)).played()
 
 
@@ -227,7 +227,7 @@ class _Campaign:
         return self.found
 
     def _next(self) -> float:
-        """Return when something happens next."""
+        """Return the time of the next event."""
         while self.sent_at and self.sent_at[0][1] not in self.calls:
             self.sent_at.popleft()
         return min(
@@ -237,7 +237,7 @@ class _Campaign:
         )
 
     def _send(self) -> float:
-        """Send what may be sent, and return when more may be, as far as time decides."""
+        """Send the calls that may be sent; return the time of the next one, as far as time decides."""
         while queue := self.again or self.first:
             if self.limits.in_flight >= int(self.limits.limit):
                 return math.inf
@@ -259,7 +259,7 @@ class _Campaign:
 
     def _answered(self, call: int, status: int | None, headers: Mapping[str, str]) -> None:
         if call not in self.calls:
-            return  # nobody waits for it any more
+            return  # it was abandoned
         question, permit = self.calls.pop(call)
         late = status is None
         allowed = self.rules.call_seconds

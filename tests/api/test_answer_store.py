@@ -1,4 +1,4 @@
-"""Answers on disk that were damaged, exchanged, or written by the version before."""
+"""Stored answers that were damaged, exchanged, or written by the previous version."""
 
 from __future__ import annotations
 
@@ -29,8 +29,12 @@ def _fill(store: Ledger | Cache) -> None:
 
 
 def _get(store: Ledger | Cache, number: int) -> Outcome | None:
-    one = _answer(number)
-    return store.outcome(one.address, one.key) if isinstance(store, Ledger) else store.get(one.key, one.address)
+    outcome = _answer(number)
+    return (
+        store.outcome(outcome.address, outcome.key)
+        if isinstance(store, Ledger)
+        else store.get(outcome.key, outcome.address)
+    )
 
 
 def _change(path: Path, *statements: str) -> None:
@@ -44,11 +48,11 @@ STORES: list[tuple[type[Any], str]] = [(Ledger, "outcomes"), (Cache, "answers")]
 
 @pytest.fixture(params=STORES, ids=["ledger", "cache"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Callable[[], Any], Path, str]:
-    """How a store is opened, its file with answers in it, and the name of their table."""
+    """Return the call that opens a store, its file with answers in it, and the name of its table."""
     kind, table = request.param
     path = tmp_path / "answers.sqlite"
-    with kind(path) as made:
-        _fill(made)
+    with kind(path) as opened:
+        _fill(opened)
     _change(path, "PRAGMA wal_checkpoint(TRUNCATE)")
     return lambda: kind(path), path, table
 
@@ -65,7 +69,7 @@ def test_answers_that_were_exchanged_are_not_given_out(store: Any) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"SQLite format 3\x00" + bytes(84), b"no database at all" * 300])
-def test_a_file_that_is_none_is_set_aside(store: Any, content: bytes) -> None:
+def test_a_file_that_is_no_database_is_set_aside(store: Any, content: bytes) -> None:
     make, path, _ = store
     path.write_bytes(content)
     with make() as opened:
@@ -73,21 +77,21 @@ def test_a_file_that_is_none_is_set_aside(store: Any, content: bytes) -> None:
         assert _get(opened, 1) is None
         _fill(opened)
         assert _get(opened, 1) is not None
-    asides = [one for one in path.parent.glob("*.aside-*") if one.name[-1].isdigit()]
-    assert [one.read_bytes()[:20] for one in asides] == ([content[:20]] if content else [])
+    asides = [aside for aside in path.parent.glob("*.aside-*") if aside.name[-1].isdigit()]
+    assert [aside.read_bytes()[:20] for aside in asides] == ([content[:20]] if content else [])
 
 
-def test_whatever_byte_is_hit_no_wrong_answer_comes_back(store: Any) -> None:
+def test_no_damaged_byte_gives_a_wrong_answer(store: Any) -> None:
     make, path, _ = store
     content, draw = path.read_bytes(), random.Random(7)
     for at in [*range(0, 100, 3), *draw.sample(range(len(content)), 60)]:
         path.write_bytes(content[:at] + bytes([content[at] ^ draw.randrange(1, 256)]) + content[at + 1 :])
-        # What is only found while it is used is one message, and set aside by the next run.
+        # Damage that is only found during use is one message, and the next run sets the file aside.
         with suppress(OutputProblem), make() as opened:
             for number in range(0, COUNT, 7):
-                found = _get(opened, number)
-                assert found is None or found.text == f"{number} polyps."
+                outcome = _get(opened, number)
+                assert outcome is None or outcome.text == f"{number} polyps."
             if isinstance(opened, Ledger):
                 opened.totals()
-        for left in path.parent.glob("answers.sqlite*"):
-            left.unlink()
+        for file in path.parent.glob("answers.sqlite*"):
+            file.unlink()

@@ -1,4 +1,4 @@
-"""Whole campaigns against a real server with faults: nothing lost, nothing doubled, every state as it is."""
+"""Whole campaigns against a real server with faults: no call lost, none doubled, every state recorded."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from api_parts import QUICK, asked, campaign, picture, questions
+from api_parts import QUICK, ask_all, campaign, picture, questions
 from pydantic import BaseModel
 
 from medtest.api.budget import Budget, Price
@@ -34,7 +34,7 @@ def essence(outcomes: list[Outcome]) -> list[tuple[str, str, str]]:
 
 def test_every_request_has_one_outcome_and_one_call(tmp_path: Path) -> None:
     with serving() as server:
-        got = asked(tmp_path, server.base_url, questions(60))
+        got = ask_all(tmp_path, server.base_url, questions(60))
         assert [o.address for o in got] == sorted(f"case/{i}" for i in range(60))
         assert {o.state for o in got} == {CallState.ANSWERED}
         assert all(o.prompt_tokens and o.attempts == 1 and o.source == Source.CALL for o in got)
@@ -43,24 +43,24 @@ def test_every_request_has_one_outcome_and_one_call(tmp_path: Path) -> None:
 
 def test_a_second_session_asks_nothing(tmp_path: Path) -> None:
     with serving() as server:
-        first = asked(tmp_path, server.base_url, questions(20))
-        again = asked(tmp_path, server.base_url, questions(25))
+        first = ask_all(tmp_path, server.base_url, questions(20))
+        again = ask_all(tmp_path, server.base_url, questions(25))
         assert {o.source for o in again if o.address in {f.address for f in first}} == {Source.LEDGER}
         assert server.counts["received"] == 25
 
 
 def test_the_cache_serves_other_runs_and_addresses(tmp_path: Path) -> None:
     with serving() as server:
-        first = asked(tmp_path, server.base_url, questions(10))
+        first = ask_all(tmp_path, server.base_url, questions(10))
         (tmp_path / "ledger.sqlite").unlink()
-        again = asked(tmp_path, server.base_url, questions(10))
+        again = ask_all(tmp_path, server.base_url, questions(10))
         assert {o.source for o in again} == {Source.CACHE}
         assert essence(first) == essence(again)
         (tmp_path / "ledger.sqlite").unlink()
-        anew = asked(tmp_path, server.base_url, questions(10), mode=CacheMode.REFRESH)
+        anew = ask_all(tmp_path, server.base_url, questions(10), mode=CacheMode.REFRESH)
         assert {o.source for o in anew} == {Source.CALL}
         (tmp_path / "ledger.sqlite").unlink()
-        off = asked(tmp_path, server.base_url, questions(10), mode=CacheMode.OFF)
+        off = ask_all(tmp_path, server.base_url, questions(10), mode=CacheMode.OFF)
         assert {o.source for o in off} == {Source.CALL}
         assert server.counts["received"] == 30
 
@@ -69,7 +69,7 @@ def test_equal_content_at_the_same_time_is_asked_once(tmp_path: Path) -> None:
     same = [Request(address=f"a/{i}", prompt="same", pictures=(picture(),)) for i in range(12)]
     repeats = [Request(address=f"r/{i}", prompt="same", pictures=(picture(),), repeat=i + 1) for i in range(3)]
     with serving(Faults(latency=0.1)) as server:
-        got = asked(tmp_path, server.base_url, same + repeats)
+        got = ask_all(tmp_path, server.base_url, same + repeats)
         assert server.counts["received"] == 4
         assert len(got) == 15
         assert {o.text for o in got if o.address.startswith("a/")} == {got[0].text}
@@ -89,14 +89,14 @@ def test_what_is_no_answer_is_a_state_and_not_cached(
 ) -> None:
     parameters = Parameters(model="simulated", api=api)
     with serving(faults) as server:
-        assert {o.state for o in asked(tmp_path, server.base_url, questions(3), parameters=parameters)} == {state}
-        # The run keeps it; another run asks again.
-        assert {o.source for o in asked(tmp_path, server.base_url, questions(3), parameters=parameters)} == {
+        assert {o.state for o in ask_all(tmp_path, server.base_url, questions(3), parameters=parameters)} == {state}
+        # The run stores it; another run asks again.
+        assert {o.source for o in ask_all(tmp_path, server.base_url, questions(3), parameters=parameters)} == {
             Source.LEDGER
         }
         (tmp_path / "ledger.sqlite").unlink()
         server.set(Faults())
-        again = asked(tmp_path, server.base_url, questions(3), parameters=parameters)
+        again = ask_all(tmp_path, server.base_url, questions(3), parameters=parameters)
         assert {(o.source, o.state) for o in again} == {(Source.CALL, CallState.ANSWERED)}
 
 
@@ -104,12 +104,12 @@ def test_what_is_no_answer_is_a_state_and_not_cached(
 def test_exhausted_retries_are_an_error_that_the_next_session_asks_again(tmp_path: Path, fault: str) -> None:
     rules = Retries(attempts=3, throttled=2, first_pause=0.01, longest_pause=0.02, call_seconds=10)
     with serving(Faults(retry_after="none", **{fault: 1.0})) as server:
-        (got,) = asked(tmp_path, server.base_url, questions(1), retries=rules)
-        calls = 2 if fault == "wrong_type" else 3  # what came whole would come again, and be paid again
+        (got,) = ask_all(tmp_path, server.base_url, questions(1), retries=rules)
+        calls = 2 if fault == "wrong_type" else 3  # a whole body would come again, and cost again
         assert (got.state, got.attempts) == (CallState.ERROR, calls)
         assert f"{calls} calls" in got.reason
         server.set(Faults())
-        (again,) = asked(tmp_path, server.base_url, questions(1), retries=rules)
+        (again,) = ask_all(tmp_path, server.base_url, questions(1), retries=rules)
         assert (again.state, again.source) == (CallState.ANSWERED, Source.CALL)
     with Ledger(tmp_path / "ledger.sqlite") as ledger:
         totals = ledger.totals()
@@ -121,7 +121,7 @@ def test_calls_that_end_in_an_error_are_paid(tmp_path: Path) -> None:
     rules = Retries(attempts=6, first_pause=0.01, longest_pause=0.02, call_seconds=10)
     price = Price(input=1000.0, output=1000.0)
     with serving(Faults(wrong_type=1.0)) as server:
-        (got,) = asked(tmp_path, server.base_url, questions(1), retries=rules, budget=Budget(price=price))
+        (got,) = ask_all(tmp_path, server.base_url, questions(1), retries=rules, budget=Budget(price=price))
     with Ledger(tmp_path / "ledger.sqlite") as ledger:
         totals = ledger.totals()
     assert (got.state, got.attempts, totals.calls) == (CallState.ERROR, 2, 2)
@@ -133,11 +133,11 @@ def test_calls_that_end_in_an_error_are_paid(tmp_path: Path) -> None:
 def test_a_mix_of_faults_loses_and_doubles_nothing(tmp_path: Path) -> None:
     mix = Faults(too_many=0.05, error=0.02, reset=0.02, truncated=0.02, wrong_type=0.01, retry_after="none", seed=3)
     with serving() as server:
-        plain = asked(tmp_path / "plain", server.base_url, questions(200))
+        plain = ask_all(tmp_path / "plain", server.base_url, questions(200))
         server.answered.clear()
         server.set(mix)
-        faulty = asked(tmp_path / "faulty", server.base_url, questions(200))
-        # Resets and cut bodies are no whole answers: no content is answered whole twice.
+        faulty = ask_all(tmp_path / "faulty", server.base_url, questions(200))
+        # Resets and cut bodies are no whole answers: no content is answered completely twice.
         assert max(server.answered.values()) == 1
         assert server.counts["too_many"] and server.counts["reset"] and server.counts["truncated"]
     assert essence(plain) == essence(faulty)
@@ -152,23 +152,23 @@ def test_a_mix_of_faults_loses_and_doubles_nothing(tmp_path: Path) -> None:
 def test_a_dripping_body_ends_at_the_time_limit(tmp_path: Path) -> None:
     rules = Retries(attempts=2, first_pause=0.01, call_seconds=0.4)
     with serving(Faults(slow=1, slow_seconds=3600)) as server:
-        (got,) = asked(tmp_path, server.base_url, questions(1), retries=rules)
+        (got,) = ask_all(tmp_path, server.base_url, questions(1), retries=rules)
         assert got.state == CallState.ERROR
         assert "0.4 s" in got.reason
 
 
 def test_structured_answers_and_servers_that_take_no_schema(tmp_path: Path) -> None:
     with serving() as server:
-        (got,) = asked(tmp_path / "a", server.base_url, questions(1, answer_model=Shape))
+        (got,) = ask_all(tmp_path / "a", server.base_url, questions(1, answer_model=Shape))
         assert got.state == CallState.ANSWERED
         assert set(got.parsed) == {"answer", "count"}  # type: ignore[arg-type]
         assert not got.plain
         server.set(Faults(takes_schema=False))
-        got_plain = asked(tmp_path / "b", server.base_url, questions(5, answer_model=Shape))
+        got_plain = ask_all(tmp_path / "b", server.base_url, questions(5, answer_model=Shape))
         assert {(o.state, o.plain) for o in got_plain} == {(CallState.ANSWERED, True)}
     server.answer = lambda body: json.dumps({"answer": 3})
     with serving(answer=server.answer) as wrong:
-        (bad,) = asked(tmp_path / "c", wrong.base_url, questions(1, answer_model=Shape))
+        (bad,) = ask_all(tmp_path / "c", wrong.base_url, questions(1, answer_model=Shape))
         assert bad.state == CallState.MALFORMED
         assert bad.text == '{"answer": 3}'
 
@@ -176,12 +176,12 @@ def test_structured_answers_and_servers_that_take_no_schema(tmp_path: Path) -> N
 def test_a_wrong_key_ends_at_once_and_an_empty_account_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_KEY", "canary-wrong-key-123")
     with serving(Faults(key="right")) as server:
-        (got,) = asked(tmp_path, server.base_url, questions(1), key_variable="SOME_KEY")
+        (got,) = ask_all(tmp_path, server.base_url, questions(1), key_variable="SOME_KEY")
         assert (got.state, got.attempts) == (CallState.ERROR, 1)
         assert "HTTP 401" in got.reason
         assert "canary" not in got.reason
         monkeypatch.setenv("SOME_KEY", "right")
-        (fine,) = asked(tmp_path, server.base_url, questions(1), key_variable="SOME_KEY")
+        (fine,) = ask_all(tmp_path, server.base_url, questions(1), key_variable="SOME_KEY")
         assert fine.state == CallState.ANSWERED
 
 
@@ -189,35 +189,35 @@ def test_no_server_at_all(tmp_path: Path) -> None:
     with serving() as server:
         pass
     rules = Retries(attempts=2, first_pause=0.01, call_seconds=5)
-    (got,) = asked(tmp_path, server.base_url, questions(1), retries=rules)
+    (got,) = ask_all(tmp_path, server.base_url, questions(1), retries=rules)
     assert got.state == CallState.ERROR
     with Ledger(tmp_path / "ledger.sqlite") as ledger:
         assert ledger.totals().billable == 0
 
 
 def test_the_readers_exit_gives_up_what_is_under_way_and_says_so(tmp_path: Path) -> None:
-    with serving(Faults(latency=0.05)) as server, campaign(tmp_path, server.base_url, max_in_flight=4) as made:
-        results = made.iterate(questions(1000))
+    with serving(Faults(latency=0.05)) as server, campaign(tmp_path, server.base_url, max_in_flight=4) as running:
+        results = running.iterate(questions(1000))
         for _ in range(3):
             next(results)
         results.close()  # type: ignore[attr-defined]
-        totals = made.ledger.totals()
+        totals = running.ledger.totals()
         assert totals.under_way == 0
         assert totals.lost <= 4
         assert totals.calls < 100
-        assert made.progress().in_flight == 0
+        assert running.progress().in_flight == 0
 
 
 def test_stop_ends_the_stream_without_losing_calls(tmp_path: Path) -> None:
-    with serving(Faults(latency=0.02)) as server, campaign(tmp_path, server.base_url, max_in_flight=4) as made:
-        seen = 0
-        for _ in made.iterate(questions(1000)):
-            seen += 1
-            if seen == 5:
-                made.stop()
-        totals = made.ledger.totals()
+    with serving(Faults(latency=0.02)) as server, campaign(tmp_path, server.base_url, max_in_flight=4) as running:
+        outcome_count = 0
+        for _ in running.iterate(questions(1000)):
+            outcome_count += 1
+            if outcome_count == 5:
+                running.stop()
+        totals = running.ledger.totals()
         assert totals.lost == 0
-        assert totals.outcomes == seen < 100
+        assert totals.outcomes == outcome_count < 100
 
 
 def test_a_broken_iterable_is_raised_after_what_was_asked(tmp_path: Path) -> None:
@@ -225,12 +225,12 @@ def test_a_broken_iterable_is_raised_after_what_was_asked(tmp_path: Path) -> Non
         yield from questions(5)
         raise RuntimeError("no more")
 
-    with serving() as server, campaign(tmp_path, server.base_url) as made:
-        seen = []
+    with serving() as server, campaign(tmp_path, server.base_url) as running:
+        outcomes = []
         with pytest.raises(RuntimeError, match="no more"):
-            for outcome in made.iterate(broken()):  # type: ignore[arg-type]
-                seen.append(outcome)
-        assert len(seen) <= 5
+            for outcome in running.iterate(broken()):  # type: ignore[arg-type]
+                outcomes.append(outcome)
+        assert len(outcomes) <= 5
 
 
 def test_a_ledger_that_cannot_be_written_stops_and_is_no_verdict(tmp_path: Path) -> None:
@@ -241,15 +241,15 @@ def test_a_ledger_that_cannot_be_written_stops_and_is_no_verdict(tmp_path: Path)
                 made.ledger._db.execute("PRAGMA query_only=ON")  # as a full disk, from the first answer on
         before = server.counts["received"]
         assert before < 20
-        outcomes = asked(tmp_path, server.base_url, questions(20))
+        outcomes = ask_all(tmp_path, server.base_url, questions(20))
     assert [outcome.state for outcome in outcomes] == [CallState.ANSWERED] * 20
     assert server.counts["received"] <= 20 + 1  # at most what was under way is asked twice
 
 
 def test_progress_counts(tmp_path: Path) -> None:
-    with serving(Faults(error=0.3, seed=1)) as server, campaign(tmp_path, server.base_url) as made:
-        done = list(made.iterate(questions(30)))
-        progress = made.progress()
+    with serving(Faults(error=0.3, seed=1)) as server, campaign(tmp_path, server.base_url) as running:
+        done = list(running.iterate(questions(30)))
+        progress = running.progress()
         assert progress.done == len(done) == 30
         assert progress.retried == server.counts["error"] > 0
         assert (progress.in_flight, progress.waiting) == (0, 0)
@@ -261,22 +261,22 @@ def test_one_process_at_a_time_holds_a_ledger(tmp_path: Path) -> None:
     with Ledger(tmp_path / "l.sqlite"), pytest.raises(FolderInUse):
         Ledger(tmp_path / "l.sqlite")
     held = Ledger(tmp_path / "l.sqlite")
-    threading.Timer(0.3, held.close).start()  # as a worker that is ending while the next one opens
+    threading.Timer(0.3, held.close).start()  # like a worker that ends while the next one opens
     Ledger(tmp_path / "l.sqlite", wait=20.0).close()
 
 
 def test_a_limit_with_headers_is_learned(tmp_path: Path) -> None:
-    """How well it is kept is a matter of times: ``test_gate.py`` shows it on a clock of its own."""
+    """Timing decides how well it is kept: ``test_gate.py`` checks that with a simulated clock."""
     with (
         serving(Faults(latency=0.01, rate=40, burst=10)) as server,
-        campaign(tmp_path, server.base_url, max_in_flight=32, retries=QUICK) as made,
+        campaign(tmp_path, server.base_url, max_in_flight=32, retries=QUICK) as running,
     ):
-        assert {one.state for one in made.iterate(questions(80))} == {CallState.ANSWERED}
-        assert made.limiter.limits.buckets["requests"].known
-        assert made.limiter.limits.buckets["requests"].capacity == 10
+        assert {outcome.state for outcome in running.iterate(questions(80))} == {CallState.ANSWERED}
+        assert running.limiter.limits.buckets["requests"].known
+        assert running.limiter.limits.buckets["requests"].capacity == 10
 
 
-def test_the_server_tells_and_takes_its_faults() -> None:
+def test_the_server_reports_and_changes_its_faults() -> None:
     with serving(Faults(error=0.5)) as server:
         address = server.base_url.replace("/v1", "/faults")
         request = urllib.request.Request(address, data=b'{"error": 0}', method="PUT")  # noqa: S310 - loopback
@@ -285,17 +285,17 @@ def test_the_server_tells_and_takes_its_faults() -> None:
 
 
 @pytest.mark.slow
-def test_a_server_that_lets_nobody_in_is_not_asked_thousands_of_times(
+def test_a_server_that_refuses_all_calls_is_not_called_thousands_of_times(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SOME_KEY", "canary-wrong-key-123")
     with serving(Faults(key="right")) as server:
         with pytest.raises(CampaignStopped, match="Check the key") as caught:
-            asked(tmp_path, server.base_url, questions(400), key_variable="SOME_KEY")
+            ask_all(tmp_path, server.base_url, questions(400), key_variable="SOME_KEY")
         assert "HTTP 401" in str(caught.value)
         assert "canary" not in str(caught.value)
         assert server.counts["received"] < 100
         monkeypatch.setenv("SOME_KEY", "right")
-        fine = asked(tmp_path, server.base_url, questions(400), key_variable="SOME_KEY")
-        assert {one.state for one in fine} == {CallState.ANSWERED}
+        fine = ask_all(tmp_path, server.base_url, questions(400), key_variable="SOME_KEY")
+        assert {outcome.state for outcome in fine} == {CallState.ANSWERED}
         assert len(fine) == 400

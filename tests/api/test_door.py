@@ -1,4 +1,4 @@
-"""What a server says of itself ends a campaign: no credit, a key that is refused from now on, nobody there."""
+"""Replies about the server itself end a campaign: no credit, a key that is refused from now on, no server."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from api_parts import QUICK, asked, campaign, questions
+from api_parts import QUICK, ask_all, campaign, questions
 
 from medtest.api.calls.client import Caller, Endpoint, _without_credit
 from medtest.api.calls.request import CallState, Outcome, Parameters
@@ -24,13 +24,13 @@ from medtest.core.errors import ExitCode, MedtestError
 
 
 def until_it_stops(folder: Path, base_url: str, count: int, **more: Any) -> tuple[list[Outcome], MedtestError, str]:
-    """Return what came before the end, why it ended, and the last line of progress."""
+    """Return the outcomes before the end, its reason, and the last line of progress."""
     got: list[Outcome] = []
-    with campaign(folder, base_url, **more) as made:
+    with campaign(folder, base_url, **more) as running:
         with pytest.raises(MedtestError) as caught:
-            for outcome in made.iterate(questions(count)):
+            for outcome in running.iterate(questions(count)):
                 got.append(outcome)
-        return got, caught.value, made.progress().line()
+        return got, caught.value, running.progress().line()
 
 
 # --- an empty account ---------------------------------------------------------------------------------------------
@@ -45,28 +45,28 @@ def test_an_empty_account_ends_the_campaign_and_is_no_error(tmp_path: Path, stat
         assert stopped.exit_code is ExitCode.BUDGET
         assert "the account has no credit" in str(stopped)
         assert "the same command again" in str(stopped)
-        assert {one.state for one in got} == {CallState.ANSWERED}
+        assert {outcome.state for outcome in got} == {CallState.ANSWERED}
         assert "error" not in line
-        # Every answer that was paid for is there; a few calls were under way when the first was refused.
+        # Every paid answer is recorded; a few calls were under way at the first refusal.
         assert len(got) == server.counts["answered"] >= 30
         assert server.counts["unpaid"] <= 2 * 16
         server.set(Faults())
-        rest = asked(tmp_path, server.base_url, questions(400))
-        assert {one.state for one in rest} == {CallState.ANSWERED}
+        rest = ask_all(tmp_path, server.base_url, questions(400))
+        assert {outcome.state for outcome in rest} == {CallState.ANSWERED}
         assert server.counts["answered"] == 400, "nothing that was answered is asked again"
     with Ledger(tmp_path / "ledger.sqlite") as ledger:
         assert ledger.totals().lost == 0
-        assert ledger.totals().billable == 400, "nobody charges for a call that an empty account made"
+        assert ledger.totals().billable == 400, "calls of an empty account are not charged"
 
 
 def test_the_gate_does_not_take_an_empty_account_for_a_limit(tmp_path: Path) -> None:
-    with serving(Faults(credit=0)) as server, campaign(tmp_path, server.base_url) as made:
+    with serving(Faults(credit=0)) as server, campaign(tmp_path, server.base_url) as running:
         with pytest.raises(CampaignStopped, match="the account has no credit"):
-            list(made.iterate(questions(20)))
-        assert made.limiter.counters().throttled == 0
+            list(running.iterate(questions(20)))
+        assert running.limiter.counters().throttled == 0
 
 
-def test_what_says_that_nobody_pays() -> None:
+def test_replies_that_mean_no_credit() -> None:
     assert _without_credit(402, "", "")
     assert _without_credit(429, "insufficient_quota", "insufficient_quota you exceeded")
     assert _without_credit(400, "arrearage", "arrearage access denied")
@@ -86,12 +86,12 @@ def test_a_key_that_is_revoked_in_mid_run_ends_it_and_is_no_error(tmp_path: Path
         assert stopped.exit_code is ExitCode.BUDGET
         assert f"HTTP {status}" in str(stopped)
         assert "revoked" in str(stopped)
-        assert {one.state for one in got} == {CallState.ANSWERED}
+        assert {outcome.state for outcome in got} == {CallState.ANSWERED}
         assert "error" not in line
         assert len(got) == server.counts["answered"] >= 40
         assert server.counts["revoked"] <= (FORBIDDEN if status == 403 else KNOCKS) + 2 * 16
         server.set(Faults())
-        assert {one.state for one in asked(tmp_path, server.base_url, questions(400))} == {CallState.ANSWERED}
+        assert {outcome.state for outcome in ask_all(tmp_path, server.base_url, questions(400))} == {CallState.ANSWERED}
         assert server.counts["answered"] == 400
 
 
@@ -102,37 +102,37 @@ def test_a_few_refusals_among_answers_are_the_questions_own(tmp_path: Path) -> N
         return default_answer(body)
 
     with serving(Faults(latency=0.01), answer=answer) as server:
-        got = asked(tmp_path, server.base_url, questions(60))
+        got = ask_all(tmp_path, server.base_url, questions(60))
     assert len(got) == 60
-    assert sorted(one.address for one in got if one.state == CallState.ERROR) == ["case/19", "case/7"]
+    assert sorted(outcome.address for outcome in got if outcome.state == CallState.ERROR) == ["case/19", "case/7"]
 
 
 def test_a_refusal_is_not_kept_back_once_nothing_else_is_under_way(tmp_path: Path) -> None:
     """The reader may be waiting for it before it has more to ask."""
-    told = threading.Event()
+    expired = threading.Event()
 
     def lazily() -> Any:
         first, second, third = questions(3)
         yield first
-        while not seen:
+        while not outcomes:
             yield None
             time.sleep(0.01)
         server.set(Faults(key="another"))
         yield second
-        while len(seen) < 2 and not told.wait(0.01):
+        while len(outcomes) < 2 and not expired.wait(0.01):
             yield None
         server.set(Faults())
         yield third
 
-    seen: list[Outcome] = []
-    with serving() as server, campaign(tmp_path, server.base_url) as made:
-        guard = threading.Timer(20, told.set)
+    outcomes: list[Outcome] = []
+    with serving() as server, campaign(tmp_path, server.base_url) as running:
+        guard = threading.Timer(20, expired.set)
         guard.start()
-        for outcome in made.iterate(lazily()):
-            seen.append(outcome)
+        for outcome in running.iterate(lazily()):
+            outcomes.append(outcome)
         guard.cancel()
-    assert [one.state for one in seen] == [CallState.ANSWERED, CallState.ERROR, CallState.ANSWERED]
-    assert not told.is_set()
+    assert [outcome.state for outcome in outcomes] == [CallState.ANSWERED, CallState.ERROR, CallState.ANSWERED]
+    assert not expired.is_set()
 
 
 def test_an_answer_that_left_before_a_refusal_ends_no_row() -> None:
@@ -159,7 +159,7 @@ def test_an_answer_that_left_before_a_refusal_ends_no_row() -> None:
         door.observe("d", refused, outcome(CallState.ERROR), sent_at=40.0)
 
 
-# --- nobody there -------------------------------------------------------------------------------------------------
+# --- no server ----------------------------------------------------------------------------------------------------
 
 
 def test_no_server_at_the_address_ends_after_a_few_calls(tmp_path: Path) -> None:
@@ -191,8 +191,8 @@ def test_a_server_that_vanishes_in_mid_run_ends_it_and_is_no_error(tmp_path: Pat
     got: list[Outcome] = []
     with serving_server(server):
         base_url, port = server.base_url, server.port
-        with campaign(tmp_path, base_url, retries=rules, max_in_flight=8) as made:
-            stream = made.iterate(questions(2000))
+        with campaign(tmp_path, base_url, retries=rules, max_in_flight=8) as running:
+            stream = running.iterate(questions(2000))
             got += [next(stream) for _ in range(30)]
             server._server.close()  # type: ignore[union-attr]
             for task in tuple(server._open):
@@ -200,21 +200,21 @@ def test_a_server_that_vanishes_in_mid_run_ends_it_and_is_no_error(tmp_path: Pat
             with pytest.raises(CampaignStopped, match="no longer reachable") as caught:
                 for outcome in stream:
                     got.append(outcome)
-            assert "error" not in made.progress().line()
+            assert "error" not in running.progress().line()
     assert caught.value.exit_code is ExitCode.BUDGET
     assert "the same command again" in str(caught.value)
-    assert {one.state for one in got} == {CallState.ANSWERED}
+    assert {outcome.state for outcome in got} == {CallState.ANSWERED}
     with Ledger(tmp_path / "ledger.sqlite") as ledger:
         totals = ledger.totals()
         assert totals.outcomes == len(got)
-        # Some connections are cut by the end of the server: those may be billed.
+        # The end of the server cuts some connections: those may be billed.
         assert totals.calls <= len(got) + 3 * (GONE + 2 * 8) + 8
     with serving(port=port) as again:
-        rest = asked(tmp_path, again.base_url, questions(200))
-    assert {one.state for one in rest} == {CallState.ANSWERED}
+        rest = ask_all(tmp_path, again.base_url, questions(200))
+    assert {outcome.state for outcome in rest} == {CallState.ANSWERED}
 
 
-def test_a_wrong_key_records_nothing_and_a_short_campaign_says_what_was_said(
+def test_a_wrong_key_records_nothing_and_a_short_campaign_states_the_reply(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SOME_KEY", "canary-wrong-key-123")
@@ -222,5 +222,5 @@ def test_a_wrong_key_records_nothing_and_a_short_campaign_says_what_was_said(
         got, stopped, _ = until_it_stops(tmp_path, server.base_url, 300, key_variable="SOME_KEY")
         assert isinstance(stopped, CampaignStopped) and stopped.stop is Stop.REFUSED
         assert got == []
-        few = asked(tmp_path, server.base_url, questions(3), key_variable="SOME_KEY", retries=QUICK)
-    assert {one.state for one in few} == {CallState.ERROR}
+        few = ask_all(tmp_path, server.base_url, questions(3), key_variable="SOME_KEY", retries=QUICK)
+    assert {outcome.state for outcome in few} == {CallState.ERROR}

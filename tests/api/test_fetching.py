@@ -1,4 +1,4 @@
-"""A picture's address is a stranger's: what is not public, not https, too large or not there in time is not fetched."""
+"""Addresses of pictures come from others: private, insecure, too large or slow ones are not fetched."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from medtest.api.drawn.fetching import Fetcher, NotFetched, allowed, check_url, 
 
 @contextmanager
 def files(**answers: tuple[int, dict[str, str], bytes]) -> Iterator[tuple[str, list[dict[str, str]]]]:
-    """A server on this machine, and the headers of what was asked of it."""
-    seen: list[dict[str, str]] = []
+    """Serve files on this machine; yield the URL and the headers of all requests."""
+    received: list[dict[str, str]] = []
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            seen.append({name.lower(): value for name, value in self.headers.items()})
+            received.append({name.lower(): value for name, value in self.headers.items()})
             status, headers, body = answers[self.path.strip("/").partition("?")[0]]
             self.send_response(status)
             for name, value in headers.items():
@@ -32,14 +32,14 @@ def files(**answers: tuple[int, dict[str, str], bytes]) -> Iterator[tuple[str, l
             self.end_headers()
             self.wfile.write(body)
 
-        def log_message(self, *said: Any) -> None:
+        def log_message(self, *message: Any) -> None:
             return
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}", seen
+        yield f"http://127.0.0.1:{server.server_port}", received
     finally:
         server.shutdown()
         server.server_close()
@@ -83,12 +83,12 @@ def fetched(url: str, *, loopback: bool = True, **more: Any) -> bytes:
         "2001:db8::1",
     ],
 )
-def test_what_is_not_of_the_open_internet(address: str) -> None:
+def test_addresses_outside_the_open_internet(address: str) -> None:
     assert not is_public(ipaddress.ip_address(address))
 
 
 @pytest.mark.parametrize("address", ["8.8.8.8", "2606:4700:4700::1111", "64:ff9b::808:808", "::ffff:8.8.8.8"])
-def test_what_is(address: str) -> None:
+def test_addresses_of_the_open_internet(address: str) -> None:
     assert is_public(ipaddress.ip_address(address))
 
 
@@ -116,9 +116,9 @@ def test_an_endpoint_on_this_machine_may_have_its_pictures_there_and_nowhere_pri
     ],
 )
 def test_addresses_that_are_not_asked(url: str) -> None:
-    with pytest.raises(NotFetched) as said:
+    with pytest.raises(NotFetched) as error:
         check_url(url, loopback=False)
-    assert said.value.final and "example" not in str(said.value) and "secret" not in str(said.value)
+    assert error.value.final and "example" not in str(error.value) and "secret" not in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -151,24 +151,24 @@ def test_behind_a_proxy_written_out_addresses_are_checked_here(monkeypatch: pyte
 
 
 def test_a_name_that_points_to_this_machine_is_refused_at_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The name is looked up where the connection is made, and only what was checked is connected to."""
-    asked: list[str] = []
+    """The name is looked up at the connection, and only checked addresses are connected to."""
+    hosts: list[str] = []
     monkeypatch.delenv("https_proxy", raising=False)
     monkeypatch.delenv("HTTPS_PROXY", raising=False)
 
     def look(self: Any, host: str, port: int, **more: Any) -> Any:
-        asked.append(host)
+        hosts.append(host)
 
         async def found() -> list[Any]:
-            # One address is public, the other is not: any private one is enough to refuse all.
-            return [(socket.AF_INET, 1, 6, "", (one, port)) for one in ("8.8.8.8", "10.1.2.3")]
+            # One address is public, the other is not: any private one refuses all.
+            return [(socket.AF_INET, 1, 6, "", (address, port)) for address in ("8.8.8.8", "10.1.2.3")]
 
         return found()
 
     monkeypatch.setattr(asyncio.base_events.BaseEventLoop, "getaddrinfo", look)
     with pytest.raises(NotFetched, match="not public"):
         fetched("https://pictures.example/a.png", loopback=False)
-    assert asked == ["pictures.example"]
+    assert hosts == ["pictures.example"]
 
 
 def test_redirects_are_followed_by_the_same_rules() -> None:
@@ -179,9 +179,9 @@ def test_redirects_are_followed_by_the_same_rules() -> None:
         ftp=(302, {"location": "ftp://example.com/a"}, b""),
         loop=(302, {"location": "/loop"}, b""),
         nowhere=(302, {}, b""),
-    ) as (base, seen):
+    ) as (base, received):
         assert fetched(f"{base}/a?sig=abc") == b"picture"
-        assert "authorization" not in seen[0] and seen[0]["host"] == base.removeprefix("http://")
+        assert "authorization" not in received[0] and received[0]["host"] == base.removeprefix("http://")
         with pytest.raises(NotFetched, match="not public"):
             fetched(f"{base}/out")
         with pytest.raises(NotFetched, match="not https"):
@@ -192,7 +192,7 @@ def test_redirects_are_followed_by_the_same_rules() -> None:
             fetched(f"{base}/nowhere")
 
 
-def test_what_is_too_large_is_let_go_of_early(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_large_pictures_are_dropped_early(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fetching, "MOST_BYTES", 1000)
     with files(
         stated=(200, {"content-length": "4000"}, b"x" * 4000),
@@ -205,17 +205,17 @@ def test_what_is_too_large_is_let_go_of_early(monkeypatch: pytest.MonkeyPatch) -
         assert len(fetched(f"{base}/fine")) == 1000
 
 
-def test_what_may_pass_is_tried_again_and_what_may_not_is_not() -> None:
+def test_temporary_failures_are_tried_again_and_others_are_not() -> None:
     with files(gone=(404, {}, b""), busy=(503, {}, b""), coded=(200, {"content-encoding": "gzip"}, b"x")) as (
         base,
-        seen,
+        received,
     ):
         with pytest.raises(NotFetched, match="HTTP 404"):
             fetched(f"{base}/gone")
-        assert len(seen) == 1
+        assert len(received) == 1
         with pytest.raises(NotFetched, match="HTTP 503"):
             fetched(f"{base}/busy")
-        assert len(seen) == 4
+        assert len(received) == 4
         with pytest.raises(NotFetched, match="encoding"):
             fetched(f"{base}/coded")
     with pytest.raises(NotFetched, match="connection failed"):

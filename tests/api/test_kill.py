@@ -1,4 +1,4 @@
-"""SIGKILL at random moments: nothing lost, nothing doubled, and the calls that were in flight are told."""
+"""SIGKILL at random moments: no call lost, none doubled, and calls in flight are reported."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from api_parts import asked, questions
+from api_parts import ask_all, questions
 from forked_program import Program, command
 
 from medtest.api.faulty.server import Faults, FaultServer, serving
@@ -28,7 +28,7 @@ def started(folder: Path, server: FaultServer, count: int) -> Program:
     return command(CHILD, folder, server.base_url, str(count))
 
 
-def kept(ledger: Path) -> int:
+def outcome_count(ledger: Path) -> int:
     if not ledger.exists():
         return 0
     try:
@@ -39,12 +39,12 @@ def kept(ledger: Path) -> int:
 
 
 def killed_at(folder: Path, server: FaultServer, count: int, more: int, draw: random.Random) -> None:
-    """Let a child answer ``more`` requests and kill it a random moment later."""
+    """Let a child answer ``more`` requests and kill it after a random time."""
     ledger = folder / "ledger.sqlite"
-    goal = kept(ledger) + more
+    goal = outcome_count(ledger) + more
     child = started(folder, server, count)
     until = time.monotonic() + 120
-    while kept(ledger) < goal and child.poll() is None and time.monotonic() < until:
+    while outcome_count(ledger) < goal and child.poll() is None and time.monotonic() < until:
         time.sleep(0.01)
     time.sleep(0.05 * draw.random())
     child.send_signal(signal.SIGKILL)
@@ -61,7 +61,7 @@ def resumed(folder: Path, server: FaultServer, count: int) -> list[dict[str, Any
 def campaign_survives(folder: Path, kills: int, count: int, faults: Faults) -> None:
     draw = random.Random(kills)
     with serving(faults) as server:
-        whole = asked(folder / "whole", server.base_url, questions(count))
+        whole = ask_all(folder / "whole", server.base_url, questions(count))
         server.answered.clear()
         run = folder / "killed"
         for _ in range(kills):
@@ -70,7 +70,7 @@ def campaign_survives(folder: Path, kills: int, count: int, faults: Faults) -> N
         answered = dict(server.answered)
     expected = sorted((o.address, str(o.state), o.text) for o in whole)
     assert sorted((o["address"], o["state"], o["text"]) for o in outcomes) == expected
-    # What was answered whole more than once was in flight at a kill, and the ledger says of each that it was lost.
+    # Content with several whole answers was in flight at a kill, and the ledger has each of these calls as lost.
     doubled = sum(times - 1 for times in answered.values())
     assert len(answered) == count
     assert doubled <= last["lost"] <= kills * IN_FLIGHT
@@ -113,4 +113,4 @@ def test_calls_of_a_dead_session_are_found(tmp_path: Path) -> None:
         assert ledger.lost_before == 2
         totals = ledger.totals()
     assert (totals.calls, totals.lost, totals.doubtful, totals.billable) == (2, 2, 2, 2)
-    assert totals.cost_usd == 1.0  # what they may have cost stands in the budget's way
+    assert totals.cost_usd == 1.0  # their possible cost counts against the budget

@@ -1,4 +1,4 @@
-"""Log-probabilities in replies: both forms, the place where an answer says yes or no, and the probability of yes."""
+"""Log-probabilities in replies: both forms, the place of yes or no in an answer, and the probability of yes."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_the_probability_of_yes_is_over_all_tokens_that_mean_yes_or_no() -> None
     chance = yes_or_no([(token, math.log(mass)) for token, mass in masses.items()])
     assert chance is not None
     assert chance.yes == pytest.approx(0.6 / 0.8)
-    assert chance.neither == pytest.approx(0.2)  # "Not", "Y" and what is not listed
+    assert chance.neither == pytest.approx(0.2)  # "Not", "Y" and unlisted tokens
     assert yes_or_no([("Not", math.log(0.97)), ("no", math.log(0.03))]) is None
     assert yes_or_no([]) is None
 
@@ -139,11 +139,13 @@ def test_requests_have_the_fields_of_each_kind_of_endpoint() -> None:
 
 def test_keys_of_other_requests_stay_and_outcomes_keep_log_probabilities() -> None:
     request = Request(address="a", prompt="Is there a dog?")
-    # the key before requests could ask for log-probabilities: stored answers stay usable
+    # the key of the time before requests with log-probabilities: stored answers stay usable
     assert content_key("http://127.0.0.1/v1", MODEL, request) == KEY
     assert content_key("http://127.0.0.1/v1", MODEL, ASKED) != KEY
-    told = Outcome(address="a", key="k", state=CallState.ANSWERED, text="Yes", likely=[["Yes", -0.1], ["No", -2.5]])
-    assert Outcome.from_json(told.to_json(), address="a", key="k", source=Source.CALL) == told
+    with_likely = Outcome(
+        address="a", key="k", state=CallState.ANSWERED, text="Yes", likely=[["Yes", -0.1], ["No", -2.5]]
+    )
+    assert Outcome.from_json(with_likely.to_json(), address="a", key="k", source=Source.CALL) == with_likely
     silent = Outcome(address="a", key="k", state=CallState.ANSWERED, text="Yes")
     assert "likely" not in silent.to_json()
 

@@ -1,4 +1,4 @@
-"""Servers that allow less than they say, and servers that slow down: every cell of a matrix, played on a clock."""
+"""Servers that allow less than they state, and servers that slow down: every cell of a matrix, played on a clock."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WINDOWS = ((6, 1.0), (6, 2.0), (6, 3.0), (6, 6.0), (6, 10.0), (3, 1.0))
 
 
 def ideal(faults: Faults, questions: int) -> float:
-    """Return the seconds that a client needs which knows the limits."""
+    """Return the time of a client that knows the limits."""
     within = 0.0 if faults.hidden is None else (questions - 1) // faults.hidden * faults.hidden_seconds
     return max(within, (questions - faults.burst) / faults.rate if faults.rate else 0.0) + faults.latency
 
@@ -28,56 +28,56 @@ def test_a_tenth_at_most_is_refused_whatever_the_window(rate: float | None, head
                 rate=rate, burst=60, headers=headers, hidden=count, hidden_seconds=seconds, latency=latency,
                 retry_after=retry_after,
             )  # fmt: skip
-            found = played(Limited(faults), 200)
-            cell = (count, seconds, latency, found)
-            assert found.answered == 200, cell
-            assert found.refused_share <= 0.10, cell
-            assert found.most <= 6, cell
-            assert found.seconds <= 1.7 * ideal(faults, 200), cell
+            result = played(Limited(faults), 200)
+            cell = (count, seconds, latency, result)
+            assert result.answered == 200, cell
+            assert result.refused_share <= 0.10, cell
+            assert result.most <= 6, cell
+            assert result.seconds <= 1.7 * ideal(faults, 200), cell
 
 
 @pytest.mark.parametrize("retry_after", ["seconds", "none"])
 def test_a_window_that_slides_is_kept_too(retry_after: str) -> None:
     for count, seconds in WINDOWS:
         faults = Faults(hidden=count, hidden_seconds=seconds, latency=0.6, retry_after=retry_after)
-        found = played(Limited(faults, sliding=True), 200)
-        assert found.answered == 200
-        assert found.refused_share <= 0.10, (count, seconds, found)
-        assert found.most <= 6
+        result = played(Limited(faults, sliding=True), 200)
+        assert result.answered == 200
+        assert result.refused_share <= 0.10, (count, seconds, result)
+        assert result.most <= 6
 
 
 def test_a_long_run_tries_more_rarely() -> None:
     faults = Faults(hidden=6, hidden_seconds=6.0, latency=0.25, retry_after="none")
-    found = played(Limited(faults), 600)
-    assert found.refused_share <= 0.04
-    assert found.seconds <= 1.25 * ideal(faults, 600)
+    result = played(Limited(faults), 600)
+    assert result.refused_share <= 0.04
+    assert result.seconds <= 1.25 * ideal(faults, 600)
 
 
 @pytest.mark.parametrize("latency", [0.05, 0.25, 1.0, 2.0])
 def test_stated_quotas_are_kept_by_slow_servers_too(latency: float) -> None:
-    # What is stated is as old as the answer took: at 1 s of latency a third of the calls were refused once.
-    found = played(Limited(Faults(rate=10.0, burst=10, latency=latency)), 200)
-    assert found.answered == 200
-    assert found.refused_share <= 0.04
-    assert found.seconds <= 1.25 * 19 + 4 * latency
+    # Stated quotas are as old as the answer's latency: at 1 s a third of the calls were refused once.
+    result = played(Limited(Faults(rate=10.0, burst=10, latency=latency)), 200)
+    assert result.answered == 200
+    assert result.refused_share <= 0.04
+    assert result.seconds <= 1.25 * 19 + 4 * latency
 
 
-@pytest.mark.parametrize("made", [Queue, Shared])
+@pytest.mark.parametrize("server_class", [Queue, Shared])
 @pytest.mark.parametrize("slots", [1, 2, 4, 8])
 @pytest.mark.parametrize("call_seconds", [2.0, 5.0, 20.0])
 def test_a_server_with_few_slots_gets_few_calls(
-    made: type[Queue] | type[Shared], slots: int, call_seconds: float
+    server_class: type[Queue] | type[Shared], slots: int, call_seconds: float
 ) -> None:
-    found = played(made(slots, 1.2), 108, rules=Retries(call_seconds=call_seconds))
-    assert found.answered == 108
-    assert found.late / found.sent <= (0.12 if slots == 1 else 0.10)
-    assert found.seconds <= 1.25 * 1.2 * math.ceil(108 / slots)
-    assert found.most <= 5
+    result = played(server_class(slots, 1.2), 108, rules=Retries(call_seconds=call_seconds))
+    assert result.answered == 108
+    assert result.late / result.sent <= (0.12 if slots == 1 else 0.10)
+    assert result.seconds <= 1.25 * 1.2 * math.ceil(108 / slots)
+    assert result.most <= 5
     if slots <= 4:
-        assert found.in_flight <= 20  # of 32
+        assert result.in_flight <= 20  # of 32
 
 
 def test_a_server_with_room_gets_all() -> None:
-    found = played(Delayed(0.25), 1500)
-    assert found.in_flight == 32
-    assert 1500 / 32 * 0.25 / found.seconds > 0.9
+    result = played(Delayed(0.25), 1500)
+    assert result.in_flight == 32
+    assert 1500 / 32 * 0.25 / result.seconds > 0.9

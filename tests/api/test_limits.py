@@ -1,4 +1,4 @@
-"""What servers say about limits, and the buckets that keep to it, on a clock of our own."""
+"""Limits in replies of servers, and the buckets that keep them, with a simulated clock."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_a_window_refills_at_its_reset_only() -> None:
     bucket = Bucket()
     bucket.learn(Quota(60, 40, 59.0), sent_since=0, age=0, now=-29.0)  # a third of it used within a second
     bucket.learn(Quota(60, 0, 30.0), sent_since=0, age=0, now=0.0)
-    assert bucket.ready_in(1, 0.0) < 5  # taken for a steady refill at first
+    assert bucket.ready_in(1, 0.0) < 5  # first taken for a steady refill
     bucket.surprised()
     bucket.surprised()
     assert bucket.windowed
@@ -118,7 +118,7 @@ def test_a_limit_of_one_is_no_deadlock() -> None:
         st.tuples(st.integers(1, 100), st.integers(0, 100), st.floats(0, 60), st.floats(0, 5)), min_size=1, max_size=30
     )
 )
-def test_whatever_is_stated_a_call_leaves_in_finite_time(stated: list[tuple[int, int, float, float]]) -> None:
+def test_a_call_leaves_in_finite_time_for_any_stated_limits(stated: list[tuple[int, int, float, float]]) -> None:
     bucket, now = Bucket(), 0.0
     for limit, remaining, reset, passed in stated:
         now += passed

@@ -1,4 +1,4 @@
-"""Prices, estimates, and a budget that counts what is in flight."""
+"""Prices, estimates, and a budget that counts calls in flight."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from api_parts import asked, campaign, picture, questions
+from api_parts import ask_all, campaign, picture, questions
 
 from medtest.api.budget import (
     Budget,
@@ -43,7 +43,7 @@ def test_tokens_of_pictures(height: int, width: int, detail: str, tokens: int) -
 @pytest.mark.parametrize(
     ("model", "height", "width", "detail", "tokens"),
     [
-        # Measured by others over the API, 12 tokens of text taken off: 2845 and 8512 (community.openai.com/t/1262691).
+        # Measured by others over the API, without 12 tokens of text: 2845 and 8512 (community.openai.com/t/1262691).
         ("gpt-4o-mini-2024-07-18", 64, 128, "low", 2833),
         ("gpt-4o-mini-2024-07-18", 64, 128, "high", 8500),
         # The same table: 26 tokens in all, with 8 patches times 1.62.
@@ -105,33 +105,33 @@ def test_what_is_in_flight_counts() -> None:
 def test_max_calls_stops_cleanly_and_goes_on(tmp_path: Path) -> None:
     whole = {f"case/{i}" for i in range(30)}
     with serving(Faults(latency=0.01)) as server:
-        seen: list[Outcome] = []
-        with campaign(tmp_path, server.base_url, budget=Budget(max_calls=11)) as made:
+        outcomes: list[Outcome] = []
+        with campaign(tmp_path, server.base_url, budget=Budget(max_calls=11)) as running:
             with pytest.raises(BudgetReached) as caught:
-                for outcome in made.iterate(questions(30)):
-                    seen.append(outcome)
+                for outcome in running.iterate(questions(30)):
+                    outcomes.append(outcome)
             assert (caught.value.limit, caught.value.calls) == ("max_calls", 11)
-        assert len(seen) == 11 == server.counts["answered"]
+        assert len(outcomes) == 11 == server.counts["answered"]
         with Ledger(tmp_path / "ledger.sqlite") as ledger:
             totals = ledger.totals()
         assert (totals.calls, totals.outcomes, totals.lost, totals.under_way) == (11, 11, 0, 0)
         budget = Budget(max_calls=30, calls=totals.billable, spent_usd=totals.cost_usd)
-        again = asked(tmp_path, server.base_url, questions(30), budget=budget)
+        again = ask_all(tmp_path, server.base_url, questions(30), budget=budget)
         assert {outcome.address for outcome in again} == whole
         assert server.counts["answered"] == 30
 
 
 def test_max_usd_is_kept_where_a_server_counts_pictures_otherwise(tmp_path: Path) -> None:
     shown = picture(512)
-    counted = len(shown.data_url()) // 400  # as the server of faults counts; ours is a tenth of it
+    counted = len(shown.data_url()) // 400  # the server's way of counting; our estimate is a tenth of it
     assert counted > 8 * picture_tokens(shown, "auto")
     price, parameters = Price(input=1000, output=0), Parameters(model="simulated", max_tokens=20)
     most = 6 * price.of(counted, 0)
     with serving(Faults(latency=0.01)) as server:
         budget = Budget(max_usd=most, price=price)
         asking = campaign(tmp_path, server.base_url, budget=budget, parameters=parameters)
-        with asking as made, pytest.raises(BudgetReached):
-            list(made.iterate(questions(60, pictures=(shown,))))
+        with asking as running, pytest.raises(BudgetReached):
+            list(running.iterate(questions(60, pictures=(shown,))))
     assert 0.5 * most < budget.spent_usd <= most
 
 
@@ -142,20 +142,20 @@ def test_max_usd_is_never_passed(tmp_path: Path) -> None:
     most = 10 * price.of(estimate(next(questions(1)), parameters).prompt, 20)
     with serving(Faults(latency=0.01)) as server:
         budget = Budget(max_usd=most, price=price)
-        with campaign(tmp_path, server.base_url, budget=budget, parameters=parameters) as made:
+        with campaign(tmp_path, server.base_url, budget=budget, parameters=parameters) as running:
             with pytest.raises(BudgetReached):
-                list(made.iterate(questions(500)))
+                list(running.iterate(questions(500)))
             assert 0.5 * most < budget.spent_usd <= most
-            assert made.ledger.totals().cost_usd == pytest.approx(budget.spent_usd)
+            assert running.ledger.totals().cost_usd == pytest.approx(budget.spent_usd)
 
 
 def test_what_earlier_sessions_paid_for_is_in_the_cost_of_a_request(tmp_path: Path) -> None:
-    """Every call is billed for the prompt, also a page of HTML with status 200 in a session that came to an ERROR."""
+    """Every call is billed for the prompt, also a page of HTML with status 200 in a session that ended with ERROR."""
     with serving(Faults(wrong_type=1.0)) as server:
-        failed = asked(tmp_path, server.base_url, questions(3), budget=Budget(price=DOLLAR))
+        failed = ask_all(tmp_path, server.base_url, questions(3), budget=Budget(price=DOLLAR))
         assert all(outcome.state == CallState.ERROR and outcome.cost_usd for outcome in failed)
         server.set(Faults())
-        answered = asked(tmp_path, server.base_url, questions(3), budget=Budget(price=DOLLAR))
+        answered = ask_all(tmp_path, server.base_url, questions(3), budget=Budget(price=DOLLAR))
     assert all(outcome.state == CallState.ANSWERED for outcome in answered)
     before = {outcome.address: outcome for outcome in failed}
     for outcome in answered:

@@ -1,4 +1,4 @@
-"""No text of a server ends a run or is paid for twice: what comes back is kept, whatever signs it holds."""
+"""No text of a server ends a run or is paid for twice: replies are recorded, whatever characters they hold."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from api_parts import asked, questions
+from api_parts import ask_all, questions
 from pydantic import BaseModel
 
 from medtest.api.calls.request import CallState
@@ -46,17 +46,17 @@ CASES: dict[str, tuple[Any, dict[str, Any], CallState]] = {
 def test_odd_signs_are_kept_and_asked_about_once(name: str, tmp_path: Path) -> None:
     answer, more, state = CASES[name]
     with serving(answer=answer) as server:
-        found = asked(tmp_path, server.base_url, questions(4, **more))
+        outcomes = ask_all(tmp_path, server.base_url, questions(4, **more))
         sent = server.counts["received"]
-        again = asked(tmp_path, server.base_url, questions(4, **more))
+        again = ask_all(tmp_path, server.base_url, questions(4, **more))
         asked_again = server.counts["received"] - sent
-    assert [outcome.state for outcome in found] == [state] * 4 == [outcome.state for outcome in again]
-    for outcome in found:
-        told = json.dumps([outcome.text, outcome.parsed, outcome.reason], ensure_ascii=False)
-        told.encode()
-        assert not {"\x00", "\x1b", "\x9b", "\u202e"} & set(told) and "sk-abc" not in told
+    assert [outcome.state for outcome in outcomes] == [state] * 4 == [outcome.state for outcome in again]
+    for outcome in outcomes:
+        text = json.dumps([outcome.text, outcome.parsed, outcome.reason], ensure_ascii=False)
+        text.encode()
+        assert not {"\x00", "\x1b", "\x9b", "\u202e"} & set(text) and "sk-abc" not in text
     if name == "words":
-        assert found[0].text == SHOWN
+        assert outcomes[0].text == SHOWN
     assert (sent, asked_again) == (4, 0 if state != CallState.ERROR else 4)
     with Ledger(tmp_path / "ledger.sqlite") as ledger:
         assert ledger.totals().outcomes == (0 if state == CallState.ERROR else 4)
@@ -64,7 +64,7 @@ def test_odd_signs_are_kept_and_asked_about_once(name: str, tmp_path: Path) -> N
 
 
 def _odd_body(usage: Any) -> dict[str, Any]:
-    """Return a completion whose every field but the words is what no server should send."""
+    """Return a completion with fields that no server should send, except for its text."""
     choice = {"message": {"content": "Two."}, "finish_reason": ["half \ud83d"]}
     return {"choices": [choice], "usage": usage, "model": ["half", "\ud83d" * 5000]}
 
@@ -73,17 +73,17 @@ def _odd_body(usage: Any) -> dict[str, Any]:
 def test_fields_that_no_column_holds(usage: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("medtest.api.faulty.server.completion", lambda *_, **__: _odd_body(usage))
     with serving() as server:
-        found = asked(tmp_path, server.base_url, questions(2))
-    assert [outcome.text for outcome in found] == ["Two."] * 2
-    assert all(outcome.prompt_tokens is None and 0 < len(outcome.model) <= 200 for outcome in found)
+        outcomes = ask_all(tmp_path, server.base_url, questions(2))
+    assert [outcome.text for outcome in outcomes] == ["Two."] * 2
+    assert all(outcome.prompt_tokens is None and 0 < len(outcome.model) <= 200 for outcome in outcomes)
 
 
 @pytest.mark.parametrize(
     ("host", "status"),
     [("127.0.0.1:{}", 200), ("localhost:{}", 200), ("evil.example:{}", 421), ("127.0.0.1", 421), ("", 421)],
 )
-def test_a_stranger_s_host_name_is_refused(host: str, status: int) -> None:
-    # A page in a browser can make its own name point at this machine; it cannot choose the Host header.
+def test_a_foreign_host_name_is_refused(host: str, status: int) -> None:
+    # A page in a browser can make its own name point to this machine; it cannot choose the Host header.
     with serving() as server:
         connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
         connection.putrequest("GET", "/v1/models", skip_host=True)

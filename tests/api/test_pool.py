@@ -1,4 +1,4 @@
-"""Items that are drawn from a stream."""
+"""Items drawn from a stream."""
 
 from __future__ import annotations
 

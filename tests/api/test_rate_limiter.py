@@ -1,4 +1,4 @@
-"""The limiter: how many leave, when, and what it learns, against limits written down here."""
+"""The limiter: number and times of calls, and learned limits, against limits written down here."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from medtest.api.pacing.throttle import START, Throttle
 
 
 class Clock:
-    """Time that only moves when it is told to."""
+    """Time that only moves on request."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -24,7 +24,7 @@ class Clock:
 
 
 class Steady:
-    """A limiter of its own writing: ``rate`` a second, ``burst`` at once; counts on arrival."""
+    """An independent limiter: ``rate`` a second, ``burst`` at once; counts on arrival."""
 
     def __init__(self, rate: float, burst: int, *, headers: bool, retry: bool) -> None:
         self.rate, self.burst, self.headers, self.retry = rate, burst, headers, retry
@@ -47,19 +47,19 @@ class Steady:
 
 
 def played(server: Steady, calls: int, latency: float, most: int = 32) -> tuple[int, float]:
-    """Play calls through ``Throttle`` on an imagined clock; return refusals and the whole duration."""
+    """Play calls through ``Throttle`` on a simulated clock; return refusals and the whole duration."""
     limits, now, refused, done = Throttle(most=most), 1000.0, 0, 0
-    left = calls
+    remaining = calls
     under_way: list[tuple[float, int, object, int, dict[str, str]]] = []
     count = 0
     while done < calls:
-        wait = limits.ready_in(0, now) if left and len(under_way) < int(limits.limit) else None
+        wait = limits.ready_in(0, now) if remaining and len(under_way) < int(limits.limit) else None
         if wait == 0:
             permit = limits.take(0, now)
             status, headers = server.ask(now)
             count += 1
             heapq.heappush(under_way, (now + latency, count, permit, status, headers))
-            left -= 1
+            remaining -= 1
             continue
         times = [under_way[0][0]] if under_way else []
         times += [] if wait is None else [now + max(wait, 1e-3)]
@@ -69,7 +69,7 @@ def played(server: Steady, calls: int, latency: float, most: int = 32) -> tuple[
             limits.answered(permit, status=status, headers=headers, now=now)  # type: ignore[arg-type]
             refused += status == 429
             done += status == 200
-            left += status == 429
+            remaining += status == 429
     return refused, now - 1000.0
 
 
@@ -115,7 +115,7 @@ class Windows(Steady):
         }
 
 
-def test_fixed_windows_are_found_out() -> None:
+def test_fixed_windows_are_detected() -> None:
     refused, seconds = played(Windows(10, 60, headers=True, retry=False), 300, 0.05)
     assert refused / (300 + refused) < 0.05
     assert seconds < 36
@@ -141,11 +141,11 @@ def test_a_lone_refusal_without_a_word_closes_nothing() -> None:
         permit = limits.take(0, 1000.0 + index)
         limits.answered(permit, status=429 if index == 20 else 200, headers={}, now=1000.5 + index)
     assert limits.ready_in(0, 1041.0) == 0
-    assert limits.limit >= START  # one at a time is no reason for more
+    assert limits.limit >= START  # calls one at a time are no reason for more
 
 
 class Accidents(Steady):
-    """Refuses some calls at random, without a word, before its own limit is looked at."""
+    """Refuses some calls at random, without a reason, before its own limit is checked."""
 
     def __init__(self, share: float, seed: int, *, rate: float = 1e9, burst: int = 10**9) -> None:
         super().__init__(rate, burst, headers=False, retry=False)
@@ -156,7 +156,7 @@ class Accidents(Steady):
 
 
 def test_refusals_at_random_are_no_limit() -> None:
-    # 32 in flight at 50 ms are 640 a second at most; a limiter that took accidents for a limit came down to 10 a second
+    # 32 in flight at 50 ms are 640 a second at most; a limiter that took accidents for a limit fell to 10 a second
     rates = [5000 / played(Accidents(0.05, seed), 5000, 0.05)[1] for seed in range(8)]
     assert statistics.median(rates) > 500
     assert min(rates) > 100
@@ -175,14 +175,14 @@ def test_starts_small_queues_in_order_and_gives_back() -> None:
         limiter = RateLimiter(max_in_flight=32, clock=clock)
         order: list[int] = []
 
-        async def one(index: int) -> None:
+        async def call(index: int) -> None:
             permit = await limiter.enter()
             order.append(index)
             await asyncio.sleep(0)
             limiter.leave(permit, status=200, headers={})
 
         first = [await limiter.enter() for _ in range(START)]
-        tasks = [asyncio.create_task(one(index)) for index in range(20)]
+        tasks = [asyncio.create_task(call(index)) for index in range(20)]
         await asyncio.sleep(0)
         assert limiter.counters().in_flight == START
         assert limiter.counters().waiting == 20

@@ -1,4 +1,4 @@
-"""Pictures, keys of content, bodies of requests, and what bodies of answers say."""
+"""Pictures, keys of content, bodies of requests, and contents of replies."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ class Colour(BaseModel):
 
 def test_a_picture_is_its_pixels_without_metadata() -> None:
     pixels = np.random.default_rng(0).integers(0, 256, (20, 30, 3), dtype=np.uint8)
-    made = Picture.of(pixels)
-    with Pillow.open(io.BytesIO(made.png)) as opened:
+    encoded = Picture.of(pixels)
+    with Pillow.open(io.BytesIO(encoded.png)) as opened:
         assert opened.format == "PNG"
         assert np.array_equal(np.asarray(opened), pixels)
         assert opened.info == {}
     chunks, at = [], 8
-    while at < len(made.png):
-        size = int.from_bytes(made.png[at : at + 4], "big")
-        chunks.append(made.png[at + 4 : at + 8])
+    while at < len(encoded.png):
+        size = int.from_bytes(encoded.png[at : at + 4], "big")
+        chunks.append(encoded.png[at + 4 : at + 8])
         at += size + 12
     assert set(chunks) == {b"IHDR", b"IDAT", b"IEND"}
-    assert made.sha256 == hashlib.sha256(b"(20, 30, 3)" + pixels.tobytes()).hexdigest()
-    assert base64.b64decode(made.data_url().split(",")[1]) == made.png
+    assert encoded.sha256 == hashlib.sha256(b"(20, 30, 3)" + pixels.tobytes()).hexdigest()
+    assert base64.b64decode(encoded.data_url().split(",")[1]) == encoded.png
 
 
 def test_grey_pictures_and_views() -> None:
@@ -96,8 +96,8 @@ def test_every_part_of_the_content_changes_the_key() -> None:
 
 
 def test_the_address_is_no_content() -> None:
-    one, two = (Request(address=name, prompt="p") for name in "ab")
-    assert content_key("u", PARAMETERS, one) == content_key("u/", PARAMETERS, two)
+    first, second = (Request(address=name, prompt="p") for name in "ab")
+    assert content_key("u", PARAMETERS, first) == content_key("u/", PARAMETERS, second)
 
 
 def test_bodies() -> None:
@@ -116,7 +116,7 @@ def test_bodies() -> None:
     assert "temperature" not in other
     assert "seed" not in other  # Responses has none
     assert other["max_output_tokens"] == 512
-    assert other["store"] is False  # servers of Responses keep what they are sent otherwise, pictures included
+    assert other["store"] is False  # else servers of Responses keep requests, pictures included
     assert [part["type"] for part in other["input"][1]["content"]] == ["input_image", "input_text"]
 
 
@@ -164,8 +164,8 @@ SAID = {"type": "output_text", "text": "Yes"}
     ],
 )
 def test_states(api: str, body: dict[str, Any], state: CallState, text: str) -> None:
-    found = read_body(body, api=api, answer_model=None, plain=False)
-    assert (found.state, found.text) == (state, text)
+    reply = read_body(body, api=api, answer_model=None, plain=False)
+    assert (reply.state, reply.text) == (state, text)
 
 
 @pytest.mark.parametrize(
@@ -192,11 +192,13 @@ def test_structured_answers() -> None:
 
 def test_tokens_that_are_counted() -> None:
     body = {**chat(), "usage": {"prompt_tokens": 5, "completion_tokens": True}}
-    found = read_body(body, api="chat", answer_model=None, plain=False)
-    assert (found.prompt_tokens, found.completion_tokens) == (5, None)
+    reply = read_body(body, api="chat", answer_model=None, plain=False)
+    assert (reply.prompt_tokens, reply.completion_tokens) == (5, None)
 
 
 def test_outcomes_survive_json() -> None:
-    one = Outcome(address="a", key="k", state=CallState.LENGTH, text='ä "x"\n', parsed={"n": [1, None]}, cost_usd=0.25)
-    again = Outcome.from_json(one.to_json(), address="a", key="k", source=Source.CALL)
-    assert again == one
+    outcome = Outcome(
+        address="a", key="k", state=CallState.LENGTH, text='ä "x"\n', parsed={"n": [1, None]}, cost_usd=0.25
+    )
+    again = Outcome.from_json(outcome.to_json(), address="a", key="k", source=Source.CALL)
+    assert again == outcome

@@ -1,4 +1,4 @@
-"""Keys and pictures are shown nowhere: canaries in every channel a person or a file could see."""
+"""Keys and pictures are shown nowhere: canaries in every channel that a person or a file could see."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from api_parts import asked, campaign, picture, questions
+from api_parts import ask_all, campaign, picture, questions
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -96,9 +96,9 @@ SECRETS = st.one_of(
 
 
 @given(SPOKEN, BETWEEN, st.sampled_from(["bearer ", "Bearer ", "BEARER\n", "the bearer "]))
-def test_what_is_said_of_bearers_stays(words: list[str], between: str, begin: str) -> None:
-    said = begin + between.join(words)
-    assert redact(said) == said
+def test_sentences_about_bearers_stay(words: list[str], between: str, begin: str) -> None:
+    sentence = begin + between.join(words)
+    assert redact(sentence) == sentence
 
 
 @given(SECRETS, st.sampled_from(["bearer ", "Bearer ", "got Bearer\t", "authorization: Bearer ", "Authorization: "]))
@@ -156,14 +156,14 @@ PRINTABLE = st.text(st.characters(exclude_categories=["Cc", "Cs"], exclude_chara
 
 
 @given(PRINTABLE)
-def test_signs_of_every_script_stay_as_they_are(text: str) -> None:
+def test_characters_of_every_script_stay_unchanged(text: str) -> None:
     assert visible(text) == text
 
 
 def test_lines_marks_of_direction_and_joined_signs_stay() -> None:
-    said = "One.\n\tTwo\r\n\N{RIGHT-TO-LEFT MARK}\u05d0\u05d1 \u0645\u06cc\N{ZERO WIDTH NON-JOINER}\u062e"
-    said += " \U0001f469\N{ZERO WIDTH JOINER}\U0001f52c e\N{COMBINING ACUTE ACCENT} \\x1b"
-    assert redact(said) == said
+    text = "One.\n\tTwo\r\n\N{RIGHT-TO-LEFT MARK}\u05d0\u05d1 \u0645\u06cc\N{ZERO WIDTH NON-JOINER}\u062e"
+    text += " \U0001f469\N{ZERO WIDTH JOINER}\U0001f52c e\N{COMBINING ACUTE ACCENT} \\x1b"
+    assert redact(text) == text
     assert redact("done\rALL IS WELL") == "done\\rALL IS WELL"  # a lone return overwrites the line of a terminal
 
 
@@ -238,21 +238,21 @@ def test_a_whole_campaign_shows_neither(
     try:
         with (
             serving(faults) as server,
-            campaign(tmp_path, server.base_url, key_variable="CANARY_KEY", retries=rules) as made,
+            campaign(tmp_path, server.base_url, key_variable="CANARY_KEY", retries=rules) as running,
         ):
-            got = list(made.iterate(questions(3)))
-            shown.write(repr(got) + repr(made.caller) + repr(made.caller.endpoint) + made.progress().line())
+            got = list(running.iterate(questions(3)))
+            shown.write(repr(got) + repr(running.caller) + repr(running.caller.endpoint) + running.progress().line())
     finally:
         root.removeHandler(handler)
         root.setLevel(level)
     printed = capfd.readouterr()
-    seen = [shown.getvalue(), printed.out, printed.err]
+    shown_texts = [shown.getvalue(), printed.out, printed.err]
     assert "send_request_headers" in shown.getvalue()  # the logs were on
     files = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
     assert files
     coded = picture().data_url().split(",")[1][:40]
     for secret in (PLAIN_CANARY, coded, "base64,iVBOR"):
-        assert not any(secret in text for text in seen)
+        assert not any(secret in text for text in shown_texts)
         assert not any(secret.encode() in content for content in files)
     assert not any(b"question 0" in content for content in files)  # nor prompts
     assert not any(picture().png[:60] in content for content in files)
@@ -265,7 +265,7 @@ def test_the_key_reaches_the_server_and_only_the_environment_holds_it(
     with serving(Faults(key=PLAIN_CANARY)) as server:
         endpoint = Endpoint(base_url=server.base_url, key_variable="CANARY_KEY")
         caller = Caller(endpoint, PARAMETERS)
-        # Set after the caller was made: it is read when a request leaves.
+        # Set after the caller was created: it is read when a request leaves.
         monkeypatch.setenv("CANARY_KEY", PLAIN_CANARY)
         import asyncio
 
@@ -281,7 +281,7 @@ def test_the_key_reaches_the_server_and_only_the_environment_holds_it(
 @pytest.mark.parametrize(
     "key",
     [
-        "sk-proj-" + "".join(["can", "ary"]) + "12345678901234",  # the line itself stands in the traceback
+        "sk-proj-" + "".join(["can", "ary"]) + "12345678901234",  # the line itself is in the traceback
         "".join(["can", "ary"]) + "0123456789abcdef",
         "".join(["can", "ary"]) + "password",
         "".join(["CAN", "ARY"]) + "IOSFODNN7EXAMPLE",
@@ -354,7 +354,7 @@ def test_text_alone_may_leave_without_send_images() -> None:
     assert endpoint.mistakes(pictures=False) == []
     caller = Caller(endpoint, PARAMETERS, pictures=False)
     reply = asyncio.run(caller.call(Request(address="a", prompt="p", pictures=(picture(),))))
-    assert "send_images" in reply.reason  # and nothing was sent
+    assert "send_images" in reply.reason  # and no request was sent
 
 
 def test_redirects_are_not_followed(tmp_path: Path) -> None:
@@ -377,7 +377,7 @@ def test_redirects_are_not_followed(tmp_path: Path) -> None:
         away = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Away)
         threading.Thread(target=away.serve_forever, daemon=True).start()
         try:
-            (got,) = asked(tmp_path, f"http://127.0.0.1:{away.server_address[1]}/v1", questions(1))
+            (got,) = ask_all(tmp_path, f"http://127.0.0.1:{away.server_address[1]}/v1", questions(1))
         finally:
             away.shutdown()
             away.server_close()
@@ -409,7 +409,7 @@ def test_a_proxy_is_used_for_other_hosts_and_not_for_this_one(tmp_path: Path, mo
     for name in ("NO_PROXY", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
     with serving() as server:
-        (got,) = asked(tmp_path, server.base_url, questions(1))
+        (got,) = ask_all(tmp_path, server.base_url, questions(1))
     assert got.state == CallState.ANSWERED
     assert heard == []
 
@@ -426,7 +426,7 @@ def test_a_proxy_is_used_for_other_hosts_and_not_for_this_one(tmp_path: Path, mo
 
 
 def test_the_command_line_holds_no_key() -> None:
-    """The key travels in the environment alone: only the keeper of drawn images starts a process, without the key."""
+    """The key is only in the environment: only the keeper of drawn images starts a process, without the key."""
     room = Path(__file__).parents[2] / "medtest" / "api"
     code = "".join(path.read_text(encoding="utf-8") for path in room.rglob("*.py"))
     starts = [path.name for path in room.rglob("*.py") if "subprocess" in path.read_text(encoding="utf-8")]
@@ -442,4 +442,4 @@ def test_the_command_line_holds_no_key() -> None:
         env=env,
         check=True,
     )
-    assert done.stdout.strip() == "False"  # loaded where it is used
+    assert done.stdout.strip() == "False"  # loaded at its use

@@ -1,4 +1,4 @@
-"""One rate limiter before a server, whoever asks: campaigns in threads and event loops of their own share its limit."""
+"""One rate limiter per server: campaigns in threads with separate event loops share its limit."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from medtest.api.store.ledger import Ledger
 def together(
     folder: Path, server: FaultServer, limiter: RateLimiter, each: int, threads: int = 2
 ) -> list[list[Outcome]]:
-    """Let campaigns of different models ask one server through one limiter at the same time."""
-    found: list[list[Outcome]] = [[] for _ in range(threads)]
+    """Let campaigns of different models call one server through one limiter at the same time."""
+    outcomes: list[list[Outcome]] = [[] for _ in range(threads)]
     failures: list[BaseException] = []
 
     def live(number: int) -> None:
         caller = Caller(Endpoint(base_url=server.base_url), Parameters(model=f"model-{number}"), call_seconds=20)
         with Ledger(folder / f"{number}.sqlite") as ledger:
-            made = Campaign(caller, ledger, limiter=limiter, retries=QUICK)
+            started = Campaign(caller, ledger, limiter=limiter, retries=QUICK)
             try:
-                for outcome in made.iterate(questions(each)):
-                    found[number].append(outcome)
-            except BaseException as error:  # noqa: BLE001 - told to the test's own thread
+                for outcome in started.iterate(questions(each)):
+                    outcomes[number].append(outcome)
+            except BaseException as error:  # noqa: BLE001 - raised in the test's thread
                 failures.append(error)
 
     running = [threading.Thread(target=live, args=(number,)) for number in range(threads)]
@@ -50,7 +50,7 @@ def together(
     assert not any(thread.is_alive() for thread in running)
     for failure in failures:
         raise failure
-    return found
+    return outcomes
 
 
 def test_two_campaigns_are_never_more_than_one_gate_lets_through(tmp_path: Path) -> None:
@@ -67,17 +67,17 @@ def test_two_campaigns_are_never_more_than_one_gate_lets_through(tmp_path: Path)
         return "Yes."
 
     with serving_server(FaultServer(answer=answer, threads=32)) as server:
-        found = together(tmp_path, server, RateLimiter(max_in_flight=5), 40)
+        parts = together(tmp_path, server, RateLimiter(max_in_flight=5), 40)
         assert server.counts["received"] == 80
-    assert [{one.state for one in part} for part in found] == [{CallState.ANSWERED}] * 2
+    assert [{outcome.state for outcome in part} for part in parts] == [{CallState.ANSWERED}] * 2
     assert 3 <= now[1] <= 5
 
 
 def test_two_campaigns_keep_to_one_limit(tmp_path: Path) -> None:
     with serving(Faults(latency=0.02, rate=20, burst=10)) as server:
-        found = together(tmp_path, server, RateLimiter(max_in_flight=32), 50)
-        assert [len(part) for part in found] == [50, 50]
-        assert {one.state for part in found for one in part} == {CallState.ANSWERED}
+        parts = together(tmp_path, server, RateLimiter(max_in_flight=32), 50)
+        assert [len(part) for part in parts] == [50, 50]
+        assert {outcome.state for part in parts for outcome in part} == {CallState.ANSWERED}
         assert server.counts["limited"] / server.counts["received"] < 0.03
 
 
@@ -97,7 +97,7 @@ def test_threads_that_come_cancel_and_go_leave_the_gate_as_it_was() -> None:
     inside, peak, entered = [0], [0], [0]
     lock = threading.Lock()
 
-    async def one(draw: random.Random) -> None:
+    async def call(draw: random.Random) -> None:
         permit = await limiter.enter(again=draw.random() < 0.3)
         with lock:
             inside[0] += 1
@@ -115,7 +115,7 @@ def test_threads_that_come_cancel_and_go_leave_the_gate_as_it_was() -> None:
         draw = random.Random(seed)
         tasks = []
         for _ in range(120):
-            tasks.append(asyncio.create_task(one(draw)))
+            tasks.append(asyncio.create_task(call(draw)))
             if draw.random() < 0.3:
                 await asyncio.sleep(0.001)
             if draw.random() < 0.2:
@@ -127,15 +127,15 @@ def test_threads_that_come_cancel_and_go_leave_the_gate_as_it_was() -> None:
         thread.start()
     for thread in threads:
         thread.join(60)
-    assert not any(thread.is_alive() for thread in threads), "somebody waits for ever"
+    assert not any(thread.is_alive() for thread in threads), "a thread waits for ever"
     counters = limiter.counters()
     assert (counters.in_flight, counters.waiting) == (0, 0)
     assert peak[0] <= 3
     assert entered[0] > 200
 
 
-def test_a_loop_that_ends_hands_the_watch_on() -> None:
-    """Who is next watches the clock for all; when its loop ends, another's does."""
+def test_a_loop_that_ends_passes_the_watch_on() -> None:
+    """The next in line watches the clock for all; when its loop ends, another's does."""
     limiter = RateLimiter(max_in_flight=2)
     through = threading.Event()
 
@@ -143,7 +143,7 @@ def test_a_loop_that_ends_hands_the_watch_on() -> None:
         permit = await limiter.enter()
         limiter.leave(permit, status=429, headers={"retry-after-ms": "700"})
         with suppress(TimeoutError):
-            async with asyncio.timeout(0.2):  # it stands in front, and goes away before the pause is over
+            async with asyncio.timeout(0.2):  # it is first in line, and leaves before the pause is over
                 await limiter.enter()
 
     async def second() -> None:
@@ -158,23 +158,23 @@ def test_a_loop_that_ends_hands_the_watch_on() -> None:
     assert limiter.counters().in_flight == 1
 
 
-def test_who_waits_is_sent_away_by_a_stop_or_by_a_long_pause() -> None:
+def test_waiting_calls_end_with_a_stop_or_a_long_pause() -> None:
     async def body() -> None:
         limiter, stop, other = RateLimiter(max_in_flight=1), StopSignal(), StopSignal()
         held = await limiter.enter()
-        mine = asyncio.create_task(limiter.enter(stop=stop))
-        theirs = asyncio.create_task(limiter.enter(stop=other, patience=5.0))
+        stopped = asyncio.create_task(limiter.enter(stop=stop))
+        short = asyncio.create_task(limiter.enter(stop=other, patience=5.0))
         patient = asyncio.create_task(limiter.enter(patience=50.0))
         await asyncio.sleep(0)
         stop.give()
         limiter.dismiss(stop)
         with pytest.raises(GivenUp):
-            await mine
+            await stopped
         with pytest.raises(GivenUp):
             await limiter.enter(stop=stop)
         limiter.leave(held, status=429, headers={"retry-after": "20"})
         with pytest.raises(LimiterClosed) as caught:
-            await theirs
+            await short
         assert 19 < caught.value.seconds <= 20
         await asyncio.sleep(0.01)
         assert not patient.done()
@@ -189,14 +189,14 @@ def test_calls_that_are_sent_again_go_first_and_in_their_own_order() -> None:
         held = await limiter.enter()
         order: list[str] = []
 
-        async def one(name: str, again: bool) -> None:
+        async def call(name: str, again: bool) -> None:
             permit = await limiter.enter(again=again)
             order.append(name)
             limiter.leave(permit, status=200, headers={})
 
         tasks = []
         for name, again in (("new 1", False), ("again 1", True), ("new 2", False), ("again 2", True)):
-            tasks.append(asyncio.create_task(one(name, again)))
+            tasks.append(asyncio.create_task(call(name, again)))
             await asyncio.sleep(0)
         limiter.leave(held, status=200, headers={})
         await asyncio.gather(*tasks)
@@ -205,7 +205,7 @@ def test_calls_that_are_sent_again_go_first_and_in_their_own_order() -> None:
     asyncio.run(body())
 
 
-def test_a_server_has_one_gate_as_long_as_somebody_holds_it() -> None:
+def test_a_server_has_one_limiter_as_long_as_it_is_in_use() -> None:
     def key(url: str, variable: str = "K") -> str:
         return Endpoint(base_url=url, key_variable=variable).limited_as
 
@@ -222,4 +222,4 @@ def test_a_server_has_one_gate_as_long_as_somebody_holds_it() -> None:
     assert shared_limiter(others.pop(), 8) is not limiter
     del limiter
     gc.collect()
-    assert shared_limiter(name, 32).limits.most == 32, "nothing of it stays once nobody holds it"
+    assert shared_limiter(name, 32).limits.most == 32, "an unused limiter leaves nothing"

@@ -1,4 +1,4 @@
-"""What every reader does: batches, contents read once, facts kept by content, what it breaks on."""
+"""Behaviour of every reader: batches, contents read once, facts stored by content, failures."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Settings(PartSettings):
 
 
 class Letters(BatchReader[str, dict[str, int]]):
-    """Counts letters; breaks on what has none."""
+    """Counts letters; breaks on a text without any."""
 
     Settings = Settings
     task: ClassVar[str] = "answer"
@@ -56,7 +56,7 @@ class Letters(BatchReader[str, dict[str, int]]):
 
     def read(self, contents: Sequence[str]) -> list[dict[str, int]]:
         self.asked.append(list(contents))
-        counts = [{letter: one.count(letter) for letter in sorted(set(one)) if letter.isalpha()} for one in contents]
+        counts = [{letter: text.count(letter) for letter in sorted(set(text)) if letter.isalpha()} for text in contents]
         if not all(counts):
             raise ValueError("there are no letters")
         return counts
@@ -71,11 +71,11 @@ def letters(**settings: Any) -> Letters:
 
 def test_contents_are_read_once_in_batches_and_come_back_in_order(tmp_path: Path) -> None:
     reader = letters()
-    kept = KeptReader(reader, shared=tmp_path)
-    assert kept.facts(["b", "a", "b", "cc", "d", "a"]) == [{"b": 1}, {"a": 1}, {"b": 1}, {"c": 2}, {"d": 1}, {"a": 1}]
+    cached = KeptReader(reader, shared=tmp_path)
+    assert cached.facts(["b", "a", "b", "cc", "d", "a"]) == [{"b": 1}, {"a": 1}, {"b": 1}, {"c": 2}, {"d": 1}, {"a": 1}]
     assert reader.asked == [["b", "a", "cc"], ["d"]]
-    assert kept.facts(["d"]) == [{"d": 1}] and len(reader.asked) == 2
-    assert kept.columns([{"answer": "cc"}, {"answer": None}]) == [{"letters": "2"}, {}]
+    assert cached.facts(["d"]) == [{"d": 1}] and len(reader.asked) == 2
+    assert cached.columns([{"answer": "cc"}, {"answer": None}]) == [{"letters": "2"}, {}]
 
 
 def test_facts_are_kept_by_content_settings_and_weights(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_facts_are_kept_by_content_settings_and_weights(tmp_path: Path) -> None:
     assert changed.fingerprint()["weights"] == [hashlib.sha256(b"22").hexdigest()]
 
 
-def test_what_a_reader_breaks_on_takes_no_other_with_it(tmp_path: Path) -> None:
+def test_a_content_that_breaks_the_reader_affects_no_other(tmp_path: Path) -> None:
     reader = letters()
     a, bad, c = KeptReader(reader, shared=tmp_path).facts(["a", "1", "c"])
     assert (a, c) == ({"a": 1}, {"c": 1}) and bad == Unreadable("there are no letters")
@@ -107,18 +107,18 @@ def test_what_a_reader_breaks_on_takes_no_other_with_it(tmp_path: Path) -> None:
         KeptReader(reader, shared=None).open(device="cuda:7", threads=1)
 
 
-def test_a_view_is_told_what_was_not_read_and_what_cannot_be_told(tmp_path: Path) -> None:
-    reader, told = letters(), list[str]()
-    job = ReadingJob(folder=tmp_path, shared=tmp_path, device="cpu", progress=told.append)
-    found = reader.readings(["a?", "1", "b"], job)
-    assert found.of({"answer": "b"}) == {"letters": "1"} and found.of({"answer": "1"}) == {}
-    assert "could not read 1 of 3 answers: there are no letters" in found.problem and found.code is ExitCode.OK
-    assert reader.summary(found, 3) == "letters read 2 of 3 different answers"
-    assert told == ["3 of 3 answers are read"] and reader.opened == ["cpu"]
+def test_a_view_reports_unread_and_unclear_answers(tmp_path: Path) -> None:
+    reader, messages = letters(), list[str]()
+    job = ReadingJob(folder=tmp_path, shared=tmp_path, device="cpu", progress=messages.append)
+    readings = reader.readings(["a?", "1", "b"], job)
+    assert readings.of({"answer": "b"}) == {"letters": "1"} and readings.of({"answer": "1"}) == {}
+    assert "could not read 1 of 3 answers: there are no letters" in readings.problem and readings.code is ExitCode.OK
+    assert reader.summary(readings, 3) == "letters read 2 of 3 different answers"
+    assert messages == ["3 of 3 answers are read"] and reader.opened == ["cpu"]
     assert letters().readings(["1"], job).code is ExitCode.TOO_MANY_ERRORS
 
 
-def test_readers_are_parts_and_an_oracle_rests_on_those_of_its_task() -> None:
+def test_readers_are_parts_and_an_oracle_uses_those_of_its_task() -> None:
     assert "readers" in FAMILIES and {"typed_answers", "judge"} <= set(parts("readers"))
     assert [info.load().reads for info in parts("oracles").values() if info.load().reads] == [
         "typed_answers",

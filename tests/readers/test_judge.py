@@ -1,4 +1,4 @@
-"""The judge of unparsed answers as a caller of a server."""
+"""The judge of unparsed answers, as a caller of a server."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def job(folder: Path, **more: Any) -> ReadingJob:
     return ReadingJob(folder=folder, shared=folder, **more)
 
 
-def test_a_judge_on_another_machine_needs_no_leave_to_send_images(
+def test_a_judge_on_another_machine_needs_no_permission_to_send_images(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No network is needed: a proxy that is not there refuses the connection, once the call has left."""
+    """No network is needed: a missing proxy refuses the connection, once the call has left."""
     for name in ("no_proxy", "NO_PROXY", "all_proxy", "ALL_PROXY", "https_proxy"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")
@@ -51,7 +51,7 @@ def test_a_judge_on_another_machine_needs_no_leave_to_send_images(
 
 
 class Slow(BaseHTTPRequestHandler):
-    """Answers after a moment that the words mean two."""
+    """Answers after a short time that the words mean two."""
 
     protocol_version = "HTTP/1.1"
     answered: ClassVar[list[str]] = []
@@ -62,8 +62,8 @@ class Slow(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["content-length"]))
         time.sleep(0.2)
-        said = json.dumps({"meaning": "value", "answer": "2", "quote": "Kaksi"})
-        choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": said}}
+        reply = json.dumps({"meaning": "value", "answer": "2", "quote": "Kaksi"})
+        choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": reply}}
         usage = {"prompt_tokens": 9, "completion_tokens": 9, "total_tokens": 18}
         answer = {"id": "x", "object": "chat.completion", "model": "reader", "choices": [choice], "usage": usage}
         sent = json.dumps(answer).encode()
@@ -93,7 +93,7 @@ def test_a_stop_lets_calls_under_way_end_and_keeps_what_was_read(
     judge = Judge(OpenAICompatible("vllm", ApiSettings(base_url=slow, model="reader", max_in_flight=2)))
     unread = [Unread(item="polyps", kind="count", question="How many?", words=f"Kaksi, {i}x.") for i in range(20)]
     path = tmp_path / LEDGER
-    told: list[float] = []
+    stop_times: list[float] = []
     Slow.answered.clear()
 
     def stop_once_something_is_under_way() -> None:
@@ -104,17 +104,17 @@ def test_a_stop_lets_calls_under_way_end_and_keeps_what_was_read(
 
     before = signal.getsignal(number)
     threading.Thread(target=stop_once_something_is_under_way, daemon=True).start()
-    readings = judge.readings(unread, job(tmp_path, cache="off", stopping=lambda: told.append(time.monotonic())))
+    readings = judge.readings(unread, job(tmp_path, cache="off", stopping=lambda: stop_times.append(time.monotonic())))
     assert readings.code is ExitCode.INTERRUPTED
     assert "was stopped before" in readings.problem
-    assert len(told) == 1
+    assert len(stop_times) == 1
     assert signal.getsignal(number) is before
     assert 0 < len(readings.facts) < len(unread)
     with Ledger(path) as ledger:
         totals = ledger.totals()
     assert (totals.lost, totals.under_way) == (0, 0)
     assert totals.outcomes == totals.calls == len(readings.facts)
-    # the same again goes on
+    # the same call continues
     whole = judge.readings(unread, job(tmp_path, cache="off"))
     assert (whole.code, whole.problem) == (ExitCode.OK, "")
     assert whole.calls == len(unread) - len(readings.facts)
@@ -132,14 +132,14 @@ def words(count: int) -> list[Unread]:
     return [Unread(item="polyps", kind="count", question="How many?", words=f"Kaksi, {i}x.") for i in range(count)]
 
 
-def test_how_the_calls_stand_is_told_while_they_are_made(tmp_path: Path) -> None:
-    told: list[str] = []
+def test_progress_of_the_calls_is_reported(tmp_path: Path) -> None:
+    lines: list[str] = []
     with serving(Faults(latency=0.4), answer=two) as server:
         judge = reader(server.base_url, max_in_flight=2)
-        assert len(judge.readings(words(8), job(tmp_path, progress=told.append)).facts) == 8
-    assert len(told) >= 2
-    assert all("in flight" in line for line in told)
-    assert any(re.search(r"\b[1-7] answered", line) for line in told)
+        assert len(judge.readings(words(8), job(tmp_path, progress=lines.append)).facts) == 8
+    assert len(lines) >= 2
+    assert all("in flight" in line for line in lines)
+    assert any(re.search(r"\b[1-7] answered", line) for line in lines)
 
 
 def test_calls_that_may_be_billed_without_an_answer_are_accounted(tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ def test_calls_that_may_be_billed_without_an_answer_are_accounted(tmp_path: Path
         assert reader(server.base_url).readings(words(3), job(tmp_path / "b")).account == ""
 
 
-def test_what_is_paid_now_is_told_from_what_was_paid_before(tmp_path: Path) -> None:
+def test_new_costs_are_distinguished_from_earlier_ones(tmp_path: Path) -> None:
     with serving(answer=two) as server:
         judge = reader(server.base_url, prices={"reader": {"input": 1.0, "output": 2.0}})
         first = judge.readings(words(3), job(tmp_path))
@@ -185,11 +185,11 @@ def test_a_judge_without_credit_ends_as_a_budget_does(tmp_path: Path) -> None:
     assert "the account has no credit" in readings.problem
 
 
-def test_a_plan_reckons_with_the_longest_words_that_a_record_keeps() -> None:
+def test_a_plan_counts_the_longest_words_that_a_record_keeps() -> None:
     assert judge_module.MOST_WORDS == MOST_WORDS
     prices = {"reader": {"input": 10.0, "output": 20.0}}
-    said = reader("http://127.0.0.1:9/v1", prices=prices, max_tokens=100).quote()
-    sent = int(said.split("about ")[1].split()[0].replace(",", ""))
+    quote = reader("http://127.0.0.1:9/v1", prices=prices, max_tokens=100).quote()
+    sent = int(quote.split("about ")[1].split()[0].replace(",", ""))
     assert 300 < sent < 700  # 1,200 characters of others and the prompt, four to a token
-    assert said.endswith(f"and 100 back: ${(10 * sent + 20 * 100) / 1e6:.4f}.")
+    assert quote.endswith(f"and 100 back: ${(10 * sent + 20 * 100) / 1e6:.4f}.")
     assert "no price is known" in reader("http://127.0.0.1:9/v1").quote()

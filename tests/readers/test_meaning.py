@@ -1,4 +1,4 @@
-"""What a judge is asked, and what of its reply is believed."""
+"""Prompts of the judge, and the trusted part of its reply."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def reply(meaning: str, answer: str = "", quote: str = "") -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("words", "kind", "told", "said"),
+    ("words", "kind", "judged", "value"),
     [
         ("Kaksi kappaletta.", "count", reply("value", "2", "kaksi"), "2"),
         ("noin kaksi tai kolme", "count", reply("value", "2-3", "kaksi tai kolme"), "2..3"),
@@ -41,17 +41,17 @@ def reply(meaning: str, answer: str = "", quote: str = "") -> dict[str, str]:
     ],
 )
 def test_a_reading_is_the_parsers_value_of_the_short_form(
-    words: str, kind: str, told: dict[str, str], said: str
+    words: str, kind: str, judged: dict[str, str], value: str
 ) -> None:
-    read = reading_of(told, unread(words, item="own", kind=kind))
-    assert (read.state, read.said, read.doubt) == (State.VALUE, said, "")
-    assert str(read_value(Kind(kind), read.said)) == said
+    read = reading_of(judged, unread(words, item="own", kind=kind))
+    assert (read.state, read.said, read.doubt) == (State.VALUE, value, "")
+    assert str(read_value(Kind(kind), read.said)) == value
 
 
 @pytest.mark.parametrize(
-    ("told", "doubt"),
+    ("judged", "doubt"),
     [
-        (reply("value", "2", "two polyps"), "quotation"),  # nobody said that
+        (reply("value", "2", "two polyps"), "quotation"),  # the answer has no such words
         (reply("value", "2", ""), "quotation"),
         (reply("refusal", quote="I cannot"), "quotation"),
         (reply("value", "purple", "Kaksi"), "short form"),
@@ -59,8 +59,8 @@ def test_a_reading_is_the_parsers_value_of_the_short_form(
         (reply("unclear", "2", "Kaksi"), ""),
     ],
 )
-def test_what_is_not_believed_stays_unparsed(told: dict[str, str], doubt: str) -> None:
-    read = reading_of(told, unread("Kaksi kappaletta."))
+def test_untrusted_replies_stay_unparsed(judged: dict[str, str], doubt: str) -> None:
+    read = reading_of(judged, unread("Kaksi kappaletta."))
     assert read.state == State.UNPARSED
     assert read.said == ""
     assert doubt in read.doubt
@@ -70,14 +70,14 @@ def test_what_is_not_believed_stays_unparsed(told: dict[str, str], doubt: str) -
 @pytest.mark.parametrize(
     ("words", "quote", "stands"),
     [
-        ("Vaikea kysymys!", "a", False),  # a letter that stands in nearly every answer
+        ("Vaikea kysymys!", "a", False),  # a letter of nearly every answer
         ("Vaikea kysymys!", "kysy", False),
         ("Vaikea kysymys!", "!", False),
         ("Vaikea kysymys!", "kysymys", True),
-        ("kaksikko tai kaksi", "kaksi", True),  # inside of a word first, then on its own
+        ("kaksikko tai kaksi", "kaksi", True),  # inside a word first, then as a word
         ("noin 12", "2", False),
         ("\u0434\u0432\u0430 \u043f\u043e\u043b\u0438\u043f\u0430", "\u0434\u0432", False),
-        ("\u4e24\u4e2a\u606f\u8089", "\u4e24\u4e2a", True),  # scripts that set no words apart
+        ("\u4e24\u4e2a\u606f\u8089", "\u4e24\u4e2a", True),  # scripts without spaces between words
         ("\ub450 \uac1c\uc785\ub2c8\ub2e4", "\ub450 \uac1c", True),  # particles hang on words
         ("Kylla\u0308 vain", "Kyll\u00e4", True),  # one letter, written in two ways
         ("\U0001f44d", "\U0001f44d", True),
@@ -101,10 +101,10 @@ def test_states_other_than_a_value_need_a_quotation_too(meaning: str) -> None:
 
 
 def test_a_short_form_has_the_words_of_its_question() -> None:
-    # names as the parser reads them in the answer to that very question
-    question = next(one for one in official() if one.name == "abnormalities")
-    told = reply("value", "polyp; haemorrhoids", "polyyppi")
-    read = reading_of(told, unread("polyyppi ja pukama", item=question.name, kind=question.kind.value))
+    # names as the parser reads them in the answer to this very question
+    question = next(candidate for candidate in official() if candidate.name == "abnormalities")
+    judged = reply("value", "polyp; haemorrhoids", "polyyppi")
+    read = reading_of(judged, unread("polyyppi ja pukama", item=question.name, kind=question.kind.value))
     assert read.said == str(parse("polyp; haemorrhoids", question.kind, question.id).value)
 
 

@@ -1,4 +1,4 @@
-"""Networks of pictures: ours, Inception by a file, CLIP from a folder; none of the latter two is fetched anywhere."""
+"""Networks of pictures: the bundled one, Inception from a file, CLIP from a folder; the latter are never fetched."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ def test_the_bundled_network_gives_the_same_rows_whatever_the_batch() -> None:
     images = [picture(n) for n in range(5)] + [picture(9, size=200)]
     together = network.embed(images)
     alone = [network.embed([image]) for image in images]
-    np.testing.assert_allclose(together.features, np.concatenate([one.features for one in alone]), rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(
+        together.features, np.concatenate([embedded.features for embedded in alone]), rtol=1e-3, atol=1e-4
+    )
     assert len(together.scores) == 6
     assert network.figures.frechet == "FD-embed" and network.figures.score == "IS-embed"
     assert network.figures.kernel == "KD-embed" and not network.figures.precision
@@ -41,12 +43,12 @@ def test_the_temperature_is_that_of_the_weights_that_ship() -> None:
     network = BundledEmbedding()
     assert network.temperature is not None, "run scripts/fit_temperature.py: the weights are others"
     network.open(device="cpu", threads=1)
-    scores, labels = SCRIPT.scores_of(network, 120, seed=9)  # none that it was fitted on
-    at = [negative_log_likelihood(scores, labels, one * network.temperature) for one in (0.5, 1.0, 2.0)]
+    scores, labels = SCRIPT.scores_of(network, 120, seed=9)  # none of those for the fit
+    at = [negative_log_likelihood(scores, labels, factor * network.temperature) for factor in (0.5, 1.0, 2.0)]
     assert at[1] == min(at)
 
 
-def test_a_network_that_nobody_knows_is_refused() -> None:
+def test_an_unknown_network_is_refused() -> None:
     with pytest.raises(ValueError, match="not a network"):
         embedder_of({"net": "vgg"})
 
@@ -54,9 +56,9 @@ def test_a_network_that_nobody_knows_is_refused() -> None:
 def test_pictures_are_resized_as_tensorflow_1_did() -> None:
     # a ramp from 0: place n of 299 is at n · 598 / 299 = 2 n of the source, and nothing is smoothed
     ramp = np.repeat((np.arange(598) % 256).astype(np.uint8)[None, :, None], 598, axis=0).repeat(3, axis=2)
-    found = resized(ramp)
-    assert found.shape == (1, 3, 299, 299)
-    assert found[0, 0, 7].tolist() == [(2 * n) % 256 for n in range(299)]
+    result = resized(ramp)
+    assert result.shape == (1, 3, 299, 299)
+    assert result[0, 0, 7].tolist() == [(2 * n) % 256 for n in range(299)]
     half = np.zeros((2, 2, 3), np.uint8)
     half[:, 1] = 200
     row = resized(half)[0, 0, 0].tolist()
@@ -65,33 +67,33 @@ def test_pictures_are_resized_as_tensorflow_1_did() -> None:
 
 
 @pytest.mark.slow
-def test_inception_gives_what_torch_fidelity_gives_of_the_same_weights(tmp_path: Path) -> None:
+def test_inception_equals_torch_fidelity_with_the_same_weights(tmp_path: Path) -> None:
     import torch
 
     extractor = pytest.importorskip("torch_fidelity.feature_extractor_inceptionv3")
     torch.manual_seed(0)
     network = _network()
-    for one in network.modules():
-        if isinstance(one, torch.nn.BatchNorm2d):
-            one.running_var.uniform_(0.5, 1.5)  # type: ignore[union-attr, operator]
-            one.running_mean.normal_(0, 0.1)  # type: ignore[union-attr, operator]
+    for layer in network.modules():
+        if isinstance(layer, torch.nn.BatchNorm2d):
+            layer.running_var.uniform_(0.5, 1.5)  # type: ignore[union-attr, operator]
+            layer.running_mean.normal_(0, 0.1)  # type: ignore[union-attr, operator]
     torch.save(network.state_dict(), tmp_path / "inception.pth")
-    theirs = extractor.FeatureExtractorInceptionV3(
+    reference = extractor.FeatureExtractorInceptionV3(
         "inception-v3-compat", ["2048", "logits_unbiased"], str(tmp_path / "inception.pth")
     )
-    ours = Inception(str(tmp_path / "inception.pth"))
-    ours.open(device="cpu", threads=1)
+    inception = Inception(str(tmp_path / "inception.pth"))
+    inception.open(device="cpu", threads=1)
     for size in (64, 331):
         image = picture(3, size=size)
-        found = ours.embed([image])
-        features, scores = theirs(torch.from_numpy(image.transpose(2, 0, 1).copy())[None])
-        np.testing.assert_allclose(found.features, features.numpy(), rtol=1e-4, atol=1e-6)
-        np.testing.assert_allclose(found.scores, scores.numpy(), rtol=1e-4, atol=1e-6)
-        assert (found.features.shape[1], found.scores.shape[1]) == (FEATURES, CLASSES)
-    assert ours.figures.frechet == "FID" and ours.figures.kernel == "KID" and ours.figures.score == "IS"
+        embedded = inception.embed([image])
+        features, scores = reference(torch.from_numpy(image.transpose(2, 0, 1).copy())[None])
+        np.testing.assert_allclose(embedded.features, features.numpy(), rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(embedded.scores, scores.numpy(), rtol=1e-4, atol=1e-6)
+        assert (embedded.features.shape[1], embedded.scores.shape[1]) == (FEATURES, CLASSES)
+    assert inception.figures.frechet == "FID" and inception.figures.kernel == "KID" and inception.figures.score == "IS"
 
 
-def test_a_file_of_another_network_is_told_of(tmp_path: Path) -> None:
+def test_a_file_of_another_network_is_reported(tmp_path: Path) -> None:
     import torch
 
     path = tmp_path / "other.pth"
@@ -102,7 +104,7 @@ def test_a_file_of_another_network_is_told_of(tmp_path: Path) -> None:
     assert not Inception(str(path)).check()
 
 
-def test_torchscript_that_is_no_inception_is_told_of(tmp_path: Path) -> None:
+def test_torchscript_that_is_no_inception_is_reported(tmp_path: Path) -> None:
     import torch
 
     path = tmp_path / "script.pt"
@@ -112,13 +114,13 @@ def test_torchscript_that_is_no_inception_is_told_of(tmp_path: Path) -> None:
 
 
 def tiny_clip(folder: Path) -> Path:
-    """Write a CLIP model of random weights with a tokenizer of letters, and return its folder."""
+    """Write a CLIP model of random weights with a tokenizer of letters; return its folder."""
     import transformers
     from torch import manual_seed
 
     manual_seed(0)
     letters = "abcdefghijklmnopqrstuvwxyz0123456789"
-    words = [*letters, *[f"{one}</w>" for one in letters], "<|startoftext|>", "<|endoftext|>"]
+    words = [*letters, *[f"{letter}</w>" for letter in letters], "<|startoftext|>", "<|endoftext|>"]
     folder.mkdir(parents=True)
     (folder / "vocab.json").write_text(json.dumps({word: n for n, word in enumerate(words)}), encoding="utf-8")
     (folder / "merges.txt").write_text("#version: 0.2\n", encoding="utf-8")
@@ -152,6 +154,6 @@ def test_clip_puts_pictures_and_words_in_one_space_and_cuts_long_captions(tmp_pa
     assert clip.fingerprint() != before
 
 
-def test_a_folder_without_a_model_is_told_of(tmp_path: Path) -> None:
+def test_a_folder_without_a_model_is_reported(tmp_path: Path) -> None:
     assert "no config.json" in str(Clip(str(tmp_path)).check()[0].found)
     assert Clip(str(tmp_path / "missing")).check()

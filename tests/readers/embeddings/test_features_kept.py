@@ -1,4 +1,4 @@
-"""Features are kept by picture and network: embedded once, checked when read, made in a process of their own."""
+"""Features are stored by picture and network: embedded once, checked when read, computed in a separate process."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from medtest.readers.embeddings.work import EmbeddingJob, PictureJob, by_content
 from medtest.results.fidelity.embedding import embed
 
 
-def test_rows_come_back_in_the_order_of_names_and_what_was_altered_does_not(tmp_path: Path) -> None:
+def test_rows_come_back_in_the_order_of_names_without_altered_ones(tmp_path: Path) -> None:
     rows = {f"picture {n}": (np.full(3, n, np.float32), np.full(2, -n, np.float32)) for n in range(1500)}
     with FeatureFile(tmp_path / "features.sqlite") as file:
         file.keep("net", rows)
         names = [f"picture {n}" for n in (4, 2, 4, 1499)]
         assert file.known("net", [*names, "other"]) == set(names)
         assert file.known("other", names) == set()
-        found = KeptFeatures(file, "net", names)
-        assert found.rows(np.arange(4))[:, 0].tolist() == [4, 2, 4, 1499]
+        features = KeptFeatures(file, "net", names)
+        assert features.rows(np.arange(4))[:, 0].tolist() == [4, 2, 4, 1499]
         assert KeptFeatures(file, "net", names, scores=True).dimension == 2
-        assert np.concatenate(list(found.chunks())).shape == (4, 3)
+        assert np.concatenate(list(features.chunks())).shape == (4, 3)
     with sqlite3.connect(tmp_path / "features.sqlite") as db:
         db.execute("UPDATE features SET features=? WHERE picture='picture 2'", (np.full(3, 9, np.float32).tobytes(),))
     with FeatureFile(tmp_path / "features.sqlite") as file:
@@ -43,10 +43,10 @@ def test_large_features_are_read_in_chunks_and_not_held(tmp_path: Path, monkeypa
     rows = {f"{n}": (np.full(4, n, np.float32), np.zeros(0, np.float32)) for n in range(2500)}
     with FeatureFile(tmp_path / "features.sqlite") as file:
         file.keep("net", rows)
-        found = KeptFeatures(file, "net", list(rows))
-        assert found._held is None
-        assert [len(chunk) for chunk in found.chunks()] == [1024, 1024, 452]
-        assert np.concatenate(list(found.chunks()))[:, 0].tolist() == list(range(2500))
+        features = KeptFeatures(file, "net", list(rows))
+        assert features._held is None
+        assert [len(chunk) for chunk in features.chunks()] == [1024, 1024, 452]
+        assert np.concatenate(list(features.chunks()))[:, 0].tolist() == list(range(2500))
 
 
 def _job(tmp_path: Path, names: list[str], **others: object) -> EmbeddingJob:
@@ -62,16 +62,16 @@ def _job(tmp_path: Path, names: list[str], **others: object) -> EmbeddingJob:
 
 @needs_weights
 @pytest.mark.slow
-def test_what_was_embedded_is_not_embedded_again_and_what_is_gone_is_told_of(tmp_path: Path) -> None:
+def test_embedded_pictures_are_not_embedded_again_and_missing_ones_are_reported(tmp_path: Path) -> None:
     images = [picture(n) for n in range(5)]
     names = [image_sha256(image) for image in images]
     keep_pictures(tmp_path, images)
     PictureFiles(tmp_path / PICTURES).path("images", names[3]).write_bytes(b"nothing")
-    said: list[str] = []
-    first = embed(_job(tmp_path, names[:4]), said.append)
+    messages: list[str] = []
+    first = embed(_job(tmp_path, names[:4]), messages.append)
     assert first.embedded == 3
     assert list(first.failed) == [names[3]]
-    assert said[-1] == "4 of 4 pictures are embedded"
+    assert messages[-1] == "4 of 4 pictures are embedded"
     second = embed(_job(tmp_path, [*names[:3], names[4]]))
     assert second.embedded == 1
     network = BundledEmbedding()
@@ -107,7 +107,7 @@ def test_a_network_that_cannot_be_loaded_is_one_sentence(tmp_path: Path) -> None
 
 @needs_weights
 @pytest.mark.slow
-def test_a_process_that_dies_is_told_of(tmp_path: Path) -> None:
+def test_a_process_that_dies_is_reported(tmp_path: Path) -> None:
     with pytest.raises(MedtestError, match="the process ended with exit code 1"):
         embed(replace(_job(tmp_path, ["a"]), device="no such device"))
 
@@ -116,6 +116,6 @@ def test_files_are_known_by_their_bytes(tmp_path: Path) -> None:
     (tmp_path / "one.png").write_bytes(b"same")
     (tmp_path / "two.png").write_bytes(b"same")
     (tmp_path / "other.png").write_bytes(b"other")
-    found = by_content([tmp_path / name for name in ("one.png", "two.png", "other.png")])
-    assert found[0].name == found[1].name != found[2].name
-    assert found[0].name.startswith("file:")
+    files = by_content([tmp_path / name for name in ("one.png", "two.png", "other.png")])
+    assert files[0].name == files[1].name != files[2].name
+    assert files[0].name.startswith("file:")

@@ -1,4 +1,4 @@
-"""Small ONNX graphs that answer as networks do."""
+"""Small ONNX graphs that answer like networks."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ def save_graph(
     image: Sequence[int | str] = (1, 3, SIDE, SIDE),
     sizes: bool = False,
 ) -> Path:
-    """Write a graph that gives constants, one output multiplied with the brightest level of a channel.
+    """Write a graph with constant outputs, one of them multiplied by the brightest level of a channel.
 
     Args:
         path: The file.
         outputs: Arrays by name, with the axis of pictures.
-        score: The output that is multiplied.
+        score: The multiplied output.
         channel: The channel.
         image: Shape of the image input.
-        sizes: Whether it takes pictures' sizes too; boxes are then multiplied with them.
+        sizes: Whether it takes the sizes of pictures too; boxes are then multiplied by them.
     """
     from onnx import TensorProto, checker, helper, numpy_helper, save
 
@@ -51,9 +51,11 @@ def save_graph(
         node = ("Mul", [f"{name}_held", factor]) if factor else ("Identity", [f"{name}_held"])
         nodes.append(helper.make_node(node[0], node[1], [name]))
     types = {np.dtype(np.float32): TensorProto.FLOAT, np.dtype(np.int64): TensorProto.INT64}
-    given = [helper.make_tensor_value_info(name, types[one.dtype], list(one.shape)) for name, one in outputs.items()]
+    output_infos = [
+        helper.make_tensor_value_info(name, types[array.dtype], list(array.shape)) for name, array in outputs.items()
+    ]
     graph = helper.make_graph(
-        nodes, "small", inputs, given, [numpy_helper.from_array(one, name) for name, one in held.items()]
+        nodes, "small", inputs, output_infos, [numpy_helper.from_array(array, name) for name, array in held.items()]
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
     checker.check_model(model)

@@ -1,4 +1,4 @@
-"""Questions made from pools, what their answers say, and a system that is asked over a server."""
+"""Questions about pools, scenes from their answers, and a system behind a server."""
 
 from __future__ import annotations
 
@@ -45,19 +45,19 @@ THERE = {
 }
 
 
-def _scene(said: Mapping[str, str], *pools: Pool) -> Scene:
-    """Return what answers say; a question that is not among them fails the test."""
-    asked = questions_of(pools)
-    first = {key: parse(said[ask.text], Kind(ask.kind)) for key, ask in presence(asked)}
-    there = frozenset(name for name in asked.classes if str(first[name]) == "yes")
-    rest = {key: parse(said[ask.text], Kind(ask.kind)) for key, ask in following(asked, there)}
-    return scene_of(asked, {**first, **rest})
+def _scene(answers: Mapping[str, str], *pools: Pool) -> Scene:
+    """Return the scene of answers; a question without an answer fails the test."""
+    questions = questions_of(pools)
+    first = {key: parse(answers[ask.text], Kind(ask.kind)) for key, ask in presence(questions)}
+    present = frozenset(name for name in questions.classes if str(first[name]) == "yes")
+    rest = {key: parse(answers[ask.text], Kind(ask.kind)) for key, ask in following(questions, present)}
+    return scene_of(questions, {**first, **rest})
 
 
-def test_what_both_pools_name_is_asked_for_and_void_where_its_parent_is_not_there() -> None:
-    scene = _scene(THERE, POOL, SOURCE)  # nothing is asked of the cat that is not there, nor of what it is on
+def test_names_of_both_pools_are_asked_for_and_void_if_their_parent_is_missing() -> None:
+    scene = _scene(THERE, POOL, SOURCE)  # no question is about the missing cat, nor about its place
     assert scene.names() == {"dog": 2, "table": 1}
-    assert {one.attributes for one in scene.entities if one.name == "dog"} == {("brown", "white")}
+    assert {entity.attributes for entity in scene.entities if entity.name == "dog"} == {("brown", "white")}
     assert scene.named() == (("dog", "left of", "table"),)
     tells = scene.tells
     assert tells.classes == {"cat", "dog", "snow", "table"}
@@ -67,7 +67,7 @@ def test_what_both_pools_name_is_asked_for_and_void_where_its_parent_is_not_ther
 
 
 @pytest.mark.parametrize(
-    ("question", "said", "lost"),
+    ("question", "answer", "lost"),
     [
         (
             "Is there a dog in the picture?",
@@ -85,8 +85,8 @@ def test_what_both_pools_name_is_asked_for_and_void_where_its_parent_is_not_ther
         ("Is a dog to the left of a table in the picture?", "beside it", {"predicates": "left of"}),
     ],
 )
-def test_what_is_not_answered_clearly_cannot_be_told(question: str, said: str, lost: dict[str, str]) -> None:
-    plain, scene = _scene(THERE, POOL, SOURCE), _scene({**THERE, question: said}, POOL, SOURCE)
+def test_unclear_answers_leave_no_reading(question: str, answer: str, lost: dict[str, str]) -> None:
+    plain, scene = _scene(THERE, POOL, SOURCE), _scene({**THERE, question: answer}, POOL, SOURCE)
     for kind, name in lost.items():
         if kind == "counts":
             assert plain.tells.counts
@@ -109,15 +109,15 @@ def test_questions_are_english() -> None:
         ],
         [(0, "wearing", 1), (0, "has", 2), (0, "behind", 3)],
     )
-    asked = questions_of([pool])
-    texts = [ask.text for _, ask in presence(asked)]
+    questions = questions_of([pool])
+    texts = [ask.text for _, ask in presence(questions)]
     assert texts == [
         "Is there a glass in the picture?",
         "Are there any jeans in the picture?",
         "Is there a man in the picture?",
         "Is there an umbrella in the picture?",
     ]
-    more = [ask.text for _, ask in following(asked, frozenset(asked.classes))]
+    more = [ask.text for _, ask in following(questions, frozenset(questions.classes))]
     assert "How many glasses are in the picture?" in more
     assert "How many men are in the picture?" in more
     assert "Is a man wearing jeans in the picture?" in more
@@ -127,12 +127,12 @@ def test_questions_are_english() -> None:
 
 def test_a_thing_is_related_to_another_of_its_class() -> None:
     pool = pool_of([Entity(name="dog"), Entity(name="dog")], [(0, "behind", 1)])
-    said = {
+    answers = {
         "Is there a dog in the picture?": "yes",
         "How many dogs are in the picture?": "2",
         "Is a dog behind another dog in the picture?": "yes",
     }
-    (triple,) = _scene(said, pool).triples
+    (triple,) = _scene(answers, pool).triples
     assert triple == Triple(subject=0, predicate="behind", object=1)
 
 
@@ -165,35 +165,35 @@ IMAGE = np.full((24, 32, 3), 120, np.uint8)
 
 
 def test_a_system_over_a_server_is_asked_and_nothing_twice(tmp_path: Path) -> None:
-    asked: list[str] = []
+    sent: list[str] = []
 
     def answer(body: Mapping[str, Any]) -> str:
-        asked.append(_question(body))
+        sent.append(_question(body))
         assert "picture" in body["messages"][0]["content"]
-        return THERE[asked[-1]]
+        return THERE[sent[-1]]
 
     with _asker(answer) as reader:
         reader.keep_in([tmp_path])
         reader.open(device="cpu", threads=1)
         (scene,) = reader.look([IMAGE], [_content(IMAGE, POOL, SOURCE)])
         assert scene == _scene(THERE, POOL, SOURCE)
-        assert sorted(asked) == sorted(THERE)
+        assert sorted(sent) == sorted(THERE)
         reader.close()
         reader.open(device="cpu", threads=1)
         assert reader.look([IMAGE], [_content(IMAGE, POOL, SOURCE)]) == [scene]
-        assert len(asked) == len(THERE)  # all stand in its ledger
+        assert len(sent) == len(THERE)  # all are in its ledger
         assert "has no card" in reader.notice()
         printed = json.dumps(reader.fingerprint())
         assert "127.0.0.1" not in printed
         assert "eyes" in printed
 
 
-def test_two_processes_of_a_reader_have_folders_of_their_own(tmp_path: Path) -> None:
-    with _asker(lambda body: "no") as one, _asker(lambda body: "no") as two:
-        for reader in (one, two):
+def test_two_processes_of_a_reader_have_separate_folders(tmp_path: Path) -> None:
+    with _asker(lambda body: "no") as first, _asker(lambda body: "no") as second:
+        for reader in (first, second):
             reader.keep_in([tmp_path])
             reader.open(device="cpu", threads=1)
-        assert two.look([IMAGE], [_content(IMAGE, POOL)])[0].tells.classes == {"dog", "snow", "table"}
+        assert second.look([IMAGE], [_content(IMAGE, POOL)])[0].tells.classes == {"dog", "snow", "table"}
     assert sorted(path.name for path in tmp_path.iterdir()) == ["reader-ask-0", "reader-ask-1"]
 
 
@@ -207,13 +207,13 @@ def test_a_server_that_fails_is_no_answer() -> None:
             reader.look([IMAGE], [_content(IMAGE, POOL)])
 
 
-def test_what_is_asked_of_other_machines_needs_leave() -> None:
-    there = {"base_url": "https://eyes.invalid/v1", "model": "eyes"}
-    assert {one.key for one in PictureAsker("ask", AskReaderSettings(settings=there)).check()} == {
+def test_requests_to_other_machines_need_permission() -> None:
+    settings = {"base_url": "https://eyes.invalid/v1", "model": "eyes"}
+    assert {mistake.key for mistake in PictureAsker("ask", AskReaderSettings(settings=settings)).check()} == {
         "send_images",
         "send_prompts",
     }
-    sent = AskReaderSettings(settings={**there, "send_images": True}, send_prompts=True)
+    sent = AskReaderSettings(settings={**settings, "send_images": True}, send_prompts=True)
     assert PictureAsker("ask", sent).check() == []
 
 
@@ -221,12 +221,12 @@ def test_what_is_asked_of_other_machines_needs_leave() -> None:
     ("settings", "key"),
     [({"system": "pranet"}, "system"), ({"settings": {"modle": "x"}}, "settings.modle"), ({"system": "gpt"}, "system")],
 )
-def test_a_system_that_is_none_is_a_mistake(settings: dict[str, Any], key: str) -> None:
-    assert key in [one.key for one in PictureAsker("ask", AskReaderSettings(**settings)).check()]
+def test_an_unknown_system_is_a_mistake(settings: dict[str, Any], key: str) -> None:
+    assert key in [mistake.key for mistake in PictureAsker("ask", AskReaderSettings(**settings)).check()]
 
 
-def test_its_card_is_made_of_what_is_there_and_what_is_not() -> None:
-    """One that says yes to all: it sees whatever it is asked for."""
+def test_its_card_counts_present_and_absent_things() -> None:
+    """A system that says yes to all sees whatever a question names."""
 
     def yes(body: Mapping[str, Any]) -> str:
         text = _question(body)
@@ -234,8 +234,8 @@ def test_its_card_is_made_of_what_is_there_and_what_is_not() -> None:
 
     def pictures(count: int) -> list[LabelledPicture]:
         red = (SeenEntity(name="dog", attributes=("red",)), SeenEntity(name="cat", attributes=("blue",)))
-        told = (Triple(subject=0, predicate="on", object=1),)
-        truths = [Scene(entities=red, triples=told), Scene(entities=(SeenEntity(name="owl"),))]
+        triples = (Triple(subject=0, predicate="on", object=1),)
+        truths = [Scene(entities=red, triples=triples), Scene(entities=(SeenEntity(name="owl"),))]
         return [
             LabelledPicture(name=str(n), pixels=lambda n=n: np.full((8, 8, 3), n, np.uint8), truth=truths[n % 2])
             for n in range(count)
@@ -254,7 +254,7 @@ def test_its_card_is_made_of_what_is_there_and_what_is_not() -> None:
     assert dog is not None
     assert dog.counts == (3, 3, 3, 3)
     assert not dog.reliable
-    assert card.of_kind("predicate") == ()  # of classes that it cannot tell
+    assert card.of_kind("predicate") == ()  # between classes that it cannot recognise
     assert card.reader == reader.print_without_card
 
 

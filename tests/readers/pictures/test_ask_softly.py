@@ -1,4 +1,4 @@
-"""A reader that asks for log-probabilities: beliefs beside answers in words, kept, and done without where none come."""
+"""A reader that requests log-probabilities: beliefs beside answers in words, stored, or left out without them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _question(body: Mapping[str, Any]) -> str:
 
 
 def sure(body: Mapping[str, Any]) -> str:
-    """Answer as CHANCES say, with a tenth for a third word."""
+    """Answer according to CHANCES, with a tenth for a third word."""
     text = _question(body)
     if text in OPEN:
         return OPEN[text]
@@ -82,7 +82,7 @@ def beliefs(scene: Scene) -> dict[tuple[str, ...], float]:
     return {(belief.kind, *belief.names): round(belief.yes, 4) for belief in scene.beliefs}
 
 
-def test_probabilities_of_yes_stand_beside_the_answers_and_nothing_is_asked_twice(tmp_path: Path) -> None:
+def test_probabilities_of_yes_accompany_the_answers_and_no_call_is_repeated(tmp_path: Path) -> None:
     contents = [content(POOL, WITHOUT_CAT, prompt=PROMPT)]
     with asker(sure, tmp_path, soft=20, whole_prompt=True) as (reader, server):
         (scene,) = reader.look([IMAGE], contents)
@@ -99,12 +99,12 @@ def test_probabilities_of_yes_stand_beside_the_answers_and_nothing_is_asked_twic
             ("prompt",): 0.65,
         }
         assert Scene.of_json(json.loads(dumped(scene.as_json())), scene.tells) == scene
-        asked = server.counts["answered"]
-        assert asked == len(CHANCES) + len(OPEN)
+        answer_count = server.counts["answered"]
+        assert answer_count == len(CHANCES) + len(OPEN)
         reader.close()
         reader.open(device="cpu", threads=1)
         assert reader.look([IMAGE], contents) == [scene]
-        assert server.counts["answered"] == asked  # the ledger has log-probabilities too
+        assert server.counts["answered"] == answer_count  # the ledger has log-probabilities too
     with asker(sure, tmp_path / "plain") as (reader, server):
         (plain,) = reader.look([IMAGE], [content(POOL, WITHOUT_CAT)])
     assert (plain.entities, plain.triples, plain.tells) == (scene.entities, scene.triples, scene.tells)
@@ -112,18 +112,18 @@ def test_probabilities_of_yes_stand_beside_the_answers_and_nothing_is_asked_twic
 
 
 def test_a_server_without_log_probabilities_leaves_the_answers_in_words(tmp_path: Path) -> None:
-    asked: list[bool] = []
+    requested: list[bool] = []
 
     def silent(body: Mapping[str, Any]) -> str:
-        asked.append("top_logprobs" in body)
+        requested.append("top_logprobs" in body)
         return str(sure(body))
 
     with asker(silent, tmp_path, soft=20) as (reader, _):
         (first,) = reader.look([IMAGE], [content(POOL)])
         assert (first.beliefs, first.names()) == ((), {"dog": 2, "sofa": 1})
-        assert asked.count(True) == 2  # whether there is a dog and a sofa: after that it is no longer requested
+        assert requested.count(True) == 2  # whether there is a dog and a sofa: after that it is no longer requested
         reader.look([IMAGE + 1], [content(POOL)])
-        assert asked.count(True) == 2
+        assert requested.count(True) == 2
 
 
 def test_answers_without_log_probabilities_among_others_end_nothing(tmp_path: Path) -> None:
@@ -136,10 +136,10 @@ def test_answers_without_log_probabilities_among_others_end_nothing(tmp_path: Pa
 
 
 def test_a_server_that_rejects_log_probabilities_is_asked_without_them(tmp_path: Path) -> None:
-    seen: Counter[bool] = Counter()
+    requested: Counter[bool] = Counter()
 
     def rejecting(body: Mapping[str, Any]) -> str:
-        seen["logprobs" in body] += 1
+        requested["logprobs" in body] += 1
         if "logprobs" in body:
             raise BadRequest("Unsupported parameter: 'logprobs' is not supported with this model.")
         return str(sure(body))
@@ -147,8 +147,8 @@ def test_a_server_that_rejects_log_probabilities_is_asked_without_them(tmp_path:
     with asker(rejecting, tmp_path, soft=20) as (reader, _):
         (scene,) = reader.look([IMAGE], [content(POOL)])
     assert (scene.beliefs, scene.names()) == ((), {"dog": 2, "sofa": 1})
-    assert seen[True] <= 2  # both questions of presence may be under way at once
-    assert seen[False] == 2 + 3 + 2  # presence, numbers and colour, wet and on
+    assert requested[True] <= 2  # both questions of presence may be under way at once
+    assert requested[False] == 2 + 3 + 2  # presence, numbers and colour, wet and on
 
 
 def test_structured_answers_have_log_probabilities_too(tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_structured_answers_have_log_probabilities_too(tmp_path: Path) -> None:
     assert beliefs(scene)["entities", "sofa"] == 0.6
 
 
-def test_the_same_card_fits_with_and_without_soft_scores_and_readings_are_told_apart() -> None:
+def test_the_same_card_fits_with_and_without_soft_scores_and_readings_are_distinguished() -> None:
     served = {"base_url": "http://127.0.0.1:1/v1", "model": "eyes"}
     plain, soft = (PictureAsker("ask", AskReaderSettings(settings=served, soft=count)) for count in (0, 20))
     assert plain.print_without_card == soft.print_without_card
@@ -178,8 +178,8 @@ def test_the_same_card_fits_with_and_without_soft_scores_and_readings_are_told_a
     assert (plain.about().get("soft"), soft.about().get("soft")) == (None, True)
 
 
-def test_what_cannot_be_asked_for_is_a_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Simlab, "tells_likely", False)  # as of a system of another package
+def test_impossible_log_probabilities_are_a_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Simlab, "tells_likely", False)  # like a system of another package
     (mistake,) = PictureAsker("ask", AskReaderSettings(system="simlab", soft=20, card="none")).check()
     assert mistake.key == "soft"
     assert "tells no log-probabilities" in mistake.found

@@ -1,4 +1,4 @@
-"""The bundled reader sees what drawn scenes show, and nothing where nothing is."""
+"""The bundled reader reads drawn scenes, and finds nothing in empty ones."""
 
 from __future__ import annotations
 
@@ -56,14 +56,17 @@ def _tally(reader: Bundled, scenes: list[list[Placed]], seed: int) -> DetectionT
     return tally
 
 
-def test_a_scene_is_told_whole(reader: Bundled) -> None:
+def test_a_scene_is_read_completely(reader: Bundled) -> None:
     scene = _scene(reader, draw_scene(DOG_BY_HOUSE, rng=_rng(1), clutter=3))
-    assert sorted((one.name, one.attributes) for one in scene.entities) == [("dog", ("blue",)), ("house", ("yellow",))]
+    assert sorted((entity.name, entity.attributes) for entity in scene.entities) == [
+        ("dog", ("blue",)),
+        ("house", ("yellow",)),
+    ]
     assert ("dog", "left of", "house") in scene.named()
     assert ("house", "right of", "dog") in scene.named()
-    for one in scene.entities:
-        drawn = next(placed.box for placed in DOG_BY_HOUSE if placed.name == one.name)
-        assert one.box == pytest.approx(drawn, abs=0.03)
+    for entity in scene.entities:
+        drawn = next(placed.box for placed in DOG_BY_HOUSE if placed.name == entity.name)
+        assert entity.box == pytest.approx(drawn, abs=0.03)
     assert scene.tells.classes == frozenset(CLASSES)
     assert scene.tells.attributes == frozenset(COLOURS)
     assert scene.tells.predicates == frozenset(PREDICATES)
@@ -98,9 +101,9 @@ def test_pictures_of_any_size_are_looked_at(reader: Bundled, size: tuple[int, in
     scene = _scene(reader, picture)
     assert scene.names() == {"dog": 1, "house": 1}
     across, down = side / size[1], side / size[0]
-    for one in scene.entities:
-        left, top, right, bottom = next(placed.box for placed in DOG_BY_HOUSE if placed.name == one.name)
-        assert one.box == pytest.approx((left * across, top * down, right * across, bottom * down), abs=0.04)
+    for entity in scene.entities:
+        left_edge, top, right, bottom = next(placed.box for placed in DOG_BY_HOUSE if placed.name == entity.name)
+        assert entity.box == pytest.approx((left_edge * across, top * down, right * across, bottom * down), abs=0.04)
 
 
 def test_nothing_is_seen_where_nothing_is(reader: Bundled) -> None:
@@ -114,7 +117,9 @@ def test_nothing_is_seen_where_nothing_is(reader: Bundled) -> None:
 
 def test_batches_and_single_pictures_are_seen_alike(reader: Bundled) -> None:
     pictures = [draw_scene(random_layout(_rng(7, index)), rng=_rng(8, index)) for index in range(3)]
-    for alone, together in zip((_scene(reader, one) for one in pictures), reader.look(pictures, []), strict=True):
+    for alone, together in zip(
+        (_scene(reader, picture) for picture in pictures), reader.look(pictures, []), strict=True
+    ):
         assert alone.names() == together.names()
     assert reader.look([], []) == []
 
@@ -128,7 +133,7 @@ def test_few_unseen_scenes(reader: Bundled) -> None:
 
 @pytest.mark.slow
 def test_unseen_scenes(reader: Bundled) -> None:
-    """Bounds lie three standard errors below what ``docs/bundled-reader.md`` says of 1,000 scenes."""
+    """Bounds are three standard errors below the figures of ``docs/bundled-reader.md`` for 1,000 scenes."""
     tally = _tally(reader, [random_layout(_rng(11, index)) for index in range(100)], 12)
     assert tally.recall >= 0.90
     assert tally.precision >= 0.955
@@ -142,7 +147,7 @@ def test_unseen_scenes(reader: Bundled) -> None:
 
 def test_other_weights_may_be_named(tmp_path: Path) -> None:
     missing = Bundled("bundled", BundledSettings(path=str(tmp_path / "none.safetensors")))
-    assert [one.key for one in missing.check()] == ["path"]
+    assert [mistake.key for mistake in missing.check()] == ["path"]
     assert missing.weights() == []
     with pytest.raises(MedtestError, match="is not open"):
         missing.look([np.zeros((8, 8, 3), np.uint8)], [])
@@ -152,7 +157,7 @@ def test_the_score_decides_what_counts(reader: Bundled) -> None:
     picture = draw_scene(DOG_BY_HOUSE, rng=_rng(1), clutter=3)
     strict = Bundled("bundled", BundledSettings(score=0.999))
     strict.open(device="cpu", threads=1)
-    assert all(one.score >= 0.999 for one in strict.look([picture], [])[0].entities)
+    assert all(entity.score >= 0.999 for entity in strict.look([picture], [])[0].entities)
     assert strict.fingerprint() != reader.fingerprint()
 
 

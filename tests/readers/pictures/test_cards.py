@@ -1,4 +1,4 @@
-"""Cards of readers: what is counted, what a reader cannot tell by its card, and that a card is its reader's."""
+"""Cards of readers: counts, readings that a card does not confirm, and the fingerprint of the card."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from medtest.readers.pictures.card import BadCard, Card, CardCounts, CardRow
 
 
 def _scene(*names: str, triples: Sequence[tuple[int, str, int]] = (), **attributes: tuple[str, ...]) -> Scene:
-    seen = tuple(SeenEntity(name=name, attributes=attributes.get(name, ())) for name in names)
-    return Scene(entities=seen, triples=tuple(Triple(subject=a, predicate=p, object=b) for a, p, b in triples))
+    entities = tuple(SeenEntity(name=name, attributes=attributes.get(name, ())) for name in names)
+    return Scene(entities=entities, triples=tuple(Triple(subject=a, predicate=p, object=b) for a, p, b in triples))
 
 
-def _row(present: int, seen: int, absent: int, spurious: int) -> CardRow:
-    return CardRow(kind="class", name="dog", present=present, seen=seen, absent=absent, spurious=spurious)
+def _row(present: int, hits: int, absent: int, spurious: int) -> CardRow:
+    return CardRow(kind="class", name="dog", present=present, seen=hits, absent=absent, spurious=spurious)
 
 
 def test_presence_is_counted_picture_by_picture() -> None:
@@ -42,7 +42,7 @@ def test_presence_is_counted_picture_by_picture() -> None:
     dog = card.row("class", "dog")
     assert dog is not None
     assert (dog.sensitivity, dog.specificity, dog.reliable) == (0.5, 0.0, False)
-    assert card.row("class", "car") is None  # the reader does not claim to tell it
+    assert card.row("class", "car") is None  # the reader does not claim it
 
 
 def test_relations_are_counted_end_to_end_over_what_is_there() -> None:
@@ -50,25 +50,25 @@ def test_relations_are_counted_end_to_end_over_what_is_there() -> None:
     tells = Tells(predicates=frozenset({"on"}))
     truth = _scene("dog", "cat", triples=[(0, "on", 1)])
     counts.add(truth, truth, tells)
-    counts.add(truth, _scene("dog"), tells)  # the cat is missed, and with it what lies on it
+    counts.add(truth, _scene("dog"), tells)  # the cat is missed, and with it the object on it
     counts.add(_scene("dog", "cat"), _scene("dog", "cat", triples=[(1, "on", 0)]), tells)
-    assert counts.card().of_kind("predicate") == ()  # nothing shows that it can tell either class
+    assert counts.card().of_kind("predicate") == ()  # there is no evidence for either class
     for _ in range(5):
         counts.add(_scene("dog"), _scene("dog"), tells)
         counts.add(_scene("cat"), _scene("cat"), tells)
     on = counts.card().row("predicate", "on")
-    # six ordered pairs of different classes: two of which it holds, one of these seen
+    # six ordered pairs of different classes: two of which hold, one of these seen
     assert on is not None
     assert on.counts == (2, 1, 4, 1)
     assert counts.card().row("predicate", "near") is None
 
 
-def test_relations_with_what_cannot_be_told_are_not_counted() -> None:
+def test_relations_with_unreliable_classes_are_not_counted() -> None:
     counts = CardCounts(classes=frozenset({"dog", "cat", "owl"}), predicates=frozenset({"on"}))
     truth = _scene("dog", "cat", "owl", triples=[(0, "on", 1), (2, "on", 1)])
-    seen = _scene("dog", "cat", triples=[(0, "on", 1)])
+    partial = _scene("dog", "cat", triples=[(0, "on", 1)])
     for picture in (truth, _scene("dog"), _scene("cat")):
-        counts.add(picture, seen if picture is truth else picture, Tells())
+        counts.add(picture, partial if picture is truth else picture, Tells())
     on = counts.card().row("predicate", "on")
     assert on is not None
     assert on.counts == (1, 1, 1, 0)  # dog and cat alone: the owl is never seen
@@ -85,7 +85,7 @@ def test_attributes_are_counted_over_classes_that_are_there() -> None:
 
 
 @pytest.mark.parametrize(
-    ("counts", "told"),
+    ("counts", "reliable"),
     [
         ((10, 9, 10, 4), True),  # 0.9 + 0.6
         ((10, 9, 10, 5), False),
@@ -97,26 +97,26 @@ def test_attributes_are_counted_over_classes_that_are_there() -> None:
         ((10, 10, 0, 0), False),
     ],
 )
-def test_what_adds_up_to_less_than_one_and_a_half_cannot_be_told(counts: tuple[int, ...], told: bool) -> None:
-    assert _row(*counts).reliable is told
+def test_what_adds_up_to_less_than_one_and_a_half_cannot_be_told(counts: tuple[int, ...], reliable: bool) -> None:
+    assert _row(*counts).reliable is reliable
 
 
 @given(st.integers(1, 50), st.integers(1, 50), st.data())
 def test_the_sum_is_compared_without_rounding(present: int, absent: int, data: st.DataObject) -> None:
     from fractions import Fraction
 
-    seen, spurious = data.draw(st.integers(0, present)), data.draw(st.integers(0, absent))
-    exact = Fraction(seen, present) + 1 - Fraction(spurious, absent)
-    assert _row(present, seen, absent, spurious).reliable == (exact >= Fraction(3, 2))
+    hits, spurious = data.draw(st.integers(0, present)), data.draw(st.integers(0, absent))
+    exact = Fraction(hits, present) + 1 - Fraction(spurious, absent)
+    assert _row(present, hits, absent, spurious).reliable == (exact >= Fraction(3, 2))
 
 
-def test_what_a_card_does_not_vouch_for_leaves_what_is_told() -> None:
+def test_readings_that_a_card_does_not_confirm_are_removed() -> None:
     good = CardRow(kind="class", name="cat", present=5, seen=5, absent=5, spurious=0)
     card = Card(rows=(good, _row(10, 4, 10, 0)))
     everything = Tells(predicates=frozenset({"on"}))
     assert card.restricted(everything).classes == {"cat"}
     assert card.restricted(Tells(classes=frozenset({"dog", "owl"}))).classes == frozenset()
-    # a kind that it does not measure stays as it is
+    # an unmeasured kind stays unchanged
     assert card.restricted(everything).predicates == {"on"}
     assert card.restricted(everything).attributes is None
     assert not card.restricted(Tells(counts=False)).counts
@@ -153,7 +153,7 @@ def test_what_is_no_card_is_refused(tmp_path: Path, content: str) -> None:
 
 
 class SeesDogs(PictureReader):
-    """Sees a dog in every picture; a file stands for its weights."""
+    """Sees a dog in every picture; a file takes the place of its weights."""
 
     file: Path | None = None
 
@@ -175,14 +175,14 @@ def _reader(folder: Path, **settings: str) -> SeesDogs:
     return reader
 
 
-def test_a_reader_without_a_card_says_so_and_tells_as_before(tmp_path: Path) -> None:
+def test_a_reader_without_a_card_says_so_and_reads_as_before(tmp_path: Path) -> None:
     reader = _reader(tmp_path)
     assert reader.card is None
     assert "dogs has no card" in reader.notice()
     assert reader.check() == []
 
 
-def test_a_card_beside_the_reader_is_taken_and_stands_in_its_fingerprint(tmp_path: Path) -> None:
+def test_a_card_beside_the_reader_is_used_and_is_in_its_fingerprint(tmp_path: Path) -> None:
     bare = _reader(tmp_path)
     before = bare.fingerprint()
     Card(rows=(_row(24, 22, 36, 27),), reader=bare.print_without_card).write(tmp_path / "weights.card.json")
@@ -194,10 +194,10 @@ def test_a_card_beside_the_reader_is_taken_and_stands_in_its_fingerprint(tmp_pat
     files = PictureFiles(tmp_path / "run" / PICTURES)
     files.put("images", image_sha256(picture), picture)
     reader.keep_in([tmp_path / "run"])
-    (seen,) = reader.read([PictureContent(image_sha256(picture))])
-    assert seen.names() == {"dog": 1}
-    assert seen.tells.classes == frozenset()  # the card fails it
-    # without a card it is believed
+    (scene,) = reader.read([PictureContent(image_sha256(picture))])
+    assert scene.names() == {"dog": 1}
+    assert scene.tells.classes == frozenset()  # the card fails it
+    # without a card all readings are kept
     bare = _reader(tmp_path, card="none")
     bare.keep_in([tmp_path / "run"])
     assert bare.read([PictureContent(image_sha256(picture))])[0].tells.classes == {"dog"}

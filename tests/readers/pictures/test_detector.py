@@ -1,4 +1,4 @@
-"""Detectors as ONNX graphs: pictures as networks take them, boxes as they give them, and YOLOX on photographs."""
+"""Detectors as ONNX graphs: their inputs, their boxes, and YOLOX on photographs."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def test_a_letterboxed_picture_keeps_its_proportions_and_the_rest_is_grey() -> N
 @given(st.integers(1, 300), st.integers(1, 300), st.data())
 def test_boxes_come_back_to_where_they_were(height: int, width: int, data: st.DataObject) -> None:
     _, fit = letterboxed(_picture(height, width, (0, 0, 0)), (128, 96))
-    left, top = data.draw(st.floats(0, 0.5)), data.draw(st.floats(0, 0.5))
-    box = np.array([left, top, left + 0.3, top + 0.4])
+    x_min, top = data.draw(st.floats(0, 0.5)), data.draw(st.floats(0, 0.5))
+    box = np.array([x_min, top, x_min + 0.3, top + 0.4])
     inside = box * np.array([width * fit.across, height * fit.down] * 2)
     np.testing.assert_allclose(fractions(inside[None], fit)[0], box, atol=1e-9)
 
@@ -97,19 +97,19 @@ def test_suppression_keeps_what_torchvision_keeps(count: int, seed: int, overlap
     rng = np.random.default_rng(seed)
     corner = rng.uniform(0, 50, (count, 2))
     boxes = np.concatenate([corner, corner + rng.uniform(1, 40, (count, 2))], axis=1)
-    found = Detections(boxes=boxes, scores=rng.permutation(count) / 50.0, labels=rng.integers(0, 3, count))
-    kept = suppressed(found, overlap, 1000)
-    tensors = [torch.from_numpy(one) for one in (found.boxes, found.scores, found.labels)]
+    detections = Detections(boxes=boxes, scores=rng.permutation(count) / 50.0, labels=rng.integers(0, 3, count))
+    remaining = suppressed(detections, overlap, 1000)
+    tensors = [torch.from_numpy(array) for array in (detections.boxes, detections.scores, detections.labels)]
     expected = batched_nms(tensors[0], tensors[1], tensors[2], overlap).numpy()
-    assert kept.scores.tolist() == found.scores[expected].tolist()
-    assert len(suppressed(found, overlap, 3).scores) == min(3, len(expected))
+    assert remaining.scores.tolist() == detections.scores[expected].tolist()
+    assert len(suppressed(detections, overlap, 3).scores) == min(3, len(expected))
 
 
 def test_a_box_has_its_best_class_where_that_reaches_the_score() -> None:
     boxes, scores = np.zeros((3, 4)), np.array([[0.2, 0.3], [0.29, 0.1], [0.6, 0.5]])
-    found = above_score(boxes, scores, 0.3)
-    assert found.labels.tolist() == [1, 0]
-    assert found.scores.tolist() == [0.3, 0.6]
+    detections = above_score(boxes, scores, 0.3)
+    assert detections.labels.tolist() == [1, 0]
+    assert detections.scores.tolist() == [0.3, 0.6]
 
 
 def test_classes_of_coco_are_those_of_pools() -> None:
@@ -123,14 +123,14 @@ def test_classes_of_coco_are_those_of_pools() -> None:
         "dining table",
         "zyzzyva",
     ]
-    assert len({pool_class(name) for name in names}) == 80  # no two become one
+    assert len({pool_class(name) for name in names}) == 80  # all are different
 
 
 # --------------------------------------------------------------------------------------------------------------- graphs
 
 
 def _cells(score: float = 1.0) -> np.ndarray[Any, Any]:
-    """Return a picture's cells with one thing of class 1 (of 3) at pixels 8…24 × 0…32."""
+    """Return a picture's cells with one object of class 1 (of 3) at pixels 8…24 × 0…32."""
     output = np.zeros((1, 84, 8), np.float32)
     output[0, 10] = [0.0, 1.0, np.log(2.0), np.log(4.0), score, 0.0, 0.9, 0.0]
     return output
@@ -141,21 +141,21 @@ def _named(folder: Path, names: str = "dog\ncat\nbicycle\n") -> str:
     return str(folder / "names.txt")
 
 
-def test_yolox_is_given_blue_first_and_levels_as_they_are(tmp_path: Path) -> None:
+def test_yolox_gets_blue_first_and_unscaled_levels(tmp_path: Path) -> None:
     graph = save_graph(tmp_path / "x.onnx", {"output": _cells(1 / 255)}, score="output", channel=0)
     # the graph's scores are those of the brightest level of its first channel: blue
     reader = _opened(graph, names=_named(tmp_path))
     blue, red = _picture(SIDE, SIDE, (0, 0, 255)), _picture(SIDE, SIDE, (255, 0, 0))
-    # multiplied with 255, offsets and sides of the cell too: only scores are looked at
-    seen = reader.look([blue, red], [THREE, THREE])
-    assert [scene.names() for scene in seen] == [{"cat": 1}, {}]
-    assert seen[0].tells.classes == {"dog", "cat", "bike"}
-    assert seen[0].tells.attributes == frozenset()
+    # multiplied by 255, offsets and sides of the cell too: only scores are checked
+    scenes = reader.look([blue, red], [THREE, THREE])
+    assert [scene.names() for scene in scenes] == [{"cat": 1}, {}]
+    assert scenes[0].tells.classes == {"dog", "cat", "bike"}
+    assert scenes[0].tells.attributes == frozenset()
     turned = _opened(graph, names=_named(tmp_path), order="rgb")
     assert [scene.names() for scene in turned.look([blue, red], [THREE, THREE])] == [{}, {"cat": 1}]
 
 
-def test_things_stand_where_they_are_in_the_picture(tmp_path: Path) -> None:
+def test_objects_are_at_their_place_in_the_picture(tmp_path: Path) -> None:
     reader = _opened(save_graph(tmp_path / "x.onnx", {"output": _cells()}), names=_named(tmp_path))
     (scene,) = reader.look([_picture(100, 200, (0, 0, 0))], [THREE])
     (cat,) = scene.entities
@@ -185,16 +185,19 @@ def test_exports_that_give_things_themselves_are_read(tmp_path: Path, outputs: d
     graph = save_graph(tmp_path / "x.onnx", outputs)
     reader = _opened(graph, names=_named(tmp_path), layout="boxes", order="rgb", scale=255.0)
     (scene,) = reader.look([_picture(SIDE, SIDE, (0, 0, 0))], [THREE])
-    assert [(one.name, one.box) for one in scene.entities] == [("bike", (0, 0, 0.5, 0.5)), ("dog", (0.5, 0, 1, 0.5))]
+    assert [(entity.name, entity.box) for entity in scene.entities] == [
+        ("bike", (0, 0, 0.5, 0.5)),
+        ("dog", (0.5, 0, 1, 0.5)),
+    ]
     assert ("bike", "left of", "dog") in scene.named()
 
 
-def test_a_graph_that_is_told_the_size_gives_pixels_of_the_picture(tmp_path: Path) -> None:
+def test_a_graph_that_gets_the_size_gives_pixels_of_the_picture(tmp_path: Path) -> None:
     outputs = {"boxes": BOXES / 64, "scores": SCORES, "labels": LABELS}
     graph = save_graph(tmp_path / "x.onnx", outputs, sizes=True)
     reader = _opened(graph, names=_named(tmp_path), layout="boxes", resize="stretch")
     (scene,) = reader.look([_picture(100, 200, (0, 0, 0))], [THREE])
-    assert [one.box for one in scene.entities] == [(0, 0, 0.5, 0.5), (0.5, 0, 1, 0.5)]
+    assert [entity.box for entity in scene.entities] == [(0, 0, 0.5, 0.5), (0.5, 0, 1, 0.5)]
 
 
 def test_boxes_may_be_fractions_of_the_input(tmp_path: Path) -> None:
@@ -203,7 +206,7 @@ def test_boxes_may_be_fractions_of_the_input(tmp_path: Path) -> None:
         save_graph(tmp_path / "x.onnx", outputs), names=_named(tmp_path), layout="boxes", boxes="fractions"
     )
     (scene,) = reader.look([_picture(SIDE, SIDE, (0, 0, 0))], [THREE])
-    assert [one.box for one in scene.entities] == [(0, 0, 0.5, 0.5), (0.5, 0, 1, 0.5)]
+    assert [entity.box for entity in scene.entities] == [(0, 0, 0.5, 0.5), (0.5, 0, 1, 0.5)]
 
 
 @pytest.mark.parametrize(
@@ -216,7 +219,7 @@ def test_boxes_may_be_fractions_of_the_input(tmp_path: Path) -> None:
         ({"boxes": BOXES, "x": SCORES, "y": LABELS}, "boxes", "boxes, scores and labels"),
     ],
 )
-def test_what_does_not_fit_its_layout_is_told(tmp_path: Path, outputs: Any, layout: str, words: str) -> None:
+def test_outputs_that_do_not_fit_the_layout_are_reported(tmp_path: Path, outputs: Any, layout: str, words: str) -> None:
     reader = _opened(save_graph(tmp_path / "x.onnx", outputs), names=_named(tmp_path), layout=layout)
     with pytest.raises(BadOutput, match=words):
         reader.look([_picture(SIDE, SIDE, (0, 0, 0))], [THREE])
@@ -236,17 +239,17 @@ def test_graphs_that_take_no_picture_or_no_known_size_are_refused(tmp_path: Path
         _opened(fixed, size=[416, 416])
 
 
-def test_files_that_are_not_there_are_mistakes_and_weights_count(tmp_path: Path) -> None:
+def test_missing_files_are_mistakes_and_weights_count(tmp_path: Path) -> None:
     (mistake,) = Detector("detector", DetectorSettings()).check()
     assert mistake.fix == "add path=PATH"
     graph = save_graph(tmp_path / "x.onnx", {"output": _cells()})
-    found = Detector("detector", DetectorSettings(path=str(graph), names=str(tmp_path / "none.txt"))).check()
-    assert [one.key for one in found] == ["names"]
-    one = Detector("detector", DetectorSettings(path=str(graph)))
-    two = Detector("detector", DetectorSettings(path=str(graph), score=0.4))
-    assert one.fingerprint() != two.fingerprint()
-    assert len(one.fingerprint()["weights"]) == 1
-    assert str(tmp_path) not in json.dumps(one.fingerprint())
+    mistakes = Detector("detector", DetectorSettings(path=str(graph), names=str(tmp_path / "none.txt"))).check()
+    assert [mistake.key for mistake in mistakes] == ["names"]
+    first = Detector("detector", DetectorSettings(path=str(graph)))
+    second = Detector("detector", DetectorSettings(path=str(graph), score=0.4))
+    assert first.fingerprint() != second.fingerprint()
+    assert len(first.fingerprint()["weights"]) == 1
+    assert str(tmp_path) not in json.dumps(first.fingerprint())
 
 
 def test_the_part_is_found_by_its_name() -> None:
@@ -257,25 +260,25 @@ def test_the_part_is_found_by_its_name() -> None:
 
 
 def _presence(reader: Detector) -> tuple[int, int, int]:
-    """Return classes that are there over 32² pixels, those of them that are seen, and those seen that are not there."""
+    """Return the numbers of present classes over 32² pixels, of those that are seen, and of spurious ones."""
     annotated = json.loads((PHOTOS / "annotations.json").read_text())
-    there = seen = spurious = 0
-    for one in annotated:
+    present = hits = spurious = 0
+    for photograph in annotated:
         scene: Scene
-        (scene,) = reader.look([read_rgb(PHOTOS / "images" / one["file"])], [THREE])
-        every = {pool_class(thing["class"]) for thing in one["objects"]}
-        large = {pool_class(t["class"]) for t in one["objects"] if t["box_xywh"][2] * t["box_xywh"][3] > 32**2}
-        there, seen = there + len(large), seen + len(large & scene.names().keys())
+        (scene,) = reader.look([read_rgb(PHOTOS / "images" / photograph["file"])], [THREE])
+        every = {pool_class(item["class"]) for item in photograph["objects"]}
+        large = {pool_class(t["class"]) for t in photograph["objects"] if t["box_xywh"][2] * t["box_xywh"][3] > 32**2}
+        present, hits = present + len(large), hits + len(large & scene.names().keys())
         spurious += len(scene.names().keys() - every)
-    return there, seen, spurious
+    return present, hits, spurious
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not (PHOTOS.is_dir() and YOLOX.is_file()), reason="the 60 photographs and YOLOX-nano are not here")
-def test_yolox_nano_sees_on_photographs_what_it_is_known_to_see() -> None:
-    there, seen, spurious = _presence(_opened(YOLOX))
-    assert there == 177
-    assert seen == pytest.approx(114, abs=2)
+def test_yolox_nano_sees_on_photographs_what_it_saw_before() -> None:
+    present, hits, spurious = _presence(_opened(YOLOX))
+    assert present == 177
+    assert hits == pytest.approx(114, abs=2)
     assert spurious == pytest.approx(22, abs=2)
     _, turned, _ = _presence(_opened(YOLOX, order="rgb"))
     assert turned == pytest.approx(95, abs=2)

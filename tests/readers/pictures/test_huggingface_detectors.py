@@ -1,4 +1,4 @@
-"""Detectors of transformers in folders: what they see is what transformers says, and what folders may not hold."""
+"""Detectors of transformers in folders: readings equal to transformers', and forbidden contents of folders."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {name: save(folder / name) for name, save in SAVED.items()}
 
 
-def _asked(*pools: Sequence[str]) -> PictureContent:
+def _content(*pools: Sequence[str]) -> PictureContent:
     texts = [dumped(pool_of([Entity(name=name) for name in names]).as_json()) for names in pools]
     return PictureContent("0" * 64, tuple(texts))
 
 
 def _opened(name: str, folder: Path, **settings: Any) -> Any:
-    made: type[Any] = ClassDetector if name.endswith("detr") else WordDetector
-    reader = made(name, made.Settings(path=str(folder), **settings))
+    reader_class: type[Any] = ClassDetector if name.endswith("detr") else WordDetector
+    reader = reader_class(name, reader_class.Settings(path=str(folder), **settings))
     assert reader.check() == []
     reader.open(device="cpu", threads=1)
     return reader
@@ -56,38 +56,38 @@ def test_fixed_classes_are_seen_as_transformers_says(folders: dict[str, Path], n
     processor = AutoImageProcessor.from_pretrained(folders[name])
     network = AutoModelForObjectDetection.from_pretrained(folders[name]).eval()
     with torch.inference_mode():
-        given = network(**processor(images=[IMAGE], return_tensors="pt"))
-    (expected,) = processor.post_process_object_detection(given, threshold=0.2, target_sizes=[(80, 120)])
-    (scene,) = _opened(name, folders[name], score=0.2).look([IMAGE], [_asked()])
+        outputs = network(**processor(images=[IMAGE], return_tensors="pt"))
+    (expected,) = processor.post_process_object_detection(outputs, threshold=0.2, target_sizes=[(80, 120)])
+    (scene,) = _opened(name, folders[name], score=0.2).look([IMAGE], [_content()])
     names = {"dog": "dog", "bicycle": "bike"}
     labels = [names.get(network.config.id2label[label]) for label in expected["labels"].tolist()]
-    assert [one.name for one in scene.entities] == [label for label in labels if label]
+    assert [entity.name for entity in scene.entities] == [label for label in labels if label]
     assert len(scene.entities) > 1
     real = [index for index, label in enumerate(labels) if label]
     boxes = np.clip(expected["boxes"].numpy()[real] / [120, 80, 120, 80], 0, 1)
-    np.testing.assert_allclose([one.box for one in scene.entities], boxes, atol=1e-5)
+    np.testing.assert_allclose([entity.box for entity in scene.entities], boxes, atol=1e-5)
     assert scene.tells.classes == {"dog", "bike"}  # and not "N/A"
     assert scene.tells.attributes == frozenset()
 
 
-def test_owlv2_is_told_the_classes_of_both_pools_and_tells_of_them_alone(folders: dict[str, Path]) -> None:
+def test_owlv2_gets_the_classes_of_both_pools_and_reports_only_them(folders: dict[str, Path]) -> None:
     import torch
     from transformers import AutoModelForZeroShotObjectDetection, AutoProcessor
 
     processor = AutoProcessor.from_pretrained(folders["owlv2"])
     network = AutoModelForZeroShotObjectDetection.from_pretrained(folders["owlv2"]).eval()
-    said = [f"a photo of a {name}" for name in ("cat", "dog", "fire hydrant")]
-    made = processor(text=[said], images=[IMAGE], return_tensors="pt", padding="max_length", truncation=True)
+    prompts = [f"a photo of a {name}" for name in ("cat", "dog", "fire hydrant")]
+    inputs = processor(text=[prompts], images=[IMAGE], return_tensors="pt", padding="max_length", truncation=True)
     with torch.inference_mode():
-        given = network(**made)
-    (expected,) = processor.post_process_grounded_object_detection(given, threshold=0.3, target_sizes=[(80, 120)])
+        outputs = network(**inputs)
+    (expected,) = processor.post_process_grounded_object_detection(outputs, threshold=0.3, target_sizes=[(80, 120)])
     reader = _opened("owlv2", folders["owlv2"], score=0.3, words="a photo of a {}")
-    (scene,) = reader.look([IMAGE], [_asked(["dog", "cat"], ["fire hydrant", "dog"])])
+    (scene,) = reader.look([IMAGE], [_content(["dog", "cat"], ["fire hydrant", "dog"])])
     assert scene.tells.classes == {"cat", "dog", "fire hydrant"}
     names = [("cat", "dog", "fire hydrant")[label] for label in expected["labels"].tolist()]
     assert scene.names() == {name: names.count(name) for name in sorted(set(names))}
     assert len(names) > 1
-    (nothing,) = reader.look([IMAGE], [_asked()])
+    (nothing,) = reader.look([IMAGE], [_content()])
     assert nothing.entities == ()
     assert nothing.tells.classes == frozenset()
 
@@ -99,40 +99,40 @@ def test_a_box_of_grounding_dino_has_a_class_that_was_asked_for(folders: dict[st
     folder = folders["grounding_dino"]
     processor = AutoProcessor.from_pretrained(folder)
     network = AutoModelForZeroShotObjectDetection.from_pretrained(folder).eval()
-    made = processor(text="cat. dog. fire hydrant.", images=[IMAGE], return_tensors="pt")
+    inputs = processor(text="cat. dog. fire hydrant.", images=[IMAGE], return_tensors="pt")
     with torch.inference_mode():
-        scores = network(**made).logits[0].sigmoid().numpy()
+        scores = network(**inputs).logits[0].sigmoid().numpy()
     # [CLS] cat . dog . fire hydrant . [SEP]
     table = np.stack([scores[:, 1], scores[:, 3], np.maximum(scores[:, 5], scores[:, 6])], axis=1)
     names = [("cat", "dog", "fire hydrant")[best] for best in table.argmax(axis=1)]
     reader = _opened("grounding_dino", folder, score=0.0)
-    (scene,) = reader.look([IMAGE], [_asked(["dog", "fire hydrant"], ["cat"])])
+    (scene,) = reader.look([IMAGE], [_content(["dog", "fire hydrant"], ["cat"])])
     assert scene.names() == {name: names.count(name) for name in set(names)}
-    assert max(one.score for one in scene.entities) == pytest.approx(float(table.max()), abs=1e-6)
+    assert max(entity.score for entity in scene.entities) == pytest.approx(float(table.max()), abs=1e-6)
 
 
-def test_more_classes_than_a_network_takes_at_once_are_told_in_parts(folders: dict[str, Path]) -> None:
+def test_more_classes_than_a_network_takes_at_once_are_passed_in_parts(folders: dict[str, Path]) -> None:
     # 16 tokens: at most four classes of two words and a full stop beside the two marks
     reader = _opened("grounding_dino", folders["grounding_dino"], score=0.0)
-    asked = ["fire hydrant", "dog", "cat", "table", "red table", "red"]
-    (scene,) = reader.look([IMAGE], [_asked(asked)])
+    classes = ["fire hydrant", "dog", "cat", "table", "red table", "red"]
+    (scene,) = reader.look([IMAGE], [_content(classes)])
     assert len(scene.entities) == 20  # ten boxes of either part
-    assert set(scene.names()) <= set(asked)
-    assert scene.tells.classes == set(asked)
+    assert set(scene.names()) <= set(classes)
+    assert scene.tells.classes == set(classes)
 
 
 def test_a_folder_counts_by_all_that_decides(folders: dict[str, Path], tmp_path: Path) -> None:
     folder = shutil.copytree(folders["detr"], tmp_path / "one")
     before = ClassDetector("detr", DetectorFolderSettings(path=str(folder))).fingerprint()
-    said = json.loads((folder / "preprocessor_config.json").read_text())
-    (folder / "preprocessor_config.json").write_text(json.dumps({**said, "image_mean": [0.1, 0.1, 0.1]}))
+    preprocessor = json.loads((folder / "preprocessor_config.json").read_text())
+    (folder / "preprocessor_config.json").write_text(json.dumps({**preprocessor, "image_mean": [0.1, 0.1, 0.1]}))
     assert ClassDetector("detr", DetectorFolderSettings(path=str(folder))).fingerprint() != before
     assert str(tmp_path) not in json.dumps(before)
 
 
-def _broken(folder: Path, how: str) -> Path:
+def _broken(folder: Path, defect: str) -> Path:
     config = json.loads((folder / "config.json").read_text())
-    match how:
+    match defect:
         case "pickle":
             (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
         case "code":
@@ -151,7 +151,7 @@ def _broken(folder: Path, how: str) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("how", "words"),
+    ("defect", "words"),
     [
         ("pickle", "not safetensors"),
         ("code", "auto_map"),
@@ -161,9 +161,9 @@ def _broken(folder: Path, how: str) -> Path:
     ],
 )
 def test_folders_that_cannot_be_read_are_mistakes(
-    folders: dict[str, Path], tmp_path: Path, how: str, words: str
+    folders: dict[str, Path], tmp_path: Path, defect: str, words: str
 ) -> None:
-    folder = _broken(shutil.copytree(folders["detr"], tmp_path / "detr"), how)
+    folder = _broken(shutil.copytree(folders["detr"], tmp_path / "detr"), defect)
     (mistake,) = ClassDetector("detr", DetectorFolderSettings(path=str(folder))).check()
     assert words in mistake.found
 
@@ -173,9 +173,9 @@ def test_weights_that_are_missing_are_not_drawn_at_random(folders: dict[str, Pat
 
     folder = shutil.copytree(folders["detr"], tmp_path / "detr")
     weights = load_file(folder / "model.safetensors")
-    kept = {name: value for name, value in weights.items() if "bbox_predictor" not in name}
-    assert len(kept) < len(weights)
-    save_file(kept, folder / "model.safetensors", metadata={"format": "pt"})
+    incomplete = {name: value for name, value in weights.items() if "bbox_predictor" not in name}
+    assert len(incomplete) < len(weights)
+    save_file(incomplete, folder / "model.safetensors", metadata={"format": "pt"})
     with pytest.raises(MedtestError, match="would be drawn at random"):
         _opened("detr", folder)
 

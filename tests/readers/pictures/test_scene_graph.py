@@ -1,4 +1,4 @@
-"""A network of scene graphs as an ONNX graph: things, relations, and what it may not give."""
+"""A network of scene graphs as an ONNX graph: objects, relations, and refused outputs."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def _label(name: str) -> int:
     return VOCABULARY.classes.index(name) + 1  # 0 is none
 
 
-def _scores(*said: tuple[str, float]) -> list[float]:
+def _scores(*pairs: tuple[str, float]) -> list[float]:
     row = np.zeros(51)
-    for predicate, score in said:
+    for predicate, score in pairs:
         row[VOCABULARY.predicates.index(predicate) + 1] = score
     row[0] = 0.9
     return row.tolist()
@@ -60,23 +60,23 @@ def _opened(path: Path, **settings: Any) -> SceneGraph:
 
 @pytest.mark.parametrize("batch", [False, True])
 def test_things_and_relations_are_those_of_the_network(tmp_path: Path, batch: bool) -> None:
-    outputs = {name: one[None] if batch else one for name, one in _outputs().items()}
+    outputs = {name: array[None] if batch else array for name, array in _outputs().items()}
     reader = _opened(save_graph(tmp_path / "sg.onnx", outputs))
     (scene,) = reader.look([IMAGE], [PictureContent("0" * 64)])
-    assert [(one.name, one.score) for one in scene.entities] == [
+    assert [(entity.name, entity.score) for entity in scene.entities] == [
         ("horse", pytest.approx(0.9)),
         ("man", pytest.approx(0.8)),
         ("man", pytest.approx(0.5)),
     ]
     assert scene.entities[1].box == (0.0, 0.0, 0.25, 0.25)
     named = set(scene.named())
-    assert {one for one in named if one[1] not in PREDICATES} == {
+    assert {triple for triple in named if triple[1] not in PREDICATES} == {
         ("man", "riding", "horse"),
         ("man", "lying on", "horse"),
     }
     assert ("man", "on", "horse") in named  # the network's
     assert ("man", "right of", "horse") in named  # the boxes', for which it has no predicate
-    assert not any(one[1] == "near" for one in named)  # the network has that, and does not say it
+    assert not any(triple[1] == "near" for triple in named)  # the network has that, and does not report it
     assert scene.tells.classes is not None
     assert {"man", "bird"} <= scene.tells.classes
     assert "guy" not in scene.tells.classes
@@ -87,11 +87,11 @@ def test_things_and_relations_are_those_of_the_network(tmp_path: Path, batch: bo
 def test_the_surest_relations_are_kept(tmp_path: Path) -> None:
     reader = _opened(save_graph(tmp_path / "sg.onnx", _outputs()), most_relations=1, score=0.0)
     (scene,) = reader.look([IMAGE], [PictureContent("0" * 64)])
-    own = {one for one in scene.named() if one[1] not in ("left of", "right of")}
+    own = {triple for triple in scene.named() if triple[1] not in ("left of", "right of")}
     assert own == {("bird", "near", "horse")}
 
 
-def test_names_of_ones_own_without_a_background(tmp_path: Path) -> None:
+def test_own_names_without_a_background(tmp_path: Path) -> None:
     (tmp_path / "things.txt").write_text("dog\nkennel\n")
     (tmp_path / "said.txt").write_text("guards\nnext to\n")
     outputs = {
@@ -120,7 +120,7 @@ def test_names_of_ones_own_without_a_background(tmp_path: Path) -> None:
         ({"pairs": np.zeros((2, 3, 2), np.int64)}, "2 axes are expected"),
     ],
 )
-def test_what_does_not_fit_is_told(tmp_path: Path, changed: dict[str, Any], words: str) -> None:
+def test_outputs_that_do_not_fit_are_reported(tmp_path: Path, changed: dict[str, Any], words: str) -> None:
     reader = _opened(save_graph(tmp_path / "sg.onnx", _outputs(**changed)))
     with pytest.raises(BadOutput, match=words):
         reader.look([IMAGE], [PictureContent("0" * 64)])
@@ -134,7 +134,7 @@ def test_a_graph_without_relations_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_picture_without_things_is_an_empty_scene(tmp_path: Path) -> None:
-    empty = {name: one[:0] for name, one in _outputs().items()}
+    empty = {name: array[:0] for name, array in _outputs().items()}
     reader = _opened(save_graph(tmp_path / "sg.onnx", empty, image=(1, 3, SIDE, SIDE)))
     (scene,) = reader.look([IMAGE], [PictureContent("0" * 64)])
     assert scene.entities == ()

@@ -1,4 +1,4 @@
-"""Where one box lies relative to another, by GenEval's rule."""
+"""Position of one box relative to another, by GenEval's rule."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _moved(x: float, y: float) -> Box:
 
 
 @pytest.mark.parametrize(
-    ("x", "y", "said"),
+    ("x", "y", "expected"),
     [
         (-0.3, 0.0, {"left of"}),
         (0.3, 0.0, {"right of"}),
@@ -39,9 +39,9 @@ def _moved(x: float, y: float) -> Box:
     ],
 )
 def test_positions_take_an_offset_beyond_a_tenth_of_the_sizes_and_most_of_the_direction(
-    x: float, y: float, said: set[str]
+    x: float, y: float, expected: set[str]
 ) -> None:
-    assert relative_positions(_moved(x, y), SQUARE) == said
+    assert relative_positions(_moved(x, y), SQUARE) == expected
 
 
 def test_directions_are_those_of_pixels() -> None:
@@ -55,20 +55,20 @@ _SIZE = st.floats(0.05, 0.5)
 
 @st.composite
 def boxes(draw: st.DrawFn) -> Box:
-    left, top, width, height = draw(_PLACE), draw(_PLACE), draw(_SIZE), draw(_SIZE)
-    return left, top, left + width, top + height
+    x_min, y_min, width, height = draw(_PLACE), draw(_PLACE), draw(_SIZE), draw(_SIZE)
+    return x_min, y_min, x_min + width, y_min + height
 
 
 @given(boxes(), boxes())
-def test_what_one_is_to_the_other_the_other_is_in_reverse(one: Box, two: Box) -> None:
+def test_positions_of_exchanged_boxes_are_reversed(first: Box, second: Box) -> None:
     reverse = {"left of": "right of", "right of": "left of", "above": "below", "below": "above"}
-    assert {reverse[name] for name in relative_positions(one, two)} == relative_positions(two, one)
+    assert {reverse[name] for name in relative_positions(first, second)} == relative_positions(second, first)
 
 
 @pytest.mark.parametrize(
-    ("one", "two", "said"),
+    ("first", "second", "expected"),
     [
-        # a cup that stands on a table; one that hangs over it; one in the middle of it
+        # a cup on a table; one above it; one in the middle of it
         ((0.4, 0.3, 0.5, 0.5), (0.2, 0.5, 0.8, 0.9), {"on", "above", "near"}),
         ((0.4, 0.0, 0.5, 0.2), (0.3, 0.6, 0.7, 0.9), {"above"}),
         ((0.45, 0.6, 0.55, 0.7), (0.2, 0.5, 0.8, 0.9), {"in", "near"}),
@@ -82,45 +82,45 @@ def test_what_one_is_to_the_other_the_other_is_in_reverse(one: Box, two: Box) ->
         ((0.0, 0.4, 0.2, 0.6), (0.8, 0.4, 1.0, 0.6), {"left of"}),
     ],
 )
-def test_boxes_tell_what_a_person_would_say(one: Box, two: Box, said: set[str]) -> None:
-    assert relations(one, two) == said
+def test_boxes_tell_what_a_person_would_say(first: Box, second: Box, expected: set[str]) -> None:
+    assert relations(first, second) == expected
 
 
 REVERSE = {"left of": "right of", "above": "under", "in front of": "behind", "near": "near"}
 
 
 @given(boxes(), boxes(), st.sampled_from([0.5, 1.0, 2.0]))
-def test_relations_turn_round_with_the_pair(one: Box, two: Box, aspect: float) -> None:
-    there, back = relations(one, two, aspect), relations(two, one, aspect)
-    assert there <= set(PREDICATES)
+def test_relations_turn_round_with_the_pair(first: Box, second: Box, aspect: float) -> None:
+    forward, back = relations(first, second, aspect), relations(second, first, aspect)
+    assert forward <= set(PREDICATES)
     for name, reverse in REVERSE.items():
-        assert (name in there) == (reverse in back)
-        assert (reverse in there) == (name in back)
+        assert (name in forward) == (reverse in back)
+        assert (reverse in forward) == (name in back)
     for name in ("on", "in"):
-        assert not (name in there and name in back)
+        assert not (name in forward and name in back)
 
 
 @given(boxes(), boxes())
-def test_a_mirror_turns_sides_round_and_nothing_else(one: Box, two: Box) -> None:
+def test_a_mirror_turns_sides_round_and_nothing_else(first: Box, second: Box) -> None:
     def mirrored(box: Box) -> Box:
         return 2.0 - box[2], box[1], 2.0 - box[0], box[3]
 
     sides = {"left of": "right of", "right of": "left of"}
-    # thresholds are not put to the test: what lies on one is moved over it by rounding
-    assume(_steady(one, two) and _steady(mirrored(one), mirrored(two)))
-    assert relations(mirrored(one), mirrored(two)) == {sides.get(name, name) for name in relations(one, two)}
+    # thresholds are not tested: rounding moves a value on a threshold over it
+    assume(_steady(first, second) and _steady(mirrored(first), mirrored(second)))
+    assert relations(mirrored(first), mirrored(second)) == {sides.get(name, name) for name in relations(first, second)}
 
 
 @given(boxes(), boxes(), st.sampled_from([0.25, 0.5, 2.0, 8.0]))
-def test_the_size_of_a_picture_does_not_matter(one: Box, two: Box, scale: float) -> None:
-    assume(_steady(one, two))
-    larger = [tuple(scale * edge for edge in box) for box in (one, two)]
-    assert relations(*larger) == relations(one, two)
+def test_the_size_of_a_picture_does_not_matter(first: Box, second: Box, scale: float) -> None:
+    assume(_steady(first, second))
+    larger = [tuple(scale * edge for edge in box) for box in (first, second)]
+    assert relations(*larger) == relations(first, second)
 
 
-def _steady(one: Box, two: Box) -> bool:
-    grown = [tuple(edge + nudge for edge, nudge in zip(one, by, strict=True)) for by in _NUDGES]
-    return all(relations(other, two) == relations(one, two) for other in grown)
+def _steady(first: Box, second: Box) -> bool:
+    grown = [tuple(edge + nudge for edge, nudge in zip(first, by, strict=True)) for by in _NUDGES]
+    return all(relations(other, second) == relations(first, second) for other in grown)
 
 
 _NUDGES = [
@@ -133,22 +133,22 @@ _NUDGES = [
 
 
 def test_triples_are_by_index_and_both_ways_and_what_has_no_box_has_none() -> None:
-    seen = [
+    entities = [
         SeenEntity(name="dog", box=(0.1, 0.4, 0.3, 0.6)),
         SeenEntity(name="fog"),
         SeenEntity(name="cat", box=(0.6, 0.4, 0.8, 0.6)),
     ]
-    assert [(one.subject, one.predicate, one.object) for one in triples_of(seen)] == [
+    assert [(triple.subject, triple.predicate, triple.object) for triple in triples_of(entities)] == [
         (0, "left of", 2),
         (2, "right of", 0),
     ]
 
 
 def test_of_many_things_the_surest_are_related() -> None:
-    seen = [
+    entities = [
         SeenEntity(name="bird", box=(0.02 * n, 0.1, 0.02 * n + 0.01, 0.2), score=1.0 if n % 2 else 0.4)
         for n in range(40)
     ]
-    related = {one.subject for one in triples_of(seen)}
+    related = {triple.subject for triple in triples_of(entities)}
     assert len(related) == MOST_RELATED
     assert set(range(1, 40, 2)) <= related

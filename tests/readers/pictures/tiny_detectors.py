@@ -1,4 +1,4 @@
-"""Detectors of transformers, tiny and random, as ``save_pretrained`` writes them."""
+"""Tiny random detectors of transformers, as ``save_pretrained`` writes them."""
 
 from __future__ import annotations
 

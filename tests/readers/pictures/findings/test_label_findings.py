@@ -56,16 +56,16 @@ def test_attributes_count_where_the_finding_itself_is_seen(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(
-    ("names", "found", "nearest"),
+    ("names", "name", "nearest"),
     [({"edma": "edema"}, "edma", "edema"), ({"edema": "edmea"}, "edmea", "edema")],
 )
-def test_names_of_no_class_or_no_finding_are_mistakes(names: dict[str, str], found: str, nearest: str) -> None:
+def test_names_of_no_class_or_no_finding_are_mistakes(names: dict[str, str], name: str, nearest: str) -> None:
     (mistake,) = LabelReader("labels", LabelReaderSettings(names=names)).check()
-    assert (mistake.found, mistake.nearest) == (found, nearest)
+    assert (mistake.found, mistake.nearest) == (name, nearest)
     assert LabelReader("labels", LabelReaderSettings(names={"edema": "left effusion", "hernia": ""})).check() == []
 
 
-def test_drawn_pictures_are_drawn_when_they_are_asked_for() -> None:
+def test_drawn_pictures_are_drawn_on_demand() -> None:
     pictures = film_pictures(100_000, 3).pictures
     assert len(pictures) == 100_000
     assert [picture.truth for picture in pictures[2:4]] == [picture.truth for picture in film_pictures(4, 3).pictures][
@@ -74,13 +74,13 @@ def test_drawn_pictures_are_drawn_when_they_are_asked_for() -> None:
 
 
 @pytest.mark.parametrize("system", ["chexnet_sides", "capsule_findings"])
-def test_systems_that_ship_have_a_card_of_their_own(system: str) -> None:
+def test_bundled_systems_have_their_own_card(system: str) -> None:
     card = LabelReader("labels", LabelReaderSettings(system=system)).card
     assert card is not None and card.of_kind("class")
 
 
 def _read(monkeypatch: pytest.MonkeyPatch, classes: Classes, scores: Sequence[float], **settings: Any) -> Scene:
-    """Return the scene that follows from the scores of a system."""
+    """Return the scene for the scores of a system."""
 
     class Scored(System):
         answer_form = "probabilities"
@@ -141,7 +141,7 @@ def test_sides_are_counted_where_a_finding_is_on_one_side_and_read_on_one() -> N
     assert row is not None and row.counts == (6, 5, 4, 1)
 
 
-def test_a_side_that_a_reader_confuses_is_not_told() -> None:
+def test_a_side_that_a_reader_confuses_is_not_reported() -> None:
     rows = [CardRow(kind="class", name=name, present=20, seen=20, absent=20, spurious=0) for name in ("mass", "nodule")]
     rows += [CardRow(kind="side", name="mass", present=20, seen=19, absent=20, spurious=1)]
     rows += [CardRow(kind="side", name="nodule", present=20, seen=15, absent=20, spurious=6)]

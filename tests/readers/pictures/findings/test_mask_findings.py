@@ -1,4 +1,4 @@
-"""Segmentation systems as readers of findings: number, size and side of what they mark, on masks drawn here."""
+"""Segmentation systems as readers of findings: number, size and side of marked regions, on masks drawn here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reader of medical pictures of several kinds: which reader looks at which picture, and its users' mistakes."""
+"""The reader of medical pictures of several kinds: the reader for each picture, and users' mistakes."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from medtest.readers.pictures.findings.orders import BLIND, OrderReader, OrderRe
 
 
 def reader(**settings: Any) -> OrderReader:
-    made = OrderReaderSettings(**{**part("readers", "orders").defaults, **settings})
-    return OrderReader("orders", made)
+    merged = OrderReaderSettings(**{**part("readers", "orders").defaults, **settings})
+    return OrderReader("orders", merged)
 
 
 def pool(*names: str, absent: tuple[str, ...] = ()) -> Pool:
@@ -38,7 +38,7 @@ def test_findings_say_the_kind_of_picture(pools: list[Pool], kind: str) -> None:
     assert kind_of(pools) == kind
 
 
-def test_nothing_can_be_told_of_a_picture_without_a_reader() -> None:
+def test_a_picture_without_a_reader_has_no_reading() -> None:
     content = PictureContent("ab" * 32, (dumped(pool("erosion").as_json()),))
     (scene,) = reader(capsule={}).look([np.zeros((128, 128, 3), np.uint8)], [content])
     assert scene.entities == ()
@@ -47,19 +47,19 @@ def test_nothing_can_be_told_of_a_picture_without_a_reader() -> None:
 
 
 def test_the_shipped_readers_are_there_and_their_prints_differ_with_their_settings() -> None:
-    made = reader()
-    assert made.check() == []
-    assert set(made.readers()) == {"chest film", "endoscopy", "capsule"}
+    orders = reader()
+    assert orders.check() == []
+    assert set(orders.readers()) == {"chest film", "endoscopy", "capsule"}
     assert "no reader for pictures of kind capsule" in reader(capsule={}).notice()
     other = reader(film={"use": "labels", "system": "chexnet_sides", "threshold": 0.8})
-    assert other.print_without_card != made.print_without_card
+    assert other.print_without_card != orders.print_without_card
 
 
-def test_each_shipped_reader_has_a_card_by_which_it_can_tell_its_findings_but_for_angiectasias() -> None:
-    for made in reader().readers().values():
-        assert made.card is not None and made.card.pictures == 300
-        untold = {row.name for row in made.card.of_kind("class") if not row.reliable}
-        assert untold == ({"angiectasia"} if "angiectasia" in {row.name for row in made.card.rows} else set())
+def test_each_bundled_reader_has_a_card_that_confirms_its_findings_except_angiectasias() -> None:
+    for shipped in reader().readers().values():
+        assert shipped.card is not None and shipped.card.pictures == 300
+        untold = {row.name for row in shipped.card.of_kind("class") if not row.reliable}
+        assert untold == ({"angiectasia"} if "angiectasia" in {row.name for row in shipped.card.rows} else set())
     assert reader().notice().count("no card") == 0
 
 
@@ -74,7 +74,7 @@ def test_mistakes_name_the_key_and_what_is_allowed() -> None:
     assert "no reader" in str(mistake.found)
 
 
-def test_suites_of_strangers_cannot_set_the_readers() -> None:
+def test_suites_of_others_cannot_set_the_readers() -> None:
     fields = OrderReaderSettings.model_fields
     assert all(is_trusted(fields[name]) for name in ("film", "endoscopy", "capsule"))
 
