@@ -235,10 +235,13 @@ def test_a_broken_iterable_is_raised_after_what_was_asked(tmp_path: Path) -> Non
 
 def test_a_ledger_that_cannot_be_written_stops_and_is_no_verdict(tmp_path: Path) -> None:
     with serving() as server:
-        with campaign(tmp_path, server.base_url, max_in_flight=1) as made, pytest.raises(OutputProblem, match="ledger"):
-            for outcome in made.iterate(questions(20)):
+        with (
+            campaign(tmp_path, server.base_url, max_in_flight=1) as running,
+            pytest.raises(OutputProblem, match="ledger"),
+        ):
+            for outcome in running.iterate(questions(20)):
                 assert outcome.state == CallState.ANSWERED
-                made.ledger._db.execute("PRAGMA query_only=ON")  # as a full disk, from the first answer on
+                running.ledger._db.execute("PRAGMA query_only=ON")  # as a full disk, from the first answer on
         before = server.counts["received"]
         assert before < 20
         outcomes = ask_all(tmp_path, server.base_url, questions(20))

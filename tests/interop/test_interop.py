@@ -121,14 +121,14 @@ def test_maite_evaluates_with_a_relation(detection: bool) -> None:
     assert result == {"count": 3}
     again = evaluate(**{**arguments, "batch_size": 3})[2]
     flat = [datum for batch in batches for datum in zip(*batch, strict=True)]
-    for (image, target, known), (other, _, _) in zip(flat, zip(*again[0], strict=True), strict=True):
-        source = np.moveaxis(picture(known["id"]), -1, 0)
+    for (image, target, metadata), (other, _, _) in zip(flat, zip(*again[0], strict=True), strict=True):
+        source = np.moveaxis(picture(metadata["id"]), -1, 0)
         assert image.shape == source.shape and image.dtype == np.uint8 and not np.array_equal(image, source)
-        np.testing.assert_array_equal(image, other)  # whatever the batches
-        (applied,) = known[APPLIED]
+        np.testing.assert_array_equal(image, other)  # for any batches
+        (applied,) = metadata[APPLIED]
         assert applied["relation"] == augmentation.metadata[APPLIED]["relation"]
         assert not applied["skipped"] and applied["params"]
-        json.dumps(known), json.dumps(augmentation.metadata)
+        json.dumps(metadata), json.dumps(augmentation.metadata)
         if detection:
             assert target.boxes.shape == (1, 4) and not np.array_equal(target.boxes, [[20, 30, 60, 70]])
 
@@ -143,14 +143,14 @@ def test_boxes_and_masks_move_with_the_pixels(relation: str) -> None:
     augmentation = RelationAugmentation(relation, severity=3)
     (changed,), (moved,), _ = augmentation(([np.moveaxis(image, -1, 0)], [target], [{"id": "a"}]))
     rows, columns = np.nonzero(changed[0] > 155)
-    seen = [columns.min(), rows.min(), columns.max() + 1, rows.max() + 1]
-    np.testing.assert_allclose(moved.boxes[0], seen, atol=1.6)
+    expected_box = [columns.min(), rows.min(), columns.max() + 1, rows.max() + 1]
+    np.testing.assert_allclose(moved.boxes[0], expected_box, atol=1.6)
     overlap = moved.masks[0] & (changed[0] > 155)
     assert 2 * overlap.sum() / (moved.masks[0].sum() + (changed[0] > 155).sum()) > 0.95
     np.testing.assert_array_equal(target.masks[0], mask)
 
 
-def test_a_box_that_leaves_the_picture_is_left_out_and_a_skip_is_told() -> None:
+def test_a_box_that_leaves_the_picture_is_left_out_and_a_skip_is_reported() -> None:
     augmentation = RelationAugmentation("corruption_translate", severity=5)
     target = Boxes(
         np.array([[0.0, 0, 2, 2], [94, 0, 96, 2], [0, 94, 2, 96], [94, 94, 96, 96]]), np.arange(4), np.ones(4)
@@ -159,9 +159,11 @@ def test_a_box_that_leaves_the_picture_is_left_out_and_a_skip_is_told() -> None:
     assert 0 < len(moved.boxes) == len(moved.labels) == len(moved.scores) < 4
     assert moved.boxes.min() >= 0 and moved.boxes.max() <= SIDE
     whole = Boxes(np.array([[0.0, 0, SIDE, SIDE]]), np.array([1]), np.ones(1))
-    (same,), _, (known,) = RelationAugmentation("instrument")(([np.moveaxis(picture(0), -1, 0)], [whole], [{"id": 5}]))
+    (same,), _, (metadata,) = RelationAugmentation("instrument")(
+        ([np.moveaxis(picture(0), -1, 0)], [whole], [{"id": 5}])
+    )
     np.testing.assert_array_equal(np.moveaxis(same, 0, -1), picture(0))
-    assert "no room" in known[APPLIED][0]["skipped"]
+    assert "no room" in metadata[APPLIED][0]["skipped"]
 
 
 def test_floats_and_grey_pictures_keep_their_type() -> None:

@@ -1,4 +1,4 @@
-"""Made abdomens: variability by hand-made boxes, shapes, cohorts, volumes; the same numbers give the same bytes."""
+"""Abdomen phantoms: variability by hand-made boxes, shapes, cohorts, volumes; equal numbers give equal bytes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_variability_of_a_block_is_what_a_ruler_says() -> None:
     box = StandardBox(size=(10.0, 10.0, 18.0))
     assert liver_variability(mask, (1, 1, 1), box, placement="corner") == pytest.approx(10.0)
     assert liver_variability(mask, (1, 1, 1), box) == pytest.approx(10.0)
-    # Voxels of 2 mm: the block is 40 mm long in x, of which the same 18 mm box holds nine voxels.
+    # Voxels of 2 mm: the block is 40 mm long in x; the same 18 mm box holds nine voxels of it.
     assert liver_variability(mask, (1, 1, 2), box, placement="corner") == pytest.approx(55.0)
 
 
@@ -92,7 +92,7 @@ def test_the_mean_liver_has_a_livers_size_and_place() -> None:
 
 
 def test_shapes_are_smooth_distances() -> None:
-    """Slopes near the surface are near 1, and no shape of the population falls apart or touches the field's end."""
+    """Slopes near the surface are near 1, and no shape of the population breaks apart or touches the field's end."""
     from scipy import ndimage
 
     grid = Grid3(shape=(54, 52, 72), spacing=(4.0, 5.0, 5.0))
@@ -124,47 +124,47 @@ def test_training_livers_do_not_depend_on_a_suite() -> None:
     assert liver_variability(shape_mask(FLAT), MEASURE.spacing, box) < 1.0
 
 
-@pytest.mark.parametrize("wanted", [0.25, 3.0, 9.5])
-def test_a_wanted_variability_is_reached(wanted: float) -> None:
-    liver = draw_liver(1, "livers", 3, wanted)
+@pytest.mark.parametrize("variability", [0.25, 3.0, 9.5])
+def test_a_wanted_variability_is_reached(variability: float) -> None:
+    liver = draw_liver(1, "livers", 3, variability)
     mask = shape_mask(liver.coefficients, shift=liver.shift)
-    found = liver_variability(mask, MEASURE.spacing, box_of_training_livers())
-    assert found == pytest.approx(wanted, abs=1.6)
-    assert draw_liver(1, "livers", 3, wanted) == liver
+    measured = liver_variability(mask, MEASURE.spacing, box_of_training_livers())
+    assert measured == pytest.approx(variability, abs=1.6)
+    assert draw_liver(1, "livers", 3, variability) == liver
 
 
 def test_refining_keeps_a_plane() -> None:
     coarse = Grid3(shape=(6, 8, 10), spacing=(4.0, 4.0, 4.0))
     z, y, x = coarse.axes()
     fine = Grid3(shape=(12, 16, 20), spacing=(2.0, 2.0, 2.0))
-    found = refine((2 * x + 3 * y - z).astype(np.float32), fine.shape)
+    refined = refine((2 * x + 3 * y - z).astype(np.float32), fine.shape)
     fz, fy, fx = fine.axes()
     inner = (slice(1, -1),) * 3
-    assert np.allclose(found[inner], (2 * fx + 3 * fy - fz)[inner], atol=1e-3)
+    assert np.allclose(refined[inner], (2 * fx + 3 * fy - fz)[inner], atol=1e-3)
 
 
 def test_a_phantom_is_what_it_says() -> None:
     liver = draw_liver(0, "livers", 2, 4.0)
-    made = make_abdomen(abdomen_rng(0, "livers", 2), liver.coefficients, shift=liver.shift)
+    phantom = make_abdomen(abdomen_rng(0, "livers", 2), liver.coefficients, shift=liver.shift)
     again = make_abdomen(
         abdomen_rng(0, "livers", 2), liver.coefficients, shift=liver.shift, noise=abdomen_rng(0, "livers", 2, 1)
     )
-    assert made.volume.shape == made.liver.shape == (72, 104, 144)
-    assert made.volume.dtype == np.float32
-    assert made.volume.min() >= -1001
-    assert np.array_equal(made.liver, again.liver)
-    levels = made.info["levels"]
+    assert phantom.volume.shape == phantom.liver.shape == (72, 104, 144)
+    assert phantom.volume.dtype == np.float32
+    assert phantom.volume.min() >= -1001
+    assert np.array_equal(phantom.liver, again.liver)
+    levels = phantom.info["levels"]
     assert isinstance(levels, dict)
-    assert np.median(made.volume[made.liver]) == pytest.approx(levels["liver"], abs=4)
-    assert not (made.tumours & ~made.liver).any()
-    assert len(made.marks) == 3
-    for z, y, x in made.marks:
-        assert made.liver[int(z), int(y), int(x)]
-        assert not made.tumours[int(z), int(y), int(x)]
-    noise = again.volume - made.volume
+    assert np.median(phantom.volume[phantom.liver]) == pytest.approx(levels["liver"], abs=4)
+    assert not (phantom.tumours & ~phantom.liver).any()
+    assert len(phantom.marks) == 3
+    for z, y, x in phantom.marks:
+        assert phantom.liver[int(z), int(y), int(x)]
+        assert not phantom.tumours[int(z), int(y), int(x)]
+    noise = again.volume - phantom.volume
     assert noise.std() == pytest.approx(20.0, rel=0.02)
     assert abs(noise.mean()) < 0.1
-    # A CT's grain: neighbours within a slice go together, slices do not.
+    # The grain of CT: neighbours within a slice are correlated, slices are not.
     assert np.corrcoef(noise[:, :, 1:].ravel(), noise[:, :, :-1].ravel())[0, 1] == pytest.approx(2 / 3, abs=0.02)
     assert abs(np.corrcoef(noise[1:].ravel(), noise[:-1].ravel())[0, 1]) < 0.01
 
@@ -187,14 +187,14 @@ def test_the_source_gives_repeats_of_one_liver_a_cluster() -> None:
     refs = livers.refs()
     assert [r.seed_id for r in refs] == [f"liver-{i:02d}-n{n}" for i in range(3) for n in range(2)]
     assert len({r.cluster for r in refs}) == 3
-    one, two = livers.load(refs[2]), livers.load(refs[3])
-    assert one.kind == "region"
-    assert one.spec.axes == "zyx"
-    assert one.spec.spacing == (6.0, 5.0, 5.0)
-    assert np.array_equal(one.expected, two.expected)
-    assert not np.array_equal(one.image, two.image)
-    assert one.properties == two.properties
-    assert one.properties["liver_variability"] == pytest.approx(4.875, abs=1.6)  # voxels of 5 and 6 mm
+    first, second = livers.load(refs[2]), livers.load(refs[3])
+    assert first.kind == "region"
+    assert first.spec.axes == "zyx"
+    assert first.spec.spacing == (6.0, 5.0, 5.0)
+    assert np.array_equal(first.expected, second.expected)
+    assert not np.array_equal(first.image, second.image)
+    assert first.properties == second.properties
+    assert first.properties["liver_variability"] == pytest.approx(4.875, abs=1.6)  # voxels of 5 and 6 mm
 
 
 def test_the_digest_covers_what_changes_volumes() -> None:
@@ -203,11 +203,11 @@ def test_the_digest_covers_what_changes_volumes() -> None:
 
 
 def test_bytes_stay() -> None:
-    """Raise REVISION when this fails for a good reason."""
-    made = source(count=2, repeats=1, shape=[36, 52, 72], spacing=[6.0, 5.0, 5.0])
-    seed = made.load(made.refs()[1])
-    found = [hashlib.sha256(array.tobytes()).hexdigest()[:16] for array in (seed.image, seed.expected)]
-    assert found == GOLDEN
+    """Raise REVISION if this fails for a good reason."""
+    abdomens = source(count=2, repeats=1, shape=[36, 52, 72], spacing=[6.0, 5.0, 5.0])
+    seed = abdomens.load(abdomens.refs()[1])
+    digests = [hashlib.sha256(array.tobytes()).hexdigest()[:16] for array in (seed.image, seed.expected)]
+    assert digests == GOLDEN
 
 
 GOLDEN = ["549277be3dbf6746", "7b57f4b3f8e76e21"]

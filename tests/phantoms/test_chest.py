@@ -1,4 +1,4 @@
-"""Chest phantoms: each finding is as frequent as stated, on its own, and leaves a trace where it should."""
+"""Chest phantoms: each finding is as frequent as stated, independent, and leaves a trace in its place."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COUNT = 4000
 
 @cache
 def planned() -> NDArray[np.bool_]:
-    """Return which findings 4,000 phantoms have, COUNT×14."""
+    """Return the findings of 4,000 phantoms, COUNT×14."""
     table = np.zeros((COUNT, len(NAMES)), np.bool_)
     for index in range(COUNT):
         for name in plan.plan_findings(stream(4, "chest", index, "findings"), CHEST_PREVALENCE):
@@ -42,9 +42,9 @@ def test_findings_are_independent() -> None:
 
 def test_plan_is_what_is_labelled() -> None:
     for index in range(60):
-        made = make(index, 4, size=128)
+        phantom = make(index, 4, size=128)
         expected = tuple(name for k, name in enumerate(NAMES) if planned()[index, k])
-        assert made.labels == expected == judge(made.facts)
+        assert phantom.labels == expected == judge(phantom.facts)
 
 
 @pytest.mark.parametrize(
@@ -85,8 +85,8 @@ def change(monkeypatch: pytest.MonkeyPatch, name: str, index: int) -> NDArray[np
 @pytest.mark.parametrize("name", NAMES)
 def test_every_finding_leaves_a_trace_of_its_own(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     for index in range(6):
-        made = with_only(monkeypatch, name, index)
-        assert made.labels == (name,)
+        phantom = with_only(monkeypatch, name, index)
+        assert phantom.labels == (name,)
         difference = np.abs(change(monkeypatch, name, index))
         # Plain somewhere, and not all over the picture.
         assert difference.max() > 8
@@ -119,7 +119,7 @@ def test_side_is_the_stated_one(monkeypatch: pytest.MonkeyPatch, name: str) -> N
 
 @pytest.mark.slow
 def test_air_is_dark_and_fluid_is_bright(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a finding does to most of the pixels that it changes."""
+    """The effect of a finding on most of the pixels that it changes."""
     brighter = {name: [] for name in ("effusion", "consolidation", "mass", "edema", "pneumothorax", "emphysema")}
     for name, signs in brighter.items():
         for index in range(8):
@@ -132,7 +132,7 @@ def test_air_is_dark_and_fluid_is_bright(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_heart_is_as_wide_as_stated(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cardiomegaly makes the heart's shadow wider: what changes lies at the heart's sides."""
+    """Cardiomegaly makes the heart's shadow wider: changes are at the sides of the heart."""
     for index in range(6):
         difference = change(monkeypatch, "cardiomegaly", index)
         rows, columns = np.nonzero(np.abs(difference) > 6)

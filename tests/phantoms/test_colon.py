@@ -1,4 +1,4 @@
-"""Phantoms: the same bytes for the same stream, truth that fits the picture, and the mix that is promised."""
+"""Colon phantoms: equal bytes for equal streams, truth that fits the picture, and the promised mix."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def sha256(phantom: ColonPhantom) -> str:
 
 @cache
 def batch() -> tuple[ColonPhantom, ...]:
-    """Return 150 phantoms as they are drawn, but small."""
+    """Return 150 phantoms of the usual mix, but small."""
     return tuple(make_colon(colon_rng(5, "tests", index), size=SMALL) for index in range(120))
 
 
@@ -66,21 +66,21 @@ def test_truth_fits_any_request(seed: int, index: int, height: int, width: int, 
     def make() -> ColonPhantom:
         return make_colon(colon_rng(seed, "d", index), size=(height, width), polyps=polyps, frame=frame)
 
-    one = make()
-    assert one.image.shape == (height, width, 3)
-    assert one.image.dtype == np.uint8
-    assert one.mask.shape == one.frame.shape == (height, width)
-    assert one.mask.dtype == one.frame.dtype == np.bool_
-    assert not (one.mask & one.frame).any()
-    assert one.info["polyp_count"] == polyps
-    assert bool(one.mask.any()) == (polyps > 0)
-    assert bool(one.frame.any()) == (frame != "none")
-    assert 0.15 < 1.0 - one.frame.mean() <= 1.0
-    json.dumps(one.info, allow_nan=False)
-    assert sha256(one) == sha256(make())
+    phantom = make()
+    assert phantom.image.shape == (height, width, 3)
+    assert phantom.image.dtype == np.uint8
+    assert phantom.mask.shape == phantom.frame.shape == (height, width)
+    assert phantom.mask.dtype == phantom.frame.dtype == np.bool_
+    assert not (phantom.mask & phantom.frame).any()
+    assert phantom.info["polyp_count"] == polyps
+    assert bool(phantom.mask.any()) == (polyps > 0)
+    assert bool(phantom.frame.any()) == (frame != "none")
+    assert 0.15 < 1.0 - phantom.frame.mean() <= 1.0
+    json.dumps(phantom.info, allow_nan=False)
+    assert sha256(phantom) == sha256(make())
 
 
-def test_streams_are_apart() -> None:
+def test_streams_differ() -> None:
     hashes = {
         sha256(make_colon(colon_rng(seed, dataset, index), size=(64, 64), frame="none"))
         for seed in (0, 1)
@@ -97,7 +97,7 @@ def test_stream_is_the_documented_one() -> None:
     np.testing.assert_array_equal(colon_rng(7, "x", 3).random(4), expected)
 
 
-def test_global_state_is_left_alone() -> None:
+def test_global_state_is_unchanged() -> None:
     before = cv2.ipp.useIPP()
     state = np.random.get_state()[1].copy()  # noqa: NPY002 - that nobody touches it is the point
     make_colon(colon_rng(1, "x", 1), size=SMALL)
@@ -131,7 +131,7 @@ def test_frame_is_dark_and_field_is_not(kind: str) -> None:
     for index in range(6):
         phantom = make_colon(colon_rng(3, kind, index), size=(288, 384), frame=kind)
         away = cv2.erode(phantom.frame.astype(np.uint8), np.ones((7, 7))).astype(bool)
-        # Display boxes and text lie on the frame; the rest is nearly black.
+        # Display boxes and text are on the frame; the rest is nearly black.
         assert np.median(phantom.image[away]) <= 8
         inside = ~phantom.frame
         assert np.median(phantom.image[inside].max(axis=1)) >= 40
@@ -159,7 +159,7 @@ def outside_ring(mask: NDArray[np.bool_], frame: NDArray[np.bool_]) -> NDArray[n
 
 @pytest.mark.slow
 def test_every_polyp_can_be_seen() -> None:
-    """Just inside and just outside the outline differ, or the surface does: no polyp is painted out of the picture."""
+    """The two sides of the outline differ, or the surface does: no polyp is invisible."""
     weak = 0
     for phantom in batch():
         count, labels = cv2.connectedComponents(phantom.mask.astype(np.uint8))
@@ -222,7 +222,7 @@ def test_frames_exposures_and_types_vary() -> None:
 
 
 def test_colours_are_those_of_real_tissue() -> None:
-    """Means over tissue lie where those of Kvasir-SEG's training images do (R 165, G 95, B 69; 5–95 %: see below)."""
+    """Means over tissue are those of Kvasir-SEG's training images (R 165, G 95, B 69; 5–95 %: see below)."""
     means = np.array([p.image[~p.frame & ~p.mask].mean(0) for p in batch() if not p.info["underexposed"]])
     red, green, blue = np.median(means, axis=0)
     assert 140 <= red <= 185
@@ -240,7 +240,7 @@ def test_sizes_are_drawn_from_those_of_real_scopes() -> None:
     assert drawn <= {(height, width) for height, width, _ in SIZES}
 
 
-def test_frames_and_negatives_can_be_wished() -> None:
+def test_frames_and_negatives_can_be_requested() -> None:
     kinds = {
         str(make_colon(colon_rng(1, "w", i), size=(64, 64), frame=["round", "none"]).info["frame"]) for i in range(12)
     }

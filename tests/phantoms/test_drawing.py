@@ -1,4 +1,4 @@
-"""Drawing tools: coordinates, shapes and lines against what geometry says."""
+"""Drawing tools: coordinates, shapes and lines compared with geometry."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_windows_hold_what_is_near(size: int, zoom: float, x: float, y: float, r
     rows, columns = near.window
     assert near.shape == (rows.stop - rows.start, columns.stop - columns.start)
     np.testing.assert_array_equal(near.x[0], whole.x[0, columns])
-    # No pixel outside the window is nearer than the reach, but for one that the rounding of the edge may cost.
+    # No pixel outside the window is nearer than the reach, except for one that the rounding of the edge may cost.
     step = 2.0 / size / zoom
     outside = np.ones(size, np.bool_)
     outside[columns] = False
@@ -56,7 +56,7 @@ def test_plane_is_centred_on_pixels() -> None:
 @pytest.mark.parametrize("size", [128, 512, 600])
 @pytest.mark.parametrize(("zoom", "shift"), [(1.0, (0.0, 0.0)), (0.8, (0.1, -0.15))])
 def test_canvas_and_plane_agree(size: int, zoom: float, shift: tuple[float, float]) -> None:
-    """A disc on the canvas covers the pixels that the plane puts within its radius."""
+    """A disc on the canvas covers the pixels within its radius on the plane."""
     where = plane(size, zoom=zoom, shift=shift)
     canvas = Canvas.over(where)
     canvas.disc(0.2, -0.3, 0.4)
@@ -124,7 +124,7 @@ def test_noises_have_the_stated_moments() -> None:
     assert abs(float(fine.mean())) < 0.02
     assert float(fine.std()) == pytest.approx(1.0, abs=0.02)
     for smooth in (True, False):
-        # Away from the rim, beyond which the outer cells are repeated.
+        # Away from the rim: beyond it the outer cells are repeated.
         many = np.stack([noise(rng, (96, 96), 12, smooth=smooth)[16:-16, 16:-16] for _ in range(60)])
         assert abs(float(many.mean())) < 0.05
         assert float(many.std()) == pytest.approx(interpolated_deviation(smooth=smooth), abs=0.03)

@@ -1,4 +1,4 @@
-"""Fundus phantoms: Messidor's grades, and as many lesions in the picture as were counted."""
+"""Fundus phantoms: Messidor's grades, and the counted number of lesions in the picture."""
 
 from __future__ import annotations
 
@@ -37,24 +37,24 @@ def test_grade_is_the_published_one(dots: int, blots: int, new: bool, expected: 
 
 
 @given(seed=st.integers(0, 2**40), wanted=st.integers(0, 3))
-def test_drawn_counts_belong_to_the_grade(seed: int, wanted: int) -> None:
-    counts = draw_counts(np.random.default_rng(seed), wanted)
-    assert grade(counts.microaneurysms, counts.haemorrhages, counts.neovascularisation) == wanted
+def test_drawn_counts_belong_to_the_grade(seed: int, target: int) -> None:
+    counts = draw_counts(np.random.default_rng(seed), target)
+    assert grade(counts.microaneurysms, counts.haemorrhages, counts.neovascularisation) == target
     assert 0 <= counts.exudates <= 25
-    assert wanted > 0 or counts.exudates == 0
+    assert target > 0 or counts.exudates == 0
 
 
 @pytest.mark.slow
 def test_every_counted_lesion_is_in_the_mask() -> None:
-    """Where there are neither exudates (which touch) nor new vessels, the mask has one part for each lesion."""
+    """Without exudates (which touch) and new vessels, the mask has one part for each lesion."""
     checked = 0
     for index in range(40):
-        made = make(index, 8, size=512)
-        facts = made.facts
-        if facts["exudates"] or facts["neovascularisation"] or made.labels == ("grade0",):
+        phantom = make(index, 8, size=512)
+        facts = phantom.facts
+        if facts["exudates"] or facts["neovascularisation"] or phantom.labels == ("grade0",):
             continue
-        assert made.mask is not None
-        parts = cv2.connectedComponents(made.mask.astype(np.uint8))[0] - 1
+        assert phantom.mask is not None
+        parts = cv2.connectedComponents(phantom.mask.astype(np.uint8))[0] - 1
         assert parts == int(str(facts["microaneurysms"])) + int(str(facts["haemorrhages"]))
         checked += 1
     assert checked >= 8
@@ -63,13 +63,13 @@ def test_every_counted_lesion_is_in_the_mask() -> None:
 def test_red_lesions_are_darker_in_green() -> None:
     darker = []
     for index in range(40):
-        made = make(index, 9, size=256)
-        if made.facts["exudates"] or made.labels == ("grade0",):
+        phantom = make(index, 9, size=256)
+        if phantom.facts["exudates"] or phantom.labels == ("grade0",):
             continue
-        assert made.mask is not None
-        mask = made.mask.astype(np.uint8)
-        ring = (cv2.dilate(mask, np.ones((9, 9), np.uint8)) > 0) & ~made.mask
-        darker.append(float(made.image[ring][:, 1].mean()) - float(made.image[made.mask][:, 1].mean()))
+        assert phantom.mask is not None
+        mask = phantom.mask.astype(np.uint8)
+        ring = (cv2.dilate(mask, np.ones((9, 9), np.uint8)) > 0) & ~phantom.mask
+        darker.append(float(phantom.image[ring][:, 1].mean()) - float(phantom.image[phantom.mask][:, 1].mean()))
     assert len(darker) >= 8
     assert np.mean(darker) > 8
     assert np.mean(np.array(darker) > 2) > 0.85
@@ -78,11 +78,11 @@ def test_red_lesions_are_darker_in_green() -> None:
 def test_disc_is_the_brightest_place() -> None:
     right = 0
     for index in range(20):
-        made = make(index, 10, size=192)
-        disc = made.facts["disc"]
+        phantom = make(index, 10, size=192)
+        disc = phantom.facts["disc"]
         assert isinstance(disc, list)
         column, row = ((float(str(v)) + 1.0) * 96.0 for v in disc)
-        smooth = cv2.blur(made.image[..., 1], (13, 13))
+        smooth = cv2.blur(phantom.image[..., 1], (13, 13))
         top, left = divmod(int(smooth.argmax()), 192)
         right += (top - row) ** 2 + (left - column) ** 2 < 20**2
     assert right >= 17

@@ -1,4 +1,4 @@
-"""What all labelled phantoms promise: bytes that belong to the address, truth that fits, classes in balance."""
+"""Promises of all labelled phantoms: bytes for each address, truth that fits, balanced classes."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ CLASSES = {"capsule": CAPSULE, "skin": DERMOSCOPY, "fundus": FUNDUS, "chest": CH
 SINGLE = ("capsule", "skin", "fundus")
 
 
-def sha256(made: LabelledPhantom) -> str:
+def sha256(phantom: LabelledPhantom) -> str:
     """Return a hash of image and mask."""
-    digest = hashlib.sha256(made.image.tobytes())
-    if made.mask is not None:
-        digest.update(made.mask.tobytes())
+    digest = hashlib.sha256(phantom.image.tobytes())
+    if phantom.mask is not None:
+        digest.update(phantom.mask.tobytes())
     return digest.hexdigest()
 
 
@@ -53,8 +53,8 @@ HASHED = dict.fromkeys(KINDS, (0, 1, 2, 3, 4)) | {"chest": (0, 1, 5, 6, 7, 10, 1
 
 
 def golden(kind: str) -> str:
-    made = [KINDS[kind].make(index, 20240) for index in HASHED[kind]]
-    parts = [m.image.tobytes() + (b"" if m.mask is None else m.mask.tobytes()) for m in made]
+    phantoms = [KINDS[kind].make(index, 20240) for index in HASHED[kind]]
+    parts = [m.image.tobytes() + (b"" if m.mask is None else m.mask.tobytes()) for m in phantoms]
     return hashlib.sha256(b"".join(parts)).hexdigest()[:16]
 
 
@@ -76,13 +76,13 @@ def test_stream_is_the_documented_one() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_addresses_are_apart(kind: str) -> None:
+def test_addresses_differ(kind: str) -> None:
     hashes = {sha256(KINDS[kind].make(index, seed, size=128)) for seed in (0, 1, 2**40) for index in (0, 1, 99_999)}
     assert len(hashes) == 9
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_global_state_is_left_alone(kind: str) -> None:
+def test_global_state_is_unchanged(kind: str) -> None:
     before = cv2.ipp.useIPP()
     state = np.random.get_state()[1].copy()  # noqa: NPY002 - that nobody touches it is the point
     KINDS[kind].make(0, 1, size=128)
@@ -103,30 +103,30 @@ def test_global_state_is_left_alone(kind: str) -> None:
 )
 def test_truth_fits_any_request(kind: str, seed: int, index: int, size: int) -> None:
     module = KINDS[kind]
-    one = module.make(index, seed, size=size)
-    assert one.image.shape == (size, size, 3)
-    assert one.image.dtype == np.uint8
-    assert set(one.labels) <= set(module.NAMES)
-    assert list(one.labels) == [name for name in module.NAMES if name in one.labels]
-    json.dumps(one.facts, allow_nan=False)
-    judged = module.judge(one.facts)
-    assert one.labels == (judged if kind == "chest" else (judged,))
+    phantom = module.make(index, seed, size=size)
+    assert phantom.image.shape == (size, size, 3)
+    assert phantom.image.dtype == np.uint8
+    assert set(phantom.labels) <= set(module.NAMES)
+    assert list(phantom.labels) == [name for name in module.NAMES if name in phantom.labels]
+    json.dumps(phantom.facts, allow_nan=False)
+    judged = module.judge(phantom.facts)
+    assert phantom.labels == (judged if kind == "chest" else (judged,))
     if kind == "chest":
-        assert one.mask is None
-        assert np.ptp(one.image.astype(np.int16), axis=2).max() == 0
+        assert phantom.mask is None
+        assert np.ptp(phantom.image.astype(np.int16), axis=2).max() == 0
     else:
-        assert one.mask is not None
-        assert one.mask.shape == (size, size)
-        assert one.mask.dtype == np.bool_
-        assert one.labels == (balanced(seed, module.generator.WHAT, index, module.NAMES),)
-        assert bool(one.mask.any()) == (one.labels[0] not in ("normal", "grade0"))
-    assert sha256(one) == sha256(module.make(index, seed, size=size))
+        assert phantom.mask is not None
+        assert phantom.mask.shape == (size, size)
+        assert phantom.mask.dtype == np.bool_
+        assert phantom.labels == (balanced(seed, module.generator.WHAT, index, module.NAMES),)
+        assert bool(phantom.mask.any()) == (phantom.labels[0] not in ("normal", "grade0"))
+    assert sha256(phantom) == sha256(module.make(index, seed, size=size))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_facts_do_not_depend_on_the_size(kind: str) -> None:
-    def without_area(made: LabelledPhantom) -> dict[str, Any]:
-        return {key: value for key, value in made.facts.items() if key != "lesion_area"}
+    def without_area(phantom: LabelledPhantom) -> dict[str, Any]:
+        return {key: value for key, value in phantom.facts.items() if key != "lesion_area"}
 
     for index in range(6):
         small, large = (KINDS[kind].make(index, 11, size=size) for size in (160, 288))
@@ -136,7 +136,7 @@ def test_facts_do_not_depend_on_the_size(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_picture_of_another_size_shows_the_same(kind: str) -> None:
-    """Twice the size, scaled down, is nearly the smaller picture: grain and rounding are all that differs."""
+    """Twice the size, scaled down, is nearly the smaller picture: only grain and rounding differ."""
     for index in range(3):
         small, large = (KINDS[kind].make(index, 3, size=size) for size in (192, 384))
         halved = cv2.resize(large.image, (192, 192), interpolation=cv2.INTER_AREA)
@@ -151,51 +151,51 @@ def test_picture_of_another_size_shows_the_same(kind: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", SINGLE)
 def test_mask_lies_in_the_field_and_area_is_stated(kind: str) -> None:
-    for made in batch(kind):
-        assert made.mask is not None
-        black = cv2.erode((made.image.max(axis=2) < 6).astype(np.uint8), np.ones((3, 3), np.uint8)) > 0
+    for phantom in batch(kind):
+        assert phantom.mask is not None
+        black = cv2.erode((phantom.image.max(axis=2) < 6).astype(np.uint8), np.ones((3, 3), np.uint8)) > 0
         outside = np.zeros_like(black)
-        # The black corners alone: the lumen may be as dark.
+        # Only the black corners: the lumen may be as dark.
         count, parts = cv2.connectedComponents(black.astype(np.uint8))
         for corner in ((0, 0), (0, -1), (-1, 0), (-1, -1)):
             if count and black[corner]:
                 outside |= parts == parts[corner]
-        assert not (made.mask & outside).any()
-        area = made.facts["lesion_area"]
+        assert not (phantom.mask & outside).any()
+        area = phantom.facts["lesion_area"]
         assert isinstance(area, float)
-        assert made.mask.mean() - 1e-5 <= area <= 2.0 * made.mask.mean() + 1e-5
+        assert phantom.mask.mean() - 1e-5 <= area <= 2.0 * phantom.mask.mean() + 1e-5
 
 
 @pytest.mark.parametrize("kind", SINGLE)
 def test_lesions_can_be_seen(kind: str) -> None:
     """Inside the mask the picture differs from its surroundings by more than chance, in most phantoms."""
-    seen = []
-    for made in batch(kind):
-        assert made.mask is not None
-        if made.mask.sum() < 12:
+    visible = []
+    for phantom in batch(kind):
+        assert phantom.mask is not None
+        if phantom.mask.sum() < 12:
             continue
-        mask = made.mask.astype(np.uint8)
+        mask = phantom.mask.astype(np.uint8)
         ring = (cv2.dilate(mask, np.ones((13, 13), np.uint8)) > 0) & ~(cv2.dilate(mask, np.ones((3, 3), np.uint8)) > 0)
-        inside, around = made.image[made.mask].astype(np.float64), made.image[ring].astype(np.float64)
-        # Shares of green and blue, which light and shade leave as they are.
+        inside, around = phantom.image[phantom.mask].astype(np.float64), phantom.image[ring].astype(np.float64)
+        # Shares of green and blue, which light and shade do not change.
         shift = np.abs(inside.mean(axis=0) - around.mean(axis=0)).max()
-        seen.append(shift > 4.0)
-    assert len(seen) >= 20
-    assert np.mean(seen) > 0.85
+        visible.append(shift > 4.0)
+    assert len(visible) >= 20
+    assert np.mean(visible) > 0.85
 
 
 # --- classes ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_names_are_the_house_s(kind: str) -> None:
+def test_names_are_those_of_the_classes(kind: str) -> None:
     assert CLASSES[kind].names == KINDS[kind].NAMES
 
 
 @pytest.mark.parametrize("kind", SINGLE)
 def test_every_class_is_as_frequent(kind: str) -> None:
     names = KINDS[kind].NAMES
-    counts = Counter(made.labels[0] for made in batch(kind))
+    counts = Counter(phantom.labels[0] for phantom in batch(kind))
     assert counts == {name: 60 // len(names) for name in names}
 
 
@@ -223,6 +223,6 @@ def test_wrong_requests_are_refused(kind: str, index: int, size: int) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_largest_size_is_drawn(kind: str) -> None:
-    made = KINDS[kind].make(1, 1, size=1024)
-    assert made.image.shape == (1024, 1024, 3)
-    assert made.image.std() > 10
+    phantom = KINDS[kind].make(1, 1, size=1024)
+    assert phantom.image.shape == (1024, 1024, 3)
+    assert phantom.image.std() > 10

@@ -1,4 +1,4 @@
-"""Pictures with findings that are asked for: they show these, on the side and at the size asked for, and no others."""
+"""Pictures with ordered findings: they show these, with the ordered side and size, and no others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures with questions: every answer occurs, follows from what was drawn, and can be seen in the pixels."""
+"""Pictures with questions: every answer occurs, follows from the drawn scene, and can be seen in the pixels."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def batch(seed: int = SEED) -> tuple[QuestionPhantom, ...]:
     return tuple(make(index, seed, size=256) for index in range(20))
 
 
-def answers(made: QuestionPhantom) -> dict[str, set[str]]:
-    return {name: set(given) for name, given in made.answers.items()}
+def answers(phantom: QuestionPhantom) -> dict[str, set[str]]:
+    return {name: set(values) for name, values in phantom.answers.items()}
 
 
-def facts(made: QuestionPhantom) -> dict[str, Any]:
-    return dict(made.facts)
+def facts(phantom: QuestionPhantom) -> dict[str, Any]:
+    return dict(phantom.facts)
 
 
 # ---------------------------------------------------------------------------------------------------------- bytes
@@ -49,33 +49,33 @@ masks and answers. When these change the revision must: old results know it. 2: 
 
 @pytest.mark.slow
 def test_bytes_belong_to_the_revision() -> None:
-    made = [*(make(index, 20250, size=192) for index in range(20)), make(20, 20250), make(198, 20250)]
-    found = hashlib.sha256(b"".join(one.image.tobytes() + one.mask.tobytes() for one in made))
-    found.update(json.dumps([sorted(one.answers.items()) for one in made]).encode())
-    assert found.hexdigest()[:16] == GOLDEN[REVISION]
+    phantoms = [*(make(index, 20250, size=192) for index in range(20)), make(20, 20250), make(198, 20250)]
+    digest = hashlib.sha256(b"".join(phantom.image.tobytes() + phantom.mask.tobytes() for phantom in phantoms))
+    digest.update(json.dumps([sorted(phantom.answers.items()) for phantom in phantoms]).encode())
+    assert digest.hexdigest()[:16] == GOLDEN[REVISION]
 
 
 # -------------------------------------------------------------------------------------------------------- answers
 
 
 def test_the_names_are_those_of_the_18_questions_and_of_the_grid() -> None:
-    assert tuple(one.name for one in official()) == QUESTIONS
+    assert tuple(question.name for question in official()) == QUESTIONS
     assert CELLS == GRID
 
 
 @pytest.mark.parametrize("seed", [SEED, 1, 77])
 def test_the_box_lies_over_no_landmark(seed: int) -> None:
     scenes = [plan(index, seed) for index in range(600)]
-    placed = [one for one in scenes if one.region in ("cecum", "pylorus")]
-    boxed = {one.landmark_cell for one in placed if one.box}
+    placed = [scene for scene in scenes if scene.region in ("cecum", "pylorus")]
+    boxed = {scene.landmark_cell for scene in placed if scene.box}
     assert "lower-left" not in boxed
     assert len(boxed) >= 6
-    assert {one.landmark_cell for one in placed if not one.box} == set(CELLS)
+    assert {scene.landmark_cell for scene in placed if not scene.box} == set(CELLS)
 
 
 @pytest.mark.parametrize("index", [131, 198])
 def test_a_landmark_beside_the_box_is_seen_whole(index: int) -> None:
-    """Pictures of the default seed whose landmark was drawn under the box before revision 2."""
+    """Pictures of the default seed with a landmark that revision 1 drew under the box."""
     scene = plan(index, SEED)
     assert scene.box
     work = make_wall(stream(SEED, "questions", index, "wall"), scene)
@@ -88,10 +88,10 @@ def test_a_landmark_beside_the_box_is_seen_whole(index: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [SEED, 1, 77])
 def test_twenty_pictures_show_every_answer(seed: int) -> None:
-    found: dict[str, set[str]] = {name: set() for name in QUESTIONS}
-    for made in batch(seed):
-        for name, true in made.answers.items():
-            found[name] |= {one.lower() for one in true}
+    values: dict[str, set[str]] = {name: set() for name in QUESTIONS}
+    for phantom in batch(seed):
+        for name, true in phantom.answers.items():
+            values[name] |= {value.lower() for value in true}
     nothing = NOT_RELEVANT.lower()
     places = {*CELLS, nothing}
     expected = {
@@ -114,22 +114,27 @@ def test_twenty_pictures_show_every_answer(seed: int) -> None:
         "size": {*SIZES, nothing},
         "polyp_type": {*(f"paris {kind}" for kind in TYPES), nothing},
     }
-    assert found == expected
+    assert values == expected
 
 
 @pytest.mark.slow
-def test_every_answer_is_read_as_it_is_meant() -> None:
-    """The parser that judges systems reads every true answer; it was written for the contest's words without these."""
-    for made in batch():
+def test_every_true_answer_is_parsed_correctly() -> None:
+    """The parser that judges systems reads every true answer; it was written for the answers of the contest."""
+    for phantom in batch():
         for question in official():
-            true = made.answers[question.name]
+            true = phantom.answers[question.name]
             assert true
             read = question.parse_truth(true)
             nothing = true == (NOT_RELEVANT,)
             assert read.state == (State.NOT_RELEVANT if nothing else State.VALUE), (question.name, true)
             if question.kind == Kind.PLACE and not nothing:
-                assert str(read.value) == ";".join(sorted(one.lower() for one in true))
-    counts = {str(one.parse_truth((word,)).value) for one in official() if one.name == "polyps" for word in ("Zero",)}
+                assert str(read.value) == ";".join(sorted(cell.lower() for cell in true))
+    counts = {
+        str(count_question.parse_truth((word,)).value)
+        for count_question in official()
+        if count_question.name == "polyps"
+        for word in ("Zero",)
+    }
     assert counts == {"0"}
 
 
@@ -138,29 +143,29 @@ def test_answers_of_one_picture_agree_with_one_another() -> None:
     for seed in (SEED, 5):
         for index in range(20):
             scene = plan(index, seed)
-            made = make(index, seed, size=128)
-            said = answers(made)
+            phantom = make(index, seed, size=128)
+            values = answers(phantom)
             polyps = len(scene.polyps)
-            assert said["polyps"] == {("Zero", "One", "Two", "Three")[polyps]}
-            assert ("Polyp" in said["abnormalities"]) == (polyps > 0)
-            assert (said["size"] == {NOT_RELEVANT}) == (polyps == 0) == (said["polyp_type"] == {NOT_RELEVANT})
-            assert (said["abnormality_place"] == {NOT_RELEVANT}) == (scene.findings == 0)
-            assert (said["abnormality_colour"] == {NOT_RELEVANT}) == (said["easy"] == {NOT_RELEVANT})
-            assert (said["landmarks"] == {"No"}) == (said["landmark_place"] == {NOT_RELEVANT})
-            assert (said["landmarks"] == {"No"}) == (said["landmark_colour"] == {NOT_RELEVANT})
-            assert (said["instruments"] == {"No"}) == (said["instrument_count"] == {"Zero"})
-            assert (said["instruments"] == {"No"}) == (said["instrument_place"] == {NOT_RELEVANT})
-            assert said["all_removed"] == ({"No"} if polyps else {"Yes"} if scene.removed else {NOT_RELEVANT})
+            assert values["polyps"] == {("Zero", "One", "Two", "Three")[polyps]}
+            assert ("Polyp" in values["abnormalities"]) == (polyps > 0)
+            assert (values["size"] == {NOT_RELEVANT}) == (polyps == 0) == (values["polyp_type"] == {NOT_RELEVANT})
+            assert (values["abnormality_place"] == {NOT_RELEVANT}) == (scene.findings == 0)
+            assert (values["abnormality_colour"] == {NOT_RELEVANT}) == (values["easy"] == {NOT_RELEVANT})
+            assert (values["landmarks"] == {"No"}) == (values["landmark_place"] == {NOT_RELEVANT})
+            assert (values["landmarks"] == {"No"}) == (values["landmark_colour"] == {NOT_RELEVANT})
+            assert (values["instruments"] == {"No"}) == (values["instrument_count"] == {"Zero"})
+            assert (values["instruments"] == {"No"}) == (values["instrument_place"] == {NOT_RELEVANT})
+            assert values["all_removed"] == ({"No"} if polyps else {"Yes"} if scene.removed else {NOT_RELEVANT})
 
 
 def test_places_on_the_grid_against_hand_computation() -> None:
-    thing = np.zeros((90, 90), np.bool_)
-    thing[35:55, 35:55] = True
-    assert cells_of(thing) == ("center",)
-    thing[35:55, 55:62] = True  # 2 of 27 columns lie in the right third, less than an eighth
-    assert cells_of(thing) == ("center",)
-    thing[35:55, 62:66] = True  # 6 of 31: a fifth
-    assert cells_of(thing) == ("center", "center-right")
+    mask = np.zeros((90, 90), np.bool_)
+    mask[35:55, 35:55] = True
+    assert cells_of(mask) == ("center",)
+    mask[35:55, 55:62] = True  # 2 of 27 columns are in the right third, less than an eighth
+    assert cells_of(mask) == ("center",)
+    mask[35:55, 62:66] = True  # 6 of 31: a fifth
+    assert cells_of(mask) == ("center", "center-right")
     whole = np.ones((90, 90), np.bool_)
     whole[:30, :30] = False
     whole[:15, :16] = True  # 240 of 900 pixels of that cell
@@ -174,29 +179,29 @@ def test_places_on_the_grid_against_hand_computation() -> None:
 # --------------------------------------------------------------------------------------------------------- pixels
 
 
-def found_polyps(made: QuestionPhantom) -> list[tuple[dict[str, Any], np.ndarray]]:
+def polyps_with_pixels(phantom: QuestionPhantom) -> list[tuple[dict[str, Any], np.ndarray]]:
     """Return the polyps of a picture with the pixels around their middle."""
-    side = made.image.shape[0]
-    found = []
-    for polyp in facts(made)["polyps"]:
+    side = phantom.image.shape[0]
+    polyps = []
+    for polyp in facts(phantom)["polyps"]:
         row, column = round(polyp["y"] * side), round(polyp["x"] * side)
         reach = max(2, round(0.25 * polyp["millimetres"] / SIDE_MM * side))
-        part = made.image[max(0, row - reach) : row + reach + 1, max(0, column - reach) : column + reach + 1]
-        found.append((polyp, part.reshape(-1, 3).astype(np.float64)))
-    return found
+        part = phantom.image[max(0, row - reach) : row + reach + 1, max(0, column - reach) : column + reach + 1]
+        polyps.append((polyp, part.reshape(-1, 3).astype(np.float64)))
+    return polyps
 
 
 def test_polyps_have_the_size_of_their_class_and_the_colour_of_their_answer() -> None:
     names = list(SRGB)
     right, total = 0, 0
-    for made in batch():
-        for polyp, pixels in found_polyps(made):
+    for phantom in batch():
+        for polyp, pixels in polyps_with_pixels(phantom):
             low, high = SIZES[polyp["size"]]
             assert 0.9 * low <= polyp["millimetres"] <= 1.1 * high
-            if facts(made)["hard"]:
+            if facts(phantom)["hard"]:
                 continue
-            seen = np.median(pixels, axis=0)
-            away = [np.linalg.norm(seen / seen.sum() - np.array(SRGB[name]) / sum(SRGB[name])) for name in names]
+            colour = np.median(pixels, axis=0)
+            away = [np.linalg.norm(colour / colour.sum() - np.array(SRGB[name]) / sum(SRGB[name])) for name in names]
             total += 1
             right += names[int(np.argmin(away))] in (polyp["colour"], *(["red"] if polyp["colour"] == "orange" else []))
     assert total >= 9
@@ -204,38 +209,38 @@ def test_polyps_have_the_size_of_their_class_and_the_colour_of_their_answer() ->
 
 
 def test_a_box_is_green_and_black_and_text_is_bright_on_dark() -> None:
-    for made in batch():
-        side = made.image.shape[0]
-        corner = made.image[round(0.76 * side) : round(0.97 * side), round(0.03 * side) : round(0.24 * side)]
+    for phantom in batch():
+        side = phantom.image.shape[0]
+        corner = phantom.image[round(0.76 * side) : round(0.97 * side), round(0.03 * side) : round(0.24 * side)]
         red, green = np.median(corner[..., 0]), np.median(corner[..., 1])
         is_box = bool(red < 20 and 55 < green < 100)
-        assert ({"Yes"} if is_box else {"No"}) == answers(made)["box"]
-        assert (len(facts(made)["text"]) > 0) == (answers(made)["text"] == {"Yes"})
-        if facts(made)["text"]:
-            bright = made.image.min(axis=2) > 150
+        assert ({"Yes"} if is_box else {"No"}) == answers(phantom)["box"]
+        assert (len(facts(phantom)["text"]) > 0) == (answers(phantom)["text"] == {"Yes"})
+        if facts(phantom)["text"]:
+            bright = phantom.image.min(axis=2) > 150
             assert bright[: round(0.3 * side)].sum() + bright[round(0.7 * side) :].sum() > 40
 
 
 def test_what_must_stay_visible_is_masked_and_leaves_room() -> None:
-    for made in batch():
-        assert made.mask.dtype == np.bool_
-        assert made.mask.shape == made.image.shape[:2]
-        assert made.mask.mean() < 0.6
-        side = made.image.shape[0]
-        for polyp in facts(made)["polyps"]:
-            assert made.mask[round(polyp["y"] * side), round(polyp["x"] * side)]
+    for phantom in batch():
+        assert phantom.mask.dtype == np.bool_
+        assert phantom.mask.shape == phantom.image.shape[:2]
+        assert phantom.mask.mean() < 0.6
+        side = phantom.image.shape[0]
+        for polyp in facts(phantom)["polyps"]:
+            assert phantom.mask[round(polyp["y"] * side), round(polyp["x"] * side)]
 
 
 def test_polyps_do_not_touch_one_another() -> None:
-    """The middles of several polyps lie in as many pieces of the mask."""
+    """The middles of several polyps are in as many pieces of the mask."""
     several = 0
     for index in range(200):
         scene = plan(index, 3)
         if len(scene.polyps) < 2 or scene.instruments:
             continue
-        made = make(index, 3, size=256)
-        mask = made.mask.astype(np.uint8)
-        places = [(round(p["y"] * 256), round(p["x"] * 256)) for p in facts(made)["polyps"]]
+        phantom = make(index, 3, size=256)
+        mask = phantom.mask.astype(np.uint8)
+        places = [(round(p["y"] * 256), round(p["x"] * 256)) for p in facts(phantom)["polyps"]]
         pieces = cv2.connectedComponents(mask)[1]
         several += 1
         assert len({int(pieces[place]) for place in places}) == len(places), index
@@ -243,19 +248,19 @@ def test_polyps_do_not_touch_one_another() -> None:
 
 
 def test_corners_are_black() -> None:
-    for made in batch():
-        corners = made.image[[0, 0, -1], [0, -1, -1]]
-        assert corners.max() < 60 or facts(made)["text"]
+    for phantom in batch():
+        corners = phantom.image[[0, 0, -1], [0, -1, -1]]
+        assert corners.max() < 60 or facts(phantom)["text"]
 
 
 # --------------------------------------------------------------------------------------------- seeds and requests
 
 
 def test_a_picture_depends_on_its_index_and_the_suites_seed_alone() -> None:
-    made = make(7, SEED, size=256)
-    assert (made.image == batch()[7].image).all()
-    assert made.answers == batch()[7].answers
-    assert (made.image != make(7, SEED + 1, size=256).image).any()
+    phantom = make(7, SEED, size=256)
+    assert (phantom.image == batch()[7].image).all()
+    assert phantom.answers == batch()[7].answers
+    assert (phantom.image != make(7, SEED + 1, size=256).image).any()
 
 
 @pytest.mark.slow
@@ -270,19 +275,19 @@ def test_answers_are_the_same_at_every_size() -> None:
 @settings(max_examples=15)
 @given(index=st.integers(0, 10**7), seed=st.integers(0, 2**32 - 1))
 def test_every_picture_can_be_drawn(index: int, seed: int) -> None:
-    made = make(index, seed, size=128)
-    assert made.image.shape == (128, 128, 3)
-    assert made.image.dtype == np.uint8
-    assert set(made.answers) == set(QUESTIONS)
-    assert all(made.answers.values())
+    phantom = make(index, seed, size=128)
+    assert phantom.image.shape == (128, 128, 3)
+    assert phantom.image.dtype == np.uint8
+    assert set(phantom.answers) == set(QUESTIONS)
+    assert all(phantom.answers.values())
 
 
 def test_each_run_of_twenty_holds_every_scene() -> None:
     for block in (0, 1, 5):
         scenes = [plan(index, 9) for index in range(20 * block, 20 * block + 20)]
-        assert sorted(f"{one.region} {one.disease} {len(one.polyps)} {one.removed}" for one in scenes) == sorted(
-            f"{one.region} {one.disease} {len(one.polyps)} {one.removed}" for one in SCENES
-        )
+        assert sorted(
+            f"{scene.region} {scene.disease} {len(scene.polyps)} {scene.removed}" for scene in scenes
+        ) == sorted(f"{scene.region} {scene.disease} {len(scene.polyps)} {scene.removed}" for scene in SCENES)
 
 
 @pytest.mark.parametrize(("index", "size"), [(-1, 256), (0, 127), (0, 1025)])

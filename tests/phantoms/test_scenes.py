@@ -1,4 +1,4 @@
-"""Drawn scenes: things fill the boxes they are given, in the colour they are given, later ones over earlier ones."""
+"""Drawn scenes: objects fill their boxes, in their colours, later ones over earlier ones."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _box(name: str, side: float = 0.6) -> tuple[float, float, float, float]:
 
 
 def _changed(name: str, colour: str, box: tuple[float, float, float, float]) -> np.ndarray:
-    """Return where a picture with a thing differs from the same background without it."""
+    """Return a mask of the difference between a picture with an object and the same background without it."""
     with_it = draw_scene([Placed(name=name, colour=colour, box=box)], rng=_rng(5), clutter=3)
     without = draw_scene([], rng=_rng(5), clutter=3)
     return np.abs(with_it.astype(int) - without).max(axis=2) > 24
@@ -41,17 +41,17 @@ def test_names_are_enough_and_of_visual_genome() -> None:
 
 
 @pytest.mark.parametrize("name", CLASSES)
-def test_a_thing_fills_its_box_and_nothing_beyond(name: str) -> None:
+def test_an_object_fills_its_box_and_nothing_beyond(name: str) -> None:
     box = _box(name)
     rows, columns = np.nonzero(_changed(name, "red", box))
     reached = (columns.min() / 256, rows.min() / 256, (columns.max() + 1) / 256, (rows.max() + 1) / 256)
-    # Two pixels: what is thin at an edge may differ little from what lies behind it.
+    # Two pixels: thin parts at an edge may differ little from the background.
     assert reached == pytest.approx(box, abs=2.5 / 256)
     assert len(rows) > 0.2 * (box[2] - box[0]) * (box[3] - box[1]) * 256 * 256 * 0.5
 
 
 @pytest.mark.parametrize("colour", COLOURS)
-def test_shades_are_what_the_colour_is_called(colour: str) -> None:
+def test_shades_fit_the_name_of_the_colour(colour: str) -> None:
     for number in range(20):
         red, green, blue = (level / 255 for level in tones(colour, _rng(number))["main"])
         hue, saturation, value = colorsys.rgb_to_hsv(red, green, blue)
@@ -83,29 +83,29 @@ def test_colours_lie_apart() -> None:
     for colour, points in corners.items():
         for other, others in corners.items():
             if colour < other:
-                least = min(np.abs(np.subtract(one, two)).max() for one in points for two in others)
+                least = min(np.abs(np.subtract(point, other_point)).max() for point in points for other_point in others)
                 assert least > 0.1, (colour, other)
 
 
 @pytest.mark.parametrize("colour", ["red", "green", "blue", "white", "black"])
-def test_a_thing_has_the_colour_it_is_given(colour: str) -> None:
+def test_an_object_has_its_colour(colour: str) -> None:
     picture = draw_scene([Placed(name="ball", colour=colour, box=(0.1, 0.1, 0.9, 0.9))], rng=_rng(3), clutter=0)
-    inside = picture[round(0.42 * 256), round(0.46 * 256)].astype(float)  # the ball's own middle is of one tone
+    inside = picture[round(0.42 * 256), round(0.46 * 256)].astype(float)  # the middle of the ball has one tone
     expected = {"red": (1, 0, 0), "green": (0, 1, 0), "blue": (0, 0, 1), "white": (1, 1, 1), "black": (0, 0, 0)}[colour]
     nearest = min(((1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 1), (0, 0, 0)), key=lambda c: _distance(inside / 255, c))
     assert nearest == expected
 
 
-def _distance(one: np.ndarray, other: tuple[int, int, int]) -> float:
-    return float(((one - np.array(other)) ** 2).sum())
+def _distance(pixel: np.ndarray, colour: tuple[int, int, int]) -> float:
+    return float(((pixel - np.array(colour)) ** 2).sum())
 
 
-def test_later_things_lie_over_earlier_ones() -> None:
+def test_later_objects_cover_earlier_ones() -> None:
     ball = Placed(name="ball", colour="red", box=(0.2, 0.2, 0.8, 0.8))
     house = Placed(name="house", colour="blue", box=(0.3, 0.3, 0.7, 0.9))
-    one, other = (draw_scene(order, rng=_rng(4), clutter=0) for order in ([ball, house], [house, ball]))
-    assert one[128, 128, 2] > one[128, 128, 0]
-    assert other[110, 120, 0] > other[110, 120, 2]
+    house_last, ball_last = (draw_scene(order, rng=_rng(4), clutter=0) for order in ([ball, house], [house, ball]))
+    assert house_last[128, 128, 2] > house_last[128, 128, 0]
+    assert ball_last[110, 120, 0] > ball_last[110, 120, 2]
 
 
 @settings(max_examples=15, deadline=None)
@@ -114,20 +114,20 @@ def test_any_scene_can_be_drawn_and_follows_from_its_seed(seed: int, size: int, 
     rng = _rng(seed)
     placed = []
     for _ in range(count):
-        left, top, width, height = (float(value) for value in rng.uniform(-0.3, 1.2, 4))
+        x_min, y_min, width, height = (float(value) for value in rng.uniform(-0.3, 1.2, 4))
         name, colour = CLASSES[int(rng.integers(len(CLASSES)))], COLOURS[int(rng.integers(10))]
         placed.append(
-            Placed(name=name, colour=colour, box=(left, top, left + abs(width) + 0.01, top + abs(height) + 0.01))
+            Placed(name=name, colour=colour, box=(x_min, y_min, x_min + abs(width) + 0.01, y_min + abs(height) + 0.01))
         )
-    one, other = (draw_scene(placed, size=size, rng=_rng(seed, 1)) for _ in range(2))
-    assert one.shape == (size, size, 3)
-    assert one.dtype == np.uint8
-    assert np.array_equal(one, other)
+    first, second = (draw_scene(placed, size=size, rng=_rng(seed, 1)) for _ in range(2))
+    assert first.shape == (size, size, 3)
+    assert first.dtype == np.uint8
+    assert np.array_equal(first, second)
 
 
 def test_bytes_are_the_same_on_every_processor() -> None:
-    things = [Placed(name=name, colour=COLOURS[k % 10], box=_box(name, 0.3)) for k, name in enumerate(CLASSES)]
-    picture = draw_scene(things, rng=_rng(11))
+    objects = [Placed(name=name, colour=COLOURS[k % 10], box=_box(name, 0.3)) for k, name in enumerate(CLASSES)]
+    picture = draw_scene(objects, rng=_rng(11))
     assert (
         hashlib.sha256(picture.tobytes()).hexdigest()
         == "aa5cb62bb266737cacd7ff046f27402186a0cabd22c6233cd7b95e3c1f2c08a1"
@@ -135,7 +135,7 @@ def test_bytes_are_the_same_on_every_processor() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "message"),
     [
         (Placed(name="unicorn", colour="red", box=(0, 0, 1, 1)), "'unicorn' is not a class"),
         (Placed(name="dog", colour="teal", box=(0, 0, 1, 1)), "'teal' is not a colour"),
@@ -143,6 +143,6 @@ def test_bytes_are_the_same_on_every_processor() -> None:
         (Placed(name="dog", colour="red", box=(0, 0, float("nan"), 1)), "is not a box"),
     ],
 )
-def test_what_cannot_be_drawn_is_refused(wrong: Placed, said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_what_cannot_be_drawn_is_refused(wrong: Placed, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         draw_scene([wrong], rng=_rng(0))

@@ -1,4 +1,4 @@
-"""Dermoscopy phantoms: the published rule, and lesions that show what their signs say."""
+"""Dermoscopy phantoms: the published rule, and lesions that fit their signs."""
 
 from __future__ import annotations
 
@@ -70,38 +70,38 @@ def mirrored_overlap(mask: np.ndarray) -> float:
 def test_outlines_are_as_asymmetric_as_stated() -> None:
     by_axes: dict[int, list[float]] = {0: [], 1: [], 2: []}
     for index in range(120):
-        made = make(index, 3, size=128)
-        assert made.mask is not None
-        axes = made.facts["asymmetry"]
-        if made.mask.sum() > 500:
-            by_axes[int(str(axes))].append(mirrored_overlap(made.mask))
+        phantom = make(index, 3, size=128)
+        assert phantom.mask is not None
+        axes = phantom.facts["asymmetry"]
+        if phantom.mask.sum() > 500:
+            by_axes[int(str(axes))].append(mirrored_overlap(phantom.mask))
     assert min(len(values) for values in by_axes.values()) >= 10
-    none, one, two = (float(np.mean(by_axes[axes])) for axes in (0, 1, 2))
-    assert none > two + 0.01
-    assert one > two + 0.01
+    none, single, double = (float(np.mean(by_axes[axes])) for axes in (0, 1, 2))
+    assert none > double + 0.01
+    assert single > double + 0.01
     assert none > 0.93
 
 
-def variegation(made: LabelledPhantom) -> float:
+def variegation(phantom: LabelledPhantom) -> float:
     """Return the spread of colour inside the lesion."""
-    assert made.mask is not None
-    smooth = cv2.blur(made.image, (5, 5)).astype(np.float64)
-    return float(smooth[made.mask].std(axis=0).sum())
+    assert phantom.mask is not None
+    smooth = cv2.blur(phantom.image, (5, 5)).astype(np.float64)
+    return float(smooth[phantom.mask].std(axis=0).sum())
 
 
 def test_more_colours_are_more_variegated() -> None:
     few, many = [], []
     for index in range(120):
-        made = make(index, 4, size=128)
-        colours = made.facts["colours"]
+        phantom = make(index, 4, size=128)
+        colours = phantom.facts["colours"]
         assert isinstance(colours, list)
-        if made.mask is not None and made.mask.sum() > 500:
-            (few if len(colours) <= 2 else many if len(colours) >= 4 else []).append(variegation(made))
+        if phantom.mask is not None and phantom.mask.sum() > 500:
+            (few if len(colours) <= 2 else many if len(colours) >= 4 else []).append(variegation(phantom))
     assert np.mean(many) > 1.2 * np.mean(few)
 
 
 def test_classes_overlap() -> None:
-    """No sign alone tells the classes apart, and neither does size."""
+    """Neither a single sign nor size separates the classes."""
     benign = [make(index, 2, size=128) for index in range(100)]
     for key in ("asymmetry", "border"):
         values = {label: {m.facts[key] for m in benign if m.labels == (label,)} for label in ("benign", "melanoma")}

@@ -1,4 +1,4 @@
-"""Colour differences beside the published pairs and scikit-image."""
+"""Colour differences compared with the published pairs and scikit-image."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The black frame: shapes drawn here, phantoms with truth, and the real images where they are at hand."""
+"""The black frame: shapes drawn here, phantoms with truth, and real images if they are available."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ SHARED = Path(os.environ.get("MEDTEST_SHARED", Path(__file__).parents[2].parent 
 REAL = SHARED / "data" / "polyp" / "kvasir_seg" / "test" / "images"
 
 
-def iou_of_field(found, truth):
-    return np.count_nonzero(~found & ~truth) / np.count_nonzero(~found | ~truth)
+def iou_of_field(frame, truth):
+    return np.count_nonzero(~frame & ~truth) / np.count_nonzero(~frame | ~truth)
 
 
 def tissue(height, width, seed=0, level=150):
-    """A reddish texture with shading, as JPEG leaves it."""
+    """Return a reddish texture with shading, as JPEG leaves it."""
     rng = np.random.default_rng(seed)
     noise = cv2.resize(rng.normal(0, 25, (height // 16, width // 16)).astype(np.float32), (width, height))
     red = np.clip(level + noise, 0.35 * level, 255)
@@ -38,7 +38,7 @@ def jpeg(image, quality=80):
 
 
 def polygon(height, width, points):
-    """True outside of a polygon given in pixels, drawn by OpenCV and not by our own rasteriser."""
+    """Return a mask of the outside of a polygon in pixels, drawn by OpenCV and not by our own rasteriser."""
     canvas = np.zeros((height, width), np.uint8)
     cv2.fillPoly(canvas, [np.round(np.array(points)).astype(np.int32)], 1)
     return canvas == 0
@@ -93,18 +93,18 @@ def test_stretched_circle_is_an_ellipse_and_aspect_keeps_it_one():
 def test_rectangle_with_unequal_margins():
     truth = np.ones((480, 640), np.bool_)
     truth[31:470, 57:633] = False
-    found = find_frame(framed(truth))
-    assert iou_of_field(found, truth) > 0.99
+    frame = find_frame(framed(truth))
+    assert iou_of_field(frame, truth) > 0.99
 
 
 def test_steps_and_l_shapes_of_displays_are_frame():
     truth = octagon(531, 622)
     truth[350:, :210] = True
     truth[430:, :290] = True
-    found = find_frame(framed(truth))
-    assert iou_of_field(found, truth) > 0.985
-    assert found[360:, :200].all()
-    assert found[440:, :280].all()
+    frame = find_frame(framed(truth))
+    assert iou_of_field(frame, truth) > 0.985
+    assert frame[360:, :200].all()
+    assert frame[440:, :280].all()
 
 
 @pytest.mark.parametrize("colour", [(18, 163, 134), (4, 63, 20), (0, 0, 220)])
@@ -114,8 +114,8 @@ def test_coloured_display_boxes_are_frame(colour):
     image[truth] = 0
     image[400:545, 10:250] = colour
     cv2.putText(image, "1 2 3", (60, 500), cv2.FONT_HERSHEY_SIMPLEX, 1.5, (240, 240, 240), 3)
-    found = find_frame(jpeg(image))
-    assert found[405:540, 15:245].mean() > 0.99
+    frame = find_frame(jpeg(image))
+    assert frame[405:540, 15:245].mean() > 0.99
 
 
 def test_dark_lumen_at_the_frame_stays_field():
@@ -125,9 +125,9 @@ def test_dark_lumen_at_the_frame_stays_field():
     for cx, cy in ((560, 60), (0, 260), (330, 530)):
         image *= np.clip(np.hypot(x - cx, y - cy) / 100 - 0.25, 0.02, 1)[..., None]
     image[truth] = 0
-    found = find_frame(jpeg(image.astype(np.uint8)))
+    frame = find_frame(jpeg(image.astype(np.uint8)))
     assert np.count_nonzero(image.max(axis=2)[~truth] < 6) > 3000, "the lumens must be as black as the frame"
-    assert iou_of_field(found, truth) > 0.985
+    assert iou_of_field(frame, truth) > 0.985
 
 
 def test_dark_corner_of_an_image_without_frame_is_no_frame():
@@ -150,9 +150,9 @@ def test_text_and_icons_on_the_frame_stay_frame():
     for row in range(5):
         text = "12/03/2015 Name:"[: 16 - row]
         cv2.putText(image, text, (5, 60 + 30 * row), cv2.FONT_HERSHEY_SIMPLEX, 0.6, (255,) * 3, 1)
-    found = find_frame(jpeg(image))
-    assert iou_of_field(found, truth) > 0.985
-    assert found[:, :190].all()
+    frame = find_frame(jpeg(image))
+    assert iou_of_field(frame, truth) > 0.985
+    assert frame[:, :190].all()
 
 
 @pytest.mark.parametrize(("level", "quality"), [(60, 75), (35, 90), (150, 35)])

@@ -1,4 +1,4 @@
-"""Resizing, grey mask and factors against other libraries and hand computation."""
+"""Resizing, grey mask and factors compared with other libraries and hand computation."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def seed_of(image, mask=None, avoid=None):
 
 
 def bare(image, mask, frame):
-    """A prepared seed put together by hand."""
+    """Return a prepared seed that is put together by hand."""
     return PreparedSeed(
         ref=REF, image=image, mask=mask, original_mask=mask, frame=frame, grey=np.ones(frame.shape, np.float32)
     )
@@ -43,14 +43,14 @@ def phantom():
 @pytest.mark.parametrize("size", [(531, 622), (1072, 1920), (600, 512), (513, 900)])
 def test_shrinking_agrees_with_pillows_box_filter(size):
     image = np.random.default_rng(4).integers(0, 256, (*size, 3), dtype=np.uint8)
-    other = np.asarray(Pillow.fromarray(image).resize((512, 512), Pillow.Resampling.BOX))
-    ours = resize_image(image, 512)
-    # Pillow's box takes whole pixels where OpenCV's weighs the cut ones, hence smooth images agree and noise only on
+    expected = np.asarray(Pillow.fromarray(image).resize((512, 512), Pillow.Resampling.BOX))
+    resized = resize_image(image, 512)
+    # Pillow's box takes whole pixels and OpenCV's weighs cut ones, hence smooth images agree and noise only on
     # average.
-    assert abs(float(ours.mean()) - float(other.mean())) < 0.6
+    assert abs(float(resized.mean()) - float(expected.mean())) < 0.6
     smooth = cv2.GaussianBlur(image, (0, 0), 6)
-    other = np.asarray(Pillow.fromarray(smooth).resize((512, 512), Pillow.Resampling.BOX)).astype(int)
-    assert np.abs(resize_image(smooth, 512).astype(int) - other).max() <= 2
+    expected = np.asarray(Pillow.fromarray(smooth).resize((512, 512), Pillow.Resampling.BOX)).astype(int)
+    assert np.abs(resize_image(smooth, 512).astype(int) - expected).max() <= 2
 
 
 def test_shrinking_does_not_alias():
@@ -140,10 +140,10 @@ def test_the_middle_is_cut_out_of_a_wider_picture(shape, wide):
     seed = replace(seed_of(image, mask, avoid), kind="label", classes=CAPSULE, labels=("vascular",))
     prepared = prepare(seed, size=224, resize=256)
     assert prepared.wide.shape == (*wide, 3)
-    top, left = round((wide[0] - 224) / 2), round((wide[1] - 224) / 2)
-    assert (prepared.wide[top : top + 224, left : left + 224] == prepared.image).all()
+    y_min, x_min = round((wide[0] - 224) / 2), round((wide[1] - 224) / 2)
+    assert (prepared.wide[y_min : y_min + 224, x_min : x_min + 224] == prepared.image).all()
     other = Pillow.fromarray(image).resize(wide[::-1], Pillow.Resampling.BILINEAR)  # antialiased in Pillow
-    other = np.asarray(other.crop((left, top, left + 224, top + 224))).astype(int)
+    other = np.asarray(other.crop((x_min, y_min, x_min + 224, y_min + 224))).astype(int)
     assert np.abs(prepared.image.astype(int) - other).max() <= 3
     assert prepared.mask.shape == prepared.avoid.shape == (224, 224)
     assert (prepared.mask == ~prepared.avoid).all()
@@ -165,9 +165,9 @@ def test_a_crop_of_the_whole_has_nothing_around_it():
 @settings(max_examples=25)
 @given(st.integers(3, 900), st.integers(3, 900), st.integers(64, 300))
 def test_the_shorter_side_gets_its_length(height, width, length):
-    found = shorter_side((height, width), length)
-    assert min(found) == length
-    assert max(found) == int(length * max(height, width) / min(height, width))
+    size = shorter_side((height, width), length)
+    assert min(size) == length
+    assert max(size) == int(length * max(height, width) / min(height, width))
 
 
 def test_same_seed_same_bytes(phantom):

@@ -1,4 +1,4 @@
-"""Structural similarity over a field against scikit-image's map."""
+"""Structural similarity over a field, compared with scikit-image's map."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SPECS = [
 def test_similarity_over_a_field_is_the_mean_of_scikit_images_map(spec: ImageSpec, shape: tuple[int, ...]) -> None:
     rng = np.random.default_rng(0)
     clean = rng.uniform(spec.low, spec.high, shape).astype(spec.dtype)
-    clean[..., :30, :] = spec.low + spec.span / 4  # flat and dark, where rounding would show
+    clean[..., :30, :] = spec.low + spec.span / 4  # flat and dark, so that rounding would show
     noisy = np.clip(clean + rng.normal(0, 0.1 * spec.span, shape), spec.low, spec.high).astype(spec.dtype)
     field = rng.random(spec.spatial(shape)) < 0.3
     options = {"gaussian_weights": True, "sigma": 1.5, "use_sample_covariance": False, "data_range": spec.span}

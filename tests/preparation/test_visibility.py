@@ -28,7 +28,7 @@ from medtest.testing import synthetic_seed
 
 
 def discs(inside: int, outside: int, centres: tuple[tuple[int, int], ...] = ((100, 100),)) -> PreparedSeed:
-    """A seed with grey discs of radius 40 on another grey."""
+    """Return a seed with grey discs of radius 40 on another grey."""
     mask = np.zeros((240, 320), np.uint8)
     for row, column in centres:
         cv2.circle(mask, (column, row), 40, 1, -1)
@@ -38,15 +38,15 @@ def discs(inside: int, outside: int, centres: tuple[tuple[int, int], ...] = ((10
 
 
 def lightness(grey: int) -> float:
-    """CIE L* of an sRGB grey (IEC 61966-2-1, CIE 15)."""
+    """Return CIE L* of an sRGB grey (IEC 61966-2-1, CIE 15)."""
     share = grey / 255
     linear = share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4
     return 116 * np.cbrt(linear) - 16 if linear > (6 / 29) ** 3 else linear * (29 / 3) ** 3
 
 
-def grey_difference(one: int, other: int) -> float:
-    """CIEDE2000 of two greys, where only lightness differs (Sharma, Wu, Dalal 2005, equations 15 and 22)."""
-    low, high = lightness(one), lightness(other)
+def grey_difference(first: int, second: int) -> float:
+    """Return CIEDE2000 of two greys, which differ only in lightness (Sharma, Wu, Dalal 2005, equations 15 and 22)."""
+    low, high = lightness(first), lightness(second)
     middle = ((low + high) / 2 - 50) ** 2
     return abs(high - low) / (1 + 0.015 * middle / np.sqrt(20 + middle))
 
@@ -129,7 +129,7 @@ def test_floors_are_relative_and_absolute() -> None:
 
 
 def turned(seed: PreparedSeed, matrix: list[list[float]], *, background: int = 100) -> float | None:
-    """The visibility in the seed's image, warped together with its mask."""
+    """Return the visibility in the seed's image, warped together with its mask."""
     image = cv2.warpAffine(
         seed.image,
         np.array(matrix),
@@ -180,7 +180,7 @@ def test_a_third_of_a_lesion_burnt_out_is_too_much() -> None:
 
 
 def flattened_step(seed: PreparedSeed, share: float) -> Image:
-    """The discs' grey at which the colour difference is a share of the source's."""
+    """Paint the discs in the grey whose colour difference is a share of the source's."""
     outside, inside = int(seed.image[0, 0, 0]), int(seed.image[100, 100, 0])
     whole = grey_difference(inside, outside)
     grey = min(range(outside, inside + 1), key=lambda value: abs(grey_difference(value, outside) - share * whole))

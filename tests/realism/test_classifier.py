@@ -1,4 +1,4 @@
-"""The fixed classifier against scikit-learn, and what its area under the ROC curve must do."""
+"""The fixed classifier compared with scikit-learn, and properties of its area under the ROC curve."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_the_feature_that_differs_in_artefacts_alone_comes_first():
     for label in (MADE, REAL):
         for patches, column in ((test._artefact, 3), (test._clean, None)):
             rows = rng.normal(size=(2000, len(FEATURES)))
-            rows[:, 5] += 2 * label  # cameras differ in this one everywhere
+            rows[:, 5] += 2 * label  # cameras differ in this feature everywhere
             if column is not None:
                 rows[:, column] += label
             patches.add(rows, label, f"{label}")

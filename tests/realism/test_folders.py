@@ -1,4 +1,4 @@
-"""Folders of real pictures: which relation they belong to, masks, groups, and mistakes."""
+"""Folders of real pictures: their relations, masks, groups, and mistakes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_pictures_of_one_video_are_one_group(tmp_path: Path):
     assert [picture.group for picture in folder.pictures] == ["a", "a", "b"]
 
 
-def test_a_mask_of_another_size_is_told_and_stool_is_outlined_without_a_mask(tmp_path: Path):
+def test_a_mask_of_another_size_is_reported_and_stool_is_outlined_without_a_mask(tmp_path: Path):
     write_real(tmp_path / "feces", 2)
     Image.new("L", (10, 10)).save(tmp_path / "feces" / "case0_mask.png")
     (tmp_path / "feces" / "case1_mask.png").unlink()
@@ -65,9 +65,9 @@ def test_a_mask_of_another_size_is_told_and_stool_is_outlined_without_a_mask(tmp
     ],
 )
 def test_options_are_checked(typed: dict[str, str], key: str):
-    with pytest.raises(UserMistakes) as told:
+    with pytest.raises(UserMistakes) as error:
         options_of(typed)
-    assert [one.key for one in told.value.mistakes] == [key]
+    assert [mistake.key for mistake in error.value.mistakes] == [key]
 
 
 def test_unknown_relations_empty_folders_and_missing_rows_are_mistakes(tmp_path: Path):
@@ -75,10 +75,10 @@ def test_unknown_relations_empty_folders_and_missing_rows_are_mistakes(tmp_path:
     (tmp_path / "blood").mkdir()
 
     def mistake(typed: dict[str, str]) -> str:
-        with pytest.raises(UserMistakes) as told:
+        with pytest.raises(UserMistakes) as error:
             real_folders(_places(typed), PARTS)
-        (one,) = told.value.mistakes
-        return str(one)
+        (problem,) = error.value.mistakes
+        return str(problem)
 
     feces = str(tmp_path / "feces")
     assert "did you mean: blood" in mistake({"real.bloood": feces})

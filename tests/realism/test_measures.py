@@ -1,4 +1,4 @@
-"""Statistics of artefacts against numbers that are known or come from another library."""
+"""Statistics of artefacts compared with known numbers or another library."""
 
 from __future__ import annotations
 

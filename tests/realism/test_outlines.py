@@ -36,7 +36,7 @@ def test_holes_of_the_tissues_colour_are_filled_and_the_frame_is_left_out():
 
 def test_stool_is_found_by_its_hue_and_mucosa_is_not():
     mask = disc(SIZE, (60, 60), 50)
-    found = stool(picture(mask, noise=2), WHOLE)
-    assert found is not None
-    assert _overlap(found, mask) > 0.95
+    outline = stool(picture(mask, noise=2), WHOLE)
+    assert outline is not None
+    assert _overlap(outline, mask) > 0.95
     assert stool(picture(~WHOLE, noise=2), WHOLE) is None

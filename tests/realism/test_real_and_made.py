@@ -1,4 +1,4 @@
-"""Made beside real: quartiles, shares, ratios, verdicts."""
+"""Drawn artefacts compared with real ones: quartiles, shares, ratios, verdicts."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ def _samples(values: dict[str, list[float]], count: int, groups: int = 0) -> lis
     ]
 
 
-def _rows(real: dict[str, list[float]], made: dict[str, list[float]], part: str = "feces") -> dict[str, StatisticRow]:
-    sides = [_samples(side, len(next(iter(side.values())))) for side in (real, made)]
+def _rows(real: dict[str, list[float]], drawn: dict[str, list[float]], part: str = "feces") -> dict[str, StatisticRow]:
+    sides = [_samples(side, len(next(iter(side.values())))) for side in (real, drawn)]
     return {row.statistic.name: row for row in compare("relation", part, *sides)}
 
 
 def test_figures_are_those_of_numpy():
     rng = np.random.default_rng(0)
-    real, made = rng.normal(0, 2, 25), rng.normal(0.5, 3, 40)
-    row = _rows({"gradient": real.tolist()}, {"gradient": made.tolist()})["gradient"]
+    real, drawn = rng.normal(0, 2, 25), rng.normal(0.5, 3, 40)
+    row = _rows({"gradient": real.tolist()}, {"gradient": drawn.tolist()})["gradient"]
     assert row.real == pytest.approx(tuple(np.quantile(real, [0.25, 0.5, 0.75])))
-    assert row.made == pytest.approx(tuple(np.quantile(made, [0.25, 0.5, 0.75])))
+    assert row.made == pytest.approx(tuple(np.quantile(drawn, [0.25, 0.5, 0.75])))
     low, high = np.quantile(real, [0.05, 0.95])
-    assert row.inside == pytest.approx(((made >= low) & (made <= high)).mean())
+    assert row.inside == pytest.approx(((drawn >= low) & (drawn <= high)).mean())
     assert row.ratio == pytest.approx((row.made[2] - row.made[0]) / (row.real[2] - row.real[0]))
     assert row.ratio_interval[0] < row.ratio < row.ratio_interval[1]
     assert row.made_median[0] < row.made[1] < row.made_median[1]
@@ -81,7 +81,7 @@ def test_groups_widen_intervals():
     widths = []
     for groups in (0, 6):
         ordered = {"noise": np.array(values["noise"]).reshape(6, 10).T.ravel().tolist()}
-        made = _samples(ordered, 60, groups)
-        (row,) = compare("relation", "feces", _samples(values, 60), made)
+        drawn = _samples(ordered, 60, groups)
+        (row,) = compare("relation", "feces", _samples(values, 60), drawn)
         widths.append(row.made_median[1] - row.made_median[0])
     assert widths[1] > 1.5 * widths[0]

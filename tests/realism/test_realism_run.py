@@ -25,7 +25,7 @@ from medtest.suite.compose import load
 
 @pytest.fixture(autouse=True, scope="module")
 def _few_draws() -> Iterator[None]:
-    """Draw the bootstrap less often than for figures that people read."""
+    """Draw the bootstrap less often than for figures for people."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(classifier, "REPLICATES", 40)
         patched.setattr(compared, "REPLICATES", 40)
@@ -157,9 +157,9 @@ def test_questions_of_a_picture_share_its_artefacts(tmp_path: Path):
 def test_suites_without_pictures_are_refused(tmp_path: Path):
     for name in ("denoising", "t2i"):
         loaded = load(name, [])
-        with pytest.raises(UserMistakes) as told:
+        with pytest.raises(UserMistakes) as error:
             ArtefactMaker(loaded.suite, replace(invocation_of(loaded), home=tmp_path))
-        assert told.value.mistakes[0].key == "seeds"
+        assert error.value.mistakes[0].key == "seeds"
 
 
 def test_hashed_ids_show_no_names(tmp_path: Path):

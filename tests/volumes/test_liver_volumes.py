@@ -1,4 +1,4 @@
-"""Users' volumes: known layouts are recognised, what does not fit is named, variability is measured."""
+"""Users' volumes: known layouts are recognised, mismatches are named, variability is measured."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LAYOUTS: dict[str, list[tuple[str, str]]] = {
 
 
 def write(root: Path, pairs: list[tuple[str, str]]) -> None:
-    """Write volumes whose organ is a block that gets longer from one to the next."""
+    """Write volumes whose organ is a block that gets longer from volume to volume."""
     for number, names in enumerate(pairs):
         organ = np.zeros((20, 16, 12), np.uint8)  # x, y, z
         organ[2 : 10 + 3 * number, 4:12, 3:9] = 1
@@ -63,13 +63,13 @@ def test_a_volume_is_loaded_with_truth_clicks_and_variability(tmp_path: Path) ->
     livers = source(tmp_path, box=[18.0, 16.0, 16.0], placement="corner")
     seeds = [livers.load(ref) for ref in livers.refs()]
     assert [seed.properties["liver_variability"] for seed in seeds] == pytest.approx([0.0, 100 * 3 / 11, 100 * 6 / 14])
-    one = seeds[1]
-    assert one.kind == "region"
-    assert one.image.shape == one.expected.shape == (12, 16, 20)
-    assert one.spec.spacing == pytest.approx((3.0, 2.0, 2.0))
-    assert np.array_equal(one.expected, one.image > 0)
-    assert len(one.spec.marks) == 3
-    assert all(one.expected[tuple(int(n) for n in mark)] for mark in one.spec.marks)
+    second = seeds[1]
+    assert second.kind == "region"
+    assert second.image.shape == second.expected.shape == (12, 16, 20)
+    assert second.spec.spacing == pytest.approx((3.0, 2.0, 2.0))
+    assert np.array_equal(second.expected, second.image > 0)
+    assert len(second.spec.marks) == 3
+    assert all(second.expected[tuple(int(n) for n in mark)] for mark in second.spec.marks)
 
 
 def test_without_a_box_the_mean_dimensions_are_taken(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_labels_can_be_chosen(tmp_path: Path) -> None:
         livers.load(livers.refs()[0])
 
 
-def test_what_does_not_fit_is_named_in_one_report(tmp_path: Path) -> None:
+def test_mismatches_are_named_in_one_report(tmp_path: Path) -> None:
     write(tmp_path, LAYOUTS["images/ and masks/"])
     nibabel.save(nibabel.Nifti1Image(np.zeros((3, 3, 3), np.uint8), np.eye(4)), tmp_path / "masks/p0.nii")
     (tmp_path / "images/p2.nii.gz").write_bytes(b"nothing")
@@ -99,7 +99,7 @@ def test_what_does_not_fit_is_named_in_one_report(tmp_path: Path) -> None:
     assert len(livers.problems()) == 2
 
 
-def test_an_unknown_layout_says_what_is_known(tmp_path: Path) -> None:
+def test_an_unknown_layout_lists_the_known_ones(tmp_path: Path) -> None:
     with pytest.raises(UserMistakes, match="SLIVER"):
         source(tmp_path).refs()
 

@@ -1,4 +1,4 @@
-"""Volumes as people have them: one orientation whatever the file's, spacing kept, hostile files refused."""
+"""Volumes as people have them: one orientation for any file's, spacing kept, hostile files refused."""
 
 from __future__ import annotations
 
